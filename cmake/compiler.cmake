@@ -1,0 +1,35 @@
+# Flags shared by every target, as the interface library `varve_flags`, and the build options.
+
+option(VARVE_TESTS "Build the tests" ON)
+option(VARVE_BENCHMARKS "Build the benchmarks and the peers they compare with" ON)
+set(VARVE_SANITIZER "" CACHE STRING "Sanitizers to build with: address, undefined, thread, or address,undefined")
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+add_library(varve_flags INTERFACE)
+target_include_directories(varve_flags INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_options(varve_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wno-unused-parameter -g1 -fno-omit-frame-pointer)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  target_compile_options(varve_flags INTERFACE -Wthread-safety)
+endif()
+
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  # Hardening as Debian's own packages are built.
+  target_compile_options(varve_flags INTERFACE -fstack-protector-strong -fstack-clash-protection -fcf-protection
+                                               -D_FORTIFY_SOURCE=2 -Wformat -Werror=format-security)
+  target_link_options(varve_flags INTERFACE -pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
+endif()
+
+if(VARVE_SANITIZER)
+  target_compile_options(varve_flags INTERFACE -fsanitize=${VARVE_SANITIZER} -fno-sanitize-recover=all)
+  target_link_options(varve_flags INTERFACE -fsanitize=${VARVE_SANITIZER})
+endif()

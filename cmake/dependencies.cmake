@@ -1,0 +1,18 @@
+# Every library Varve stands on, all from Debian packages (packages.txt); docs/decisions.md says why each.
+
+find_package(Threads REQUIRED)
+find_package(absl REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+
+# XXH3 is used header-only, so that hashing of short keys is inlined.
+find_path(XXHASH_INCLUDE xxhash.h REQUIRED)
+add_library(varve_xxhash INTERFACE)
+target_include_directories(varve_xxhash SYSTEM INTERFACE ${XXHASH_INCLUDE})
+target_compile_definitions(varve_xxhash INTERFACE XXH_INLINE_ALL)
+
+find_path(ASIO_INCLUDE asio.hpp REQUIRED)
+add_library(varve_asio INTERFACE)
+target_include_directories(varve_asio SYSTEM INTERFACE ${ASIO_INCLUDE})
+target_compile_definitions(varve_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
+target_link_libraries(varve_asio INTERFACE Threads::Threads)
