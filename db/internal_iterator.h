@@ -1,0 +1,31 @@
+// A cursor over records in the order of the tree (type/record.h: keys ascending, versions newest first), tombstones included.
+//
+// What write buffers, segments, runs and merges offer to each other. Not thread-safe. Views stay valid until the next move.
+#pragma once
+
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "type/record.h"
+
+namespace varve {
+
+class InternalIterator {
+ public:
+  virtual ~InternalIterator() = default;
+
+  virtual bool Valid() const = 0;
+  virtual void SeekToFirst() = 0;
+  virtual void SeekToLast() = 0;
+  // To the first record at or after (key, sequence) in the order of the tree: the newest version of `key` that is not newer
+  // than `sequence`, or what follows.
+  virtual void Seek(std::string_view tree_key, SequenceNumber sequence) = 0;
+  // Require Valid().
+  virtual void Next() = 0;
+  virtual void Prev() = 0;
+  virtual const RecordView& record() const = 0;
+
+  [[nodiscard]] virtual absl::Status status() const = 0;
+};
+
+}  // namespace varve

@@ -1,0 +1,39 @@
+// A cursor over the keys of one namespace, in key order, at one consistent snapshot.
+//
+// Not thread-safe: one thread at a time; any number of iterators side by side. Holds what it reads in place until it is
+// destroyed, and must be destroyed before its store. Values returned stay valid until the next move.
+#pragma once
+
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "type/sequence.h"
+
+namespace varve {
+
+class Iterator {
+ public:
+  virtual ~Iterator() = default;
+
+  // False before the first positioning, past either end, and after an error: then status() says which.
+  virtual bool Valid() const = 0;
+
+  virtual void SeekToFirst() = 0;
+  virtual void SeekToLast() = 0;
+  // To the first key >= `key`; to the last key <= `key`. Clamped to the bounds.
+  virtual void Seek(std::string_view key) = 0;
+  virtual void SeekForPrev(std::string_view key) = 0;
+  // Requires Valid().
+  virtual void Next() = 0;
+  virtual void Prev() = 0;
+
+  // Require Valid().
+  virtual std::string_view key() const = 0;
+  virtual std::string_view value() const = 0;
+  virtual SequenceNumber version() const = 0;
+
+  // OK at a clean end; otherwise what could not be read, and where.
+  [[nodiscard]] virtual absl::Status status() const = 0;
+};
+
+}  // namespace varve

@@ -1,0 +1,120 @@
+// The log (WAL): takes batch records in commit order, puts them on disk in groups, and says up to which sequence they are there.
+//
+// Requests are parked, threads are not: Append copies a record into the active buffer; Push sends the buffer on its way; a log
+// thread writes and syncs whatever arrived while the last group was under way, then publishes durable_sequence(). Records of
+// modes without sync are written by the pushing thread itself (the first one writes for all that wait behind it); the log
+// thread only syncs them, each second for kEverySecond.
+//
+// A failed write or sync is final: status() stays not OK, durable_sequence() stays, nothing is retried (contract 5).
+// A full disk is not: files are reserved ahead, Reserve() refuses before anything is promised.
+//
+// Thread-safe, but for Append, which the caller serializes (the engine's commit lock) so that sequences ascend.
+// Lock order: the caller's commit lock, then the log's own. Listeners run on the log's thread without a lock held.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "type/options.h"
+#include "type/sequence.h"
+#include "util/file_system.h"
+
+namespace varve {
+
+// Where a log file's good bytes end, as the manifest records it for files that will not be written any more.
+struct LogEnd {
+  uint64_t file_number = 0;
+  uint64_t offset = 0;               // behind the last good block
+  SequenceNumber last_sequence = 0;  // of the last good operation
+};
+
+struct LogOptions {
+  std::string directory;
+  uint64_t store_id = 0;
+  size_t file_size = 64u << 20;  // bytes of a file; a larger record gets a file of its own size
+  size_t group_max_bytes = 4u << 20;
+  std::chrono::microseconds group_max_delay{0};
+};
+
+struct LogStatistics {
+  uint64_t groups = 0;         // synced groups
+  uint64_t syncs = 0;          // fdatasync calls
+  uint64_t bytes_written = 0;  // to log files, with headers and padding
+  uint64_t bytes_appended = 0; // records only
+  uint64_t files_recycled = 0;
+};
+
+class Log {
+ public:
+  // Starts a new file numbered `file_number` whose first operation will be `last_sequence + 1`; everything up to `last_sequence` is durable.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<Log>> Open(FileSystem* file_system, const LogOptions& options,
+                                                                 uint64_t file_number, SequenceNumber last_sequence);
+  ~Log();
+
+  // Makes sure that `bytes` more fit into what is reserved on disk. ResourceExhausted (cheap, no side effect): the disk is full;
+  // `for_deletes` may use the last reserve, so that space can be won back. Unavailable: the log has failed.
+  // Called under the commit lock right before Append.
+  [[nodiscard]] absl::Status Reserve(size_t bytes, bool for_deletes);
+  // Takes one complete batch record holding the operations first..last. Never fails: Reserve() said yes.
+  void Append(std::string_view record, SequenceNumber first, SequenceNumber last, Durability durability);
+  // Sends what was appended on its way: wakes the log thread if something needs a sync, writes the rest to the kernel.
+  [[nodiscard]] absl::Status Push();
+
+  SequenceNumber durable_sequence() const;
+  // With the kernel, at least.
+  SequenceNumber written_sequence() const;
+  // Highest sequence appended with Durability::kAlways.
+  SequenceNumber last_always_sequence() const;
+  [[nodiscard]] absl::Status status() const;
+  [[nodiscard]] absl::Status WaitUntilDurable(SequenceNumber sequence);
+  // Everything appended so far, whatever its mode.
+  [[nodiscard]] absl::Status Sync();
+
+  uint64_t AddListener(std::function<void()> listener);
+  void RemoveListener(uint64_t token);
+
+  // Number and last sequence of the files that hold operations, oldest first; the last one is being written.
+  std::vector<LogEnd> Files() const;
+  // Files of which every operation is <= `sequence` are no longer needed: they are recycled or removed. Call only after the
+  // manifest that says so is on disk.
+  void Retire(SequenceNumber sequence);
+  // Files that recovery replayed (they come before this log's own); retired like the others.
+  void Adopt(std::vector<LogEnd> recovered);
+  // Bytes of live log files: the engine flushes a write buffer when they grow over its bound.
+  uint64_t live_bytes() const;
+  LogStatistics statistics() const;
+
+  // Syncs, stops the threads, gives the clean end. No Append may follow.
+  [[nodiscard]] absl::StatusOr<LogEnd> Close();
+
+ private:
+  class Implementation;
+  explicit Log(std::unique_ptr<Implementation> implementation);
+  std::unique_ptr<Implementation> implementation_;
+};
+
+// --- Recovery ----------------------------------------------------------------------------------------------------------------
+
+struct LogRecovery {
+  SequenceNumber last_sequence = 0;  // of the last operation that was delivered (or `flushed` if none)
+  uint64_t last_file_number = 0;     // highest number seen, also of files without content
+  std::vector<LogEnd> files;         // files that hold operations > `flushed`, oldest first, with their good ends
+  uint64_t torn_bytes = 0;           // cut away behind the end
+  std::vector<std::string> obsolete_paths;  // files with nothing to recover: to be removed or recycled
+};
+
+// Replays all batches with operations after `flushed`, oldest first, from the log files of `directory`. `deliver` gets each
+// batch's operations (batch record without its header), first sequence and number of operations. `known_ends` come from the
+// manifest: files that were closed cleanly or cut by an earlier recovery. DataLoss: an acknowledged part is damaged; names file and offset.
+[[nodiscard]] absl::StatusOr<LogRecovery> RecoverLog(
+    FileSystem* file_system, const std::string& directory, uint64_t store_id, SequenceNumber flushed,
+    const std::vector<LogEnd>& known_ends,
+    const std::function<absl::Status(std::string_view operations, SequenceNumber first, uint32_t count)>& deliver);
+
+}  // namespace varve

@@ -1,0 +1,52 @@
+// The one truth about what a store consists of: live segments by level and run, namespaces, where the log stands.
+//
+// File `MANIFEST`, written whole to `MANIFEST.tmp`, synced, renamed over the old one, directory synced: a crash leaves either
+// the old or the new one. Some hundred bytes a segment.
+//
+//      0   8  magic "VARVEMAN"
+//      8   4  format version (1)
+//     12   4  checksum of everything behind byte 16
+//     16   8  size of everything behind byte 24
+//     24   .  fields, drawn in manifest.cc
+//
+// Not thread-safe: the engine serializes installs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/log.h"
+#include "db/segment_builder.h"
+#include "type/tree_key.h"
+#include "util/file_system.h"
+
+namespace varve {
+
+struct ManifestNamespace {
+  NamespaceId id = kDefaultNamespace;
+  NamespaceGeneration generation = 0;
+};
+
+struct Manifest {
+  uint64_t store_id = 0;          // random at creation; log files carry it too
+  uint64_t next_file_number = 1;  // for logs and segments alike
+  SequenceNumber flushed_sequence = kNoSequence;  // every operation up to here is in segments
+  NamespaceGeneration next_generation = 1;
+  std::vector<ManifestNamespace> namespaces;
+  std::vector<LogEnd> log_ends;   // log files that will not be written any more, with their ends
+  bool clean_end = false;         // the last of log_ends is the end of a clean stop
+  std::vector<std::vector<std::vector<SegmentInfo>>> levels;  // level -> run (newest first) -> segment
+};
+
+std::string EncodeManifest(const Manifest& manifest);
+// DataLoss names `path` and the offset of what is wrong.
+[[nodiscard]] absl::StatusOr<Manifest> DecodeManifest(std::string_view bytes, const std::string& path);
+
+// NotFound: there is none.
+[[nodiscard]] absl::StatusOr<Manifest> ReadManifest(FileSystem* file_system, const std::string& directory);
+[[nodiscard]] absl::Status WriteManifest(FileSystem* file_system, const std::string& directory, const Manifest& manifest);
+
+}  // namespace varve

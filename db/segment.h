@@ -1,0 +1,59 @@
+// A segment being read (the field's SSTable reader): point lookups with at most one disk read, and iterators.
+//
+// Thread-safe: immutable after Open but for the caches, which are their own. An open segment holds a file descriptor; tables,
+// fences and blocks come from SegmentCaches under byte budgets. Damage is reported with file and offset, and stays contained to
+// the records it hit.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/internal_iterator.h"
+#include "db/range_tombstone.h"
+#include "db/segment_builder.h"
+#include "db/segment_caches.h"
+
+namespace varve {
+
+// A record found by a point lookup; views point into `pin`, which keeps the bytes in place.
+struct FoundRecord {
+  RecordView record;
+  std::shared_ptr<const void> pin;
+  std::string storage;  // backs the views when nothing was cached
+};
+
+class Segment {
+ public:
+  // Cheap: reads nothing from the file but, when there are range tombstones, those. The footer is read at first use.
+  [[nodiscard]] static absl::StatusOr<std::shared_ptr<Segment>> Open(FileSystem* file_system, const std::string& directory,
+                                                                     const SegmentInfo& info, SegmentCaches* caches);
+  virtual ~Segment() = default;
+
+  const SegmentInfo& info() const { return info_; }
+  const std::shared_ptr<const RangeTombstoneList>& range_tombstones() const { return range_tombstones_; }
+
+  // Brings the cache lines that a lookup of `hash` (HashKey of the tree key) will touch on their way, if the table is resident.
+  virtual void PrefetchLookup(uint64_t hash) const = 0;
+  // False only if no record of the key is here; touches memory alone (true when the table is not resident).
+  virtual bool MayContain(uint64_t hash) const = 0;
+  // The newest version of `tree_key` not newer than `at`, tombstones included. Returns whether there is one.
+  [[nodiscard]] virtual absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t hash, SequenceNumber at, bool fill_cache,
+                                                 FoundRecord* found) = 0;
+  // Must not outlive the segment. `fill_cache` = false streams with its own read-ahead (compaction, long scans).
+  virtual std::unique_ptr<InternalIterator> NewIterator(bool fill_cache) = 0;
+
+  // The file is removed when the last user lets the segment go (set once no Version holds it any more).
+  virtual void MarkObsolete() = 0;
+
+ protected:
+  Segment() = default;
+  SegmentInfo info_;
+  std::shared_ptr<const RangeTombstoneList> range_tombstones_ = std::make_shared<RangeTombstoneList>();
+};
+
+}  // namespace varve

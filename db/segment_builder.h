@@ -1,0 +1,59 @@
+// Writes one segment: records in the order of the tree, then their offset table, fences, range tombstones and footer.
+//
+// Not thread-safe. Memory: 16 bytes a distinct key until Finish, plus a write buffer. The file is complete, synced and its
+// directory entry too when Finish returns; before that it is an orphan which the next open removes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/range_tombstone.h"
+#include "type/record.h"
+#include "util/file_system.h"
+
+namespace varve {
+
+// What the manifest knows of a segment, so that nothing has to be read to open a store.
+struct SegmentInfo {
+  uint64_t number = 0;
+  uint64_t file_size = 0;
+  uint64_t entries = 0;           // records
+  uint64_t tombstones = 0;        // of them, point tombstones
+  uint64_t range_tombstones = 0;
+  std::string smallest;           // tree keys; range tombstones count: [smallest, largest] covers them
+  std::string largest;            // inclusive for records; the exclusive end of a range tombstone may equal it (then largest_is_exclusive)
+  bool largest_is_exclusive = false;
+  SequenceNumber smallest_sequence = kMaxSequence;
+  SequenceNumber largest_sequence = kNoSequence;
+  // Set bits: generations present would be too many to list; the smallest and largest key say it.
+};
+
+class SegmentBuilder {
+ public:
+  struct Options {
+    std::string directory;
+    uint64_t number = 0;
+    // Bytes of data between two fences, and the unit of the block cache; a power of two from 4 KiB to 64 KiB.
+    // BlockSizeFor() chooses it so that fences stay small beside their records.
+    uint32_t block_size = 4096;
+    size_t expected_entries = 0;
+  };
+  static uint32_t BlockSizeFor(uint64_t average_record_size);
+
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<SegmentBuilder>> Create(FileSystem* file_system, const Options& options);
+  virtual ~SegmentBuilder() = default;  // without Finish: the file is removed
+
+  // Records must come in the order of the tree.
+  [[nodiscard]] virtual absl::Status Add(const RecordView& record) = 0;
+  [[nodiscard]] virtual absl::Status AddRangeTombstone(const RangeTombstone& tombstone) = 0;
+  // Bytes of the file so far.
+  virtual uint64_t file_size() const = 0;
+  virtual uint64_t entries() const = 0;
+  [[nodiscard]] virtual absl::StatusOr<SegmentInfo> Finish() = 0;
+};
+
+}  // namespace varve

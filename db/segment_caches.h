@@ -1,0 +1,36 @@
+// The two byte budgets that all segments of a store share, and the counters of what their reads cost.
+//
+// OffsetTableCache holds whole offset tables and fences; where one is not resident a point read fetches one page of it, and the
+// table is loaded in the background of later reads if the budget allows. BlockCache holds blocks of records whose checksums were
+// verified once on entry. Both evict by CLOCK (structure/clock_cache.h). Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "structure/clock_cache.h"
+#include "util/sharded_counter.h"
+
+namespace varve {
+
+struct SegmentStatistics {
+  ShardedCounter lookups;            // point lookups that probed a table
+  ShardedCounter record_reads;       // disk reads of point lookups for records or blocks
+  ShardedCounter table_page_reads;   // disk reads of point lookups for pages of a table that was not resident
+  ShardedCounter false_positives;    // fingerprints that matched another key
+  ShardedCounter block_cache_hits;
+  ShardedCounter block_cache_misses;
+  ShardedCounter table_loads;        // whole tables and fences read into the cache
+  ShardedCounter scan_reads;         // disk reads of iterators
+};
+
+struct SegmentCaches {
+  SegmentCaches(size_t offset_table_bytes, size_t block_bytes) : tables(offset_table_bytes), blocks(block_bytes) {}
+
+  ClockCache tables;
+  ClockCache blocks;  // a capacity of 0 switches it off
+  SegmentStatistics statistics;
+};
+
+}  // namespace varve

@@ -1,0 +1,25 @@
+// A segment's bytes (the field's SSTable): one sorted layer, written once, never changed. File `NNNNNN.seg`.
+// Numbers are little-endian; checksums are XXH3-64's low 32 bits, seeded with the segment's number.
+//
+//   [ data: records of db/record_format.h, back to back                                     ]  from byte 0
+//   [ zeros to a multiple of 4096                                                           ]
+//   [ offset table: pages of structure/offset_table.h, 4096 bytes each                      ]
+//   [ fences: pages, one sparse key per block of data                                       ]
+//   [ range tombstones: length-prefixed begin, end, sequence; one checksum                  ]
+//   [ footer: where each part lies, counts, key and sequence range, block size; checksum    ]
+//   [ tail, 32 bytes: footer offset and size, format version, checksum, magic "VARVESEG"    ]
+//
+// Block k of the data is a reading notion, not a structure: the records that begin in the k-th `block_size` bytes. A record
+// that begins there may reach over the end, so a large record leaves blocks without a beginning behind it.
+#pragma once
+
+#include <cstdint>
+
+namespace varve {
+
+inline constexpr char kSegmentMagic[8] = {'V', 'A', 'R', 'V', 'E', 'S', 'E', 'G'};
+inline constexpr uint32_t kSegmentFormatVersion = 1;
+inline constexpr uint64_t kSegmentPageSize = 4096;
+inline constexpr uint64_t kSegmentTailSize = 32;
+
+}  // namespace varve

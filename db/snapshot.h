@@ -1,0 +1,17 @@
+// A point in the order of writes that stays readable while it is held. Immutable, thread-safe; must go before its store.
+#pragma once
+
+#include "type/sequence.h"
+#include "type/tree_key.h"
+
+namespace varve {
+
+class Snapshot {
+ public:
+  virtual ~Snapshot() = default;
+  virtual SequenceNumber sequence() const = 0;
+  // The stretch of the tree that `space` lived in at that point.
+  virtual NamespaceGeneration Generation(NamespaceId space) const = 0;
+};
+
+}  // namespace varve

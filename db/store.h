@@ -1,0 +1,118 @@
+// What the server speaks to: an ordered, durable key-value store. The embedded StorageEngine is the default; a store that
+// lives elsewhere can stand in its place. All functions are thread-safe.
+//
+// Early visibility, gated replies: a submitted write is visible at once, also to readers that would have to give it back after
+// a crash. Whoever lets a result out of the process first waits until the sequence it depends on is durable: the blocking calls
+// below do so; a server uses Submit and Get with `wait_until_durable = false`, collects the highest `gate` of a reply and parks
+// the reply until durable_sequence() has reached it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "db/iterator.h"
+#include "db/snapshot.h"
+#include "db/write_batch.h"
+#include "type/options.h"
+
+namespace varve {
+
+// What a point read found. Missing is an answer, not an error.
+struct ReadResult {
+  bool found = false;
+  SequenceNumber version = kNoSequence;        // of the value found
+  SequenceNumber read_sequence = kNoSequence;  // the point in time of the read, for WriteBatch::RequireUnchanged
+  SequenceNumber gate = kNoSequence;           // durable_sequence() must reach this before the result may be let out
+};
+
+// One answer of a MultiGet. `value` is reused: its memory is kept between calls.
+struct MultiGetResult {
+  ReadResult result;
+  std::string value;
+  absl::Status status;  // a key that can't be read doesn't fail the others
+};
+
+struct CommitResult {
+  SequenceNumber sequence = kNoSequence;  // of the batch's last operation
+  SequenceNumber gate = kNoSequence;      // as in ReadResult; kNoSequence where the mode asks for no sync
+};
+
+// How much the background is behind: 0 at rest, 1 when writes should wait. The server moves batches with writes to its pool
+// when it is above 0, since such a write may sleep.
+using Pressure = double;
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  // --- Reads -------------------------------------------------------------------------------------------------------------
+  // The value goes into `*value` (replacing it). DataLoss names file and offset of what is damaged.
+  [[nodiscard]] virtual absl::StatusOr<ReadResult> Get(const ReadOptions& options, std::string_view key,
+                                                       std::string* value) = 0;
+  // All keys at one snapshot; `results` has as many elements as `keys`. Fails as a whole only when the store is closed.
+  [[nodiscard]] virtual absl::Status MultiGet(const ReadOptions& options, absl::Span<const std::string_view> keys,
+                                              absl::Span<MultiGetResult> results) = 0;
+  // Bounds in user keys: [lower, upper); an empty `upper` means no end. `*gate` (if not null) as in ReadResult.
+  virtual std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower, std::string_view upper,
+                                                SequenceNumber* gate) = 0;
+  virtual std::shared_ptr<const Snapshot> GetSnapshot() = 0;
+  // Exact number of keys in [lower, upper).
+  [[nodiscard]] virtual absl::StatusOr<uint64_t> Count(const ReadOptions& options, std::string_view lower,
+                                                       std::string_view upper) = 0;
+
+  // --- Writes ------------------------------------------------------------------------------------------------------------
+  // Commits the batch and waits until it is as durable as its mode promises. Aborted: a condition failed, nothing was written.
+  // ResourceExhausted: the disk is full, nothing was written. Unavailable: the log failed; the write may or may not survive.
+  [[nodiscard]] virtual absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch) = 0;
+
+  // Commits the batch without waiting: visible on return, on its way to disk after the next Push().
+  [[nodiscard]] virtual absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) = 0;
+  // Sends what was submitted on its way: wakes the log thread for `always` writes, hands the others to the kernel.
+  // Once per round of an event loop; without it nothing submitted is ever acknowledged.
+  virtual absl::Status Push() = 0;
+
+  // Commits without waiting and calls `done` when the write is as durable as its mode promises (or failed). `done` runs on the
+  // log's thread, or inside this call when nothing is to wait for: it must be short and must not call the store.
+  virtual void WriteAsync(const WriteOptions& options, WriteBatch* batch,
+                          std::function<void(absl::StatusOr<CommitResult>)> done) = 0;
+
+  // Reads and writes again until no other writer came between (optimistic; after some tries alone). `decide` may run several
+  // times: it reads with Get at `snapshot semantics of now` and fills the batch, including its RequireUnchanged conditions.
+  // Submit semantics (doesn't wait).
+  [[nodiscard]] virtual absl::StatusOr<CommitResult> Update(const WriteOptions& options, absl::Span<const std::string_view> keys,
+                                                            absl::FunctionRef<absl::Status(WriteBatch*)> decide) = 0;
+
+  // --- Durability --------------------------------------------------------------------------------------------------------
+  // Every write up to here is on disk. After the log has failed it stays where it was.
+  virtual SequenceNumber durable_sequence() const = 0;
+  // OK, or why writes are refused for good (a failed fsync, an I/O error of the log).
+  [[nodiscard]] virtual absl::Status log_status() const = 0;
+  // Calls `listener` on the log's thread each time durable_sequence() or log_status() changed. It must be short and must not call the store.
+  // Returns a token for RemoveDurabilityListener, after which it is not called any more.
+  virtual uint64_t AddDurabilityListener(std::function<void()> listener) = 0;
+  virtual void RemoveDurabilityListener(uint64_t token) = 0;
+  // Waits until durable_sequence() >= `sequence`; fails when the log has failed.
+  [[nodiscard]] virtual absl::Status WaitUntilDurable(SequenceNumber sequence) = 0;
+  // Puts everything written so far on disk, whatever its mode.
+  [[nodiscard]] virtual absl::Status Sync() = 0;
+
+  // --- Upkeep ------------------------------------------------------------------------------------------------------------
+  // Writes buffered records to segments; merges [lower, upper) (empty `upper`: no end) down to one run. Both wait.
+  [[nodiscard]] virtual absl::Status Flush() = 0;
+  [[nodiscard]] virtual absl::Status Compact(std::string_view lower, std::string_view upper) = 0;
+  virtual Pressure pressure() const = 0;
+  // Name and value of every figure the store keeps, in a fixed order (docs/operations.md lists them).
+  virtual std::vector<std::pair<std::string, uint64_t>> Statistics() const = 0;
+
+  // Finishes background work, syncs, and records a clean end. Later calls fail. Also called by the destructor.
+  [[nodiscard]] virtual absl::Status Close() = 0;
+};
+
+}  // namespace varve

@@ -1,0 +1,61 @@
+// Operations that are committed together: all of them or none, also across a crash, seen together by every reader.
+//
+// A batch is kept encoded as the record that the log will hold (drawn in db/log_format.h), so committing it copies bytes once.
+// Later operations on a key win over earlier ones. Not thread-safe. Reusable after Clear(), which keeps the memory.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "type/options.h"
+#include "type/record.h"
+
+namespace varve {
+
+class WriteBatch {
+ public:
+  WriteBatch();
+
+  void Put(std::string_view key, std::string_view value, NamespaceId space = kDefaultNamespace);
+  void Delete(std::string_view key, NamespaceId space = kDefaultNamespace);
+  // Deletes every key in [begin, end); an empty `end` means to the end of the namespace. Costs the same for any number of keys.
+  void DeleteRange(std::string_view begin, std::string_view end, NamespaceId space = kDefaultNamespace);
+  // Empties the namespace in constant time.
+  void ClearNamespace(NamespaceId space = kDefaultNamespace);
+
+  // Condition: nobody has written `key` after `sequence`; else the whole batch fails with Aborted and changes nothing.
+  // `sequence` is the point at which the key was read (ReadResult::read_sequence, or a snapshot's).
+  void RequireUnchanged(std::string_view key, SequenceNumber sequence, NamespaceId space = kDefaultNamespace);
+
+  void Clear();
+
+  // Operations so far; encoded bytes so far.
+  size_t size() const { return operations_; }
+  bool empty() const { return operations_ == 0; }
+  size_t bytes() const { return encoded_.size(); }
+
+  // What was wrong with an operation (a key or value over its limit): reported when the batch is committed.
+  [[nodiscard]] const absl::Status& status() const { return status_; }
+
+ private:
+  friend class WriteBatchInternal;  // db/write_batch_internal.h: what the commit needs
+
+  struct Condition {
+    size_t key_offset;  // into condition_keys_, where tree keys stand with their namespace id in place of the generation
+    size_t key_size;
+    SequenceNumber sequence;
+  };
+
+  void Append(RecordKind kind, NamespaceId space, std::string_view key, std::string_view value);
+
+  std::string encoded_;  // header placeholder, then operations with namespace ids where generations will stand
+  size_t operations_ = 0;
+  std::vector<Condition> conditions_;
+  std::string condition_keys_;
+  absl::Status status_;
+};
+
+}  // namespace varve

@@ -1,0 +1,47 @@
+// What one version of one key is: the plain value that log, write buffer, segments and iterators pass around.
+// The bytes it takes on disk are drawn in db/record_format.h.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "type/sequence.h"
+
+namespace varve {
+
+// What an operation does. On disk as the low 4 bits of a record's first byte: never renumber.
+enum class RecordKind : uint8_t {
+  kValue = 1,             // key -> value
+  kTombstone = 2,         // key is deleted
+  kRangeTombstone = 3,    // every key in [key, value) older than this is deleted
+  kSwitchGeneration = 4,  // log only: namespace (key: 4 bytes) continues in a new generation (value: 4 bytes)
+};
+
+// Flags in the high 4 bits of a record's first byte. Each names a field or a meaning that has its place from the start.
+enum RecordFlags : uint8_t {
+  kNoFlags = 0,
+  kHasExpiry = 0x10,       // 8 bytes: expiry instant, milliseconds since the epoch
+  kHasMetadata = 0x20,     // length-prefixed bytes
+  kSoftDeleted = 0x40,     // deleted, but kept for restoring
+  kSeparatedValue = 0x80,  // the value's bytes are a location in a value file
+};
+
+// Views into somebody's memory: valid as long as the source says.
+struct RecordView {
+  std::string_view key;  // tree key
+  std::string_view value;
+  std::string_view metadata;
+  SequenceNumber sequence = kNoSequence;
+  uint64_t expiry_ms = 0;  // 0: never
+  RecordKind kind = RecordKind::kValue;
+  uint8_t flags = kNoFlags;
+};
+
+// The order of the tree: keys ascending as unsigned bytes, versions of one key newest first. Negative, zero or positive.
+inline int CompareInternal(std::string_view a_key, SequenceNumber a_sequence, std::string_view b_key,
+                           SequenceNumber b_sequence) {
+  if (const int by_key = a_key.compare(b_key); by_key != 0) return by_key;
+  return a_sequence > b_sequence ? -1 : a_sequence < b_sequence ? 1 : 0;
+}
+
+}  // namespace varve

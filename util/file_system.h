@@ -1,0 +1,63 @@
+// Files as the engine sees them: the seam where faults are injected. Everything the engine does to a disk goes through here.
+//
+// Thread-safe: one File may be read and written by several threads at once (positions are explicit). Errors name operation,
+// path and offset; a full disk is ResourceExhausted, a missing file NotFound, anything else the device says is Unavailable.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace varve {
+
+class File {
+ public:
+  virtual ~File() = default;  // closes
+
+  // Reads up to `size` bytes at `offset` into `buffer`; fewer only at the end of the file. Retries EINTR and short reads.
+  [[nodiscard]] virtual absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const = 0;
+  // Writes all of `data` at `offset`, growing the file where needed. Retries EINTR and short writes.
+  [[nodiscard]] virtual absl::Status Write(uint64_t offset, std::string_view data) = 0;
+  // Puts data (and the size, where it changed) on disk. A failure is final for what was written before: never call it again to "retry".
+  [[nodiscard]] virtual absl::Status Sync() = 0;
+  [[nodiscard]] virtual absl::Status Truncate(uint64_t size) = 0;
+  [[nodiscard]] virtual absl::StatusOr<uint64_t> Size() const = 0;
+  // Tells the kernel that [offset, offset + size) will be read soon / in sequence. A hint: never fails.
+  virtual void Prefetch(uint64_t offset, uint64_t size) const = 0;
+  virtual const std::string& path() const = 0;
+};
+
+// Held while it lives; the kernel gives it back when the process dies.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+};
+
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<File>> OpenForRead(const std::string& path) = 0;
+  // Opens for reading and writing; `create` makes it (mode 0600), and empties it if it exists.
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path, bool create) = 0;
+  [[nodiscard]] virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+  [[nodiscard]] virtual absl::Status Remove(const std::string& path) = 0;
+  // Makes created, renamed and removed names in `path` survive a power cut.
+  [[nodiscard]] virtual absl::Status SyncDirectory(const std::string& path) = 0;
+  // Creates the directory (mode 0700) and missing parents; fine if it is there.
+  [[nodiscard]] virtual absl::Status CreateDirectory(const std::string& path) = 0;
+  // Names (not paths) in the directory, without . and .., sorted.
+  [[nodiscard]] virtual absl::StatusOr<std::vector<std::string>> List(const std::string& path) = 0;
+  // FailedPrecondition when another process (or another store of this process) holds it.
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
+};
+
+// The real one; lives forever.
+FileSystem* PosixFileSystem();
+
+}  // namespace varve
