@@ -1,7 +1,8 @@
 // Files as the engine sees them: the seam where faults are injected. Everything the engine does to a disk goes through here.
 //
 // Thread-safe: one File may be read and written by several threads at once (positions are explicit). Errors name operation,
-// path and offset; a full disk is ResourceExhausted, a missing file NotFound, anything else the device says is Unavailable.
+// path and offset; their codes are those of IoError (util/status.h): a full disk is ResourceExhausted, a missing file
+// NotFound, a failing device Internal.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,205 @@
+#include "util/file_system.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+constexpr mode_t kFileMode = 0600;
+constexpr mode_t kDirectoryMode = 0700;
+
+// Owns a descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+absl::StatusOr<Descriptor> OpenDescriptor(const std::string& path, int flags) {
+  int fd;
+  do {
+    fd = ::open(path.c_str(), flags | O_CLOEXEC, kFileMode);
+  } while (fd < 0 && errno == EINTR);
+  if (fd < 0) return IoError(errno, "open", path);
+  return Descriptor(fd);
+}
+
+class PosixFile : public File {
+ public:
+  PosixFile(std::string path, Descriptor descriptor) : path_(std::move(path)), descriptor_(std::move(descriptor)) {}
+
+  absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const override {
+    size_t done = 0;
+    while (done < size) {
+      const ssize_t n = ::pread(descriptor_.get(), buffer + done, size - done, static_cast<off_t>(offset + done));
+      if (n == 0) break;
+      if (n < 0) {
+        if (errno == EINTR) continue;
+        return IoError(errno, "read", path_, offset + done);
+      }
+      done += static_cast<size_t>(n);
+    }
+    return done;
+  }
+
+  absl::Status Write(uint64_t offset, std::string_view data) override {
+    while (!data.empty()) {
+      const ssize_t n = ::pwrite(descriptor_.get(), data.data(), data.size(), static_cast<off_t>(offset));
+      if (n < 0) {
+        if (errno == EINTR) continue;
+        return IoError(errno, "write", path_, offset);
+      }
+      data.remove_prefix(static_cast<size_t>(n));
+      offset += static_cast<uint64_t>(n);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Sync() override {
+    if (::fdatasync(descriptor_.get()) != 0) return IoError(errno, "fdatasync", path_);
+    return absl::OkStatus();
+  }
+
+  absl::Status Truncate(uint64_t size) override {
+    int result;
+    do {
+      result = ::ftruncate(descriptor_.get(), static_cast<off_t>(size));
+    } while (result != 0 && errno == EINTR);
+    if (result != 0) return IoError(errno, "truncate", path_, size);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<uint64_t> Size() const override {
+    struct stat info;
+    if (::fstat(descriptor_.get(), &info) != 0) return IoError(errno, "stat", path_);
+    return static_cast<uint64_t>(info.st_size);
+  }
+
+  void Prefetch(uint64_t offset, uint64_t size) const override {
+    ::posix_fadvise(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(size), POSIX_FADV_WILLNEED);
+  }
+
+  const std::string& path() const override { return path_; }
+
+ private:
+  const std::string path_;
+  const Descriptor descriptor_;
+};
+
+// flock belongs to the open file, so that it also excludes a second store of this process.
+class PosixFileLock : public FileLock {
+ public:
+  explicit PosixFileLock(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+
+ private:
+  const Descriptor descriptor_;
+};
+
+// Directory part of `path`: "a/b" -> "a", "a" -> "", "/a" -> "/".
+std::string ParentOf(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return "";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+class RealFileSystem : public FileSystem {
+ public:
+  absl::StatusOr<std::unique_ptr<File>> OpenForRead(const std::string& path) override {
+    VARVE_ASSIGN_OR_RETURN(Descriptor descriptor, OpenDescriptor(path, O_RDONLY));
+    return std::make_unique<PosixFile>(path, std::move(descriptor));
+  }
+
+  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path, bool create) override {
+    VARVE_ASSIGN_OR_RETURN(Descriptor descriptor, OpenDescriptor(path, O_RDWR | (create ? O_CREAT | O_TRUNC : 0)));
+    return std::make_unique<PosixFile>(path, std::move(descriptor));
+  }
+
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    if (::rename(from.c_str(), to.c_str()) != 0) return IoError(errno, fmt::format("rename to {}:", to), from);
+    return absl::OkStatus();
+  }
+
+  absl::Status Remove(const std::string& path) override {
+    if (::unlink(path.c_str()) != 0) return IoError(errno, "remove", path);
+    return absl::OkStatus();
+  }
+
+  absl::Status SyncDirectory(const std::string& path) override {
+    VARVE_ASSIGN_OR_RETURN(const Descriptor descriptor, OpenDescriptor(path, O_RDONLY | O_DIRECTORY));
+    if (::fsync(descriptor.get()) != 0) return IoError(errno, "fsync directory", path);
+    return absl::OkStatus();
+  }
+
+  absl::Status CreateDirectory(const std::string& path) override {
+    if (::mkdir(path.c_str(), kDirectoryMode) == 0) return absl::OkStatus();
+    if (errno == ENOENT) {
+      const std::string parent = ParentOf(path);
+      if (parent.empty() || parent == path) return IoError(ENOENT, "create directory", path);
+      VARVE_RETURN_IF_ERROR(CreateDirectory(parent));
+      if (::mkdir(path.c_str(), kDirectoryMode) == 0) return absl::OkStatus();
+    }
+    const int error = errno;
+    struct stat info;
+    if (error == EEXIST && ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return absl::OkStatus();
+    return IoError(error, "create directory", path);
+  }
+
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
+    std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), ::closedir);
+    if (directory == nullptr) return IoError(errno, "list", path);
+    std::vector<std::string> names;
+    errno = 0;
+    while (const dirent* entry = ::readdir(directory.get())) {
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
+      errno = 0;
+    }
+    if (errno != 0) return IoError(errno, "list", path);
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
+    VARVE_ASSIGN_OR_RETURN(Descriptor descriptor, OpenDescriptor(path, O_RDWR | O_CREAT));
+    int result;
+    do {
+      result = ::flock(descriptor.get(), LOCK_EX | LOCK_NB);
+    } while (result != 0 && errno == EINTR);
+    if (result != 0) {
+      if (errno != EWOULDBLOCK) return IoError(errno, "lock", path);
+      return absl::FailedPreconditionError(
+          fmt::format("lock {}: held by another process or store; stop it, or choose another directory", path));
+    }
+    return std::make_unique<PosixFileLock>(std::move(descriptor));
+  }
+};
+
+}  // namespace
+
+FileSystem* PosixFileSystem() {
+  static RealFileSystem file_system;  // has no state, so that its end at exit harms nobody
+  return &file_system;
+}
+
+}  // namespace varve
