@@ -2,6 +2,7 @@
 
 option(VARVE_TESTS "Build the tests" ON)
 option(VARVE_BENCHMARKS "Build the benchmarks and the peers they compare with" ON)
+option(VARVE_WERROR "Treat warnings as errors; off by default, as other compilers warn of other things" OFF)
 set(VARVE_SANITIZER "" CACHE STRING "Sanitizers to build with: address, undefined, thread, or address,undefined")
 
 if(NOT CMAKE_BUILD_TYPE)
@@ -12,12 +13,18 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  # Paths relative to the checkout, so that every checkout on a machine shares one cache.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} ${CCACHE})
 endif()
 
 add_library(varve_flags INTERFACE)
 target_include_directories(varve_flags INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(varve_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wno-unused-parameter -g1 -fno-omit-frame-pointer)
+# Binaries and core dumps name files from the root of the repository, wherever it was built.
+target_compile_options(varve_flags INTERFACE -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
+if(VARVE_WERROR)
+  target_compile_options(varve_flags INTERFACE -Werror)
+endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_options(varve_flags INTERFACE -Wthread-safety)
 endif()
