@@ -1,0 +1,190 @@
+#include "benchmark/process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <set>
+#include <thread>
+
+namespace varve::bench {
+namespace {
+
+// What has to go when the process ends; guarded by the mutex, as the signal thread and Fail() may come from anywhere.
+struct Leftovers {
+  std::mutex mutex;
+  std::set<pid_t> children;
+  std::string directory;
+};
+
+Leftovers& TheLeftovers() {
+  static Leftovers* const leftovers = new Leftovers;  // outlives every thread
+  return *leftovers;
+}
+
+void CleanUp() {
+  Leftovers& leftovers = TheLeftovers();
+  const std::lock_guard lock(leftovers.mutex);
+  for (const pid_t pid : leftovers.children) {
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
+  leftovers.children.clear();
+  if (!leftovers.directory.empty()) {
+    std::error_code ignored;
+    std::filesystem::remove_all(leftovers.directory, ignored);
+  }
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& args) {
+  std::vector<char*> pointers;
+  for (const std::string& arg : args) pointers.push_back(const_cast<char*>(arg.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Forks and runs `args` with standard output and error at these descriptors; the child dies with us. -1 where it can't
+// fork.
+pid_t Spawn(const std::vector<std::string>& args, int out, int err) {
+  const std::vector<char*> pointers = Pointers(args);
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid != 0) return pid;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(127);  // we were already gone before the line above
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  dup2(out, STDOUT_FILENO);
+  dup2(err, STDERR_FILENO);
+  execvp(pointers[0], pointers.data());
+  _exit(127);
+}
+
+}  // namespace
+
+void Fail(const std::string& what) {
+  fmt::print(stderr, "error: {}\n", what);
+  CleanUp();
+  _exit(1);
+}
+
+std::string ProgramPath() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+
+std::string ProgramDirectory() { return std::filesystem::path(ProgramPath()).parent_path().string(); }
+
+void MakeEmptyDirectory(const std::string& path) {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  std::filesystem::create_directories(path, error);
+  if (error) Fail(fmt::format("cannot make an empty directory {}: {}", path, error.message()));
+}
+
+void RemoveDirectory(const std::string& path) {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  if (error) Fail(fmt::format("cannot remove {}: {}", path, error.message()));
+}
+
+std::string ClaimDataDirectory(const std::string& parent, const std::string& name) {
+  const std::string path = (parent.empty() ? ProgramDirectory() : parent) + "/" + name;
+  MakeEmptyDirectory(path);
+  TheLeftovers().directory = path;
+  std::atexit(CleanUp);
+
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGHUP);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::thread([signals] {
+    int signal = 0;
+    sigwait(&signals, &signal);
+    CleanUp();
+    _exit(128 + signal);
+  }).detach();
+  return path;
+}
+
+std::string Capture(const std::vector<std::string>& args, bool* ok) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) Fail(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  const pid_t pid = Spawn(args, ends[1], STDERR_FILENO);
+  close(ends[1]);
+  if (pid < 0) Fail(fmt::format("cannot fork: {}", std::strerror(errno)));
+  std::string output;
+  char buffer[4096];
+  for (ssize_t n; (n = read(ends[0], buffer, sizeof(buffer))) > 0;) output.append(buffer, static_cast<size_t>(n));
+  close(ends[0]);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  const bool succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (ok != nullptr) {
+    *ok = succeeded;
+  } else if (!succeeded) {
+    Fail(fmt::format("{} failed (status {}): {}", args[0], status, output));
+  }
+  return output;
+}
+
+Child::Child(const std::vector<std::string>& args, const std::string& log) {
+  const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (out < 0) Fail(fmt::format("cannot open {}: {}", log, std::strerror(errno)));
+  {
+    Leftovers& leftovers = TheLeftovers();
+    const std::lock_guard lock(leftovers.mutex);
+    pid_ = Spawn(args, out, out);
+    if (pid_ > 0) leftovers.children.insert(pid_);
+  }
+  close(out);
+  if (pid_ < 0) Fail(fmt::format("cannot fork: {}", std::strerror(errno)));
+}
+
+Child::~Child() {
+  Leftovers& leftovers = TheLeftovers();
+  const std::lock_guard lock(leftovers.mutex);
+  leftovers.children.erase(pid_);
+  if (reaped_) return;
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+bool Child::Running() {
+  if (!reaped_ && waitpid(pid_, nullptr, WNOHANG) == pid_) {
+    Leftovers& leftovers = TheLeftovers();
+    const std::lock_guard lock(leftovers.mutex);
+    leftovers.children.erase(pid_);
+    reaped_ = true;
+  }
+  return !reaped_;
+}
+
+double Child::CpuSeconds() const {
+  clockid_t clock;
+  timespec time{};
+  if (clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &time) != 0) return 0;
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+int64_t Child::ResidentBytes() const { return bench::ResidentBytes(std::to_string(pid_)); }
+
+int64_t ResidentBytes(const std::string& pid) {
+  std::ifstream statm("/proc/" + pid + "/statm");
+  int64_t total = 0;
+  int64_t resident = 0;
+  if (!(statm >> total >> resident)) Fail("cannot read the memory use of process " + pid);
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace varve::bench

@@ -1,0 +1,83 @@
+// Varve as a library: write buffer and block cache as peer.h says, all else as it comes. Not synced is
+// Durability::kNone (the log's bytes are with the kernel when a write returns, as with the peers).
+#include <fmt/format.h>
+
+#include "benchmark/peer.h"
+#include "benchmark/process.h"
+#include "db/storage_engine.h"
+
+namespace varve::bench {
+namespace {
+
+void Check(const absl::Status& status) {
+  if (!status.ok()) Fail("Varve: " + status.ToString());
+}
+
+class VarveReader : public Reader {
+ public:
+  explicit VarveReader(StorageEngine* store) : store_(store) {}
+
+  bool Get(std::string_view key, std::string* value) override {
+    const absl::StatusOr<ReadResult> result = store_->Get(ReadOptions(), key, value);
+    Check(result.status());
+    return result->found;
+  }
+
+  bool Seek(std::string_view key) override {
+    iterator_ = store_->NewIterator(ReadOptions(), "", "", nullptr);
+    iterator_->Seek(key);
+    return Take();
+  }
+
+  bool Next() override {
+    iterator_->Next();
+    return Take();
+  }
+
+ private:
+  bool Take() {
+    if (!iterator_->Valid()) {
+      Check(iterator_->status());
+      return false;
+    }
+    key_ = iterator_->key();
+    value_ = iterator_->value();
+    return true;
+  }
+
+  StorageEngine* const store_;
+  std::unique_ptr<Iterator> iterator_;
+};
+
+class VarvePeer : public Peer {
+ public:
+  explicit VarvePeer(const PeerOptions& options) {
+    EngineOptions engine;
+    engine.sync = options.synced ? Durability::kAlways : Durability::kNone;
+    engine.write_buffer_size = kWriteBufferBytes;
+    engine.block_cache_size = kBlockCacheBytes;
+    absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(options.dir, engine);
+    Check(store.status());
+    store_ = *std::move(store);
+  }
+  ~VarvePeer() override { Check(store_->Close()); }
+
+  void Put(std::string_view key, std::string_view value) override { Check(store_->Put(key, value)); }
+  void Delete(std::string_view key) override { Check(store_->Delete(key)); }
+  void WriteBatch(std::span<const KeyValue> batch) override {
+    varve::WriteBatch updates;
+    for (const auto& [key, value] : batch) updates.Put(key, value);
+    Check(store_->Write(WriteOptions(), &updates).status());
+  }
+  std::unique_ptr<Reader> NewReader() override { return std::make_unique<VarveReader>(store_.get()); }
+  void Flush() override { Check(store_->Flush()); }
+
+ private:
+  std::unique_ptr<StorageEngine> store_;
+};
+
+}  // namespace
+
+std::unique_ptr<Peer> OpenVarve(const PeerOptions& options) { return std::make_unique<VarvePeer>(options); }
+
+}  // namespace varve::bench

@@ -1,0 +1,88 @@
+// The keys and values that all rows of engine_benchmark are made of, cheap to make so that little but the engine is
+// measured.
+//
+// Entry number i has a 25-byte key, in the order of i, and a value that begins with i: whoever reads an entry can tell
+// whether it is the right one. Between any two keys lies one that no row ever writes, for reads of what is missing.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace varve::bench {
+
+inline constexpr size_t kKeySize = 25;
+
+// A key in place: Set() rewrites its digits.
+class Key {
+ public:
+  Key() { std::memcpy(bytes_, "benchmark0000000000000000", kKeySize); }
+
+  std::string_view Present(uint64_t i) { return Set(2 * i); }
+  std::string_view Missing(uint64_t i) { return Set(2 * i + 1); }
+
+ private:
+  std::string_view Set(uint64_t number) {
+    for (size_t at = kKeySize; at-- > kKeySize - 16;) {
+      bytes_[at] = static_cast<char>('0' + number % 10);
+      number /= 10;
+    }
+    return {bytes_, kKeySize};
+  }
+
+  char bytes_[kKeySize + 1];
+};
+
+// Values of one size: the entry's number, then bytes that don't compress.
+class Value {
+ public:
+  explicit Value(size_t size) : bytes_(size, '\0') {
+    std::mt19937_64 random(size);
+    for (char& byte : bytes_) byte = static_cast<char>(random());
+  }
+
+  std::string_view Of(uint64_t i) {
+    std::memcpy(bytes_.data(), &i, sizeof(i));
+    return bytes_;
+  }
+
+  static uint64_t Number(std::string_view value) {
+    uint64_t i = 0;
+    std::memcpy(&i, value.data(), std::min(sizeof(i), value.size()));
+    return i;
+  }
+
+ private:
+  std::string bytes_;
+};
+
+// Random numbers below a bound, a few nanoseconds each (xorshift64*, Vigna 2016; the high bits scaled to the bound).
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 1) {}
+
+  uint64_t Below(uint64_t bound) {
+    state_ ^= state_ >> 12;
+    state_ ^= state_ << 25;
+    state_ ^= state_ >> 27;
+    return ((state_ * 0x2545F4914F6CDD1Du) >> 32) * bound >> 32;
+  }
+
+ private:
+  uint64_t state_;
+};
+
+// 0 .. count-1 in an order that is random but the same in each run.
+inline std::vector<uint32_t> Shuffled(size_t count) {
+  std::vector<uint32_t> order(count);
+  std::iota(order.begin(), order.end(), 0u);
+  std::shuffle(order.begin(), order.end(), std::mt19937_64(count));
+  return order;
+}
+
+}  // namespace varve::bench
