@@ -1,0 +1,68 @@
+# The commands of everyday work. CMake does the building; this file only knows the presets and the order of steps.
+#
+#   make run      install what is missing, build, and serve 127.0.0.1:7777 with data in ./data
+#   make test     build and run every test
+#   make build    build everything: servers, clients, benchmarks and tests, in build/release
+#   make asan     the tests under AddressSanitizer and UndefinedBehaviorSanitizer
+#   make tsan     the tests of what runs concurrently under ThreadSanitizer
+#   make clang    compile the libraries with clang: its warnings and thread-safety analysis are errors
+#   make format   lay out the sources as .clang-format says;  make check-format  only tells
+#   make tidy     clang-tidy over the libraries (slow)
+#   make clean    remove build/; data stays
+
+JOBS ?= 2
+CMAKE_FLAGS ?=
+CONCURRENT_TESTS = util_tests|structure_tests|db_tests|server_tests|client_tests
+SOURCES = git ls-files -co --exclude-standard -- '*.h' '*.cc'
+
+export CTEST_OUTPUT_ON_FAILURE = 1
+export ASAN_OPTIONS = detect_stack_use_after_return=1:strict_string_checks=1
+export UBSAN_OPTIONS = print_stacktrace=1
+export TSAN_OPTIONS = second_deadlock_stack=1:history_size=4
+
+.PHONY: run build test asan tsan clang format check-format tidy packages clean
+.NOTPARALLEL:
+.DEFAULT_GOAL := build
+
+packages:
+	@scripts/install_packages.sh
+
+run: packages
+	cmake --preset release $(CMAKE_FLAGS)
+	cmake --build --preset release -j $(JOBS) --target server_main client_main
+	exec build/release/server_main --bind=127.0.0.1 --port=7777 --dir=data
+
+build: packages
+	cmake --preset release $(CMAKE_FLAGS)
+	cmake --build --preset release -j $(JOBS)
+
+test: build
+	ctest --test-dir build/release -j $(JOBS) --output-on-failure
+
+asan: packages
+	cmake --preset asan $(CMAKE_FLAGS)
+	cmake --build --preset asan -j $(JOBS)
+	ctest --test-dir build/asan -j $(JOBS) --output-on-failure
+
+# Without address space randomisation, which ThreadSanitizer's fixed memory layout does not survive on newer kernels.
+tsan: packages
+	cmake --preset tsan $(CMAKE_FLAGS)
+	cmake --build --preset tsan -j $(JOBS) --target concurrent_tests
+	setarch -R ctest --test-dir build/tsan -j $(JOBS) --output-on-failure -R '^($(CONCURRENT_TESTS))$$'
+
+clang: packages
+	cmake --preset clang $(CMAKE_FLAGS)
+	cmake --build --preset clang -j $(JOBS)
+
+format: packages
+	$(SOURCES) | xargs clang-format -i
+
+check-format: packages
+	@$(SOURCES) | xargs clang-format --dry-run -Werror
+
+tidy: packages
+	cmake --preset clang $(CMAKE_FLAGS)
+	run-clang-tidy -quiet -j $(JOBS) -p build/clang
+
+clean:
+	rm -rf build
