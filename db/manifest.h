@@ -47,6 +47,8 @@ std::string EncodeManifest(const Manifest& manifest);
 
 // NotFound: there is none.
 [[nodiscard]] absl::StatusOr<Manifest> ReadManifest(FileSystem* file_system, const std::string& directory);
+// On disk when it returns OK. After an error either the old or the new one is what a restart finds (the new one only if the
+// rename was done and the directory's sync failed): files that either of them names have to stay.
 [[nodiscard]] absl::Status WriteManifest(FileSystem* file_system, const std::string& directory, const Manifest& manifest);
 
 }  // namespace varve

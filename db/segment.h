@@ -16,9 +16,10 @@
 #include "db/internal_iterator.h"
 #include "db/range_tombstone.h"
 #include "db/segment_builder.h"
-#include "db/segment_caches.h"
 
 namespace varve {
+
+struct SegmentCaches;
 
 // A record found by a point lookup; views point into `pin`, which keeps the bytes in place.
 struct FoundRecord {

@@ -5,7 +5,8 @@
 //
 // Shape (lazy leveling, after Dayan and Idreos, "Dostoevsky"): every level but the last holds up to `runs_per_level` sorted
 // runs side by side, newest first; the last level is one run. Everything in a level is older than everything above it, and a
-// run is older than the runs before it in its level, wherever their key ranges overlap.
+// run is older than the runs before it in its level, wherever their key ranges overlap. A tree with one level has no last
+// level yet: its runs are all side by side.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +19,23 @@
 
 namespace varve {
 
+// Whether keys at and behind `key` may be in the segment, and whether two segments may hold the same key.
+inline bool ReachesTo(const SegmentInfo& segment, std::string_view key) {
+  return segment.largest_is_exclusive ? key < segment.largest : key <= segment.largest;
+}
+inline bool Overlap(const SegmentInfo& a, const SegmentInfo& b) {
+  return ReachesTo(a, b.smallest) && ReachesTo(b, a.smallest);
+}
+
 // Segments with ascending, disjoint key ranges.
 struct Run {
   std::vector<std::shared_ptr<Segment>> segments;
 
-  uint64_t bytes() const;
+  uint64_t bytes() const;  // of files
   // Segment whose range could hold `tree_key`; null if none.
   const std::shared_ptr<Segment>* Find(std::string_view tree_key) const;
+  // Index of the first segment that holds keys at or behind `tree_key`; segments.size() if none does.
+  size_t IndexOf(std::string_view tree_key) const;
 };
 
 struct Level {
@@ -35,20 +46,26 @@ struct Level {
 class Version {
  public:
   Version() = default;
-  explicit Version(std::vector<Level> levels);
+  // `previous`, if not null: its range tombstones are shared when the segments that hold some are still the same.
+  explicit Version(std::vector<Level> levels, const Version* previous = nullptr);
+  Version(const Version&) = delete;
+  Version& operator=(const Version&) = delete;
 
   const std::vector<Level>& levels() const { return levels_; }
   // Of all segments together.
-  const RangeTombstoneList& range_tombstones() const { return range_tombstones_; }
+  const RangeTombstoneList& range_tombstones() const { return *range_tombstones_; }
   // Runs from newest to oldest over all levels, for point reads.
   const std::vector<const Run*>& runs() const { return runs_; }
-  uint64_t bytes() const;
-  uint64_t segment_count() const;
+  uint64_t bytes() const { return bytes_; }
+  uint64_t segment_count() const { return segment_count_; }
 
  private:
   std::vector<Level> levels_;
   std::vector<const Run*> runs_;
-  RangeTombstoneList range_tombstones_;
+  std::vector<uint64_t> range_tombstone_segments_;  // numbers, ascending
+  std::shared_ptr<const RangeTombstoneList> range_tombstones_ = std::make_shared<RangeTombstoneList>();
+  uint64_t bytes_ = 0;
+  uint64_t segment_count_ = 0;
 };
 
 }  // namespace varve

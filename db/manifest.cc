@@ -1,0 +1,226 @@
+// The fields behind the header, numbers as varints but where a size is given:
+//
+//   store id (8 bytes), next file number, flushed sequence, next generation, clean end (1 byte: 0 or 1)
+//   namespaces: count, and of each: id, generation
+//   log ends:   count, and of each: file number, offset, last sequence
+//   levels:     count, and of each: count of runs, and of each: count of segments, and of each:
+//     number, file size, records, tombstones, range tombstones, smallest sequence, largest sequence,
+//     flags (1 byte; bit 0: the largest key is exclusive), smallest key, largest key (length-prefixed)
+//
+// The checksum is seeded with the format version.
+#include "db/manifest.h"
+
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "fmt/format.h"
+#include "util/checksum.h"
+#include "util/coding.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+constexpr std::string_view kMagic = "VARVEMAN";
+constexpr uint32_t kFormatVersion = 1;
+constexpr size_t kChecksumOffset = 12;
+constexpr size_t kCheckedOffset = 16;
+constexpr size_t kFieldsOffset = 24;
+// The fewest bytes that one of each takes: a declared count never asks for more than the bytes at hand can hold.
+constexpr size_t kMinNamespaceSize = 2;
+constexpr size_t kMinLogEndSize = 3;
+constexpr size_t kMinSegmentSize = 10 + 2 * kGenerationSize;
+
+std::string FileName(const std::string& directory) { return directory + "/MANIFEST"; }
+
+void EncodeSegment(const SegmentInfo& segment, std::string* bytes) {
+  PutVarint64(bytes, segment.number);
+  PutVarint64(bytes, segment.file_size);
+  PutVarint64(bytes, segment.entries);
+  PutVarint64(bytes, segment.tombstones);
+  PutVarint64(bytes, segment.range_tombstones);
+  PutVarint64(bytes, segment.smallest_sequence);
+  PutVarint64(bytes, segment.largest_sequence);
+  bytes->push_back(segment.largest_is_exclusive ? '\1' : '\0');
+  PutLengthPrefixed(bytes, segment.smallest);
+  PutLengthPrefixed(bytes, segment.largest);
+}
+
+// Reads the fields in order and remembers what was wrong first.
+class ManifestReader {
+ public:
+  ManifestReader(std::string_view fields, const std::string& path) : reader_(fields), path_(path) {}
+
+  absl::Status Read(Manifest* manifest) {
+    if (!reader_.ReadFixed64(&manifest->store_id)) return Damaged("store id");
+    if (!reader_.ReadVarint64(&manifest->next_file_number)) return Damaged("next file number");
+    if (!reader_.ReadVarint64(&manifest->flushed_sequence)) return Damaged("flushed sequence");
+    if (!reader_.ReadVarint32(&manifest->next_generation)) return Damaged("next generation");
+    if (!ReadBool(&manifest->clean_end)) return Damaged("clean end");
+    size_t count = 0;
+    if (!ReadCount(kMinNamespaceSize, &count)) return Damaged("count of namespaces");
+    manifest->namespaces.resize(count);
+    for (ManifestNamespace& space : manifest->namespaces) {
+      if (!reader_.ReadVarint32(&space.id) || !reader_.ReadVarint32(&space.generation)) return Damaged("namespace");
+    }
+    if (!ReadCount(kMinLogEndSize, &count)) return Damaged("count of log ends");
+    manifest->log_ends.resize(count);
+    for (LogEnd& end : manifest->log_ends) {
+      if (!reader_.ReadVarint64(&end.file_number) || !reader_.ReadVarint64(&end.offset) ||
+          !reader_.ReadVarint64(&end.last_sequence)) {
+        return Damaged("log end");
+      }
+    }
+    VARVE_RETURN_IF_ERROR(ReadLevels(&manifest->levels));
+    return reader_.empty() ? absl::OkStatus() : Damaged("bytes behind the last field");
+  }
+
+ private:
+  absl::Status ReadLevels(std::vector<std::vector<std::vector<SegmentInfo>>>* levels) {
+    size_t count = 0;
+    if (!ReadCount(1, &count)) return Damaged("count of levels");
+    levels->resize(count);
+    for (std::vector<std::vector<SegmentInfo>>& level : *levels) {
+      if (!ReadCount(1, &count)) return Damaged("count of runs");
+      level.resize(count);
+      for (std::vector<SegmentInfo>& run : level) {
+        if (!ReadCount(kMinSegmentSize, &count)) return Damaged("count of segments");
+        run.resize(count);
+        for (size_t i = 0; i < count; ++i) {
+          if (!ReadSegment(&run[i])) return Damaged("segment");
+          if (i > 0 && !Follows(run[i - 1], run[i])) return Damaged("segments of a run overlap");
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  bool ReadSegment(SegmentInfo* segment) {
+    std::string_view smallest, largest;
+    if (!reader_.ReadVarint64(&segment->number) || !reader_.ReadVarint64(&segment->file_size) ||
+        !reader_.ReadVarint64(&segment->entries) || !reader_.ReadVarint64(&segment->tombstones) ||
+        !reader_.ReadVarint64(&segment->range_tombstones) || !reader_.ReadVarint64(&segment->smallest_sequence) ||
+        !reader_.ReadVarint64(&segment->largest_sequence) || !ReadBool(&segment->largest_is_exclusive) ||
+        !reader_.ReadLengthPrefixed(&smallest) || !reader_.ReadLengthPrefixed(&largest)) {
+      return false;
+    }
+    if (smallest.size() < kGenerationSize || largest.size() < kGenerationSize || smallest > largest) return false;
+    segment->smallest = smallest;
+    segment->largest = largest;
+    return true;
+  }
+
+  static bool Follows(const SegmentInfo& before, const SegmentInfo& after) {
+    return before.largest_is_exclusive ? before.largest <= after.smallest : before.largest < after.smallest;
+  }
+
+  bool ReadCount(size_t min_size, size_t* count) {
+    uint64_t declared = 0;
+    if (!reader_.ReadVarint64(&declared) || declared > reader_.rest().size() / min_size) return false;
+    *count = declared;
+    return true;
+  }
+
+  bool ReadBool(bool* value) {
+    uint8_t byte = 0;
+    if (!reader_.ReadByte(&byte) || byte > 1) return false;
+    *value = byte == 1;
+    return true;
+  }
+
+  absl::Status Damaged(std::string_view what) const {
+    return Corruption(path_, kFieldsOffset + reader_.position(), fmt::format("manifest: {}", what));
+  }
+
+  ByteReader reader_;
+  const std::string& path_;
+};
+
+}  // namespace
+
+std::string EncodeManifest(const Manifest& manifest) {
+  std::string bytes(kMagic);
+  PutFixed32(&bytes, kFormatVersion);
+  PutFixed32(&bytes, 0);  // checksum and size follow when the rest is known
+  PutFixed64(&bytes, 0);
+  PutFixed64(&bytes, manifest.store_id);
+  PutVarint64(&bytes, manifest.next_file_number);
+  PutVarint64(&bytes, manifest.flushed_sequence);
+  PutVarint32(&bytes, manifest.next_generation);
+  bytes.push_back(manifest.clean_end ? '\1' : '\0');
+  PutVarint64(&bytes, manifest.namespaces.size());
+  for (const ManifestNamespace& space : manifest.namespaces) {
+    PutVarint32(&bytes, space.id);
+    PutVarint32(&bytes, space.generation);
+  }
+  PutVarint64(&bytes, manifest.log_ends.size());
+  for (const LogEnd& end : manifest.log_ends) {
+    PutVarint64(&bytes, end.file_number);
+    PutVarint64(&bytes, end.offset);
+    PutVarint64(&bytes, end.last_sequence);
+  }
+  PutVarint64(&bytes, manifest.levels.size());
+  for (const std::vector<std::vector<SegmentInfo>>& level : manifest.levels) {
+    PutVarint64(&bytes, level.size());
+    for (const std::vector<SegmentInfo>& run : level) {
+      PutVarint64(&bytes, run.size());
+      for (const SegmentInfo& segment : run) EncodeSegment(segment, &bytes);
+    }
+  }
+  EncodeFixed64(bytes.data() + kCheckedOffset, bytes.size() - kFieldsOffset);
+  const std::string_view checked = std::string_view(bytes).substr(kCheckedOffset);
+  EncodeFixed32(bytes.data() + kChecksumOffset, Checksum(checked, kFormatVersion));
+  return bytes;
+}
+
+absl::StatusOr<Manifest> DecodeManifest(std::string_view bytes, const std::string& path) {
+  if (bytes.size() < kFieldsOffset) return Corruption(path, bytes.size(), "manifest: shorter than its header");
+  if (bytes.substr(0, kMagic.size()) != kMagic) return Corruption(path, 0, "manifest: no manifest begins like this");
+  if (const uint32_t version = DecodeFixed32(bytes.data() + kMagic.size()); version != kFormatVersion) {
+    return Corruption(path, kMagic.size(),
+                      fmt::format("manifest: format version {}, this program reads {}", version, kFormatVersion));
+  }
+  const uint64_t size = DecodeFixed64(bytes.data() + kCheckedOffset);
+  if (size != bytes.size() - kFieldsOffset) {
+    return Corruption(path, kCheckedOffset,
+                      fmt::format("manifest: {} bytes of fields, expected {}", bytes.size() - kFieldsOffset, size));
+  }
+  const uint32_t expected = DecodeFixed32(bytes.data() + kChecksumOffset);
+  const uint32_t checksum = Checksum(bytes.substr(kCheckedOffset), kFormatVersion);
+  if (checksum != expected) {
+    return Corruption(path, kCheckedOffset, fmt::format("manifest: checksum {:#010x}, expected {:#010x}", checksum, expected));
+  }
+  Manifest manifest;
+  VARVE_RETURN_IF_ERROR(ManifestReader(bytes.substr(kFieldsOffset), path).Read(&manifest));
+  return manifest;
+}
+
+absl::StatusOr<Manifest> ReadManifest(FileSystem* file_system, const std::string& directory) {
+  const std::string path = FileName(directory);
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system->OpenForRead(path));
+  VARVE_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+  std::string bytes(size, '\0');
+  VARVE_ASSIGN_OR_RETURN(const size_t read, file->Read(0, bytes.size(), bytes.data()));
+  bytes.resize(read);
+  return DecodeManifest(bytes, path);
+}
+
+absl::Status WriteManifest(FileSystem* file_system, const std::string& directory, const Manifest& manifest) {
+  const std::string path = FileName(directory);
+  const std::string temporary = path + ".tmp";
+  const absl::Status written = [&]() -> absl::Status {
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system->OpenForWrite(temporary, /*create=*/true));
+    VARVE_RETURN_IF_ERROR(file->Write(0, EncodeManifest(manifest)));
+    return file->Sync();
+  }();
+  if (!written.ok()) {
+    // The old manifest stays the truth; the space may be needed.
+    (void)file_system->Remove(temporary);
+    return written;
+  }
+  VARVE_RETURN_IF_ERROR(file_system->Rename(temporary, path));
+  return file_system->SyncDirectory(directory);
+}
+
+}  // namespace varve

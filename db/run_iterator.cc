@@ -1,0 +1,101 @@
+#include "db/run_iterator.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "db/version.h"
+
+namespace varve {
+namespace {
+
+class RunIterator final : public InternalIterator {
+ public:
+  RunIterator(absl::Span<const std::shared_ptr<Segment>> segments, bool fill_cache)
+      : segments_(segments), open_(segments.size()), fill_cache_(fill_cache) {}
+
+  bool Valid() const override { return current_ != nullptr && current_->Valid(); }
+
+  void SeekToFirst() override {
+    if (!Open(0)) return;
+    current_->SeekToFirst();
+    SkipForward();
+  }
+
+  void SeekToLast() override {
+    if (segments_.empty() || !Open(segments_.size() - 1)) return;
+    current_->SeekToLast();
+    SkipBackward();
+  }
+
+  void Seek(std::string_view tree_key, SequenceNumber sequence) override {
+    const auto first = std::partition_point(
+        segments_.begin(), segments_.end(),
+        [tree_key](const std::shared_ptr<Segment>& segment) { return !ReachesTo(segment->info(), tree_key); });
+    if (!Open(static_cast<size_t>(first - segments_.begin()))) return;
+    current_->Seek(tree_key, sequence);
+    SkipForward();
+  }
+
+  void Next() override {
+    current_->Next();
+    if (!current_->Valid()) [[unlikely]] SkipForward();
+  }
+
+  void Prev() override {
+    current_->Prev();
+    if (!current_->Valid()) [[unlikely]] SkipBackward();
+  }
+
+  const RecordView& record() const override { return current_->record(); }
+
+  absl::Status status() const override { return current_ == nullptr ? absl::OkStatus() : current_->status(); }
+
+ private:
+  // False, and the iterator is not Valid(), behind the last segment. A cursor that is open already is used again.
+  bool Open(size_t index) {
+    if (index >= segments_.size()) {
+      current_ = nullptr;
+      return false;
+    }
+    if (open_ != index || iterator_ == nullptr) {
+      iterator_ = segments_[index]->NewIterator(fill_cache_);
+      open_ = index;
+    }
+    current_ = iterator_.get();
+    return true;
+  }
+
+  // Past ends of segments, and past those that hold nothing but range tombstones, unless an error stops it.
+  void SkipForward() {
+    while (!current_->Valid() && current_->status().ok()) {
+      if (!Open(open_ + 1)) return;
+      current_->SeekToFirst();
+    }
+  }
+
+  void SkipBackward() {
+    while (!current_->Valid() && current_->status().ok()) {
+      if (open_ == 0) {
+        current_ = nullptr;
+        return;
+      }
+      Open(open_ - 1);
+      current_->SeekToLast();
+    }
+  }
+
+  const absl::Span<const std::shared_ptr<Segment>> segments_;
+  std::unique_ptr<InternalIterator> iterator_;  // of segments_[open_]
+  InternalIterator* current_ = nullptr;         // iterator_, or null where the run has ended
+  size_t open_;
+  const bool fill_cache_;
+};
+
+}  // namespace
+
+std::unique_ptr<InternalIterator> NewRunIterator(absl::Span<const std::shared_ptr<Segment>> segments, bool fill_cache) {
+  if (segments.size() == 1) return segments.front()->NewIterator(fill_cache);
+  return std::make_unique<RunIterator>(segments, fill_cache);
+}
+
+}  // namespace varve
