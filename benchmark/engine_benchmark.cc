@@ -105,11 +105,7 @@ std::pair<std::string, std::string> Report(const std::vector<Row>& rows, Samples
 
 int Main(int argc, char** argv) {
   const std::string command = CommandLine(argc, argv);
-  bool plain_output = true;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view arg = argv[i];
-    if (arg.starts_with("--benchmark_format=") && arg != "--benchmark_format=console") plain_output = false;
-  }
+  const bool plain_output = WritesToConsole(argc, argv);
   ::benchmark::Initialize(&argc, argv);
   absl::SetProgramUsageMessage("Compares Varve with RocksDB, LevelDB and LMDB on the same work.");
   absl::ParseCommandLine(argc, argv);

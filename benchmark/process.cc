@@ -7,14 +7,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <mutex>
-#include <set>
 #include <thread>
 
 namespace varve::bench {
@@ -23,7 +24,7 @@ namespace {
 // What has to go when the process ends; guarded by the mutex, as the signal thread and Fail() may come from anywhere.
 struct Leftovers {
   std::mutex mutex;
-  std::set<pid_t> children;
+  std::map<pid_t, std::string> children;  // with the path of its log
   std::string directory;
 };
 
@@ -35,7 +36,7 @@ Leftovers& TheLeftovers() {
 void CleanUp() {
   Leftovers& leftovers = TheLeftovers();
   const std::lock_guard lock(leftovers.mutex);
-  for (const pid_t pid : leftovers.children) {
+  for (const auto& [pid, log] : leftovers.children) {
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
   }
@@ -43,6 +44,17 @@ void CleanUp() {
   if (!leftovers.directory.empty()) {
     std::error_code ignored;
     std::filesystem::remove_all(leftovers.directory, ignored);
+  }
+}
+
+void PrintLogs() {
+  constexpr size_t kTail = 2000;
+  Leftovers& leftovers = TheLeftovers();
+  const std::lock_guard lock(leftovers.mutex);
+  for (const auto& [pid, log] : leftovers.children) {
+    std::ifstream file(log);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    if (!text.empty()) fmt::print(stderr, "--- {}\n{}\n", log, text.substr(text.size() - std::min(kTail, text.size())));
   }
 }
 
@@ -75,6 +87,7 @@ pid_t Spawn(const std::vector<std::string>& args, int out, int err) {
 
 void Fail(const std::string& what) {
   fmt::print(stderr, "error: {}\n", what);
+  PrintLogs();
   CleanUp();
   _exit(1);
 }
@@ -145,7 +158,7 @@ Child::Child(const std::vector<std::string>& args, const std::string& log) {
     Leftovers& leftovers = TheLeftovers();
     const std::lock_guard lock(leftovers.mutex);
     pid_ = Spawn(args, out, out);
-    if (pid_ > 0) leftovers.children.insert(pid_);
+    if (pid_ > 0) leftovers.children[pid_] = log;
   }
   close(out);
   if (pid_ < 0) Fail(fmt::format("cannot fork: {}", std::strerror(errno)));
@@ -155,19 +168,14 @@ Child::~Child() {
   Leftovers& leftovers = TheLeftovers();
   const std::lock_guard lock(leftovers.mutex);
   leftovers.children.erase(pid_);
-  if (reaped_) return;
   kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
 }
 
-bool Child::Running() {
-  if (!reaped_ && waitpid(pid_, nullptr, WNOHANG) == pid_) {
-    Leftovers& leftovers = TheLeftovers();
-    const std::lock_guard lock(leftovers.mutex);
-    leftovers.children.erase(pid_);
-    reaped_ = true;
-  }
-  return !reaped_;
+bool Child::Running() const {
+  siginfo_t info{};
+  // WNOWAIT leaves the ended process to be reaped when the object goes.
+  return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
 }
 
 double Child::CpuSeconds() const {

@@ -14,7 +14,8 @@
 
 namespace varve::bench {
 
-// Prints `what`, kills the children, removes the data directory, ends the process with status 1.
+// Prints `what` and the end of each child's log, kills the children, removes the data directory, ends the process with
+// status 1.
 [[noreturn]] void Fail(const std::string& what);
 
 // Creates `<parent>/<name>` empty (removing a former run's) as the place for all data, to be removed when the process
@@ -44,7 +45,7 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   // False once the process has ended.
-  bool Running();
+  bool Running() const;
   // SIGSTOP and SIGCONT: a paused server takes no CPU from the one being measured.
   void Pause() { kill(pid_, SIGSTOP); }
   void Resume() { kill(pid_, SIGCONT); }
@@ -55,7 +56,6 @@ class Child {
 
  private:
   pid_t pid_ = -1;
-  bool reaped_ = false;
 };
 
 // Resident memory of a process in bytes, pages of mapped files included.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 #include <thread>
 
 #include "benchmark/process.h"
@@ -99,6 +100,13 @@ std::string HistoryLine(const std::string& command, const std::string& figures) 
   gmtime_r(&now, &utc);
   strftime(date, sizeof(date), "%Y-%m-%d", &utc);
   return fmt::format("| {} | {} | {} | `{}` | {} |\n", date, Commit(), MachineKind(), command, figures);
+}
+
+bool WritesToConsole(int argc, char** argv) {
+  return std::none_of(argv + 1, argv + argc, [](const char* text) {
+    const std::string_view arg = text;
+    return arg.starts_with("--benchmark_format=") && arg != "--benchmark_format=console";
+  });
 }
 
 std::string CommandLine(int argc, char** argv) {

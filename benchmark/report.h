@@ -26,6 +26,10 @@ std::string Commit();
 // One row of history.md: date, commit, machine, command, figures.
 std::string HistoryLine(const std::string& command, const std::string& figures);
 
+// Whether google-benchmark's output is for people; else it is JSON or CSV, and what we print beside it must go
+// elsewhere.
+bool WritesToConsole(int argc, char** argv);
+
 // The command line as typed, with the program's path cut to its name.
 std::string CommandLine(int argc, char** argv);
 

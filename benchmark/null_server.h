@@ -1,0 +1,13 @@
+// The ceiling for any server on this machine: parses RESP requests and answers at once, without storing anything. SET
+// gets +OK, GET one fixed value, PING +PONG, all else an error. One thread, epoll.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace varve::bench {
+
+// Serves 127.0.0.1:`port` until the process is killed.
+[[noreturn]] void ServeNothing(uint16_t port, size_t value_size);
+
+}  // namespace varve::bench
