@@ -1,0 +1,118 @@
+#include "db/compaction.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "db/file_names.h"
+#include "db/merge_writer.h"
+#include "db/merging_iterator.h"
+#include "db/run_iterator.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+MergeOptions MergeOptionsFor(const CompactionContext& context) {
+  MergeOptions options;
+  options.file_system = context.file_system;
+  options.directory = context.directory;
+  options.next_file_number = context.next_file_number;
+  options.segment_size = context.options->segment_size;
+  options.snapshots = context.snapshots;
+  options.is_live = context.is_live;
+  options.filter = context.options->compaction_filter.get();
+  options.cancel = context.cancel;
+  return options;
+}
+
+absl::StatusOr<CompactionResult> Merge(InternalIterator* input, std::vector<RangeTombstone> tombstones,
+                                       const MergeOptions& options, SegmentCaches* caches) {
+  VARVE_ASSIGN_OR_RETURN(const MergeResult merged, MergeToSegments(input, std::move(tombstones), options));
+  CompactionResult result;
+  result.records_read = merged.records_read;
+  result.records_written = merged.records_written;
+  for (const SegmentInfo& info : merged.segments) {
+    absl::StatusOr<std::shared_ptr<Segment>> segment =
+        Segment::Open(options.file_system, options.directory, info, caches);
+    if (!segment.ok()) {
+      for (const SegmentInfo& written : merged.segments) {
+        (void)options.file_system->Remove(SegmentPath(options.directory, written.number));
+      }
+      return segment.status();
+    }
+    result.bytes_written += info.file_size;
+    result.segments.push_back(*std::move(segment));
+  }
+  return result;
+}
+
+// First keys of the segments that stay in the run that the output joins.
+std::vector<std::string> BordersFor(const Version& version, const CompactionPlan& plan) {
+  std::vector<std::string> borders;
+  const size_t level = static_cast<size_t>(plan.output_level);
+  if (!plan.joins_last_run || level >= version.levels().size()) return borders;
+  std::vector<uint64_t> leaving;
+  for (const CompactionPlan::Input& input : plan.inputs) {
+    for (const std::shared_ptr<Segment>& segment : input.segments) leaving.push_back(segment->info().number);
+  }
+  std::sort(leaving.begin(), leaving.end());
+  for (const Run& run : version.levels()[level].runs) {
+    for (const std::shared_ptr<Segment>& segment : run.segments) {
+      if (!std::binary_search(leaving.begin(), leaving.end(), segment->info().number)) {
+        borders.push_back(segment->info().smallest);
+      }
+    }
+  }
+  return borders;
+}
+
+CompactionResult Move(const CompactionPlan& plan) {
+  CompactionResult result;
+  for (const CompactionPlan::Input& input : plan.inputs) {
+    result.segments.insert(result.segments.end(), input.segments.begin(), input.segments.end());
+  }
+  std::sort(result.segments.begin(), result.segments.end(),
+            [](const std::shared_ptr<Segment>& a, const std::shared_ptr<Segment>& b) {
+              return a->info().smallest < b->info().smallest;
+            });
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input, std::vector<RangeTombstone> tombstones, uint64_t entries,
+                                          uint64_t bytes, bool drops_tombstones, const CompactionContext& context) {
+  MergeOptions options = MergeOptionsFor(context);
+  options.expected_entries = entries;
+  options.average_record_size = entries == 0 ? 0 : bytes / entries;
+  options.drops_tombstones = drops_tombstones;
+  return Merge(input, std::move(tombstones), options, context.caches);
+}
+
+absl::StatusOr<CompactionResult> RunCompaction(const Version& version, const CompactionPlan& plan,
+                                               const CompactionContext& context) {
+  if (plan.remove_only) return CompactionResult{};
+  if (plan.move_only) return Move(plan);
+  MergeOptions options = MergeOptionsFor(context);
+  options.drops_tombstones = plan.drops_tombstones;
+  options.borders = BordersFor(version, plan);
+  std::vector<std::unique_ptr<InternalIterator>> runs;
+  std::vector<RangeTombstone> tombstones;
+  uint64_t bytes = 0;
+  for (const CompactionPlan::Input& input : plan.inputs) {
+    for (const std::shared_ptr<Segment>& segment : input.segments) {
+      bytes += segment->info().file_size;
+      options.expected_entries += segment->info().entries;
+      const std::vector<RangeTombstone>& more = segment->range_tombstones()->tombstones();
+      tombstones.insert(tombstones.end(), more.begin(), more.end());
+    }
+    runs.push_back(NewRunIterator(input.segments, /*fill_cache=*/false));
+  }
+  if (options.expected_entries > 0) options.average_record_size = bytes / options.expected_entries;
+  const std::unique_ptr<InternalIterator> input = NewMergingIterator(std::move(runs));
+  VARVE_ASSIGN_OR_RETURN(CompactionResult result, Merge(input.get(), std::move(tombstones), options, context.caches));
+  result.bytes_read = bytes;
+  return result;
+}
+
+}  // namespace varve

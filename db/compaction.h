@@ -1,0 +1,58 @@
+// The jobs of the background: a write buffer or the inputs of a plan become new segments.
+//
+// Thread-safe: functions without state of their own. Nothing here changes a Version: version_edit.h says what the next one looks
+// like. After an error, or when cancelled (Aborted), no output is left on disk.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "db/compaction_picker.h"
+#include "db/internal_iterator.h"
+#include "db/range_tombstone.h"
+#include "db/segment.h"
+#include "db/version.h"
+#include "type/options.h"
+#include "type/sequence.h"
+#include "type/tree_key.h"
+#include "util/file_system.h"
+
+namespace varve {
+
+// What the engine lends to a job. Snapshots and live generations are taken before the job begins and after its inputs are
+// fixed: a snapshot that begins later sees all of the inputs, newest versions only.
+struct CompactionContext {
+  FileSystem* file_system = nullptr;
+  std::string directory;
+  const EngineOptions* options = nullptr;  // segment_size, compaction_filter
+  SegmentCaches* caches = nullptr;
+  std::function<uint64_t()> next_file_number;
+  std::vector<SequenceNumber> snapshots;             // that are held, ascending
+  std::function<bool(NamespaceGeneration)> is_live;  // now or in one of the snapshots; null: all are
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+struct CompactionResult {
+  std::vector<std::shared_ptr<Segment>> segments;  // ascending and disjoint, on disk and open
+  uint64_t bytes_read = 0;                         // of the files that were merged
+  uint64_t bytes_written = 0;
+  uint64_t records_read = 0;
+  uint64_t records_written = 0;
+};
+
+// Writes what a full write buffer holds. `entries` and `bytes` of its records are estimates for the layout. `drops_tombstones`:
+// the tree has no segment that overlaps.
+[[nodiscard]] absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input, std::vector<RangeTombstone> tombstones,
+                                                        uint64_t entries, uint64_t bytes, bool drops_tombstones,
+                                                        const CompactionContext& context);
+
+// Merges the inputs of a plan that was made for `version`.
+[[nodiscard]] absl::StatusOr<CompactionResult> RunCompaction(const Version& version, const CompactionPlan& plan,
+                                                             const CompactionContext& context);
+
+}  // namespace varve

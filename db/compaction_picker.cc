@@ -1,0 +1,91 @@
+#include "db/compaction_picker.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace varve {
+namespace {
+
+// More generations than this in one segment are not looked through.
+constexpr uint64_t kMaxGenerationsLookedAt = 4096;
+
+bool GenerationsAreDead(const SegmentInfo& segment, const std::function<bool(NamespaceGeneration)>& is_live) {
+  if (!is_live) return false;
+  const uint64_t first = GenerationOf(segment.smallest);
+  uint64_t end = uint64_t{GenerationOf(segment.largest)} + 1;
+  if (segment.largest_is_exclusive && segment.largest.size() == kGenerationSize) --end;  // ends where that generation begins
+  if (end - first > kMaxGenerationsLookedAt) return false;
+  for (uint64_t generation = first; generation < end; ++generation) {
+    if (is_live(static_cast<NamespaceGeneration>(generation))) return false;
+  }
+  return true;
+}
+
+// Whether range tombstones newer than all of the segment cover it without a gap, and no snapshot lies between.
+bool IsCovered(const SegmentInfo& segment, const RangeTombstoneList& tombstones, const std::vector<SequenceNumber>& snapshots) {
+  // A snapshot that sees anything of the segment has to see what covers it too, as the present does.
+  const auto snapshot = std::lower_bound(snapshots.begin(), snapshots.end(), segment.smallest_sequence);
+  const SequenceNumber at = snapshot == snapshots.end() ? kMaxSequence : *snapshot;
+  std::string_view reached = segment.smallest;
+  for (const RangeTombstoneList::Fragment* fragment = tombstones.Covering(reached, at); fragment != nullptr;
+       fragment = tombstones.Covering(reached, at)) {
+    if (tombstones.CoveringSequence(reached, at) <= segment.largest_sequence) return false;
+    reached = fragment->end;
+    if (reached > segment.largest || (segment.largest_is_exclusive && reached == segment.largest)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<CompactionPlan> PlanRange(const Version& version, std::string_view lower, std::string_view upper) {
+  CompactionPlan plan;
+  std::string begin(lower);
+  std::string end(upper);  // empty: no end
+  // From newest to oldest, the range grows by what is taken: older segments below it must not stay above the output.
+  for (size_t level = 0; level < version.levels().size(); ++level) {
+    for (const Run& run : version.levels()[level].runs) {
+      CompactionPlan::Input input{static_cast<int>(level), {}};
+      for (size_t i = run.IndexOf(begin); i < run.segments.size(); ++i) {
+        if (!end.empty() && run.segments[i]->info().smallest >= end) break;
+        input.segments.push_back(run.segments[i]);
+      }
+      if (input.segments.empty()) continue;
+      begin = std::min(begin, input.segments.front()->info().smallest);
+      const SegmentInfo& last = input.segments.back()->info();
+      if (!end.empty() && ReachesTo(last, end)) {
+        end = last.largest;
+        if (!last.largest_is_exclusive) end.push_back('\0');  // the next key
+      }
+      plan.inputs.push_back(std::move(input));
+    }
+  }
+  if (plan.inputs.empty()) return std::nullopt;
+  plan.output_level = std::max(1, static_cast<int>(version.levels().size()) - 1);
+  plan.joins_last_run = true;
+  plan.drops_tombstones = true;
+  return plan;
+}
+
+std::optional<CompactionPlan> PlanDeadSegments(const Version& version, const std::vector<SequenceNumber>& snapshots,
+                                               const std::function<bool(NamespaceGeneration)>& is_live) {
+  CompactionPlan plan;
+  for (size_t level = 0; level < version.levels().size(); ++level) {
+    for (const Run& run : version.levels()[level].runs) {
+      CompactionPlan::Input input{static_cast<int>(level), {}};
+      for (const std::shared_ptr<Segment>& segment : run.segments) {
+        if (GenerationsAreDead(segment->info(), is_live) ||
+            IsCovered(segment->info(), version.range_tombstones(), snapshots)) {
+          input.segments.push_back(segment);
+        }
+      }
+      if (!input.segments.empty()) plan.inputs.push_back(std::move(input));
+    }
+  }
+  if (plan.inputs.empty()) return std::nullopt;
+  plan.remove_only = true;
+  return plan;
+}
+
+}  // namespace varve

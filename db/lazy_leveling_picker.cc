@@ -1,0 +1,147 @@
+// The default shape of the tree. The rules and the arithmetic behind them stand in docs/compaction.md.
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "db/compaction_picker.h"
+
+namespace varve {
+namespace {
+
+using Segments = std::vector<std::shared_ptr<Segment>>;
+
+// Moved segments keep their size for long, so that runs of small ones are rather merged into larger ones.
+constexpr uint64_t kSmallestMovedPart = 4;
+
+size_t RunsPerLevel(const EngineOptions& options) { return static_cast<size_t>(std::max(options.runs_per_level, 2)); }
+
+// All levels but the last one; the only level of a tree is an upper one.
+size_t UpperLevels(const Version& version) {
+  const size_t levels = version.levels().size();
+  return levels <= 1 ? levels : levels - 1;
+}
+
+// The inputs' segments by smallest key.
+Segments Sorted(const std::vector<CompactionPlan::Input>& inputs) {
+  Segments sorted;
+  for (const CompactionPlan::Input& input : inputs) {
+    sorted.insert(sorted.end(), input.segments.begin(), input.segments.end());
+  }
+  std::sort(sorted.begin(), sorted.end(), [](const std::shared_ptr<Segment>& a, const std::shared_ptr<Segment>& b) {
+    return a->info().smallest < b->info().smallest;
+  });
+  return sorted;
+}
+
+// The segments of `run` that overlap one of `inputs`.
+Segments Overlapping(const Run& run, const Segments& inputs) {
+  std::vector<bool> overlaps(run.segments.size(), false);
+  for (const std::shared_ptr<Segment>& input : inputs) {
+    for (size_t i = run.IndexOf(input->info().smallest); i < run.segments.size(); ++i) {
+      if (!Overlap(run.segments[i]->info(), input->info())) break;
+      overlaps[i] = true;
+    }
+  }
+  Segments found;
+  for (size_t i = 0; i < overlaps.size(); ++i) {
+    if (overlaps[i]) found.push_back(run.segments[i]);
+  }
+  return found;
+}
+
+bool OverlapsFromLevel(const Version& version, size_t level, const Segments& inputs) {
+  for (; level < version.levels().size(); ++level) {
+    for (const Run& run : version.levels()[level].runs) {
+      if (!Overlapping(run, inputs).empty()) return true;
+    }
+  }
+  return false;
+}
+
+uint64_t Bytes(const Segments& segments) {
+  uint64_t bytes = 0;
+  for (const std::shared_ptr<Segment>& segment : segments) bytes += segment->info().file_size;
+  return bytes;
+}
+
+// Whether the inputs may become a run as they are. In the last run nothing should stay that only deletes.
+bool CanMove(const Segments& sorted, bool to_last_run, const EngineOptions& options) {
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    const SegmentInfo& info = sorted[i]->info();
+    if (to_last_run && info.tombstones + info.range_tombstones > 0) return false;
+    if (i > 0 && Overlap(sorted[i - 1]->info(), info)) return false;
+  }
+  return Bytes(sorted) >= sorted.size() * (options.segment_size / kSmallestMovedPart);
+}
+
+class LazyLeveling final : public CompactionPicker {
+ public:
+  std::optional<CompactionPlan> Pick(const Version& version, const EngineOptions& options) const override {
+    const std::vector<Level>& levels = version.levels();
+    const size_t runs_per_level = RunsPerLevel(options);
+    const size_t upper_levels = UpperLevels(version);
+    // The fullest level; of equally full ones the smallest.
+    size_t first = upper_levels;
+    for (size_t i = 0; i < upper_levels; ++i) {
+      if (levels[i].runs.size() < runs_per_level) continue;
+      if (first == upper_levels || levels[i].runs.size() > levels[first].runs.size()) first = i;
+    }
+    if (first == upper_levels) return std::nullopt;
+
+    CompactionPlan plan;
+    size_t target = first;
+    const auto take_level = [&] {
+      for (const Run& run : levels[target].runs) plan.inputs.push_back({static_cast<int>(target), run.segments});
+      ++target;
+    };
+    take_level();
+    // A level that this merge would fill goes along: its records are spared the write in between.
+    while (target < upper_levels && levels[target].runs.size() + 1 >= runs_per_level) take_level();
+    plan.output_level = static_cast<int>(target);
+    const Segments sorted = Sorted(plan.inputs);
+    if (target < upper_levels) {
+      plan.drops_tombstones = !OverlapsFromLevel(version, target, sorted);
+      plan.move_only = CanMove(sorted, /*to_last_run=*/false, options);
+    } else {
+      MergeIntoLastLevel(version, sorted, options, &plan);
+    }
+    return plan;
+  }
+
+  double Debt(const Version& version, const EngineOptions& options) const override {
+    const size_t runs_per_level = RunsPerLevel(options);
+    size_t too_many = 0;
+    for (size_t i = 0; i < UpperLevels(version); ++i) {
+      const size_t runs = version.levels()[i].runs.size();
+      if (runs > runs_per_level) too_many += runs - runs_per_level;
+    }
+    return static_cast<double>(too_many) / static_cast<double>(4 * runs_per_level);
+  }
+
+ private:
+  static void MergeIntoLastLevel(const Version& version, const Segments& sorted, const EngineOptions& options,
+                                 CompactionPlan* plan) {
+    const size_t last = static_cast<size_t>(plan->output_level);
+    const bool has_last_run = last < version.levels().size() && !version.levels()[last].runs.empty();
+    const Segments rewritten = has_last_run ? Overlapping(version.levels()[last].runs.front(), sorted) : Segments();
+    if (Bytes(rewritten) > RunsPerLevel(options) * Bytes(sorted)) {
+      // Too much would be written for too little: gather a level of such runs first.
+      plan->pushes_last_level_down = true;
+      plan->move_only = CanMove(sorted, /*to_last_run=*/false, options);
+      return;
+    }
+    plan->joins_last_run = true;
+    plan->drops_tombstones = true;
+    if (rewritten.empty()) {
+      plan->move_only = CanMove(sorted, /*to_last_run=*/true, options);
+    } else {
+      plan->inputs.push_back({static_cast<int>(last), rewritten});
+    }
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<const CompactionPicker> LazyLevelingPicker() { return std::make_shared<LazyLeveling>(); }
+
+}  // namespace varve

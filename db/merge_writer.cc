@@ -1,0 +1,217 @@
+#include "db/merge_writer.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "db/file_names.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+constexpr size_t kNoStripe = std::numeric_limits<size_t>::max();
+
+class Merge {
+ public:
+  Merge(InternalIterator* input, std::vector<RangeTombstone> tombstones, const MergeOptions& options)
+      : input_(input), options_(options), tombstones_(std::move(tombstones)) {
+    KeepTombstones();
+  }
+
+  absl::StatusOr<MergeResult> Run() {
+    if (absl::Status status = WriteAll(); !status.ok()) {
+      builder_.reset();
+      for (const SegmentInfo& segment : result_.segments) {
+        // What can't be removed is an orphan for the next open.
+        (void)options_.file_system->Remove(SegmentPath(options_.directory, segment.number));
+      }
+      return status;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  absl::Status WriteAll() {
+    input_->SeekToFirst();
+    while (input_->Valid()) {
+      if (options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed)) {
+        return absl::AbortedError("merge: cancelled");
+      }
+      const RecordView& record = input_->record();
+      ++result_.records_read;
+      if (record.key != key_ || result_.records_read == 1) BeginKey(record.key);
+      if (!generation_is_live_) {
+        const std::string end = EndTreeKey(generation_);
+        if (end.empty()) break;
+        input_->Seek(end, kMaxSequence);
+        continue;
+      }
+      VARVE_RETURN_IF_ERROR(Consider(record));
+      input_->Next();
+    }
+    VARVE_RETURN_IF_ERROR(input_->status());
+    VARVE_RETURN_IF_ERROR(PassBorders({}));
+    return FinishOutput({});
+  }
+
+  // Versions with the same number of snapshots below them look the same to everybody.
+  size_t StripeOf(SequenceNumber sequence) const {
+    const std::vector<SequenceNumber>& snapshots = options_.snapshots;
+    if (snapshots.empty()) return 0;
+    return static_cast<size_t>(std::lower_bound(snapshots.begin(), snapshots.end(), sequence) - snapshots.begin());
+  }
+  // The sequence at which a reader of `stripe` reads.
+  SequenceNumber ReadSequence(size_t stripe) const {
+    return stripe < options_.snapshots.size() ? options_.snapshots[stripe] : kMaxSequence;
+  }
+
+  bool IsLive(NamespaceGeneration generation) const { return !options_.is_live || options_.is_live(generation); }
+
+  void KeepTombstones() {
+    for (size_t i = 0; i < tombstones_.size(); ++i) {
+      const RangeTombstoneList::Fragment& fragment = tombstones_.fragments()[i];
+      const NamespaceGeneration generation = GenerationOf(fragment.begin);
+      const std::string end = EndTreeKey(generation);
+      if ((end.empty() || fragment.end <= end) && !IsLive(generation)) continue;
+      SequenceNumber at = kMaxSequence;
+      while (const SequenceNumber sequence = tombstones_.SequenceInFragment(i, at)) {
+        const size_t stripe = StripeOf(sequence);
+        if (stripe > 0 || !options_.drops_tombstones) kept_tombstones_.push_back({fragment.begin, fragment.end, sequence});
+        if (stripe == 0) break;
+        at = ReadSequence(stripe - 1);
+      }
+    }
+  }
+
+  void BeginKey(std::string_view key) {
+    const NamespaceGeneration generation = GenerationOf(key);
+    if (generation != generation_ || result_.records_read == 1) {
+      generation_ = generation;
+      generation_is_live_ = IsLive(generation);
+    }
+    key_.assign(key);
+    key_is_written_ = false;
+    stripe_ = kNoStripe;
+    const std::vector<RangeTombstoneList::Fragment>& fragments = tombstones_.fragments();
+    while (fragment_ < fragments.size() && fragments[fragment_].end <= key) ++fragment_;
+    key_is_in_fragment_ = fragment_ < fragments.size() && fragments[fragment_].begin <= key;
+  }
+
+  // Writes the record if somebody can still see it.
+  absl::Status Consider(const RecordView& record) {
+    const size_t stripe = StripeOf(record.sequence);
+    if (stripe == stripe_) return absl::OkStatus();  // hidden by a newer version, also if that one was dropped
+    stripe_ = stripe;
+    if (key_is_in_fragment_ &&
+        tombstones_.SequenceInFragment(fragment_, ReadSequence(stripe)) > record.sequence) {
+      return absl::OkStatus();
+    }
+    const bool only_the_present_sees_it = stripe == options_.snapshots.size();
+    bool is_tombstone = record.kind == RecordKind::kTombstone;
+    const bool is_filtered = !is_tombstone && options_.filter != nullptr && only_the_present_sees_it &&
+                             options_.filter->Drop(record);
+    is_tombstone |= is_filtered;
+    if (is_tombstone && options_.drops_tombstones && stripe == 0) return absl::OkStatus();
+    if (!is_filtered) return Write(record);
+    RecordView tombstone;
+    tombstone.key = record.key;
+    tombstone.sequence = record.sequence;
+    tombstone.kind = RecordKind::kTombstone;
+    return Write(tombstone);
+  }
+
+  absl::Status Write(const RecordView& record) {
+    if (!key_is_written_) {
+      key_is_written_ = true;
+      VARVE_RETURN_IF_ERROR(PassBorders(record.key));
+      if (builder_ != nullptr && builder_->file_size() >= options_.segment_size) {
+        VARVE_RETURN_IF_ERROR(FinishOutput(record.key));
+      }
+    }
+    if (builder_ == nullptr) VARVE_RETURN_IF_ERROR(OpenOutput());
+    ++result_.records_written;
+    return builder_->Add(record);
+  }
+
+  absl::Status OpenOutput() {
+    SegmentBuilder::Options builder_options;
+    builder_options.directory = options_.directory;
+    builder_options.number = options_.next_file_number();
+    const uint64_t record_size = std::max<uint64_t>(options_.average_record_size, 1);
+    if (options_.average_record_size > 0) builder_options.block_size = SegmentBuilder::BlockSizeFor(record_size);
+    builder_options.expected_entries = std::min(options_.expected_entries, options_.segment_size / record_size + 1);
+    VARVE_ASSIGN_OR_RETURN(builder_, SegmentBuilder::Create(options_.file_system, builder_options));
+    return absl::OkStatus();
+  }
+
+  // Ends outputs at the borders up to `key`; empty: all of them.
+  absl::Status PassBorders(std::string_view key) {
+    for (; next_border_ < options_.borders.size(); ++next_border_) {
+      const std::string& border = options_.borders[next_border_];
+      if (!key.empty() && key < border) break;
+      VARVE_RETURN_IF_ERROR(FinishOutput(border));
+    }
+    return absl::OkStatus();
+  }
+
+  // Ends the current output, which holds everything below `upper` (empty: no end), range tombstones included.
+  absl::Status FinishOutput(std::string_view upper) {
+    const std::vector<RangeTombstone> pieces = TakeTombstones(upper);
+    if (builder_ == nullptr && pieces.empty()) return absl::OkStatus();
+    if (builder_ == nullptr) VARVE_RETURN_IF_ERROR(OpenOutput());
+    for (const RangeTombstone& piece : pieces) VARVE_RETURN_IF_ERROR(builder_->AddRangeTombstone(piece));
+    VARVE_ASSIGN_OR_RETURN(SegmentInfo info, builder_->Finish());
+    result_.segments.push_back(std::move(info));
+    builder_.reset();
+    return absl::OkStatus();
+  }
+
+  std::vector<RangeTombstone> TakeTombstones(std::string_view upper) {
+    std::vector<RangeTombstone> pieces;
+    for (size_t i = next_tombstone_; i < kept_tombstones_.size(); ++i) {
+      RangeTombstone& kept = kept_tombstones_[i];
+      if (!upper.empty() && kept.begin >= upper) break;
+      if (upper.empty() || kept.end <= upper) {
+        pieces.push_back(std::move(kept));
+        next_tombstone_ = i + 1;
+      } else {  // the rest is for the next output, as with the others of the same fragment
+        pieces.push_back({kept.begin, std::string(upper), kept.sequence});
+        kept.begin = upper;
+      }
+    }
+    CoalesceRangeTombstones(&pieces);
+    return pieces;
+  }
+
+  InternalIterator* const input_;
+  const MergeOptions& options_;
+  const RangeTombstoneList tombstones_;  // of the inputs
+  // Those to be written: by fragment, newest first within one; the ones before `next_tombstone_` are written.
+  std::vector<RangeTombstone> kept_tombstones_;
+  size_t next_tombstone_ = 0;
+  size_t next_border_ = 0;
+
+  // The key at hand.
+  std::string key_;
+  NamespaceGeneration generation_ = 0;
+  bool generation_is_live_ = true;
+  bool key_is_written_ = false;
+  size_t stripe_ = kNoStripe;  // of the version seen last
+  size_t fragment_ = 0;        // the first one that ends behind the key
+  bool key_is_in_fragment_ = false;
+
+  std::unique_ptr<SegmentBuilder> builder_;
+  MergeResult result_;
+};
+
+}  // namespace
+
+absl::StatusOr<MergeResult> MergeToSegments(InternalIterator* input, std::vector<RangeTombstone> tombstones,
+                                            const MergeOptions& options) {
+  return Merge(input, std::move(tombstones), options).Run();
+}
+
+}  // namespace varve

@@ -1,0 +1,62 @@
+// The one way in which records get into segments: flushes, compactions and range compactions write through here.
+//
+// Reads a cursor in the order of the tree and writes what somebody can still see:
+//   - Snapshots cut the sequences into stripes; within a stripe nobody can tell versions of a key apart, so only the newest
+//     one survives. What is newer than all snapshots is the newest stripe: the present.
+//   - A record under a range tombstone of its own stripe is dropped; of the range tombstones themselves each stretch of keys
+//     keeps the newest one of each stripe.
+//   - Tombstones go when nothing older than the inputs overlaps them (`drops_tombstones`) and they belong to the oldest stripe:
+//     everything that they hid in the inputs is dropped with them.
+//   - Records of dead generations go; the filter is asked about the rest.
+// Sequences are never changed.
+//
+// Thread-safe: a function without state of its own. Memory: the range tombstones and a segment builder.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "db/compaction_filter.h"
+#include "db/internal_iterator.h"
+#include "db/range_tombstone.h"
+#include "db/segment_builder.h"
+#include "type/sequence.h"
+#include "type/tree_key.h"
+#include "util/file_system.h"
+
+namespace varve {
+
+struct MergeOptions {
+  FileSystem* file_system = nullptr;
+  std::string directory;
+  std::function<uint64_t()> next_file_number;
+  // Bytes at which the next segment begins; never between the versions of one key.
+  uint64_t segment_size = 128u << 20;
+  // Of all records that go in, at most; and their average size in bytes (0: unknown).
+  uint64_t expected_entries = 0;
+  uint64_t average_record_size = 0;
+  // Keys that no segment reaches across, ascending: the first keys of the segments between which the output has to fit.
+  std::vector<std::string> borders;
+
+  std::vector<SequenceNumber> snapshots;               // that are held, ascending
+  std::function<bool(NamespaceGeneration)> is_live;    // now or in one of the snapshots; null: all are
+  bool drops_tombstones = false;
+  const CompactionFilter* filter = nullptr;
+  const std::atomic<bool>* cancel = nullptr;           // Aborted soon after it is set
+};
+
+struct MergeResult {
+  std::vector<SegmentInfo> segments;  // ascending and disjoint, on disk; none if nothing survived
+  uint64_t records_read = 0;          // without what was skipped unread
+  uint64_t records_written = 0;
+};
+
+// `tombstones`: all range tombstones of the inputs. After an error no output is left.
+[[nodiscard]] absl::StatusOr<MergeResult> MergeToSegments(InternalIterator* input, std::vector<RangeTombstone> tombstones,
+                                                          const MergeOptions& options);
+
+}  // namespace varve

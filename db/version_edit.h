@@ -1,0 +1,28 @@
+// What the next Version looks like: pure functions from the levels of one to the levels of the next.
+//
+// Thread-safe. A job works on an older Version than the one it is applied to: flushes may have added runs to level 0 meanwhile, so
+// inputs are recognized by the number of their segments.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "db/compaction_picker.h"
+#include "db/segment.h"
+#include "db/segment_builder.h"
+#include "db/version.h"
+
+namespace varve {
+
+// The segments of a flush become the newest run of level 0 (none: nothing changes).
+std::vector<Level> ApplyFlush(const Version& version, const std::vector<std::shared_ptr<Segment>>& segments);
+
+// `segments`: the result of the compaction. Levels between the first and the last that have become empty vanish; an empty last
+// level does too, as soon as the one above it can take its place (one run, or level 0).
+std::vector<Level> ApplyCompaction(const Version& version, const CompactionPlan& plan,
+                                   const std::vector<std::shared_ptr<Segment>>& segments);
+
+// As Manifest::levels has it.
+std::vector<std::vector<std::vector<SegmentInfo>>> ManifestLevels(const std::vector<Level>& levels);
+
+}  // namespace varve
