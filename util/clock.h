@@ -20,7 +20,7 @@ class Clock {
   virtual uint64_t MonotonicNanos() const = 0;
 };
 
-// The machine's clock, which lives as long as the process. About 20-30 ns a reading, without a system call.
+// The machine's clock, which lives as long as the process. A reading takes tens of nanoseconds and no system call.
 const Clock& RealClock();
 
 }  // namespace varve
