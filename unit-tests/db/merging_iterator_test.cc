@@ -121,7 +121,9 @@ TEST(MergingIteratorTest, WalksLikeTheSortedWholeInEveryDirection) {
         expected = expected == 0 ? all.size() : expected - 1;
       }
       ASSERT_EQ(iterator->Valid(), expected < all.size()) << round << " " << step;
-      if (expected < all.size()) ASSERT_EQ(CopyOf(iterator->record()), all[expected]) << round << " " << step;
+      if (expected < all.size()) {
+        ASSERT_EQ(CopyOf(iterator->record()), all[expected]) << round << " " << step;
+      }
       ASSERT_TRUE(iterator->status().ok());
     }
   }

@@ -67,7 +67,7 @@ class VectorIterator final : public InternalIterator {
  private:
   void MoveTo(size_t position) {
     position_ = position;
-    status_ = position == fails_at_ ? absl::DataLossError("damaged on purpose") : absl::OkStatus();
+    status_ = position < records_.size() && position == fails_at_ ? absl::DataLossError("damaged on purpose") : absl::OkStatus();
     if (Valid()) record_ = records_[position_].view();
   }
 
