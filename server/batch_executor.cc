@@ -1,0 +1,171 @@
+#include "server/batch_executor.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "server/command_table.h"
+
+namespace varve {
+namespace {
+
+constexpr size_t kMaxGetRun = 64;            // keys read together
+constexpr size_t kMaxSetRun = 256;           // writes committed together
+constexpr size_t kMaxSetRunBytes = 1 << 20;  // and their bytes
+constexpr size_t kKeptValue = 64u << 10;     // bytes of a value's memory worth keeping for the next one
+constexpr size_t kLargeValues = 4u << 20;    // when the values of one run took more, the next ones are read one by one
+
+struct Scratch {
+  std::array<std::string_view, kMaxGetRun> keys;
+  std::array<MultiGetResult, kMaxGetRun> results;
+  WriteBatch writes;
+};
+
+Scratch& ThreadScratch() {
+  thread_local Scratch scratch;
+  return scratch;
+}
+
+}  // namespace
+
+void BatchExecutor::Begin(const RequestBatch* batch) {
+  batch_ = batch;
+  next_ = 0;
+  stream_.reset();
+  broken_ = continued_ = false;
+}
+
+BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget) {
+  CommandContext context(server_, client_, &replies->bytes());
+  const size_t full = replies->size() + budget;
+  submitted_ = false;
+  while (!broken_ && (stream_ != nullptr || (next_ < batch_->requests.size() && !client_->close_after_reply))) {
+    if (replies->size() >= full) {
+      continued_ = true;
+      break;
+    }
+    if (stream_ != nullptr) {
+      if (RunStream(&context, replies, full - replies->size())) continue;
+      continued_ = true;
+      break;
+    }
+    const RequestBatch::Request& request = batch_->requests[next_];
+    const CommandKind kind = request.command != nullptr ? request.command->kind : CommandKind::kOther;
+    if (kind == CommandKind::kGet) {
+      next_ += RunGets(&context, replies);
+    } else if (kind == CommandKind::kSet && request.count == 3) {
+      next_ += RunSets(&context, replies);
+    } else {
+      RunOne(&context, replies);
+      ++next_;
+    }
+  }
+  submitted_ = context.submitted();
+  const bool ended = broken_ || client_->close_after_reply || (stream_ == nullptr && next_ == batch_->requests.size());
+  return ended ? Progress::kDone : Progress::kMore;
+}
+
+size_t BatchExecutor::RunLength(CommandKind kind, size_t arguments, size_t limit) const {
+  size_t length = 0;
+  for (size_t i = next_; i < batch_->requests.size() && length < limit; ++i, ++length) {
+    const RequestBatch::Request& request = batch_->requests[i];
+    if (request.command == nullptr || request.command->kind != kind || request.count != arguments) break;
+  }
+  return length;
+}
+
+size_t BatchExecutor::RunGets(CommandContext* context, GatedReplies* replies) {
+  const size_t length = RunLength(CommandKind::kGet, 2, kMaxGetRun);
+  if (length < 2) {
+    RunOne(context, replies);
+    return 1;
+  }
+  Scratch& scratch = ThreadScratch();
+  for (size_t i = 0; i < length; ++i) scratch.keys[i] = batch_->arguments[batch_->requests[next_ + i].first + 1];
+  // Large values are held in memory one at a time.
+  thread_local size_t bytes_of_last_run = 0;
+  const size_t together = bytes_of_last_run > kLargeValues ? 1 : length;
+  const absl::Span<MultiGetResult> results(scratch.results.data(), together);
+  const absl::Status status = context->store.MultiGet(GatedRead(), {scratch.keys.data(), together}, results);
+  bytes_of_last_run = 0;
+  for (MultiGetResult& result : results) {
+    const absl::Status& failed = status.ok() ? result.status : status;
+    if (!failed.ok()) {
+      context->Fail(failed);
+    } else if (result.result.found) {
+      context->reply.Bulk(result.value);
+      bytes_of_last_run += result.value.size();
+    } else {
+      context->reply.Null();
+    }
+    replies->Mark(failed.ok() ? result.result.gate : kNoSequence, 1);
+    if (result.value.capacity() > kKeptValue) std::string().swap(result.value);
+  }
+  return together;
+}
+
+size_t BatchExecutor::RunSets(CommandContext* context, GatedReplies* replies) {
+  const size_t longest = RunLength(CommandKind::kSet, 3, kMaxSetRun);
+  if (longest < 2) {
+    RunOne(context, replies);
+    return 1;
+  }
+  WriteBatch& writes = ThreadScratch().writes;
+  if (writes.bytes() > 2 * kMaxSetRunBytes) writes = WriteBatch();
+  writes.Clear();
+  size_t length = 0;
+  while (length < longest && (length == 0 || writes.bytes() < kMaxSetRunBytes)) {
+    const Arguments arguments = batch_->ArgumentsOf(batch_->requests[next_ + length]);
+    // A write that would be refused stands alone, so that it doesn't take the others with it.
+    if (arguments[1].size() > kMaxKeySize || arguments[2].size() > kMaxValueSize) break;
+    writes.Put(arguments[1], arguments[2]);
+    ++length;
+  }
+  if (length == 0) {
+    RunOne(context, replies);
+    return 1;
+  }
+  const absl::StatusOr<CommitResult> committed = context->store.Submit(WriteOptions(), &writes);
+  if (committed.ok()) {
+    for (size_t i = 0; i < length; ++i) context->reply.Ok();
+    context->Submitted();
+    replies->Mark(committed->gate, static_cast<uint32_t>(length));
+  } else {
+    for (size_t i = 0; i < length; ++i) context->Fail(committed.status());
+    replies->Mark(kNoSequence, static_cast<uint32_t>(length));
+  }
+  return length;
+}
+
+void BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
+  const RequestBatch::Request& request = batch_->requests[next_];
+  const Arguments arguments = batch_->ArgumentsOf(request);
+  if (request.command == nullptr) {
+    // What an HTTP client sends in its second line. A web page must not be able to send commands through a browser.
+    if (EqualsIgnoreCase(arguments[0], "post") || EqualsIgnoreCase(arguments[0], "host:")) {
+      broken_ = true;
+      return;
+    }
+    ReplyUnknownCommand(*context, arguments);
+  } else if (!ArityMatches(*request.command, arguments.size())) {
+    ReplyWrongArity(*context, request.command->name);
+  } else {
+    request.command->handler(*context, arguments);
+    stream_ = context->TakeStream();
+    if (stream_ != nullptr) return;  // marked as it is produced
+  }
+  replies->Mark(context->TakeGate(), 1);
+}
+
+bool BatchExecutor::RunStream(CommandContext* context, GatedReplies* replies, size_t budget) {
+  const ReplyStream::Progress progress = stream_->Produce(*context, budget);
+  const bool ended = progress == ReplyStream::Progress::kDone;
+  replies->Mark(context->TakeGate(), ended ? 1 : 0);
+  if (progress == ReplyStream::Progress::kMore) return false;
+  broken_ = progress == ReplyStream::Progress::kBroken;
+  stream_.reset();
+  return true;
+}
+
+}  // namespace varve

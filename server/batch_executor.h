@@ -1,0 +1,57 @@
+// Executes a batch of requests against the store, in order, in as many steps as its replies take. Consecutive GETs are read
+// together at one snapshot, consecutive plain SETs are committed together: nobody can tell, and it costs a fraction.
+// Used by one thread at a time, not always the same; scratch memory belongs to the thread.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "server/command_context.h"
+#include "server/command_table.h"
+#include "server/gated_replies.h"
+#include "server/request_batch.h"
+
+namespace varve {
+
+class BatchExecutor {
+ public:
+  enum class Progress { kDone, kMore };
+
+  // Both outlive the executor.
+  BatchExecutor(ServerState* server, ClientState* client) : server_(server), client_(client) {}
+
+  // `batch` stays in place until Run() has returned kDone.
+  void Begin(const RequestBatch* batch);
+
+  // Goes on until the batch is done or about `budget` bytes of replies were written to `*replies`.
+  Progress Run(GatedReplies* replies, size_t budget);
+
+  // Something was submitted in the last Run(): push the store before replies leave.
+  bool submitted() const { return submitted_; }
+  // A reply broke off, or the peer doesn't speak the protocol: close the connection without further replies.
+  bool broken() const { return broken_; }
+  // Part of a reply was handed out and the rest is still to come.
+  bool inside_reply() const { return stream_ != nullptr; }
+  // Run() has returned kMore for this batch.
+  bool continued() const { return continued_; }
+
+ private:
+  // Each executes requests from next_ on, and returns how many.
+  size_t RunGets(CommandContext* context, GatedReplies* replies);
+  size_t RunSets(CommandContext* context, GatedReplies* replies);
+  void RunOne(CommandContext* context, GatedReplies* replies);
+  // Goes on with stream_; false when there is more to come.
+  bool RunStream(CommandContext* context, GatedReplies* replies, size_t budget);
+  size_t RunLength(CommandKind kind, size_t arguments, size_t limit) const;
+
+  ServerState* const server_;
+  ClientState* const client_;
+  const RequestBatch* batch_ = nullptr;
+  size_t next_ = 0;
+  std::unique_ptr<ReplyStream> stream_;
+  bool submitted_ = false;
+  bool broken_ = false;
+  bool continued_ = false;
+};
+
+}  // namespace varve

@@ -1,0 +1,89 @@
+// What a command's handler works with. Used by one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "db/store.h"
+#include "server/server_state.h"
+#include "util/resp_writer.h"
+
+namespace varve {
+
+// What the server knows of one connection.
+struct ClientState {
+  uint64_t id = 0;
+  int protocol = 2;
+  std::string name;
+  std::string address;
+  std::string library_name;
+  std::string library_version;
+  std::chrono::steady_clock::time_point connected = std::chrono::steady_clock::now();
+  bool close_after_reply = false;
+};
+
+class CommandContext;
+
+// A reply that is produced in slices, so that its length isn't bounded by memory.
+class ReplyStream {
+ public:
+  enum class Progress {
+    kMore,
+    kDone,
+    kBroken,  // an error after the reply began: only closing the connection can tell the client
+  };
+  virtual ~ReplyStream() = default;
+  // Writes about `budget` bytes more.
+  virtual Progress Produce(CommandContext& context, size_t budget) = 0;
+};
+
+class CommandContext {
+ public:
+  CommandContext(ServerState* of_server, ClientState* of_client, ByteBuffer* out)
+      : server(*of_server), store(*of_server->store), client(*of_client), reply(out, of_client->protocol) {}
+
+  ServerState& server;
+  Store& store;
+  ClientState& client;
+  RespWriter reply;
+
+  // The reply must not leave before `gate` is durable.
+  void DependOn(SequenceNumber gate) {
+    if (gate > gate_) gate_ = gate;
+  }
+  SequenceNumber TakeGate() { return std::exchange(gate_, kNoSequence); }
+
+  // The rest of the reply comes from `stream`.
+  void Stream(std::unique_ptr<ReplyStream> stream) { stream_ = std::move(stream); }
+  std::unique_ptr<ReplyStream> TakeStream() { return std::move(stream_); }
+
+  // Submits `batch`; the reply depends on it. False: it failed, and the error was answered.
+  [[nodiscard]] bool Submit(WriteBatch* batch);
+
+  // Something was submitted: the store must be pushed before replies leave.
+  void Submitted() { submitted_ = true; }
+  bool submitted() const { return submitted_; }
+
+  // Writes `status` as an error reply.
+  void Fail(const absl::Status& status) { reply.Error(ErrorText(status)); }
+
+  static std::string ErrorText(const absl::Status& status);
+
+ private:
+  SequenceNumber gate_ = kNoSequence;
+  std::unique_ptr<ReplyStream> stream_;
+  bool submitted_ = false;
+};
+
+// Reads don't wait in the store: the gate of the reply does.
+inline ReadOptions GatedRead() {
+  ReadOptions options;
+  options.wait_until_durable = false;
+  return options;
+}
+
+}  // namespace varve

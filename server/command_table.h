@@ -1,0 +1,70 @@
+// Every command the server knows: how it is called, what it touches, who handles it. Immutable after start, thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "absl/types/span.h"
+#include "server/command_context.h"
+#include "server/request_batch.h"
+
+namespace varve {
+
+enum CommandFlags : uint32_t {
+  kNoCommandFlags = 0,
+  kWriteCommand = 1,
+  kReadCommand = 2,
+  kFastCommand = 4,
+  kAdminCommand = 8,
+  kSlowCommand = 16,          // may take long: never where it was read, unless --execution=inline
+  kMaintenanceCommand = 32,   // waits for background work
+  kConnectionCommand = 64,
+};
+
+// How the executor may treat a request without calling its handler.
+enum class CommandKind : uint8_t {
+  kOther,
+  kGet,  // with one key: consecutive ones are read together
+  kSet,  // with key and value alone: consecutive ones are committed together
+};
+
+using CommandHandler = void (*)(CommandContext& context, Arguments arguments);
+
+struct Command {
+  std::string_view name;  // lower case
+  int arity;              // as in Redis: exact number of arguments with the name, or, negative, at least so many
+  uint32_t flags;
+  int first_key;  // 0: no keys
+  int last_key;   // negative: from the end
+  int key_step;
+  CommandKind kind;
+  CommandHandler handler;
+  std::string_view group;
+  std::string_view summary;
+  std::string_view syntax;  // of the arguments
+};
+
+// In alphabetic order.
+absl::Span<const Command> AllCommands();
+
+// Null when there is none. Upper and lower case are the same.
+const Command* FindCommand(std::string_view name);
+
+inline bool ArityMatches(const Command& command, size_t arguments) {
+  return command.arity >= 0 ? arguments == static_cast<size_t>(command.arity)
+                            : arguments >= static_cast<size_t>(-command.arity);
+}
+
+// Keys among `arguments` (the name included).
+uint32_t KeyCount(const Command& command, size_t arguments);
+
+// ASCII case-insensitive comparison.
+bool EqualsIgnoreCase(std::string_view a, std::string_view b);
+
+// The replies to a request that can't be handled, worded as Redis 7 does.
+void ReplyUnknownCommand(CommandContext& context, Arguments arguments);
+void ReplyWrongArity(CommandContext& context, std::string_view name);
+void ReplySyntaxError(CommandContext& context);
+void ReplyUnknownSubcommand(CommandContext& context, std::string_view command, std::string_view subcommand);
+
+}  // namespace varve

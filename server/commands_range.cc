@@ -1,0 +1,82 @@
+// Commands on ranges of keys.
+#include <optional>
+#include <string>
+
+#include "server/command_handlers.h"
+#include "server/command_table.h"
+#include "server/key_range.h"
+#include "server/range_stream.h"
+#include "util/resp_parser.h"
+
+namespace varve {
+namespace {
+
+constexpr std::string_view kBadBound = "ERR min or max not valid string range item";
+
+// Reads [REV] [LIMIT offset count] [KEYS] in any order; answers an error and returns false when it is something else.
+bool ParseRangeOptions(CommandContext& context, Arguments arguments, RangeOptions* options) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (EqualsIgnoreCase(arguments[i], "rev")) {
+      options->reverse = true;
+    } else if (EqualsIgnoreCase(arguments[i], "keys")) {
+      options->keys_only = true;
+    } else if (EqualsIgnoreCase(arguments[i], "limit") && i + 2 < arguments.size()) {
+      if (!ParseRespInteger(arguments[i + 1], &options->offset) || !ParseRespInteger(arguments[i + 2], &options->limit)) {
+        context.reply.Error("ERR value is not an integer or out of range");
+        return false;
+      }
+      i += 2;
+    } else {
+      ReplySyntaxError(context);
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void HandleRange(CommandContext& context, Arguments arguments) {
+  RangeOptions options;
+  if (!ParseRangeOptions(context, arguments.subspan(3), &options)) return;
+  // As in Redis' ZRANGE ... BYLEX REV, the larger bound comes first when the order is reversed.
+  std::optional<KeyRange> range = options.reverse ? ParseKeyRange(arguments[2], arguments[1])
+                                                  : ParseKeyRange(arguments[1], arguments[2]);
+  if (!range) return context.reply.Error(kBadBound);
+  context.Stream(std::make_unique<RangeStream>(context, *std::move(range), options));
+}
+
+void HandlePrefix(CommandContext& context, Arguments arguments) {
+  RangeOptions options;
+  if (!ParseRangeOptions(context, arguments.subspan(2), &options)) return;
+  context.Stream(std::make_unique<RangeStream>(context, PrefixRange(arguments[1]), options));
+}
+
+void HandleCount(CommandContext& context, Arguments arguments) {
+  const std::optional<KeyRange> range = ParseKeyRange(arguments[1], arguments[2]);
+  if (!range) return context.reply.Error(kBadBound);
+  if (range->empty) return context.reply.Integer(0);
+  // Count() says nothing of a gate, so the count is taken at a snapshot and waits for all that the snapshot shows.
+  const std::shared_ptr<const Snapshot> snapshot = context.store.GetSnapshot();
+  ReadOptions options = GatedRead();
+  options.snapshot = snapshot.get();
+  SequenceNumber gate = kNoSequence;
+  context.store.NewIterator(options, range->lower, range->upper, &gate);
+  const absl::StatusOr<uint64_t> count = context.store.Count(options, range->lower, range->upper);
+  if (!count.ok()) return context.Fail(count.status());
+  context.DependOn(gate);
+  context.reply.Integer(static_cast<int64_t>(*count));
+}
+
+void HandleDelRange(CommandContext& context, Arguments arguments) {
+  const std::optional<KeyRange> range = ParseKeyRange(arguments[1], arguments[2]);
+  if (!range) return context.reply.Error(kBadBound);
+  if (!range->empty) {
+    WriteBatch batch;
+    batch.DeleteRange(range->lower, range->upper);
+    if (!context.Submit(&batch)) return;
+  }
+  context.reply.Ok();
+}
+
+}  // namespace varve

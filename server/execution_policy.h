@@ -1,0 +1,50 @@
+// Where a batch runs: the one place that decides it. A hop over the queue costs about 2 µs of CPU and lets a second core help, so
+// a batch runs where it was read while it is worth no more than kInlineBudget, and on the pool when it is worth more, may run
+// long or may sleep. What a key costs is measured as the server runs (KeyCost), so reads that go to the disk move to the pool by
+// themselves. Functions are pure; KeyCost is thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "server/request_batch.h"
+#include "type/server_options.h"
+
+namespace varve {
+
+enum class Placement : uint8_t {
+  kInline,       // on the I/O thread
+  kPool,         // on a worker
+  kMaintenance,  // on the thread for commands that wait for background work
+};
+
+inline constexpr int64_t kInlineBudgetNanos = 10'000;
+
+// A moving average of what one key costs, in nanoseconds.
+class KeyCost {
+ public:
+  explicit KeyCost(int64_t initial_nanos) : nanos_(initial_nanos) {}
+  int64_t nanos() const { return nanos_.load(std::memory_order_relaxed); }
+  // `keys` of them took `nanos` together. Weighs the new figure 1/16; a lost update between threads does no harm.
+  void Measured(int64_t nanos, int64_t keys) {
+    const int64_t old = nanos_.load(std::memory_order_relaxed);
+    const int64_t each = nanos / keys;
+    const int64_t bounded = each > 16 * kInlineBudgetNanos ? 16 * kInlineBudgetNanos : each;
+    nanos_.store(old + (bounded - old) / 16, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<int64_t> nanos_;
+};
+
+// `writers_wait`: the store's pressure is above 0, so a write may sleep.
+inline Placement PlaceBatch(Execution execution, const RequestBatch& batch, const KeyCost& read_cost,
+                            const KeyCost& write_cost, bool writers_wait) {
+  if (batch.maintenance) return Placement::kMaintenance;
+  if (execution == Execution::kInline) return Placement::kInline;
+  if (execution == Execution::kPool || batch.slow || (batch.writes > 0 && writers_wait)) return Placement::kPool;
+  const int64_t estimate = batch.reads * read_cost.nanos() + batch.writes * write_cost.nanos();
+  return estimate > kInlineBudgetNanos ? Placement::kPool : Placement::kInline;
+}
+
+}  // namespace varve

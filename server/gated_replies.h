@@ -1,0 +1,64 @@
+// Replies on their way out, in request order, each with the gate that holds it back: the sequence number that must be durable
+// before the client may see it. Not thread-safe. Invariant: the marks cover exactly the bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "type/sequence.h"
+#include "util/resp_buffer.h"
+
+namespace varve {
+
+class GatedReplies {
+ public:
+  ByteBuffer& bytes() { return bytes_; }
+  size_t size() const { return bytes_.size(); }
+  bool empty() const { return bytes_.empty(); }
+
+  // What follows belongs to a new batch, see FailBatch().
+  void BeginBatch() { batch_begin_ = marks_.size(); }
+
+  // The bytes written since the last call are `replies` complete replies that wait for `gate` (kNoSequence: for nothing).
+  // With no replies: part of one that goes on.
+  void Mark(SequenceNumber gate, uint32_t replies);
+
+  // Moves all of `other` behind what is here.
+  void Take(GatedReplies* other);
+
+  // Bytes at the front that may leave when `durable` is durable.
+  size_t Releasable(SequenceNumber durable) const;
+  // The gate of the first reply that may not leave then (kNoSequence: there is none).
+  SequenceNumber NextGate(SequenceNumber durable) const;
+
+  // `bytes` bytes of the front have left.
+  void Consume(size_t bytes);
+
+  // Puts the error reply "-<error>" in the place of every reply that waits for more than `durable`. False when one of them has
+  // begun but not ended, so that the connection must close.
+  [[nodiscard]] bool FailAbove(SequenceNumber durable, std::string_view error);
+  // The same for every reply since BeginBatch().
+  [[nodiscard]] bool FailBatch(std::string_view error);
+
+  void ShrinkAbove(size_t keep) { bytes_.ShrinkAbove(keep); }
+  void Clear();
+
+ private:
+  struct Stretch {
+    size_t bytes;
+    SequenceNumber gate;
+    uint32_t replies;
+  };
+
+  bool Fail(size_t first, SequenceNumber durable, std::string_view error);
+
+  ByteBuffer bytes_;
+  std::vector<Stretch> marks_;  // from head_ on
+  size_t head_ = 0;
+  size_t batch_begin_ = 0;
+  size_t marked_ = 0;  // bytes covered by marks
+};
+
+}  // namespace varve

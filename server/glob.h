@@ -1,0 +1,11 @@
+// Patterns of CONFIG GET: * any run of characters, ? any one, [a-z] [^a] one of a set, \c the character c. Case-insensitive.
+// Pure function; the pattern is matched in time proportional to its length times the text's.
+#pragma once
+
+#include <string_view>
+
+namespace varve {
+
+bool GlobMatches(std::string_view pattern, std::string_view text);
+
+}  // namespace varve

@@ -1,0 +1,208 @@
+#include "server/io_loop.h"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "spdlog/spdlog.h"
+
+namespace varve {
+
+IoLoop::IoLoop(ServerState* server, ThreadPool* pool, ThreadPool* maintenance)
+    : server_(server),
+      pool_(pool),
+      maintenance_(maintenance),
+      guard_(asio::make_work_guard(io_)),
+      poller_(io_, ::epoll_create1(EPOLL_CLOEXEC)) {}
+
+IoLoop::~IoLoop() = default;
+
+void IoLoop::Run() {
+  while (!aborted_.load(std::memory_order_relaxed)) {
+    int rounds = 0;
+    do {
+      Round();
+    } while (!scheduled_.empty() && ++rounds < kRoundsBetweenVisits);
+    if (drain_seen_ && sessions_.empty()) {
+      io_.poll();  // connections that were accepted but not yet adopted
+      if (sessions_.empty()) return;
+    }
+    if (!scheduled_.empty()) {
+      io_.poll();
+    } else {
+      Sleep();
+    }
+  }
+  CloseAll();
+}
+
+void IoLoop::Sleep() {
+  // Arming looks at the sockets again, so nothing that became ready since the last round is missed.
+  if (!poller_armed_) {
+    poller_armed_ = true;
+    poller_.async_wait(asio::posix::stream_descriptor::wait_read,
+                       [this](const asio::error_code&) { poller_armed_ = false; });
+  }
+  io_.run_one();
+}
+
+void IoLoop::Wake() {
+  if (!woken_.exchange(true)) asio::post(io_, [] {});
+}
+
+void IoLoop::Round() {
+  woken_.store(false);  // before looking at what others left: whoever comes later wakes again
+  CollectEvents();
+  CollectCompleted();
+  if (draining_.load(std::memory_order_relaxed) && !drain_seen_) {
+    drain_seen_ = true;
+    for (auto& [session, owner] : sessions_) Schedule(session);
+  }
+  if (durability_changed_.exchange(false)) ReleaseParked();
+  if (scheduled_.empty()) return;
+  ExecuteRound();
+  removed_.clear();
+}
+
+void IoLoop::ExecuteRound() {
+  round_.swap(scheduled_);
+  for (Session* session : round_) session->scheduled = false;
+  for (Session* session : round_) session->ReadAndParse(drain_seen_);
+
+  const bool writers_wait = server_->store->pressure() > 0;
+  for (Session* session : round_) {
+    if (session->Execute(writers_wait)) submitted_.push_back(session);
+  }
+  if (!submitted_.empty()) {
+    // Once for all batches of the round, and before any of their replies leaves.
+    if (const absl::Status pushed = server_->store->Push(); !pushed.ok()) {
+      const std::string error = CommandContext::ErrorText(pushed);
+      for (Session* session : submitted_) session->FailRound(error);
+    }
+    submitted_.clear();
+  }
+  const SequenceNumber durable = server_->store->durable_sequence();
+  for (Session* session : round_) {
+    if (log_failed_) session->FailParked(durable, log_error_);
+    session->Flush(durable);
+    session->Settle(drain_seen_);
+  }
+  round_.clear();
+}
+
+void IoLoop::CollectEvents() {
+  epoll_event events[kEventsPerRound];
+  const int count = ::epoll_wait(poller_.native_handle(), events, kEventsPerRound, 0);
+  for (int i = 0; i < count; ++i) {
+    Session* const session = static_cast<Session*>(events[i].data.ptr);
+    session->NoteEvents(events[i].events);
+    Schedule(session);
+  }
+}
+
+void IoLoop::CollectCompleted() {
+  {
+    absl::MutexLock lock(&completed_mutex_);
+    if (completed_.empty()) return;
+    completed_scratch_.swap(completed_);
+  }
+  for (const std::shared_ptr<Session>& session : completed_scratch_) session->OnCompleted();
+  completed_scratch_.clear();
+}
+
+void IoLoop::Complete(std::shared_ptr<Session> session) {
+  {
+    absl::MutexLock lock(&completed_mutex_);
+    completed_.push_back(std::move(session));
+  }
+  Wake();
+}
+
+void IoLoop::OnDurabilityChanged() {
+  durability_changed_.store(true);
+  Wake();
+}
+
+void IoLoop::ReleaseParked() {
+  const absl::Status log = server_->store->log_status();
+  const SequenceNumber durable = server_->store->durable_sequence();
+  if (!log.ok() && !log_failed_) {
+    log_failed_ = true;
+    log_error_ = CommandContext::ErrorText(log);
+    spdlog::error("The log failed, writes are refused from now on: {}", log.ToString());
+  }
+  while (!parked_.empty() && (parked_.front().gate <= durable || log_failed_)) {
+    const std::shared_ptr<Session> session = std::move(parked_.front().session);
+    parked_.pop_front();
+    session->parked = false;
+    if (!session->closed()) Schedule(session.get());
+  }
+}
+
+void IoLoop::Park(std::shared_ptr<Session> session, SequenceNumber gate) {
+  session->parked = true;
+  auto place = parked_.end();
+  while (place != parked_.begin() && std::prev(place)->gate > gate) --place;  // nearly always the end
+  parked_.insert(place, Parked{gate, std::move(session)});
+}
+
+bool IoLoop::Dispatch(std::shared_ptr<Session> session, Placement placement) {
+  ThreadPool* const pool = placement == Placement::kMaintenance ? maintenance_ : pool_;
+  return pool->TrySubmit([session = std::move(session)] { session->ExecuteOnWorker(); });
+}
+
+void IoLoop::Schedule(Session* session) {
+  if (session->scheduled || session->closed()) return;
+  session->scheduled = true;
+  scheduled_.push_back(session);
+}
+
+void IoLoop::Adopt(int descriptor, std::string address) {
+  asio::post(io_, [this, descriptor, address = std::move(address)]() mutable {
+    auto session = std::make_shared<Session>(this, server_, descriptor, std::move(address));
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+    event.data.ptr = session.get();
+    if (::epoll_ctl(poller_.native_handle(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
+      spdlog::warn("A connection could not be watched: {}", std::strerror(errno));
+      server_->clients.fetch_sub(1);
+      return;
+    }
+    Session* const key = session.get();
+    sessions_.emplace(key, std::move(session));
+    Schedule(key);
+  });
+}
+
+void IoLoop::Remove(Session* session) {
+  ::epoll_ctl(poller_.native_handle(), EPOLL_CTL_DEL, session->descriptor(), nullptr);
+  if (session->scheduled) scheduled_.erase(std::find(scheduled_.begin(), scheduled_.end(), session));
+  const auto found = sessions_.find(session);
+  removed_.push_back(std::move(found->second));
+  sessions_.erase(found);
+  server_->clients.fetch_sub(1);
+}
+
+void IoLoop::BeginDrain() {
+  draining_.store(true);
+  Wake();
+}
+
+void IoLoop::Abort() {
+  aborted_.store(true);
+  Wake();
+}
+
+void IoLoop::CloseAll() {
+  std::vector<Session*> all;
+  for (auto& [session, owner] : sessions_) all.push_back(session);
+  for (Session* session : all) session->Close();
+  parked_.clear();
+  removed_.clear();
+}
+
+}  // namespace varve

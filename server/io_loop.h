@@ -1,0 +1,105 @@
+// One I/O thread: an asio loop for everything occasional (posts, wake-ups, timers) and, inside it, an epoll descriptor of its own
+// for the sockets, which gives explicit rounds: read and parse all that is ready, execute it, push the store once, send. While
+// there is work the rounds follow each other without a visit to asio; when there is none the thread sleeps in asio.
+//
+// Run() is the thread's body. Adopt(), Wake(), Complete(), BeginDrain() and Abort() may be called from any thread; Dispatch() and
+// the rest belong to the loop's thread. Replies that wait for the log are parked in order of their gates and released by one
+// coalesced wake-up for each group that became durable.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "asio.hpp"
+#include "server/execution_policy.h"
+#include "server/server_state.h"
+#include "server/session.h"
+#include "structure/thread_pool.h"
+
+namespace varve {
+
+class IoLoop {
+ public:
+  // The pools outlive the loop's sessions; they are stopped before the loop is destroyed.
+  IoLoop(ServerState* server, ThreadPool* pool, ThreadPool* maintenance);
+  ~IoLoop();
+  IoLoop(const IoLoop&) = delete;
+  IoLoop& operator=(const IoLoop&) = delete;
+
+  // Serves until BeginDrain() has been called and all connections are closed, or until Abort().
+  void Run();
+
+  // Takes over a connected, non-blocking socket.
+  void Adopt(int descriptor, std::string address);
+  // The store's durable_sequence() or log_status() changed.
+  void OnDurabilityChanged();
+  // A session's batch is back from the pool.
+  void Complete(std::shared_ptr<Session> session) ABSL_LOCKS_EXCLUDED(completed_mutex_);
+  // Reads nothing more; answers what was read, then closes each connection.
+  void BeginDrain();
+  // Closes all connections at once.
+  void Abort();
+
+  // --- For sessions, on the loop's thread --------------------------------------------------------------------------------
+  // Hands a batch to a pool; false when its queue is full.
+  [[nodiscard]] bool Dispatch(std::shared_ptr<Session> session, Placement placement);
+  // The session takes part in the next round.
+  void Schedule(Session* session);
+  void Park(std::shared_ptr<Session> session, SequenceNumber gate);
+  void Remove(Session* session);
+
+ private:
+  static constexpr int kEventsPerRound = 256;
+  static constexpr int kRoundsBetweenVisits = 32;  // to asio's own queue, while there is work
+
+  void Wake();
+  void Round();
+  // Waits up to 0 ms for events of the sockets and schedules their sessions.
+  void CollectEvents();
+  void CollectCompleted() ABSL_LOCKS_EXCLUDED(completed_mutex_);
+  void ReleaseParked();
+  void ExecuteRound();
+  void Sleep();
+  void CloseAll();
+
+  struct Parked {
+    SequenceNumber gate;
+    std::shared_ptr<Session> session;
+  };
+
+  ServerState* const server_;
+  ThreadPool* const pool_;
+  ThreadPool* const maintenance_;
+  asio::io_context io_{1};
+  asio::executor_work_guard<asio::io_context::executor_type> guard_;
+  asio::posix::stream_descriptor poller_;  // the epoll descriptor of the sockets
+  bool poller_armed_ = false;
+
+  absl::flat_hash_map<Session*, std::shared_ptr<Session>> sessions_;
+  std::vector<Session*> scheduled_;  // for the next round
+  std::vector<Session*> round_;
+  std::vector<Session*> submitted_;
+  std::vector<std::shared_ptr<Session>> removed_;  // freed at the end of the round
+  std::deque<Parked> parked_;                      // gates ascend
+  bool log_failed_ = false;
+  std::string log_error_;
+
+  std::atomic<bool> woken_{false};
+  std::atomic<bool> durability_changed_{false};
+  std::atomic<bool> draining_{false};
+  std::atomic<bool> aborted_{false};
+  bool drain_seen_ = false;
+
+  absl::Mutex completed_mutex_;
+  std::vector<std::shared_ptr<Session>> completed_ ABSL_GUARDED_BY(completed_mutex_);
+  std::vector<std::shared_ptr<Session>> completed_scratch_;
+};
+
+}  // namespace varve

@@ -1,0 +1,24 @@
+// Bounds of range commands, as Redis' lexical ranges write them: "-" and "+" are the ends, "[key" includes the key, "(key" not.
+// Plain values; pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace varve {
+
+// The keys in [lower, upper); an empty `upper` means no end. `empty`: no key at all.
+struct KeyRange {
+  std::string lower;
+  std::string upper;
+  bool empty = false;
+};
+
+// Nothing when a bound has none of the four forms.
+std::optional<KeyRange> ParseKeyRange(std::string_view min, std::string_view max);
+
+// All keys that begin with `prefix`.
+KeyRange PrefixRange(std::string_view prefix);
+
+}  // namespace varve

@@ -1,0 +1,51 @@
+// The requests that one read brought in: the unit of execution. Their arguments are views into the session's input, which stays
+// in place until the batch is done. Not thread-safe; handed from the I/O thread to the one that executes it and back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace varve {
+
+struct Command;
+
+using Arguments = absl::Span<const std::string_view>;
+
+struct RequestBatch {
+  struct Request {
+    const Command* command;  // null: unknown verb
+    uint32_t first;          // into `arguments`
+    uint32_t count;
+  };
+
+  std::vector<std::string_view> arguments;
+  std::vector<Request> requests;
+  size_t input_bytes = 0;  // of the session's input that the batch covers
+
+  // What the execution policy asks about.
+  uint32_t reads = 0;        // keys read
+  uint32_t writes = 0;       // keys written
+  bool slow = false;         // a request may take long or touch any number of keys
+  bool maintenance = false;  // a request waits for background work
+
+  Arguments ArgumentsOf(const Request& request) const {
+    return Arguments(arguments).subspan(request.first, request.count);
+  }
+  bool empty() const { return requests.empty(); }
+  void Clear() {
+    arguments.clear();
+    requests.clear();
+    if (arguments.capacity() > kKeep) arguments.shrink_to_fit();
+    input_bytes = reads = writes = 0;
+    slow = maintenance = false;
+  }
+
+ private:
+  static constexpr size_t kKeep = 8192;
+};
+
+}  // namespace varve

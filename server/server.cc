@@ -1,0 +1,155 @@
+#include "server/server.h"
+
+#include <pthread.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
+#include "fmt/format.h"
+#include "spdlog/spdlog.h"
+
+namespace varve {
+namespace {
+
+constexpr std::chrono::milliseconds kAcceptRetry{100};  // after the process ran out of descriptors
+constexpr size_t kMaintenanceQueue = 256;               // COMPACTs that may wait
+
+ServerOptions WithDefaults(ServerOptions options) {
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  if (options.io_threads <= 0) options.io_threads = std::clamp(cores / 4, 1, 8);
+  if (options.threads <= 0) options.threads = std::max(2, cores);
+  return options;
+}
+
+std::string AddressText(const asio::ip::tcp::endpoint& endpoint) {
+  return endpoint.address().is_v6() ? fmt::format("[{}]:{}", endpoint.address().to_string(), endpoint.port())
+                                    : fmt::format("{}:{}", endpoint.address().to_string(), endpoint.port());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerOptions options,
+                                                      std::vector<std::pair<std::string, std::string>> settings) {
+  std::unique_ptr<Server> server(new Server(store, WithDefaults(std::move(options)), std::move(settings)));
+  if (const absl::Status status = server->Listen(); !status.ok()) return status;
+  return server;
+}
+
+Server::Server(Store* store, ServerOptions options, std::vector<std::pair<std::string, std::string>> settings)
+    : state_(store, std::move(options), std::move(settings)),
+      pool_("varve-pool", static_cast<size_t>(state_.options.threads), state_.options.pool_queue_capacity),
+      maintenance_("varve-upkeep", 1, kMaintenanceQueue) {}
+
+Server::~Server() { Stop(); }
+
+absl::Status Server::Listen() {
+  const ServerOptions& options = state_.options;
+  const auto failed = [&](std::string_view what, const asio::error_code& error) {
+    return absl::FailedPreconditionError(
+        fmt::format("can't listen on {}:{}: {}: {}", options.bind, options.port, what, error.message()));
+  };
+  asio::error_code error;
+  const asio::ip::address address = asio::ip::make_address(options.bind == "localhost" ? "127.0.0.1" : options.bind, error);
+  if (error) return failed("--bind takes an IP address", error);
+  const asio::ip::tcp::endpoint endpoint(address, options.port);
+  if (acceptor_.open(endpoint.protocol(), error); error) return failed("open", error);
+  if (acceptor_.set_option(asio::socket_base::reuse_address(true), error); error) return failed("reuse_address", error);
+  if (acceptor_.bind(endpoint, error); error) return failed("bind", error);
+  if (acceptor_.listen(asio::socket_base::max_listen_connections, error); error) return failed("listen", error);
+  port_ = acceptor_.local_endpoint(error).port();
+
+  for (int i = 0; i < options.io_threads; ++i) loops_.push_back(std::make_unique<IoLoop>(&state_, &pool_, &maintenance_));
+  listener_token_ = state_.store->AddDurabilityListener([this] {
+    for (const std::unique_ptr<IoLoop>& loop : loops_) loop->OnDurabilityChanged();
+  });
+  listening_to_store_ = true;
+  for (size_t i = 0; i < loops_.size(); ++i) {
+    loop_threads_.emplace_back([loop = loops_[i].get()] { loop->Run(); });
+    pthread_setname_np(loop_threads_.back().native_handle(), fmt::format("varve-io-{}", i).c_str());
+  }
+  Accept();
+  accept_thread_ = std::thread([this] { accept_io_.run(); });
+  pthread_setname_np(accept_thread_.native_handle(), "varve-accept");
+  return absl::OkStatus();
+}
+
+void Server::Accept() {
+  acceptor_.async_accept([this](const asio::error_code& error, asio::ip::tcp::socket socket) {
+    if (error == asio::error::operation_aborted || !acceptor_.is_open()) return;
+    if (!error) {
+      OnAccepted(std::move(socket));
+      return Accept();
+    }
+    spdlog::warn("A connection could not be accepted: {}", error.message());
+    accept_retry_.expires_after(kAcceptRetry);
+    accept_retry_.async_wait([this](const asio::error_code& stopped) {
+      if (!stopped) Accept();
+    });
+  });
+}
+
+void Server::OnAccepted(asio::ip::tcp::socket socket) {
+  state_.connections_received.fetch_add(1);
+  asio::error_code error;
+  socket.non_blocking(true, error);
+  if (state_.clients.fetch_add(1) >= state_.options.max_clients) {
+    state_.clients.fetch_sub(1);
+    state_.connections_rejected.fetch_add(1);
+    constexpr std::string_view kFull = "-ERR max number of clients reached\r\n";
+    ::send(socket.native_handle(), kFull.data(), kFull.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    return;
+  }
+  socket.set_option(asio::ip::tcp::no_delay(true), error);
+  socket.set_option(asio::socket_base::keep_alive(true), error);
+  const asio::ip::tcp::endpoint peer = socket.remote_endpoint(error);
+  const int descriptor = socket.release(error);
+  if (error) {
+    state_.clients.fetch_sub(1);
+    return;
+  }
+  loops_[next_loop_++ % loops_.size()]->Adopt(descriptor, AddressText(peer));
+}
+
+void Server::JoinLoops() {
+  // A client that doesn't take its replies must not keep the server: after the timeout its connection is cut.
+  std::mutex mutex;
+  std::condition_variable all_joined;
+  bool joined = false;
+  std::thread guard([&] {
+    std::unique_lock<std::mutex> lock(mutex);
+    if (all_joined.wait_for(lock, state_.options.drain_timeout, [&] { return joined; })) return;
+    spdlog::warn("Some clients did not take their replies in time, their connections are cut");
+    for (const std::unique_ptr<IoLoop>& loop : loops_) loop->Abort();
+  });
+  for (std::thread& thread : loop_threads_) thread.join();
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    joined = true;
+  }
+  all_joined.notify_all();
+  guard.join();
+}
+
+void Server::Stop() {
+  if (accept_thread_.joinable()) {
+    asio::post(accept_io_, [this] {
+      asio::error_code ignored;
+      acceptor_.close(ignored);
+      accept_retry_.cancel();
+    });
+    accept_thread_.join();
+    for (const std::unique_ptr<IoLoop>& loop : loops_) loop->BeginDrain();
+    JoinLoops();
+  }
+  maintenance_.Stop();
+  pool_.Stop();
+  if (listening_to_store_) {
+    state_.store->RemoveDurabilityListener(listener_token_);
+    listening_to_store_ = false;
+  }
+  loops_.clear();
+}
+
+}  // namespace varve

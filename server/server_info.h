@@ -1,0 +1,14 @@
+// The text that INFO answers.
+#pragma once
+
+#include <string>
+
+#include "server/request_batch.h"
+#include "server/server_state.h"
+
+namespace varve {
+
+// The sections named (case-insensitive; "all", "default" and "everything" name each), or all of them when none is named.
+std::string ServerInfo(const ServerState& server, Arguments sections);
+
+}  // namespace varve

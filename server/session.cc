@@ -1,0 +1,266 @@
+#include "server/session.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "server/command_table.h"
+#include "server/io_loop.h"
+#include "spdlog/spdlog.h"
+
+namespace varve {
+namespace {
+
+constexpr size_t kFirstRead = 4096;          // bytes of room for a connection's first request
+constexpr size_t kLargestRead = 256u << 10;  // bytes asked for in one read
+constexpr uint32_t kMeasureEvery = 16;       // executions where they were read; those on the pool are all measured
+constexpr int kReadsAtClose = 16;            // of bytes nobody will answer
+constexpr int kSlicesOnWorker = 64;          // of one reply, before others get their turn
+
+
+
+}  // namespace
+
+Session::Session(IoLoop* loop, ServerState* server, int descriptor, std::string address)
+    : loop_(loop), server_(server), descriptor_(descriptor), executor_(server, &client_) {
+  client_.id = server->next_client_id.fetch_add(1);
+  client_.address = std::move(address);
+}
+
+Session::~Session() { ::close(descriptor_); }
+
+void Session::NoteEvents(uint32_t epoll_events) {
+  if (epoll_events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) readable_ = true;
+  if (epoll_events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) writable_ = true;
+  if (epoll_events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) peer_closing_ = true;
+}
+
+bool Session::OutputFull() const { return output_.size() >= server_->options.max_unsent_reply_bytes; }
+
+void Session::ReadAndParse(bool draining) {
+  if (closed_ || has_batch_ || OutputFull() || client_.close_after_reply || !protocol_error_.empty()) return;
+  if (hungry_ && readable_ && !draining && !peer_closed_) Read();
+  if (!closed_) Parse();
+}
+
+void Session::Read() {
+  size_t quota = server_->options.max_batch_bytes;
+  size_t received = 0;
+  while (quota > 0) {
+    // Room grows with what has arrived, never with what was announced.
+    const size_t wanted = std::clamp(std::min(input_.size(), parser_.missing()), kFirstRead, kLargestRead);
+    char* const room = input_.Reserve(input_.room() >= kFirstRead ? kFirstRead : wanted);
+    const size_t asked = std::min(input_.room(), std::max(quota, kFirstRead));
+    const ssize_t got = ::recv(descriptor_, room, asked, 0);
+    if (got > 0) {
+      const size_t bytes = static_cast<size_t>(got);
+      input_.Commit(bytes);
+      received += bytes;
+      quota -= std::min(quota, bytes);
+      // A short read has emptied the socket: new bytes, or the end of the stream, bring a new event.
+      if (bytes < asked && !peer_closing_) {
+        readable_ = false;
+        break;
+      }
+    } else if (got == 0) {
+      peer_closed_ = true;
+      readable_ = false;
+      break;
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      readable_ = false;
+      break;
+    } else if (errno != EINTR) {
+      Close();
+      break;
+    }
+  }
+  server_->bytes_in.fetch_add(received, std::memory_order_relaxed);
+}
+
+void Session::Parse() {
+  const size_t max_requests = server_->options.max_batch_requests;
+  const size_t max_bytes = server_->options.max_batch_bytes;
+  size_t offset = 0;
+  hungry_ = false;
+  while (batch_.requests.size() < max_requests && offset < max_bytes) {
+    const size_t first = batch_.arguments.size();
+    size_t consumed = 0;
+    const RespParser::Result result =
+        parser_.Next(input_.data() + offset, input_.size() - offset, &batch_.arguments, &consumed);
+    if (result == RespParser::Result::kRequest) {
+      offset += consumed;
+      if (batch_.arguments.size() > first) AddRequest(first);
+      continue;
+    }
+    hungry_ = true;
+    if (result == RespParser::Result::kError) {
+      protocol_error_ = parser_.error();
+      server_->protocol_errors.fetch_add(1, std::memory_order_relaxed);
+    }
+    break;
+  }
+  batch_.input_bytes = offset;
+  if (batch_.empty()) {
+    FinishBatch();
+    return;
+  }
+  has_batch_ = true;
+  executor_.Begin(&batch_);
+  server_->requests.fetch_add(batch_.requests.size(), std::memory_order_relaxed);
+}
+
+void Session::AddRequest(size_t first) {
+  const size_t count = batch_.arguments.size() - first;
+  const Command* const command = FindCommand(batch_.arguments[first]);
+  batch_.requests.push_back({command, static_cast<uint32_t>(first), static_cast<uint32_t>(count)});
+  if (command == nullptr) return;
+  const uint32_t keys = KeyCount(*command, count);
+  if (command->flags & kReadCommand) batch_.reads += keys;
+  if (command->flags & kWriteCommand) batch_.writes += std::max(keys, 1u);
+  batch_.slow = batch_.slow || (command->flags & kSlowCommand) != 0;
+  batch_.maintenance = batch_.maintenance || (command->flags & kMaintenanceCommand) != 0;
+}
+
+BatchExecutor::Progress Session::RunExecutor(GatedReplies* replies) {
+  const bool whole = !executor_.continued();
+  const bool measured = whole && !batch_.slow && !batch_.maintenance && (in_flight_ || ++executions_ % kMeasureEvery == 0);
+  if (!measured) return executor_.Run(replies, server_->options.reply_slice_bytes);
+  const auto begin = std::chrono::steady_clock::now();
+  const BatchExecutor::Progress progress = executor_.Run(replies, server_->options.reply_slice_bytes);
+  const int64_t nanos =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count();
+  if (progress == BatchExecutor::Progress::kDone) {
+    if (batch_.reads > 0 && batch_.writes == 0) server_->read_cost.Measured(nanos, batch_.reads);
+    if (batch_.writes > 0 && batch_.reads == 0) server_->write_cost.Measured(nanos, batch_.writes);
+  }
+  return progress;
+}
+
+bool Session::Execute(bool writers_wait) {
+  if (closed_ || !has_batch_ || in_flight_ || OutputFull()) return false;
+  const Placement placement =
+      PlaceBatch(server_->options.execution, batch_, server_->read_cost, server_->write_cost, writers_wait);
+  if (placement != Placement::kInline) {
+    in_flight_ = true;
+    send_from_worker_ = output_.empty() && writable_;
+    if (loop_->Dispatch(shared_from_this(), placement)) {
+      server_->batches_pooled.fetch_add(1, std::memory_order_relaxed);
+      return false;
+    }
+    in_flight_ = false;
+    if (placement == Placement::kMaintenance) {  // too many such requests wait already
+      loop_->Schedule(this);
+      return false;
+    }
+  }
+  server_->batches_inline.fetch_add(1, std::memory_order_relaxed);
+  output_.BeginBatch();
+  const BatchExecutor::Progress progress = RunExecutor(&output_);
+  const bool submitted = executor_.submitted();
+  if (executor_.broken()) client_.close_after_reply = true;
+  if (progress == BatchExecutor::Progress::kDone) FinishBatch();
+  return submitted;
+}
+
+void Session::FailRound(std::string_view error) {
+  if (executor_.inside_reply() || executor_.continued() || !output_.FailBatch(error)) Close();
+}
+
+void Session::FinishBatch() {
+  input_.Consume(batch_.input_bytes);
+  batch_.Clear();
+  has_batch_ = false;
+  if (!protocol_error_.empty() && !client_.close_after_reply) {
+    RespWriter(&output_.bytes(), client_.protocol).Error(protocol_error_);
+    output_.Mark(kNoSequence, 1);
+    client_.close_after_reply = true;
+  }
+  if (input_.empty()) input_.ShrinkAbove(server_->options.keep_buffer_bytes);
+}
+
+void Session::ExecuteOnWorker() {
+  worker_replies_.BeginBatch();
+  worker_broken_ = false;
+  for (int slice = 0; slice < kSlicesOnWorker; ++slice) {
+    worker_progress_ = RunExecutor(&worker_replies_);
+    worker_broken_ = executor_.broken();
+    if (executor_.submitted()) {
+      if (const absl::Status pushed = server_->store->Push(); !pushed.ok()) {
+        worker_broken_ = slice > 0 || executor_.inside_reply() || !worker_replies_.FailBatch(CommandContext::ErrorText(pushed));
+      }
+    }
+    if (!send_from_worker_ || worker_broken_) break;
+    bool would_block = false;
+    if (!Send(&worker_replies_, server_->store->durable_sequence(), &would_block)) worker_broken_ = true;
+    if (worker_progress_ == BatchExecutor::Progress::kDone || !worker_replies_.empty() || worker_broken_) break;
+  }
+  loop_->Complete(shared_from_this());
+}
+
+void Session::OnCompleted() {
+  in_flight_ = false;
+  if (closed_) return;
+  output_.Take(&worker_replies_);
+  worker_replies_.ShrinkAbove(server_->options.keep_buffer_bytes);
+  if (worker_broken_) client_.close_after_reply = true;
+  if (worker_progress_ == BatchExecutor::Progress::kDone || worker_broken_) FinishBatch();
+  loop_->Schedule(this);
+}
+
+bool Session::Send(GatedReplies* replies, SequenceNumber durable, bool* would_block) {
+  size_t left = replies->Releasable(durable);
+  while (left > 0) {
+    const ssize_t sent = ::send(descriptor_, replies->bytes().data(), left, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      *would_block = errno == EAGAIN || errno == EWOULDBLOCK;
+      return *would_block;
+    }
+    replies->Consume(static_cast<size_t>(sent));
+    server_->bytes_out.fetch_add(static_cast<uint64_t>(sent), std::memory_order_relaxed);
+    left -= static_cast<size_t>(sent);
+  }
+  return true;
+}
+
+void Session::Flush(SequenceNumber durable) {
+  if (closed_ || (in_flight_ && send_from_worker_) || output_.empty()) return;
+  if (writable_) {
+    bool would_block = false;
+    if (!Send(&output_, durable, &would_block)) return Close();
+    if (would_block) writable_ = false;
+  }
+  if (output_.empty()) return output_.ShrinkAbove(server_->options.keep_buffer_bytes);
+  if (parked) return;
+  if (const SequenceNumber gate = output_.NextGate(durable); gate != kNoSequence) loop_->Park(shared_from_this(), gate);
+}
+
+void Session::FailParked(SequenceNumber durable, std::string_view error) {
+  if (closed_) return;
+  if (!output_.FailAbove(durable, error)) Close();
+}
+
+void Session::Settle(bool draining) {
+  if (closed_ || in_flight_) return;
+  const bool finished = client_.close_after_reply || ((peer_closed_ || draining) && hungry_);
+  if (finished && !has_batch_ && output_.empty()) return Close();
+  if (OutputFull() || client_.close_after_reply) return;  // goes on when the client has taken its replies
+  if (has_batch_ || !hungry_ || (readable_ && !peer_closed_ && !draining)) loop_->Schedule(this);
+}
+
+void Session::Close() {
+  if (closed_) return;
+  closed_ = true;
+  ::shutdown(descriptor_, SHUT_WR);
+  // Unread bytes would turn the close into a reset, which can overtake the last reply.
+  char ignored[kFirstRead];
+  for (int i = 0; i < kReadsAtClose && ::recv(descriptor_, ignored, sizeof(ignored), MSG_DONTWAIT) > 0; ++i) continue;
+  loop_->Remove(this);
+}
+
+}  // namespace varve

@@ -1,0 +1,103 @@
+// One connection. It reads what arrived into one batch of requests, has it executed where the policy says, and sends the replies
+// in order, each when its gate is durable.
+//
+// Threads: everything runs on the I/O thread of its loop, except ExecuteOnWorker(). While a batch is on the pool (in flight) the
+// I/O thread touches neither the batch, the input, the executor nor the worker's replies; the hand-over goes through the pool's
+// queue and back through IoLoop::Complete(). At most one batch exists at a time, so order needs no lock.
+//
+// Backpressure: nothing is read while a batch is unfinished, and no batch is begun or continued while more than
+// max_unsent_reply_bytes of replies are unsent.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "server/batch_executor.h"
+#include "server/command_context.h"
+#include "server/execution_policy.h"
+#include "server/gated_replies.h"
+#include "server/request_batch.h"
+#include "util/resp_buffer.h"
+#include "util/resp_parser.h"
+
+namespace varve {
+
+class IoLoop;
+
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  // Takes the connected, non-blocking socket `descriptor`.
+  Session(IoLoop* loop, ServerState* server, int descriptor, std::string address);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  bool closed() const { return closed_; }
+  bool in_flight() const { return in_flight_; }
+
+  // --- The steps of a round, in this order; each does nothing when there is nothing to do ---------------------------------
+  void NoteEvents(uint32_t epoll_events);
+  void ReadAndParse(bool draining);
+  // Executes the batch here or hands it to the pool. True: something was submitted, so the store must be pushed.
+  [[nodiscard]] bool Execute(bool writers_wait);
+  // The push for this round failed: what the batch wrote is not acknowledged.
+  void FailRound(std::string_view error);
+  // Sends what may leave and parks the rest.
+  void Flush(SequenceNumber durable);
+  // Asks for another round, closes, or waits for an event.
+  void Settle(bool draining);
+
+  // The log has failed: what waits for more than `durable` gets an error.
+  void FailParked(SequenceNumber durable, std::string_view error);
+  // The batch came back from the pool.
+  void OnCompleted();
+  // Closes now; if a batch is in flight, the descriptor stays open until it is back.
+  void Close();
+
+  // --- On a worker ------------------------------------------------------------------------------------------------------
+  void ExecuteOnWorker();
+
+  bool scheduled = false;  // in the loop's list for the next round
+  bool parked = false;     // in the loop's list of those waiting for a gate
+
+ private:
+  void Read();
+  void Parse();
+  void AddRequest(size_t first);
+  // Runs the executor once and measures what a key costs.
+  BatchExecutor::Progress RunExecutor(GatedReplies* replies);
+  void FinishBatch();
+  bool OutputFull() const;
+  // Sends the front of `replies` without blocking; false when the connection is broken.
+  bool Send(GatedReplies* replies, SequenceNumber durable, bool* would_block);
+
+  IoLoop* const loop_;
+  ServerState* const server_;
+  const int descriptor_;
+  ClientState client_;
+
+  ByteBuffer input_;
+  RespParser parser_;
+  RequestBatch batch_;
+  BatchExecutor executor_;
+  GatedReplies output_;
+  GatedReplies worker_replies_;
+  std::string protocol_error_;  // to be answered after the batch
+  uint32_t executions_ = 0;
+
+  bool readable_ = true;    // the socket may have bytes that were not read
+  bool writable_ = true;    // the socket may take bytes
+  bool hungry_ = true;      // what was read holds no further complete request
+  bool has_batch_ = false;  // a batch is unfinished
+  bool in_flight_ = false;  // and it is on the pool
+  bool peer_closing_ = false;  // the end of the stream was announced, behind bytes that may still be unread
+  bool peer_closed_ = false;   // and reached
+  bool closed_ = false;
+  bool send_from_worker_ = false;
+  BatchExecutor::Progress worker_progress_ = BatchExecutor::Progress::kDone;
+  bool worker_broken_ = false;
+};
+
+}  // namespace varve

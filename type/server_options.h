@@ -1,0 +1,32 @@
+// Every setting and every limit of the server, with its default. Plain values.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace varve {
+
+// Where a batch of requests runs: see server/execution_policy.h.
+enum class Execution : uint8_t { kAdaptive, kPool, kInline };
+
+struct ServerOptions {
+  std::string bind = "127.0.0.1";
+  uint16_t port = 7777;  // 0: any free port
+  Execution execution = Execution::kAdaptive;
+  int io_threads = 0;  // 0: one for every four cores, 1 to 8
+  int threads = 0;     // of the pool; 0: one for every core, at least 2
+  size_t max_clients = 10000;
+
+  // Bounds on what one connection may hold.
+  size_t max_batch_requests = 1024;              // requests that are read ahead and executed together
+  size_t max_batch_bytes = 1u << 20;             // bytes read ahead before the first of them is executed, unless one needs more
+  size_t max_unsent_reply_bytes = 1u << 20;      // replies a client may leave unread before its requests wait
+  size_t reply_slice_bytes = 256u << 10;         // replies produced at a time
+  size_t keep_buffer_bytes = 64u << 10;          // memory that an idle connection may keep for its next request
+  size_t pool_queue_capacity = 16384;            // batches waiting for the pool; beyond it they run where they were read
+  std::chrono::milliseconds drain_timeout{10000};  // a graceful stop waits this long for clients to take their replies
+};
+
+}  // namespace varve

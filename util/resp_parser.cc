@@ -1,0 +1,128 @@
+#include "util/resp_parser.h"
+
+#include <cstring>
+
+#include "fmt/format.h"
+
+namespace varve {
+namespace {
+
+constexpr char kTlsHandshake = 0x16;  // the first byte of a TLS hello; no command begins with it
+
+}  // namespace
+
+bool ParseRespInteger(std::string_view text, int64_t* value) {
+  if (text.empty() || text.size() > 20) return false;
+  const bool negative = text[0] == '-';
+  size_t i = negative ? 1 : 0;
+  if (i == text.size()) return false;
+  if (text[i] == '0') {
+    *value = 0;
+    return text.size() == 1;
+  }
+  uint64_t magnitude = 0;
+  for (; i < text.size(); ++i) {
+    if (text[i] < '0' || text[i] > '9') return false;
+    const uint64_t digit = static_cast<uint64_t>(text[i] - '0');
+    if (magnitude > (UINT64_MAX - digit) / 10) return false;
+    magnitude = magnitude * 10 + digit;
+  }
+  const uint64_t limit = static_cast<uint64_t>(INT64_MAX) + (negative ? 1 : 0);
+  if (magnitude > limit) return false;
+  *value = static_cast<int64_t>(negative ? 0 - magnitude : magnitude);
+  return true;
+}
+
+RespParser::Result RespParser::Fail(std::string_view what) {
+  error_ = fmt::format("ERR Protocol error: {}", what);
+  return Result::kError;
+}
+
+RespParser::Result RespParser::Next(char* data, size_t size, std::vector<std::string_view>* arguments,
+                                    size_t* consumed) {
+  missing_ = 1;
+  if (size == 0) return Result::kNeedMore;
+  if (data[0] != '*') {
+    const size_t arguments_before = arguments->size();
+    const char* newline = static_cast<const char*>(std::memchr(data + position_, '\n', size - position_));
+    if (data[0] == kTlsHandshake) return Fail("TLS is not spoken on this port");
+    if (newline == nullptr) {
+      position_ = size;
+      return size > limits_.max_line ? Fail("too big inline request") : Result::kNeedMore;
+    }
+    size_t length = static_cast<size_t>(newline - data);
+    if (length > limits_.max_line) return Fail("too big inline request");
+    *consumed = length + 1;
+    position_ = 0;
+    if (length > 0 && data[length - 1] == '\r') --length;
+    if (!SplitPlainLine(data, length, arguments)) {
+      arguments->resize(arguments_before);
+      return Fail("unbalanced quotes in request");
+    }
+    return Result::kRequest;
+  }
+  const Result result = NextArray(data, size);
+  if (result != Result::kRequest) return result;
+  for (const Range& range : ranges_) arguments->emplace_back(data + range.offset, range.size);
+  *consumed = position_;
+  position_ = 0;
+  ranges_.clear();
+  if (ranges_.capacity() > 4096) ranges_.shrink_to_fit();
+  return Result::kRequest;
+}
+
+RespParser::Result RespParser::ReadLength(const char* data, size_t size, std::string_view too_long,
+                                          std::string_view invalid, int64_t* value) {
+  // Short headers, by far the most, are read in one pass.
+  const size_t begin = position_ + 1;
+  size_t i = begin;
+  int64_t number = 0;
+  while (i < size && i < begin + 9 && data[i] >= '0' && data[i] <= '9') number = number * 10 + (data[i++] - '0');
+  if (i + 1 < size && data[i] == '\r' && i > begin && (data[begin] != '0' || i == begin + 1)) {
+    *value = number;
+    position_ = i + 2;
+    return Result::kRequest;
+  }
+  const char* end = begin < size ? static_cast<const char*>(std::memchr(data + begin, '\r', size - begin)) : nullptr;
+  if (end == nullptr) return size - position_ > limits_.max_line ? Fail(too_long) : Result::kNeedMore;
+  const size_t end_offset = static_cast<size_t>(end - data);
+  if (end_offset + 1 >= size) return Result::kNeedMore;
+  if (!ParseRespInteger({data + begin, end_offset - begin}, value)) return Fail(invalid);
+  position_ = end_offset + 2;
+  return Result::kRequest;
+}
+
+RespParser::Result RespParser::NextArray(const char* data, size_t size) {
+  if (position_ == 0) {
+    int64_t count = 0;
+    const Result header =
+        ReadLength(data, size, "too big mbulk count string", "invalid multibulk length", &count);
+    if (header != Result::kRequest) return header;
+    if (count > limits_.max_arguments) return Fail("invalid multibulk length");
+    remaining_ = count > 0 ? count : 0;
+  }
+  while (remaining_ > 0) {
+    if (bulk_ < 0) {
+      if (position_ >= size) return Result::kNeedMore;
+      if (data[position_] != '$') return Fail(fmt::format("expected '$', got '{}'", data[position_]));
+      const Result header = ReadLength(data, size, "too big bulk count string", "invalid bulk length", &bulk_);
+      if (header != Result::kRequest) return header;
+      if (bulk_ < 0 || bulk_ > limits_.max_bulk) return Fail("invalid bulk length");
+    }
+    const size_t length = static_cast<size_t>(bulk_);
+    if (size - position_ < length + 2) {
+      missing_ = length + 2 - (size - position_);
+      return Result::kNeedMore;
+    }
+    if (data[position_ + length] != '\r' || data[position_ + length + 1] != '\n') {
+      return Fail("expected CRLF after bulk");
+    }
+    ranges_.push_back({position_, length});
+    position_ += length + 2;
+    bulk_ = -1;
+    --remaining_;
+  }
+  return Result::kRequest;
+}
+
+}  // namespace varve

@@ -1,0 +1,59 @@
+#include "util/resp_writer.h"
+
+#include <charconv>
+#include <cmath>
+#include <string>
+
+#include "fmt/format.h"
+
+namespace varve {
+
+char* RespWriter::PutHeader(char* out, char marker, int64_t value) {
+  *out++ = marker;
+  if (value >= 0 && value < 10) {
+    *out++ = static_cast<char>('0' + value);
+  } else {
+    out = std::to_chars(out, out + 20, value).ptr;
+  }
+  *out++ = '\r';
+  *out++ = '\n';
+  return out;
+}
+
+void RespWriter::Line(char marker, std::string_view text) {
+  char* const begin = out_->Reserve(text.size() + 3);
+  char* end = begin;
+  *end++ = marker;
+  for (const char c : text) *end++ = c == '\r' || c == '\n' ? ' ' : c;
+  *end++ = '\r';
+  *end++ = '\n';
+  out_->Commit(static_cast<size_t>(end - begin));
+}
+
+void RespWriter::Double(double value) {
+  std::string text = std::isnan(value)   ? "nan"
+                     : std::isinf(value) ? (value > 0 ? "inf" : "-inf")
+                                         : fmt::format("{:.17g}", value);
+  if (protocol_ < 3) return Bulk(text);
+  Line(',', text);
+}
+
+void RespWriter::Bool(bool value) {
+  if (protocol_ < 3) return Integer(value ? 1 : 0);
+  out_->Append(value ? "#t\r\n" : "#f\r\n");
+}
+
+void RespWriter::Verbatim(std::string_view text) {
+  if (protocol_ < 3) return Bulk(text);
+  Header('=', static_cast<int64_t>(text.size() + 4));
+  out_->Append("txt:");
+  out_->Append(text);
+  out_->Append("\r\n");
+}
+
+void RespWriter::Map(size_t pairs) {
+  if (protocol_ >= 3) return Header('%', static_cast<int64_t>(pairs));
+  Header('*', static_cast<int64_t>(pairs * 2));
+}
+
+}  // namespace varve
