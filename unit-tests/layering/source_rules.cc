@@ -184,7 +184,8 @@ bool MayInclude(std::string_view from, std::string_view to) {
   if (from.starts_with(kTests)) {
     if (to.starts_with(kTests)) return to == from || to == "unit-tests/testing";
     from.remove_prefix(std::min(from.size(), kTests.size() + 1));
-    if (from == "testing" || from == "layering") from = "util";
+    if (from == "testing") from = "db";
+    if (from == "layering") from = "util";
   }
   const auto allowed = Arrows().find(from);
   return allowed != Arrows().end() && allowed->second.contains(to);

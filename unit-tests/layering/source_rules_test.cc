@@ -104,11 +104,13 @@ TEST(ArrowsTest, PointDown) {
   EXPECT_TRUE(MayInclude("db", "util"));
   EXPECT_TRUE(MayInclude("unit-tests/db", "db"));
   EXPECT_TRUE(MayInclude("unit-tests/db", "unit-tests/testing"));
+  EXPECT_TRUE(MayInclude("unit-tests/testing", "db"));
   EXPECT_TRUE(MayInclude("benchmark", "server"));
   EXPECT_FALSE(MayInclude("unit-tests/db", "server"));
   EXPECT_FALSE(MayInclude("unit-tests/db", "unit-tests/server"));
   EXPECT_FALSE(MayInclude("db", "unit-tests/testing"));
   EXPECT_FALSE(MayInclude("server", "benchmark"));
+  EXPECT_FALSE(MayInclude("unit-tests/testing", "server"));
   EXPECT_FALSE(MayInclude("elsewhere", "type"));
 }
 
