@@ -1,12 +1,13 @@
 // The rules that hold for the whole tree, as functions from a directory to what breaks them there.
 //
 //   arrows          type <- util <- structure <- db <- server, and client on type and util alone: an include never
-//   points
-//                   up. Tests may include what the folder they mirror may, and unit-tests/testing, which may include
-//                   what db/ may; benchmarks may include everything.
-//   root-relative   an include of our own names its folder: "db/store.h", never "store.h" or "../db/store.h", and
-//   exists headers         open with a comment that says what they are for, and have #pragma once length          no
-//   source file beyond kMaxLines paths           nothing speaks of a directory that exists on one machine only
+//                   points up. Tests may include what the folder they mirror may, and unit-tests/testing, which may
+//                   include what db/ may; benchmarks may include everything.
+//   root-relative   an include of our own names its folder: "db/store.h", never "store.h" or "../db/store.h", and the
+//                   file exists
+//   headers         open with a comment that says what they are for, and have #pragma once
+//   length          no source file beyond kMaxLines
+//   paths           nothing speaks of a directory that exists on one machine only
 //   leftovers       no to-do notes: a gap is named in docs/ or closed
 // Thread-safety: pure functions over the file system.
 #pragma once
