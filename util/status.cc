@@ -44,7 +44,7 @@ ErrnoMeaning MeaningOf(int errno_value) {
   }
 }
 
-// "No space left on device (ENOSPC)", or "error 4711" where the C library knows none. Thread-safe, unlike strerror.
+// "No space left on device (ENOSPC)", or "error 4711" where the C library knows none.
 std::string Describe(int errno_value) {
   const char* name = strerrorname_np(errno_value);
   const char* description = strerrordesc_np(errno_value);

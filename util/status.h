@@ -8,8 +8,8 @@
 //     ENOENT                       NotFound
 //     EEXIST                       AlreadyExists
 //     EACCES EPERM EROFS           PermissionDenied
-//     anything else, such as EIO   Internal            the device or the kernel failed; never retried as if it had
-//     worked
+//     anything else, such as EIO   Internal            the device or the kernel failed: a failed write is never
+//                                                      retried as if it had been done
 //   Corruption                     DataLoss            bytes were read as the device gave them, and they are wrong
 //
 // An I/O error is not DataLoss: the data may be whole and reachable again once the device is. Unavailable is left to
