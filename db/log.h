@@ -1,9 +1,10 @@
-// The log (WAL): takes batch records in commit order, puts them on disk in groups, and says up to which sequence they are there.
+// The log (WAL): takes batch records in commit order, puts them on disk in groups, and says up to which sequence they
+// are there.
 //
-// Requests are parked, threads are not: Append copies a record into the active buffer; Push sends the buffer on its way; a log
-// thread writes and syncs whatever arrived while the last group was under way, then publishes durable_sequence(). Records of
-// modes without sync are written by the pushing thread itself (the first one writes for all that wait behind it); the log
-// thread only syncs them, each second for kEverySecond.
+// Requests are parked, threads are not: Append copies a record into the active buffer; Push sends the buffer on its
+// way; a log thread writes and syncs whatever arrived while the last group was under way, then publishes
+// durable_sequence(). Records of modes without sync are written by the pushing thread itself (the first one writes for
+// all that wait behind it); the log thread only syncs them, each second for kEverySecond.
 //
 // A failed write or sync is final: status() stays not OK, durable_sequence() stays, nothing is retried (contract 5).
 // A full disk is not: files are reserved ahead, Reserve() refuses before anything is promised.
@@ -12,6 +13,8 @@
 // Lock order: the caller's commit lock, then the log's own. Listeners run on the log's thread without a lock held.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -40,25 +43,28 @@ struct LogOptions {
   size_t file_size = 64u << 20;  // bytes of a file; a larger record gets a file of its own size
   size_t group_max_bytes = 4u << 20;
   std::chrono::microseconds group_max_delay{0};
+  // Gives the numbers of further files, ascending, from any thread. Unset: the log counts on from its first file.
+  std::function<uint64_t()> next_file_number;
 };
 
 struct LogStatistics {
-  uint64_t groups = 0;         // synced groups
-  uint64_t syncs = 0;          // fdatasync calls
-  uint64_t bytes_written = 0;  // to log files, with headers and padding
-  uint64_t bytes_appended = 0; // records only
+  uint64_t groups = 0;          // synced groups
+  uint64_t syncs = 0;           // fdatasync calls
+  uint64_t bytes_written = 0;   // to log files, with headers and padding
+  uint64_t bytes_appended = 0;  // records only
   uint64_t files_recycled = 0;
 };
 
 class Log {
  public:
-  // Starts a new file numbered `file_number` whose first operation will be `last_sequence + 1`; everything up to `last_sequence` is durable.
+  // Starts a new file numbered `file_number` whose first operation will be `last_sequence + 1`; everything up to
+  // `last_sequence` is durable.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Log>> Open(FileSystem* file_system, const LogOptions& options,
                                                                  uint64_t file_number, SequenceNumber last_sequence);
   ~Log();
 
-  // Makes sure that `bytes` more fit into what is reserved on disk. ResourceExhausted (cheap, no side effect): the disk is full;
-  // `for_deletes` may use the last reserve, so that space can be won back. Unavailable: the log has failed.
+  // Makes sure that `bytes` more fit into what is reserved on disk. ResourceExhausted (cheap, no side effect): the disk
+  // is full; `for_deletes` may use the last reserve, so that space can be won back. Unavailable: the log has failed.
   // Called under the commit lock right before Append.
   [[nodiscard]] absl::Status Reserve(size_t bytes, bool for_deletes);
   // Takes one complete batch record holding the operations first..last. Never fails: Reserve() said yes.
@@ -81,8 +87,8 @@ class Log {
 
   // Number and last sequence of the files that hold operations, oldest first; the last one is being written.
   std::vector<LogEnd> Files() const;
-  // Files of which every operation is <= `sequence` are no longer needed: they are recycled or removed. Call only after the
-  // manifest that says so is on disk.
+  // Files of which every operation is <= `sequence` are no longer needed: they are recycled or removed. Call only after
+  // the manifest that says so is on disk.
   void Retire(SequenceNumber sequence);
   // Files that recovery replayed (they come before this log's own); retired like the others.
   void Adopt(std::vector<LogEnd> recovered);
@@ -99,7 +105,8 @@ class Log {
   std::unique_ptr<Implementation> implementation_;
 };
 
-// --- Recovery ----------------------------------------------------------------------------------------------------------------
+// --- Recovery
+// ----------------------------------------------------------------------------------------------------------------
 
 struct LogRecovery {
   SequenceNumber last_sequence = 0;  // of the last operation that was delivered (or `flushed` if none)
@@ -109,9 +116,10 @@ struct LogRecovery {
   std::vector<std::string> obsolete_paths;  // files with nothing to recover: to be removed or recycled
 };
 
-// Replays all batches with operations after `flushed`, oldest first, from the log files of `directory`. `deliver` gets each
-// batch's operations (batch record without its header), first sequence and number of operations. `known_ends` come from the
-// manifest: files that were closed cleanly or cut by an earlier recovery. DataLoss: an acknowledged part is damaged; names file and offset.
+// Replays all batches with operations after `flushed`, oldest first, from the log files of `directory`. `deliver` gets
+// each batch's operations (batch record without its header), first sequence and number of operations. `known_ends` come
+// from the manifest: files that were closed cleanly or cut by an earlier recovery. DataLoss: an acknowledged part is
+// damaged; names file and offset.
 [[nodiscard]] absl::StatusOr<LogRecovery> RecoverLog(
     FileSystem* file_system, const std::string& directory, uint64_t store_id, SequenceNumber flushed,
     const std::vector<LogEnd>& known_ends,

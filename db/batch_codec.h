@@ -1,0 +1,40 @@
+// Reading and sealing the batch record of db/log_format.h. Stateless, but for BatchReader, which is for one thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "type/record.h"
+#include "type/sequence.h"
+
+namespace varve {
+
+// Fills the header of a complete batch record. `operations_hash` is HashOperations of everything behind the header: the part of
+// the checksum that needs no sequence, and so can be computed before the commit lock is taken.
+uint64_t HashOperations(std::string_view operations);
+void SealBatch(SequenceNumber first, uint32_t count, uint64_t operations_hash, std::string* record);
+
+struct BatchHeader {
+  uint32_t size = 0;  // of the operations, bytes
+  SequenceNumber first = kNoSequence;
+  uint32_t count = 0;
+};
+// Decodes the header at data[0] and verifies the whole record. Returns the record's size; 0 if it is cut short or damaged.
+size_t DecodeBatch(std::string_view data, BatchHeader* header, std::string_view* operations);
+
+// Walks the operations of a batch. Bytes that make no sense end the walk with ok() false.
+class BatchReader {
+ public:
+  explicit BatchReader(std::string_view operations) : rest_(operations) {}
+
+  // False at the end, or when the bytes make no sense. Views point into the batch; the sequence is left at 0.
+  bool Next(RecordView* operation);
+  bool ok() const { return ok_; }
+
+ private:
+  std::string_view rest_;
+  bool ok_ = true;
+};
+
+}  // namespace varve

@@ -1,0 +1,257 @@
+#include "db/log_files.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "db/log_format.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+// Pauses between attempts to prepare a spare on a full disk: each attempt takes space that others may be waiting for.
+constexpr absl::Duration kFirstRetry = absl::Milliseconds(200);
+constexpr absl::Duration kLastRetry = absl::Milliseconds(1600);
+constexpr absl::Duration kSpareTimeout = absl::Seconds(10);
+// Zeros are synced in pieces of this size, so that the syncs of commits never queue behind a whole file.
+constexpr uint64_t kZeroChunk = 4u << 20;
+constexpr uint64_t kMinFileSize = 64u << 10;
+// Retired files that are kept for recycling; further ones are removed.
+constexpr size_t kMaxReusable = 2;
+
+}  // namespace
+
+LogFiles::LogFiles(FileSystem* file_system, const LogOptions& options)
+    : file_system_(file_system),
+      options_(options),
+      file_size_(LogPageAlign(std::max<uint64_t>(options.file_size, kMinFileSize))),
+      next_number_(options.next_file_number) {}
+
+LogFiles::~LogFiles() { Stop(); }
+
+absl::StatusOr<LogFile> LogFiles::Start(uint64_t first_number) {
+  if (!next_number_) next_number_ = [next = first_number + 1]() mutable { return next++; };
+  VARVE_ASSIGN_OR_RETURN(LogFile first, Prepare(first_number, ""));
+  thread_ = std::thread([this] { Run(); });
+  return first;
+}
+
+void LogFiles::Stop() {
+  if (!thread_.joinable()) return;
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_.store(true);
+    changed_.SignalAll();
+  }
+  thread_.join();
+  std::vector<uint64_t> leftovers;
+  {
+    absl::MutexLock lock(&mutex_);
+    leftovers = std::exchange(reusable_, {});
+    if (spare_.file != nullptr) leftovers.push_back(spare_.number);
+    spare_ = LogFile();
+    spare_size_.store(0);
+  }
+  RemoveFiles(leftovers);
+}
+
+absl::Status LogFiles::WaitForSpare() {
+  absl::MutexLock lock(&mutex_);
+  const auto settled = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return spare_.file != nullptr || !spare_status_.ok() || stopping_.load();
+  };
+  if (!settled()) mutex_.AwaitWithTimeout(absl::Condition(&settled), kSpareTimeout);
+  if (spare_.file != nullptr) return absl::OkStatus();
+  if (stopping_.load()) return absl::UnavailableError("the log is closing");
+  if (!spare_status_.ok()) return spare_status_;
+  return absl::ResourceExhaustedError("the next log file is still being prepared; the disk is too slow, try again");
+}
+
+absl::Status LogFiles::GrowSpare(uint64_t size) {
+  VARVE_RETURN_IF_ERROR(WaitForSpare());
+  LogFile file;
+  {
+    absl::MutexLock lock(&mutex_);
+    file = std::exchange(spare_, LogFile());
+    growing_ = true;
+    spare_size_.store(0, std::memory_order_release);
+  }
+  absl::Status status;
+  if (file.size < size) {
+    status = WriteZeros(file.file.get(), file.size, size);
+    if (status.ok()) {
+      file.size = size;
+    } else if (const absl::Status cut = file.file->Truncate(file.size); !cut.ok()) {
+      status = cut;
+    }
+  }
+  absl::MutexLock lock(&mutex_);
+  spare_ = std::move(file);
+  growing_ = false;
+  spare_size_.store(spare_.size, std::memory_order_release);
+  changed_.SignalAll();
+  return status;
+}
+
+absl::StatusOr<LogFile> LogFiles::Advance(const LogEnd& end) {
+  absl::MutexLock lock(&mutex_);
+  if (spare_.file == nullptr) return absl::NotFoundError("no log file was prepared");
+  completed_.push_back({end, /*reusable=*/true});
+  spare_size_.store(0, std::memory_order_release);
+  changed_.SignalAll();
+  return std::exchange(spare_, LogFile());
+}
+
+void LogFiles::Adopt(std::vector<LogEnd> recovered) {
+  absl::MutexLock lock(&mutex_);
+  std::vector<CompletedFile> files;
+  for (const LogEnd& end : recovered) files.push_back({end, /*reusable=*/false});
+  completed_.insert(completed_.begin(), files.begin(), files.end());
+}
+
+void LogFiles::Retire(SequenceNumber sequence) {
+  absl::MutexLock lock(&mutex_);
+  // Oldest first and without gaps, so that what stays is always the log's end.
+  size_t count = 0;
+  while (count < completed_.size() && completed_[count].end.last_sequence <= sequence) ++count;
+  if (count == 0) return;
+  for (size_t i = 0; i < count; ++i) {
+    const bool recycle = completed_[i].reusable && reusable_.size() < kMaxReusable;
+    (recycle ? reusable_ : to_remove_).push_back(completed_[i].end.file_number);
+  }
+  completed_.erase(completed_.begin(), completed_.begin() + static_cast<ptrdiff_t>(count));
+  changed_.SignalAll();
+}
+
+std::vector<LogEnd> LogFiles::Completed() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<LogEnd> ends;
+  ends.reserve(completed_.size() + 1);
+  for (const CompletedFile& file : completed_) ends.push_back(file.end);
+  return ends;
+}
+
+uint64_t LogFiles::completed_bytes() const {
+  absl::MutexLock lock(&mutex_);
+  uint64_t bytes = 0;
+  for (const CompletedFile& file : completed_) bytes += file.end.offset;
+  return bytes;
+}
+
+absl::Status LogFiles::WriteZeros(File* file, uint64_t begin, uint64_t end) const {
+  const std::string zeros(std::min<uint64_t>(end - begin, 1u << 20), '\0');
+  uint64_t unsynced = 0;
+  while (begin < end) {
+    if (stopping_.load(std::memory_order_relaxed)) return absl::UnavailableError("the log is closing");
+    const size_t size = std::min<uint64_t>(end - begin, zeros.size());
+    VARVE_RETURN_IF_ERROR(file->Write(begin, std::string_view(zeros).substr(0, size)));
+    begin += size;
+    unsynced += size;
+    if (unsynced >= kZeroChunk && begin < end) {
+      VARVE_RETURN_IF_ERROR(file->Sync());
+      unsynced = 0;
+    }
+  }
+  return file->Sync();
+}
+
+absl::StatusOr<std::unique_ptr<File>> LogFiles::PrepareContent(uint64_t number, const std::string& temporary,
+                                                               const std::string& recycled_path) {
+  const std::string header = EncodeLogHeaderPage(number, options_.store_id);
+  const bool recycle = !recycled_path.empty();
+  if (recycle) {
+    // The old name is gone for good before the header says another number.
+    VARVE_RETURN_IF_ERROR(file_system_->Rename(recycled_path, temporary));
+    VARVE_RETURN_IF_ERROR(file_system_->SyncDirectory(options_.directory));
+  }
+  VARVE_ASSIGN_OR_RETURN(std::unique_ptr<File> file, file_system_->OpenForWrite(temporary, /*create=*/!recycle));
+  VARVE_RETURN_IF_ERROR(file->Write(0, header));
+  uint64_t size = header.size();
+  if (recycle) {
+    VARVE_ASSIGN_OR_RETURN(size, file->Size());
+    if (size > file_size_) {
+      VARVE_RETURN_IF_ERROR(file->Truncate(file_size_));
+      size = file_size_;
+    }
+  }
+  if (size < file_size_) {
+    VARVE_RETURN_IF_ERROR(WriteZeros(file.get(), size, file_size_));
+  } else {
+    VARVE_RETURN_IF_ERROR(file->Sync());
+  }
+  return file;
+}
+
+absl::StatusOr<LogFile> LogFiles::Prepare(uint64_t number, const std::string& recycled_path) {
+  const std::string temporary = Path(LogTemporaryName(number));
+  const std::string path = Path(LogFileName(number));
+  absl::Status status = PrepareContent(number, temporary, recycled_path).status();
+  if (status.ok()) status = file_system_->Rename(temporary, path);
+  if (!status.ok()) {
+    // What was begun only takes up space that may be missing; whether that fails too changes nothing.
+    file_system_->Remove(temporary).IgnoreError();
+    return status;
+  }
+  VARVE_RETURN_IF_ERROR(file_system_->SyncDirectory(options_.directory));
+  // Opened anew, so that its errors name the file by its final name.
+  VARVE_ASSIGN_OR_RETURN(std::unique_ptr<File> file, file_system_->OpenForWrite(path, /*create=*/false));
+  return LogFile{number, file_size_, std::move(file)};
+}
+
+void LogFiles::Run() {
+  absl::Duration retry = kFirstRetry;
+  mutex_.Lock();
+  while (!stopping_.load()) {
+    if (!to_remove_.empty()) {
+      const std::vector<uint64_t> numbers = std::exchange(to_remove_, {});
+      mutex_.Unlock();
+      RemoveFiles(numbers);
+      mutex_.Lock();
+    } else if (spare_.file == nullptr && !growing_) {
+      mutex_.Unlock();
+      PrepareSpare();
+      mutex_.Lock();
+      if (spare_status_.ok()) {
+        retry = kFirstRetry;
+      } else if (!stopping_.load()) {
+        changed_.WaitWithTimeout(&mutex_, retry);
+        retry = std::min(2 * retry, kLastRetry);
+      }
+    } else {
+      changed_.Wait(&mutex_);
+    }
+  }
+  const std::vector<uint64_t> numbers = std::exchange(to_remove_, {});
+  mutex_.Unlock();
+  RemoveFiles(numbers);
+}
+
+void LogFiles::PrepareSpare() {
+  if (spare_number_ == 0) spare_number_ = next_number_();
+  std::string recycled_path;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!reusable_.empty()) {
+      recycled_path = Path(LogFileName(reusable_.front()));
+      reusable_.erase(reusable_.begin());
+    }
+  }
+  absl::StatusOr<LogFile> prepared = Prepare(spare_number_, recycled_path);
+  if (prepared.ok()) {
+    spare_number_ = 0;
+    if (!recycled_path.empty()) recycled_.fetch_add(1, std::memory_order_relaxed);
+  }
+  absl::MutexLock lock(&mutex_);
+  spare_status_ = prepared.status();
+  if (!prepared.ok()) return;
+  spare_ = *std::move(prepared);
+  spare_size_.store(spare_.size, std::memory_order_release);
+}
+
+void LogFiles::RemoveFiles(const std::vector<uint64_t>& numbers) {
+  // A file that cannot be removed is found again, and found obsolete, by the next recovery.
+  for (const uint64_t number : numbers) file_system_->Remove(Path(LogFileName(number))).IgnoreError();
+}
+
+}  // namespace varve

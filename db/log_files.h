@@ -1,0 +1,100 @@
+// The files under a log: the next one is prepared before it is needed, the ones that are no longer needed are recycled.
+//
+// A thread of its own prepares one spare file ahead: zero-filled or recycled, synced, under its final name, so that
+// writing to it changes no metadata and a full disk is noticed before anything is promised. While the disk is full it
+// tries again, first after 200 ms, later after 1.6 s. A file whose operations are all in segments becomes the next
+// spare, with a new header and so a new epoch; files of an earlier run are only removed, as their numbers may have been
+// given out twice behind a tear.
+//
+// Thread-safe. Lock order: the log's mutexes, then this one's. No lock is held across I/O.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "db/log.h"
+#include "util/file_system.h"
+
+namespace varve {
+
+struct LogFile {
+  uint64_t number = 0;
+  uint64_t size = 0;  // bytes, all of them written once
+  std::unique_ptr<File> file;
+};
+
+class LogFiles {
+ public:
+  LogFiles(FileSystem* file_system, const LogOptions& options);
+  ~LogFiles();
+
+  // Prepares the first file and starts the thread that prepares further ones.
+  [[nodiscard]] absl::StatusOr<LogFile> Start(uint64_t first_number);
+  // Stops the thread and removes the spare.
+  void Stop();
+
+  // Bytes of a standard file.
+  uint64_t file_size() const { return file_size_; }
+  // Bytes of the prepared next file; 0: there is none at the moment.
+  uint64_t spare_size() const { return spare_size_.load(std::memory_order_acquire); }
+
+  // Waits while a spare is being prepared. ResourceExhausted or another error: the last attempt failed.
+  [[nodiscard]] absl::Status WaitForSpare();
+  // Makes the spare at least `size` bytes large. The caller sees to it that nobody takes it meanwhile.
+  [[nodiscard]] absl::Status GrowSpare(uint64_t size);
+  // `end` is where the file in use ends; the spare takes its place. NotFound: there is no spare.
+  [[nodiscard]] absl::StatusOr<LogFile> Advance(const LogEnd& end);
+
+  void Adopt(std::vector<LogEnd> recovered);
+  void Retire(SequenceNumber sequence);
+  // Files before the one in use, oldest first, and the bytes they hold.
+  std::vector<LogEnd> Completed() const;
+  uint64_t completed_bytes() const;
+  uint64_t recycled() const { return recycled_.load(std::memory_order_relaxed); }
+
+ private:
+  struct CompletedFile {
+    LogEnd end;
+    bool reusable = false;
+  };
+
+  std::string Path(const std::string& name) const { return options_.directory + "/" + name; }
+  [[nodiscard]] absl::Status WriteZeros(File* file, uint64_t begin, uint64_t end) const;
+  // Prepares file `number`, from the file at `recycled_path` unless that is empty.
+  [[nodiscard]] absl::StatusOr<LogFile> Prepare(uint64_t number, const std::string& recycled_path);
+  [[nodiscard]] absl::StatusOr<std::unique_ptr<File>> PrepareContent(uint64_t number, const std::string& temporary,
+                                                                     const std::string& recycled_path);
+  void Run();
+  void RemoveFiles(const std::vector<uint64_t>& numbers);
+  void PrepareSpare();
+
+  FileSystem* const file_system_;
+  const LogOptions options_;
+  const uint64_t file_size_;
+  std::function<uint64_t()> next_number_;  // called by the thread alone
+
+  mutable absl::Mutex mutex_;
+  absl::CondVar changed_;
+  std::vector<CompletedFile> completed_ ABSL_GUARDED_BY(mutex_);
+  std::vector<uint64_t> reusable_ ABSL_GUARDED_BY(mutex_);
+  std::vector<uint64_t> to_remove_ ABSL_GUARDED_BY(mutex_);
+  LogFile spare_ ABSL_GUARDED_BY(mutex_);
+  bool growing_ ABSL_GUARDED_BY(mutex_) = false;       // the spare is with GrowSpare
+  absl::Status spare_status_ ABSL_GUARDED_BY(mutex_);  // of the last attempt to prepare one
+  std::atomic<uint64_t> spare_size_{0};
+  std::atomic<bool> stopping_{false};
+  std::atomic<uint64_t> recycled_{0};
+  uint64_t spare_number_ = 0;  // taken, but not used yet; 0: none. The thread's alone
+  std::thread thread_;
+};
+
+}  // namespace varve

@@ -1,0 +1,107 @@
+#include "db/log_format.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <system_error>
+
+#include "util/checksum.h"
+#include "util/coding.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+constexpr std::string_view kSuffix = ".log";
+constexpr std::string_view kTemporarySuffix = ".log.tmp";
+constexpr size_t kHeaderSize = 32;
+
+std::optional<uint64_t> ParseNumberedName(std::string_view name, std::string_view suffix) {
+  if (!name.ends_with(suffix)) return std::nullopt;
+  const std::string_view digits = name.substr(0, name.size() - suffix.size());
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (digits.size() < 6 || error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return number;
+}
+
+uint32_t HeaderChecksum(const char* page) {
+  std::string covered(page, 12);
+  covered.append(page + 16, 16);
+  return Checksum(covered, 0);
+}
+
+uint64_t BlockSeed(uint64_t store_id, uint64_t offset) { return store_id ^ (offset * 0x9E3779B97F4A7C15u); }
+
+}  // namespace
+
+std::string LogFileName(uint64_t number) { return fmt::format("{:06}{}", number, kSuffix); }
+std::string LogTemporaryName(uint64_t number) { return fmt::format("{:06}{}", number, kTemporarySuffix); }
+std::optional<uint64_t> ParseLogFileName(std::string_view name) { return ParseNumberedName(name, kSuffix); }
+std::optional<uint64_t> ParseLogTemporaryName(std::string_view name) {
+  return ParseNumberedName(name, kTemporarySuffix);
+}
+
+std::string EncodeLogHeaderPage(uint64_t number, uint64_t store_id) {
+  std::string page(kLogPageSize, '\0');
+  std::memcpy(page.data(), kLogMagic, sizeof(kLogMagic));
+  EncodeFixed32(page.data() + 8, kLogFormatVersion);
+  EncodeFixed64(page.data() + 16, number);
+  EncodeFixed64(page.data() + 24, store_id);
+  EncodeFixed32(page.data() + 12, HeaderChecksum(page.data()));
+  return page;
+}
+
+absl::Status CheckLogHeaderPage(std::string_view page, const std::string& path, uint64_t number, uint64_t store_id) {
+  if (page.size() < kHeaderSize || std::all_of(page.begin(), page.end(), [](char c) { return c == 0; })) {
+    return absl::NotFoundError(fmt::format("{}: a log file that was never begun", path));
+  }
+  if (std::memcmp(page.data(), kLogMagic, sizeof(kLogMagic)) != 0) {
+    return Corruption(path, 0, "log header: does not begin with VARVELOG");
+  }
+  if (DecodeFixed32(page.data() + 12) != HeaderChecksum(page.data())) {
+    return Corruption(path, 0, "log header: checksum differs");
+  }
+  if (const uint32_t version = DecodeFixed32(page.data() + 8); version != kLogFormatVersion) {
+    return absl::FailedPreconditionError(fmt::format(
+        "{}: log format version {}, but this program reads version {}; open it with the program that wrote it", path,
+        version, kLogFormatVersion));
+  }
+  if (const uint64_t store = DecodeFixed64(page.data() + 24); store != store_id) {
+    return absl::FailedPreconditionError(fmt::format(
+        "{}: belongs to store {:016x}, not to {:016x}; move it out of this directory", path, store, store_id));
+  }
+  if (const uint64_t epoch = DecodeFixed64(page.data() + 16); epoch != number) {
+    return Corruption(path, 16, fmt::format("log header: says that it is file {}", epoch));
+  }
+  return absl::OkStatus();
+}
+
+void EncodeLogBlockHeader(char* destination, const LogBlockHeader& header, uint64_t store_id, uint64_t offset) {
+  EncodeFixed32(destination + 4, header.payload_size);
+  EncodeFixed64(destination + 8, header.epoch);
+  EncodeFixed64(destination + 16, header.first);
+  EncodeFixed64(destination + 24, header.last);
+  EncodeFixed64(destination + 32, header.durable_mark);
+  EncodeFixed32(destination,
+                Checksum(std::string_view(destination + 4, kLogBlockHeaderSize - 4), BlockSeed(store_id, offset)));
+}
+
+std::optional<LogBlockHeader> DecodeLogBlockHeader(std::string_view bytes, uint64_t epoch, uint64_t store_id,
+                                                   uint64_t offset) {
+  // The epoch comes first: it is the cheap test when every 8 bytes of a file are tried.
+  if (bytes.size() < kLogBlockHeaderSize || DecodeFixed64(bytes.data() + 8) != epoch) return std::nullopt;
+  const std::string_view covered = bytes.substr(4, kLogBlockHeaderSize - 4);
+  if (DecodeFixed32(bytes.data()) != Checksum(covered, BlockSeed(store_id, offset))) return std::nullopt;
+  LogBlockHeader header;
+  header.payload_size = DecodeFixed32(bytes.data() + 4);
+  header.epoch = epoch;
+  header.first = DecodeFixed64(bytes.data() + 16);
+  header.last = DecodeFixed64(bytes.data() + 24);
+  header.durable_mark = DecodeFixed64(bytes.data() + 32);
+  return header;
+}
+
+}  // namespace varve

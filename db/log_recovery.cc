@@ -1,0 +1,270 @@
+// Reads log files back: see db/log_format.h for the bytes and for what is a tear and what is corruption.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "db/batch_codec.h"
+#include "db/log.h"
+#include "db/log_format.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+using Deliver = std::function<absl::Status(std::string_view, SequenceNumber, uint32_t)>;
+
+struct FoundFile {
+  uint64_t number = 0;
+  std::string path;
+  absl::Status header;                  // of its first page
+  std::optional<SequenceNumber> first;  // of its first block, where that can be read
+};
+
+class Recovery {
+ public:
+  Recovery(FileSystem* file_system, const std::string& directory, uint64_t store_id, SequenceNumber flushed,
+           const std::vector<LogEnd>& known_ends, const Deliver& deliver)
+      : file_system_(file_system),
+        directory_(directory),
+        store_id_(store_id),
+        flushed_(flushed),
+        known_ends_(known_ends),
+        deliver_(deliver) {
+    result_.last_sequence = flushed;
+  }
+
+  absl::StatusOr<LogRecovery> Run() {
+    VARVE_RETURN_IF_ERROR(FindFiles());
+    size_t index = FirstNeededFile();
+    for (size_t i = 0; i < index; ++i) result_.obsolete_paths.push_back(files_[i].path);
+    if (index < files_.size()) next_ = std::min(files_[index].first.value_or(flushed_ + 1), flushed_ + 1);
+    while (index < files_.size()) {
+      VARVE_RETURN_IF_ERROR(ReplayFile(files_[index]));
+      const size_t continuation = FileThatBeginsWithNext(index + 1);
+      if (continuation == files_.size()) VARVE_RETURN_IF_ERROR(CheckThatNothingIsMissing(index));
+      for (size_t i = index + 1; i < continuation; ++i) result_.obsolete_paths.push_back(files_[i].path);
+      index = continuation;
+    }
+    VARVE_RETURN_IF_ERROR(CheckKnownEnds());
+    return std::move(result_);
+  }
+
+ private:
+  struct Place {
+    const FoundFile* file;
+    uint64_t offset;
+  };
+
+  absl::Status FindFiles();
+  // Index of the first file that may hold operations after `flushed_`.
+  size_t FirstNeededFile() const;
+  size_t FileThatBeginsWithNext(size_t from) const;
+  absl::Status ReplayFile(const FoundFile& file);
+  // Replays the block at offset_, if it is one and continues the sequence. False: it is not, or is damaged from offset_
+  // on.
+  absl::StatusOr<bool> ReplayBlock(const FoundFile& file, uint64_t limit);
+  absl::Status ReplayBatch(const FoundFile& file, const BatchHeader& header, std::string_view operations);
+  // Looks in what follows offset_ of files_[index] for a sign that operation next_ had been acknowledged.
+  absl::Status CheckThatNothingIsMissing(size_t index);
+  absl::Status CheckBlocksBehind(const Place& suspect, const FoundFile& file, uint64_t from);
+  absl::Status CheckKnownEnds() const;
+  absl::Status Load(const FoundFile& file);
+  const LogEnd* KnownEnd(uint64_t number) const;
+
+  FileSystem* const file_system_;
+  const std::string& directory_;
+  const uint64_t store_id_;
+  const SequenceNumber flushed_;
+  const std::vector<LogEnd>& known_ends_;
+  const Deliver& deliver_;
+
+  std::vector<FoundFile> files_;  // in order of number
+  LogRecovery result_;
+  SequenceNumber next_ = 0;  // the operation that must come next
+  std::string content_;      // of the file that is being read
+  uint64_t offset_ = 0;      // good up to here
+};
+
+absl::Status Recovery::FindFiles() {
+  VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(directory_));
+  for (const std::string& name : names) {
+    const std::string path = directory_ + "/" + name;
+    if (const std::optional<uint64_t> number = ParseLogTemporaryName(name)) {
+      result_.obsolete_paths.push_back(path);
+      result_.last_file_number = std::max(result_.last_file_number, *number);
+    } else if (const std::optional<uint64_t> log_number = ParseLogFileName(name)) {
+      files_.push_back({*log_number, path, {}, {}});
+      result_.last_file_number = std::max(result_.last_file_number, *log_number);
+    }
+  }
+  std::sort(files_.begin(), files_.end(), [](const FoundFile& a, const FoundFile& b) { return a.number < b.number; });
+  for (FoundFile& found : files_) {
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system_->OpenForRead(found.path));
+    std::string front(kLogPageSize + kLogBlockHeaderSize, '\0');
+    VARVE_ASSIGN_OR_RETURN(const size_t size, file->Read(0, front.size(), front.data()));
+    const std::string_view bytes = std::string_view(front).substr(0, size);
+    found.header = CheckLogHeaderPage(bytes.substr(0, kLogPageSize), found.path, found.number, store_id_);
+    if (absl::IsFailedPrecondition(found.header)) return found.header;
+    if (size <= kLogPageSize) continue;
+    const auto block = DecodeLogBlockHeader(bytes.substr(kLogPageSize), found.number, store_id_, kLogPageSize);
+    // A block without operations only says what is durable; the first operation after it is the next one.
+    if (block.has_value()) found.first = block->first;
+  }
+  return absl::OkStatus();
+}
+
+size_t Recovery::FirstNeededFile() const {
+  size_t index = files_.size();
+  while (index > 0 && !(files_[index - 1].first.has_value() && *files_[index - 1].first <= flushed_ + 1)) --index;
+  // Without such a file the log begins later than it should, or nothing in it can be read: begin at the front.
+  return index > 0 ? index - 1 : 0;
+}
+
+size_t Recovery::FileThatBeginsWithNext(size_t from) const {
+  while (from < files_.size() && files_[from].first != next_) ++from;
+  return from;
+}
+
+absl::Status Recovery::Load(const FoundFile& found) {
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system_->OpenForRead(found.path));
+  VARVE_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+  content_.resize(size);
+  VARVE_ASSIGN_OR_RETURN(const size_t read, file->Read(0, size, content_.data()));
+  content_.resize(read);
+  return absl::OkStatus();
+}
+
+const LogEnd* Recovery::KnownEnd(uint64_t number) const {
+  for (const LogEnd& end : known_ends_) {
+    if (end.file_number == number) return &end;
+  }
+  return nullptr;
+}
+
+absl::Status Recovery::ReplayFile(const FoundFile& file) {
+  VARVE_RETURN_IF_ERROR(Load(file));
+  offset_ = std::min<uint64_t>(kLogPageSize, content_.size());
+  if (absl::IsDataLoss(file.header)) return file.header;
+  const LogEnd* const known = KnownEnd(file.number);
+  const uint64_t limit = known != nullptr ? std::min<uint64_t>(known->offset, content_.size()) : content_.size();
+  const SequenceNumber before = next_;
+  while (offset_ < limit) {
+    VARVE_ASSIGN_OR_RETURN(bool good, ReplayBlock(file, limit));
+    if (!good && offset_ % kLogPageSize != 0 && LogPageAlign(offset_) <= limit) {
+      // After a sync the next block begins with a page.
+      const uint64_t end = std::exchange(offset_, LogPageAlign(offset_));
+      VARVE_ASSIGN_OR_RETURN(good, ReplayBlock(file, limit));
+      if (!good && offset_ == LogPageAlign(end)) offset_ = end;
+    }
+    if (!good) break;
+  }
+  if (known != nullptr && known->last_sequence > flushed_ && next_ <= known->last_sequence) {
+    return Corruption(
+        file.path, offset_,
+        fmt::format("log block: damaged or missing; the log was good up to offset {} and operation {} when it "
+                    "was last closed, but here operation {} cannot be read",
+                    known->offset, known->last_sequence, next_));
+  }
+  if (next_ > before && next_ - 1 > flushed_) {
+    result_.files.push_back({file.number, offset_, next_ - 1});
+  } else {
+    result_.obsolete_paths.push_back(file.path);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Recovery::ReplayBlock(const FoundFile& file, uint64_t limit) {
+  const std::string_view bytes = std::string_view(content_).substr(0, limit);
+  const auto block =
+      DecodeLogBlockHeader(bytes.substr(std::min<uint64_t>(offset_, limit)), file.number, store_id_, offset_);
+  if (!block.has_value() || block->first != next_) return false;
+  const uint64_t payload_end = offset_ + kLogBlockHeaderSize + block->payload_size;
+  uint64_t position = offset_ + kLogBlockHeaderSize;
+  while (position < payload_end) {
+    // Sizes are believed only as far as there are bytes.
+    if (position >= limit) break;
+    BatchHeader header;
+    std::string_view operations;
+    const size_t size =
+        DecodeBatch(bytes.substr(position, std::min<uint64_t>(payload_end, limit) - position), &header, &operations);
+    if (size == 0 || header.count == 0 || header.first != next_) break;
+    VARVE_RETURN_IF_ERROR(ReplayBatch(file, header, operations));
+    position += size;
+    offset_ = position;
+  }
+  if (position != payload_end) return false;
+  offset_ = LogBlockAlign(position);
+  return true;
+}
+
+absl::Status Recovery::ReplayBatch(const FoundFile& file, const BatchHeader& header, std::string_view operations) {
+  const SequenceNumber last = header.first + header.count - 1;
+  if (last > flushed_) {
+    if (const absl::Status status = deliver_(operations, header.first, header.count); !status.ok()) {
+      return absl::Status(status.code(), fmt::format("replaying the batch at offset {} of {}: {}", offset_, file.path,
+                                                     std::string(status.message())));
+    }
+    result_.last_sequence = last;
+  }
+  next_ = last + 1;
+  return absl::OkStatus();
+}
+
+absl::Status Recovery::CheckThatNothingIsMissing(size_t index) {
+  const bool ends_as_known = KnownEnd(files_[index].number) != nullptr;
+  Place suspect = {&files_[index], offset_};
+  // Behind an end that an earlier recovery chose lies what it cut away; what is missing then should begin the next
+  // file.
+  if (!ends_as_known) VARVE_RETURN_IF_ERROR(CheckBlocksBehind(suspect, files_[index], offset_));
+  for (size_t i = index + 1; i < files_.size(); ++i) {
+    if (ends_as_known && i == index + 1) suspect = {&files_[i], kLogPageSize};
+    VARVE_RETURN_IF_ERROR(Load(files_[i]));
+    VARVE_RETURN_IF_ERROR(CheckBlocksBehind(suspect, files_[i], kLogPageSize));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Recovery::CheckBlocksBehind(const Place& suspect, const FoundFile& file, uint64_t from) {
+  const SequenceNumber missing = std::max(next_, flushed_ + 1);
+  const std::string_view bytes = content_;
+  uint64_t torn_end = from;
+  for (uint64_t offset = LogBlockAlign(from); offset + kLogBlockHeaderSize <= bytes.size();
+       offset += kLogBlockAlignment) {
+    const auto block = DecodeLogBlockHeader(bytes.substr(offset), file.number, store_id_, offset);
+    if (!block.has_value()) continue;
+    if (block->durable_mark >= missing) {
+      return Corruption(
+          suspect.file->path, suspect.offset,
+          fmt::format("log block: damaged or missing from operation {} on, which had been acknowledged as the "
+                      "block at offset {} of {} says; restore a backup, or cut the log here with repair",
+                      next_, offset, file.path));
+    }
+    torn_end = std::max(torn_end, std::min<uint64_t>(offset + kLogBlockHeaderSize + block->payload_size, bytes.size()));
+  }
+  result_.torn_bytes += torn_end - from;
+  return absl::OkStatus();
+}
+
+absl::Status Recovery::CheckKnownEnds() const {
+  for (const LogEnd& end : known_ends_) {
+    if (end.last_sequence <= result_.last_sequence) continue;
+    return Corruption(
+        directory_ + "/" + LogFileName(end.file_number), end.offset,
+        fmt::format("log: held operations up to {} when it was closed, but they end at {}; a log file is missing",
+                    end.last_sequence, result_.last_sequence));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<LogRecovery> RecoverLog(FileSystem* file_system, const std::string& directory, uint64_t store_id,
+                                       SequenceNumber flushed, const std::vector<LogEnd>& known_ends,
+                                       const Deliver& deliver) {
+  return Recovery(file_system, directory, store_id, flushed, known_ends, deliver).Run();
+}
+
+}  // namespace varve

@@ -1,0 +1,299 @@
+#include "db/log_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "db/log_format.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+// Room that only deletes may use once the disk is full: at least 256 deletes that are synced one by one.
+constexpr uint64_t kMaxDeleteReserve = 1u << 20;
+constexpr size_t kMinKeptMemory = 256u << 10;
+
+// What a record may take in the worst case: a page-aligned block of its own.
+uint64_t WorstCase(size_t record_size) { return LogPageAlign(kLogBlockHeaderSize + record_size); }
+
+}  // namespace
+
+LogWriter::LogWriter(FileSystem* file_system, const LogOptions& options, SequenceNumber last_sequence)
+    : options_(options),
+      delete_reserve_(std::min(kMaxDeleteReserve, LogPageAlign(options.file_size / 4))),
+      keep_memory_(std::max(kMinKeptMemory, 2 * options.group_max_bytes)),
+      files_(file_system, options),
+      last_written_(last_sequence),
+      appended_(last_sequence),
+      written_(last_sequence),
+      durable_(last_sequence),
+      written_mark_(last_sequence),
+      last_of_{last_sequence, last_sequence, last_sequence} {}
+
+absl::Status LogWriter::Start(uint64_t first_number) {
+  VARVE_ASSIGN_OR_RETURN(LogFile file, files_.Start(first_number));
+  absl::MutexLock write_lock(&write_mutex_);
+  file_ = std::move(file);
+  position_ = touched_ = kLogPageSize;
+  absl::MutexLock lock(&mutex_);
+  file_size_ = file_.size;
+  cursor_ = {file_index_, position_};
+  end_ = {file_.number, position_, last_written_};
+  return absl::OkStatus();
+}
+
+LogEnd LogWriter::Stop() {
+  files_.Stop();
+  absl::MutexLock lock(&mutex_);
+  return end_;
+}
+
+// --- Room ------------------------------------------------------------------------------------------------------------
+
+bool LogWriter::FitsLocked(uint64_t unit, bool for_deletes) const {
+  const uint64_t spare_size = files_.spare_size();
+  const uint64_t reserve = for_deletes ? 0 : delete_reserve_;
+  if (cursor_.file == file_index_) {
+    // The reserve is kept in the last file there is.
+    if (cursor_.offset + unit + (spare_size == 0 ? reserve : 0) <= file_size_) return true;
+    return kLogPageSize + unit + reserve <= spare_size;
+  }
+  return cursor_.offset + unit + reserve <= spare_size;
+}
+
+absl::Status LogWriter::Reserve(size_t bytes, bool for_deletes) {
+  const uint64_t unit = WorstCase(bytes);
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!status_.ok()) return status_;
+      if (FitsLocked(unit, for_deletes)) {
+        promised_ = true;
+        return absl::OkStatus();
+      }
+    }
+    VARVE_RETURN_IF_ERROR(MakeRoom(unit));
+  }
+}
+
+absl::Status LogWriter::MakeRoom(uint64_t unit) {
+  // What waits in the buffer was accounted for in the worst case; written, it takes what it takes.
+  if (buffered_bytes() > 0) return WriteOut(appended_sequence());
+  if (files_.spare_size() > 0) return files_.GrowSpare(kLogPageSize + unit + delete_reserve_);
+  const absl::Status status = files_.WaitForSpare();
+  if (!absl::IsResourceExhausted(status)) return status;
+  return absl::ResourceExhaustedError(
+      fmt::format("no room left in the log, and no file to go on with; writes resume when there is space: {}",
+                  std::string(status.message())));
+}
+
+void LogWriter::Append(std::string_view record, SequenceNumber first, SequenceNumber last, Durability durability) {
+  const uint64_t unit = WorstCase(record.size());
+  absl::MutexLock lock(&mutex_);
+  promised_ = false;
+  if (!status_.ok()) return;
+  bool new_block = active_.last_block_size() + record.size() > options_.group_max_bytes;
+  if (cursor_.file == file_index_ && cursor_.offset + unit > file_size_) {
+    cursor_ = {file_index_ + 1, kLogPageSize};
+    new_block = true;
+  }
+  cursor_.offset += unit;
+  active_units_ += unit;
+  active_.Append(record, first, last, new_block);
+  buffered_bytes_.fetch_add(record.size(), std::memory_order_release);
+  bytes_appended_.fetch_add(record.size(), std::memory_order_relaxed);
+  appended_.store(last, std::memory_order_release);
+  last_of_[static_cast<size_t>(durability)].store(last, std::memory_order_release);
+}
+
+// --- Writing ---------------------------------------------------------------------------------------------------------
+
+absl::Status LogWriter::WriteOut(SequenceNumber sequence) {
+  if (written_sequence() >= sequence) return absl::OkStatus();
+  absl::MutexLock lock(&write_mutex_);
+  if (written_sequence() >= sequence) return absl::OkStatus();  // somebody wrote it for us
+  return WriteOutLocked();
+}
+
+absl::Status LogWriter::WriteOutLocked() {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!status_.ok()) return status_;
+    if (active_.empty()) return absl::OkStatus();
+    std::swap(active_, writing_);
+    active_units_ = 0;
+  }
+  size_t records_size = 0;
+  for (const LogBuffer::Block& block : writing_.blocks()) records_size += block.end - block.begin - kLogBlockHeaderSize;
+  const absl::Status status = WriteBlocks();
+  writing_.Clear(keep_memory_);
+  if (!status.ok()) return Fail(status);
+
+  absl::MutexLock lock(&mutex_);
+  end_.last_sequence = last_written_;
+  const Cursor used = {file_index_, LogPageAlign(position_)};
+  const bool same_file = used.offset + active_units_ <= file_size_;
+  const Cursor bound =
+      same_file ? Cursor{used.file, used.offset + active_units_} : Cursor{used.file + 1, kLogPageSize + active_units_};
+  cursor_ = std::min(cursor_, bound);
+  written_.store(last_written_, std::memory_order_release);
+  buffered_bytes_.fetch_sub(records_size, std::memory_order_release);
+  return absl::OkStatus();
+}
+
+absl::Status LogWriter::WriteBlocks() {
+  const std::vector<LogBuffer::Block>& blocks = writing_.blocks();
+  for (size_t begin = 0; begin < blocks.size();) {
+    // As many blocks as fit into what is left of the file.
+    size_t end = begin;
+    while (end < blocks.size() && position_ + blocks[end].end - blocks[begin].begin <= file_.size) ++end;
+    if (end > begin) VARVE_RETURN_IF_ERROR(WriteRun(begin, end));
+    if (end < blocks.size()) VARVE_RETURN_IF_ERROR(NextFile());
+    begin = end;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LogWriter::WriteRun(size_t begin, size_t end) {
+  const std::vector<LogBuffer::Block>& blocks = writing_.blocks();
+  const SequenceNumber mark = durable_sequence();
+  const size_t run_begin = blocks[begin].begin;
+  for (size_t i = begin; i < end; ++i) {
+    const LogBuffer::Block& block = blocks[i];
+    const auto payload_size = static_cast<uint32_t>(block.end - block.begin - kLogBlockHeaderSize);
+    EncodeLogBlockHeader(writing_.data() + block.begin, {payload_size, file_.number, block.first, block.last, mark},
+                         options_.store_id, position_ + (block.begin - run_begin));
+  }
+  uint64_t size = blocks[end - 1].end - run_begin;
+  const uint64_t run_end = position_ + size;
+  // Whoever touches a page first fills it: the kernel need not read it, and no stale bytes stay behind the block. Only
+  // the last run may pad, as the next block's bytes follow the others; those that follow go to another file anyway.
+  if (const uint64_t page_end = LogPageAlign(run_end); end == blocks.size() && page_end > touched_) {
+    writing_.PadEnd(page_end - run_end);
+    size += page_end - run_end;
+  }
+  VARVE_RETURN_IF_ERROR(file_.file->Write(position_, std::string_view(writing_.data() + run_begin, size)));
+  bytes_written_.fetch_add(size, std::memory_order_relaxed);
+  touched_ = std::max(touched_, LogPageAlign(run_end));
+  position_ = LogBlockAlign(run_end);
+  last_written_ = blocks[end - 1].last;
+  written_mark_.store(mark, std::memory_order_relaxed);
+  absl::MutexLock lock(&mutex_);
+  end_.offset = position_;
+  return absl::OkStatus();
+}
+
+absl::Status LogWriter::NextFile() {
+  {
+    // The next file's first block says, with its durable mark, that this file is whole.
+    absl::MutexLock lock(&sync_mutex_);
+    VARVE_RETURN_IF_ERROR(SyncLocked(file_.file.get(), last_written_));
+  }
+  LogFile finished;  // closed when the lock is free again
+  absl::MutexLock lock(&mutex_);
+  end_.last_sequence = last_written_;
+  VARVE_ASSIGN_OR_RETURN(LogFile next, files_.Advance(end_));
+  finished = std::exchange(file_, std::move(next));
+  position_ = touched_ = kLogPageSize;
+  ++file_index_;
+  file_size_ = file_.size;
+  end_ = {file_.number, position_, last_written_};
+  return absl::OkStatus();
+}
+
+absl::Status LogWriter::Sync() {
+  write_mutex_.Lock();
+  const absl::Status written = WriteOutLocked();
+  if (!written.ok()) {
+    write_mutex_.Unlock();
+    return written;
+  }
+  // From here on these pages may be acknowledged: they are not written again.
+  position_ = LogPageAlign(position_);
+  const SequenceNumber target = last_written_;
+  File* const file = file_.file.get();  // stays open: NextFile needs sync_mutex_ first
+  sync_mutex_.Lock();
+  write_mutex_.Unlock();
+  const absl::Status synced = SyncLocked(file, target);
+  sync_mutex_.Unlock();
+  groups_.fetch_add(1, std::memory_order_relaxed);
+  return synced;
+}
+
+absl::Status LogWriter::SyncLocked(File* file, SequenceNumber target) {
+  if (failed()) return status();
+  if (durable_sequence() >= target) return absl::OkStatus();
+  syncs_.fetch_add(1, std::memory_order_relaxed);
+  if (const absl::Status status = file->Sync(); !status.ok()) return Fail(status);
+  durable_.store(target, std::memory_order_release);
+  return absl::OkStatus();
+}
+
+void LogWriter::WriteMark() {
+  absl::MutexLock write_lock(&write_mutex_);
+  const SequenceNumber mark = durable_sequence();
+  const uint64_t offset = LogPageAlign(position_);
+  {
+    absl::MutexLock lock(&mutex_);
+    const bool room = cursor_ == Cursor{file_index_, offset} && offset + kLogPageSize + delete_reserve_ <= file_size_;
+    if (!status_.ok() || !active_.empty() || promised_ || mark != last_written_ || !room) return;
+    cursor_.offset += kLogPageSize;
+  }
+  char page[kLogPageSize] = {};
+  EncodeLogBlockHeader(page, {0, file_.number, mark + 1, mark, mark}, options_.store_id, offset);
+  if (const absl::Status status = file_.file->Write(offset, std::string_view(page, sizeof(page))); !status.ok()) {
+    Fail(status).IgnoreError();  // status() tells
+    return;
+  }
+  bytes_written_.fetch_add(sizeof(page), std::memory_order_relaxed);
+  written_mark_.store(mark, std::memory_order_relaxed);
+  position_ = touched_ = offset + kLogPageSize;
+  absl::MutexLock lock(&mutex_);
+  end_.offset = offset + kLogBlockHeaderSize;
+}
+
+// --- State -----------------------------------------------------------------------------------------------------------
+
+absl::Status LogWriter::Fail(const absl::Status& cause) {
+  absl::MutexLock lock(&mutex_);
+  if (status_.ok()) {
+    status_ = absl::UnavailableError(fmt::format(
+        "the log failed and takes no more writes; check the disk, then restart: {}", std::string(cause.message())));
+    active_.Clear(0);
+    failed_.store(true, std::memory_order_release);
+  }
+  return status_;
+}
+
+absl::Status LogWriter::status() const {
+  if (!failed()) return absl::OkStatus();
+  absl::MutexLock lock(&mutex_);
+  return status_;
+}
+
+std::vector<LogEnd> LogWriter::Files() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<LogEnd> ends = files_.Completed();
+  ends.push_back(end_);
+  return ends;
+}
+
+uint64_t LogWriter::live_bytes() const {
+  absl::MutexLock lock(&mutex_);
+  return files_.completed_bytes() + end_.offset;
+}
+
+LogStatistics LogWriter::statistics() const {
+  LogStatistics statistics;
+  statistics.groups = groups_.load(std::memory_order_relaxed);
+  statistics.syncs = syncs_.load(std::memory_order_relaxed);
+  statistics.bytes_written = bytes_written_.load(std::memory_order_relaxed);
+  statistics.bytes_appended = bytes_appended_.load(std::memory_order_relaxed);
+  statistics.files_recycled = files_.recycled();
+  return statistics;
+}
+
+}  // namespace varve

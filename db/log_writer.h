@@ -1,0 +1,124 @@
+// Puts records into log files: buffers them, accounts for the room that was promised, writes blocks, syncs, changes
+// files. Who syncs when, and who waits for it, is decided in db/log.cc.
+//
+// Room: Reserve() promises that a record fits even if it ends up alone in a page-aligned block. A cursor is kept where
+// such blocks would lie, in the file in use or in the spare; real blocks, which share pages, never lie behind it. A
+// block never holds records that the cursor put into two files. After each write the cursor is brought back to what was
+// really used.
+//
+// Thread-safe, but for Reserve and Append, which the caller serializes. Lock order: write_mutex_ (one writer at a
+// time), then sync_mutex_ (one sync at a time: the kernel reports an error to one of them only), then mutex_ (never
+// held across I/O).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "db/log.h"
+#include "db/log_buffer.h"
+#include "db/log_files.h"
+#include "type/options.h"
+#include "type/sequence.h"
+#include "util/file_system.h"
+
+namespace varve {
+
+class LogWriter {
+ public:
+  LogWriter(FileSystem* file_system, const LogOptions& options, SequenceNumber last_sequence);
+
+  [[nodiscard]] absl::Status Start(uint64_t first_number);
+  // Stops preparing files and says where the last one ends. Not before everything is synced.
+  LogEnd Stop();
+
+  [[nodiscard]] absl::Status Reserve(size_t bytes, bool for_deletes);
+  void Append(std::string_view record, SequenceNumber first, SequenceNumber last, Durability durability);
+
+  // Hands everything up to `sequence`, at least, to the kernel.
+  [[nodiscard]] absl::Status WriteOut(SequenceNumber sequence);
+  // Writes everything appended before the call, syncs it, moves durable_sequence(). Waits for a sync that is under way.
+  [[nodiscard]] absl::Status Sync();
+  // Writes a block that only brings the durable mark on disk up to date, if nothing else is going on. Without it
+  // nothing behind the last group would say that it was acknowledged, and damage there would look like a tear.
+  void WriteMark();
+  bool mark_is_behind() const {
+    return written_mark_.load(std::memory_order_relaxed) < durable_sequence() &&
+           durable_sequence() == appended_sequence();
+  }
+
+  // Final: the status of the first failure, from then on.
+  absl::Status status() const;
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+
+  SequenceNumber appended_sequence() const { return appended_.load(std::memory_order_acquire); }
+  SequenceNumber written_sequence() const { return written_.load(std::memory_order_acquire); }
+  SequenceNumber durable_sequence() const { return durable_.load(std::memory_order_acquire); }
+  // Highest sequence appended in a mode that is synced at once; each second; not at all.
+  SequenceNumber last_always() const { return last_of_[0].load(std::memory_order_acquire); }
+  SequenceNumber last_every_second() const { return last_of_[1].load(std::memory_order_acquire); }
+  SequenceNumber last_unsynced() const { return last_of_[2].load(std::memory_order_acquire); }
+  // Appended, but not with the kernel yet.
+  size_t buffered_bytes() const { return buffered_bytes_.load(std::memory_order_acquire); }
+
+  std::vector<LogEnd> Files() const;
+  LogFiles& files() { return files_; }
+  uint64_t live_bytes() const;
+  LogStatistics statistics() const;
+
+ private:
+  struct Cursor {
+    uint64_t file = 0;  // files since Start
+    uint64_t offset = 0;
+    auto operator<=>(const Cursor&) const = default;
+  };
+
+  bool FitsLocked(uint64_t unit, bool for_deletes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] absl::Status MakeRoom(uint64_t unit);
+  [[nodiscard]] absl::Status WriteOutLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  [[nodiscard]] absl::Status WriteBlocks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  // Writes blocks [begin, end) of writing_ at position_ with one call.
+  [[nodiscard]] absl::Status WriteRun(size_t begin, size_t end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  [[nodiscard]] absl::Status NextFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  [[nodiscard]] absl::Status SyncLocked(File* file, SequenceNumber target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sync_mutex_);
+  absl::Status Fail(const absl::Status& cause);
+
+  const LogOptions options_;
+  const uint64_t delete_reserve_;
+  const size_t keep_memory_;
+  LogFiles files_;
+
+  absl::Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(sync_mutex_);
+  LogFile file_ ABSL_GUARDED_BY(write_mutex_);
+  uint64_t position_ ABSL_GUARDED_BY(write_mutex_) = 0;  // of the next block
+  uint64_t touched_ ABSL_GUARDED_BY(write_mutex_) = 0;   // pages before this hold blocks or zeros of this life
+  SequenceNumber last_written_ ABSL_GUARDED_BY(write_mutex_);
+  LogBuffer writing_ ABSL_GUARDED_BY(write_mutex_);
+
+  absl::Mutex sync_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+
+  mutable absl::Mutex mutex_;
+  LogBuffer active_ ABSL_GUARDED_BY(mutex_);
+  uint64_t active_units_ ABSL_GUARDED_BY(mutex_) = 0;  // room promised to what is in active_
+  Cursor cursor_ ABSL_GUARDED_BY(mutex_);
+  bool promised_ ABSL_GUARDED_BY(mutex_) = false;    // Reserve said yes, Append is still to come
+  uint64_t file_index_ ABSL_GUARDED_BY(mutex_) = 0;  // of file_, as in Cursor
+  uint64_t file_size_ ABSL_GUARDED_BY(mutex_) = 0;
+  LogEnd end_ ABSL_GUARDED_BY(mutex_);  // of file_
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+
+  std::atomic<bool> failed_{false};
+  std::atomic<SequenceNumber> appended_;
+  std::atomic<SequenceNumber> written_;
+  std::atomic<SequenceNumber> durable_;
+  std::atomic<SequenceNumber> written_mark_;
+  std::atomic<SequenceNumber> last_of_[3];
+  std::atomic<size_t> buffered_bytes_{0};
+  std::atomic<uint64_t> syncs_{0}, groups_{0}, bytes_written_{0}, bytes_appended_{0};
+};
+
+}  // namespace varve
