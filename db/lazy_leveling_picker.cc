@@ -97,14 +97,7 @@ class LazyLeveling final : public CompactionPicker {
     take_level();
     // A level that this merge would fill goes along: its records are spared the write in between.
     while (target < upper_levels && levels[target].runs.size() + 1 >= runs_per_level) take_level();
-    plan.output_level = static_cast<int>(target);
-    const Segments sorted = Sorted(plan.inputs);
-    if (target < upper_levels) {
-      plan.drops_tombstones = !OverlapsFromLevel(version, target, sorted);
-      plan.move_only = CanMove(sorted, /*to_last_run=*/false, options);
-    } else {
-      MergeIntoLastLevel(version, sorted, options, &plan);
-    }
+    PlaceOutput(version, target, options, &plan);
     return plan;
   }
 
@@ -119,24 +112,31 @@ class LazyLeveling final : public CompactionPicker {
   }
 
  private:
-  static void MergeIntoLastLevel(const Version& version, const Segments& sorted, const EngineOptions& options,
-                                 CompactionPlan* plan) {
-    const size_t last = static_cast<size_t>(plan->output_level);
-    const bool has_last_run = last < version.levels().size() && !version.levels()[last].runs.empty();
-    const Segments rewritten = has_last_run ? Overlapping(version.levels()[last].runs.front(), sorted) : Segments();
-    if (Bytes(rewritten) > RunsPerLevel(options) * Bytes(sorted)) {
-      // Too much would be written for too little: gather a level of such runs first.
-      plan->pushes_last_level_down = true;
-      plan->move_only = CanMove(sorted, /*to_last_run=*/false, options);
-      return;
+  // The inputs are all runs of the levels above `target`: joins them with the last run if that costs little enough, else makes
+  // them a run of `target`, or of a level opened for it where `target` is the last one.
+  static void PlaceOutput(const Version& version, size_t target, const EngineOptions& options, CompactionPlan* plan) {
+    const std::vector<Level>& levels = version.levels();
+    const Segments sorted = Sorted(plan->inputs);
+    const size_t last = std::max<size_t>(levels.size(), 2) - 1;
+    bool nothing_between = true;
+    for (size_t i = target; i < last; ++i) nothing_between &= levels[i].runs.empty();
+    if (nothing_between) {
+      const bool has_last_run = last < levels.size() && !levels[last].runs.empty();
+      const Segments rewritten = has_last_run ? Overlapping(levels[last].runs.front(), sorted) : Segments();
+      if (Bytes(rewritten) <= RunsPerLevel(options) * Bytes(sorted)) {
+        plan->output_level = static_cast<int>(last);
+        plan->joins_last_run = true;
+        plan->drops_tombstones = true;
+        plan->move_only = rewritten.empty() && CanMove(sorted, /*to_last_run=*/true, options);
+        if (!rewritten.empty()) plan->inputs.push_back({static_cast<int>(last), rewritten});
+        return;
+      }
     }
-    plan->joins_last_run = true;
-    plan->drops_tombstones = true;
-    if (rewritten.empty()) {
-      plan->move_only = CanMove(sorted, /*to_last_run=*/true, options);
-    } else {
-      plan->inputs.push_back({static_cast<int>(last), rewritten});
-    }
+    // Too much would be written for too little: gather a level of such runs first.
+    plan->output_level = static_cast<int>(target);
+    plan->pushes_last_level_down = target == last;
+    plan->drops_tombstones = !OverlapsFromLevel(version, target, sorted);
+    plan->move_only = CanMove(sorted, /*to_last_run=*/false, options);
   }
 };
 

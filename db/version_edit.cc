@@ -33,11 +33,10 @@ void Join(const std::vector<std::shared_ptr<Segment>>& segments, Level* level) {
   });
 }
 
-void RemoveEmptyLevels(std::vector<Level>* levels) {
-  for (size_t i = levels->size(); i-- > 1;) {
-    if (!(*levels)[i].runs.empty()) continue;
-    const bool is_last = i + 1 == levels->size();
-    if (!is_last || i == 1 || (*levels)[i - 1].runs.size() <= 1) levels->erase(levels->begin() + static_cast<ptrdiff_t>(i));
+void RemoveEmptyLastLevels(std::vector<Level>* levels) {
+  while (levels->size() > 1 && levels->back().runs.empty() &&
+         (levels->size() == 2 || (*levels)[levels->size() - 2].runs.size() <= 1)) {
+    levels->pop_back();
   }
 }
 
@@ -75,7 +74,7 @@ std::vector<Level> ApplyCompaction(const Version& version, const CompactionPlan&
       runs.insert(runs.begin() + static_cast<ptrdiff_t>(place), Run{segments});
     }
   }
-  RemoveEmptyLevels(&levels);
+  RemoveEmptyLastLevels(&levels);
   return levels;
 }
 

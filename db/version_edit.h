@@ -17,8 +17,8 @@ namespace varve {
 // The segments of a flush become the newest run of level 0 (none: nothing changes).
 std::vector<Level> ApplyFlush(const Version& version, const std::vector<std::shared_ptr<Segment>>& segments);
 
-// `segments`: the result of the compaction. Levels between the first and the last that have become empty vanish; an empty last
-// level does too, as soon as the one above it can take its place (one run, or level 0).
+// `segments`: the result of the compaction. An empty last level vanishes as soon as the one above it can take its place (that
+// has one run at most, or is level 0); levels between the first and the last may be empty.
 std::vector<Level> ApplyCompaction(const Version& version, const CompactionPlan& plan,
                                    const std::vector<std::shared_ptr<Segment>>& segments);
 

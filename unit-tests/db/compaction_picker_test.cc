@@ -1,0 +1,402 @@
+#include "db/compaction_picker.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "db/version_edit.h"
+#include "fmt/format.h"
+#include "type/tree_key.h"
+#include "unit-tests/testing/memory_segment.h"
+
+namespace varve {
+namespace {
+
+using testing::MemorySegment;
+using testing::TestRecord;
+
+constexpr uint64_t kMiB = 1 << 20;
+
+std::string Key(uint64_t number) { return FirstTreeKey(1) + fmt::format("{:012}", number); }
+uint64_t NumberOf(const std::string& key) { return std::stoull(key.substr(kGenerationSize)); }
+
+// A tree of segments that have a size and a key range; a merge makes as many bytes as go in.
+class Tree {
+ public:
+  explicit Tree(uint64_t segment_size = 128 * kMiB) { options_.segment_size = segment_size; }
+
+  void Flush(uint64_t smallest, uint64_t largest, uint64_t bytes) {
+    flushed_bytes_ += bytes;
+    Install(ApplyFlush(*version_, {MemorySegment::Sized(next_number_++, Key(smallest), Key(largest), bytes)}));
+  }
+
+  // Until the tree is in shape. Checks what every plan has to keep.
+  void CompactAll() {
+    while (const std::optional<CompactionPlan> plan = picker_->Pick(*version_, options_)) Run(*plan);
+    EXPECT_EQ(picker_->Debt(*version_, options_), 0);
+  }
+
+  void Run(const CompactionPlan& plan) {
+    CheckOrder(plan);
+    Install(ApplyCompaction(*version_, plan, plan.remove_only ? Segments() : Merge(plan)));
+    CheckShape();
+  }
+
+  const Version& version() const { return *version_; }
+  const EngineOptions& options() const { return options_; }
+  uint64_t flushed_bytes() const { return flushed_bytes_; }
+  uint64_t merged_bytes() const { return merged_bytes_; }
+  double Debt() const { return picker_->Debt(*version_, options_); }
+  std::optional<CompactionPlan> Pick() const { return picker_->Pick(*version_, options_); }
+
+ private:
+  using Segments = std::vector<std::shared_ptr<Segment>>;
+
+  void Install(std::vector<Level> levels) { version_ = std::make_shared<Version>(std::move(levels), version_.get()); }
+
+  Segments Merge(const CompactionPlan& plan) {
+    Segments inputs;
+    uint64_t bytes = 0;
+    for (const CompactionPlan::Input& input : plan.inputs) {
+      for (const std::shared_ptr<Segment>& segment : input.segments) {
+        inputs.push_back(segment);
+        bytes += segment->info().file_size;
+      }
+    }
+    std::sort(inputs.begin(), inputs.end(), [](const auto& a, const auto& b) { return a->info().smallest < b->info().smallest; });
+    if (plan.move_only) {
+      for (size_t i = 1; i < inputs.size(); ++i) EXPECT_FALSE(Overlap(inputs[i - 1]->info(), inputs[i]->info()));
+      return inputs;
+    }
+    merged_bytes_ += bytes;
+    Segments outputs;
+    for (size_t begin = 0, end; begin < inputs.size(); begin = end) {  // inputs that touch each other
+      uint64_t largest = NumberOf(inputs[begin]->info().largest);
+      uint64_t part = inputs[begin]->info().file_size;
+      for (end = begin + 1; end < inputs.size() && NumberOf(inputs[end]->info().smallest) <= largest; ++end) {
+        largest = std::max(largest, NumberOf(inputs[end]->info().largest));
+        part += inputs[end]->info().file_size;
+      }
+      Cut(NumberOf(inputs[begin]->info().smallest), largest, part, &outputs);
+    }
+    return outputs;
+  }
+
+  void Cut(uint64_t smallest, uint64_t largest, uint64_t bytes, Segments* outputs) {
+    const uint64_t count = std::min((bytes + options_.segment_size - 1) / options_.segment_size, largest - smallest + 1);
+    for (uint64_t i = 0; i < count; ++i) {
+      const uint64_t from = smallest + (largest + 1 - smallest) * i / count;
+      const uint64_t to = smallest + (largest + 1 - smallest) * (i + 1) / count - 1;
+      const uint64_t share = bytes * (i + 1) / count - bytes * i / count;
+      outputs->push_back(MemorySegment::Sized(next_number_++, Key(from), Key(to), share));
+    }
+  }
+
+  // What goes in is newer than everything of its key range that is left between it and the place of the output.
+  void CheckOrder(const CompactionPlan& plan) {
+    std::vector<uint64_t> numbers;
+    for (const auto& input : plan.inputs) {
+      for (const auto& segment : input.segments) numbers.push_back(segment->info().number);
+    }
+    const auto goes_in = [&numbers](const std::shared_ptr<Segment>& segment) {
+      return std::find(numbers.begin(), numbers.end(), segment->info().number) != numbers.end();
+    };
+    for (const auto& input : plan.inputs) {
+      for (const auto& segment : input.segments) {
+        for (size_t level = static_cast<size_t>(input.level); level < version_->levels().size(); ++level) {
+          const bool is_below = static_cast<int>(level) >= plan.output_level;
+          if (is_below && !plan.drops_tombstones && !plan.joins_last_run) break;
+          for (const auto& run : version_->levels()[level].runs) {
+            if (level == static_cast<size_t>(input.level) && run.segments.front()->info().number > segment->info().number) continue;
+            for (const auto& other : run.segments) {
+              if (goes_in(other)) continue;
+              EXPECT_FALSE(Overlap(other->info(), segment->info())) << other->info().number << " " << segment->info().number;
+            }
+          }
+        }
+      }
+    }
+  }
+
+  void CheckShape() const {
+    for (const Level& level : version_->levels()) {
+      for (const auto& run : level.runs) {
+        ASSERT_FALSE(run.segments.empty());
+        for (size_t i = 1; i < run.segments.size(); ++i) {
+          ASSERT_LT(run.segments[i - 1]->info().largest, run.segments[i]->info().smallest);
+        }
+      }
+    }
+    if (version_->levels().size() > 1) {
+      ASSERT_LE(version_->levels().back().runs.size(), 1u);
+    }
+  }
+
+  const std::shared_ptr<const CompactionPicker> picker_ = LazyLevelingPicker();
+  EngineOptions options_;
+  std::shared_ptr<Version> version_ = std::make_shared<Version>();
+  uint64_t next_number_ = 1;
+  uint64_t flushed_bytes_ = 0;
+  uint64_t merged_bytes_ = 0;
+};
+
+TEST(LazyLevelingTest, AnEmptyTreeAndATreeInShapeAreLeftAlone) {
+  Tree tree;
+  EXPECT_FALSE(tree.Pick());
+  EXPECT_EQ(tree.Debt(), 0);
+  for (int i = 0; i < tree.options().runs_per_level - 1; ++i) {
+    tree.Flush(0, 1000, 64 * kMiB);
+    EXPECT_FALSE(tree.Pick());
+  }
+}
+
+TEST(LazyLevelingTest, TheFirstMergeMakesTheLastLevel) {
+  Tree tree;
+  for (int i = 0; i < 4; ++i) tree.Flush(0, 1000, 64 * kMiB);
+  const std::optional<CompactionPlan> plan = tree.Pick();
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->inputs.size(), 4u);
+  EXPECT_EQ(plan->output_level, 1);
+  EXPECT_TRUE(plan->joins_last_run);
+  EXPECT_TRUE(plan->drops_tombstones);
+  EXPECT_FALSE(plan->move_only);
+  tree.Run(*plan);
+  ASSERT_EQ(tree.version().levels().size(), 2u);
+  EXPECT_EQ(tree.version().levels()[1].runs.size(), 1u);
+}
+
+TEST(LazyLevelingTest, RunsFlushedDuringAMergeStayAboveIt) {
+  Tree tree;
+  for (int i = 0; i < 4; ++i) tree.Flush(0, 1000, 64 * kMiB);
+  const std::optional<CompactionPlan> plan = tree.Pick();
+  tree.Flush(0, 1000, 10 * kMiB);
+  tree.Run(*plan);
+  ASSERT_EQ(tree.version().levels().size(), 2u);
+  ASSERT_EQ(tree.version().levels()[0].runs.size(), 1u);
+  EXPECT_EQ(tree.version().levels()[0].bytes(), 10 * kMiB);
+  EXPECT_EQ(tree.version().levels()[1].bytes(), 256 * kMiB);
+}
+
+TEST(LazyLevelingTest, KeysInOrderAreNeverWrittenAgain) {
+  Tree tree;
+  for (uint64_t i = 0; i < 200; ++i) {
+    tree.Flush(i * 1000, i * 1000 + 999, 64 * kMiB);
+    tree.CompactAll();
+  }
+  EXPECT_EQ(tree.merged_bytes(), 0u);
+  EXPECT_EQ(tree.version().levels().back().runs.size(), 1u);
+  EXPECT_GE(tree.version().levels().back().runs[0].segments.size(), 197u);
+}
+
+TEST(LazyLevelingTest, SmallSegmentsAreMergedRatherThanMoved) {
+  Tree tree;
+  for (uint64_t i = 0; i < 4; ++i) tree.Flush(i * 1000, i * 1000 + 999, kMiB);
+  const std::optional<CompactionPlan> plan = tree.Pick();
+  ASSERT_TRUE(plan);
+  EXPECT_FALSE(plan->move_only);
+}
+
+TEST(LazyLevelingTest, ASmallMergeDoesNotRewriteALargeLastLevel) {
+  Tree tree;
+  for (int i = 0; i < 4; ++i) tree.Flush(0, 1000000, 2000 * kMiB);
+  tree.CompactAll();
+  ASSERT_EQ(tree.version().levels().size(), 2u);
+  const uint64_t before = tree.merged_bytes();
+  for (int i = 0; i < 4; ++i) tree.Flush(0, 1000000, 64 * kMiB);
+  tree.CompactAll();
+  EXPECT_EQ(tree.merged_bytes() - before, 256 * kMiB);
+  ASSERT_EQ(tree.version().levels().size(), 3u);
+  EXPECT_EQ(tree.version().levels()[1].runs.size(), 1u);
+  EXPECT_EQ(tree.version().levels()[2].bytes(), 8000 * kMiB);
+}
+
+TEST(LazyLevelingTest, OnlyTheOverlappingPartOfTheLastRunIsRewritten) {
+  Tree tree;
+  for (int i = 0; i < 4; ++i) tree.Flush(0, 999999, 3200 * kMiB);
+  tree.CompactAll();
+  const uint64_t before = tree.merged_bytes();
+  for (int i = 0; i < 2; ++i) {  // at both ends of the keys
+    tree.Flush(10, 20, 64 * kMiB);
+    tree.Flush(999000, 999100, 64 * kMiB);
+  }
+  tree.CompactAll();
+  EXPECT_EQ(tree.merged_bytes() - before, (4 * 64 + 2 * 128) * kMiB);
+  EXPECT_EQ(tree.version().levels().size(), 2u);
+}
+
+// The figures of docs/compaction.md: keys at random, 64 MiB a flush, four runs a level.
+TEST(LazyLevelingTest, AmplificationStaysWithinItsBounds) {
+  Tree tree;
+  uint64_t most_runs = 0;
+  uint64_t runs_seen = 0;
+  double least_share = 1;
+  for (int i = 1; i <= 3000; ++i) {
+    tree.Flush(0, 1000000000, 64 * kMiB);
+    tree.CompactAll();
+    most_runs = std::max<uint64_t>(most_runs, tree.version().runs().size());
+    runs_seen += tree.version().runs().size();
+    if (i >= 4) {
+      least_share = std::min(least_share, static_cast<double>(tree.version().levels().back().bytes()) /
+                                              static_cast<double>(tree.version().bytes()));
+    }
+  }
+  const double merged = static_cast<double>(tree.merged_bytes()) / static_cast<double>(tree.flushed_bytes());
+  RecordProperty("merged_per_flushed_byte", fmt::format("{:.2f}", merged));
+  RecordProperty("runs", fmt::format("at most {}, {:.1f} on average", most_runs, static_cast<double>(runs_seen) / 3000));
+  RecordProperty("least_share_of_last_level", fmt::format("{:.2f}", least_share));
+  EXPECT_LT(merged, 5.0);
+  EXPECT_LE(most_runs, 16u) << "three on each of five levels, and the last one";
+  EXPECT_GE(least_share, 0.49);
+}
+
+TEST(LazyLevelingTest, MixedWorkKeepsTheShape) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 10; ++round) {
+    Tree tree(8 * kMiB);
+    for (int i = 0; i < 150; ++i) {
+      const uint64_t from = random() % 100000;
+      tree.Flush(from, from + random() % (random() % 2 == 0 ? 100000 : 100), (1 + random() % 64) * kMiB / 8);
+      if (random() % 3 != 0) continue;
+      if (random() % 10 == 0) {
+        const uint64_t lower = random() % 200000;
+        const std::optional<CompactionPlan> plan = PlanRange(tree.version(), Key(lower), Key(lower + random() % 1000));
+        if (plan) tree.Run(*plan);
+      }
+      tree.CompactAll();
+    }
+  }
+}
+
+TEST(LazyLevelingTest, DebtGrowsWithEveryRunTooMany) {
+  Tree tree;
+  double last = 0;
+  for (int i = 0; i < 30; ++i) {
+    tree.Flush(0, 1000, 64 * kMiB);
+    EXPECT_GE(tree.Debt(), last);
+    EXPECT_EQ(tree.Debt() > last, i >= tree.options().runs_per_level);
+    last = tree.Debt();
+  }
+  EXPECT_GT(last, 1.0);
+  tree.CompactAll();
+}
+
+TEST(PlanRangeTest, NothingInTheRangeIsNoPlan) {
+  Tree tree;
+  EXPECT_FALSE(PlanRange(tree.version(), Key(0), {}));
+  tree.Flush(100, 200, kMiB);
+  EXPECT_FALSE(PlanRange(tree.version(), Key(0), Key(100)));
+  EXPECT_FALSE(PlanRange(tree.version(), Key(201), {}));
+  EXPECT_TRUE(PlanRange(tree.version(), Key(200), {}));
+  EXPECT_TRUE(PlanRange(tree.version(), Key(0), Key(101)));
+}
+
+TEST(PlanRangeTest, OlderSegmentsInTheWayGoAlongAndNewerOnesStay) {
+  Tree tree;
+  tree.Flush(180, 300, kMiB);  // 1: under the end of 2
+  tree.Flush(100, 200, kMiB);  // 2: in the range
+  tree.Flush(190, 400, kMiB);  // 3: newer than both, not in the range
+  tree.Flush(500, 600, kMiB);  // 4: elsewhere
+  const std::optional<CompactionPlan> plan = PlanRange(tree.version(), Key(120), Key(130));
+  ASSERT_TRUE(plan);
+  ASSERT_EQ(plan->inputs.size(), 2u);
+  EXPECT_EQ(plan->inputs[0].segments[0]->info().number, 2u);
+  EXPECT_EQ(plan->inputs[1].segments[0]->info().number, 1u);
+  EXPECT_TRUE(plan->drops_tombstones);
+  tree.Run(*plan);
+  EXPECT_EQ(tree.version().levels()[0].runs.size(), 2u);
+  EXPECT_EQ(tree.version().levels()[1].runs.size(), 1u);
+}
+
+TEST(PlanRangeTest, TheWholeTreeBecomesOneRun) {
+  Tree tree;
+  for (int i = 0; i < 7; ++i) {
+    tree.Flush(0, 1000, 200 * kMiB);
+    if (i == 4) tree.CompactAll();
+  }
+  tree.Run(*PlanRange(tree.version(), FirstTreeKey(0), {}));
+  EXPECT_EQ(tree.version().runs().size(), 1u);
+}
+
+std::vector<TestRecord> Some(NamespaceGeneration generation, SequenceNumber sequence) {
+  return {{FirstTreeKey(generation) + "b", sequence, "v"}, {FirstTreeKey(generation) + "d", sequence + 1, "v"}};
+}
+
+TEST(PlanDeadSegmentsTest, SegmentsOfDeadGenerationsGoUnread) {
+  std::vector<Level> levels(2);
+  levels[0].runs = {{{MemorySegment::Of(3, Some(2, 50))}}};
+  std::vector<TestRecord> both = Some(1, 10);
+  both.push_back(Some(2, 20)[0]);
+  levels[1].runs = {{{MemorySegment::Of(1, Some(1, 1)), MemorySegment::Of(2, both)}}};
+  const Version version(levels);
+  EXPECT_FALSE(PlanDeadSegments(version, {}, nullptr));
+  EXPECT_FALSE(PlanDeadSegments(version, {}, [](NamespaceGeneration) { return true; }));
+  const auto plan = PlanDeadSegments(version, {}, [](NamespaceGeneration generation) { return generation != 1; });
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE(plan->remove_only);
+  ASSERT_EQ(plan->inputs.size(), 1u);
+  ASSERT_EQ(plan->inputs[0].segments.size(), 1u);
+  EXPECT_EQ(plan->inputs[0].segments[0]->info().number, 1u) << "the other one holds live records too";
+  const std::vector<Level> after = ApplyCompaction(version, *plan, {});
+  EXPECT_EQ(after[1].runs[0].segments.size(), 1u);
+  EXPECT_EQ(after[0].runs.size(), 1u);
+}
+
+TEST(PlanDeadSegmentsTest, SegmentsUnderNewerRangeTombstonesGoUnlessASnapshotSeesThem) {
+  const std::string base = FirstTreeKey(1);
+  std::vector<Level> levels(2);
+  levels[0].runs = {{{MemorySegment::Of(3, {}, {{base + "a", base + "c", 20}, {base + "c", base + "dd", 21}})}}};
+  levels[1].runs = {{{MemorySegment::Of(1, Some(1, 10)), MemorySegment::Of(2, {{base + "dc", 12, ""}, {base + "e", 12, ""}})}}};
+  const Version version(levels);
+  const auto removed = [&version](const std::vector<SequenceNumber>& snapshots) {
+    const auto plan = PlanDeadSegments(version, snapshots, nullptr);
+    return plan ? plan->inputs[0].segments[0]->info().number : 0;
+  };
+  EXPECT_EQ(removed({}), 1u);
+  EXPECT_EQ(removed({5}), 1u) << "older than the segment";
+  EXPECT_EQ(removed({10}), 0u);
+  EXPECT_EQ(removed({15}), 0u);
+  EXPECT_EQ(removed({20}), 0u) << "sees only half of it deleted";
+  EXPECT_EQ(removed({21}), 1u);
+  EXPECT_EQ(removed({5, 21, 30}), 1u);
+  EXPECT_EQ(removed({5, 12, 30}), 0u);
+}
+
+TEST(VersionEditTest, EmptyLastLevelsVanish) {
+  const std::string base = FirstTreeKey(1);
+  std::vector<Level> levels(3);
+  levels[0].runs = {{{MemorySegment::Of(3, Some(1, 30))}}, {{MemorySegment::Of(2, Some(1, 20))}}};
+  levels[2].runs = {{{MemorySegment::Of(1, Some(1, 10))}}};
+  const Version version(levels);
+  CompactionPlan plan;
+  plan.remove_only = true;
+  plan.inputs = {{2, levels[2].runs[0].segments}};
+  EXPECT_EQ(ApplyCompaction(version, plan, {}).size(), 1u);
+  plan.inputs = {{0, levels[0].runs[0].segments}, {0, levels[0].runs[1].segments}};
+  const std::vector<Level> after = ApplyCompaction(version, plan, {});
+  ASSERT_EQ(after.size(), 3u) << "the last level stays apart from what is flushed";
+  EXPECT_TRUE(after[0].runs.empty());
+  EXPECT_EQ(after[2].runs.size(), 1u);
+  plan.inputs.push_back({2, levels[2].runs[0].segments});
+  EXPECT_EQ(ApplyCompaction(version, plan, {}).size(), 1u);
+}
+
+TEST(VersionEditTest, TheManifestGetsEverySegmentInItsPlace) {
+  std::vector<Level> levels(2);
+  levels[0].runs = {{{MemorySegment::Of(3, Some(1, 30))}}, {{MemorySegment::Of(2, Some(1, 20))}}};
+  levels[1].runs = {{{MemorySegment::Of(1, Some(1, 10)), MemorySegment::Of(4, Some(2, 10))}}};
+  const auto infos = ManifestLevels(levels);
+  ASSERT_EQ(infos.size(), 2u);
+  ASSERT_EQ(infos[0].size(), 2u);
+  EXPECT_EQ(infos[0][0][0].number, 3u);
+  EXPECT_EQ(infos[0][1][0].number, 2u);
+  ASSERT_EQ(infos[1][0].size(), 2u);
+  EXPECT_EQ(infos[1][0][1].number, 4u);
+  EXPECT_EQ(infos[1][0][1].largest, FirstTreeKey(2) + "d");
+}
+
+}  // namespace
+}  // namespace varve
