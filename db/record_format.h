@@ -23,10 +23,11 @@ inline constexpr size_t kRecordChecksumSize = 4;
 // No header is longer: checksum, kind, two varint32, one varint64, expiry, varint32 of the metadata size.
 inline constexpr size_t kMaxRecordHeaderSize = 4 + 1 + 5 + 5 + 10 + 8 + 5;
 
-// Appends the record to `*destination`; returns its size in bytes.
+// Appends the record to `*destination`; returns its size in bytes. Key, value and metadata are shorter than 1 GiB each.
 size_t AppendRecord(const RecordView& record, uint64_t checksum_seed, std::string* destination);
 
 // Size in bytes of the record that starts at data[0], from its header alone; 0 if `data` doesn't hold the header or it makes no sense.
+// kMaxRecordHeaderSize bytes always hold the header. The header is not verified: a damaged one may give any size.
 size_t RecordSize(std::string_view data);
 
 enum class ChecksumMode : uint8_t { kVerify, kTrusted };

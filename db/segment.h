@@ -5,7 +5,6 @@
 // the records it hit.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -21,11 +20,12 @@ namespace varve {
 
 struct SegmentCaches;
 
-// A record found by a point lookup; views point into `pin`, which keeps the bytes in place.
+// A record found by a point lookup. Its views point into `pin` or `storage`: they are good until the next lookup into the same
+// object. Reusing one object spares allocations: `storage` only grows.
 struct FoundRecord {
   RecordView record;
-  std::shared_ptr<const void> pin;
-  std::string storage;  // backs the views when nothing was cached
+  ClockCache::Handle pin;  // keeps the cached bytes in place
+  std::string storage;     // backs the views when nothing was cached
 };
 
 class Segment {
@@ -42,7 +42,9 @@ class Segment {
   virtual void PrefetchLookup(uint64_t hash) const = 0;
   // False only if no record of the key is here; touches memory alone (true when the table is not resident).
   virtual bool MayContain(uint64_t hash) const = 0;
-  // The newest version of `tree_key` not newer than `at`, tombstones included. Returns whether there is one.
+  // The newest version of `tree_key` not newer than `at`, tombstones included. Returns whether there is one. Costs no disk read when
+  // table and record are cached, one when only the table is, two when neither is; older versions may take more.
+  // DataLoss names file and offset of what is damaged; other keys stay readable.
   [[nodiscard]] virtual absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t hash, SequenceNumber at, bool fill_cache,
                                                  FoundRecord* found) = 0;
   // Must not outlive the segment. `fill_cache` = false streams with its own read-ahead (compaction, long scans).

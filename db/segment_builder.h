@@ -17,6 +17,8 @@
 
 namespace varve {
 
+struct SegmentCaches;
+
 // What the manifest knows of a segment, so that nothing has to be read to open a store.
 struct SegmentInfo {
   uint64_t number = 0;
@@ -29,7 +31,6 @@ struct SegmentInfo {
   bool largest_is_exclusive = false;
   SequenceNumber smallest_sequence = kMaxSequence;
   SequenceNumber largest_sequence = kNoSequence;
-  // Set bits: generations present would be too many to list; the smallest and largest key say it.
 };
 
 class SegmentBuilder {
@@ -41,13 +42,16 @@ class SegmentBuilder {
     // BlockSizeFor() chooses it so that fences stay small beside their records.
     uint32_t block_size = 4096;
     size_t expected_entries = 0;
+    // Where the finished offset table and fences wait for Segment::Open, so that they are not read back. May be null.
+    SegmentCaches* caches = nullptr;
   };
   static uint32_t BlockSizeFor(uint64_t average_record_size);
 
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<SegmentBuilder>> Create(FileSystem* file_system, const Options& options);
   virtual ~SegmentBuilder() = default;  // without Finish: the file is removed
 
-  // Records must come in the order of the tree.
+  // Records must come in the order of the tree. After an error of the disk every call fails, and the file goes with the builder.
+  // InvalidArgument: out of order, or not a value or tombstone. ResourceExhausted also: data beyond 128 GiB.
   [[nodiscard]] virtual absl::Status Add(const RecordView& record) = 0;
   [[nodiscard]] virtual absl::Status AddRangeTombstone(const RangeTombstone& tombstone) = 0;
   // Bytes of the file so far.

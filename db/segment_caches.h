@@ -1,14 +1,15 @@
 // The two byte budgets that all segments of a store share, and the counters of what their reads cost.
 //
-// OffsetTableCache holds whole offset tables and fences; where one is not resident a point read fetches one page of it, and the
-// table is loaded in the background of later reads if the budget allows. BlockCache holds blocks of records whose checksums were
-// verified once on entry. Both evict by CLOCK (structure/clock_cache.h). Thread-safe.
+// The OffsetTableCache holds whole offset tables and fences; where one is not resident a point read fetches one page of it, and the
+// table is loaded by a later read once the pages read one by one have cost about as much. The block cache holds blocks of records,
+// and larger records by themselves, whose checksums were verified once on entry. Both evict by CLOCK. Thread-safe.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include "db/offset_table_cache.h"
 #include "structure/clock_cache.h"
 #include "util/sharded_counter.h"
 
@@ -21,14 +22,14 @@ struct SegmentStatistics {
   ShardedCounter false_positives;    // fingerprints that matched another key
   ShardedCounter block_cache_hits;
   ShardedCounter block_cache_misses;
-  ShardedCounter table_loads;        // whole tables and fences read into the cache
+  ShardedCounter table_loads;        // disk reads of footers, whole tables and fences
   ShardedCounter scan_reads;         // disk reads of iterators
 };
 
 struct SegmentCaches {
   SegmentCaches(size_t offset_table_bytes, size_t block_bytes) : tables(offset_table_bytes), blocks(block_bytes) {}
 
-  ClockCache tables;
+  OffsetTableCache tables;
   ClockCache blocks;  // a capacity of 0 switches it off
   SegmentStatistics statistics;
 };

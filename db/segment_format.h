@@ -4,16 +4,19 @@
 //   [ data: records of db/record_format.h, back to back                                     ]  from byte 0
 //   [ zeros to a multiple of 4096                                                           ]
 //   [ offset table: pages of structure/offset_table.h, 4096 bytes each                      ]
-//   [ fences: pages, one sparse key per block of data                                       ]
-//   [ range tombstones: length-prefixed begin, end, sequence; one checksum                  ]
-//   [ footer: where each part lies, counts, key and sequence range, block size; checksum    ]
-//   [ tail, 32 bytes: footer offset and size, format version, checksum, magic "VARVESEG"    ]
+//   [ fences: one sparse key per block of data; db/segment_fences.h                         ]
+//   [ range tombstones: length-prefixed begin, end, fixed64 sequence; one checksum: 4       ]  0 bytes if there are none
+//   [ footer: where each part lies, counts, key and sequence range; db/segment_footer.h     ]
+//   [ tail, 32 bytes: footer offset and size, format version, checksums, magic "VARVESEG"   ]
 //
 // Block k of the data is a reading notion, not a structure: the records that begin in the k-th `block_size` bytes. A record
 // that begins there may reach over the end, so a large record leaves blocks without a beginning behind it.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 
 namespace varve {
 
@@ -21,5 +24,15 @@ inline constexpr char kSegmentMagic[8] = {'V', 'A', 'R', 'V', 'E', 'S', 'E', 'G'
 inline constexpr uint32_t kSegmentFormatVersion = 1;
 inline constexpr uint64_t kSegmentPageSize = 4096;
 inline constexpr uint64_t kSegmentTailSize = 32;
+
+// What a checksum covers is part of its seed, so that no part passes for another. Records are seeded with the number alone.
+enum class SegmentPart : uint8_t { kFences = 1, kRangeTombstones = 2, kFooter = 3, kTail = 4 };
+inline uint64_t SegmentPartSeed(uint64_t number, SegmentPart part, uint64_t index = 0) {
+  return (number + 1) * 0x9e3779b97f4a7c15u ^ (index << 8 | static_cast<uint64_t>(part));
+}
+
+// "DIRECTORY/000017.seg", and the number of such a name (without directory); nullopt if it is no segment's.
+std::string SegmentPath(const std::string& directory, uint64_t number);
+std::optional<uint64_t> ParseSegmentName(std::string_view name);
 
 }  // namespace varve

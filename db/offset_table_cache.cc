@@ -1,0 +1,116 @@
+#include "db/offset_table_cache.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace varve {
+namespace {
+
+// A builder's segment is opened soon after; what piles up beyond this was abandoned.
+constexpr size_t kMaxLeft = 64;
+
+std::atomic<uint32_t> next_thread_shard{0};
+constinit thread_local uint32_t thread_shard = ~uint32_t{0};
+
+}  // namespace
+
+size_t ResidentIndex::ThreadShard() {
+  if (thread_shard == ~uint32_t{0}) [[unlikely]] {
+    thread_shard = next_thread_shard.fetch_add(1, std::memory_order_relaxed) % kPinShards;
+  }
+  return thread_shard;
+}
+
+void ResidentIndex::WaitUntilUnpinned() const {
+  for (const PinShard& shard : pins_) {
+    while (shard.count.load(std::memory_order_seq_cst) != 0) std::this_thread::yield();
+  }
+}
+
+bool OffsetTableCache::Insert(ResidentIndex* resident, std::shared_ptr<const SegmentIndex> index) {
+  if (!Fits(index->charge())) return false;
+  Victims victims;
+  absl::MutexLock lock(&mutex_);
+  if (resident->owner_ != nullptr) return true;
+  MakeRoom(index->charge(), &victims);
+  usage_ += index->charge();
+  resident->owner_ = std::move(index);
+  resident->recently_used_.store(true, std::memory_order_relaxed);
+  resident->page_count_hint_.store(resident->owner_->table().page_count(), std::memory_order_relaxed);
+  resident->table_hint_.store(resident->owner_->table_bytes(), std::memory_order_relaxed);
+  resident->current_.store(resident->owner_.get(), std::memory_order_seq_cst);
+  ring_.push_back(resident);
+  return true;
+}
+
+void OffsetTableCache::Erase(ResidentIndex* resident) {
+  Victims victims;
+  absl::MutexLock lock(&mutex_);
+  const auto found = std::find(ring_.begin(), ring_.end(), resident);
+  if (found == ring_.end()) return;
+  *found = ring_.back();
+  ring_.pop_back();
+  Unhook(resident, &victims);
+}
+
+void OffsetTableCache::Unhook(ResidentIndex* resident, Victims* victims) {
+  resident->table_hint_.store(nullptr, std::memory_order_relaxed);
+  resident->current_.store(nullptr, std::memory_order_seq_cst);
+  resident->WaitUntilUnpinned();
+  usage_ -= resident->owner_->charge();
+  victims->push_back(std::move(resident->owner_));
+  resident->owner_ = nullptr;
+}
+
+void OffsetTableCache::MakeRoom(size_t charge, Victims* victims) {
+  while (usage_ + charge > capacity_ && !left_.empty()) {
+    usage_ -= left_.front()->charge();
+    victims->push_back(std::move(left_.front()));
+    left_.pop_front();
+  }
+  // Each step evicts or clears a bit, so this ends; once the ring is empty everything fits.
+  while (usage_ + charge > capacity_) {
+    if (hand_ >= ring_.size()) hand_ = 0;
+    ResidentIndex* resident = ring_[hand_];
+    if (resident->recently_used_.exchange(false, std::memory_order_relaxed)) {
+      ++hand_;
+      continue;
+    }
+    ring_[hand_] = ring_.back();
+    ring_.pop_back();
+    Unhook(resident, victims);
+  }
+}
+
+void OffsetTableCache::Leave(std::shared_ptr<const SegmentIndex> index) {
+  if (!Fits(index->charge())) return;
+  Victims victims;
+  absl::MutexLock lock(&mutex_);
+  if (left_.size() >= kMaxLeft) {
+    usage_ -= left_.front()->charge();
+    victims.push_back(std::move(left_.front()));
+    left_.pop_front();
+  }
+  MakeRoom(index->charge(), &victims);
+  usage_ += index->charge();
+  left_.push_back(std::move(index));
+}
+
+std::shared_ptr<const SegmentIndex> OffsetTableCache::Collect(uint64_t segment_number) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = std::find_if(left_.begin(), left_.end(), [segment_number](const auto& index) {
+    return index->footer().info.number == segment_number;
+  });
+  if (found == left_.end()) return nullptr;
+  std::shared_ptr<const SegmentIndex> index = std::move(*found);
+  left_.erase(found);
+  usage_ -= index->charge();
+  return index;
+}
+
+size_t OffsetTableCache::usage() const {
+  absl::MutexLock lock(&mutex_);
+  return usage_;
+}
+
+}  // namespace varve

@@ -1,0 +1,105 @@
+#include "db/record_format.h"
+
+#include "util/checksum.h"
+#include "util/coding.h"
+
+namespace varve {
+namespace {
+
+constexpr uint8_t kKindMask = 0x0f;
+constexpr uint32_t kMaxPart = (uint32_t{1} << 30) - 1;  // so that no sum of parts overflows
+
+struct Header {
+  uint8_t kind_and_flags = 0;
+  uint32_t key_size = 0;
+  uint32_t value_size = 0;
+  uint32_t metadata_size = 0;
+  uint64_t sequence = 0;
+  uint64_t expiry_ms = 0;
+  size_t size = 0;  // bytes before metadata, key and value
+
+  size_t record_size() const { return size + metadata_size + size_t{key_size} + value_size; }
+};
+
+// False if `data` doesn't hold a whole header or it makes no sense.
+inline bool DecodeHeader(std::string_view data, Header* header) {
+  if (data.size() <= kRecordChecksumSize) return false;
+  const char* at = data.data() + kRecordChecksumSize;
+  const char* const limit = data.data() + data.size();
+  header->kind_and_flags = static_cast<uint8_t>(*at++);
+  const uint8_t kind = header->kind_and_flags & kKindMask;
+  if (kind < static_cast<uint8_t>(RecordKind::kValue) || kind > static_cast<uint8_t>(RecordKind::kSwitchGeneration)) {
+    return false;
+  }
+  if ((at = DecodeVarint32(at, limit, &header->key_size)) == nullptr) return false;
+  if ((at = DecodeVarint32(at, limit, &header->value_size)) == nullptr) return false;
+  if ((at = DecodeVarint64(at, limit, &header->sequence)) == nullptr) return false;
+  if ((header->kind_and_flags & (kHasExpiry | kHasMetadata)) != 0) [[unlikely]] {
+    if ((header->kind_and_flags & kHasExpiry) != 0) {
+      if (limit - at < 8) return false;
+      header->expiry_ms = DecodeFixed64(at);
+      at += 8;
+    }
+    if ((header->kind_and_flags & kHasMetadata) != 0 &&
+        (at = DecodeVarint32(at, limit, &header->metadata_size)) == nullptr) {
+      return false;
+    }
+  }
+  header->size = static_cast<size_t>(at - data.data());
+  return header->key_size <= kMaxPart && header->value_size <= kMaxPart && header->metadata_size <= kMaxPart;
+}
+
+}  // namespace
+
+size_t AppendRecord(const RecordView& record, uint64_t checksum_seed, std::string* destination) {
+  const size_t start = destination->size();
+  char header[kMaxRecordHeaderSize] = {};
+  char* at = header + kRecordChecksumSize;
+  *at++ = static_cast<char>(static_cast<uint8_t>(record.kind) | (record.flags & ~kKindMask));
+  at = EncodeVarint32(at, static_cast<uint32_t>(record.key.size()));
+  at = EncodeVarint32(at, static_cast<uint32_t>(record.value.size()));
+  at = EncodeVarint64(at, record.sequence);
+  if ((record.flags & kHasExpiry) != 0) {
+    EncodeFixed64(at, record.expiry_ms);
+    at += 8;
+  }
+  const bool has_metadata = (record.flags & kHasMetadata) != 0;
+  if (has_metadata) at = EncodeVarint32(at, static_cast<uint32_t>(record.metadata.size()));
+  destination->append(header, static_cast<size_t>(at - header));
+  if (has_metadata) destination->append(record.metadata);
+  destination->append(record.key);
+  destination->append(record.value);
+  const std::string_view body = std::string_view(*destination).substr(start + kRecordChecksumSize);
+  EncodeFixed32(destination->data() + start, Checksum(body, checksum_seed));
+  return destination->size() - start;
+}
+
+size_t RecordSize(std::string_view data) {
+  Header header;
+  return DecodeHeader(data, &header) ? header.record_size() : 0;
+}
+
+size_t DecodeRecord(std::string_view data, uint64_t checksum_seed, ChecksumMode mode, RecordView* record) {
+  Header header;
+  if (!DecodeHeader(data, &header)) return 0;
+  const size_t size = header.record_size();
+  if (size > data.size()) return 0;
+  if (mode == ChecksumMode::kVerify &&
+      DecodeFixed32(data.data()) !=
+          Checksum({data.data() + kRecordChecksumSize, size - kRecordChecksumSize}, checksum_seed)) {
+    return 0;
+  }
+  const char* at = data.data() + header.size;
+  record->metadata = {at, header.metadata_size};
+  at += header.metadata_size;
+  record->key = {at, header.key_size};
+  at += header.key_size;
+  record->value = {at, header.value_size};
+  record->sequence = header.sequence;
+  record->expiry_ms = header.expiry_ms;
+  record->kind = static_cast<RecordKind>(header.kind_and_flags & kKindMask);
+  record->flags = header.kind_and_flags & ~kKindMask;
+  return size;
+}
+
+}  // namespace varve

@@ -1,0 +1,236 @@
+#include "db/segment_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "db/record_format.h"
+#include "db/segment_caches.h"
+#include "db/segment_fences.h"
+#include "db/segment_footer.h"
+#include "db/segment_format.h"
+#include "db/segment_index.h"
+#include "structure/offset_table.h"
+#include "util/checksum.h"
+#include "util/coding.h"
+#include "util/hash.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+constexpr size_t kBufferSize = size_t{1} << 20;
+constexpr size_t kMaxKeptBuffer = 4 * kBufferSize;  // after a huge value the buffer is given back
+constexpr uint64_t kRecordsPerBlock = 8;
+constexpr uint32_t kMinBlockSize = 4096;
+constexpr uint32_t kMaxBlockSize = 65536;
+constexpr uint64_t kMaxFenceKeyBytes = uint64_t{1} << 32;
+
+class Builder final : public SegmentBuilder {
+ public:
+  Builder(FileSystem* file_system, const Options& options, std::unique_ptr<File> file)
+      : file_system_(file_system), options_(options), file_(std::move(file)), fences_(options.block_size) {
+    info_.number = options.number;
+    buffer_.reserve(kBufferSize + kMinBlockSize);
+    table_.Reserve(options.expected_entries);
+  }
+
+  ~Builder() override {
+    if (finished_) return;
+    const std::string path = file_->path();
+    file_.reset();
+    (void)file_system_->Remove(path);  // an orphan that can't be removed now goes at the next open
+  }
+
+  absl::Status Add(const RecordView& record) override;
+  absl::Status AddRangeTombstone(const RangeTombstone& tombstone) override;
+  uint64_t file_size() const override { return written_ + buffer_.size(); }
+  uint64_t entries() const override { return info_.entries; }
+  absl::StatusOr<SegmentInfo> Finish() override;
+
+ private:
+  absl::Status CheckOrder(const RecordView& record) const;
+  void CoverSequence(SequenceNumber sequence);
+  void CoverRangeTombstones();
+  absl::Status WriteBuffer();
+  absl::Status WriteAll(std::string_view bytes);
+  // Encodes table and fences as they stand on disk and fills in the footer's fields about them.
+  AlignedBytes EncodeIndex(SegmentFooter* footer);
+  std::string EncodeRangeTombstones() const;
+
+  FileSystem* const file_system_;
+  const Options options_;
+  std::unique_ptr<File> file_;
+  absl::Status status_;  // the first error of the disk
+  SegmentInfo info_;
+  std::string buffer_;
+  uint64_t written_ = 0;
+  std::string last_key_;
+  SequenceNumber last_sequence_ = kNoSequence;
+  OffsetTableBuilder table_;
+  SegmentFencesBuilder fences_;
+  std::vector<RangeTombstone> range_tombstones_;
+  bool finished_ = false;
+};
+
+absl::Status Builder::CheckOrder(const RecordView& record) const {
+  if (record.kind != RecordKind::kValue && record.kind != RecordKind::kTombstone) {
+    return absl::InvalidArgumentError(fmt::format("segment {}: a record of kind {} is neither value nor tombstone",
+                                                  file_->path(), static_cast<int>(record.kind)));
+  }
+  if (info_.entries > 0 && CompareInternal(last_key_, last_sequence_, record.key, record.sequence) >= 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("segment {}: record {} comes out of order: sequence {} of a key of {} bytes follows sequence {} of one of {}",
+                    file_->path(), info_.entries, record.sequence, record.key.size(), last_sequence_, last_key_.size()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Builder::Add(const RecordView& record) {
+  VARVE_RETURN_IF_ERROR(status_);
+  VARVE_RETURN_IF_ERROR(CheckOrder(record));
+  const uint64_t offset = file_size();
+  if (offset > kMaxTableOffset || fences_.key_bytes() + record.key.size() >= kMaxFenceKeyBytes) {
+    return absl::ResourceExhaustedError(fmt::format("segment {}: more than {} GiB of data; start another one",
+                                                    file_->path(), (kMaxTableOffset + 1) >> 30));
+  }
+  const size_t size = AppendRecord(record, options_.number, &buffer_);
+  fences_.Add(record.key, offset, last_key_);
+  // Older versions follow their newest one, which the table points to.
+  if (info_.entries == 0 || record.key != last_key_) {
+    table_.Add(HashKey(record.key), offset, size);
+    if (info_.entries == 0) info_.smallest = record.key;
+    last_key_.assign(record.key);
+  }
+  last_sequence_ = record.sequence;
+  ++info_.entries;
+  if (record.kind == RecordKind::kTombstone) ++info_.tombstones;
+  CoverSequence(record.sequence);
+  return buffer_.size() >= kBufferSize ? WriteBuffer() : absl::OkStatus();
+}
+
+absl::Status Builder::AddRangeTombstone(const RangeTombstone& tombstone) {
+  VARVE_RETURN_IF_ERROR(status_);
+  if (tombstone.begin >= tombstone.end) {
+    return absl::InvalidArgumentError(fmt::format("segment {}: a range tombstone is empty", file_->path()));
+  }
+  range_tombstones_.push_back(tombstone);
+  CoverSequence(tombstone.sequence);
+  return absl::OkStatus();
+}
+
+void Builder::CoverSequence(SequenceNumber sequence) {
+  info_.smallest_sequence = std::min(info_.smallest_sequence, sequence);
+  info_.largest_sequence = std::max(info_.largest_sequence, sequence);
+}
+
+void Builder::CoverRangeTombstones() {
+  info_.largest = last_key_;
+  bool is_empty = info_.entries == 0;
+  for (const RangeTombstone& tombstone : range_tombstones_) {
+    if (is_empty || tombstone.begin < info_.smallest) info_.smallest = tombstone.begin;
+    if (is_empty || tombstone.end > info_.largest) {
+      info_.largest = tombstone.end;
+      info_.largest_is_exclusive = true;
+    }
+    is_empty = false;
+  }
+  info_.range_tombstones = range_tombstones_.size();
+}
+
+absl::Status Builder::WriteAll(std::string_view bytes) {
+  status_ = file_->Write(written_, bytes);
+  if (status_.ok()) written_ += bytes.size();
+  return status_;
+}
+
+absl::Status Builder::WriteBuffer() {
+  VARVE_RETURN_IF_ERROR(WriteAll(buffer_));
+  buffer_.clear();
+  if (buffer_.capacity() > kMaxKeptBuffer) {
+    std::string().swap(buffer_);
+    buffer_.reserve(kBufferSize + kMinBlockSize);
+  }
+  return absl::OkStatus();
+}
+
+AlignedBytes Builder::EncodeIndex(SegmentFooter* footer) {
+  table_.Place();
+  footer->table_pages = table_.page_count();
+  footer->overflow = table_.overflow();
+  const uint64_t table_size = uint64_t{footer->table_pages} * kOffsetTablePageSize;
+  footer->fences_offset = footer->table_offset + table_size;
+  footer->fences_size = fences_.size();
+  footer->fence_count = fences_.count();
+  AlignedBytes bytes(table_size + footer->fences_size);
+  table_.WritePages(options_.number, bytes.data());
+  fences_.Write(options_.number, bytes.data() + table_size);
+  return bytes;
+}
+
+std::string Builder::EncodeRangeTombstones() const {
+  std::string bytes;
+  for (const RangeTombstone& tombstone : range_tombstones_) {
+    PutLengthPrefixed(&bytes, tombstone.begin);
+    PutLengthPrefixed(&bytes, tombstone.end);
+    PutFixed64(&bytes, tombstone.sequence);
+  }
+  if (!bytes.empty()) {
+    PutFixed32(&bytes, Checksum(bytes, SegmentPartSeed(options_.number, SegmentPart::kRangeTombstones)));
+  }
+  return bytes;
+}
+
+absl::StatusOr<SegmentInfo> Builder::Finish() {
+  VARVE_RETURN_IF_ERROR(status_);
+  CoverRangeTombstones();
+  SegmentFooter footer;
+  footer.info = info_;
+  footer.block_size = options_.block_size;
+  footer.data_size = file_size();
+  footer.table_offset = (footer.data_size + kSegmentPageSize - 1) / kSegmentPageSize * kSegmentPageSize;
+  buffer_.append(footer.table_offset - footer.data_size, '\0');
+  VARVE_RETURN_IF_ERROR(WriteBuffer());
+
+  AlignedBytes index = EncodeIndex(&footer);
+  VARVE_RETURN_IF_ERROR(WriteAll({index.data(), index.size()}));
+  buffer_ = EncodeRangeTombstones();
+  footer.range_tombstones_offset = written_;
+  footer.range_tombstones_size = buffer_.size();
+  AppendSegmentFooter(footer, &buffer_);
+  VARVE_RETURN_IF_ERROR(WriteBuffer());
+  status_ = file_->Sync();
+  VARVE_RETURN_IF_ERROR(status_);
+  status_ = file_system_->SyncDirectory(options_.directory);
+  VARVE_RETURN_IF_ERROR(status_);
+
+  finished_ = true;
+  info_.file_size = footer.info.file_size = written_;
+  if (options_.caches != nullptr) {
+    options_.caches->tables.Leave(std::make_shared<const SegmentIndex>(std::move(footer), std::move(index)));
+  }
+  return info_;
+}
+
+}  // namespace
+
+uint32_t SegmentBuilder::BlockSizeFor(uint64_t average_record_size) {
+  const uint64_t wanted = std::clamp<uint64_t>(average_record_size * kRecordsPerBlock, kMinBlockSize, kMaxBlockSize);
+  return static_cast<uint32_t>(std::bit_ceil(wanted));
+}
+
+absl::StatusOr<std::unique_ptr<SegmentBuilder>> SegmentBuilder::Create(FileSystem* file_system,
+                                                                       const Options& options) {
+  if (!std::has_single_bit(options.block_size) || options.block_size < kMinBlockSize ||
+      options.block_size > kMaxBlockSize) {
+    return absl::InvalidArgumentError(
+        fmt::format("segment block size {} is no power of two from {} to {}", options.block_size, kMinBlockSize,
+                    kMaxBlockSize));
+  }
+  VARVE_ASSIGN_OR_RETURN(auto file, file_system->OpenForWrite(SegmentPath(options.directory, options.number), true));
+  return std::unique_ptr<SegmentBuilder>(std::make_unique<Builder>(file_system, options, std::move(file)));
+}
+
+}  // namespace varve

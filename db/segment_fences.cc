@@ -1,0 +1,117 @@
+#include "db/segment_fences.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "db/segment_format.h"
+#include "util/checksum.h"
+
+namespace varve {
+namespace {
+
+uint64_t ChunkCount(uint64_t body_size) { return (body_size + kSegmentPageSize - 1) / kSegmentPageSize; }
+
+uint32_t ChunkChecksum(std::string_view body, uint64_t chunk, uint64_t segment_number) {
+  return Checksum(body.substr(chunk * kSegmentPageSize, kSegmentPageSize),
+                  SegmentPartSeed(segment_number, SegmentPart::kFences, chunk));
+}
+
+size_t CommonPrefix(std::string_view a, std::string_view b) {
+  const size_t limit = std::min(a.size(), b.size());
+  return static_cast<size_t>(std::mismatch(a.begin(), a.begin() + static_cast<ptrdiff_t>(limit), b.begin()).first -
+                             a.begin());
+}
+
+}  // namespace
+
+SegmentFencesBuilder::SegmentFencesBuilder(uint32_t block_size) : block_shift_(std::countr_zero(block_size)) {}
+
+void SegmentFencesBuilder::AddFence(std::string_view key, uint64_t offset, std::string_view previous_key,
+                                    uint64_t block) {
+  block_ = block;
+  if (starts_.empty()) {
+    starts_.push_back(offset);
+  } else {
+    const size_t common = CommonPrefix(key, previous_key);
+    const bool continued = common == key.size() && common == previous_key.size();
+    starts_.push_back(offset | (continued ? kFenceContinued : 0));
+    keys_.append(key.substr(0, common + 1));
+  }
+  key_ends_.push_back(static_cast<uint32_t>(keys_.size()));
+}
+
+uint64_t SegmentFencesBuilder::size() const { return body_size() + 4 * ChunkCount(body_size()); }
+
+void SegmentFencesBuilder::Write(uint64_t segment_number, char* destination) const {
+  char* at = destination;
+  for (const uint64_t start : starts_) {
+    EncodeFixed64(at, start);
+    at += 8;
+  }
+  for (const uint32_t end : key_ends_) {
+    EncodeFixed32(at, end);
+    at += 4;
+  }
+  if (!keys_.empty()) std::memcpy(at, keys_.data(), keys_.size());
+  at += keys_.size();
+  const std::string_view body(destination, body_size());
+  for (uint64_t chunk = 0; chunk < ChunkCount(body.size()); ++chunk) {
+    EncodeFixed32(at, ChunkChecksum(body, chunk, segment_number));
+    at += 4;
+  }
+}
+
+SegmentFences::SegmentFences(const char* bytes, uint32_t count, uint64_t data_size, uint32_t block_size)
+    : bytes_(bytes), count_(count), data_size_(data_size), block_size_(block_size) {}
+
+size_t SegmentFences::Find(std::string_view key) const {
+  // The last fence whose key is not greater; the first one's is empty.
+  size_t low = 0;
+  size_t high = count_;
+  while (high - low > 1) {
+    const size_t middle = low + (high - low) / 2;
+    if (Key(middle) <= key) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  while (low > 0 && IsContinued(low) && Key(low) == key) --low;
+  return low;
+}
+
+size_t SegmentFences::BlockOf(uint64_t offset) const {
+  // Without blocks that lack a beginning, fence k is that of block k.
+  size_t high = std::min<size_t>(count_ - 1, offset / block_size_);
+  if (Start(high) <= offset && (high + 1 == count_ || Start(high + 1) > offset)) return high;
+  size_t low = 0;
+  ++high;
+  while (high - low > 1) {
+    const size_t middle = low + (high - low) / 2;
+    if (Start(middle) <= offset) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+std::optional<uint64_t> SegmentFences::FindDamage(std::string_view bytes, uint32_t count, uint64_t segment_number) {
+  if (count == 0) return bytes.empty() ? std::nullopt : std::optional<uint64_t>(0);
+  if (bytes.size() < count * uint64_t{12}) return 0;
+  // The size of the keys follows from the last key's end, and is known to be right once the checksums are.
+  const uint64_t body_size =
+      count * uint64_t{12} + DecodeFixed32(bytes.data() + count * uint64_t{8} + (count - uint64_t{1}) * 4);
+  if (body_size + 4 * ChunkCount(body_size) != bytes.size()) return 0;
+  const std::string_view body = bytes.substr(0, body_size);
+  for (uint64_t chunk = 0; chunk < ChunkCount(body_size); ++chunk) {
+    if (DecodeFixed32(bytes.data() + body_size + chunk * 4) != ChunkChecksum(body, chunk, segment_number)) {
+      return chunk * kSegmentPageSize;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace varve

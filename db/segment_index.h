@@ -1,0 +1,74 @@
+// A segment's offset table and fences in memory, ready to use: the same bytes as on disk, verified.
+//
+// Immutable, thread-safe, shared by reference. Its bytes are aligned so that a bucket is one cache line; from 4 MiB up they
+// ask for huge pages, which spares a lookup the walk through the page tables.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "db/segment_fences.h"
+#include "db/segment_footer.h"
+#include "structure/offset_table.h"
+#include "util/file_system.h"
+
+namespace varve {
+
+// Uninitialized bytes, aligned to at least 64.
+class AlignedBytes {
+ public:
+  AlignedBytes() = default;
+  explicit AlignedBytes(size_t size);
+
+  char* data() const { return data_.get(); }
+  size_t size() const { return size_; }
+
+ private:
+  struct Free {
+    void operator()(char* bytes) const;
+  };
+  std::unique_ptr<char, Free> data_;
+  size_t size_ = 0;
+};
+
+class SegmentIndex : public std::enable_shared_from_this<SegmentIndex> {
+ public:
+  // `bytes`: table pages, then fences, as `footer` says; known to be right.
+  SegmentIndex(SegmentFooter footer, AlignedBytes bytes);
+  SegmentIndex(const SegmentIndex&) = delete;
+  SegmentIndex& operator=(const SegmentIndex&) = delete;
+
+  // Reads and verifies both with one read. DataLoss names file and offset.
+  [[nodiscard]] static absl::StatusOr<std::shared_ptr<const SegmentIndex>> Load(const File& file,
+                                                                                const SegmentFooter& footer);
+
+  const SegmentFooter& footer() const { return footer_; }
+  const OffsetTableView& table() const { return table_; }
+  const char* table_bytes() const { return bytes_.data(); }
+  const SegmentFences& fences() const { return fences_; }
+  // Bytes of memory that it takes.
+  size_t charge() const { return sizeof(*this) + bytes_.size() + footer_.overflow.size() * sizeof(OffsetTableOverflow); }
+
+ private:
+  const SegmentFooter footer_;
+  const AlignedBytes bytes_;
+  const OffsetTableView table_;
+  const SegmentFences fences_;
+};
+
+// The fences alone, for iterators over a segment whose index isn't in memory.
+class LoadedFences {
+ public:
+  [[nodiscard]] static absl::StatusOr<std::shared_ptr<const LoadedFences>> Load(const File& file,
+                                                                                const SegmentFooter& footer);
+  const SegmentFences& fences() const { return fences_; }
+
+ private:
+  AlignedBytes bytes_;
+  SegmentFences fences_;
+};
+
+}  // namespace varve

@@ -1,0 +1,174 @@
+#include "db/segment_iterator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "db/segment_reader.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+constexpr uint64_t kMaxReadAhead = uint64_t{256} << 10;
+
+}  // namespace
+
+SegmentIterator::SegmentIterator(SegmentReader* segment, bool fill_cache)
+    : segment_(segment),
+      cached_(fill_cache && segment->caches().blocks.capacity() > 0),
+      seed_(segment->number()) {}
+
+bool SegmentIterator::Fail(absl::Status status) {
+  status_ = std::move(status);
+  valid_ = false;
+  return false;
+}
+
+bool SegmentIterator::Start() {
+  valid_ = false;
+  status_ = absl::OkStatus();
+  offsets_.clear();
+  const absl::StatusOr<const SegmentFooter*> footer = segment_->Footer();
+  if (!footer.ok()) return Fail(footer.status());
+  data_size_ = (*footer)->data_size;
+  block_size_ = (*footer)->block_size;
+  read_ahead_ = block_size_ * 2;
+  return data_size_ > 0;
+}
+
+bool SegmentIterator::NeedFences() {
+  if (fences_ != nullptr) return true;
+  absl::StatusOr<std::shared_ptr<const SegmentFences>> fences = segment_->Fences();
+  if (!fences.ok()) return Fail(fences.status());
+  fences_ = *std::move(fences);
+  return true;
+}
+
+bool SegmentIterator::ReadWindow(uint64_t begin, uint64_t end) {
+  if (InWindow(begin, end) && !handle_) return true;
+  const size_t size = end - begin;
+  window_ = {};
+  handle_.Release();
+  if (buffer_capacity_ < size) {
+    buffer_.reset(new char[size]);
+    buffer_capacity_ = size;
+  }
+  segment_->caches().statistics.scan_reads.Add(1);
+  if (absl::Status status = segment_->ReadExactly(begin, size, buffer_.get()); !status.ok()) {
+    return Fail(std::move(status));
+  }
+  window_ = {buffer_.get(), size};
+  window_begin_ = begin;
+  mode_ = ChecksumMode::kVerify;
+  return true;
+}
+
+bool SegmentIterator::LoadBlock(BlockSpan span) {
+  if (!cached_ || !fences_->IsCacheable(span)) return ReadWindow(span.begin, span.end);
+  if (handle_ && span.begin == window_begin_) return true;
+  absl::StatusOr<ClockCache::Handle> block =
+      segment_->Block(span, true, &segment_->caches().statistics.scan_reads);
+  if (!block.ok()) return Fail(block.status());
+  handle_ = *std::move(block);
+  window_ = handle_.data();
+  window_begin_ = span.begin;
+  mode_ = handle_.flagged() ? ChecksumMode::kVerify : ChecksumMode::kTrusted;
+  return true;
+}
+
+bool SegmentIterator::LoadForward(uint64_t offset, uint64_t at_least) {
+  if (cached_) {
+    if (!NeedFences()) return false;
+    const BlockSpan span = fences_->Span(fences_->BlockOf(offset));
+    if (fences_->IsCacheable(span)) return LoadBlock(span);
+  }
+  const uint64_t size = std::max(read_ahead_, at_least);
+  read_ahead_ = std::min(read_ahead_ * 2, kMaxReadAhead);
+  return ReadWindow(offset, std::min(offset + size, data_size_));
+}
+
+bool SegmentIterator::DecodeCurrent() {
+  size_ = DecodeRecord(Rest(), seed_, mode_, &record_);
+  if (size_ == 0) [[unlikely]] {
+    // Cut short by the end of the window, or damaged.
+    const uint64_t available = data_size_ - offset_;
+    const uint64_t needed = std::max<uint64_t>(RecordSize(Rest()), kMaxRecordHeaderSize);
+    if (needed <= Rest().size() || Rest().size() == available || RecordSize(Rest()) > available || handle_) {
+      return Fail(segment_->DamagedRecord(offset_));
+    }
+    return LoadForward(offset_, needed) && DecodeCurrent();
+  }
+  valid_ = true;
+  return true;
+}
+
+bool SegmentIterator::MoveTo(uint64_t offset) {
+  valid_ = false;
+  if (offset >= data_size_) return false;
+  if (offset < window_begin_ || offset >= window_end()) {
+    if (!LoadForward(offset, 0)) return false;
+  }
+  offset_ = offset;
+  return DecodeCurrent();
+}
+
+void SegmentIterator::SeekToFirst() {
+  if (Start()) MoveTo(0);
+}
+
+void SegmentIterator::Next() { MoveTo(offset_ + size_); }
+
+void SegmentIterator::Seek(std::string_view tree_key, SequenceNumber sequence) {
+  if (!Start() || !NeedFences()) return;
+  const BlockSpan span = fences_->Span(fences_->Find(tree_key));
+  if (span.end - span.begin <= 2 * block_size_ && !LoadBlock(span)) return;
+  MoveTo(span.begin);
+  while (valid_ && CompareInternal(record_.key, record_.sequence, tree_key, sequence) < 0) Next();
+}
+
+bool SegmentIterator::IndexBlock(size_t block) {
+  const BlockSpan span = fences_->Span(block);
+  valid_ = false;
+  offsets_.clear();
+  if (cached_ && fences_->IsCacheable(span)) {
+    if (!LoadBlock(span)) return false;
+  } else if (!InWindow(span.begin, span.end)) {
+    // Blocks before this one are likely to be next: read them with it.
+    size_t first = block;
+    while (first > 0 && span.end - fences_->Span(first - 1).begin <= read_ahead_) --first;
+    read_ahead_ = std::min(read_ahead_ * 2, kMaxReadAhead);
+    if (!ReadWindow(fences_->Span(first).begin, span.end)) return false;
+  }
+  for (offset_ = span.begin; offset_ < span.end; offset_ += size_) {
+    if (!DecodeCurrent()) {
+      offsets_.clear();
+      return false;
+    }
+    offsets_.push_back(offset_);
+  }
+  return true;
+}
+
+void SegmentIterator::SeekToLast() {
+  if (!Start() || !NeedFences() || !IndexBlock(fences_->count() - 1)) return;
+  MoveTo(offsets_.back());
+}
+
+void SegmentIterator::Prev() {
+  const uint64_t current = offset_;
+  if (offsets_.empty() || current <= offsets_.front() || current > offsets_.back()) {
+    if (!NeedFences()) return;
+    size_t block = fences_->BlockOf(current);
+    if (fences_->Span(block).begin == current) {
+      if (block == 0) {
+        valid_ = false;
+        return;
+      }
+      --block;
+    }
+    if (!IndexBlock(block)) return;
+  }
+  MoveTo(*(std::lower_bound(offsets_.begin(), offsets_.end(), current) - 1));
+}
+
+}  // namespace varve

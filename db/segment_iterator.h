@@ -1,0 +1,77 @@
+// A cursor over one segment.
+//
+// It looks through a window: a stretch of the data in memory, either a block from the block cache or a buffer of its own. Buffers start
+// with one block and double up to 256 KiB as long as the cursor moves on in one direction. Moving forward needs no fences, so a
+// compaction that reads from the start loads no index. Records of verified blocks are decoded without checking them again; all
+// others are checked on each step. Not thread-safe; must not outlive the segment.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "db/internal_iterator.h"
+#include "db/record_format.h"
+#include "db/segment_fences.h"
+#include "db/segment_footer.h"
+#include "structure/clock_cache.h"
+
+namespace varve {
+
+class SegmentReader;
+
+class SegmentIterator final : public InternalIterator {
+ public:
+  SegmentIterator(SegmentReader* segment, bool fill_cache);
+
+  bool Valid() const override { return valid_; }
+  void SeekToFirst() override;
+  void SeekToLast() override;
+  void Seek(std::string_view tree_key, SequenceNumber sequence) override;
+  void Next() override;
+  void Prev() override;
+  const RecordView& record() const override { return record_; }
+  absl::Status status() const override { return status_; }
+
+ private:
+  // Each returns false, with valid_ false, at the end of the data or on an error (then status_ says which).
+  bool Start();          // clears the state, loads the footer; false also for an empty segment
+  bool NeedFences();
+  bool MoveTo(uint64_t offset);  // to the record at `offset`
+  bool DecodeCurrent();          // the record at offset_, in the window
+  bool LoadForward(uint64_t offset, uint64_t at_least);
+  bool LoadBlock(BlockSpan span);
+  bool ReadWindow(uint64_t begin, uint64_t end);
+  bool IndexBlock(size_t block);  // brings the block into the window and fills offsets_
+  bool Fail(absl::Status status);
+
+  std::string_view Rest() const { return window_.substr(offset_ - window_begin_); }
+  uint64_t window_end() const { return window_begin_ + window_.size(); }
+  bool InWindow(uint64_t begin, uint64_t end) const { return begin >= window_begin_ && end <= window_end(); }
+
+  SegmentReader* const segment_;
+  const bool cached_;  // blocks go through the cache
+  const uint64_t seed_;
+  uint64_t data_size_ = 0;
+  uint64_t block_size_ = 0;
+  std::shared_ptr<const SegmentFences> fences_;
+
+  bool valid_ = false;
+  absl::Status status_;
+  RecordView record_;
+  uint64_t offset_ = 0;  // of the record
+  uint64_t size_ = 0;
+
+  std::string_view window_;
+  uint64_t window_begin_ = 0;
+  ChecksumMode mode_ = ChecksumMode::kVerify;
+  ClockCache::Handle handle_;  // backs the window, or
+  std::unique_ptr<char[]> buffer_;
+  size_t buffer_capacity_ = 0;
+  uint64_t read_ahead_ = 0;  // bytes of the next buffer
+
+  std::vector<uint64_t> offsets_;  // of the records of one block, for moving back; empty if unknown
+};
+
+}  // namespace varve

@@ -1,0 +1,105 @@
+// What stands behind Segment: the open file, its footer, and the paths of a point lookup.
+//
+// A lookup asks the offset table for candidates: in memory where the index is resident, else from one page read from disk. It then
+// reads each candidate's record: from the block cache (small records with their block, larger ones as an entry of their own) or with
+// one read of the size that the slot's length class gives. Keys are compared, so a fingerprint that fits by chance costs a read and
+// never an answer. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "db/record_format.h"
+#include "db/segment.h"
+#include "db/segment_footer.h"
+#include "db/segment_index.h"
+
+namespace varve {
+
+class SegmentReader final : public Segment {
+ public:
+  SegmentReader(FileSystem* file_system, std::unique_ptr<File> file, const SegmentInfo& info, SegmentCaches* caches);
+  ~SegmentReader() override;
+
+  // What Segment::Open has left to do.
+  absl::Status Initialize();
+
+  void PrefetchLookup(uint64_t hash) const override { resident_.Prefetch(hash); }
+  bool MayContain(uint64_t hash) const override;
+  absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t hash, SequenceNumber at, bool fill_cache,
+                           FoundRecord* found) override;
+  std::unique_ptr<InternalIterator> NewIterator(bool fill_cache) override;
+  void MarkObsolete() override { obsolete_.store(true, std::memory_order_relaxed); }
+
+  // --- For iterators -------------------------------------------------------------------------------------------------------
+  const File& file() const { return *file_; }
+  uint64_t number() const { return info_.number; }
+  SegmentCaches& caches() const { return *caches_; }
+  // The footer, read at first use. The pointer lives as long as the segment.
+  absl::StatusOr<const SegmentFooter*> Footer();
+  // The fences, loading the whole index where it fits its cache.
+  absl::StatusOr<std::shared_ptr<const SegmentFences>> Fences();
+  // A block from the cache, or from disk, verified: a flagged handle has a damaged record in it, so each is to be checked on use.
+  // Each disk read is counted in `*reads`.
+  absl::StatusOr<ClockCache::Handle> Block(BlockSpan span, bool fill_cache, ShardedCounter* reads);
+  // Reads exactly `size` bytes at `offset`; fewer are DataLoss.
+  absl::Status ReadExactly(uint64_t offset, size_t size, char* buffer) const;
+  absl::Status DamagedRecord(uint64_t offset) const;
+
+ private:
+  struct Candidate {
+    OffsetTableEntry entry;
+    BlockSpan block;  // end 0: the record is read by itself
+  };
+  using Candidates = absl::InlinedVector<Candidate, 4>;
+  enum class Outcome : uint8_t { kOtherKey, kFound, kNoOlderVersion };
+  // A key's versions, read on from a record that is too new.
+  struct Target {
+    std::string_view key;
+    SequenceNumber at;
+  };
+
+  absl::Status FindCandidates(uint64_t hash, Candidates* candidates);
+  bool ProbeResident(uint64_t hash, Candidates* candidates) const;
+  absl::Status ProbePage(const SegmentFooter& footer, uint64_t hash, Candidates* candidates);
+  bool IndexIsLoadable(const SegmentFooter& footer) const;
+  // Loads the index if page reads have come to cost as much, it fits, and no other thread is at it.
+  void MaybeLoadIndex(const SegmentFooter& footer, uint64_t touches);
+  absl::StatusOr<std::shared_ptr<const SegmentIndex>> LoadIndex(const SegmentFooter& footer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(load_mutex_);
+
+  absl::StatusOr<Outcome> Read(const Candidate& candidate, const Target& target, bool fill_cache, FoundRecord* found);
+  absl::StatusOr<Outcome> ReadFromBlock(const Candidate& candidate, const Target& target, bool fill_cache,
+                                        FoundRecord* found);
+  absl::StatusOr<Outcome> ReadOwnEntry(const Candidate& candidate, const Target& target, bool fill_cache,
+                                       FoundRecord* found);
+  absl::StatusOr<Outcome> ReadFromDisk(const Candidate& candidate, const Target& target, FoundRecord* found);
+  // Bytes to read for a record so that it is whole.
+  absl::StatusOr<uint64_t> ExtentOf(const OffsetTableEntry& entry);
+  // Decodes the record at the start of `window` (which lies at `offset`), the first version of whatever key, and walks on to the wanted
+  // version. Beyond the window it reads from disk.
+  absl::StatusOr<Outcome> Match(std::string_view window, uint64_t offset, ChecksumMode mode, const Target& target,
+                                FoundRecord* found);
+  absl::StatusOr<Outcome> ReadOlder(uint64_t offset, const Target& target, FoundRecord* found);
+
+  FileSystem* const file_system_;
+  const std::unique_ptr<File> file_;
+  SegmentCaches* const caches_;
+  ResidentIndex resident_;
+  std::atomic<bool> obsolete_{false};
+
+  absl::Mutex load_mutex_;  // one thread at a time reads footer or index; lookups wait for it only without a footer
+  std::atomic<const SegmentFooter*> footer_{nullptr};
+  std::unique_ptr<const SegmentFooter> footer_owner_ ABSL_GUARDED_BY(load_mutex_);
+  std::atomic<bool> index_is_damaged_{false};
+  std::atomic<uint64_t> touches_{0};  // page reads since the index was last resident
+};
+
+}  // namespace varve

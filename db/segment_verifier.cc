@@ -1,0 +1,123 @@
+#include "db/segment_verifier.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+
+#include "db/record_format.h"
+#include "db/segment_footer.h"
+#include "db/segment_format.h"
+#include "db/segment_index.h"
+#include "util/hash.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+constexpr uint64_t kPiece = uint64_t{1} << 20;
+
+// Reads the data from front to back.
+class DataVerifier {
+ public:
+  DataVerifier(const File& file, const SegmentFooter& footer, const SegmentIndex& index)
+      : file_(file), footer_(footer), index_(index) {}
+
+  absl::Status Run() {
+    uint64_t wanted = kPiece;
+    while (offset_ < footer_.data_size) {
+      const uint64_t size = std::min(wanted, footer_.data_size - offset_);
+      piece_.resize(size);
+      VARVE_ASSIGN_OR_RETURN(const size_t read, file_.Read(offset_, size, piece_.data()));
+      if (read != size) return Corruption(file_.path(), offset_ + read, "segment: the file ends within its data");
+      VARVE_ASSIGN_OR_RETURN(wanted, CheckPiece());
+    }
+    if (entries_ != footer_.info.entries || tombstones_ != footer_.info.tombstones) {
+      return Corruption(file_.path(), footer_.range_tombstones_offset + footer_.range_tombstones_size,
+                        fmt::format("segment footer: it counts {} records and {} tombstones, but there are {} and {}",
+                                    footer_.info.entries, footer_.info.tombstones, entries_, tombstones_));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // Checks the records that are whole in piece_; returns how much to read next.
+  absl::StatusOr<uint64_t> CheckPiece() {
+    std::string_view rest = piece_;
+    while (!rest.empty()) {
+      RecordView record;
+      const size_t size = DecodeRecord(rest, footer_.info.number, ChecksumMode::kVerify, &record);
+      if (size == 0) {
+        const uint64_t available = footer_.data_size - offset_;
+        const uint64_t needed = std::max<uint64_t>(RecordSize(rest), kMaxRecordHeaderSize);
+        if (needed <= rest.size() || rest.size() == available || RecordSize(rest) > available) {
+          return Corruption(file_.path(), offset_, "segment record: wrong checksum or size");
+        }
+        return std::max(kPiece, needed);
+      }
+      VARVE_RETURN_IF_ERROR(CheckRecord(record));
+      rest.remove_prefix(size);
+      offset_ += size;
+    }
+    return kPiece;
+  }
+
+  absl::Status CheckRecord(const RecordView& record) {
+    const bool first = entries_ == 0;
+    if (!first && CompareInternal(key_, sequence_, record.key, record.sequence) >= 0) {
+      return Corruption(file_.path(), offset_, "segment record: out of order");
+    }
+    if (first || record.key != key_) {
+      OffsetTableCandidates candidates;
+      index_.table().Lookup(HashKey(record.key), &candidates);
+      const bool found = std::any_of(candidates.begin(), candidates.end(),
+                                     [this](const OffsetTableEntry& entry) { return entry.offset == offset_; });
+      if (!found) return Corruption(file_.path(), offset_, "segment record: the offset table doesn't lead to it");
+      key_.assign(record.key);
+    }
+    sequence_ = record.sequence;
+    ++entries_;
+    if (record.kind == RecordKind::kTombstone) ++tombstones_;
+    return absl::OkStatus();
+  }
+
+  const File& file_;
+  const SegmentFooter& footer_;
+  const SegmentIndex& index_;
+  std::string piece_;
+  uint64_t offset_ = 0;
+  std::string key_;
+  SequenceNumber sequence_ = kNoSequence;
+  uint64_t entries_ = 0;
+  uint64_t tombstones_ = 0;
+};
+
+absl::Status CheckPadding(const File& file, const SegmentFooter& footer) {
+  char padding[kSegmentPageSize];
+  const size_t size = footer.table_offset - footer.data_size;
+  VARVE_ASSIGN_OR_RETURN(const size_t read, file.Read(footer.data_size, size, padding));
+  if (read != size) return Corruption(file.path(), footer.data_size + read, "segment: the file ends in its padding");
+  for (size_t i = 0; i < size; ++i) {
+    if (padding[i] != 0) return Corruption(file.path(), footer.data_size + i, "segment padding: not zero");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status VerifySegment(FileSystem* file_system, const std::string& path, const SegmentInfo& info) {
+  VARVE_ASSIGN_OR_RETURN(const auto file, file_system->OpenForRead(path));
+  VARVE_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+  if (size != info.file_size) {
+    return Corruption(path, std::min(size, info.file_size),
+                      fmt::format("segment: the file has {} bytes, and {} according to the manifest", size, info.file_size));
+  }
+  VARVE_ASSIGN_OR_RETURN(const SegmentFooter footer, ReadSegmentFooter(*file, info.number, size, nullptr));
+  VARVE_ASSIGN_OR_RETURN(const auto index, SegmentIndex::Load(*file, footer));
+  VARVE_RETURN_IF_ERROR(ReadSegmentRangeTombstones(*file, footer).status());
+  VARVE_RETURN_IF_ERROR(CheckPadding(*file, footer));
+  return DataVerifier(*file, footer, *index).Run();
+}
+
+}  // namespace varve

@@ -1,0 +1,145 @@
+#include "structure/clock_cache.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+namespace varve {
+namespace {
+
+constexpr size_t kMaxShards = 64;
+constexpr size_t kMinShardCapacity = size_t{1} << 20;
+constexpr size_t kFirstBuckets = 16;
+
+}  // namespace
+
+ClockCache::ClockCache(size_t capacity)
+    : capacity_(capacity),
+      shard_count_(std::clamp(std::bit_floor(capacity / kMinShardCapacity), size_t{1}, kMaxShards)),
+      shard_capacity_(capacity / shard_count_),
+      shards_(std::make_unique<Shard[]>(shard_count_)) {}
+
+ClockCache::~ClockCache() {
+  for (size_t i = 0; i < shard_count_; ++i) {
+    Shard& shard = shards_[i];
+    absl::MutexLock lock(&shard.mutex);
+    for (Entry* entry : shard.ring) Handle{entry}.Release();
+  }
+}
+
+ClockCache::Handle ClockCache::New(size_t size) {
+  void* memory = ::operator new(sizeof(Entry) + size);
+  auto* entry = new (memory) Entry;
+  entry->size = size;
+  return Handle(entry);
+}
+
+void ClockCache::Free(Entry* entry) {
+  entry->~Entry();
+  ::operator delete(entry);
+}
+
+uint64_t ClockCache::Mix(uint64_t first, uint64_t second) {
+  const unsigned __int128 product =
+      static_cast<unsigned __int128>(first * 0x9e3779b97f4a7c15u ^ second) * 0xd6e8feb86659fd93u;
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
+
+ClockCache::Entry* ClockCache::Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second) {
+  if (shard.buckets.empty()) return nullptr;
+  Entry* entry = shard.buckets[hash & (shard.buckets.size() - 1)];
+  while (entry != nullptr && (entry->first != first || entry->second != second)) entry = entry->next;
+  return entry;
+}
+
+ClockCache::Handle ClockCache::Lookup(uint64_t first, uint64_t second) {
+  const uint64_t hash = Mix(first, second);
+  Shard& shard = ShardOf(hash);
+  absl::MutexLock lock(&shard.mutex);
+  Entry* entry = Find(shard, hash, first, second);
+  if (entry == nullptr) return {};
+  entry->references.fetch_add(1, std::memory_order_relaxed);
+  if (!entry->recently_used.load(std::memory_order_relaxed)) {
+    entry->recently_used.store(true, std::memory_order_relaxed);
+  }
+  return Handle(entry);
+}
+
+ClockCache::Handle ClockCache::Insert(uint64_t first, uint64_t second, Handle buffer) {
+  const size_t charge = ChargeOf(buffer.entry_->size);
+  if (charge > shard_capacity_) return buffer;
+  const uint64_t hash = Mix(first, second);
+  Shard& shard = ShardOf(hash);
+  std::vector<Handle> victims;  // freed after the lock
+  absl::MutexLock lock(&shard.mutex);
+  if (Entry* other = Find(shard, hash, first, second); other != nullptr) {
+    other->references.fetch_add(1, std::memory_order_relaxed);
+    victims.push_back(std::move(buffer));
+    return Handle(other);
+  }
+  if (!MakeRoom(shard, charge, &victims)) return buffer;
+  if (shard.ring.size() >= shard.buckets.size()) Grow(shard);
+  Entry* entry = buffer.entry_;
+  entry->first = first;
+  entry->second = second;
+  entry->references.fetch_add(1, std::memory_order_relaxed);
+  Entry*& chain = shard.buckets[hash & (shard.buckets.size() - 1)];
+  entry->next = chain;
+  chain = entry;
+  entry->ring_position = static_cast<uint32_t>(shard.ring.size());
+  shard.ring.push_back(entry);
+  shard.usage += charge;
+  return buffer;
+}
+
+bool ClockCache::MakeRoom(Shard& shard, size_t charge, std::vector<Handle>* victims) {
+  // Two rounds: the first may only clear bits. What is still held after that is in use.
+  for (size_t steps = 2 * shard.ring.size(); shard.usage + charge > shard_capacity_; --steps) {
+    if (steps == 0) return false;
+    if (shard.hand >= shard.ring.size()) shard.hand = 0;
+    Entry* entry = shard.ring[shard.hand];
+    // Only the cache holds it, and nobody else can get at it without the lock.
+    if (entry->references.load(std::memory_order_acquire) > 1) {
+      ++shard.hand;
+    } else if (entry->recently_used.load(std::memory_order_relaxed)) {
+      entry->recently_used.store(false, std::memory_order_relaxed);
+      ++shard.hand;
+    } else {
+      Unlink(shard, entry);
+      victims->push_back(Handle(entry));
+    }
+  }
+  return true;
+}
+
+void ClockCache::Unlink(Shard& shard, Entry* entry) {
+  Entry** link = &shard.buckets[Mix(entry->first, entry->second) & (shard.buckets.size() - 1)];
+  while (*link != entry) link = &(*link)->next;
+  *link = entry->next;
+  Entry* last = shard.ring.back();
+  shard.ring[entry->ring_position] = last;
+  last->ring_position = entry->ring_position;
+  shard.ring.pop_back();
+  shard.usage -= ChargeOf(entry->size);
+}
+
+void ClockCache::Grow(Shard& shard) {
+  std::vector<Entry*> buckets(std::max(kFirstBuckets, shard.buckets.size() * 2), nullptr);
+  for (Entry* entry : shard.ring) {
+    Entry*& chain = buckets[Mix(entry->first, entry->second) & (buckets.size() - 1)];
+    entry->next = chain;
+    chain = entry;
+  }
+  shard.buckets.swap(buckets);
+}
+
+size_t ClockCache::usage() const {
+  size_t sum = 0;
+  for (size_t i = 0; i < shard_count_; ++i) {
+    absl::MutexLock lock(&shards_[i].mutex);
+    sum += shards_[i].usage;
+  }
+  return sum;
+}
+
+}  // namespace varve

@@ -1,0 +1,119 @@
+// A cache of byte buffers under a byte budget, evicting by CLOCK (Corbató, "A Paging Experiment with the Multics System"): a hit
+// sets a bit instead of moving a list node; the hand takes the first entry whose bit has been cleared since.
+//
+// An entry is one allocation: header and bytes. It is handed out as a reference-counted Handle, which keeps the bytes in place also
+// when the cache drops the entry. A buffer is first made outside the cache (New), filled by its only owner, and shared by Insert.
+// Thread-safe; a hit takes the short lock of one of up to 64 shards, allocates nothing and moves nothing.
+// Invariants: usage() <= capacity(), headers included; entries that are handed out are never evicted; an entry that a shard can't
+// take (too large, or everything else is in use) still works, it just isn't kept. With a capacity of 0 nothing is kept.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace varve {
+
+class ClockCache {
+ private:
+  struct Entry {
+    Entry* next = nullptr;  // in the hash chain
+    uint64_t first = 0;     // key
+    uint64_t second = 0;
+    size_t size = 0;            // of the bytes behind the entry
+    uint32_t ring_position = 0;
+    std::atomic<uint32_t> references{1};
+    std::atomic<bool> recently_used{false};
+    bool flagged = false;
+
+    char* bytes() { return reinterpret_cast<char*>(this + 1); }
+  };
+
+ public:
+  // Keeps an entry's bytes in place. Movable; empty by default and after a move.
+  class Handle {
+   public:
+    Handle() = default;
+    Handle(Handle&& other) noexcept : entry_(std::exchange(other.entry_, nullptr)) {}
+    Handle& operator=(Handle&& other) noexcept {
+      if (this != &other) {
+        Release();
+        entry_ = std::exchange(other.entry_, nullptr);
+      }
+      return *this;
+    }
+    ~Handle() { Release(); }
+
+    explicit operator bool() const { return entry_ != nullptr; }
+    std::string_view data() const { return {entry_->bytes(), entry_->size}; }
+    // Only between New and Insert, while this handle is the only one.
+    char* mutable_data() { return entry_->bytes(); }
+    // A bit for the user, set before Insert.
+    bool flagged() const { return entry_->flagged; }
+    void set_flagged() { entry_->flagged = true; }
+
+    void Release() {
+      if (entry_ == nullptr) return;
+      if (entry_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) Free(entry_);
+      entry_ = nullptr;
+    }
+
+   private:
+    friend class ClockCache;
+    explicit Handle(Entry* entry) : entry_(entry) {}
+    Entry* entry_ = nullptr;
+  };
+
+  explicit ClockCache(size_t capacity);
+  ~ClockCache();
+  ClockCache(const ClockCache&) = delete;
+  ClockCache& operator=(const ClockCache&) = delete;
+
+  // A buffer of `size` bytes, not initialized, outside the cache.
+  static Handle New(size_t size);
+
+  // The entry of the key, or an empty handle.
+  Handle Lookup(uint64_t first, uint64_t second);
+  // Gives the buffer to the cache under the key. Returns the entry that now stands there: another thread's if it was faster.
+  Handle Insert(uint64_t first, uint64_t second, Handle buffer);
+
+  size_t capacity() const { return capacity_; }
+  // Bytes that entries in the cache take, with their headers and tables.
+  size_t usage() const;
+
+ private:
+  struct alignas(64) Shard {
+    mutable absl::Mutex mutex;
+    std::vector<Entry*> buckets ABSL_GUARDED_BY(mutex);  // a power of two
+    std::vector<Entry*> ring ABSL_GUARDED_BY(mutex);
+    size_t hand ABSL_GUARDED_BY(mutex) = 0;
+    size_t usage ABSL_GUARDED_BY(mutex) = 0;
+  };
+
+  static void Free(Entry* entry);
+  // What an entry is charged: its bytes, header, and its share of bucket and ring.
+  static size_t ChargeOf(size_t size) { return sizeof(Entry) + size + 4 * sizeof(Entry*); }
+  static uint64_t Mix(uint64_t first, uint64_t second);
+  Shard& ShardOf(uint64_t hash) { return shards_[hash >> 58 & (shard_count_ - 1)]; }
+
+  static Entry* Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
+  // Evicts until `charge` more bytes fit; entries to be freed by the caller go to `*victims`.
+  bool MakeRoom(Shard& shard, size_t charge, std::vector<Handle>* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
+  static void Unlink(Shard& shard, Entry* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
+  static void Grow(Shard& shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
+
+  const size_t capacity_;
+  size_t shard_count_;
+  size_t shard_capacity_;
+  std::unique_ptr<Shard[]> shards_;
+};
+
+}  // namespace varve
