@@ -15,6 +15,7 @@
 #include "db/internal_iterator.h"
 #include "db/range_tombstone.h"
 #include "db/segment_builder.h"
+#include "structure/clock_cache.h"
 
 namespace varve {
 

@@ -18,6 +18,7 @@
 #include "absl/types/span.h"
 #include "db/record_format.h"
 #include "db/segment.h"
+#include "db/segment_caches.h"
 #include "db/segment_footer.h"
 #include "db/segment_index.h"
 

@@ -40,9 +40,10 @@ void ClockCache::Free(Entry* entry) {
 }
 
 uint64_t ClockCache::Mix(uint64_t first, uint64_t second) {
-  const unsigned __int128 product =
-      static_cast<unsigned __int128>(first * 0x9e3779b97f4a7c15u ^ second) * 0xd6e8feb86659fd93u;
-  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+  uint64_t hash = (first * 0x9e3779b97f4a7c15u ^ second) * 0xd6e8feb86659fd93u;
+  hash ^= hash >> 32;
+  hash *= 0xd6e8feb86659fd93u;
+  return hash ^ hash >> 32;
 }
 
 ClockCache::Entry* ClockCache::Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second) {
