@@ -1,0 +1,212 @@
+// The embedded engine behind StorageEngine. Its parts, one file each: engine_open.cc (open, recovery, close), engine_write.cc
+// (commit), engine_read.cc (lookups, iterators), engine_background.cc (flush, compaction, installing what they made).
+//
+// Locks, in the order in which they may be taken together:
+//   1. install_mutex_   a new Version: manifest on disk, then published. Held across I/O; readers and writers never take it.
+//   2. commit_mutex_    the short critical section of a write, and each replacement of the ReadState. Never held across I/O.
+//   3. the log's own    (db/log.h)
+//   Apart from these, never together with another: async_mutex_, the snapshot list's.
+// Readers take none of them: they pin the ReadState (structure/published.h).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "db/commit.h"
+#include "db/compaction.h"
+#include "db/compaction_picker.h"
+#include "db/log.h"
+#include "db/manifest.h"
+#include "db/read_state.h"
+#include "db/segment_caches.h"
+#include "db/snapshot_list.h"
+#include "db/storage_engine.h"
+#include "db/throttle.h"
+#include "structure/published.h"
+#include "util/file_system.h"
+
+namespace varve {
+
+class Engine final : public StorageEngine {
+ public:
+  static absl::StatusOr<std::unique_ptr<StorageEngine>> Open(const std::string& directory, const EngineOptions& options);
+  ~Engine() override;
+
+  absl::StatusOr<ReadResult> Get(const ReadOptions& options, std::string_view key, std::string* value) override;
+  absl::Status MultiGet(const ReadOptions& options, absl::Span<const std::string_view> keys,
+                        absl::Span<MultiGetResult> results) override;
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower, std::string_view upper,
+                                        SequenceNumber* gate) override;
+  std::shared_ptr<const Snapshot> GetSnapshot() override;
+  absl::StatusOr<uint64_t> Count(const ReadOptions& options, std::string_view lower, std::string_view upper) override;
+
+  absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch) override;
+  absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) override;
+  absl::Status Push() override { return log_->Push(); }
+  void WriteAsync(const WriteOptions& options, WriteBatch* batch,
+                  std::function<void(absl::StatusOr<CommitResult>)> done) override;
+  absl::StatusOr<CommitResult> Update(const WriteOptions& options, absl::Span<const std::string_view> keys,
+                                      absl::FunctionRef<absl::Status(WriteBatch*)> decide) override;
+
+  SequenceNumber durable_sequence() const override { return log_->durable_sequence(); }
+  absl::Status log_status() const override { return log_->status(); }
+  uint64_t AddDurabilityListener(std::function<void()> listener) override { return log_->AddListener(std::move(listener)); }
+  void RemoveDurabilityListener(uint64_t token) override { log_->RemoveListener(token); }
+  absl::Status WaitUntilDurable(SequenceNumber sequence) override;
+  absl::Status Sync() override { return log_->Sync(); }
+
+  absl::Status Flush() override;
+  absl::Status Compact(std::string_view lower, std::string_view upper) override;
+  Pressure pressure() const override { return throttle_.pressure(); }
+  std::vector<std::pair<std::string, uint64_t>> Statistics() const override;
+  absl::Status Close() override;
+
+ private:
+  // A write buffer that takes no more writes, with the namespaces as they were at its end.
+  struct FullBuffer {
+    std::shared_ptr<WriteBuffer> buffer;
+    NamespaceTable namespaces;
+  };
+  // A generation that its namespace has left; merges may drop it once the switch is durable and no snapshot is older.
+  struct DeadGeneration {
+    NamespaceId space;
+    NamespaceGeneration generation;
+    SequenceNumber left_at;
+  };
+  // A request to merge a range, waiting for the compaction thread.
+  struct CompactRequest {
+    std::string lower;
+    std::string upper;
+    bool done = false;  // guarded by commit_mutex_, like status
+    absl::Status status;
+  };
+  // What a read sees: the state and a sequence for which that state is complete.
+  struct ReadPoint {
+    Published<ReadState>::Pin state;
+    SequenceNumber sequence;
+    NamespaceGeneration generation;
+  };
+  struct Lookup;
+
+  Engine(std::string directory, const EngineOptions& options);
+
+  // --- engine_open.cc
+  absl::Status Recover();
+  absl::Status LoadOrCreateManifest();
+  absl::Status OpenSegments();
+  absl::Status ReplayLog(LogRecovery* recovery);
+  absl::Status ApplyRecovered(std::string_view operations, SequenceNumber first, uint32_t count);
+  absl::Status StartLog(const LogRecovery& recovery);
+  absl::Status RemoveOrphans();
+  void StopThreads();
+
+  // --- engine_write.cc
+  absl::Status CheckConditions(const Commit& commit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  absl::Status CheckWritable(const Commit& commit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  // Puts the operations into the active buffer; replaces the ReadState where ranges or namespaces change.
+  void ApplyLocked(const std::vector<Commit::Operation>& operations, bool gated) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  void RotateBufferLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  // Starts from a copy of the present state, lets `change` work on it, publishes it.
+  void ReplaceStateLocked(absl::FunctionRef<void(ReadState*)> change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  absl::Status WaitForRoom(size_t bytes);
+  NamespaceGeneration NewGeneration() { return next_generation_.fetch_add(1); }
+  void CompleteAsyncWrites();
+
+  // --- engine_read.cc
+  absl::StatusOr<ReadPoint> BeginRead(const ReadOptions& options) const;
+  SequenceNumber GateOf(SequenceNumber sequence) const;
+  absl::Status AwaitGate(const ReadOptions& options, SequenceNumber gate);
+  bool LookUpBuffers(const ReadPoint& point, Lookup* lookup) const;
+  absl::Status LookUpSegments(const ReadPoint& point, bool fill_cache, Lookup* lookup) const;
+  void Conclude(const ReadPoint& point, const Lookup& lookup, ReadResult* result, std::string* value) const;
+
+  // --- engine_background.cc
+  void FlushLoop();
+  void CompactionLoop();
+  absl::Status FlushOldest();
+  absl::Status FlushBuffer(const FullBuffer& full);
+  // The next step towards the tree's shape; false: it is in shape.
+  absl::StatusOr<bool> CompactStep();
+  absl::Status RunPlan(const Version& version, const CompactionPlan& plan, const CompactionContext& context);
+  absl::Status CompactRange(std::string_view lower, std::string_view upper);
+  CompactionContext NewContext();
+  std::shared_ptr<const Version> PresentVersion() const;
+  // Makes `levels` the live tree: manifest first, then every reader. `flushed` (may be null): a buffer whose records it holds now.
+  absl::Status Install(std::vector<Level> levels, const FullBuffer* flushed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
+  // Generations that nobody can see any more, now or in a snapshot that is held.
+  std::function<bool(NamespaceGeneration)> LiveGenerations(const SnapshotList::Held& held) const;
+  void UpdatePressureLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  void ReclaimStates();
+  uint64_t NewFileNumber() { return next_file_number_.fetch_add(1); }
+
+  const std::string directory_;
+  const EngineOptions options_;
+  FileSystem* const file_system_;
+  const std::shared_ptr<const CompactionPicker> picker_;
+  std::unique_ptr<FileLock> directory_lock_;
+  SegmentCaches caches_;
+  std::unique_ptr<Log> log_;
+  uint64_t durability_listener_ = 0;
+
+  std::atomic<uint64_t> next_file_number_{1};
+  std::atomic<NamespaceGeneration> next_generation_{1};
+  uint64_t store_id_ = 0;
+  // Generations below opened_next_ that opened_namespaces_ doesn't hold were left before the store was opened.
+  NamespaceTable opened_namespaces_;
+  NamespaceGeneration opened_next_ = 1;
+
+  absl::Mutex install_mutex_ ABSL_ACQUIRED_BEFORE(commit_mutex_);
+  Manifest manifest_ ABSL_GUARDED_BY(install_mutex_);  // what is on disk
+
+  mutable absl::Mutex commit_mutex_;
+  SequenceNumber last_sequence_ ABSL_GUARDED_BY(commit_mutex_) = kNoSequence;
+  std::shared_ptr<const ReadState> present_ ABSL_GUARDED_BY(commit_mutex_);  // what state_ publishes
+  std::deque<FullBuffer> flush_queue_ ABSL_GUARDED_BY(commit_mutex_);  // oldest first
+  std::atomic<int> full_buffers_{0};  // its size, for a look without the lock
+  std::vector<RangeTombstone> buffered_tombstones_ ABSL_GUARDED_BY(commit_mutex_);
+  std::vector<DeadGeneration> dead_generations_ ABSL_GUARDED_BY(commit_mutex_);  // left since the store was opened
+  bool closed_ ABSL_GUARDED_BY(commit_mutex_) = false;
+  std::atomic<SequenceNumber> visible_{kNoSequence};
+  SequenceNumber flushed_ ABSL_GUARDED_BY(commit_mutex_) = kNoSequence;
+  std::atomic<bool> log_failed_{false};
+  Published<ReadState> state_;
+  mutable SnapshotList snapshots_;
+  Throttle throttle_;
+  static constexpr size_t kKeyStripes = 64;
+  absl::Mutex key_stripes_[kKeyStripes];  // the last resort of Update against starving
+
+  // The background threads' work, all with commit_mutex_.
+  absl::CondVar flush_work_;
+  absl::CondVar compaction_work_;
+  absl::CondVar room_;  // a buffer was flushed, a request done, or the reason to wait is gone
+  bool stopping_ ABSL_GUARDED_BY(commit_mutex_) = false;
+  bool reclaim_due_ ABSL_GUARDED_BY(commit_mutex_) = false;
+  bool compaction_due_ ABSL_GUARDED_BY(commit_mutex_) = false;
+  std::deque<CompactRequest*> compact_requests_ ABSL_GUARDED_BY(commit_mutex_);
+  absl::Status background_status_ ABSL_GUARDED_BY(commit_mutex_);  // why flushes fail at present
+  std::atomic<bool> cancel_compaction_{false};
+  std::thread flush_thread_;
+  std::thread compaction_thread_;
+
+  absl::Mutex async_mutex_;
+  std::multimap<SequenceNumber, std::pair<CommitResult, std::function<void(absl::StatusOr<CommitResult>)>>> async_writes_
+      ABSL_GUARDED_BY(async_mutex_);
+
+  struct Counters {
+    std::atomic<uint64_t> flushes{0}, compactions{0}, flushed_bytes{0}, compacted_bytes{0}, compaction_input_bytes{0};
+    ShardedCounter gets, writes, conflicts;
+  };
+  mutable Counters counters_;
+};
+
+}  // namespace varve

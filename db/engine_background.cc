@@ -1,0 +1,264 @@
+// Engine: what runs behind the users' backs. One thread flushes write buffers, oldest first; one merges. Each new tree is
+// installed the same way: manifest on disk, then the readers' state, then what became unnecessary is let go.
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/time/clock.h"
+#include "db/engine.h"
+#include "db/version_edit.h"
+#include "spdlog/spdlog.h"
+#include "type/tree_key.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+constexpr absl::Duration kFlushRetry = absl::Milliseconds(200);
+constexpr absl::Duration kCompactionRetry = absl::Seconds(1);
+
+}  // namespace
+
+// --- Threads ---------------------------------------------------------------------------------------------------------------
+
+void Engine::FlushLoop() {
+  for (;;) {
+    {
+      absl::MutexLock lock(&commit_mutex_);
+      while (!stopping_ && flush_queue_.empty() && !reclaim_due_) flush_work_.Wait(&commit_mutex_);
+      if (stopping_) return;
+      reclaim_due_ = false;
+    }
+    ReclaimStates();
+    const absl::Status status = FlushOldest();
+    ReclaimStates();
+    absl::MutexLock lock(&commit_mutex_);
+    if (!status.ok() && background_status_.ok()) spdlog::error("flush: {}", status.ToString());
+    if (status.ok() && !background_status_.ok()) spdlog::info("flush: works again");
+    background_status_ = status;
+    room_.SignalAll();
+    if (!status.ok() && !stopping_) flush_work_.WaitWithTimeout(&commit_mutex_, kFlushRetry);
+  }
+}
+
+void Engine::CompactionLoop() {
+  for (;;) {
+    CompactRequest* request = nullptr;
+    {
+      absl::MutexLock lock(&commit_mutex_);
+      while (!stopping_ && !compaction_due_ && compact_requests_.empty()) compaction_work_.Wait(&commit_mutex_);
+      if (!compact_requests_.empty()) {
+        request = compact_requests_.front();
+        compact_requests_.pop_front();
+      } else if (stopping_) {
+        return;
+      }
+      compaction_due_ = false;
+    }
+    absl::StatusOr<bool> more = true;  // after a request the tree may be out of shape
+    if (request != nullptr) {
+      const absl::Status status = CompactRange(request->lower, request->upper);
+      absl::MutexLock lock(&commit_mutex_);
+      request->status = status;
+      request->done = true;
+      room_.SignalAll();
+    } else {
+      more = CompactStep();
+    }
+    ReclaimStates();
+    absl::MutexLock lock(&commit_mutex_);
+    UpdatePressureLocked();
+    if (more.ok()) {
+      if (*more) compaction_due_ = true;
+    } else if (!stopping_) {
+      spdlog::error("compaction: {}", more.status().ToString());
+      compaction_due_ = true;
+      compaction_work_.WaitWithTimeout(&commit_mutex_, kCompactionRetry);
+    }
+  }
+}
+
+// States are small, but they hold write buffers and segments in place; readers let go of them within a read.
+void Engine::ReclaimStates() {
+  for (int tries = 0; state_.Reclaim() != 0 && tries < 100; ++tries) absl::SleepFor(absl::Milliseconds(1));
+}
+
+void Engine::UpdatePressureLocked() {
+  const double full = static_cast<double>(flush_queue_.size()) / options_.max_full_write_buffers;
+  throttle_.set_pressure(std::max(full, picker_->Debt(*present_->version, options_)));
+}
+
+// --- Flush -----------------------------------------------------------------------------------------------------------------
+
+absl::Status Engine::FlushOldest() {
+  FullBuffer full;
+  {
+    absl::MutexLock lock(&commit_mutex_);
+    if (flush_queue_.empty()) return absl::OkStatus();
+    full = flush_queue_.front();
+  }
+  // Segments hold nothing that the log could still lose.
+  if (log_->durable_sequence() < full.buffer->last_sequence()) VARVE_RETURN_IF_ERROR(log_->Sync());
+  return FlushBuffer(full);
+}
+
+absl::Status Engine::FlushBuffer(const FullBuffer& full) {
+  const std::unique_ptr<InternalIterator> records = full.buffer->NewIterator();
+  const bool first = PresentVersion()->segment_count() == 0;
+  VARVE_ASSIGN_OR_RETURN(const CompactionResult result,
+                         RunFlush(records.get(), full.buffer->range_tombstones(), full.buffer->entries(),
+                                  full.buffer->bytes_used(), /*drops_tombstones=*/first, NewContext()));
+  absl::MutexLock lock(&install_mutex_);
+  VARVE_RETURN_IF_ERROR(Install(ApplyFlush(*PresentVersion(), result.segments), &full));
+  ++counters_.flushes;
+  counters_.flushed_bytes += result.bytes_written;
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Flush() {
+  absl::MutexLock lock(&commit_mutex_);
+  const WriteBuffer& active = *present_->active;
+  if (active.entries() != 0 || !active.range_tombstones().empty()) RotateBufferLocked();
+  const SequenceNumber target = last_sequence_;
+  while (!flush_queue_.empty() && flushed_ < target && background_status_.ok() && !closed_ && !log_failed_.load()) {
+    room_.Wait(&commit_mutex_);
+  }
+  if (flush_queue_.empty() || flushed_ >= target) return absl::OkStatus();
+  if (closed_) return absl::UnavailableError("the store is closed");
+  return background_status_.ok() ? log_->status() : background_status_;
+}
+
+// --- Compaction ------------------------------------------------------------------------------------------------------------
+
+std::shared_ptr<const Version> Engine::PresentVersion() const {
+  absl::MutexLock lock(&commit_mutex_);
+  return present_->version;
+}
+
+CompactionContext Engine::NewContext() {
+  const SnapshotList::Held held = snapshots_.List(visible_);
+  return {.file_system = file_system_,
+          .directory = directory_,
+          .options = &options_,
+          .caches = &caches_,
+          .next_file_number = [this] { return NewFileNumber(); },
+          .snapshots = held.sequences,
+          .is_live = LiveGenerations(held),
+          .cancel = &cancel_compaction_};
+}
+
+std::function<bool(NamespaceGeneration)> Engine::LiveGenerations(const SnapshotList::Held& held) const {
+  const SequenceNumber oldest_reader = held.sequences.empty() ? kMaxSequence : held.sequences.front();
+  absl::flat_hash_set<NamespaceGeneration> dead;
+  {
+    absl::MutexLock lock(&commit_mutex_);
+    for (const DeadGeneration& generation : dead_generations_) {
+      if (generation.left_at <= log_->durable_sequence() && generation.left_at <= oldest_reader) dead.insert(generation.generation);
+    }
+  }
+  return [this, dead = std::move(dead)](NamespaceGeneration generation) {
+    if (generation < opened_next_) return opened_namespaces_.Holds(generation) && !dead.contains(generation);
+    return !dead.contains(generation);
+  };
+}
+
+absl::StatusOr<bool> Engine::CompactStep() {
+  // The version first, then the snapshots: one that is taken later sees all of the inputs, newest versions only.
+  const std::shared_ptr<const Version> version = PresentVersion();
+  const CompactionContext context = NewContext();
+  std::optional<CompactionPlan> plan = PlanDeadSegments(*version, context.snapshots, context.is_live);
+  if (!plan) plan = picker_->Pick(*version, options_);
+  if (!plan) return false;
+  VARVE_RETURN_IF_ERROR(RunPlan(*version, *plan, context));
+  return true;
+}
+
+absl::Status Engine::RunPlan(const Version& version, const CompactionPlan& plan, const CompactionContext& context) {
+  VARVE_ASSIGN_OR_RETURN(const CompactionResult result, RunCompaction(version, plan, context));
+  absl::MutexLock lock(&install_mutex_);
+  VARVE_RETURN_IF_ERROR(Install(ApplyCompaction(*PresentVersion(), plan, result.segments), nullptr));
+  ++counters_.compactions;
+  counters_.compacted_bytes += result.bytes_written;
+  counters_.compaction_input_bytes += result.bytes_read;
+  return absl::OkStatus();
+}
+
+absl::Status Engine::CompactRange(std::string_view lower, std::string_view upper) {
+  const std::shared_ptr<const Version> version = PresentVersion();
+  const CompactionContext context = NewContext();
+  const std::optional<CompactionPlan> plan = PlanRange(*version, lower, upper);
+  return plan ? RunPlan(*version, *plan, context) : absl::OkStatus();
+}
+
+absl::Status Engine::Compact(std::string_view lower, std::string_view upper) {
+  VARVE_RETURN_IF_ERROR(Flush());
+  CompactRequest request;
+  absl::MutexLock lock(&commit_mutex_);
+  if (closed_) return absl::UnavailableError("the store is closed");
+  const std::optional<NamespaceGeneration> generation = present_->namespaces.Generation(kDefaultNamespace);
+  request.lower = TreeKey(*generation, lower).view();
+  request.upper = upper.empty() ? EndTreeKey(*generation) : std::string(TreeKey(*generation, upper).view());
+  compact_requests_.push_back(&request);
+  compaction_work_.Signal();
+  while (!request.done) room_.Wait(&commit_mutex_);
+  return request.status;
+}
+
+// --- Installing ------------------------------------------------------------------------------------------------------------
+
+absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushed) {
+  Manifest next = manifest_;
+  next.levels = ManifestLevels(levels);
+  next.clean_end = false;
+  if (flushed != nullptr) {
+    next.flushed_sequence = flushed->buffer->last_sequence();
+    next.namespaces = flushed->namespaces.entries();
+    std::erase_if(next.log_ends, [&](const LogEnd& end) { return end.last_sequence <= next.flushed_sequence; });
+  }
+  next.next_file_number = next_file_number_.load();
+  next.next_generation = next_generation_.load();
+  // Segments of a failed install stay behind as orphans: the failure may have come after the rename.
+  VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, directory_, next));
+  manifest_ = std::move(next);
+
+  std::shared_ptr<const Version> before;
+  {
+    absl::MutexLock lock(&commit_mutex_);
+    before = present_->version;
+    const auto version = std::make_shared<const Version>(std::move(levels), before.get());
+    if (flushed != nullptr) {
+      flushed_ = manifest_.flushed_sequence;
+      flush_queue_.pop_front();
+      full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
+      std::erase_if(buffered_tombstones_, [&](const RangeTombstone& tombstone) { return tombstone.sequence <= flushed_; });
+    }
+    ReplaceStateLocked([&](ReadState* state) {
+      state->version = version;
+      if (flushed == nullptr) return;
+      std::erase(state->full, flushed->buffer);
+      if (!flushed->buffer->range_tombstones().empty()) {
+        state->buffered_tombstones = std::make_shared<RangeTombstoneList>(buffered_tombstones_);
+      }
+    });
+    UpdatePressureLocked();
+    compaction_due_ = true;
+    compaction_work_.Signal();
+    room_.SignalAll();
+  }
+  if (flushed != nullptr) log_->Retire(manifest_.flushed_sequence);
+
+  absl::flat_hash_set<uint64_t> live;
+  for (const auto& level : manifest_.levels) {
+    for (const auto& run : level) {
+      for (const SegmentInfo& segment : run) live.insert(segment.number);
+    }
+  }
+  for (const Run* run : before->runs()) {
+    for (const std::shared_ptr<Segment>& segment : run->segments) {
+      if (!live.contains(segment->info().number)) segment->MarkObsolete();
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace varve

@@ -1,0 +1,305 @@
+// Engine: from a directory to a running store, and back.
+//
+// Opening reads the manifest and replays the log; it reads no segment, so its time doesn't depend on the number of keys.
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "db/batch_codec.h"
+#include "db/engine.h"
+#include "db/file_names.h"
+#include "fmt/format.h"
+#include "spdlog/spdlog.h"
+#include "util/hash.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+constexpr size_t kSmallestLogFile = 1u << 20;
+constexpr size_t kLargestLogFile = 64u << 20;
+
+size_t LogFileSize(const EngineOptions& options) {
+  if (options.log_file_size != 0) return options.log_file_size;
+  return std::clamp(options.write_buffer_size, kSmallestLogFile, kLargestLogFile);
+}
+
+uint64_t RandomStoreId() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+absl::Status CheckOptions(const EngineOptions& options) {
+  if (options.write_buffer_size < (4u << 10)) return absl::InvalidArgumentError("write_buffer_size: at least 4 KiB");
+  if (options.segment_size < (4u << 10)) return absl::InvalidArgumentError("segment_size: at least 4 KiB");
+  if (options.max_full_write_buffers < 1) return absl::InvalidArgumentError("max_full_write_buffers: at least 1");
+  if (options.runs_per_level < 2) return absl::InvalidArgumentError("runs_per_level: at least 2");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StorageEngine>> StorageEngine::Open(const std::string& directory, const EngineOptions& options) {
+  return Engine::Open(directory, options);
+}
+
+absl::StatusOr<std::unique_ptr<StorageEngine>> Engine::Open(const std::string& directory, const EngineOptions& options) {
+  VARVE_RETURN_IF_ERROR(CheckOptions(options));
+  std::unique_ptr<Engine> engine(new Engine(directory, options));
+  VARVE_RETURN_IF_ERROR(engine->Recover());
+  return engine;
+}
+
+Engine::Engine(std::string directory, const EngineOptions& options)
+    : directory_(std::move(directory)),
+      options_(options),
+      file_system_(options.file_system != nullptr ? options.file_system : PosixFileSystem()),
+      picker_(options.compaction_picker != nullptr ? options.compaction_picker : LazyLevelingPicker()),
+      caches_(options.offset_table_cache_size, options.block_cache_size),
+      state_(nullptr) {}
+
+Engine::~Engine() {
+  if (const absl::Status status = Close(); !status.ok() && log_ != nullptr) spdlog::error("close: {}", status.ToString());
+}
+
+// --- Open ------------------------------------------------------------------------------------------------------------------
+
+absl::Status Engine::Recover() {
+  VARVE_RETURN_IF_ERROR(file_system_->CreateDirectory(directory_));
+  VARVE_ASSIGN_OR_RETURN(directory_lock_, file_system_->Lock(directory_ + "/LOCK"));
+  VARVE_RETURN_IF_ERROR(LoadOrCreateManifest());
+  VARVE_RETURN_IF_ERROR(RemoveOrphans());
+  VARVE_RETURN_IF_ERROR(OpenSegments());
+  LogRecovery recovery;
+  VARVE_RETURN_IF_ERROR(ReplayLog(&recovery));
+  VARVE_RETURN_IF_ERROR(StartLog(recovery));
+  flush_thread_ = std::thread([this] { FlushLoop(); });
+  compaction_thread_ = std::thread([this] { CompactionLoop(); });
+  return absl::OkStatus();
+}
+
+absl::Status Engine::LoadOrCreateManifest() {
+  absl::MutexLock lock(&install_mutex_);
+  absl::StatusOr<Manifest> manifest = ReadManifest(file_system_, directory_);
+  if (absl::IsNotFound(manifest.status())) {
+    VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(directory_));
+    for (const std::string& name : names) {
+      if (name.ends_with(".seg")) {
+        return absl::DataLossError(fmt::format("{}/MANIFEST is missing, but {} is there: restore the manifest from a copy", directory_, name));
+      }
+    }
+    if (!options_.create_if_missing) return absl::NotFoundError(fmt::format("{}: no store here", directory_));
+    manifest_ = Manifest{.store_id = RandomStoreId(), .next_generation = 2, .namespaces = {{kDefaultNamespace, 1}}};
+    VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, directory_, manifest_));
+  } else {
+    VARVE_RETURN_IF_ERROR(manifest.status());
+    manifest_ = *std::move(manifest);
+  }
+  store_id_ = manifest_.store_id;
+  next_file_number_ = manifest_.next_file_number;
+  next_generation_ = manifest_.next_generation;
+  return absl::OkStatus();
+}
+
+// Segments that no manifest names come from a flush or merge that a crash cut short.
+absl::Status Engine::RemoveOrphans() {
+  absl::flat_hash_set<std::string> live;
+  {
+    absl::MutexLock lock(&install_mutex_);
+    for (const auto& level : manifest_.levels) {
+      for (const auto& run : level) {
+        for (const SegmentInfo& segment : run) live.insert(SegmentPath(directory_, segment.number));
+      }
+    }
+  }
+  VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(directory_));
+  for (const std::string& name : names) {
+    const std::string path = directory_ + "/" + name;
+    if (name.ends_with(".tmp") || (name.ends_with(".seg") && !live.contains(path))) {
+      spdlog::info("removing {}, left by a crash", path);
+      VARVE_RETURN_IF_ERROR(file_system_->Remove(path));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Engine::OpenSegments() {
+  absl::MutexLock install_lock(&install_mutex_);
+  std::vector<Level> levels;
+  for (const auto& manifest_level : manifest_.levels) {
+    Level& level = levels.emplace_back();
+    for (const auto& manifest_run : manifest_level) {
+      Run& run = level.runs.emplace_back();
+      for (const SegmentInfo& info : manifest_run) {
+        VARVE_ASSIGN_OR_RETURN(std::shared_ptr<Segment> segment, Segment::Open(file_system_, directory_, info, &caches_));
+        run.segments.push_back(std::move(segment));
+      }
+    }
+  }
+  absl::MutexLock lock(&commit_mutex_);
+  last_sequence_ = flushed_ = manifest_.flushed_sequence;
+  auto state = std::make_shared<ReadState>();
+  state->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1);
+  state->version = std::make_shared<const Version>(std::move(levels));
+  state->namespaces = NamespaceTable(manifest_.namespaces);
+  present_ = state;
+  state_.Replace(std::move(state));
+  return absl::OkStatus();
+}
+
+absl::Status Engine::ReplayLog(LogRecovery* recovery) {
+  absl::MutexLock install_lock(&install_mutex_);
+  VARVE_ASSIGN_OR_RETURN(
+      *recovery, RecoverLog(file_system_, directory_, store_id_, manifest_.flushed_sequence, manifest_.log_ends,
+                            [this](std::string_view operations, SequenceNumber first, uint32_t count) {
+                              return ApplyRecovered(operations, first, count);
+                            }));
+  if (recovery->torn_bytes != 0) {
+    spdlog::warn("log: {} bytes behind sequence {} were never acknowledged and are cut away", recovery->torn_bytes,
+                 recovery->last_sequence);
+  }
+  next_file_number_ = std::max(next_file_number_.load(), recovery->last_file_number + 1);
+  absl::MutexLock lock(&commit_mutex_);
+  dead_generations_.clear();  // opened_namespaces_ tells them from now on
+  opened_namespaces_ = present_->namespaces;
+  opened_next_ = next_generation_;
+  visible_ = last_sequence_;
+  return absl::OkStatus();
+}
+
+absl::Status Engine::ApplyRecovered(std::string_view operations, SequenceNumber first, uint32_t count) {
+  absl::MutexLock lock(&commit_mutex_);
+  std::vector<Commit::Operation> recovered;
+  BatchReader reader(operations);
+  Commit::Operation operation;
+  while (reader.Next(&operation.record)) {
+    operation.record.sequence = first + recovered.size();
+    operation.hash = HashKey(operation.record.key);
+    if (operation.record.kind == RecordKind::kSwitchGeneration) {
+      next_generation_ = std::max(next_generation_.load(), GenerationOf(operation.record.value) + 1);
+    }
+    recovered.push_back(operation);
+  }
+  if (!reader.ok() || recovered.size() != count) {
+    return absl::DataLossError(fmt::format("log in {}: the batch at sequence {} has a good checksum but makes no sense", directory_, first));
+  }
+  last_sequence_ = first + count - 1;
+  ApplyLocked(recovered, /*gated=*/false);
+  if (present_->active->full()) RotateBufferLocked();
+  return absl::OkStatus();
+}
+
+// The manifest learns where the recovered files end before a new file is begun, so that this cut is not taken for damage later.
+absl::Status Engine::StartLog(const LogRecovery& recovery) {
+  const uint64_t file_number = NewFileNumber();
+  {
+    absl::MutexLock lock(&install_mutex_);
+    manifest_.log_ends = recovery.files;
+    manifest_.clean_end = false;
+    manifest_.next_file_number = next_file_number_.load();
+    VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, directory_, manifest_));
+  }
+  for (const std::string& path : recovery.obsolete_paths) VARVE_RETURN_IF_ERROR(file_system_->Remove(path));
+  const LogOptions log_options{.directory = directory_,
+                               .store_id = store_id_,
+                               .file_size = LogFileSize(options_),
+                               .group_max_bytes = options_.group_max_bytes,
+                               .group_max_delay = options_.group_max_delay,
+                               .next_file_number = [this] { return NewFileNumber(); }};
+  VARVE_ASSIGN_OR_RETURN(log_, Log::Open(file_system_, log_options, file_number, recovery.last_sequence));
+  log_->Adopt(recovery.files);
+  durability_listener_ = log_->AddListener([this] {
+    if (!log_->status().ok() && !log_failed_.exchange(true)) {
+      spdlog::critical("log: {}; writes are refused, reads go on", log_->status().ToString());
+      absl::MutexLock lock(&commit_mutex_);
+      room_.SignalAll();
+    }
+    CompleteAsyncWrites();
+  });
+  return absl::OkStatus();
+}
+
+// --- Close -----------------------------------------------------------------------------------------------------------------
+
+void Engine::StopThreads() {
+  cancel_compaction_ = true;
+  {
+    absl::MutexLock lock(&commit_mutex_);
+    stopping_ = true;
+    flush_work_.SignalAll();
+    compaction_work_.SignalAll();
+    room_.SignalAll();
+  }
+  if (flush_thread_.joinable()) flush_thread_.join();
+  if (compaction_thread_.joinable()) compaction_thread_.join();
+}
+
+absl::Status Engine::Close() {
+  {
+    absl::MutexLock lock(&commit_mutex_);
+    if (std::exchange(closed_, true)) return absl::OkStatus();
+  }
+  StopThreads();
+  if (log_ == nullptr) return absl::OkStatus();  // Open failed
+  absl::StatusOr<LogEnd> end = log_->Close();
+  CompleteAsyncWrites();
+  VARVE_RETURN_IF_ERROR(end.status());
+  absl::MutexLock lock(&install_mutex_);
+  manifest_.log_ends = log_->Files();
+  manifest_.clean_end = true;
+  manifest_.next_file_number = next_file_number_.load();
+  manifest_.next_generation = next_generation_.load();
+  return WriteManifest(file_system_, directory_, manifest_);
+}
+
+// --- Statistics ------------------------------------------------------------------------------------------------------------
+
+std::vector<std::pair<std::string, uint64_t>> Engine::Statistics() const {
+  const Published<ReadState>::Pin state = state_.Acquire();
+  const LogStatistics log = log_->statistics();
+  const SegmentStatistics& segments = caches_.statistics;
+  uint64_t buffered = state->active->bytes_used();
+  for (const std::shared_ptr<WriteBuffer>& buffer : state->full) buffered += buffer->bytes_used();
+  uint64_t entries = 0;
+  for (const Run* run : state->version->runs()) {
+    for (const std::shared_ptr<Segment>& segment : run->segments) entries += segment->info().entries;
+  }
+  return {{"sequence", visible_.load()},
+          {"durable_sequence", log_->durable_sequence()},
+          {"gets", counters_.gets.Sum()},
+          {"writes", counters_.writes.Sum()},
+          {"write_conflicts", counters_.conflicts.Sum()},
+          {"write_buffer_bytes", buffered},
+          {"full_write_buffers", state->full.size()},
+          {"levels", state->version->levels().size()},
+          {"runs", state->version->runs().size()},
+          {"segments", state->version->segment_count()},
+          {"segment_bytes", state->version->bytes()},
+          {"segment_entries", entries},
+          {"range_tombstone_fragments", state->version->range_tombstones().size() + state->buffered_tombstones->size()},
+          {"log_groups", log.groups},
+          {"log_syncs", log.syncs},
+          {"log_bytes_appended", log.bytes_appended},
+          {"log_bytes_written", log.bytes_written},
+          {"log_files_recycled", log.files_recycled},
+          {"log_live_bytes", log_->live_bytes()},
+          {"flushes", counters_.flushes},
+          {"flushed_bytes", counters_.flushed_bytes},
+          {"compactions", counters_.compactions},
+          {"compaction_input_bytes", counters_.compaction_input_bytes},
+          {"compacted_bytes", counters_.compacted_bytes},
+          {"segment_lookups", segments.lookups.Sum()},
+          {"record_reads", segments.record_reads.Sum()},
+          {"table_page_reads", segments.table_page_reads.Sum()},
+          {"scan_reads", segments.scan_reads.Sum()},
+          {"fingerprint_false_positives", segments.false_positives.Sum()},
+          {"block_cache_hits", segments.block_cache_hits.Sum()},
+          {"block_cache_misses", segments.block_cache_misses.Sum()},
+          {"block_cache_bytes", caches_.blocks.usage()},
+          {"offset_table_loads", segments.table_loads.Sum()},
+          {"offset_table_cache_bytes", caches_.tables.usage()},
+          {"pressure_percent", static_cast<uint64_t>(pressure() * 100)}};
+}
+
+}  // namespace varve

@@ -1,0 +1,217 @@
+// Engine: point reads, iterators, snapshots. Readers take no lock; they pin the ReadState and read at one sequence.
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "db/engine.h"
+#include "db/merging_iterator.h"
+#include "db/run_iterator.h"
+#include "db/store_iterator.h"
+#include "db/tombstone_filter.h"
+#include "fmt/format.h"
+#include "type/tree_key.h"
+#include "util/hash.h"
+#include "util/status.h"
+
+namespace varve {
+
+// One key on its way through the sources, newest first, until one of them knows it.
+struct Engine::Lookup {
+  Lookup(NamespaceGeneration generation, std::string_view user_key) : key(generation, user_key), hash(HashKey(key.view())) {}
+
+  TreeKey key;
+  uint64_t hash;
+  bool found = false;  // a record, perhaps a tombstone
+  bool gated = false;  // it came from a write that readers wait for
+  RecordView record;
+  FoundRecord from_segment;
+};
+
+// The state first, then the sequence, then a look whether the state still was the newest: then every write up to the sequence is
+// in it, and nothing that the sequence needs has been merged away.
+absl::StatusOr<Engine::ReadPoint> Engine::BeginRead(const ReadOptions& options) const {
+  for (;;) {
+    Published<ReadState>::Pin state = state_.Acquire();
+    SequenceNumber sequence;
+    std::optional<NamespaceGeneration> generation;
+    if (options.snapshot != nullptr) {
+      sequence = options.snapshot->sequence();
+      generation = options.snapshot->Generation(options.space);
+    } else {
+      // What a failed log did not get to disk is never shown.
+      sequence = log_failed_.load(std::memory_order_acquire) ? log_->durable_sequence() : visible_.load();
+      generation = state->namespaces.Generation(options.space);
+      if (!state_.IsCurrent(state)) continue;
+    }
+    if (!generation) return absl::InvalidArgumentError(fmt::format("namespace {} does not exist", options.space));
+    return ReadPoint{std::move(state), sequence, *generation};
+  }
+}
+
+// For results that depend on everything up to `sequence`: the last write among it, or after it, that readers wait for.
+SequenceNumber Engine::GateOf(SequenceNumber sequence) const {
+  const SequenceNumber gate = std::min(sequence, log_->last_always_sequence());
+  return gate > log_->durable_sequence() ? gate : kNoSequence;
+}
+
+absl::Status Engine::AwaitGate(const ReadOptions& options, SequenceNumber gate) {
+  if (gate == kNoSequence || !options.wait_until_durable) return absl::OkStatus();
+  return WaitUntilDurable(gate);
+}
+
+absl::Status Engine::WaitUntilDurable(SequenceNumber sequence) {
+  if (log_->durable_sequence() >= sequence) return absl::OkStatus();
+  VARVE_RETURN_IF_ERROR(log_->Push());
+  return log_->WaitUntilDurable(sequence);
+}
+
+bool Engine::LookUpBuffers(const ReadPoint& point, Lookup* lookup) const {
+  WriteBuffer::Found found;
+  const auto look_in = [&](const WriteBuffer& buffer) {
+    if (!buffer.Get(lookup->key.view(), lookup->hash, point.sequence, &found)) return false;
+    lookup->found = true;
+    lookup->record = found.record;
+    lookup->gated = found.gated;
+    return true;
+  };
+  if (look_in(*point.state->active)) return true;
+  for (const std::shared_ptr<WriteBuffer>& buffer : point.state->full) {
+    if (look_in(*buffer)) return true;
+  }
+  return false;
+}
+
+absl::Status Engine::LookUpSegments(const ReadPoint& point, bool fill_cache, Lookup* lookup) const {
+  for (const Run* run : point.state->version->runs()) {
+    const std::shared_ptr<Segment>* segment = run->Find(lookup->key.view());
+    if (segment == nullptr) continue;
+    VARVE_ASSIGN_OR_RETURN(lookup->found, (*segment)->Get(lookup->key.view(), lookup->hash, point.sequence, fill_cache,
+                                                          &lookup->from_segment));
+    if (lookup->found) {
+      lookup->record = lookup->from_segment.record;
+      return absl::OkStatus();
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Turns what was found into the answer: a newer range tombstone hides it, and its gate is the newest of the two.
+void Engine::Conclude(const ReadPoint& point, const Lookup& lookup, ReadResult* result, std::string* value) const {
+  *result = ReadResult{.read_sequence = point.sequence};
+  const SequenceNumber covering = point.state->CoveringSequence(lookup.key.view(), point.sequence);
+  if (covering != kNoSequence) result->gate = GateOf(covering);
+  if (!lookup.found) return;
+  if (lookup.gated && lookup.record.sequence > log_->durable_sequence()) {
+    result->gate = std::max(result->gate, lookup.record.sequence);
+  }
+  if (lookup.record.kind != RecordKind::kValue || covering > lookup.record.sequence) return;
+  result->found = true;
+  result->version = lookup.record.sequence;
+  value->assign(lookup.record.value);
+}
+
+absl::StatusOr<ReadResult> Engine::Get(const ReadOptions& options, std::string_view key, std::string* value) {
+  counters_.gets.Add(1);
+  ReadResult result;
+  {
+    VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
+    Lookup lookup(point.generation, key);
+    if (!LookUpBuffers(point, &lookup)) VARVE_RETURN_IF_ERROR(LookUpSegments(point, options.fill_cache, &lookup));
+    Conclude(point, lookup, &result, value);
+  }
+  VARVE_RETURN_IF_ERROR(AwaitGate(options, result.gate));
+  return result;
+}
+
+// In rounds over groups of keys, each touching memory that the round before has asked for: hash and buckets, buffers and
+// tables, records.
+absl::Status Engine::MultiGet(const ReadOptions& options, absl::Span<const std::string_view> keys,
+                              absl::Span<MultiGetResult> results) {
+  constexpr size_t kGroup = 64;
+  counters_.gets.Add(keys.size());
+  SequenceNumber gate = kNoSequence;
+  {
+    VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
+    for (size_t begin = 0; begin < keys.size(); begin += kGroup) {
+      const size_t size = std::min(kGroup, keys.size() - begin);
+      absl::InlinedVector<Lookup, 16> lookups;
+      lookups.reserve(size);
+      for (const std::string_view key : keys.subspan(begin, size)) {
+        const Lookup& lookup = lookups.emplace_back(point.generation, key);
+        point.state->active->Prefetch(lookup.hash);
+        for (const std::shared_ptr<WriteBuffer>& buffer : point.state->full) buffer->Prefetch(lookup.hash);
+      }
+      for (Lookup& lookup : lookups) {
+        if (LookUpBuffers(point, &lookup)) continue;
+        for (const Run* run : point.state->version->runs()) {
+          if (const auto* segment = run->Find(lookup.key.view())) (*segment)->PrefetchLookup(lookup.hash);
+        }
+      }
+      for (size_t i = 0; i < size; ++i) {
+        MultiGetResult& result = results[begin + i];
+        result.status = lookups[i].found ? absl::OkStatus() : LookUpSegments(point, options.fill_cache, &lookups[i]);
+        Conclude(point, lookups[i], &result.result, &result.value);
+        gate = std::max(gate, result.result.gate);
+      }
+    }
+  }
+  return AwaitGate(options, gate);
+}
+
+std::shared_ptr<const Snapshot> Engine::GetSnapshot() {
+  for (;;) {
+    Published<ReadState>::Pin state = state_.Acquire();
+    std::shared_ptr<const Snapshot> snapshot = snapshots_.Take(visible_, state->namespaces);
+    if (state_.IsCurrent(state)) return snapshot;
+  }
+}
+
+namespace {
+
+// The segments of `run` that may hold keys of [lower, upper); an empty `upper` means no end.
+absl::Span<const std::shared_ptr<Segment>> Overlapping(const Run& run, std::string_view lower, std::string_view upper) {
+  const size_t begin = run.IndexOf(lower);
+  size_t end = upper.empty() ? run.segments.size() : run.IndexOf(upper);
+  if (!upper.empty() && end < run.segments.size() && run.segments[end]->info().smallest < upper) ++end;
+  return absl::MakeSpan(run.segments).subspan(begin, end - begin);
+}
+
+}  // namespace
+
+std::unique_ptr<Iterator> Engine::NewIterator(const ReadOptions& options, std::string_view lower, std::string_view upper,
+                                              SequenceNumber* gate) {
+  absl::StatusOr<ReadPoint> point = BeginRead(options);
+  if (!point.ok()) return NewErrorIterator(point.status());
+  std::shared_ptr<const ReadState> state = point->state->shared_from_this();
+  const SequenceNumber own_gate = GateOf(point->sequence);
+  const TreeKey lower_key(point->generation, lower);
+  const std::string upper_key = upper.empty() ? EndTreeKey(point->generation) : std::string(TreeKey(point->generation, upper).view());
+
+  std::vector<std::unique_ptr<InternalIterator>> children;
+  const auto add = [&](std::unique_ptr<InternalIterator> child, SequenceNumber newest) {
+    const bool covered = !state->buffered_tombstones->empty() || !state->version->range_tombstones().empty();
+    children.push_back(covered ? NewTombstoneFilter(std::move(child), state.get(), point->sequence, newest) : std::move(child));
+  };
+  if (state->active->entries() != 0) add(state->active->NewIterator(), kMaxSequence);
+  for (const std::shared_ptr<WriteBuffer>& buffer : state->full) add(buffer->NewIterator(), buffer->last_sequence());
+  for (const Run* run : state->version->runs()) {
+    const absl::Span<const std::shared_ptr<Segment>> overlapping = Overlapping(*run, lower_key.view(), upper_key);
+    if (overlapping.empty()) continue;
+    SequenceNumber newest = kNoSequence;
+    for (const std::shared_ptr<Segment>& segment : overlapping) newest = std::max(newest, segment->info().largest_sequence);
+    add(NewRunIterator(overlapping, options.fill_cache), newest);
+  }
+  if (gate != nullptr) *gate = own_gate;
+  if (absl::Status waited = AwaitGate(options, own_gate); !waited.ok()) return NewErrorIterator(std::move(waited));
+  return NewStoreIterator(state, NewMergingIterator(std::move(children)), point->sequence, std::string(lower_key.view()), upper_key);
+}
+
+absl::StatusOr<uint64_t> Engine::Count(const ReadOptions& options, std::string_view lower, std::string_view upper) {
+  const std::unique_ptr<Iterator> iterator = NewIterator(options, lower, upper, nullptr);
+  uint64_t count = 0;
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) ++count;
+  VARVE_RETURN_IF_ERROR(iterator->status());
+  return count;
+}
+
+}  // namespace varve

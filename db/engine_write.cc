@@ -1,0 +1,237 @@
+// Engine: the commit of a batch (design: one short critical section that validates, numbers, logs and makes visible).
+#include <algorithm>
+#include <utility>
+
+#include "db/engine.h"
+#include "fmt/format.h"
+#include "util/hash.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+constexpr int kOptimisticTries = 8;       // of Update, before it takes its keys' stripes
+constexpr int kTriesAlone = 1000;         // and with them; others may still write the keys blindly
+constexpr size_t kMaxBufferedTombstones = 1024;  // range tombstones at which a write buffer counts as full
+
+absl::Status ConflictOn(const Commit::Condition& condition) {
+  return absl::AbortedError(fmt::format("a key of {} bytes was written after sequence {}: read it again and retry",
+                                        condition.tree_key.size() - kGenerationSize, condition.sequence));
+}
+
+}  // namespace
+
+absl::StatusOr<CommitResult> Engine::Submit(const WriteOptions& options, WriteBatch* batch) {
+  VARVE_RETURN_IF_ERROR(batch->status());
+  VARVE_RETURN_IF_ERROR(WaitForRoom(batch->bytes()));
+  const Durability durability = options.override_sync ? options.sync : options_.sync;
+  const bool gated = durability == Durability::kAlways;
+  Commit commit(batch);
+  const auto new_generation = [this](NamespaceId) { return NewGeneration(); };
+  std::optional<Published<ReadState>::Pin> pin(state_.Acquire());
+  VARVE_RETURN_IF_ERROR(commit.Resolve((*pin)->namespaces, new_generation));
+  for (const Commit::Operation& operation : commit.operations()) (*pin)->active->Prefetch(operation.hash);
+  const ReadState* const resolved_against = pin->get();
+
+  absl::MutexLock lock(&commit_mutex_);
+  if (present_.get() != resolved_against) VARVE_RETURN_IF_ERROR(commit.Resolve(present_->namespaces, new_generation));
+  pin.reset();
+  VARVE_RETURN_IF_ERROR(CheckWritable(commit));
+  VARVE_RETURN_IF_ERROR(CheckConditions(commit));
+  if (commit.operations().empty()) return CommitResult{last_sequence_, kNoSequence};
+  VARVE_RETURN_IF_ERROR(log_->Reserve(commit.record_size(), /*for_deletes=*/!commit.adds_data()));
+
+  const SequenceNumber first = last_sequence_ + 1;
+  const SequenceNumber last = last_sequence_ + commit.operations().size();
+  log_->Append(commit.Seal(first), first, last, durability);
+  last_sequence_ = last;
+  ApplyLocked(commit.operations(), gated);
+  visible_.store(last);
+  const WriteBuffer& active = *present_->active;
+  if (active.full() || active.range_tombstones().size() >= kMaxBufferedTombstones) RotateBufferLocked();
+  commit.Committed();
+  counters_.writes.Add(last - first + 1);
+  return CommitResult{last, gated ? last : kNoSequence};
+}
+
+absl::Status Engine::WaitForRoom(size_t bytes) {
+  throttle_.Pay(bytes);
+  if (full_buffers_.load(std::memory_order_relaxed) < options_.max_full_write_buffers) return absl::OkStatus();
+  absl::MutexLock lock(&commit_mutex_);
+  while (static_cast<int>(flush_queue_.size()) >= options_.max_full_write_buffers && background_status_.ok() && !closed_ &&
+         !log_failed_.load()) {
+    room_.Wait(&commit_mutex_);
+  }
+  if (static_cast<int>(flush_queue_.size()) >= options_.max_full_write_buffers && !background_status_.ok()) return background_status_;
+  return absl::OkStatus();
+}
+
+absl::Status Engine::CheckWritable(const Commit& commit) const {
+  if (closed_) return absl::UnavailableError("the store is closed");
+  if (commit.adds_data() && !background_status_.ok()) return background_status_;
+  return absl::OkStatus();
+}
+
+// Every write after the condition's sequence must still be in a buffer for the answer to be sure; else it counts as changed.
+absl::Status Engine::CheckConditions(const Commit& commit) const {
+  for (const Commit::Condition& condition : commit.conditions()) {
+    if (condition.sequence >= last_sequence_) continue;
+    SequenceNumber newest = present_->active->NewestSequence(condition.tree_key, condition.hash);
+    SequenceNumber known_from = present_->active->first_sequence();
+    for (const std::shared_ptr<WriteBuffer>& buffer : present_->full) {
+      if (known_from <= condition.sequence + 1) break;
+      newest = std::max(newest, buffer->NewestSequence(condition.tree_key, condition.hash));
+      known_from = buffer->first_sequence();
+    }
+    newest = std::max(newest, present_->buffered_tombstones->CoveringSequence(condition.tree_key, kMaxSequence));
+    for (auto dead = dead_generations_.rbegin(); dead != dead_generations_.rend() && dead->left_at > condition.sequence; ++dead) {
+      if (dead->space == condition.space) newest = std::max(newest, dead->left_at);
+    }
+    if (newest > condition.sequence || known_from > condition.sequence + 1) {
+      counters_.conflicts.Add(1);
+      return ConflictOn(condition);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Engine::ApplyLocked(const std::vector<Commit::Operation>& operations, bool gated) {
+  WriteBuffer* const active = present_->active.get();
+  bool ranges_changed = false;
+  NamespaceTable namespaces;
+  bool namespaces_changed = false;
+  for (const Commit::Operation& operation : operations) {
+    const RecordView& record = operation.record;
+    switch (record.kind) {
+      case RecordKind::kValue:
+      case RecordKind::kTombstone:
+        active->Add(record, operation.hash, gated);
+        break;
+      case RecordKind::kRangeTombstone: {
+        RangeTombstone tombstone{std::string(record.key), std::string(record.value), record.sequence};
+        active->AddRangeTombstone(tombstone);
+        buffered_tombstones_.push_back(std::move(tombstone));
+        ranges_changed = true;
+        break;
+      }
+      case RecordKind::kSwitchGeneration: {
+        if (!std::exchange(namespaces_changed, true)) namespaces = present_->namespaces;
+        const NamespaceId space = GenerationOf(record.key);
+        if (const auto left = namespaces.Generation(space)) dead_generations_.push_back({space, *left, record.sequence});
+        namespaces.Set(space, GenerationOf(record.value));
+        break;
+      }
+    }
+  }
+  if (!ranges_changed && !namespaces_changed) return;
+  ReplaceStateLocked([&](ReadState* state) {
+    if (ranges_changed) state->buffered_tombstones = std::make_shared<RangeTombstoneList>(buffered_tombstones_);
+    if (namespaces_changed) state->namespaces = std::move(namespaces);
+  });
+}
+
+void Engine::ReplaceStateLocked(absl::FunctionRef<void(ReadState*)> change) {
+  auto next = std::make_shared<ReadState>(*present_);
+  change(next.get());
+  present_ = next;
+  state_.Replace(std::move(next));
+  reclaim_due_ = true;
+  flush_work_.Signal();
+}
+
+void Engine::RotateBufferLocked() {
+  const std::shared_ptr<WriteBuffer> full = present_->active;
+  full->Seal(last_sequence_);
+  flush_queue_.push_back({full, present_->namespaces});
+  full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
+  ReplaceStateLocked([&](ReadState* state) {
+    state->full.insert(state->full.begin(), full);
+    state->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1);
+  });
+  UpdatePressureLocked();
+}
+
+absl::StatusOr<CommitResult> Engine::Write(const WriteOptions& options, WriteBatch* batch) {
+  VARVE_ASSIGN_OR_RETURN(const CommitResult result, Submit(options, batch));
+  VARVE_RETURN_IF_ERROR(log_->Push());
+  if (result.gate != kNoSequence) VARVE_RETURN_IF_ERROR(log_->WaitUntilDurable(result.gate));
+  return result;
+}
+
+void Engine::WriteAsync(const WriteOptions& options, WriteBatch* batch,
+                        std::function<void(absl::StatusOr<CommitResult>)> done) {
+  absl::StatusOr<CommitResult> result = Submit(options, batch);
+  if (!result.ok()) return done(std::move(result));
+  if (result->gate == kNoSequence) {
+    const absl::Status pushed = log_->Push();
+    return pushed.ok() ? done(std::move(result)) : done(pushed);
+  }
+  {
+    absl::MutexLock lock(&async_mutex_);
+    async_writes_.emplace(result->gate, std::make_pair(*result, std::move(done)));
+  }
+  // A failed push reaches the callback through the log's listener.
+  if (!log_->Push().ok() || log_->durable_sequence() >= result->gate) CompleteAsyncWrites();
+}
+
+void Engine::CompleteAsyncWrites() {
+  const SequenceNumber durable = log_->durable_sequence();
+  const absl::Status log_status = log_->status();
+  decltype(async_writes_) completed;
+  {
+    absl::MutexLock lock(&async_mutex_);
+    const auto end = log_status.ok() ? async_writes_.upper_bound(durable) : async_writes_.end();
+    while (async_writes_.begin() != end) completed.insert(completed.end(), async_writes_.extract(async_writes_.begin()));
+  }
+  for (auto& [gate, write] : completed) {
+    auto& [result, done] = write;
+    if (gate <= durable) {
+      done(result);
+    } else {
+      done(log_status);
+    }
+  }
+}
+
+absl::StatusOr<CommitResult> Engine::Update(const WriteOptions& options, absl::Span<const std::string_view> keys,
+                                            absl::FunctionRef<absl::Status(WriteBatch*)> decide) {
+  WriteBatch batch;
+  const auto attempt = [&]() -> absl::StatusOr<CommitResult> {
+    batch.Clear();
+    VARVE_RETURN_IF_ERROR(decide(&batch));
+    return Submit(options, &batch);
+  };
+  for (int i = 0; i < kOptimisticTries; ++i) {
+    absl::StatusOr<CommitResult> result = attempt();
+    if (!absl::IsAborted(result.status())) return result;
+  }
+  std::vector<size_t> stripes;
+  for (const std::string_view key : keys) stripes.push_back(HashKey(key) % kKeyStripes);
+  std::sort(stripes.begin(), stripes.end());
+  stripes.erase(std::unique(stripes.begin(), stripes.end()), stripes.end());
+  std::vector<std::unique_ptr<absl::MutexLock>> locks;
+  for (const size_t stripe : stripes) locks.push_back(std::make_unique<absl::MutexLock>(&key_stripes_[stripe]));
+  absl::StatusOr<CommitResult> result = absl::AbortedError("not tried");
+  for (int i = 0; i < kTriesAlone && absl::IsAborted(result.status()); ++i) result = attempt();
+  return result;
+}
+
+absl::Status StorageEngine::Put(std::string_view key, std::string_view value) {
+  WriteBatch batch;
+  batch.Put(key, value);
+  return Write({}, &batch).status();
+}
+
+absl::Status StorageEngine::Delete(std::string_view key) {
+  WriteBatch batch;
+  batch.Delete(key);
+  return Write({}, &batch).status();
+}
+
+absl::Status StorageEngine::DeleteRange(std::string_view begin, std::string_view end) {
+  WriteBatch batch;
+  batch.DeleteRange(begin, end);
+  return Write({}, &batch).status();
+}
+
+}  // namespace varve
