@@ -1,0 +1,151 @@
+#include "db/write_buffer.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "type/tree_key.h"
+#include "util/hash.h"
+
+namespace varve {
+namespace {
+
+std::string Key(const std::string& user_key, NamespaceGeneration generation = 1) {
+  return std::string(TreeKey(generation, user_key).view());
+}
+
+void Add(WriteBuffer* buffer, const std::string& key, std::string_view value, SequenceNumber sequence,
+         RecordKind kind = RecordKind::kValue) {
+  buffer->Add({.key = key, .value = value, .sequence = sequence, .kind = kind}, HashKey(key), /*gated=*/false);
+}
+
+std::string Lookup(const WriteBuffer& buffer, const std::string& key, SequenceNumber at) {
+  WriteBuffer::Found found;
+  if (!buffer.Get(key, HashKey(key), at, &found)) return "(none)";
+  return found.record.kind == RecordKind::kTombstone ? "(deleted)" : std::string(found.record.value);
+}
+
+TEST(WriteBufferTest, EachSequenceSeesItsOwnVersion) {
+  WriteBuffer buffer(1 << 20, 1);
+  Add(&buffer, Key("a"), "one", 1);
+  Add(&buffer, Key("b"), "other", 2);
+  Add(&buffer, Key("a"), "", 3, RecordKind::kTombstone);
+  Add(&buffer, Key("a"), "two", 4);
+  EXPECT_EQ(Lookup(buffer, Key("a"), 0), "(none)");
+  EXPECT_EQ(Lookup(buffer, Key("a"), 1), "one");
+  EXPECT_EQ(Lookup(buffer, Key("a"), 2), "one");
+  EXPECT_EQ(Lookup(buffer, Key("a"), 3), "(deleted)");
+  EXPECT_EQ(Lookup(buffer, Key("a"), kMaxSequence), "two");
+  EXPECT_EQ(Lookup(buffer, Key("a", 2), kMaxSequence), "(none)");
+  EXPECT_EQ(buffer.NewestSequence(Key("a"), HashKey(Key("a"))), 4u);
+  EXPECT_EQ(buffer.NewestSequence(Key("c"), HashKey(Key("c"))), kNoSequence);
+}
+
+TEST(WriteBufferTest, ExpiryAndMetadataAreKept) {
+  WriteBuffer buffer(1 << 20, 1);
+  const std::string key = Key("a");
+  buffer.Add({.key = key, .value = "v", .metadata = "meta", .sequence = 1, .expiry_ms = 12345,
+              .flags = kHasExpiry | kHasMetadata | kSoftDeleted}, HashKey(key), /*gated=*/true);
+  WriteBuffer::Found found;
+  ASSERT_TRUE(buffer.Get(key, HashKey(key), 1, &found));
+  EXPECT_TRUE(found.gated);
+  EXPECT_EQ(found.record.value, "v");
+  EXPECT_EQ(found.record.metadata, "meta");
+  EXPECT_EQ(found.record.expiry_ms, 12345u);
+  EXPECT_EQ(found.record.flags, kHasExpiry | kHasMetadata | kSoftDeleted);
+}
+
+TEST(WriteBufferTest, BothIndexesAgreeWithAMap) {
+  WriteBuffer buffer(64 << 10, 1);  // few buckets: long chains
+  std::map<std::string, std::map<SequenceNumber, std::string>> model;
+  std::mt19937_64 random(1);
+  for (SequenceNumber sequence = 1; sequence <= 5000; ++sequence) {
+    const std::string key = Key(std::string(random() % 12, 'k') + std::to_string(random() % 700));
+    const std::string value = std::to_string(sequence);
+    Add(&buffer, key, value, sequence);
+    model[key][sequence] = value;
+    if (sequence % 1000 != 0) continue;
+    // In order: keys ascending, versions newest first; the order is brought up to date in several steps.
+    const auto iterator = buffer.NewIterator();
+    iterator->SeekToFirst();
+    for (const auto& [model_key, versions] : model) {
+      for (auto version = versions.rbegin(); version != versions.rend(); ++version) {
+        ASSERT_TRUE(iterator->Valid());
+        ASSERT_EQ(iterator->record().key, model_key);
+        ASSERT_EQ(iterator->record().sequence, version->first);
+        iterator->Next();
+      }
+      const SequenceNumber at = 1 + random() % sequence;
+      const auto newer = versions.upper_bound(at);
+      ASSERT_EQ(Lookup(buffer, model_key, at), newer == versions.begin() ? "(none)" : std::prev(newer)->second);
+    }
+    ASSERT_FALSE(iterator->Valid());
+  }
+}
+
+TEST(WriteBufferTest, SeeksLandAtTheVersionAskedFor) {
+  WriteBuffer buffer(1 << 20, 1);
+  Add(&buffer, Key("b"), "1", 1);
+  Add(&buffer, Key("b"), "5", 5);
+  Add(&buffer, Key("d"), "6", 6);
+  const auto iterator = buffer.NewIterator();
+  iterator->Seek(Key("b"), kMaxSequence);
+  EXPECT_EQ(iterator->record().sequence, 5u);
+  iterator->Seek(Key("b"), 4);
+  EXPECT_EQ(iterator->record().sequence, 1u);
+  iterator->Seek(Key("b"), 0);
+  EXPECT_EQ(iterator->record().sequence, 6u);
+  iterator->Prev();
+  EXPECT_EQ(iterator->record().sequence, 1u);
+  iterator->Seek(Key("e"), kMaxSequence);
+  EXPECT_FALSE(iterator->Valid());
+}
+
+TEST(WriteBufferTest, AKeyWrittenOftenDoesNotSlowItsNeighbours) {
+  WriteBuffer buffer(64 << 10, 1);  // 512 buckets
+  for (int i = 0; i < 2000; ++i) Add(&buffer, Key("key" + std::to_string(i)), "v", 1 + i);
+  for (int i = 0; i < 200000; ++i) Add(&buffer, Key("key7"), "v", 3000 + i);
+  // Were versions chained in the buckets, each of these would walk 200,000 of them in one bucket of 512.
+  for (int round = 0; round < 100; ++round) {
+    for (int i = 0; i < 2000; ++i) ASSERT_EQ(Lookup(buffer, Key("key" + std::to_string(i)), kMaxSequence), "v");
+  }
+}
+
+TEST(WriteBufferTest, ReadersFindEverythingThatIsVisibleWhileAWriterAdds) {
+  WriteBuffer buffer(256 << 10, 1);
+  std::atomic<SequenceNumber> visible{0};
+  constexpr SequenceNumber kWrites = 30000;
+  std::vector<std::thread> readers;
+  for (int reader = 0; reader < 2; ++reader) {
+    readers.emplace_back([&, reader] {
+      std::mt19937_64 random(reader);
+      for (SequenceNumber at = 0; at < kWrites; at = visible.load()) {
+        at = visible.load();
+        if (at == 0) continue;
+        // Key k was last written at or before `at` with sequence s, where s % 997 == k.
+        const SequenceNumber wanted = at - std::min<SequenceNumber>(random() % 500, at - 1);
+        WriteBuffer::Found found;
+        const std::string key = Key(std::to_string(wanted % 997));
+        ASSERT_TRUE(buffer.Get(key, HashKey(key), at, &found));
+        ASSERT_EQ(found.record.sequence, wanted);
+        if (random() % 500 == 0) {
+          const auto iterator = buffer.NewIterator();
+          iterator->Seek(key, at);
+          ASSERT_EQ(iterator->record().sequence, wanted);
+        }
+      }
+    });
+  }
+  for (SequenceNumber sequence = 1; sequence <= kWrites; ++sequence) {
+    Add(&buffer, Key(std::to_string(sequence % 997)), "value", sequence);
+    visible.store(sequence);
+  }
+  for (std::thread& reader : readers) reader.join();
+}
+
+}  // namespace
+}  // namespace varve

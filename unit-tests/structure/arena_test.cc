@@ -1,0 +1,36 @@
+#include "structure/arena.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+namespace varve {
+namespace {
+
+TEST(ArenaTest, PiecesAreAlignedAndDoNotOverlap) {
+  Arena arena(4096);
+  std::vector<std::pair<char*, size_t>> pieces;
+  for (size_t i = 0; i < 2000; ++i) {
+    const size_t size = 1 + i * 37 % 3000;
+    char* piece = arena.Allocate(size);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(piece) % 8, 0u);
+    std::memset(piece, static_cast<int>(i & 0xff), size);
+    pieces.emplace_back(piece, size);
+  }
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const auto [piece, size] = pieces[i];
+    for (size_t j = 0; j < size; ++j) ASSERT_EQ(static_cast<unsigned char>(piece[j]), i & 0xff);
+  }
+}
+
+TEST(ArenaTest, LargePiecesCostTheirSizeOnly) {
+  Arena arena(4096);
+  arena.Allocate(100000);
+  EXPECT_EQ(arena.bytes_used(), 100000u);
+  arena.Allocate(8);
+  EXPECT_EQ(arena.bytes_used(), 104096u);
+}
+
+}  // namespace
+}  // namespace varve
