@@ -1,6 +1,8 @@
 // A point in the order of writes that stays readable while it is held. Immutable, thread-safe; must go before its store.
 #pragma once
 
+#include <optional>
+
 #include "type/sequence.h"
 #include "type/tree_key.h"
 
@@ -10,8 +12,8 @@ class Snapshot {
  public:
   virtual ~Snapshot() = default;
   virtual SequenceNumber sequence() const = 0;
-  // The stretch of the tree that `space` lived in at that point.
-  virtual NamespaceGeneration Generation(NamespaceId space) const = 0;
+  // The stretch of the tree that `space` lived in at that point; null: it did not exist.
+  virtual std::optional<NamespaceGeneration> Generation(NamespaceId space) const = 0;
 };
 
 }  // namespace varve

@@ -41,7 +41,7 @@ class WriteBatch {
   [[nodiscard]] const absl::Status& status() const { return status_; }
 
  private:
-  friend class WriteBatchInternal;  // db/write_batch_internal.h: what the commit needs
+  friend class Commit;  // db/commit.h: turns namespace ids into generations and seals the record
 
   struct Condition {
     size_t key_offset;  // into condition_keys_, where tree keys stand with their namespace id in place of the generation
@@ -53,6 +53,8 @@ class WriteBatch {
 
   std::string encoded_;  // header placeholder, then operations with namespace ids where generations will stand
   size_t operations_ = 0;
+  bool clears_namespace_ = false;
+  bool adds_data_ = false;
   std::vector<Condition> conditions_;
   std::string condition_keys_;
   absl::Status status_;

@@ -21,7 +21,7 @@ class Snapshot;
 inline constexpr size_t kMaxKeySize = 1 << 20;           // bytes of a user key
 inline constexpr size_t kMaxValueSize = 512u << 20;      // bytes of a value
 inline constexpr size_t kMaxBatchBytes = 1024u << 20;    // bytes of one batch, encoded
-inline constexpr size_t kMaxBatchOperations = 16u << 20;  // operations in one batch
+inline constexpr size_t kMaxBatchOperations = 1u << 20;  // operations in one batch
 
 // When a write is acknowledged; what each mode loses stands in docs/durability.md.
 enum class Durability : uint8_t {
@@ -51,7 +51,6 @@ struct EngineOptions {
   // Shape of the tree.
   size_t segment_size = 128u << 20;  // bytes at which a compaction starts the next segment of a run
   int runs_per_level = 4;            // sorted runs that a level gathers before it is merged down
-  int background_threads = 1;        // compactions at a time; flushes have a thread of their own
 
   // Parts that a user of the library may replace. Null: the default.
   std::shared_ptr<const CompactionPicker> compaction_picker;

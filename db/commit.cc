@@ -1,0 +1,96 @@
+#include "db/commit.h"
+
+#include "db/batch_codec.h"
+#include "db/log_format.h"
+#include "fmt/format.h"
+#include "util/hash.h"
+
+namespace varve {
+namespace {
+
+thread_local std::vector<Commit::Operation> reused_operations;
+thread_local std::vector<Commit::Condition> reused_conditions;
+constexpr size_t kKeptCapacity = 4096;  // operations whose memory a thread keeps
+
+}  // namespace
+
+Commit::Commit(WriteBatch* batch) : batch_(batch), operations_(reused_operations), conditions_(reused_conditions) {
+  operations_.clear();
+  conditions_.clear();
+  BatchReader reader(std::string_view(batch->encoded_).substr(kBatchHeaderSize));
+  Operation operation;
+  while (reader.Next(&operation.record)) {
+    operation.space = GenerationOf(operation.record.key);
+    operations_.push_back(operation);
+  }
+  for (const WriteBatch::Condition& condition : batch->conditions_) {
+    const std::string_view key = std::string_view(batch->condition_keys_).substr(condition.key_offset, condition.key_size);
+    conditions_.push_back({.tree_key = key, .sequence = condition.sequence, .space = GenerationOf(key)});
+  }
+}
+
+Commit::~Commit() {
+  if (!committed_) {
+    for (const Operation& operation : operations_) PutGeneration(operation.record.key, operation.space);
+    for (const Condition& condition : conditions_) PutGeneration(condition.tree_key, condition.space);
+  }
+  if (operations_.capacity() > kKeptCapacity) std::vector<Operation>().swap(operations_);
+}
+
+// The views point into the batch's own strings, which are this commit's to change.
+void Commit::PutGeneration(std::string_view place, NamespaceGeneration generation) {
+  EncodeGeneration(const_cast<char*>(place.data()), generation);
+}
+
+absl::Status Commit::Resolve(const NamespaceTable& namespaces,
+                             absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation) {
+  NamespaceTable changed;  // a copy, only once the batch clears a namespace
+  const NamespaceTable* table = &namespaces;
+  const auto generation_of = [&](NamespaceId space, NamespaceGeneration* generation) -> absl::Status {
+    const std::optional<NamespaceGeneration> found = table->Generation(space);
+    if (!found) return absl::InvalidArgumentError(fmt::format("namespace {} does not exist", space));
+    *generation = *found;
+    return absl::OkStatus();
+  };
+
+  NamespaceGeneration generation = 0;
+  for (Condition& condition : conditions_) {
+    if (absl::Status status = generation_of(condition.space, &generation); !status.ok()) return status;
+    PutGeneration(condition.tree_key, generation);
+    condition.hash = HashKey(condition.tree_key);
+  }
+  for (Operation& operation : operations_) {
+    if (absl::Status status = generation_of(operation.space, &generation); !status.ok()) return status;
+    if (operation.record.kind == RecordKind::kSwitchGeneration) {
+      const NamespaceGeneration next = new_generation(operation.space);
+      PutGeneration(operation.record.value, next);
+      changed = *table;
+      changed.Set(operation.space, next);
+      table = &changed;
+      continue;  // its key stays the namespace's id
+    }
+    PutGeneration(operation.record.key, generation);
+    if (operation.record.kind == RecordKind::kRangeTombstone) {
+      const bool to_the_end = operation.record.value.size() == kGenerationSize;
+      PutGeneration(operation.record.value, to_the_end ? generation + 1 : generation);
+    } else {
+      operation.hash = HashKey(operation.record.key);
+    }
+  }
+  operations_hash_ = HashOperations(std::string_view(batch_->encoded_).substr(kBatchHeaderSize));
+  return absl::OkStatus();
+}
+
+std::string_view Commit::Seal(SequenceNumber first) {
+  SequenceNumber sequence = first;
+  for (Operation& operation : operations_) operation.record.sequence = sequence++;
+  SealBatch(first, static_cast<uint32_t>(operations_.size()), operations_hash_, &batch_->encoded_);
+  return batch_->encoded_;
+}
+
+void Commit::Committed() {
+  committed_ = true;
+  batch_->Clear();
+}
+
+}  // namespace varve

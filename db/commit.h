@@ -1,0 +1,64 @@
+// One batch on its way into the store: its operations decoded, namespace ids replaced by generations, keys hashed, the record
+// sealed. Everything that needs no lock is done in Resolve(), before the commit lock is taken.
+//
+// One thread, one batch. Unless Committed() was called, the destructor puts the namespace ids back, so that a batch which was
+// refused can be submitted again.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "db/namespace_table.h"
+#include "db/write_batch.h"
+#include "type/record.h"
+
+namespace varve {
+
+class Commit {
+ public:
+  struct Operation {
+    RecordView record;  // views into the batch
+    uint64_t hash = 0;  // of the tree key; kValue and kTombstone only
+    NamespaceId space = kDefaultNamespace;
+  };
+  struct Condition {
+    std::string_view tree_key;
+    uint64_t hash = 0;
+    SequenceNumber sequence = kNoSequence;
+    NamespaceId space = kDefaultNamespace;
+  };
+
+  explicit Commit(WriteBatch* batch);
+  ~Commit();
+  Commit(const Commit&) = delete;
+  Commit& operator=(const Commit&) = delete;
+
+  // Puts generations in the place of namespace ids; `new_generation` names the one that a cleared namespace continues in. May be
+  // called again when the table has changed since. InvalidArgument: a namespace doesn't exist.
+  [[nodiscard]] absl::Status Resolve(const NamespaceTable& namespaces,
+                                     absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation);
+  // Numbers the operations from `first` on and completes the record for the log.
+  std::string_view Seal(SequenceNumber first);
+  // The batch is in: it is emptied, its memory kept.
+  void Committed();
+
+  const std::vector<Operation>& operations() const { return operations_; }
+  const std::vector<Condition>& conditions() const { return conditions_; }
+  bool clears_namespace() const { return batch_->clears_namespace_; }
+  bool adds_data() const { return batch_->adds_data_; }
+  size_t record_size() const { return batch_->encoded_.size(); }
+
+ private:
+  void PutGeneration(std::string_view place, NamespaceGeneration generation);
+
+  WriteBatch* batch_;
+  bool committed_ = false;
+  uint64_t operations_hash_ = 0;
+  std::vector<Operation>& operations_;  // kept between commits of one thread: no allocation in steady state
+  std::vector<Condition>& conditions_;
+};
+
+}  // namespace varve

@@ -1,0 +1,33 @@
+// Everything a reader looks at, as of one moment (the field's superversion): the write buffers and the segments. Immutable but
+// for the active buffer's growth; replaced as a whole when any part changes.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "db/namespace_table.h"
+#include "db/range_tombstone.h"
+#include "db/version.h"
+#include "db/write_buffer.h"
+
+namespace varve {
+
+struct ReadState : std::enable_shared_from_this<ReadState> {
+  std::shared_ptr<WriteBuffer> active;
+  std::vector<std::shared_ptr<WriteBuffer>> full;  // waiting for their flush, newest first
+  std::shared_ptr<const RangeTombstoneList> buffered_tombstones = std::make_shared<RangeTombstoneList>();  // of all buffers
+  std::shared_ptr<const Version> version;
+  NamespaceTable namespaces;
+
+  // The newest range tombstone not newer than `at` that covers the key; kNoSequence if none.
+  SequenceNumber CoveringSequence(std::string_view tree_key, SequenceNumber at) const {
+    SequenceNumber covering = kNoSequence;
+    if (!buffered_tombstones->empty()) covering = buffered_tombstones->CoveringSequence(tree_key, at);
+    if (!version->range_tombstones().empty()) {
+      covering = std::max(covering, version->range_tombstones().CoveringSequence(tree_key, at));
+    }
+    return covering;
+  }
+};
+
+}  // namespace varve

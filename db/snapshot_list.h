@@ -1,0 +1,33 @@
+// The snapshots that are held, so that merges keep what they can see. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "db/namespace_table.h"
+#include "db/snapshot.h"
+
+namespace varve {
+
+class SnapshotList {
+ public:
+  // `visible` is read under the list's lock: a merge that takes its list later either sees this snapshot or starts at or before it.
+  std::shared_ptr<const Snapshot> Take(const std::atomic<SequenceNumber>& visible, NamespaceTable namespaces);
+
+  struct Held {
+    std::vector<SequenceNumber> sequences;  // ascending, each once
+    SequenceNumber visible = kNoSequence;   // at the same moment
+  };
+  Held List(const std::atomic<SequenceNumber>& visible) const;
+
+ private:
+  class Entry;
+  mutable absl::Mutex mutex_;
+  std::multiset<SequenceNumber> held_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace varve

@@ -1,0 +1,216 @@
+#include "db/store_iterator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "type/tree_key.h"
+
+namespace varve {
+namespace {
+
+// Versions of one key that are stepped over one by one before a seek is taken to be cheaper.
+constexpr int kStepsBeforeSeek = 8;
+
+class StoreIterator final : public Iterator {
+ public:
+  StoreIterator(std::shared_ptr<const ReadState> state, std::unique_ptr<InternalIterator> records, SequenceNumber at,
+                std::string lower, std::string upper)
+      : state_(std::move(state)), records_(std::move(records)), at_(at), lower_(std::move(lower)), upper_(std::move(upper)) {}
+
+  bool Valid() const override { return valid_; }
+
+  void SeekToFirst() override {
+    records_->Seek(lower_, kMaxSequence);
+    FindForward(/*after=*/{});
+  }
+
+  void SeekToLast() override {
+    if (upper_.empty()) {
+      records_->SeekToLast();
+    } else {
+      SeekBefore(upper_);
+    }
+    FindBackward();
+  }
+
+  void Seek(std::string_view key) override {
+    const std::string target = Target(key);
+    records_->Seek(std::max(target, lower_), kMaxSequence);
+    FindForward(/*after=*/{});
+  }
+
+  void SeekForPrev(std::string_view key) override {
+    std::string behind = Target(key);
+    behind.push_back('\0');  // the first tree key after `key`
+    if (!upper_.empty() && behind > upper_) behind = upper_;
+    SeekBefore(behind);
+    FindBackward();
+  }
+
+  void Next() override {
+    if (backward_) {
+      // The records stand in front of the key; its saved copy says where to go on.
+      records_->Seek(key_, kNoSequence);
+      FindForward(/*after=*/key_);
+      return;
+    }
+    key_.assign(records_->record().key);
+    records_->Next();
+    FindForward(/*after=*/key_);
+  }
+
+  void Prev() override {
+    if (!backward_) {
+      key_.assign(records_->record().key);
+      SeekBefore(key_);
+    }
+    FindBackward();
+  }
+
+  std::string_view key() const override { return UserKeyOf(backward_ ? std::string_view(key_) : records_->record().key); }
+  std::string_view value() const override { return backward_ ? std::string_view(value_) : records_->record().value; }
+  SequenceNumber version() const override { return backward_ ? version_ : records_->record().sequence; }
+  absl::Status status() const override { return records_->status(); }
+
+ private:
+  // The tree key of a user key, in this iterator's generation.
+  std::string Target(std::string_view key) const { return lower_.substr(0, kGenerationSize).append(key); }
+
+  // To the last record in front of `tree_key`.
+  void SeekBefore(std::string_view tree_key) {
+    records_->Seek(tree_key, kMaxSequence);
+    if (records_->Valid()) {
+      records_->Prev();
+    } else if (records_->status().ok()) {
+      records_->SeekToLast();
+    }
+  }
+
+  // From where the records stand to the first key that has a visible value and is not `after`, whose older versions may follow.
+  void FindForward(std::string_view after);
+  // From where the records stand back to the last key that has a visible value.
+  void FindBackward();
+
+  const std::shared_ptr<const ReadState> state_;
+  const std::unique_ptr<InternalIterator> records_;  // reads from state_, so it goes first
+  const SequenceNumber at_;
+  const std::string lower_;
+  const std::string upper_;
+
+  bool valid_ = false;
+  bool backward_ = false;  // then key_, value_ and version_ hold the current entry, and records_ stands in front of it
+  std::string key_;        // forward: the last key that was dealt with
+  std::string value_;
+  SequenceNumber version_ = kNoSequence;
+};
+
+void StoreIterator::FindForward(std::string_view after) {
+  backward_ = false;
+  valid_ = false;
+  bool have_last = !after.empty();  // then key_ is the key whose remaining versions are skipped
+  int steps = 0;
+  while (records_->Valid()) {
+    const RecordView& record = records_->record();
+    if (!upper_.empty() && record.key >= upper_) return;
+    if (have_last && record.key == key_) {  // an older version
+      if (++steps < kStepsBeforeSeek) {
+        records_->Next();
+      } else {
+        records_->Seek(key_, kNoSequence);
+        if (records_->Valid() && records_->record().key == key_) records_->Next();
+      }
+      continue;
+    }
+    if (record.sequence > at_) {  // too new; an older version may follow
+      if (++steps < kStepsBeforeSeek) {
+        records_->Next();
+      } else {
+        const std::string key(record.key);
+        records_->Seek(key, at_);
+        steps = 0;
+      }
+      continue;
+    }
+    if (record.kind == RecordKind::kValue) {
+      valid_ = true;
+      return;
+    }
+    key_.assign(record.key);  // deleted: so are its older versions
+    have_last = true;
+    steps = 0;
+    records_->Next();
+  }
+}
+
+void StoreIterator::FindBackward() {
+  backward_ = true;
+  valid_ = false;
+  // Going back, the versions of a key come oldest first: the last one seen that is not too new counts.
+  bool have_key = false, is_value = false;
+  int steps = 0;
+  while (records_->Valid()) {
+    const RecordView& record = records_->record();
+    if (have_key && record.key != key_) {
+      if (is_value) break;
+      have_key = false;
+    }
+    if (record.key < lower_) break;
+    if (!have_key) {
+      key_.assign(record.key);
+      have_key = true;
+      is_value = false;
+      steps = 0;
+    }
+    if (++steps > kStepsBeforeSeek) {  // many versions: go to the one that counts, then in front of all of them
+      records_->Seek(key_, at_);
+      if (records_->Valid() && records_->record().key == key_) {
+        is_value = records_->record().kind == RecordKind::kValue;
+        if (is_value) {
+          value_.assign(records_->record().value);
+          version_ = records_->record().sequence;
+        }
+      }
+      SeekBefore(key_);
+      continue;
+    }
+    if (record.sequence <= at_) {
+      is_value = record.kind == RecordKind::kValue;
+      if (is_value) {
+        value_.assign(record.value);
+        version_ = record.sequence;
+      }
+    }
+    records_->Prev();
+  }
+  valid_ = have_key && is_value && records_->status().ok();
+}
+
+class ErrorIterator final : public Iterator {
+ public:
+  explicit ErrorIterator(absl::Status status) : status_(std::move(status)) {}
+  bool Valid() const override { return false; }
+  void SeekToFirst() override {}
+  void SeekToLast() override {}
+  void Seek(std::string_view) override {}
+  void SeekForPrev(std::string_view) override {}
+  void Next() override {}
+  void Prev() override {}
+  std::string_view key() const override { return {}; }
+  std::string_view value() const override { return {}; }
+  SequenceNumber version() const override { return kNoSequence; }
+  absl::Status status() const override { return status_; }
+
+ private:
+  const absl::Status status_;
+};
+
+}  // namespace
+
+std::unique_ptr<Iterator> NewStoreIterator(std::shared_ptr<const ReadState> state, std::unique_ptr<InternalIterator> records,
+                                           SequenceNumber at, std::string lower, std::string upper) {
+  return std::make_unique<StoreIterator>(std::move(state), std::move(records), at, std::move(lower), std::move(upper));
+}
+
+std::unique_ptr<Iterator> NewErrorIterator(absl::Status status) { return std::make_unique<ErrorIterator>(std::move(status)); }
+
+}  // namespace varve

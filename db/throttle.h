@@ -1,0 +1,41 @@
+// Slows writers down smoothly by how far the background is behind, instead of stopping them cold.
+//
+// Pressure 0 to 0.5 costs nothing; from there to 1 and beyond each written byte costs more time. What writers owe is gathered
+// until it is worth a sleep, so single small writes aren't delayed one by one. Thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+namespace varve {
+
+class Throttle {
+ public:
+  double pressure() const { return pressure_.load(std::memory_order_relaxed); }
+  void set_pressure(double pressure) { pressure_.store(pressure, std::memory_order_relaxed); }
+
+  // Sleeps when the writers together owe a millisecond; never longer than kLongestSleep.
+  void Pay(uint64_t bytes) {
+    const double excess = pressure() - kFreePressure;
+    if (excess <= 0) return;
+    const auto cost = static_cast<uint64_t>(bytes * std::min(excess / (1 - kFreePressure), 1.0) * kNanosecondsPerByte);
+    const uint64_t owed = owed_ns_.fetch_add(cost, std::memory_order_relaxed) + cost;
+    if (owed < kWorthSleeping) return;
+    const uint64_t mine = owed_ns_.exchange(0, std::memory_order_relaxed);
+    std::this_thread::sleep_for(std::min(std::chrono::nanoseconds(mine), std::chrono::nanoseconds(kLongestSleep)));
+  }
+
+ private:
+  static constexpr double kFreePressure = 0.5;
+  static constexpr double kNanosecondsPerByte = 200;  // at pressure 1: 5 MB/s
+  static constexpr uint64_t kWorthSleeping = 1'000'000;
+  static constexpr uint64_t kLongestSleep = 20'000'000;
+
+  std::atomic<double> pressure_{0};
+  std::atomic<uint64_t> owed_ns_{0};
+};
+
+}  // namespace varve

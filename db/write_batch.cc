@@ -1,0 +1,68 @@
+#include "db/write_batch.h"
+
+#include "db/log_format.h"
+#include "fmt/format.h"
+#include "type/tree_key.h"
+#include "util/coding.h"
+
+namespace varve {
+
+WriteBatch::WriteBatch() { Clear(); }
+
+void WriteBatch::Clear() {
+  encoded_.assign(kBatchHeaderSize, '\0');
+  operations_ = 0;
+  clears_namespace_ = false;
+  adds_data_ = false;
+  conditions_.clear();
+  condition_keys_.clear();
+  status_ = absl::OkStatus();
+}
+
+void WriteBatch::Put(std::string_view key, std::string_view value, NamespaceId space) {
+  adds_data_ = true;
+  Append(RecordKind::kValue, space, key, value);
+}
+
+void WriteBatch::Delete(std::string_view key, NamespaceId space) { Append(RecordKind::kTombstone, space, key, {}); }
+
+void WriteBatch::DeleteRange(std::string_view begin, std::string_view end, NamespaceId space) {
+  if (!end.empty() && end <= begin) return;
+  // An empty end is the namespace's own: the commit finds four bytes here and puts the next generation's in their place.
+  Append(RecordKind::kRangeTombstone, space, begin, TreeKey(space, end).view());
+}
+
+void WriteBatch::ClearNamespace(NamespaceId space) {
+  clears_namespace_ = true;
+  Append(RecordKind::kSwitchGeneration, space, {}, std::string_view("\0\0\0\0", kGenerationSize));
+}
+
+void WriteBatch::RequireUnchanged(std::string_view key, SequenceNumber sequence, NamespaceId space) {
+  const size_t offset = condition_keys_.size();
+  condition_keys_.append(TreeKey(space, key).view());
+  conditions_.push_back({offset, kGenerationSize + key.size(), sequence});
+}
+
+void WriteBatch::Append(RecordKind kind, NamespaceId space, std::string_view key, std::string_view value) {
+  if (!status_.ok()) return;
+  if (key.size() > kMaxKeySize) {
+    status_ = absl::InvalidArgumentError(fmt::format("key of {} bytes: at most {} are allowed", key.size(), kMaxKeySize));
+  } else if (value.size() > kMaxValueSize) {
+    status_ = absl::InvalidArgumentError(fmt::format("value of {} bytes: at most {} are allowed", value.size(), kMaxValueSize));
+  } else if (operations_ == kMaxBatchOperations || encoded_.size() + key.size() + value.size() > kMaxBatchBytes) {
+    status_ = absl::InvalidArgumentError(fmt::format("batch too large: at most {} operations and {} bytes are allowed",
+                                                     kMaxBatchOperations, kMaxBatchBytes));
+  } else {
+    encoded_.push_back(static_cast<char>(kind));
+    PutVarint32(&encoded_, static_cast<uint32_t>(kGenerationSize + key.size()));
+    PutVarint32(&encoded_, static_cast<uint32_t>(value.size()));
+    char space_bytes[kGenerationSize];
+    EncodeGeneration(space_bytes, space);
+    encoded_.append(space_bytes, kGenerationSize);
+    encoded_.append(key);
+    encoded_.append(value);
+    ++operations_;
+  }
+}
+
+}  // namespace varve

@@ -1,0 +1,238 @@
+#include "db/write_buffer.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "type/tree_key.h"
+#include "util/coding.h"
+
+namespace varve {
+namespace {
+
+constexpr size_t kBytesPerBucket = 128;  // of capacity: about one bucket a record of 100 bytes
+
+// The first eight bytes behind the generation, so that most comparisons need not touch the record.
+uint64_t OrderPrefix(std::string_view tree_key) {
+  unsigned char bytes[8] = {};
+  const std::string_view key = UserKeyOf(tree_key);
+  std::memcpy(bytes, key.data(), std::min<size_t>(8, key.size()));
+  uint64_t prefix = 0;
+  for (const unsigned char byte : bytes) prefix = prefix << 8 | byte;
+  return prefix;
+}
+
+}  // namespace
+
+// One version of one key: this header, then optionally expiry and metadata, then key and value.
+struct WriteBuffer::Entry {
+  std::atomic<Entry*> next_key;      // next distinct key of the bucket
+  std::atomic<Entry*> next_arrival;  // what was added after this
+  const Entry* older;                // previous version of the same key
+  SequenceNumber sequence;
+  uint32_t hash_tag;
+  uint32_t key_size;
+  uint32_t value_size;
+  uint32_t metadata_size;
+  RecordKind kind;
+  uint8_t flags;
+  bool gated;
+
+  static constexpr size_t kHeaderSize = 56;
+
+  char* bytes() { return reinterpret_cast<char*>(this) + kHeaderSize; }
+  const char* bytes() const { return reinterpret_cast<const char*>(this) + kHeaderSize; }
+  size_t extra_size() const { return (flags & kHasExpiry ? 8 : 0) + metadata_size; }
+  std::string_view key() const { return {bytes(), key_size}; }
+
+  RecordView View() const {
+    RecordView view{.key = key(), .value = {bytes() + key_size, value_size}, .sequence = sequence, .kind = kind, .flags = flags};
+    if (extra_size() != 0) {
+      const char* extra = bytes() + key_size + value_size;
+      if (flags & kHasExpiry) view.expiry_ms = DecodeFixed64(extra);
+      view.metadata = {extra + extra_size() - metadata_size, metadata_size};
+    }
+    return view;
+  }
+};
+
+// An item of the skip list.
+struct WriteBuffer::Ordered {
+  uint64_t prefix;
+  const Entry* entry;
+};
+
+struct WriteBuffer::Order {
+  struct Compare {
+    int operator()(const Ordered& a, const Ordered& b) const {
+      if (a.entry == b.entry) return 0;
+      const std::string_view a_key = a.entry->key(), b_key = b.entry->key();
+      const NamespaceGeneration a_generation = GenerationOf(a_key), b_generation = GenerationOf(b_key);
+      if (a_generation != b_generation) return a_generation < b_generation ? -1 : 1;
+      if (a.prefix != b.prefix) return a.prefix < b.prefix ? -1 : 1;
+      return CompareInternal(a_key, a.entry->sequence, b_key, b.entry->sequence);
+    }
+  };
+
+  explicit Order(size_t chunk_size) : arena(chunk_size), list(&arena, Compare{}) {}
+
+  Arena arena;
+  SkipList<Ordered, Compare> list;
+  const Entry* last_ordered = nullptr;  // everything that arrived up to here is in the list
+};
+
+WriteBuffer::WriteBuffer(size_t capacity, SequenceNumber first_sequence)
+    : capacity_(capacity),
+      first_sequence_(first_sequence),
+      arena_(std::clamp<size_t>(capacity / 16, 4096, 1 << 20)),
+      order_(std::make_unique<Order>(std::clamp<size_t>(capacity / 64, 4096, 256 << 10))) {
+  static_assert(sizeof(Entry) <= Entry::kHeaderSize);
+  const size_t buckets = std::bit_ceil(std::max<size_t>(capacity / kBytesPerBucket, 64));
+  bucket_mask_ = buckets - 1;
+  bucket_bytes_ = buckets * sizeof(std::atomic<Entry*>);
+  buckets_ = static_cast<std::atomic<Entry*>*>(std::calloc(buckets, sizeof(std::atomic<Entry*>)));
+  if (buckets_ == nullptr) throw std::bad_alloc();
+}
+
+WriteBuffer::~WriteBuffer() { std::free(buckets_); }
+
+void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool gated) {
+  const size_t expiry_size = record.flags & kHasExpiry ? 8 : 0;
+  char* memory = arena_.Allocate(Entry::kHeaderSize + record.key.size() + record.value.size() + expiry_size + record.metadata.size());
+  Entry* entry = new (memory) Entry{.sequence = record.sequence,
+                                    .hash_tag = static_cast<uint32_t>(hash >> 32),
+                                    .key_size = static_cast<uint32_t>(record.key.size()),
+                                    .value_size = static_cast<uint32_t>(record.value.size()),
+                                    .metadata_size = static_cast<uint32_t>(record.metadata.size()),
+                                    .kind = record.kind,
+                                    .flags = record.flags,
+                                    .gated = gated};
+  char* bytes = entry->bytes();
+  std::memcpy(bytes, record.key.data(), record.key.size());
+  bytes += record.key.size();
+  if (!record.value.empty()) std::memcpy(bytes, record.value.data(), record.value.size());
+  bytes += record.value.size();
+  if (expiry_size != 0) EncodeFixed64(bytes, record.expiry_ms);
+  if (!record.metadata.empty()) std::memcpy(bytes + expiry_size, record.metadata.data(), record.metadata.size());
+
+  // Into the bucket: in the place of the key's previous version, or in front. A reader that still walks the old version's
+  // links sees a chain that was whole before this record became visible.
+  std::atomic<Entry*>* link = &buckets_[hash & bucket_mask_];
+  Entry* const front = link->load(std::memory_order_relaxed);
+  Entry* same = front;
+  std::atomic<Entry*>* same_link = link;
+  while (same != nullptr && !(same->hash_tag == entry->hash_tag && same->key() == entry->key())) {
+    same_link = &same->next_key;
+    same = same_link->load(std::memory_order_relaxed);
+  }
+  if (same != nullptr) {
+    entry->older = same;
+    entry->next_key.store(same->next_key.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    same_link->store(entry, std::memory_order_release);
+  } else {
+    entry->next_key.store(front, std::memory_order_relaxed);
+    link->store(entry, std::memory_order_release);
+  }
+
+  // Behind what arrived before.
+  if (newest_ == nullptr) {
+    oldest_.store(entry, std::memory_order_release);
+  } else {
+    newest_->next_arrival.store(entry, std::memory_order_release);
+  }
+  newest_ = entry;
+  entries_.store(entries() + 1, std::memory_order_relaxed);
+}
+
+void WriteBuffer::AddRangeTombstone(RangeTombstone tombstone) {
+  tombstone_bytes_.fetch_add(sizeof(RangeTombstone) + tombstone.begin.size() + tombstone.end.size(), std::memory_order_relaxed);
+  range_tombstones_.push_back(std::move(tombstone));
+}
+
+const WriteBuffer::Entry* WriteBuffer::FindKey(std::string_view tree_key, uint64_t hash) const {
+  const uint32_t tag = static_cast<uint32_t>(hash >> 32);
+  const Entry* entry = buckets_[hash & bucket_mask_].load(std::memory_order_acquire);
+  while (entry != nullptr && !(entry->hash_tag == tag && entry->key() == tree_key)) {
+    entry = entry->next_key.load(std::memory_order_acquire);
+  }
+  return entry;
+}
+
+bool WriteBuffer::Get(std::string_view tree_key, uint64_t hash, SequenceNumber at, Found* found) const {
+  const Entry* entry = FindKey(tree_key, hash);
+  while (entry != nullptr && entry->sequence > at) entry = entry->older;
+  if (entry == nullptr) return false;
+  *found = {entry->View(), entry->gated};
+  return true;
+}
+
+SequenceNumber WriteBuffer::NewestSequence(std::string_view tree_key, uint64_t hash) const {
+  const Entry* entry = FindKey(tree_key, hash);
+  return entry == nullptr ? kNoSequence : entry->sequence;
+}
+
+void WriteBuffer::BringOrderUpToDate() const {
+  absl::MutexLock lock(&order_mutex_);
+  const Entry* entry = order_->last_ordered == nullptr ? oldest_.load(std::memory_order_acquire)
+                                                       : order_->last_ordered->next_arrival.load(std::memory_order_acquire);
+  std::vector<Ordered> batch;
+  for (; entry != nullptr; entry = entry->next_arrival.load(std::memory_order_acquire)) {
+    batch.push_back({OrderPrefix(entry->key()), entry});
+    order_->last_ordered = entry;
+  }
+  const Order::Compare compare;
+  std::sort(batch.begin(), batch.end(), [&](const Ordered& a, const Ordered& b) { return compare(a, b) < 0; });
+  for (const Ordered& item : batch) order_->list.Insert(item);
+}
+
+// Walks the skip list. Records added after its creation may show up; readers skip them by their sequence.
+class WriteBuffer::OrderedIterator final : public InternalIterator {
+ public:
+  explicit OrderedIterator(const WriteBuffer* buffer) : cursor_(&buffer->order_->list) {}
+
+  bool Valid() const override { return cursor_.Valid(); }
+  void SeekToFirst() override {
+    cursor_.SeekToFirst();
+    Load();
+  }
+  void SeekToLast() override {
+    cursor_.SeekToLast();
+    Load();
+  }
+  void Seek(std::string_view tree_key, SequenceNumber sequence) override {
+    // The list compares whole entries, so the target has to look like one.
+    target_.resize(Entry::kHeaderSize + tree_key.size());
+    Entry* target = new (target_.data()) Entry{.sequence = sequence, .key_size = static_cast<uint32_t>(tree_key.size())};
+    std::memcpy(target->bytes(), tree_key.data(), tree_key.size());
+    cursor_.Seek({OrderPrefix(tree_key), target});
+    Load();
+  }
+  void Next() override {
+    cursor_.Next();
+    Load();
+  }
+  void Prev() override {
+    cursor_.Prev();
+    Load();
+  }
+  const RecordView& record() const override { return record_; }
+  absl::Status status() const override { return absl::OkStatus(); }
+
+ private:
+  void Load() {
+    if (cursor_.Valid()) record_ = cursor_.item().entry->View();
+  }
+
+  SkipList<Ordered, Order::Compare>::Cursor cursor_;
+  RecordView record_;
+  std::vector<char> target_;
+};
+
+std::unique_ptr<InternalIterator> WriteBuffer::NewIterator() const {
+  BringOrderUpToDate();
+  return std::make_unique<OrderedIterator>(this);
+}
+
+}  // namespace varve

@@ -1,0 +1,95 @@
+// Records in memory that are not in a segment yet (the field's memtable).
+//
+// One writer at a time (the engine's commit lock) adds records; any number of readers look up and iterate without a lock. Two
+// indexes over the same records:
+//   - a hash index, kept up on every write: a point lookup is one probe. A bucket chains distinct keys; the versions of a key
+//     hang behind its newest one, so that a key written a million times doesn't slow down its neighbours;
+//   - a skip list, needed only by those who want order (iterators, flush), and brought up to date by them: what was
+//     written since the last time is sorted and inserted in one go. Writers never pay for order.
+//
+// A record with sequence s is complete before s becomes visible, so a reader at sequence r finds every record <= r.
+// Range tombstones are not records here: the engine publishes their list beside the buffer, which keeps the raw ones for the flush.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "db/internal_iterator.h"
+#include "db/range_tombstone.h"
+#include "structure/arena.h"
+#include "structure/skip_list.h"
+#include "type/record.h"
+
+namespace varve {
+
+class WriteBuffer {
+ public:
+  // `capacity` in bytes of memory; `first_sequence` is the lowest that can be added.
+  WriteBuffer(size_t capacity, SequenceNumber first_sequence);
+  ~WriteBuffer();
+  WriteBuffer(const WriteBuffer&) = delete;
+  WriteBuffer& operator=(const WriteBuffer&) = delete;
+
+  // --- The writer --------------------------------------------------------------------------------------------------------
+  // Copies the record (kValue or kTombstone). `hash` is HashKey(record.key). `gated`: readers wait until it is durable.
+  void Add(const RecordView& record, uint64_t hash, bool gated);
+  void AddRangeTombstone(RangeTombstone tombstone);
+  // Brings the bucket of `hash` on its way to the processor.
+  void Prefetch(uint64_t hash) const { __builtin_prefetch(&buckets_[hash & bucket_mask_]); }
+  bool full() const { return bytes_used() >= capacity_; }
+
+  // --- Readers -----------------------------------------------------------------------------------------------------------
+  struct Found {
+    RecordView record;
+    bool gated;
+  };
+  // The newest version of `tree_key` not newer than `at`. Views live as long as the buffer.
+  bool Get(std::string_view tree_key, uint64_t hash, SequenceNumber at, Found* found) const;
+  // Sequence of the newest version of the key; kNoSequence if there is none.
+  SequenceNumber NewestSequence(std::string_view tree_key, uint64_t hash) const;
+  // Everything added so far, in order. Must not outlive the buffer.
+  std::unique_ptr<InternalIterator> NewIterator() const;
+
+  size_t bytes_used() const { return arena_.bytes_used() + bucket_bytes_ + tombstone_bytes_.load(std::memory_order_relaxed); }
+  SequenceNumber first_sequence() const { return first_sequence_; }
+  uint64_t entries() const { return entries_.load(std::memory_order_relaxed); }
+
+  // Once nothing is added any more: the last sequence it holds, and its range tombstones.
+  void Seal(SequenceNumber last_sequence) { last_sequence_ = last_sequence; }
+  SequenceNumber last_sequence() const { return last_sequence_; }
+  const std::vector<RangeTombstone>& range_tombstones() const { return range_tombstones_; }
+
+ private:
+  struct Entry;
+  struct Ordered;
+  struct Order;
+  class OrderedIterator;
+
+  const Entry* FindKey(std::string_view tree_key, uint64_t hash) const;
+  // Sorts what was added since the last call into the skip list.
+  void BringOrderUpToDate() const;
+
+  const size_t capacity_;
+  const SequenceNumber first_sequence_;
+  SequenceNumber last_sequence_ = kNoSequence;
+
+  Arena arena_;
+  size_t bucket_mask_;
+  size_t bucket_bytes_;
+  std::atomic<Entry*>* buckets_;  // calloc: pages of buckets never touched cost nothing
+  Entry* newest_ = nullptr;       // the writer's end of the chain of arrival
+  std::atomic<Entry*> oldest_{nullptr};
+  std::atomic<uint64_t> entries_{0};
+  std::vector<RangeTombstone> range_tombstones_;
+  std::atomic<size_t> tombstone_bytes_{0};
+
+  mutable absl::Mutex order_mutex_;  // whoever brings the order up to date; readers of the skip list need none
+  std::unique_ptr<Order> order_;
+};
+
+}  // namespace varve

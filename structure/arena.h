@@ -1,0 +1,57 @@
+// Memory that is given out in small pieces and given back all at once.
+//
+// One thread at a time may allocate (callers serialize); bytes_used() may be read by any thread. What was allocated stays in
+// place until the arena goes. Pieces are aligned to 8 bytes. A piece larger than a quarter chunk gets an allocation of its own,
+// so that little is wasted at the end of chunks.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace varve {
+
+class Arena {
+ public:
+  explicit Arena(size_t chunk_size) : chunk_size_(chunk_size) {}
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  char* Allocate(size_t bytes) {
+    bytes = (bytes + 7) & ~size_t{7};
+    if (bytes > left_) return AllocateSlow(bytes);
+    char* piece = next_;
+    next_ += bytes;
+    left_ -= bytes;
+    return piece;
+  }
+
+  // Bytes taken from the system.
+  size_t bytes_used() const { return bytes_used_.load(std::memory_order_relaxed); }
+
+ private:
+  char* AllocateSlow(size_t bytes) {
+    if (bytes > chunk_size_ / 4) return NewChunk(bytes);
+    next_ = NewChunk(chunk_size_);
+    left_ = chunk_size_ - bytes;
+    char* piece = next_;
+    next_ += bytes;
+    return piece;
+  }
+
+  char* NewChunk(size_t bytes) {
+    chunks_.push_back(std::make_unique_for_overwrite<char[]>(bytes));
+    bytes_used_.store(bytes_used() + bytes, std::memory_order_relaxed);
+    return chunks_.back().get();
+  }
+
+  const size_t chunk_size_;
+  char* next_ = nullptr;
+  size_t left_ = 0;
+  std::vector<std::unique_ptr<char[]>> chunks_;
+  std::atomic<size_t> bytes_used_{0};
+};
+
+}  // namespace varve

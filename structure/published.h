@@ -1,0 +1,112 @@
+// One immutable object that many threads read and few replace, read without a lock and without writing a shared cache line
+// (hazard pointers, after Michael, 2004).
+//
+// A reader announces the object it uses in a slot that its thread has to itself; a writer replaces the object and gives the old
+// one back once no slot announces it. Reading costs one compare-and-swap on the thread's own line and two loads. All functions
+// are thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace varve {
+
+template <typename T>
+class Published {
+ public:
+  // Keeps the object in place. Short-lived: give it back by the thread that took it; for longer, copy share().
+  class Pin {
+   public:
+    Pin(Pin&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)), object_(other.object_) {}
+    Pin& operator=(Pin&&) = delete;
+    ~Pin() {
+      if (slot_ != nullptr) slot_->store(nullptr, std::memory_order_release);
+    }
+    const T* get() const { return object_; }
+    const T* operator->() const { return object_; }
+    const T& operator*() const { return *object_; }
+
+   private:
+    friend class Published;
+    Pin(std::atomic<const T*>* slot, const T* object) : slot_(slot), object_(object) {}
+    std::atomic<const T*>* slot_;
+    const T* object_;
+  };
+
+  explicit Published(std::shared_ptr<const T> first) : owner_(std::move(first)), current_(owner_.get()) {}
+  // No pin may be held any more.
+  ~Published() = default;
+
+  Pin Acquire() const {
+    for (size_t index = ThreadIndex();; ++index) {
+      std::atomic<const T*>& slot = slots_[index % kSlots].used;
+      const T* expected = nullptr;
+      const T* object = current_.load();
+      if (!slot.compare_exchange_strong(expected, object)) continue;  // another thread's, or this one holds a pin already
+      // Announced; valid only if it was still current after the announcement.
+      for (const T* now = current_.load(); now != object; now = current_.load()) {
+        object = now;
+        slot.store(object);
+      }
+      return Pin(&slot, object);
+    }
+  }
+
+  // True while `pin` holds the newest object.
+  bool IsCurrent(const Pin& pin) const { return current_.load() == pin.get(); }
+
+  std::shared_ptr<const T> share() const {
+    absl::MutexLock lock(&mutex_);
+    return owner_;
+  }
+
+  // Replaces the object; the old one is kept until Reclaim() finds it unused.
+  void Replace(std::shared_ptr<const T> next) {
+    absl::MutexLock lock(&mutex_);
+    if (owner_ != nullptr) retired_.push_back(std::move(owner_));
+    owner_ = std::move(next);
+    current_.store(owner_.get());
+  }
+
+  // Lets go of replaced objects that nobody uses any more; returns how many are still in use.
+  size_t Reclaim() {
+    std::vector<std::shared_ptr<const T>> released;  // destroyed after the lock is gone
+    absl::MutexLock lock(&mutex_);
+    std::erase_if(retired_, [&](std::shared_ptr<const T>& object) {
+      for (const Slot& slot : slots_) {
+        if (slot.used.load() == object.get()) return false;
+      }
+      released.push_back(std::move(object));
+      return true;
+    });
+    return retired_.size();
+  }
+
+ private:
+  // Threads count up, so that the first kSlots of them each have a slot to themselves.
+  static size_t ThreadIndex() {
+    static std::atomic<size_t> next{0};
+    static thread_local const size_t mine = next.fetch_add(1, std::memory_order_relaxed);
+    return mine;
+  }
+
+  static constexpr size_t kSlots = 256;  // more threads than this at once wait for a free slot
+
+  struct alignas(64) Slot {
+    std::atomic<const T*> used{nullptr};
+  };
+
+  mutable absl::Mutex mutex_;
+  std::shared_ptr<const T> owner_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<const T>> retired_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<const T*> current_;
+  mutable Slot slots_[kSlots];
+};
+
+}  // namespace varve

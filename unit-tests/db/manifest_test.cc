@@ -1,0 +1,180 @@
+#include "db/manifest.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <random>
+#include <string>
+
+#include "unit-tests/testing/temp_dir.h"
+#include "util/checksum.h"
+#include "util/coding.h"
+
+namespace varve {
+namespace {
+
+using namespace std::string_literals;
+
+SegmentInfo Segment(uint64_t number, const std::string& smallest, const std::string& largest) {
+  SegmentInfo info;
+  info.number = number;
+  info.file_size = 4096 * number;
+  info.entries = 300;
+  info.tombstones = 2;
+  info.range_tombstones = 1;
+  info.smallest = smallest;
+  info.largest = largest;
+  info.smallest_sequence = 10;
+  info.largest_sequence = 310;
+  return info;
+}
+
+Manifest Example() {
+  Manifest manifest;
+  manifest.store_id = 0x1122334455667788;
+  manifest.next_file_number = 42;
+  manifest.flushed_sequence = 310;
+  manifest.next_generation = 5;
+  manifest.namespaces = {{0, 1}, {7, 4}};
+  manifest.log_ends = {{40, 65536, 350}};
+  manifest.clean_end = true;
+  SegmentInfo exclusive = Segment(9, "\0\0\0\1n"s, "\0\0\0\2"s);
+  exclusive.largest_is_exclusive = true;
+  manifest.levels = {{{Segment(12, "\0\0\0\1a"s, "\0\0\0\1b"s)}, {Segment(11, "\0\0\0\1\0"s, "\0\0\0\1x"s)}},
+                     {},
+                     {{Segment(8, "\0\0\0\1a"s, "\0\0\0\1m"s), exclusive}}};
+  return manifest;
+}
+
+// The header again over fields that were changed on purpose.
+std::string Sealed(std::string bytes) {
+  EncodeFixed64(bytes.data() + 16, bytes.size() - 24);
+  EncodeFixed32(bytes.data() + 12, Checksum(std::string_view(bytes).substr(16), 1));
+  return bytes;
+}
+
+TEST(ManifestTest, TheBytesNeverChange) {
+  Manifest manifest;
+  manifest.store_id = 0x0102030405060708;
+  manifest.next_file_number = 300;
+  manifest.flushed_sequence = 5;
+  manifest.next_generation = 2;
+  manifest.namespaces = {{0, 1}};
+  manifest.log_ends = {{2, 128, 5}};
+  manifest.clean_end = true;
+  SegmentInfo segment = Segment(1, "\0\0\0\1a"s, "\0\0\0\1b"s);
+  segment.largest_is_exclusive = true;
+  manifest.levels = {{{segment}}};
+  const std::string fields =
+      "\x08\x07\x06\x05\x04\x03\x02\x01"s  // store id
+      "\xac\x02\x05\x02\x01"s              // next file number, flushed sequence, next generation, clean end
+      "\x01\x00\x01"s                      // one namespace
+      "\x01\x02\x80\x01\x05"s              // one log end
+      "\x01\x01\x01"s                      // one level with one run of one segment
+      "\x01\x80\x20\xac\x02\x02\x01\x0a\xb6\x02\x01"s
+      "\x05\0\0\0\1a\x05\0\0\0\1b"s;
+  const std::string bytes = EncodeManifest(manifest);
+  EXPECT_EQ(bytes.substr(24), fields);
+  EXPECT_EQ(bytes.substr(0, 12), "VARVEMAN\1\0\0\0"s);
+  EXPECT_EQ(bytes.substr(12, 12), "\x8f\x1c\x1c\x9b\x2f\0\0\0\0\0\0\0"s);
+}
+
+TEST(ManifestTest, EverythingComesBack) {
+  for (const Manifest& manifest : {Manifest{}, Example()}) {
+    const std::string bytes = EncodeManifest(manifest);
+    const absl::StatusOr<Manifest> decoded = DecodeManifest(bytes, "MANIFEST");
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_EQ(decoded->store_id, manifest.store_id);
+    EXPECT_EQ(decoded->next_file_number, manifest.next_file_number);
+    EXPECT_EQ(decoded->flushed_sequence, manifest.flushed_sequence);
+    EXPECT_EQ(decoded->next_generation, manifest.next_generation);
+    EXPECT_EQ(decoded->clean_end, manifest.clean_end);
+    ASSERT_EQ(decoded->levels.size(), manifest.levels.size());
+    EXPECT_EQ(EncodeManifest(*decoded), bytes);
+  }
+  const Manifest decoded = DecodeManifest(EncodeManifest(Example()), "MANIFEST").value();
+  ASSERT_EQ(decoded.levels[2][0].size(), 2u);
+  EXPECT_EQ(decoded.levels[2][0][1].number, 9u);
+  EXPECT_EQ(decoded.levels[2][0][1].file_size, 4096u * 9);
+  EXPECT_EQ(decoded.levels[2][0][1].smallest, "\0\0\0\1n"s);
+  EXPECT_EQ(decoded.levels[2][0][1].largest, "\0\0\0\2"s);
+  EXPECT_TRUE(decoded.levels[2][0][1].largest_is_exclusive);
+  EXPECT_EQ(decoded.namespaces[1].id, 7u);
+  EXPECT_EQ(decoded.namespaces[1].generation, 4u);
+  EXPECT_EQ(decoded.log_ends[0].offset, 65536u);
+}
+
+TEST(ManifestTest, EveryFlippedBitIsFound) {
+  const std::string bytes = EncodeManifest(Example());
+  for (size_t i = 0; i < bytes.size() * 8; ++i) {
+    std::string damaged = bytes;
+    damaged[i / 8] = static_cast<char>(damaged[i / 8] ^ (1 << (i % 8)));
+    const absl::StatusOr<Manifest> decoded = DecodeManifest(damaged, "dir/MANIFEST");
+    ASSERT_EQ(decoded.status().code(), absl::StatusCode::kDataLoss) << "bit " << i;
+    ASSERT_NE(decoded.status().message().find("dir/MANIFEST"), std::string::npos) << decoded.status();
+  }
+}
+
+TEST(ManifestTest, EveryTruncationAndEveryExtraByteIsFound) {
+  const std::string bytes = EncodeManifest(Example());
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    ASSERT_EQ(DecodeManifest(std::string_view(bytes).substr(0, size), "m").status().code(), absl::StatusCode::kDataLoss);
+  }
+  EXPECT_EQ(DecodeManifest(bytes + '\0', "m").status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(DecodeManifest(Sealed(bytes + '\0'), "m").status().code(), absl::StatusCode::kDataLoss)
+      << "nothing may follow the last field";
+}
+
+// With the checksum made right, the decoder itself has to hold.
+TEST(ManifestTest, FieldsThatMakeNoSenseAreRefusedOrReadWithinTheirBounds) {
+  const std::string bytes = EncodeManifest(Example());
+  std::mt19937 random(5);
+  for (int round = 0; round < 20000; ++round) {
+    std::string damaged = bytes;
+    for (unsigned changes = 1 + random() % 3; changes > 0; --changes) {
+      damaged[24 + random() % (damaged.size() - 24)] = static_cast<char>(random());
+    }
+    if (random() % 4 == 0) damaged.resize(24 + random() % (damaged.size() - 24));
+    const absl::StatusOr<Manifest> decoded = DecodeManifest(Sealed(damaged), "m");
+    if (decoded.ok()) {
+      EXPECT_EQ(EncodeManifest(*decoded), Sealed(damaged)) << "one manifest, one encoding";
+    }
+  }
+}
+
+TEST(ManifestTest, ADeclaredCountAsksForNoMoreThanThereIs) {
+  std::string bytes = EncodeManifest(Manifest{});
+  bytes.resize(bytes.size() - 3);              // the counts of namespaces, log ends and levels
+  PutVarint64(&bytes, uint64_t{1} << 60);      // namespaces
+  EXPECT_EQ(DecodeManifest(Sealed(bytes), "m").status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(ManifestTest, SegmentsOfARunThatOverlapAreRefused) {
+  Manifest manifest = Example();
+  manifest.levels[2][0][0].largest = "\0\0\0\1n"s;  // where the next one begins
+  EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "m").status().code(), absl::StatusCode::kDataLoss);
+  manifest.levels[2][0][0].largest_is_exclusive = true;
+  EXPECT_TRUE(DecodeManifest(EncodeManifest(manifest), "m").ok());
+}
+
+TEST(ManifestTest, TheFileIsReplacedWhole) {
+  const testing::TempDir directory;
+  EXPECT_EQ(ReadManifest(PosixFileSystem(), directory.path()).status().code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(WriteManifest(PosixFileSystem(), directory.path(), Example()).ok());
+  Manifest next = Example();
+  next.levels.clear();
+  next.next_file_number = 43;
+  ASSERT_TRUE(WriteManifest(PosixFileSystem(), directory.path(), next).ok());
+  const absl::StatusOr<Manifest> read = ReadManifest(PosixFileSystem(), directory.path());
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->next_file_number, 43u);
+  EXPECT_EQ(PosixFileSystem()->List(directory.path()).value(), std::vector<std::string>{"MANIFEST"});
+  // What a crash in the middle of the next one leaves beside it changes nothing.
+  std::ofstream(directory.File("MANIFEST.tmp")) << "VARVEM";
+  EXPECT_EQ(ReadManifest(PosixFileSystem(), directory.path())->next_file_number, 43u);
+  ASSERT_TRUE(WriteManifest(PosixFileSystem(), directory.path(), Example()).ok());
+  EXPECT_EQ(ReadManifest(PosixFileSystem(), directory.path())->next_file_number, 42u);
+}
+
+}  // namespace
+}  // namespace varve

@@ -1,0 +1,133 @@
+#include "db/merging_iterator.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "unit-tests/testing/vector_iterator.h"
+
+namespace varve {
+namespace {
+
+using testing::CopyOf;
+using testing::TestRecord;
+using testing::TreeOrder;
+using testing::VectorIterator;
+
+std::unique_ptr<InternalIterator> Merged(const std::vector<std::vector<TestRecord>>& sources) {
+  std::vector<std::unique_ptr<InternalIterator>> children;
+  for (const std::vector<TestRecord>& source : sources) children.push_back(std::make_unique<VectorIterator>(source));
+  return NewMergingIterator(std::move(children));
+}
+
+TEST(MergingIteratorTest, NoChildrenAreAnEmptySequence) {
+  const std::unique_ptr<InternalIterator> iterator = NewMergingIterator({});
+  iterator->SeekToFirst();
+  EXPECT_FALSE(iterator->Valid());
+  iterator->Seek("a", kMaxSequence);
+  EXPECT_FALSE(iterator->Valid());
+  iterator->SeekToLast();
+  EXPECT_FALSE(iterator->Valid());
+  EXPECT_TRUE(iterator->status().ok());
+}
+
+TEST(MergingIteratorTest, VersionsOfAKeyComeNewestFirst) {
+  const std::unique_ptr<InternalIterator> iterator = Merged({{{"b", 9, "new"}}, {{"a", 2, ""}, {"b", 3, "old"}}, {}});
+  iterator->SeekToFirst();
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(CopyOf(iterator->record()), (TestRecord{"a", 2, ""}));
+  iterator->Next();
+  EXPECT_EQ(CopyOf(iterator->record()), (TestRecord{"b", 9, "new"}));
+  iterator->Next();
+  EXPECT_EQ(CopyOf(iterator->record()), (TestRecord{"b", 3, "old"}));
+  iterator->Next();
+  EXPECT_FALSE(iterator->Valid());
+  iterator->Seek("b", 8);
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(CopyOf(iterator->record()), (TestRecord{"b", 3, "old"})) << "the version that a read at 8 sees";
+}
+
+TEST(MergingIteratorTest, OfEqualRecordsTheEarlierChildComesFirst) {
+  const std::unique_ptr<InternalIterator> iterator =
+      Merged({{{"a", 1, "first"}}, {{"a", 1, "second"}}, {{"a", 1, "third"}}});
+  std::vector<std::string> values;
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) values.emplace_back(iterator->record().value);
+  EXPECT_EQ(values, (std::vector<std::string>{"first", "second", "third"}));
+  iterator->SeekToFirst();
+  iterator->Next();
+  iterator->Prev();
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->record().value, "first");
+  iterator->Next();
+  EXPECT_EQ(iterator->record().value, "second");
+}
+
+TEST(MergingIteratorTest, AFailedChildEndsTheIteratorWithItsError) {
+  std::vector<std::unique_ptr<InternalIterator>> children;
+  children.push_back(std::make_unique<VectorIterator>(std::vector<TestRecord>{{"b", 1, ""}, {"d", 1, ""}}, 1));
+  children.push_back(std::make_unique<VectorIterator>(std::vector<TestRecord>{{"a", 1, ""}, {"c", 1, ""}, {"e", 1, ""}}));
+  const std::unique_ptr<InternalIterator> iterator = NewMergingIterator(std::move(children));
+  iterator->SeekToFirst();
+  ASSERT_TRUE(iterator->Valid());
+  iterator->Next();
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->record().key, "b");
+  iterator->Next();
+  EXPECT_FALSE(iterator->Valid()) << "keys of the damaged child may be missing from here on";
+  EXPECT_EQ(iterator->status().code(), absl::StatusCode::kDataLoss);
+  iterator->Seek("e", kMaxSequence);
+  EXPECT_TRUE(iterator->Valid()) << "what lies behind the damage stays readable";
+  EXPECT_TRUE(iterator->status().ok());
+}
+
+TEST(MergingIteratorTest, WalksLikeTheSortedWholeInEveryDirection) {
+  std::mt19937 random(99);
+  for (int round = 0; round < 150; ++round) {
+    std::vector<std::vector<TestRecord>> sources(1 + random() % 9);
+    std::vector<TestRecord> all;
+    const int records = static_cast<int>(random() % 60);
+    for (int i = 0; i < records; ++i) {
+      TestRecord record{std::string(1, static_cast<char>('a' + random() % 12)), static_cast<SequenceNumber>(i + 1), ""};
+      all.push_back(record);
+      sources[random() % sources.size()].push_back(record);
+    }
+    std::sort(all.begin(), all.end(), TreeOrder);
+    const std::unique_ptr<InternalIterator> iterator = Merged(sources);
+    size_t expected = all.size();  // all.size(): not valid
+    for (int step = 0; step < 300; ++step) {
+      const unsigned action = random() % 16;
+      if (expected == all.size() || action == 0) {
+        if (random() % 3 == 0) {
+          iterator->SeekToFirst();
+          expected = 0;
+        } else if (random() % 2 == 0) {
+          iterator->SeekToLast();
+          expected = all.empty() ? 0 : all.size() - 1;
+        } else {
+          const TestRecord wanted{std::string(1, static_cast<char>('a' + random() % 13)),
+                                  static_cast<SequenceNumber>(random() % 62), ""};
+          iterator->Seek(wanted.key, wanted.sequence);
+          expected = static_cast<size_t>(std::lower_bound(all.begin(), all.end(), wanted, TreeOrder) - all.begin());
+        }
+      } else if (action < 9) {
+        iterator->Next();
+        ++expected;
+      } else {
+        iterator->Prev();
+        expected = expected == 0 ? all.size() : expected - 1;
+      }
+      ASSERT_EQ(iterator->Valid(), expected < all.size()) << round << " " << step;
+      if (expected < all.size()) {
+        ASSERT_EQ(CopyOf(iterator->record()), all[expected]) << round << " " << step;
+      }
+      ASSERT_TRUE(iterator->status().ok());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace varve
