@@ -16,6 +16,7 @@ MergeOptions MergeOptionsFor(const CompactionContext& context) {
   MergeOptions options;
   options.file_system = context.file_system;
   options.directory = context.directory;
+  options.caches = context.caches;
   options.next_file_number = context.next_file_number;
   options.segment_size = context.options->segment_size;
   options.snapshots = context.snapshots;
@@ -26,14 +27,14 @@ MergeOptions MergeOptionsFor(const CompactionContext& context) {
 }
 
 absl::StatusOr<CompactionResult> Merge(InternalIterator* input, std::vector<RangeTombstone> tombstones,
-                                       const MergeOptions& options, SegmentCaches* caches) {
+                                       const MergeOptions& options) {
   VARVE_ASSIGN_OR_RETURN(const MergeResult merged, MergeToSegments(input, std::move(tombstones), options));
   CompactionResult result;
   result.records_read = merged.records_read;
   result.records_written = merged.records_written;
   for (const SegmentInfo& info : merged.segments) {
     absl::StatusOr<std::shared_ptr<Segment>> segment =
-        Segment::Open(options.file_system, options.directory, info, caches);
+        Segment::Open(options.file_system, options.directory, info, options.caches);
     if (!segment.ok()) {
       for (const SegmentInfo& written : merged.segments) {
         (void)options.file_system->Remove(SegmentPath(options.directory, written.number));
@@ -86,7 +87,7 @@ absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input, std::vector<R
   options.expected_entries = entries;
   options.average_record_size = entries == 0 ? 0 : bytes / entries;
   options.drops_tombstones = drops_tombstones;
-  return Merge(input, std::move(tombstones), options, context.caches);
+  return Merge(input, std::move(tombstones), options);
 }
 
 absl::StatusOr<CompactionResult> RunCompaction(const Version& version, const CompactionPlan& plan,
@@ -110,7 +111,7 @@ absl::StatusOr<CompactionResult> RunCompaction(const Version& version, const Com
   }
   if (options.expected_entries > 0) options.average_record_size = bytes / options.expected_entries;
   const std::unique_ptr<InternalIterator> input = NewMergingIterator(std::move(runs));
-  VARVE_ASSIGN_OR_RETURN(CompactionResult result, Merge(input.get(), std::move(tombstones), options, context.caches));
+  VARVE_ASSIGN_OR_RETURN(CompactionResult result, Merge(input.get(), std::move(tombstones), options));
   result.bytes_read = bytes;
   return result;
 }

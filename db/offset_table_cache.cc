@@ -7,7 +7,7 @@ namespace varve {
 namespace {
 
 // A builder's segment is opened soon after; what piles up beyond this was abandoned.
-constexpr size_t kMaxLeft = 64;
+constexpr size_t kMaxLeft = 256;
 
 std::atomic<uint32_t> next_thread_shard{0};
 constinit thread_local uint32_t thread_shard = ~uint32_t{0};

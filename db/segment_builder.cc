@@ -6,6 +6,7 @@
 #include <bit>
 #include <utility>
 
+#include "db/file_names.h"
 #include "db/record_format.h"
 #include "db/segment_caches.h"
 #include "db/segment_fences.h"

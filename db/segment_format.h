@@ -14,9 +14,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
 
 namespace varve {
 
@@ -30,9 +27,5 @@ enum class SegmentPart : uint8_t { kFences = 1, kRangeTombstones = 2, kFooter = 
 inline uint64_t SegmentPartSeed(uint64_t number, SegmentPart part, uint64_t index = 0) {
   return (number + 1) * 0x9e3779b97f4a7c15u ^ (index << 8 | static_cast<uint64_t>(part));
 }
-
-// "DIRECTORY/000017.seg", and the number of such a name (without directory); nullopt if it is no segment's.
-std::string SegmentPath(const std::string& directory, uint64_t number);
-std::optional<uint64_t> ParseSegmentName(std::string_view name);
 
 }  // namespace varve

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "db/file_names.h"
 #include "db/segment_format.h"
 #include "db/segment_iterator.h"
 #include "util/status.h"
