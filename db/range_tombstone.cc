@@ -62,7 +62,9 @@ void RangeTombstoneList::HangSequences() {
   if (leaves == tombstones_.size()) {
     // As many fragments as tombstones: where none overlap, fragment i is tombstone i.
     bool disjoint = true;
-    for (size_t i = 0; disjoint && i < leaves; ++i) disjoint = fragments_[i].end == tombstones_[i].end;
+    for (size_t i = 0; disjoint && i < leaves; ++i) {
+      disjoint = fragments_[i].begin == tombstones_[i].begin && fragments_[i].end == tombstones_[i].end;
+    }
     if (disjoint) {
       for (size_t i = 0; i < leaves; ++i) fragments_[i].newest = tombstones_[i].sequence;
       return;
