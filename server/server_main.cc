@@ -1,0 +1,132 @@
+// server_main: opens the store in --dir and serves it until SIGTERM or SIGINT.
+// Exit codes: 0 after a graceful stop, 1 when the store or the address can't be had or the end was not clean, 2 for a wrong
+// command line.
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include "asio.hpp"
+#include "db/storage_engine.h"
+#include "fmt/format.h"
+#include "server/server.h"
+#include "server/server_flags.h"
+#include "spdlog/sinks/basic_file_sink.h"
+#include "spdlog/sinks/stdout_color_sinks.h"
+#include "spdlog/spdlog.h"
+
+namespace varve {
+namespace {
+
+constexpr rlim_t kOwnDescriptors = 1024;  // for files of the store, beside one for each client
+constexpr int kForcedExit = 130;
+
+bool StartLog(const ServerCommandLine& line) {
+  try {
+    auto log = line.log_file.empty() ? spdlog::stderr_color_mt("varve") : spdlog::basic_logger_mt("varve", line.log_file);
+    spdlog::set_default_logger(std::move(log));
+  } catch (const spdlog::spdlog_ex& failed) {
+    fmt::print(stderr, "server_main: --logfile={}: {}\n", line.log_file, failed.what());
+    return false;
+  }
+  spdlog::set_level(spdlog::level::from_str(line.log_level));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %L %v");
+  spdlog::flush_on(spdlog::level::info);
+  return true;
+}
+
+// Raises the limit on open files; where the system doesn't let us, fewer clients are served.
+void FitDescriptors(ServerOptions* options) {
+  const rlim_t wanted = static_cast<rlim_t>(options->max_clients) + kOwnDescriptors;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  rlimit raised = limit;
+  raised.rlim_cur = wanted;
+  raised.rlim_max = std::max(limit.rlim_max, wanted);
+  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return;
+  raised.rlim_cur = raised.rlim_max = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &raised) != 0) raised.rlim_cur = limit.rlim_cur;
+  if (raised.rlim_cur >= wanted) return;
+  options->max_clients = raised.rlim_cur > 2 * kOwnDescriptors ? raised.rlim_cur - kOwnDescriptors : raised.rlim_cur / 2;
+  spdlog::warn("The limit on open files is {}: at most {} clients are served", raised.rlim_cur, options->max_clients);
+}
+
+// Waits for the first SIGTERM or SIGINT; a second one ends the process at once, which the log survives.
+class StopSignals {
+ public:
+  StopSignals() : signals_(io_, SIGTERM, SIGINT) {}
+  ~StopSignals() {
+    io_.stop();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void WaitForFirst() {
+    signals_.async_wait([](const asio::error_code&, int signal) {
+      spdlog::info("{}: stopping, a second signal ends at once", signal == SIGINT ? "SIGINT" : "SIGTERM");
+    });
+    io_.run();
+    io_.restart();
+    signals_.async_wait([](const asio::error_code& stopped, int) {
+      if (!stopped) std::_Exit(kForcedExit);
+    });
+    thread_ = std::thread([this] { io_.run(); });
+  }
+
+ private:
+  asio::io_context io_{1};
+  asio::signal_set signals_;
+  std::thread thread_;
+};
+
+int Serve(ServerCommandLine line) {
+  StopSignals signals;  // from here on a signal waits until it can be obeyed
+  FitDescriptors(&line.server);
+  const auto begin = std::chrono::steady_clock::now();
+  absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(line.directory, line.engine);
+  if (!store.ok()) {
+    spdlog::critical("The store in {} can't be opened: {}", line.directory, store.status().ToString());
+    return 1;
+  }
+  const auto opened = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(store->get(), line.server, ServerSettings(line));
+  if (!server.ok()) {
+    spdlog::critical("{}", server.status().ToString());
+    return 1;
+  }
+  spdlog::info("varve {} serves {} on {}:{}, opened in {} ms", kVarveVersion, line.directory, line.server.bind,
+               (*server)->port(), opened.count());
+  signals.WaitForFirst();
+  (*server)->Stop();
+  server->reset();
+  if (const absl::Status closed = (*store)->Close(); !closed.ok()) {
+    spdlog::critical("The store could not be closed cleanly: {}", closed.ToString());
+    return 1;
+  }
+  spdlog::info("Stopped");
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  umask(077);
+  std::signal(SIGPIPE, SIG_IGN);
+  absl::StatusOr<ServerCommandLine> line = ParseServerCommandLine(argc, argv);
+  if (!line.ok()) {
+    fmt::print(stderr, "server_main: {}\n", std::string(line.status().message()));
+    return 2;
+  }
+  if (line->help || line->version) {
+    fmt::print("{}", line->help ? ServerHelp() : fmt::format("varve {}\n", kVarveVersion));
+    return 0;
+  }
+  if (!StartLog(*line)) return 1;
+  return Serve(*std::move(line));
+}
+
+}  // namespace
+}  // namespace varve
+
+int main(int argc, char** argv) { return varve::Main(argc, argv); }

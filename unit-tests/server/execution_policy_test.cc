@@ -1,0 +1,75 @@
+#include "server/execution_policy.h"
+
+#include <gtest/gtest.h>
+
+#include "server/command_table.h"
+
+namespace varve {
+namespace {
+
+RequestBatch Batch(uint32_t reads, uint32_t writes) {
+  RequestBatch batch;
+  batch.reads = reads;
+  batch.writes = writes;
+  return batch;
+}
+
+TEST(ExecutionPolicyTest, SmallBatchesRunWhereTheyWereRead) {
+  const KeyCost read(400);
+  const KeyCost write(600);
+  EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(1, 0), read, write, false), Placement::kInline);
+  EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(16, 0), read, write, false), Placement::kInline);
+  EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(64, 0), read, write, false), Placement::kPool);
+  EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(0, 1), read, write, false), Placement::kInline);
+  EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(0, 1), read, write, true), Placement::kPool);
+  EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(1, 0), read, write, true), Placement::kInline);
+}
+
+TEST(ExecutionPolicyTest, TheModesAreObeyed) {
+  const KeyCost cost(400);
+  RequestBatch slow = Batch(0, 0);
+  slow.slow = true;
+  EXPECT_EQ(PlaceBatch(Execution::kAdaptive, slow, cost, cost, false), Placement::kPool);
+  EXPECT_EQ(PlaceBatch(Execution::kInline, slow, cost, cost, false), Placement::kInline);
+  EXPECT_EQ(PlaceBatch(Execution::kPool, Batch(1, 0), cost, cost, false), Placement::kPool);
+  slow.maintenance = true;
+  for (const Execution mode : {Execution::kAdaptive, Execution::kInline, Execution::kPool}) {
+    EXPECT_EQ(PlaceBatch(mode, slow, cost, cost, false), Placement::kMaintenance);
+  }
+}
+
+TEST(ExecutionPolicyTest, ReadsThatTurnOutSlowMoveToThePoolAndBack) {
+  KeyCost read(400);
+  const KeyCost write(600);
+  for (int i = 0; i < 20; ++i) read.Measured(100'000, 1);  // disk reads
+  EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(1, 0), read, write, false), Placement::kPool);
+  for (int i = 0; i < 100; ++i) read.Measured(400, 1);
+  EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(1, 0), read, write, false), Placement::kInline);
+}
+
+TEST(CommandTableTest, FindsEachCommandInAnyCaseAndNothingElse) {
+  std::string_view previous;
+  for (const Command& command : AllCommands()) {
+    EXPECT_LT(previous, command.name);
+    previous = command.name;
+    EXPECT_EQ(FindCommand(command.name), &command);
+    std::string upper(command.name);
+    for (char& c : upper) c = static_cast<char>(c - 'a' + 'A');
+    EXPECT_EQ(FindCommand(upper), &command);
+  }
+  for (const char* unknown : {"", "ge", "gett", "a-name-of-more-than-sixteen-bytes", "g\xc5t"}) {
+    EXPECT_EQ(FindCommand(unknown), nullptr) << unknown;
+  }
+  EXPECT_EQ(FindCommand(std::string_view("get\0", 4)), nullptr);
+}
+
+TEST(CommandTableTest, CountsTheKeysOfARequest) {
+  EXPECT_EQ(KeyCount(*FindCommand("get"), 2), 1u);
+  EXPECT_EQ(KeyCount(*FindCommand("mget"), 5), 4u);
+  EXPECT_EQ(KeyCount(*FindCommand("mset"), 7), 3u);
+  EXPECT_EQ(KeyCount(*FindCommand("ping"), 2), 0u);
+  EXPECT_EQ(KeyCount(*FindCommand("get"), 1), 0u);
+}
+
+}  // namespace
+}  // namespace varve

@@ -1,0 +1,73 @@
+#include "server/gated_replies.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace varve {
+namespace {
+
+void Write(GatedReplies* replies, std::string_view bytes, SequenceNumber gate, uint32_t count = 1) {
+  replies->bytes().Append(bytes);
+  replies->Mark(gate, count);
+}
+
+TEST(GatedRepliesTest, LetsOutInOrderUpToTheFirstGateThatIsNotDurable) {
+  GatedReplies replies;
+  Write(&replies, "aa", kNoSequence);
+  Write(&replies, "bbb", 10);
+  Write(&replies, "c", kNoSequence);  // behind a gate: order comes first
+  Write(&replies, "dddd", 12);
+  EXPECT_EQ(replies.Releasable(0), 2u);
+  EXPECT_EQ(replies.NextGate(0), 10u);
+  EXPECT_EQ(replies.Releasable(9), 2u);
+  EXPECT_EQ(replies.Releasable(10), 6u);
+  EXPECT_EQ(replies.NextGate(10), 12u);
+  EXPECT_EQ(replies.Releasable(12), 10u);
+  EXPECT_EQ(replies.NextGate(12), kNoSequence);
+  replies.Consume(3);  // a part of a reply
+  EXPECT_EQ(replies.Releasable(10), 3u);
+  replies.Consume(7);
+  EXPECT_TRUE(replies.empty());
+}
+
+TEST(GatedRepliesTest, TakesOverWhatAWorkerWrote) {
+  GatedReplies first;
+  GatedReplies second;
+  Write(&first, "1", 5);
+  Write(&second, "2", 6);
+  first.Take(&second);
+  EXPECT_TRUE(second.empty());
+  EXPECT_EQ(first.Releasable(5), 1u);
+  EXPECT_EQ(first.Releasable(6), 2u);
+  EXPECT_EQ(first.bytes().view(), "12");
+}
+
+TEST(GatedRepliesTest, AFailedLogTurnsEachParkedReplyIntoAnError) {
+  GatedReplies replies;
+  Write(&replies, "+A\r\n", kNoSequence);
+  Write(&replies, "+B\r\n+C\r\n", 10, 2);
+  Write(&replies, "+D\r\n", 3);
+  ASSERT_TRUE(replies.FailAbove(5, "MISCONF no"));
+  EXPECT_EQ(replies.bytes().view(), "+A\r\n-MISCONF no\r\n-MISCONF no\r\n+D\r\n");
+  EXPECT_EQ(replies.Releasable(5), replies.size());
+}
+
+TEST(GatedRepliesTest, AReplyThatHasBegunCannotBecomeAnError) {
+  GatedReplies replies;
+  Write(&replies, "*100\r\n", 10, 0);
+  EXPECT_FALSE(replies.FailAbove(5, "MISCONF no"));
+}
+
+TEST(GatedRepliesTest, AFailedPushConcernsItsOwnBatchAlone) {
+  GatedReplies replies;
+  Write(&replies, "+A\r\n", kNoSequence);
+  replies.BeginBatch();
+  Write(&replies, "+B\r\n", kNoSequence);
+  Write(&replies, "+C\r\n", kNoSequence);
+  ASSERT_TRUE(replies.FailBatch("MISCONF no"));
+  EXPECT_EQ(replies.bytes().view(), "+A\r\n-MISCONF no\r\n-MISCONF no\r\n");
+}
+
+}  // namespace
+}  // namespace varve

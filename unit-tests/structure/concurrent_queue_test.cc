@@ -1,0 +1,93 @@
+#include "structure/concurrent_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace varve {
+namespace {
+
+TEST(ConcurrentQueueTest, KeepsOrderAndItsBound) {
+  ConcurrentQueue<int> queue(3);
+  EXPECT_EQ(queue.capacity(), 4u);
+  EXPECT_FALSE(queue.TryPop().has_value());
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(queue.TryPush(std::move(i)));
+  EXPECT_FALSE(queue.TryPush(9));
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(queue.TryPop(), i);
+  EXPECT_FALSE(queue.TryPop().has_value());
+  for (int round = 0; round < 100; ++round) {  // around the ring
+    EXPECT_TRUE(queue.TryPush(std::move(round)));
+    EXPECT_EQ(queue.TryPop(), round);
+  }
+}
+
+TEST(ConcurrentQueueTest, AFullQueueLeavesTheElementWithItsOwner) {
+  ConcurrentQueue<std::unique_ptr<int>> queue(2);
+  EXPECT_TRUE(queue.TryPush(std::make_unique<int>(1)));
+  EXPECT_TRUE(queue.TryPush(std::make_unique<int>(2)));
+  auto third = std::make_unique<int>(3);
+  EXPECT_FALSE(queue.TryPush(std::move(third)));
+  ASSERT_NE(third, nullptr);
+  EXPECT_EQ(*third, 3);
+}
+
+TEST(ConcurrentQueueTest, AClosedQueueGivesOutWhatItHoldsThenEnds) {
+  ConcurrentQueue<int> queue(8);
+  EXPECT_TRUE(queue.TryPush(1));
+  queue.Close();
+  EXPECT_FALSE(queue.TryPush(2));
+  EXPECT_EQ(queue.Pop(), 1);
+  EXPECT_FALSE(queue.Pop().has_value());
+}
+
+TEST(ConcurrentQueueTest, CloseWakesSleepers) {
+  ConcurrentQueue<int> queue(8);
+  std::vector<std::thread> sleepers;
+  for (int i = 0; i < 4; ++i) {
+    sleepers.emplace_back([&] { EXPECT_FALSE(queue.Pop().has_value()); });
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  queue.Close();
+  for (std::thread& sleeper : sleepers) sleeper.join();
+}
+
+TEST(ConcurrentQueueTest, EveryElementArrivesOnceAndEachProducersInOrder) {
+  constexpr int kProducers = 4;
+  constexpr int kConsumers = 4;
+  constexpr int kEach = 20000;
+  ConcurrentQueue<int> queue(64);
+  std::vector<std::atomic<int>> seen(kProducers * kEach);
+  std::atomic<bool> ordered{true};
+  std::vector<std::thread> consumers;
+  for (int c = 0; c < kConsumers; ++c) {
+    consumers.emplace_back([&] {
+      std::vector<int> last(kProducers, -1);
+      while (const std::optional<int> element = queue.Pop()) {
+        const int producer = *element / kEach;
+        if (*element <= last[static_cast<size_t>(producer)]) ordered = false;
+        last[static_cast<size_t>(producer)] = *element;
+        seen[static_cast<size_t>(*element)].fetch_add(1);
+      }
+    });
+  }
+  std::vector<std::thread> producers;
+  for (int p = 0; p < kProducers; ++p) {
+    producers.emplace_back([&, p] {
+      for (int i = 0; i < kEach; ++i) {
+        int element = p * kEach + i;
+        while (!queue.TryPush(std::move(element))) std::this_thread::yield();
+      }
+    });
+  }
+  for (std::thread& producer : producers) producer.join();
+  queue.Close();
+  for (std::thread& consumer : consumers) consumer.join();
+  EXPECT_TRUE(ordered);
+  for (const std::atomic<int>& count : seen) ASSERT_EQ(count.load(), 1);
+}
+
+}  // namespace
+}  // namespace varve
