@@ -100,7 +100,8 @@ class NameIndex {
     if (name.size() > kLongestName || name.empty()) return nullptr;
     const PackedName packed = Pack(name);
     for (size_t slot = packed.Slot(); slots_[slot].command != nullptr; slot = (slot + 1) % slots_.size()) {
-      if (slots_[slot].name == packed) return slots_[slot].command;
+      // The padding makes a name with zeros behind it look the same, its length does not.
+      if (slots_[slot].name == packed && slots_[slot].command->name.size() == name.size()) return slots_[slot].command;
     }
     return nullptr;
   }
