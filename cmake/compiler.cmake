@@ -19,7 +19,7 @@ endif()
 
 add_library(varve_flags INTERFACE)
 target_include_directories(varve_flags INTERFACE ${CMAKE_SOURCE_DIR})
-target_compile_options(varve_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wno-unused-parameter -Wno-missing-field-initializers -g1 -fno-omit-frame-pointer)
+target_compile_options(varve_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wno-unused-parameter -Wno-missing-field-initializers -Wno-dangling-else -g1 -fno-omit-frame-pointer)
 # Binaries and core dumps name files from the root of the repository, wherever it was built.
 target_compile_options(varve_flags INTERFACE -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
 if(VARVE_WERROR)

@@ -33,7 +33,7 @@ void Engine::FlushLoop() {
     const absl::Status status = FlushOldest();
     ReclaimStates();
     absl::MutexLock lock(&commit_mutex_);
-    if (!status.ok() && background_status_.ok()) spdlog::error("flush: {}", status.ToString());
+    if (!status.ok() && background_status_.ok() && !stopping_) spdlog::error("flush: {}", status.ToString());
     if (status.ok() && !background_status_.ok()) spdlog::info("flush: works again");
     background_status_ = status;
     room_.SignalAll();

@@ -15,7 +15,7 @@ namespace varve::testing {
 
 class TestStore {
  public:
-  explicit TestStore(EngineOptions options = TestEngineOptions()) : options(std::move(options)) { Open(); }
+  explicit TestStore(EngineOptions engine_options = TestEngineOptions()) : options(std::move(engine_options)) { Open(); }
 
   StorageEngine* operator->() { return store_.get(); }
   StorageEngine& operator*() { return *store_; }
