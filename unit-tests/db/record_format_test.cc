@@ -1,0 +1,90 @@
+#include "db/record_format.h"
+
+#include <gtest/gtest.h>
+
+#include "unit-tests/testing/segment_fixture.h"
+
+namespace varve {
+namespace {
+
+using testing::Copy;
+using testing::OwnedRecord;
+using testing::RandomRecords;
+using namespace std::string_literals;
+
+constexpr uint64_t kSeed = 17;
+
+std::string Encode(const OwnedRecord& record) {
+  std::string bytes;
+  const size_t size = AppendRecord(record.view(), kSeed, &bytes);
+  EXPECT_EQ(size, bytes.size());
+  return bytes;
+}
+
+// Golden bytes: this is on disk, so it never changes.
+TEST(RecordFormatTest, RecordsAreTheseBytes) {
+  OwnedRecord record;
+  record.key = "\0\0\0\1key"s;
+  record.value = "value";
+  record.sequence = 300;
+  EXPECT_EQ(Encode(record).substr(4), "\x01\x07\x05\xac\x02\0\0\0\1keyvalue"s);
+  record.kind = RecordKind::kTombstone;
+  record.value.clear();
+  record.flags = kHasExpiry | kHasMetadata | kSoftDeleted;
+  record.expiry_ms = 0x0102030405060708;
+  record.metadata = "meta";
+  EXPECT_EQ(Encode(record), "c\xd8" "f\xc8\x72\x07\x00\xac\x02\x08\x07\x06\x05\x04\x03\x02\x01\x04meta\0\0\0\1key"s);
+}
+
+TEST(RecordFormatTest, RecordsComeBackAsTheyWere) {
+  for (const OwnedRecord& record : RandomRecords(1, 500, {0, 1, 127, 128, 20000}, 3)) {
+    const std::string bytes = Encode(record) + "what follows";
+    RecordView view;
+    ASSERT_EQ(DecodeRecord(bytes, kSeed, ChecksumMode::kVerify, &view), bytes.size() - 12);
+    EXPECT_EQ(Copy(view), record);
+    ASSERT_EQ(DecodeRecord(bytes, 0, ChecksumMode::kTrusted, &view), bytes.size() - 12);
+    EXPECT_EQ(Copy(view), record);
+    EXPECT_EQ(RecordSize(std::string_view(bytes).substr(0, kMaxRecordHeaderSize)), bytes.size() - 12);
+  }
+}
+
+TEST(RecordFormatTest, ARecordCutShortIsRefusedAtEachLength) {
+  for (const OwnedRecord& record : RandomRecords(2, 50, {0, 1, 200}, 3)) {
+    const std::string bytes = Encode(record);
+    RecordView view;
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      EXPECT_EQ(DecodeRecord(std::string_view(bytes).substr(0, size), kSeed, ChecksumMode::kVerify, &view), 0u);
+      EXPECT_EQ(DecodeRecord(std::string_view(bytes).substr(0, size), kSeed, ChecksumMode::kTrusted, &view), 0u);
+    }
+  }
+}
+
+TEST(RecordFormatTest, EachFlippedBitIsFound) {
+  for (const OwnedRecord& record : RandomRecords(3, 20, {0, 1, 100}, 3)) {
+    std::string bytes = Encode(record);
+    const std::string padding(64, '\0');
+    RecordView view;
+    for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+      bytes[bit / 8] ^= static_cast<char>(1 << bit % 8);
+      EXPECT_EQ(DecodeRecord(bytes, kSeed, ChecksumMode::kVerify, &view), 0u) << bit;
+      EXPECT_EQ(DecodeRecord(bytes + padding, kSeed, ChecksumMode::kVerify, &view), 0u) << bit;
+      bytes[bit / 8] ^= static_cast<char>(1 << bit % 8);
+    }
+  }
+}
+
+TEST(RecordFormatTest, ARecordOfAnotherFileIsRefused) {
+  OwnedRecord record;
+  record.key = "key";
+  RecordView view;
+  EXPECT_EQ(DecodeRecord(Encode(record), kSeed + 1, ChecksumMode::kVerify, &view), 0u);
+}
+
+TEST(RecordFormatTest, ZerosAreNoRecord) {
+  RecordView view;
+  EXPECT_EQ(DecodeRecord(std::string(100, '\0'), kSeed, ChecksumMode::kTrusted, &view), 0u);
+  EXPECT_EQ(RecordSize(std::string(100, '\0')), 0u);
+}
+
+}  // namespace
+}  // namespace varve

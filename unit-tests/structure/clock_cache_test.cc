@@ -1,0 +1,134 @@
+#include "structure/clock_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+
+namespace varve {
+namespace {
+
+ClockCache::Handle Buffer(std::string_view bytes) {
+  ClockCache::Handle handle = ClockCache::New(bytes.size());
+  std::memcpy(handle.mutable_data(), bytes.data(), bytes.size());
+  return handle;
+}
+
+TEST(ClockCacheTest, WhatWasInsertedIsFoundUnderItsWholeKey) {
+  ClockCache cache(1 << 20);
+  cache.Insert(1, 2, Buffer("one-two"));
+  cache.Insert(2, 1, Buffer("two-one"));
+  EXPECT_EQ(cache.Lookup(1, 2).data(), "one-two");
+  EXPECT_EQ(cache.Lookup(2, 1).data(), "two-one");
+  EXPECT_FALSE(cache.Lookup(1, 1));
+  EXPECT_FALSE(cache.Lookup(2, 2));
+}
+
+TEST(ClockCacheTest, TheFirstOfTwoInsertsStays) {
+  ClockCache cache(1 << 20);
+  const ClockCache::Handle first = cache.Insert(1, 2, Buffer("first"));
+  const ClockCache::Handle second = cache.Insert(1, 2, Buffer("second"));
+  EXPECT_EQ(second.data().data(), first.data().data());
+}
+
+TEST(ClockCacheTest, StaysWithinItsBudgetWhateverTheSizes) {
+  for (const size_t capacity : {size_t{20000}, size_t{3} << 20}) {
+    ClockCache cache(capacity);
+    std::mt19937_64 random(3);
+    size_t peak = 0;
+    for (int i = 0; i < 20000; ++i) {
+      cache.Insert(random() % 50, random() % 5000, ClockCache::New(random() % 5000));
+      if (i % 100 == 0) peak = std::max(peak, cache.usage());
+      ASSERT_LE(peak, capacity);
+    }
+    EXPECT_GT(peak, capacity * 7 / 10) << "and uses it";
+  }
+}
+
+TEST(ClockCacheTest, WithoutCapacityEverythingWorksAndNothingIsKept) {
+  ClockCache cache(0);
+  const ClockCache::Handle handle = cache.Insert(1, 2, Buffer("bytes"));
+  EXPECT_EQ(handle.data(), "bytes");
+  EXPECT_FALSE(cache.Lookup(1, 2));
+  EXPECT_EQ(cache.usage(), 0u);
+}
+
+TEST(ClockCacheTest, WhatIsTooLargeIsNotKept) {
+  ClockCache cache(10000);
+  EXPECT_EQ(cache.Insert(1, 2, ClockCache::New(10001)).data().size(), 10001u);
+  EXPECT_FALSE(cache.Lookup(1, 2));
+}
+
+TEST(ClockCacheTest, WhatIsInUseIsNotEvicted) {
+  ClockCache cache(50000);
+  std::vector<ClockCache::Handle> held;
+  for (uint64_t i = 0; i < 10; ++i) held.push_back(cache.Insert(1, i, Buffer(std::string(4000, static_cast<char>('a' + i)))));
+  for (uint64_t i = 0; i < 1000; ++i) cache.Insert(2, i, ClockCache::New(4000));
+  for (uint64_t i = 0; i < 10; ++i) {
+    const ClockCache::Handle again = cache.Lookup(1, i);
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again.data().data(), held[i].data().data());
+    EXPECT_EQ(again.data(), std::string(4000, static_cast<char>('a' + i)));
+  }
+  EXPECT_LE(cache.usage(), 50000u);
+}
+
+TEST(ClockCacheTest, AHandleOutlivesTheCache) {
+  auto cache = std::make_unique<ClockCache>(100000);
+  const ClockCache::Handle handle = cache->Insert(1, 2, Buffer("bytes"));
+  cache.reset();
+  EXPECT_EQ(handle.data(), "bytes");
+}
+
+TEST(ClockCacheTest, WhatIsUsedAgainStaysLongerThanWhatIsUsedOnce) {
+  ClockCache cache(100000);
+  for (uint64_t i = 0; i < 10; ++i) cache.Insert(1, i, ClockCache::New(1000));
+  int lost = 0;
+  for (uint64_t i = 0; i < 2000; ++i) {
+    cache.Insert(2, i, ClockCache::New(1000));
+    if (!cache.Lookup(1, i % 10)) ++lost;
+  }
+  EXPECT_EQ(lost, 0);
+  EXPECT_FALSE(cache.Lookup(2, 0));
+}
+
+TEST(ClockCacheTest, AFlagStaysWithItsEntry) {
+  ClockCache cache(100000);
+  ClockCache::Handle handle = Buffer("bytes");
+  handle.set_flagged();
+  cache.Insert(1, 2, std::move(handle));
+  EXPECT_TRUE(cache.Lookup(1, 2).flagged());
+}
+
+TEST(ClockCacheTest, ThreadsNeverSeeBytesOfAnotherKey) {
+  ClockCache cache(200000);
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      std::mt19937_64 random(thread);
+      for (int i = 0; i < 20000; ++i) {
+        const uint64_t key = random() % 200;
+        ClockCache::Handle handle = cache.Lookup(key, key);
+        if (!handle) {
+          handle = ClockCache::New(2000 + key);
+          std::memset(handle.mutable_data(), static_cast<int>(key), 2000 + key);
+          handle = cache.Insert(key, key, std::move(handle));
+        }
+        const std::string_view bytes = handle.data();
+        if (bytes.size() != 2000 + key || bytes.front() != static_cast<char>(key) || bytes.back() != static_cast<char>(key)) {
+          ++failures;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
+  EXPECT_LE(cache.usage(), 200000u);
+}
+
+}  // namespace
+}  // namespace varve
