@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "db/log_format.h"
 #include "util/status.h"
@@ -58,13 +59,13 @@ void LogFiles::Stop() {
 
 absl::Status LogFiles::WaitForSpare() {
   absl::MutexLock lock(&mutex_);
-  const auto settled = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return spare_.file != nullptr || !spare_status_.ok() || stopping_.load();
-  };
-  if (!settled()) mutex_.AwaitWithTimeout(absl::Condition(&settled), kSpareTimeout);
+  const absl::Time deadline = absl::Now() + kSpareTimeout;
+  while (spare_.file == nullptr && spare_status_.ok() && !stopping_.load()) {
+    if (changed_.WaitWithDeadline(&mutex_, deadline)) break;
+  }
   if (spare_.file != nullptr) return absl::OkStatus();
   if (stopping_.load()) return absl::UnavailableError("the log is closing");
-  if (!spare_status_.ok()) return spare_status_;
+  if (!spare_status_.ok()) return UnsharedCopy(spare_status_);
   return absl::ResourceExhaustedError("the next log file is still being prepared; the disk is too slow, try again");
 }
 
@@ -243,7 +244,8 @@ void LogFiles::PrepareSpare() {
     if (!recycled_path.empty()) recycled_.fetch_add(1, std::memory_order_relaxed);
   }
   absl::MutexLock lock(&mutex_);
-  spare_status_ = prepared.status();
+  changed_.SignalAll();
+  spare_status_ = UnsharedCopy(prepared.status());
   if (!prepared.ok()) return;
   spare_ = *std::move(prepared);
   spare_size_.store(spare_.size, std::memory_order_release);

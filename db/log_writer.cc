@@ -69,7 +69,7 @@ absl::Status LogWriter::Reserve(size_t bytes, bool for_deletes) {
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
-      if (!status_.ok()) return status_;
+      if (!status_.ok()) return UnsharedCopy(status_);
       if (FitsLocked(unit, for_deletes)) {
         promised_ = true;
         return absl::OkStatus();
@@ -121,7 +121,7 @@ absl::Status LogWriter::WriteOut(SequenceNumber sequence) {
 absl::Status LogWriter::WriteOutLocked() {
   {
     absl::MutexLock lock(&mutex_);
-    if (!status_.ok()) return status_;
+    if (!status_.ok()) return UnsharedCopy(status_);
     if (active_.empty()) return absl::OkStatus();
     std::swap(active_, writing_);
     active_units_ = 0;
@@ -265,13 +265,13 @@ absl::Status LogWriter::Fail(const absl::Status& cause) {
     active_.Clear(0);
     failed_.store(true, std::memory_order_release);
   }
-  return status_;
+  return UnsharedCopy(status_);
 }
 
 absl::Status LogWriter::status() const {
   if (!failed()) return absl::OkStatus();
   absl::MutexLock lock(&mutex_);
-  return status_;
+  return UnsharedCopy(status_);
 }
 
 std::vector<LogEnd> LogWriter::Files() const {

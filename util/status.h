@@ -36,6 +36,12 @@ inline constexpr uint64_t kNoOffset = std::numeric_limits<uint64_t>::max();
 // `what` names the structure and the damage: "log block: checksum 0x12345678, expected 0x9abcdef0".
 [[nodiscard]] absl::Status Corruption(std::string_view path, uint64_t offset, std::string_view what);
 
+// A copy that shares no memory with `status`, for a status that is kept under a lock and handed to several threads:
+// abseil counts references where ThreadSanitizer cannot see it.
+[[nodiscard]] inline absl::Status UnsharedCopy(const absl::Status& status) {
+  return absl::Status(status.code(), status.message());
+}
+
 }  // namespace varve
 
 // Returns from the enclosing function, with the error, if `expression` (an absl::Status) is not OK.
