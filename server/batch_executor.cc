@@ -14,7 +14,8 @@ constexpr size_t kMaxGetRun = 64;            // keys read together
 constexpr size_t kMaxSetRun = 256;           // writes committed together
 constexpr size_t kMaxSetRunBytes = 1 << 20;  // and their bytes
 constexpr size_t kKeptValue = 64u << 10;     // bytes of a value's memory worth keeping for the next one
-constexpr size_t kLargeValues = 4u << 20;    // when the values of one run took more, the next ones are read one by one
+constexpr size_t kFirstGetRun = 16;          // of a batch, whose values may be of any size
+constexpr size_t kGetRunBytes = 4u << 20;    // further ones are as long as fits in here with values like the largest of the last
 
 struct Scratch {
   std::array<std::string_view, kMaxGetRun> keys;
@@ -34,6 +35,7 @@ void BatchExecutor::Begin(const RequestBatch* batch) {
   next_ = 0;
   stream_.reset();
   broken_ = continued_ = false;
+  get_run_limit_ = kFirstGetRun;
 }
 
 BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget) {
@@ -76,33 +78,31 @@ size_t BatchExecutor::RunLength(CommandKind kind, size_t arguments, size_t limit
 }
 
 size_t BatchExecutor::RunGets(CommandContext* context, GatedReplies* replies) {
-  const size_t length = RunLength(CommandKind::kGet, 2, kMaxGetRun);
-  if (length < 2) {
+  const size_t length = RunLength(CommandKind::kGet, 2, get_run_limit_);
+  if (length == 0 || (length == 1 && get_run_limit_ > 1)) {
     RunOne(context, replies);
     return 1;
   }
   Scratch& scratch = ThreadScratch();
   for (size_t i = 0; i < length; ++i) scratch.keys[i] = batch_->arguments[batch_->requests[next_ + i].first + 1];
-  // Large values are held in memory one at a time.
-  thread_local size_t bytes_of_last_run = 0;
-  const size_t together = bytes_of_last_run > kLargeValues ? 1 : length;
-  const absl::Span<MultiGetResult> results(scratch.results.data(), together);
-  const absl::Status status = context->store.MultiGet(GatedRead(), {scratch.keys.data(), together}, results);
-  bytes_of_last_run = 0;
+  const absl::Span<MultiGetResult> results(scratch.results.data(), length);
+  const absl::Status status = context->store.MultiGet(GatedRead(), {scratch.keys.data(), length}, results);
+  size_t largest = 1;
   for (MultiGetResult& result : results) {
     const absl::Status& failed = status.ok() ? result.status : status;
     if (!failed.ok()) {
       context->Fail(failed);
     } else if (result.result.found) {
       context->reply.Bulk(result.value);
-      bytes_of_last_run += result.value.size();
+      largest = std::max(largest, result.value.size());
     } else {
       context->reply.Null();
     }
     replies->Mark(failed.ok() ? result.result.gate : kNoSequence, 1);
     if (result.value.capacity() > kKeptValue) std::string().swap(result.value);
   }
-  return together;
+  get_run_limit_ = std::clamp<size_t>(kGetRunBytes / largest, 1, kMaxGetRun);
+  return length;
 }
 
 size_t BatchExecutor::RunSets(CommandContext* context, GatedReplies* replies) {

@@ -1,0 +1,109 @@
+// client_main against server_main: what it prints and how it ends.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "client/client.h"
+#include "unit-tests/testing/server_process.h"
+#include "unit-tests/testing/temp_dir.h"
+
+namespace varve {
+namespace {
+
+using testing::Process;
+using testing::ReadFile;
+using testing::ServerProcess;
+using testing::TempDir;
+
+class ClientMainTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_NE(server_.port(), 0) << server_.log(); }
+
+  int Run(std::vector<std::string> arguments, const std::string& input = "/dev/null") {
+    arguments.insert(arguments.begin(), "--port=" + std::to_string(server_.port()));
+    return Process(VARVE_CLIENT_MAIN, arguments, dir_.File("out"), input).Wait();
+  }
+  std::string Output() const { return ReadFile(dir_.File("out")); }
+
+  TempDir dir_;
+  ServerProcess server_{VARVE_SERVER_MAIN, dir_.File("data")};
+};
+
+TEST_F(ClientMainTest, PutGetDelete) {
+  EXPECT_EQ(Run({"put", "test/val", "this is a test val"}), 0);
+  EXPECT_EQ(Output(), "");
+  EXPECT_EQ(Run({"get", "test/val"}), 0);
+  EXPECT_EQ(Output(), "this is a test val");
+  EXPECT_EQ(Run({"get", "missing"}), 1);
+  EXPECT_EQ(Output(), "");
+  EXPECT_EQ(Run({"put", "empty", ""}), 0);
+  EXPECT_EQ(Run({"get", "empty"}), 0);
+  EXPECT_EQ(Output(), "");
+  EXPECT_EQ(Run({"delete", "test/val", "missing"}), 0);
+  EXPECT_EQ(Output(), "1\n");
+  EXPECT_EQ(Run({"delete", "test/val"}), 1);
+  EXPECT_EQ(Run({"--", "put", "--odd", "--value"}), 0);
+  EXPECT_EQ(Run({"get", "--", "--odd"}), 0);
+  EXPECT_EQ(Output(), "--value");
+}
+
+TEST_F(ClientMainTest, AValueOfAnyBytesGoesThroughStandardInput) {
+  std::string value;
+  for (uint32_t i = 0; i < 3000000; ++i) value.push_back(static_cast<char>(i * 7919 >> 8));
+  std::ofstream(dir_.File("in"), std::ios::binary) << value;
+  EXPECT_EQ(Run({"put", "bytes"}, dir_.File("in")), 0);
+  EXPECT_EQ(Run({"get", "bytes"}), 0);
+  EXPECT_TRUE(Output() == value);
+}
+
+TEST_F(ClientMainTest, Ranges) {
+  for (const char* key : {"a", "b", "ba", "c"}) EXPECT_EQ(Run({"put", key, std::string("v") + key}), 0);
+  EXPECT_EQ(Run({"range"}), 0);
+  EXPECT_EQ(Output(), "a\tva\nb\tvb\nba\tvba\nc\tvc\n");
+  EXPECT_EQ(Run({"range", "[b", "(c", "--keys"}), 0);
+  EXPECT_EQ(Output(), "b\nba\n");
+  EXPECT_EQ(Run({"range", "[a", "(c", "--reverse", "--limit=2", "--keys"}), 0);
+  EXPECT_EQ(Output(), "ba\nb\n");
+  EXPECT_EQ(Run({"prefix", "b", "--limit", "1"}), 0);
+  EXPECT_EQ(Output(), "b\tvb\n");
+  EXPECT_EQ(Run({"count"}), 0);
+  EXPECT_EQ(Output(), "4\n");
+  EXPECT_EQ(Run({"count", "(a", "+"}), 0);
+  EXPECT_EQ(Output(), "3\n");
+  EXPECT_EQ(Run({"ping"}), 0);
+  EXPECT_EQ(Output(), "PONG\n");
+}
+
+TEST_F(ClientMainTest, ErrorsHaveTheirOwnExitCode) {
+  EXPECT_EQ(Run({}), 2);
+  EXPECT_EQ(Run({"get"}), 2);
+  EXPECT_EQ(Run({"fetch", "a"}), 2);
+  EXPECT_EQ(Run({"get", "a", "--nonsense"}), 2);
+  EXPECT_EQ(Run({"range", "a", "b"}), 2);
+  EXPECT_EQ(Output(), "client_main: ERR min or max not valid string range item\n");
+  EXPECT_EQ(Run({"--port=1", "ping"}), 2);
+  EXPECT_NE(Output().find("127.0.0.1:1"), std::string::npos) << Output();
+  EXPECT_EQ(Run({"--help"}), 0);
+}
+
+TEST_F(ClientMainTest, TheLibraryPipelinesAndReportsErrors) {
+  absl::StatusOr<std::unique_ptr<Client>> connected =
+      Client::Connect("localhost", server_.port(), std::chrono::milliseconds(30000));
+  ASSERT_TRUE(connected.ok()) << connected.status();
+  Client& client = **connected;
+  for (int i = 0; i < 5000; ++i) ASSERT_TRUE(client.Send({"SET", "p" + std::to_string(i), std::to_string(i)}).ok());
+  for (int i = 0; i < 5000; ++i) ASSERT_EQ(client.Receive()->text, "OK");
+  EXPECT_EQ(*client.Count("[p", "(q"), 5000);
+  EXPECT_EQ((*client.Prefix("p1", {.keys_only = true})).size(), 1111u);
+  EXPECT_EQ(client.PutAll({{"x", "1"}, {"y", "2"}}), absl::OkStatus());
+  EXPECT_EQ(*client.Delete({"x", "y", "z"}), 2);
+  EXPECT_TRUE(absl::IsFailedPrecondition(client.Call({"NOSUCH"}).status()));
+  server_.process().Kill(SIGKILL);
+  EXPECT_TRUE(absl::IsUnavailable(client.Ping()));
+  EXPECT_TRUE(absl::IsUnavailable(client.Put("a", "b")));
+}
+
+}  // namespace
+}  // namespace varve

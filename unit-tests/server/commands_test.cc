@@ -1,0 +1,263 @@
+// Each command over a socket: replies, errors, odd keys, and what a restart leaves.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "server/command_table.h"
+#include "unit-tests/server/test_server.h"
+
+namespace varve {
+namespace {
+
+using namespace std::string_literals;
+using testing::TestServer;
+
+class CommandsTest : public ::testing::Test {
+ protected:
+  // The reply in one line: text, "nil", "(1 2 3)" for arrays, "!..." for errors.
+  std::string Do(const std::vector<std::string>& arguments) {
+    const std::vector<std::string_view> views(arguments.begin(), arguments.end());
+    EXPECT_TRUE(client_->Send(views).ok());
+    absl::StatusOr<Reply> reply = client_->Receive();
+    return reply.ok() ? Text(*reply) : "lost: " + reply.status().ToString();
+  }
+  static std::string Text(const Reply& reply) {
+    switch (reply.type) {
+      case Reply::Type::kNull:
+        return "nil";
+      case Reply::Type::kError:
+        return "!" + reply.text;
+      case Reply::Type::kInteger:
+      case Reply::Type::kBool:
+        return std::to_string(reply.integer);
+      case Reply::Type::kArray:
+      case Reply::Type::kMap:
+      case Reply::Type::kPush: {
+        std::string text = "(";
+        for (const Reply& element : reply.elements) text += (&element == &reply.elements[0] ? "" : " ") + Text(element);
+        return text + ")";
+      }
+      default:
+        return reply.text;
+    }
+  }
+  void Restart() {
+    client_.reset();
+    server_.Restart();
+    client_ = server_.Connect();
+  }
+
+  TestServer server_;
+  std::unique_ptr<Client> client_ = server_.Connect();
+};
+
+TEST_F(CommandsTest, SetAndGetWithTheirOptions) {
+  EXPECT_EQ(Do({"SET", "k", "1"}), "OK");
+  EXPECT_EQ(Do({"SET", "k", "2", "NX"}), "nil");
+  EXPECT_EQ(Do({"SET", "k", "2", "XX", "GET"}), "1");
+  EXPECT_EQ(Do({"SET", "new", "2", "XX"}), "nil");
+  EXPECT_EQ(Do({"SET", "new", "2", "nx", "get"}), "nil");
+  EXPECT_EQ(Do({"GET", "new"}), "2");
+  EXPECT_EQ(Do({"SET", "k", "3", "NX", "XX"}), "!ERR syntax error");
+  EXPECT_EQ(Do({"SET", "k", "3", "EX", "10"}), "!ERR expiry is not supported: SET takes NX, XX and GET");
+  EXPECT_EQ(Do({"PUT", "k", "4"}), "OK");
+  EXPECT_EQ(Do({"GET", "k"}), "4");
+}
+
+TEST_F(CommandsTest, KeysInLists) {
+  EXPECT_EQ(Do({"MSET", "a", "1", "b", "2", "a", "3"}), "OK");
+  EXPECT_EQ(Do({"MGET", "a", "b", "c", "a"}), "(3 2 nil 3)");
+  EXPECT_EQ(Do({"EXISTS", "a", "a", "c", "b"}), "3");
+  EXPECT_EQ(Do({"DEL", "a", "a", "c"}), "1");
+  EXPECT_EQ(Do({"DELETE", "b"}), "1");
+  EXPECT_EQ(Do({"DEL", "b"}), "0");
+  EXPECT_EQ(Do({"MSET", "a"}), "!ERR wrong number of arguments for 'mset' command");
+  std::vector<std::string> set = {"MSET"};
+  std::vector<std::string> get = {"MGET"};
+  std::string expected = "(";
+  for (int i = 0; i < 1000; ++i) {
+    set.push_back("many" + std::to_string(i));
+    set.push_back(std::to_string(i));
+    get.push_back("many" + std::to_string(i));
+    expected += (i > 0 ? " " : "") + std::to_string(i);
+  }
+  EXPECT_EQ(Do(set), "OK");
+  EXPECT_EQ(Do(get), expected + ")");
+}
+
+TEST_F(CommandsTest, IncrCountsAndRefusesAsRedisDoes) {
+  EXPECT_EQ(Do({"INCR", "n"}), "1");
+  EXPECT_EQ(Do({"INCR", "n"}), "2");
+  EXPECT_EQ(Do({"SET", "n", "-1"}), "OK");
+  EXPECT_EQ(Do({"INCR", "n"}), "0");
+  EXPECT_EQ(Do({"GET", "n"}), "0");
+  for (const char* bad : {"abc", "", " 1", "1.5", "01", "9223372036854775808"}) {
+    EXPECT_EQ(Do({"SET", "n", bad}), "OK");
+    EXPECT_EQ(Do({"INCR", "n"}), "!ERR value is not an integer or out of range") << bad;
+  }
+  EXPECT_EQ(Do({"SET", "n", "9223372036854775807"}), "OK");
+  EXPECT_EQ(Do({"INCR", "n"}), "!ERR increment or decrement would overflow");
+  EXPECT_EQ(Do({"GET", "n"}), "9223372036854775807");
+}
+
+TEST_F(CommandsTest, OddKeysAndValuesSurviveOverwriteFlushAndRestart) {
+  std::string every;
+  for (int byte = 0; byte < 256; ++byte) every.push_back(static_cast<char>(byte));
+  const std::vector<std::string> keys = {"0", "-1", "/a", "", "a\tb", "a\nb", "a,b", "a\0b"s, "\0"s, "\xff\xff", every,
+                                         std::string(65536, 'k')};
+  for (const std::string& key : keys) {
+    EXPECT_EQ(Do({"GET", key}), "nil");
+    EXPECT_EQ(Do({"SET", key, "first"}), "OK");
+    EXPECT_EQ(Do({"SET", key, key}), "OK");
+  }
+  // Empty is not missing, and no value looks like a deletion.
+  for (const std::string& value : {""s, "\0"s, "__deleted__"s, "tombstone"s, "\x02"s, "nil"s, "$-1\r\n"s}) {
+    EXPECT_EQ(Do({"SET", "marker", value}), "OK");
+    EXPECT_EQ(Do({"GET", "marker"}), value);
+    EXPECT_EQ(Do({"EXISTS", "marker"}), "1");
+  }
+  EXPECT_EQ(Do({"SET", "empty", ""}), "OK");
+  EXPECT_EQ(Do({"DEL", "marker"}), "1");
+  const auto check = [&](const char* when) {
+    for (const std::string& key : keys) EXPECT_EQ(Do({"GET", key}), key) << when;
+    EXPECT_EQ(Do({"GET", "empty"}), "") << when;
+    EXPECT_EQ(Do({"GET", "marker"}), "nil") << when;
+    EXPECT_EQ(Do({"DBSIZE"}), std::to_string(keys.size() + 1)) << when;
+  };
+  check("at once");
+  ASSERT_TRUE(server_.store().Flush().ok());
+  check("after a flush");
+  EXPECT_EQ(Do({"COMPACT"}), "OK");
+  check("after a compaction");
+  Restart();
+  check("after a restart");
+}
+
+TEST_F(CommandsTest, AKeyOverItsLimitIsRefusedAlone) {
+  const std::string huge(kMaxKeySize + 1, 'k');
+  ASSERT_TRUE(client_->Send({"SET", "before", "1"}).ok());
+  ASSERT_TRUE(client_->Send({"SET", huge, "1"}).ok());
+  ASSERT_TRUE(client_->Send({"SET", "after", "1"}).ok());
+  EXPECT_EQ(client_->Receive()->text, "OK");
+  EXPECT_TRUE(client_->Receive()->is_error());
+  EXPECT_EQ(client_->Receive()->text, "OK");
+  EXPECT_EQ(Do({"DBSIZE"}), "2");
+}
+
+TEST_F(CommandsTest, RangesFollowRedisLexicalBounds) {
+  EXPECT_EQ(Do({"MSET", "", "e", "a", "1", "b", "2", "ba", "3", "c", "4"}), "OK");
+  EXPECT_EQ(Do({"RANGE", "-", "+"}), "( e a 1 b 2 ba 3 c 4)");
+  EXPECT_EQ(Do({"RANGE", "[a", "(c", "KEYS"}), "(a b ba)");
+  EXPECT_EQ(Do({"RANGE", "(a", "[c", "KEYS"}), "(b ba c)");
+  EXPECT_EQ(Do({"RANGE", "[c", "[a", "REV", "KEYS"}), "(c ba b a)");
+  EXPECT_EQ(Do({"RANGE", "[a", "[c", "REV", "KEYS"}), "()");
+  EXPECT_EQ(Do({"RANGE", "-", "+", "LIMIT", "1", "2", "KEYS"}), "(a b)");
+  EXPECT_EQ(Do({"RANGE", "-", "+", "limit", "3", "-1", "keys"}), "(ba c)");
+  EXPECT_EQ(Do({"RANGE", "+", "-", "REV", "LIMIT", "1", "1"}), "(ba 3)");
+  EXPECT_EQ(Do({"RANGE", "-", "+", "LIMIT", "-1", "5"}), "()");
+  EXPECT_EQ(Do({"RANGE", "-", "+", "LIMIT", "0", "0"}), "()");
+  EXPECT_EQ(Do({"RANGE", "-", "+", "LIMIT", "9", "5"}), "()");
+  EXPECT_EQ(Do({"RANGE", "a", "+"}), "!ERR min or max not valid string range item");
+  EXPECT_EQ(Do({"RANGE", "-", "+", "LIMIT", "a", "1"}), "!ERR value is not an integer or out of range");
+  EXPECT_EQ(Do({"RANGE", "-", "+", "LIMIT", "1"}), "!ERR syntax error");
+  EXPECT_EQ(Do({"PREFIX", "b"}), "(b 2 ba 3)");
+  EXPECT_EQ(Do({"PREFIX", "b", "REV", "KEYS"}), "(ba b)");
+  EXPECT_EQ(Do({"PREFIX", "", "LIMIT", "0", "1", "KEYS"}), "()"s);  // one key: the empty one
+  EXPECT_EQ(Do({"COUNT", "-", "+"}), "5");
+  EXPECT_EQ(Do({"COUNT", "(a", "(c"}), "2");
+  EXPECT_EQ(Do({"COUNT", "+", "-"}), "0");
+  EXPECT_EQ(Do({"DELRANGE", "[b", "(c"}), "OK");
+  EXPECT_EQ(Do({"RANGE", "-", "+", "KEYS"}), "( a c)");
+  EXPECT_EQ(Do({"DELRANGE", "[z", "[a"}), "OK");
+  EXPECT_EQ(Do({"DELRANGE", "-", "(a"}), "OK");
+  EXPECT_EQ(Do({"RANGE", "-", "+", "KEYS"}), "(a c)");
+  EXPECT_EQ(Do({"FLUSHALL"}), "OK");
+  EXPECT_EQ(Do({"DBSIZE"}), "0");
+  Restart();
+  EXPECT_EQ(Do({"DBSIZE"}), "0");
+}
+
+TEST_F(CommandsTest, RandomRangesAgreeWithAMap) {
+  std::mt19937 random(17);
+  std::map<std::string, std::string> model;
+  const auto random_key = [&] {
+    std::string key;
+    for (size_t i = random() % 4; i > 0; --i) key.push_back("ab\xff\0"[random() % 4]);
+    return key;
+  };
+  for (int step = 0; step < 1500; ++step) {
+    const std::string a = random_key();
+    const std::string b = random_key();
+    switch (random() % 5) {
+      case 0:
+      case 1:
+        model[a] = std::to_string(step);
+        ASSERT_EQ(Do({"SET", a, model[a]}), "OK");
+        break;
+      case 2:
+        ASSERT_EQ(Do({"DEL", a}), std::to_string(model.erase(a)));
+        break;
+      case 3:
+        if (random() % 8 != 0) break;
+        ASSERT_EQ(Do({"DELRANGE", "[" + a, "(" + b}), "OK");
+        if (a < b) model.erase(model.lower_bound(a), model.lower_bound(b));
+        break;
+      default: {
+        std::vector<std::string> keys;
+        for (const auto& [key, value] : model) {
+          if (key > a && key <= b) keys.push_back(key);
+        }
+        const bool reverse = random() % 2 == 0;
+        if (reverse) std::reverse(keys.begin(), keys.end());
+        std::string expected = "(";
+        for (const std::string& key : keys) expected += (&key == &keys[0] ? "" : " ") + key + " " + model[key];
+        ASSERT_EQ(reverse ? Do({"RANGE", "[" + b, "(" + a, "REV"}) : Do({"RANGE", "(" + a, "[" + b}), expected + ")");
+        ASSERT_EQ(Do({"COUNT", "(" + a, "[" + b}), std::to_string(keys.size()));
+      }
+    }
+  }
+}
+
+TEST_F(CommandsTest, WhatLibrariesAskWhenTheyConnect) {
+  EXPECT_EQ(Do({"CLIENT", "SETINFO", "LIB-NAME", "redis-py"}), "OK");
+  EXPECT_EQ(Do({"CLIENT", "SETINFO", "LIB-VER", "5.0"}), "OK");
+  EXPECT_EQ(Do({"CLIENT", "GETNAME"}), "nil");
+  EXPECT_EQ(Do({"CLIENT", "SETNAME", "me"}), "OK");
+  EXPECT_EQ(Do({"CLIENT", "SETNAME", "a b"}), "!ERR Client names cannot contain spaces, newlines or special characters.");
+  EXPECT_EQ(Do({"CLIENT", "GETNAME"}), "me");
+  EXPECT_EQ(Do({"CLIENT", "NO-EVICT", "on"}), "OK");
+  EXPECT_EQ(Do({"SELECT", "0"}), "OK");
+  EXPECT_EQ(Do({"SELECT", "1"}), "!ERR DB index is out of range");
+  EXPECT_EQ(Do({"CONFIG", "GET", "save"}), "(save )");
+  EXPECT_EQ(Do({"CONFIG", "GET", "append*", "max*"}), "(appendonly yes maxmemory 0)");
+  EXPECT_EQ(Do({"CONFIG", "GET", "nothing"}), "()");
+  EXPECT_EQ(Do({"PING", "hello"}), "hello");
+  EXPECT_EQ(Do({"ECHO", "\r\n"}), "\r\n");
+  EXPECT_EQ(Do({"COMMAND", "COUNT"}), std::to_string(AllCommands().size()));
+  EXPECT_EQ(Do({"COMMAND", "INFO", "get", "nothing"}), "((get 2 (readonly fast) 1 1 1 () () () ()) nil)");
+  EXPECT_NE(Do({"COMMAND", "DOCS", "get"}).find("Reads the value of a key."), std::string::npos);
+  const std::string info = Do({"INFO"});
+  for (const char* part : {"# Server\r\n", "redis_version:7", "loading:0", "# Keyspace", "connected_clients:1"}) {
+    EXPECT_NE(info.find(part), std::string::npos) << part;
+  }
+  EXPECT_EQ(Do({"INFO", "clients"}).find("# Server"), std::string::npos);
+}
+
+TEST_F(CommandsTest, HelloChoosesTheProtocol) {
+  EXPECT_EQ(Do({"HELLO", "4"}), "!NOPROTO unsupported protocol version");
+  EXPECT_EQ(Do({"HELLO", "3", "SETNAME", "x", "AUTH", "default", "any"}).substr(0, 35), "(server varve version 7.0.0 proto 3");
+  EXPECT_EQ(Do({"CLIENT", "GETNAME"}), "x");
+  ASSERT_TRUE(client_->Send({"CONFIG", "GET", "save"}).ok());
+  EXPECT_EQ(client_->Receive()->type, Reply::Type::kMap);
+  ASSERT_TRUE(client_->Send({"GET", "missing"}).ok());
+  EXPECT_TRUE(client_->Receive()->is_null());
+  EXPECT_EQ(Do({"HELLO", "2"}).substr(0, 35), "(server varve version 7.0.0 proto 2");
+  EXPECT_EQ(Do({"HELLO", "3", "WHAT"}), "!ERR Syntax error in HELLO option 'WHAT'");
+}
+
+}  // namespace
+}  // namespace varve

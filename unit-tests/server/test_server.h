@@ -1,0 +1,156 @@
+// A server in this process, on a free port and a directory of its own, and a raw connection to it.
+#pragma once
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/client.h"
+#include "db/storage_engine.h"
+#include "server/server.h"
+#include "unit-tests/testing/temp_dir.h"
+
+namespace varve::testing {
+
+class TestServer {
+ public:
+  explicit TestServer(ServerOptions options = {}, EngineOptions engine = SmallEngine())
+      : options_(std::move(options)), engine_(std::move(engine)) {
+    options_.port = 0;
+    Start();
+  }
+  ~TestServer() { Stop(); }
+
+  // Small buffers, so that flush and compaction happen in tests, too.
+  static EngineOptions SmallEngine() {
+    EngineOptions engine;
+    engine.write_buffer_size = 256u << 10;
+    engine.log_file_size = 1u << 20;
+    return engine;
+  }
+
+  void Start() {
+    absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(dir_.File("data"), engine_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    store_ = *std::move(store);
+    absl::StatusOr<std::unique_ptr<Server>> server =
+        Server::Start(store_.get(), options_, {{"save", ""}, {"appendonly", "yes"}, {"maxmemory", "0"}});
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+  void Stop() {
+    if (server_ != nullptr) server_->Stop();
+    server_.reset();
+    if (store_ != nullptr) {
+      EXPECT_TRUE(store_->Close().ok());
+    }
+    store_.reset();
+  }
+  void Restart() {
+    Stop();
+    Start();
+  }
+
+  uint16_t port() const { return server_->port(); }
+  Server& server() { return *server_; }
+  StorageEngine& store() { return *store_; }
+  const ServerState& state() const { return server_->state(); }
+
+  std::unique_ptr<Client> Connect() const {
+    absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect("127.0.0.1", port(), std::chrono::seconds(60));
+    EXPECT_TRUE(client.ok()) << client.status();
+    return client.ok() ? *std::move(client) : nullptr;
+  }
+
+ private:
+  TempDir dir_;
+  ServerOptions options_;
+  EngineOptions engine_;
+  std::unique_ptr<StorageEngine> store_;
+  std::unique_ptr<Server> server_;
+};
+
+// Bytes in, bytes out.
+class RawConnection {
+ public:
+  explicit RawConnection(uint16_t port, int receive_buffer = 0) : descriptor_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    if (receive_buffer > 0) ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(descriptor_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    const int on = 1;
+    ::setsockopt(descriptor_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  }
+  ~RawConnection() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  RawConnection(const RawConnection&) = delete;
+  RawConnection& operator=(const RawConnection&) = delete;
+
+  bool Send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return false;
+      bytes.remove_prefix(static_cast<size_t>(sent));
+    }
+    return true;
+  }
+
+  // As many bytes, fewer when the server closes or is silent for ten seconds.
+  std::string Receive(size_t size) {
+    std::string bytes;
+    while (bytes.size() < size) {
+      if (!Wait()) break;
+      char buffer[1 << 16];
+      const ssize_t got = ::recv(descriptor_, buffer, std::min(sizeof(buffer), size - bytes.size()), 0);
+      if (got <= 0) {
+        closed_ = true;
+        break;
+      }
+      bytes.append(buffer, static_cast<size_t>(got));
+    }
+    return bytes;
+  }
+  // Everything until the server closes; closed() says whether it did.
+  std::string ReceiveAll() { return Receive(SIZE_MAX); }
+  bool closed() const { return closed_; }
+
+  void FinishSending() { ::shutdown(descriptor_, SHUT_WR); }
+  // Closes with a reset, as a client that dies.
+  void Vanish() {
+    const linger now{1, 0};
+    ::setsockopt(descriptor_, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+    ::close(descriptor_);
+    descriptor_ = -1;
+  }
+
+ private:
+  bool Wait() {
+    pollfd waiting{descriptor_, POLLIN, 0};
+    return ::poll(&waiting, 1, 10000) == 1;
+  }
+
+  int descriptor_;
+  bool closed_ = false;
+};
+
+inline std::string Resp(const std::vector<std::string>& arguments) {
+  std::string bytes = "*" + std::to_string(arguments.size()) + "\r\n";
+  for (const std::string& argument : arguments) {
+    bytes += "$" + std::to_string(argument.size()) + "\r\n" + argument + "\r\n";
+  }
+  return bytes;
+}
+
+}  // namespace varve::testing

@@ -1,0 +1,115 @@
+// A server_main (or client_main) as a process of its own, for tests that kill it or look at its exit code.
+#pragma once
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace varve::testing {
+
+// A running program; killed when the object goes.
+class Process {
+ public:
+  // `output`: file for standard output and error; empty: they go where the test's go.
+  Process(const std::string& program, const std::vector<std::string>& arguments, const std::string& output = "",
+          const std::string& input = "/dev/null") {
+    if (!output.empty()) unlink(output.c_str());  // nobody reads what an earlier process wrote
+    std::vector<char*> argv = {const_cast<char*>(program.c_str())};
+    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    pid_ = fork();
+    if (pid_ != 0) return;
+    const int in = open(input.c_str(), O_RDONLY);
+    dup2(in, STDIN_FILENO);
+    if (!output.empty()) {
+      const int out = open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      dup2(out, STDOUT_FILENO);
+      dup2(out, STDERR_FILENO);
+    }
+    execvp(program.c_str(), argv.data());
+    _exit(127);
+  }
+  ~Process() {
+    Kill(SIGKILL);
+    Wait();
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  void Kill(int signal) {
+    if (pid_ > 0) kill(pid_, signal);
+  }
+  // The exit code, or 1000 + signal.
+  int Wait() {
+    if (pid_ <= 0) return code_;
+    int status = 0;
+    while (waitpid(pid_, &status, 0) < 0) continue;
+    pid_ = -1;
+    return code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+  bool Running() {
+    if (pid_ <= 0) return false;
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) == 0) return true;
+    pid_ = -1;
+    code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+    return false;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int code_ = -1;
+};
+
+inline std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// A server_main on a free port.
+class ServerProcess {
+ public:
+  ServerProcess(const std::string& program, const std::string& directory, std::vector<std::string> arguments = {})
+      : log_(directory + ".log"), process_(program, WithDefaults(directory, std::move(arguments)), log_) {
+    constexpr std::string_view kBefore = " on 127.0.0.1:";
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (port_ == 0 && process_.Running() && std::chrono::steady_clock::now() < deadline) {
+      const std::string log = ReadFile(log_);
+      const size_t at = log.find(kBefore);
+      if (at != std::string::npos && log.find(',', at) != std::string::npos) {
+        port_ = static_cast<uint16_t>(std::atoi(log.c_str() + at + kBefore.size()));
+      } else {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+    }
+  }
+
+  // 0: it did not come up, log() says why.
+  uint16_t port() const { return port_; }
+  std::string log() const { return ReadFile(log_); }
+  Process& process() { return process_; }
+
+ private:
+  static std::vector<std::string> WithDefaults(const std::string& directory, std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"--dir=" + directory, "--port=0"});
+    return arguments;
+  }
+
+  const std::string log_;
+  Process process_;
+  uint16_t port_ = 0;
+};
+
+}  // namespace varve::testing
