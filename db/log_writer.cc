@@ -64,8 +64,15 @@ bool LogWriter::FitsLocked(uint64_t unit, bool for_deletes) const {
   return cursor_.offset + unit + reserve <= spare_size;
 }
 
+void LogWriter::PublishSafeRoom() {
+  const uint64_t size = cursor_.file == file_index_ ? file_size_ : files_.spare_size();
+  const uint64_t used = cursor_.offset + delete_reserve_ + kLogPageSize;
+  safe_room_.store(size > used ? size - used : 0, std::memory_order_release);
+}
+
 absl::Status LogWriter::Reserve(size_t bytes, bool for_deletes) {
   const uint64_t unit = WorstCase(bytes);
+  if (unit <= safe_room_.load(std::memory_order_acquire) && !failed()) return absl::OkStatus();
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
@@ -103,8 +110,10 @@ void LogWriter::Append(std::string_view record, SequenceNumber first, SequenceNu
   cursor_.offset += unit;
   active_units_ += unit;
   active_.Append(record, first, last, new_block);
-  buffered_bytes_.fetch_add(record.size(), std::memory_order_release);
-  bytes_appended_.fetch_add(record.size(), std::memory_order_relaxed);
+  PublishSafeRoom();
+  // Written under the mutex alone: no need for an atomic addition.
+  buffered_bytes_.store(buffered_bytes_.load(std::memory_order_relaxed) + record.size(), std::memory_order_release);
+  bytes_appended_.store(bytes_appended_.load(std::memory_order_relaxed) + record.size(), std::memory_order_relaxed);
   appended_.store(last, std::memory_order_release);
   last_of_[static_cast<size_t>(durability)].store(last, std::memory_order_release);
 }
@@ -139,8 +148,9 @@ absl::Status LogWriter::WriteOutLocked() {
   const Cursor bound =
       same_file ? Cursor{used.file, used.offset + active_units_} : Cursor{used.file + 1, kLogPageSize + active_units_};
   cursor_ = std::min(cursor_, bound);
+  PublishSafeRoom();
   written_.store(last_written_, std::memory_order_release);
-  buffered_bytes_.fetch_sub(records_size, std::memory_order_release);
+  buffered_bytes_.store(buffered_bytes_.load(std::memory_order_relaxed) - records_size, std::memory_order_release);
   return absl::OkStatus();
 }
 
@@ -241,6 +251,7 @@ void LogWriter::WriteMark() {
     const bool room = cursor_ == Cursor{file_index_, offset} && offset + kLogPageSize + delete_reserve_ <= file_size_;
     if (!status_.ok() || !active_.empty() || promised_ || mark != last_written_ || !room) return;
     cursor_.offset += kLogPageSize;
+    PublishSafeRoom();
   }
   char page[kLogPageSize] = {};
   EncodeLogBlockHeader(page, {0, file_.number, mark + 1, mark, mark}, options_.store_id, offset);

@@ -78,6 +78,7 @@ class LogWriter {
   };
 
   bool FitsLocked(uint64_t unit, bool for_deletes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PublishSafeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] absl::Status MakeRoom(uint64_t unit);
   [[nodiscard]] absl::Status WriteOutLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   [[nodiscard]] absl::Status WriteBlocks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
@@ -117,6 +118,8 @@ class LogWriter {
   std::atomic<SequenceNumber> durable_;
   std::atomic<SequenceNumber> written_mark_;
   std::atomic<SequenceNumber> last_of_[3];
+  // Behind the cursor, less the reserve for deletes and a page for a mark: what Reserve can promise without looking closer.
+  std::atomic<uint64_t> safe_room_{0};
   std::atomic<size_t> buffered_bytes_{0};
   std::atomic<uint64_t> syncs_{0}, groups_{0}, bytes_written_{0}, bytes_appended_{0};
 };
