@@ -1,10 +1,12 @@
 // The embedded engine behind StorageEngine. Its parts, one file each: engine_open.cc (open, recovery, close), engine_write.cc
-// (commit), engine_read.cc (lookups, iterators), engine_background.cc (flush, compaction, installing what they made).
+// (commit), engine_read.cc (lookups, iterators), engine_count.cc (the number of keys), engine_background.cc (flush, compaction,
+// installing what they made).
 //
 // Locks, in the order in which they may be taken together:
 //   1. install_mutex_   a new Version: manifest on disk, then published. Held across I/O; readers and writers never take it.
-//   2. commit_mutex_    the short critical section of a write, and each replacement of the ReadState. Never held across I/O.
-//   3. the log's own    (db/log.h)
+//   2. count_mutex_     the number of keys. Held across I/O; readers and writers never take it.
+//   3. commit_mutex_    the short critical section of a write, and each replacement of the ReadState. Never held across I/O.
+//   4. the log's own    (db/log.h)
 //   Apart from these, never together with another: async_mutex_, the snapshot list's.
 // Readers take none of them: they pin the ReadState (structure/published.h).
 #pragma once
@@ -90,6 +92,21 @@ class Engine final : public StorageEngine {
     bool done = false;  // guarded by commit_mutex_, like status
     absl::Status status;
   };
+  // Something that changes many keys at once; the count has to look at it in its turn.
+  struct CountEvent {
+    SequenceNumber sequence;
+    bool clears;             // the namespace; else a range is deleted:
+    RangeTombstone range;
+  };
+  // The number of keys as of one sequence, and how far the buffer that holds it has been looked through.
+  struct KeyCount {
+    bool known = false;
+    uint64_t keys = 0;
+    SequenceNumber at = kNoSequence;
+    std::shared_ptr<WriteBuffer> buffer;
+    WriteBuffer::Position position;
+    std::map<SequenceNumber, uint64_t> at_buffer_ends;  // what the manifest will say of them
+  };
   // What a read sees: the state and a sequence for which that state is complete.
   struct ReadPoint {
     Published<ReadState>::Pin state;
@@ -126,9 +143,28 @@ class Engine final : public StorageEngine {
   absl::StatusOr<ReadPoint> BeginRead(const ReadOptions& options) const;
   SequenceNumber GateOf(SequenceNumber sequence) const;
   absl::Status AwaitGate(const ReadOptions& options, SequenceNumber gate);
-  bool LookUpBuffers(const ReadPoint& point, Lookup* lookup) const;
-  absl::Status LookUpSegments(const ReadPoint& point, bool fill_cache, Lookup* lookup) const;
-  void Conclude(const ReadPoint& point, const Lookup& lookup, ReadResult* result, std::string* value) const;
+  bool LookUpBuffers(const ReadState& state, SequenceNumber at, Lookup* lookup) const;
+  absl::Status LookUpSegments(const ReadState& state, SequenceNumber at, bool fill_cache, Lookup* lookup) const;
+  // Turns what was found into the answer: a newer range tombstone hides it, and its gate is the newest of the two.
+  void Conclude(const ReadState& state, SequenceNumber at, const Lookup& lookup, ReadResult* result, std::string* value) const;
+  // Bounds are tree keys: [lower, upper), an empty `upper` meaning no end.
+  std::unique_ptr<Iterator> MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at, bool fill_cache,
+                                         std::string lower, std::string upper) const;
+
+  // --- engine_count.cc
+  // The number of keys of the default namespace at `target`, which `state` holds completely; looks at what was written since the last time.
+  absl::StatusOr<uint64_t> SettleCount(const std::shared_ptr<const ReadState>& state, SequenceNumber target);
+  absl::Status SettleBuffer(const std::shared_ptr<const ReadState>& state, const std::shared_ptr<WriteBuffer>& buffer,
+                            SequenceNumber end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
+  absl::Status SettleRecords(const ReadState& state, const WriteBuffer& buffer, SequenceNumber end)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
+  absl::Status SettleEvent(const std::shared_ptr<const ReadState>& state, const CountEvent& event)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
+  absl::StatusOr<uint64_t> CountByScan(const std::shared_ptr<const ReadState>& state, SequenceNumber at, std::string lower,
+                                       std::string upper) const;
+  // Writes the count as of the end of a buffer, if it is known, into the manifest's row of the default namespace.
+  void DescribeCount(SequenceNumber buffer_end, std::vector<ManifestNamespace>* namespaces);
+  absl::StatusOr<bool> ExistedAt(const ReadState& state, std::string_view tree_key, SequenceNumber at) const;
 
   // --- engine_background.cc
   void FlushLoop();
@@ -175,6 +211,7 @@ class Engine final : public StorageEngine {
   std::atomic<int> full_buffers_{0};  // its size, for a look without the lock
   std::vector<RangeTombstone> buffered_tombstones_ ABSL_GUARDED_BY(commit_mutex_);
   std::vector<DeadGeneration> dead_generations_ ABSL_GUARDED_BY(commit_mutex_);  // left since the store was opened
+  std::deque<CountEvent> count_events_ ABSL_GUARDED_BY(commit_mutex_);  // not yet counted, in order
   bool closed_ ABSL_GUARDED_BY(commit_mutex_) = false;
   std::atomic<SequenceNumber> visible_{kNoSequence};
   SequenceNumber flushed_ ABSL_GUARDED_BY(commit_mutex_) = kNoSequence;
@@ -197,6 +234,9 @@ class Engine final : public StorageEngine {
   std::atomic<bool> cancel_compaction_{false};
   std::thread flush_thread_;
   std::thread compaction_thread_;
+
+  absl::Mutex count_mutex_;  // held while counting, across I/O
+  KeyCount count_ ABSL_GUARDED_BY(count_mutex_);
 
   absl::Mutex async_mutex_;
   std::multimap<SequenceNumber, std::pair<CommitResult, std::function<void(absl::StatusOr<CommitResult>)>>> async_writes_

@@ -99,6 +99,13 @@ absl::Status Engine::FlushOldest() {
   }
   // Segments hold nothing that the log could still lose.
   if (log_->durable_sequence() < full.buffer->last_sequence()) VARVE_RETURN_IF_ERROR(log_->Sync());
+  if (options_.count_keys) {
+    // While the buffer is there, it knows what each write replaced. A count that fails is made up for by a scan, later.
+    const std::shared_ptr<const ReadState> state = state_.share();
+    if (const auto count = SettleCount(state, full.buffer->last_sequence()); !count.ok()) {
+      spdlog::error("counting keys: {}", count.status().ToString());
+    }
+  }
   return FlushBuffer(full);
 }
 
@@ -213,6 +220,7 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
   if (flushed != nullptr) {
     next.flushed_sequence = flushed->buffer->last_sequence();
     next.namespaces = flushed->namespaces.entries();
+    DescribeCount(next.flushed_sequence, &next.namespaces);
     std::erase_if(next.log_ends, [&](const LogEnd& end) { return end.last_sequence <= next.flushed_sequence; });
   }
   next.next_file_number = next_file_number_.load();

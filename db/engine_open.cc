@@ -90,7 +90,7 @@ absl::Status Engine::LoadOrCreateManifest() {
       }
     }
     if (!options_.create_if_missing) return absl::NotFoundError(fmt::format("{}: no store here", directory_));
-    manifest_ = Manifest{.store_id = RandomStoreId(), .next_generation = 2, .namespaces = {{kDefaultNamespace, 1}}};
+    manifest_ = Manifest{.store_id = RandomStoreId(), .next_generation = 2, .namespaces = {{kDefaultNamespace, 1, /*counted=*/true, /*keys=*/0}}};
     VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, directory_, manifest_));
   } else {
     VARVE_RETURN_IF_ERROR(manifest.status());
@@ -160,6 +160,14 @@ absl::Status Engine::ReplayLog(LogRecovery* recovery) {
                  recovery->last_sequence);
   }
   next_file_number_ = std::max(next_file_number_.load(), recovery->last_file_number + 1);
+  if (options_.count_keys) {
+    absl::MutexLock count_lock(&count_mutex_);
+    for (const ManifestNamespace& space : manifest_.namespaces) {
+      if (space.id == kDefaultNamespace && space.counted) {
+        count_ = {.known = true, .keys = space.keys, .at = manifest_.flushed_sequence};
+      }
+    }
+  }
   absl::MutexLock lock(&commit_mutex_);
   dead_generations_.clear();  // opened_namespaces_ tells them from now on
   opened_namespaces_ = present_->namespaces;

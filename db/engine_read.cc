@@ -4,28 +4,15 @@
 
 #include "absl/container/inlined_vector.h"
 #include "db/engine.h"
+#include "db/lookup.h"
 #include "db/merging_iterator.h"
 #include "db/run_iterator.h"
 #include "db/store_iterator.h"
 #include "db/tombstone_filter.h"
 #include "fmt/format.h"
-#include "type/tree_key.h"
-#include "util/hash.h"
 #include "util/status.h"
 
 namespace varve {
-
-// One key on its way through the sources, newest first, until one of them knows it.
-struct Engine::Lookup {
-  Lookup(NamespaceGeneration generation, std::string_view user_key) : key(generation, user_key), hash(HashKey(key.view())) {}
-
-  TreeKey key;
-  uint64_t hash;
-  bool found = false;  // a record, perhaps a tombstone
-  bool gated = false;  // it came from a write that readers wait for
-  RecordView record;
-  FoundRecord from_segment;
-};
 
 // The state first, then the sequence, then a look whether the state still was the newest: then every write up to the sequence is
 // in it, and nothing that the sequence needs has been merged away.
@@ -65,27 +52,27 @@ absl::Status Engine::WaitUntilDurable(SequenceNumber sequence) {
   return log_->WaitUntilDurable(sequence);
 }
 
-bool Engine::LookUpBuffers(const ReadPoint& point, Lookup* lookup) const {
+bool Engine::LookUpBuffers(const ReadState& state, SequenceNumber at, Lookup* lookup) const {
   WriteBuffer::Found found;
   const auto look_in = [&](const WriteBuffer& buffer) {
-    if (!buffer.Get(lookup->key.view(), lookup->hash, point.sequence, &found)) return false;
+    if (!buffer.Get(lookup->key.view(), lookup->hash, at, &found)) return false;
     lookup->found = true;
     lookup->record = found.record;
     lookup->gated = found.gated;
     return true;
   };
-  if (look_in(*point.state->active)) return true;
-  for (const std::shared_ptr<WriteBuffer>& buffer : point.state->full) {
+  if (look_in(*state.active)) return true;
+  for (const std::shared_ptr<WriteBuffer>& buffer : state.full) {
     if (look_in(*buffer)) return true;
   }
   return false;
 }
 
-absl::Status Engine::LookUpSegments(const ReadPoint& point, bool fill_cache, Lookup* lookup) const {
-  for (const Run* run : point.state->version->runs()) {
+absl::Status Engine::LookUpSegments(const ReadState& state, SequenceNumber at, bool fill_cache, Lookup* lookup) const {
+  for (const Run* run : state.version->runs()) {
     const std::shared_ptr<Segment>* segment = run->Find(lookup->key.view());
     if (segment == nullptr) continue;
-    VARVE_ASSIGN_OR_RETURN(lookup->found, (*segment)->Get(lookup->key.view(), lookup->hash, point.sequence, fill_cache,
+    VARVE_ASSIGN_OR_RETURN(lookup->found, (*segment)->Get(lookup->key.view(), lookup->hash, at, fill_cache,
                                                           &lookup->from_segment));
     if (lookup->found) {
       lookup->record = lookup->from_segment.record;
@@ -95,10 +82,10 @@ absl::Status Engine::LookUpSegments(const ReadPoint& point, bool fill_cache, Loo
   return absl::OkStatus();
 }
 
-// Turns what was found into the answer: a newer range tombstone hides it, and its gate is the newest of the two.
-void Engine::Conclude(const ReadPoint& point, const Lookup& lookup, ReadResult* result, std::string* value) const {
-  *result = ReadResult{.read_sequence = point.sequence};
-  const SequenceNumber covering = point.state->CoveringSequence(lookup.key.view(), point.sequence);
+void Engine::Conclude(const ReadState& state, SequenceNumber at, const Lookup& lookup, ReadResult* result,
+                      std::string* value) const {
+  *result = ReadResult{.read_sequence = at};
+  const SequenceNumber covering = state.CoveringSequence(lookup.key.view(), at);
   if (covering != kNoSequence) result->gate = GateOf(covering);
   if (!lookup.found) return;
   if (lookup.gated && lookup.record.sequence > log_->durable_sequence()) {
@@ -116,8 +103,10 @@ absl::StatusOr<ReadResult> Engine::Get(const ReadOptions& options, std::string_v
   {
     VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
     Lookup lookup(point.generation, key);
-    if (!LookUpBuffers(point, &lookup)) VARVE_RETURN_IF_ERROR(LookUpSegments(point, options.fill_cache, &lookup));
-    Conclude(point, lookup, &result, value);
+    if (!LookUpBuffers(*point.state, point.sequence, &lookup)) {
+      VARVE_RETURN_IF_ERROR(LookUpSegments(*point.state, point.sequence, options.fill_cache, &lookup));
+    }
+    Conclude(*point.state, point.sequence, lookup, &result, value);
   }
   VARVE_RETURN_IF_ERROR(AwaitGate(options, result.gate));
   return result;
@@ -142,15 +131,17 @@ absl::Status Engine::MultiGet(const ReadOptions& options, absl::Span<const std::
         for (const std::shared_ptr<WriteBuffer>& buffer : point.state->full) buffer->Prefetch(lookup.hash);
       }
       for (Lookup& lookup : lookups) {
-        if (LookUpBuffers(point, &lookup)) continue;
+        if (LookUpBuffers(*point.state, point.sequence, &lookup)) continue;
         for (const Run* run : point.state->version->runs()) {
           if (const auto* segment = run->Find(lookup.key.view())) (*segment)->PrefetchLookup(lookup.hash);
         }
       }
       for (size_t i = 0; i < size; ++i) {
         MultiGetResult& result = results[begin + i];
-        result.status = lookups[i].found ? absl::OkStatus() : LookUpSegments(point, options.fill_cache, &lookups[i]);
-        Conclude(point, lookups[i], &result.result, &result.value);
+        result.status = lookups[i].found
+                            ? absl::OkStatus()
+                            : LookUpSegments(*point.state, point.sequence, options.fill_cache, &lookups[i]);
+        Conclude(*point.state, point.sequence, lookups[i], &result.result, &result.value);
         gate = std::max(gate, result.result.gate);
       }
     }
@@ -178,40 +169,35 @@ absl::Span<const std::shared_ptr<Segment>> Overlapping(const Run& run, std::stri
 
 }  // namespace
 
-std::unique_ptr<Iterator> Engine::NewIterator(const ReadOptions& options, std::string_view lower, std::string_view upper,
-                                              SequenceNumber* gate) {
-  absl::StatusOr<ReadPoint> point = BeginRead(options);
-  if (!point.ok()) return NewErrorIterator(point.status());
-  std::shared_ptr<const ReadState> state = point->state->shared_from_this();
-  const SequenceNumber own_gate = GateOf(point->sequence);
-  const TreeKey lower_key(point->generation, lower);
-  const std::string upper_key = upper.empty() ? EndTreeKey(point->generation) : std::string(TreeKey(point->generation, upper).view());
-
+std::unique_ptr<Iterator> Engine::MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at, bool fill_cache,
+                                               std::string lower, std::string upper) const {
+  const bool covered = !state->buffered_tombstones->empty() || !state->version->range_tombstones().empty();
   std::vector<std::unique_ptr<InternalIterator>> children;
   const auto add = [&](std::unique_ptr<InternalIterator> child, SequenceNumber newest) {
-    const bool covered = !state->buffered_tombstones->empty() || !state->version->range_tombstones().empty();
-    children.push_back(covered ? NewTombstoneFilter(std::move(child), state.get(), point->sequence, newest) : std::move(child));
+    children.push_back(covered ? NewTombstoneFilter(std::move(child), state.get(), at, newest) : std::move(child));
   };
   if (state->active->entries() != 0) add(state->active->NewIterator(), kMaxSequence);
   for (const std::shared_ptr<WriteBuffer>& buffer : state->full) add(buffer->NewIterator(), buffer->last_sequence());
   for (const Run* run : state->version->runs()) {
-    const absl::Span<const std::shared_ptr<Segment>> overlapping = Overlapping(*run, lower_key.view(), upper_key);
+    const absl::Span<const std::shared_ptr<Segment>> overlapping = Overlapping(*run, lower, upper);
     if (overlapping.empty()) continue;
     SequenceNumber newest = kNoSequence;
     for (const std::shared_ptr<Segment>& segment : overlapping) newest = std::max(newest, segment->info().largest_sequence);
-    add(NewRunIterator(overlapping, options.fill_cache), newest);
+    add(NewRunIterator(overlapping, fill_cache), newest);
   }
-  if (gate != nullptr) *gate = own_gate;
-  if (absl::Status waited = AwaitGate(options, own_gate); !waited.ok()) return NewErrorIterator(std::move(waited));
-  return NewStoreIterator(state, NewMergingIterator(std::move(children)), point->sequence, std::string(lower_key.view()), upper_key);
+  return NewStoreIterator(std::move(state), NewMergingIterator(std::move(children)), at, std::move(lower), std::move(upper));
 }
 
-absl::StatusOr<uint64_t> Engine::Count(const ReadOptions& options, std::string_view lower, std::string_view upper) {
-  const std::unique_ptr<Iterator> iterator = NewIterator(options, lower, upper, nullptr);
-  uint64_t count = 0;
-  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) ++count;
-  VARVE_RETURN_IF_ERROR(iterator->status());
-  return count;
+std::unique_ptr<Iterator> Engine::NewIterator(const ReadOptions& options, std::string_view lower, std::string_view upper,
+                                              SequenceNumber* gate) {
+  absl::StatusOr<ReadPoint> point = BeginRead(options);
+  if (!point.ok()) return NewErrorIterator(point.status());
+  const SequenceNumber own_gate = GateOf(point->sequence);
+  if (gate != nullptr) *gate = own_gate;
+  if (absl::Status waited = AwaitGate(options, own_gate); !waited.ok()) return NewErrorIterator(std::move(waited));
+  return MakeIterator(point->state->shared_from_this(), point->sequence, options.fill_cache,
+                      std::string(TreeKey(point->generation, lower).view()),
+                      upper.empty() ? EndTreeKey(point->generation) : std::string(TreeKey(point->generation, upper).view()));
 }
 
 }  // namespace varve

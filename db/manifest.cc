@@ -1,7 +1,7 @@
 // The fields behind the header, numbers as varints but where a size is given:
 //
 //   store id (8 bytes), next file number, flushed sequence, next generation, clean end (1 byte: 0 or 1)
-//   namespaces: count, and of each: id, generation
+//   namespaces: count, and of each: id, generation, 1 + number of keys (0: not counted)
 //   log ends:   count, and of each: file number, offset, last sequence
 //   levels:     count, and of each: count of runs, and of each: count of segments, and of each:
 //     number, file size, records, tombstones, range tombstones, smallest sequence, largest sequence,
@@ -28,7 +28,7 @@ constexpr size_t kChecksumOffset = 12;
 constexpr size_t kCheckedOffset = 16;
 constexpr size_t kFieldsOffset = 24;
 // The fewest bytes that one of each takes: a declared count never asks for more than the bytes at hand can hold.
-constexpr size_t kMinNamespaceSize = 2;
+constexpr size_t kMinNamespaceSize = 3;
 constexpr size_t kMinLogEndSize = 3;
 constexpr size_t kMinSegmentSize = 10 + 2 * kGenerationSize;
 
@@ -62,7 +62,12 @@ class ManifestReader {
     if (!ReadCount(kMinNamespaceSize, &count)) return Damaged("count of namespaces");
     manifest->namespaces.resize(count);
     for (ManifestNamespace& space : manifest->namespaces) {
-      if (!reader_.ReadVarint32(&space.id) || !reader_.ReadVarint32(&space.generation)) return Damaged("namespace");
+      uint64_t keys = 0;
+      if (!reader_.ReadVarint32(&space.id) || !reader_.ReadVarint32(&space.generation) || !reader_.ReadVarint64(&keys)) {
+        return Damaged("namespace");
+      }
+      space.counted = keys != 0;
+      if (space.counted) space.keys = keys - 1;
     }
     if (!ReadCount(kMinLogEndSize, &count)) return Damaged("count of log ends");
     manifest->log_ends.resize(count);
@@ -153,6 +158,7 @@ std::string EncodeManifest(const Manifest& manifest) {
   for (const ManifestNamespace& space : manifest.namespaces) {
     PutVarint32(&bytes, space.id);
     PutVarint32(&bytes, space.generation);
+    PutVarint64(&bytes, space.counted ? space.keys + 1 : 0);
   }
   PutVarint64(&bytes, manifest.log_ends.size());
   for (const LogEnd& end : manifest.log_ends) {

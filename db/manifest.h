@@ -28,6 +28,9 @@ namespace varve {
 struct ManifestNamespace {
   NamespaceId id = kDefaultNamespace;
   NamespaceGeneration generation = 0;
+  // Keys as of flushed_sequence, if they were counted.
+  bool counted = false;
+  uint64_t keys = 0;
 };
 
 struct Manifest {

@@ -173,6 +173,18 @@ SequenceNumber WriteBuffer::NewestSequence(std::string_view tree_key, uint64_t h
   return entry == nullptr ? kNoSequence : entry->sequence;
 }
 
+void WriteBuffer::Walk(Position* position, SequenceNumber last,
+                       absl::FunctionRef<void(const RecordView&, const RecordView*)> deliver) const {
+  const Entry* entry = position->last == nullptr ? oldest_.load(std::memory_order_acquire)
+                                                 : position->last->next_arrival.load(std::memory_order_acquire);
+  for (; entry != nullptr && entry->sequence <= last; entry = entry->next_arrival.load(std::memory_order_acquire)) {
+    RecordView previous;
+    if (entry->older != nullptr) previous = entry->older->View();
+    deliver(entry->View(), entry->older != nullptr ? &previous : nullptr);
+    position->last = entry;
+  }
+}
+
 void WriteBuffer::BringOrderUpToDate() const {
   absl::MutexLock lock(&order_mutex_);
   const Entry* entry = order_->last_ordered == nullptr ? oldest_.load(std::memory_order_acquire)

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "db/internal_iterator.h"
 #include "db/range_tombstone.h"
@@ -28,6 +29,8 @@
 namespace varve {
 
 class WriteBuffer {
+  struct Entry;
+
  public:
   // `capacity` in bytes of memory; `first_sequence` is the lowest that can be added.
   WriteBuffer(size_t capacity, SequenceNumber first_sequence);
@@ -52,6 +55,15 @@ class WriteBuffer {
   bool Get(std::string_view tree_key, uint64_t hash, SequenceNumber at, Found* found) const;
   // Sequence of the newest version of the key; kNoSequence if there is none.
   SequenceNumber NewestSequence(std::string_view tree_key, uint64_t hash) const;
+  // Where a walk over the records in the order of their arrival stands. Good as long as the buffer lives.
+  class Position {
+    friend class WriteBuffer;
+    const Entry* last = nullptr;  // the record delivered last
+  };
+  // Delivers what was added behind `*position`, up to sequence `last`, each with the key's previous version in this buffer
+  // (null: none).
+  void Walk(Position* position, SequenceNumber last,
+            absl::FunctionRef<void(const RecordView& record, const RecordView* previous)> deliver) const;
   // Everything added so far, in order. Must not outlive the buffer.
   std::unique_ptr<InternalIterator> NewIterator() const;
 
@@ -65,7 +77,6 @@ class WriteBuffer {
   const std::vector<RangeTombstone>& range_tombstones() const { return range_tombstones_; }
 
  private:
-  struct Entry;
   struct Ordered;
   struct Order;
   class OrderedIterator;

@@ -35,7 +35,7 @@ Manifest Example() {
   manifest.next_file_number = 42;
   manifest.flushed_sequence = 310;
   manifest.next_generation = 5;
-  manifest.namespaces = {{0, 1}, {7, 4}};
+  manifest.namespaces = {{0, 1, true, 1000}, {7, 4}};
   manifest.log_ends = {{40, 65536, 350}};
   manifest.clean_end = true;
   SegmentInfo exclusive = Segment(9, "\0\0\0\1n"s, "\0\0\0\2"s);
@@ -59,7 +59,7 @@ TEST(ManifestTest, TheBytesNeverChange) {
   manifest.next_file_number = 300;
   manifest.flushed_sequence = 5;
   manifest.next_generation = 2;
-  manifest.namespaces = {{0, 1}};
+  manifest.namespaces = {{0, 1, true, 127}};
   manifest.log_ends = {{2, 128, 5}};
   manifest.clean_end = true;
   SegmentInfo segment = Segment(1, "\0\0\0\1a"s, "\0\0\0\1b"s);
@@ -68,7 +68,7 @@ TEST(ManifestTest, TheBytesNeverChange) {
   const std::string fields =
       "\x08\x07\x06\x05\x04\x03\x02\x01"s  // store id
       "\xac\x02\x05\x02\x01"s              // next file number, flushed sequence, next generation, clean end
-      "\x01\x00\x01"s                      // one namespace
+      "\x01\x00\x01\x80\x01"s              // one namespace
       "\x01\x02\x80\x01\x05"s              // one log end
       "\x01\x01\x01"s                      // one level with one run of one segment
       "\x01\x80\x20\xac\x02\x02\x01\x0a\xb6\x02\x01"s
@@ -101,6 +101,9 @@ TEST(ManifestTest, EverythingComesBack) {
   EXPECT_TRUE(decoded.levels[2][0][1].largest_is_exclusive);
   EXPECT_EQ(decoded.namespaces[1].id, 7u);
   EXPECT_EQ(decoded.namespaces[1].generation, 4u);
+  EXPECT_TRUE(decoded.namespaces[0].counted);
+  EXPECT_EQ(decoded.namespaces[0].keys, 1000u);
+  EXPECT_FALSE(decoded.namespaces[1].counted);
   EXPECT_EQ(decoded.log_ends[0].offset, 65536u);
 }
 

@@ -1,0 +1,26 @@
+// One key on its way through the sources, newest first, until one of them knows it. For one thread.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "db/engine.h"
+#include "db/segment.h"
+#include "type/record.h"
+#include "type/tree_key.h"
+#include "util/hash.h"
+
+namespace varve {
+
+struct Engine::Lookup {
+  Lookup(NamespaceGeneration generation, std::string_view user_key) : key(generation, user_key), hash(HashKey(key.view())) {}
+
+  TreeKey key;
+  uint64_t hash;
+  bool found = false;  // a record, perhaps a tombstone
+  bool gated = false;  // it came from a write that readers wait for
+  RecordView record;
+  FoundRecord from_segment;
+};
+
+}  // namespace varve
