@@ -76,7 +76,7 @@ TEST(ManifestTest, TheBytesNeverChange) {
   const std::string bytes = EncodeManifest(manifest);
   EXPECT_EQ(bytes.substr(24), fields);
   EXPECT_EQ(bytes.substr(0, 12), "VARVEMAN\1\0\0\0"s);
-  EXPECT_EQ(bytes.substr(12, 12), "\x8f\x1c\x1c\x9b\x2f\0\0\0\0\0\0\0"s);
+  EXPECT_EQ(bytes.substr(12, 12), "\xbb\xdf\x8a\x8a\x31\0\0\0\0\0\0\0"s);
 }
 
 TEST(ManifestTest, EverythingComesBack) {
