@@ -10,7 +10,8 @@
 // A full disk is not: files are reserved ahead, Reserve() refuses before anything is promised.
 //
 // Thread-safe, but for Append, which the caller serializes (the engine's commit lock) so that sequences ascend.
-// Lock order: the caller's commit lock, then the log's own. Listeners run on the log's thread without a lock held.
+// Lock order: the caller's commit lock, then the log's own. Listeners run on the thread that synced (the log's, or one in
+// WaitUntilDurable or Push), with none of these locks held; they must not add or remove listeners.
 #pragma once
 
 #include <chrono>
@@ -69,7 +70,8 @@ class Log {
   [[nodiscard]] absl::Status Reserve(size_t bytes, bool for_deletes);
   // Takes one complete batch record holding the operations first..last. Never fails: Reserve() said yes.
   void Append(std::string_view record, SequenceNumber first, SequenceNumber last, Durability durability);
-  // Sends what was appended on its way: wakes the log thread if something needs a sync, writes the rest to the kernel.
+  // Sends what was appended on its way: wakes the log thread if something needs a sync, writes the rest to the kernel. Who
+  // goes on to WaitUntilDurable need not call it: that syncs by itself where nobody else does.
   [[nodiscard]] absl::Status Push();
 
   SequenceNumber durable_sequence() const;
