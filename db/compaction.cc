@@ -81,8 +81,9 @@ CompactionResult Move(const CompactionPlan& plan) {
 
 }  // namespace
 
-absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input, std::vector<RangeTombstone> tombstones, uint64_t entries,
-                                          uint64_t bytes, bool drops_tombstones, const CompactionContext& context) {
+absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input, std::vector<RangeTombstone> tombstones,
+                                          uint64_t entries, uint64_t bytes, bool drops_tombstones,
+                                          const CompactionContext& context) {
   MergeOptions options = MergeOptionsFor(context);
   options.expected_entries = entries;
   options.average_record_size = entries == 0 ? 0 : bytes / entries;

@@ -14,7 +14,8 @@ bool GenerationsAreDead(const SegmentInfo& segment, const std::function<bool(Nam
   if (!is_live) return false;
   const uint64_t first = GenerationOf(segment.smallest);
   uint64_t end = uint64_t{GenerationOf(segment.largest)} + 1;
-  if (segment.largest_is_exclusive && segment.largest.size() == kGenerationSize) --end;  // ends where that generation begins
+  if (segment.largest_is_exclusive && segment.largest.size() == kGenerationSize)
+    --end;  // ends where that generation begins
   if (end - first > kMaxGenerationsLookedAt) return false;
   for (uint64_t generation = first; generation < end; ++generation) {
     if (is_live(static_cast<NamespaceGeneration>(generation))) return false;
@@ -23,7 +24,8 @@ bool GenerationsAreDead(const SegmentInfo& segment, const std::function<bool(Nam
 }
 
 // Whether range tombstones newer than all of the segment cover it without a gap, and no snapshot lies between.
-bool IsCovered(const SegmentInfo& segment, const RangeTombstoneList& tombstones, const std::vector<SequenceNumber>& snapshots) {
+bool IsCovered(const SegmentInfo& segment, const RangeTombstoneList& tombstones,
+               const std::vector<SequenceNumber>& snapshots) {
   // A snapshot that sees anything of the segment has to see what covers it too, as the present does.
   const auto snapshot = std::lower_bound(snapshots.begin(), snapshots.end(), segment.smallest_sequence);
   const SequenceNumber at = snapshot == snapshots.end() ? kMaxSequence : *snapshot;

@@ -195,7 +195,8 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view bytes, const std::strin
   const uint32_t expected = DecodeFixed32(bytes.data() + kChecksumOffset);
   const uint32_t checksum = Checksum(bytes.substr(kCheckedOffset), kFormatVersion);
   if (checksum != expected) {
-    return Corruption(path, kCheckedOffset, fmt::format("manifest: checksum {:#010x}, expected {:#010x}", checksum, expected));
+    return Corruption(path, kCheckedOffset,
+                      fmt::format("manifest: checksum {:#010x}, expected {:#010x}", checksum, expected));
   }
   Manifest manifest;
   VARVE_RETURN_IF_ERROR(ManifestReader(bytes.substr(kFieldsOffset), path).Read(&manifest));

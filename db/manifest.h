@@ -34,13 +34,13 @@ struct ManifestNamespace {
 };
 
 struct Manifest {
-  uint64_t store_id = 0;          // random at creation; log files carry it too
-  uint64_t next_file_number = 1;  // for logs and segments alike
+  uint64_t store_id = 0;                          // random at creation; log files carry it too
+  uint64_t next_file_number = 1;                  // for logs and segments alike
   SequenceNumber flushed_sequence = kNoSequence;  // every operation up to here is in segments
   NamespaceGeneration next_generation = 1;
   std::vector<ManifestNamespace> namespaces;
-  std::vector<LogEnd> log_ends;   // log files that will not be written any more, with their ends
-  bool clean_end = false;         // the last of log_ends is the end of a clean stop
+  std::vector<LogEnd> log_ends;  // log files that will not be written any more, with their ends
+  bool clean_end = false;        // the last of log_ends is the end of a clean stop
   std::vector<std::vector<std::vector<SegmentInfo>>> levels;  // level -> run (newest first) -> segment
 };
 
@@ -52,6 +52,7 @@ std::string EncodeManifest(const Manifest& manifest);
 [[nodiscard]] absl::StatusOr<Manifest> ReadManifest(FileSystem* file_system, const std::string& directory);
 // On disk when it returns OK. After an error either the old or the new one is what a restart finds (the new one only if the
 // rename was done and the directory's sync failed): files that either of them names have to stay.
-[[nodiscard]] absl::Status WriteManifest(FileSystem* file_system, const std::string& directory, const Manifest& manifest);
+[[nodiscard]] absl::Status WriteManifest(FileSystem* file_system, const std::string& directory,
+                                         const Manifest& manifest);
 
 }  // namespace varve

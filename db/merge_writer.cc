@@ -79,7 +79,9 @@ class Merge {
       SequenceNumber at = kMaxSequence;
       while (const SequenceNumber sequence = tombstones_.SequenceInFragment(i, at)) {
         const size_t stripe = StripeOf(sequence);
-        if (stripe > 0 || !options_.drops_tombstones) kept_tombstones_.push_back({fragment.begin, fragment.end, sequence});
+        if (stripe > 0 || !options_.drops_tombstones) {
+          kept_tombstones_.push_back({fragment.begin, fragment.end, sequence});
+        }
         if (stripe == 0) break;
         at = ReadSequence(stripe - 1);
       }
@@ -105,14 +107,13 @@ class Merge {
     const size_t stripe = StripeOf(record.sequence);
     if (stripe == stripe_) return absl::OkStatus();  // hidden by a newer version, also if that one was dropped
     stripe_ = stripe;
-    if (key_is_in_fragment_ &&
-        tombstones_.SequenceInFragment(fragment_, ReadSequence(stripe)) > record.sequence) {
+    if (key_is_in_fragment_ && tombstones_.SequenceInFragment(fragment_, ReadSequence(stripe)) > record.sequence) {
       return absl::OkStatus();
     }
     const bool only_the_present_sees_it = stripe == options_.snapshots.size();
     bool is_tombstone = record.kind == RecordKind::kTombstone;
-    const bool is_filtered = !is_tombstone && options_.filter != nullptr && only_the_present_sees_it &&
-                             options_.filter->Drop(record);
+    const bool is_filtered =
+        !is_tombstone && options_.filter != nullptr && only_the_present_sees_it && options_.filter->Drop(record);
     is_tombstone |= is_filtered;
     if (is_tombstone && options_.drops_tombstones && stripe == 0) return absl::OkStatus();
     if (!is_filtered) return Write(record);

@@ -45,11 +45,11 @@ struct MergeOptions {
   // Keys that no segment reaches across, ascending: the first keys of the segments between which the output has to fit.
   std::vector<std::string> borders;
 
-  std::vector<SequenceNumber> snapshots;               // that are held, ascending
-  std::function<bool(NamespaceGeneration)> is_live;    // now or in one of the snapshots; null: all are
+  std::vector<SequenceNumber> snapshots;             // that are held, ascending
+  std::function<bool(NamespaceGeneration)> is_live;  // now or in one of the snapshots; null: all are
   bool drops_tombstones = false;
   const CompactionFilter* filter = nullptr;
-  const std::atomic<bool>* cancel = nullptr;           // Aborted soon after it is set
+  const std::atomic<bool>* cancel = nullptr;  // Aborted soon after it is set
 };
 
 struct MergeResult {
@@ -59,7 +59,8 @@ struct MergeResult {
 };
 
 // `tombstones`: all range tombstones of the inputs. After an error no output is left.
-[[nodiscard]] absl::StatusOr<MergeResult> MergeToSegments(InternalIterator* input, std::vector<RangeTombstone> tombstones,
+[[nodiscard]] absl::StatusOr<MergeResult> MergeToSegments(InternalIterator* input,
+                                                          std::vector<RangeTombstone> tombstones,
                                                           const MergeOptions& options);
 
 }  // namespace varve

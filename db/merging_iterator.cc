@@ -47,13 +47,15 @@ class MergingIterator final : public InternalIterator {
   }
 
   void Next() override {
-    if (direction_ != kForward) [[unlikely]] TurnAround(kForward);
+    if (direction_ != kForward) [[unlikely]]
+      TurnAround(kForward);
     heap_.front().child->Next();
     ReplaceTop();
   }
 
   void Prev() override {
-    if (direction_ != kReverse) [[unlikely]] TurnAround(kReverse);
+    if (direction_ != kReverse) [[unlikely]]
+      TurnAround(kReverse);
     heap_.front().child->Prev();
     ReplaceTop();
   }

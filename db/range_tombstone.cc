@@ -88,15 +88,17 @@ void RangeTombstoneList::HangSequences() {
 }
 
 size_t RangeTombstoneList::Find(std::string_view tree_key) const {
-  const auto behind = std::upper_bound(fragments_.begin(), fragments_.end(), tree_key,
-                                       [](std::string_view key, const Fragment& fragment) { return key < fragment.begin; });
+  const auto behind =
+      std::upper_bound(fragments_.begin(), fragments_.end(), tree_key,
+                       [](std::string_view key, const Fragment& fragment) { return key < fragment.begin; });
   if (behind == fragments_.begin() || tree_key >= std::prev(behind)->end) return fragments_.size();
   return static_cast<size_t>(behind - fragments_.begin()) - 1;
 }
 
 SequenceNumber RangeTombstoneList::SequenceInFragment(size_t index, SequenceNumber at) const {
   const SequenceNumber newest = fragments_[index].newest;
-  if (newest <= at) [[likely]] return newest;
+  if (newest <= at) [[likely]]
+    return newest;
   SequenceNumber found = kNoSequence;
   if (nodes_.empty()) return found;
   for (size_t node = index + fragments_.size(); node > 0; node /= 2) {

@@ -19,7 +19,7 @@ namespace varve {
 
 struct RangeTombstone {
   std::string begin;  // tree key, inclusive
-  std::string end;    // tree key, exclusive; never empty: the end of a namespace is the first key of the next generation
+  std::string end;  // tree key, exclusive; never empty: the end of a namespace is the first key of the next generation
   SequenceNumber sequence = kNoSequence;
 
   friend bool operator==(const RangeTombstone&, const RangeTombstone&) = default;

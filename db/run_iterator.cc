@@ -38,12 +38,14 @@ class RunIterator final : public InternalIterator {
 
   void Next() override {
     current_->Next();
-    if (!current_->Valid()) [[unlikely]] SkipForward();
+    if (!current_->Valid()) [[unlikely]]
+      SkipForward();
   }
 
   void Prev() override {
     current_->Prev();
-    if (!current_->Valid()) [[unlikely]] SkipBackward();
+    if (!current_->Valid()) [[unlikely]]
+      SkipBackward();
   }
 
   const RecordView& record() const override { return current_->record(); }

@@ -67,7 +67,8 @@ class Tree {
         bytes += segment->info().file_size;
       }
     }
-    std::sort(inputs.begin(), inputs.end(), [](const auto& a, const auto& b) { return a->info().smallest < b->info().smallest; });
+    std::sort(inputs.begin(), inputs.end(),
+              [](const auto& a, const auto& b) { return a->info().smallest < b->info().smallest; });
     if (plan.move_only) {
       for (size_t i = 1; i < inputs.size(); ++i) EXPECT_FALSE(Overlap(inputs[i - 1]->info(), inputs[i]->info()));
       return inputs;
@@ -87,7 +88,8 @@ class Tree {
   }
 
   void Cut(uint64_t smallest, uint64_t largest, uint64_t bytes, Segments* outputs) {
-    const uint64_t count = std::min((bytes + options_.segment_size - 1) / options_.segment_size, largest - smallest + 1);
+    const uint64_t count =
+        std::min((bytes + options_.segment_size - 1) / options_.segment_size, largest - smallest + 1);
     for (uint64_t i = 0; i < count; ++i) {
       const uint64_t from = smallest + (largest + 1 - smallest) * i / count;
       const uint64_t to = smallest + (largest + 1 - smallest) * (i + 1) / count - 1;
@@ -111,10 +113,13 @@ class Tree {
           const bool is_below = static_cast<int>(level) >= plan.output_level;
           if (is_below && !plan.drops_tombstones && !plan.joins_last_run) break;
           for (const auto& run : version_->levels()[level].runs) {
-            if (level == static_cast<size_t>(input.level) && run.segments.front()->info().number > segment->info().number) continue;
+            if (level == static_cast<size_t>(input.level) &&
+                run.segments.front()->info().number > segment->info().number)
+              continue;
             for (const auto& other : run.segments) {
               if (goes_in(other)) continue;
-              EXPECT_FALSE(Overlap(other->info(), segment->info())) << other->info().number << " " << segment->info().number;
+              EXPECT_FALSE(Overlap(other->info(), segment->info()))
+                  << other->info().number << " " << segment->info().number;
             }
           }
         }
@@ -246,7 +251,8 @@ TEST(LazyLevelingTest, AmplificationStaysWithinItsBounds) {
   }
   const double merged = static_cast<double>(tree.merged_bytes()) / static_cast<double>(tree.flushed_bytes());
   RecordProperty("merged_per_flushed_byte", fmt::format("{:.2f}", merged));
-  RecordProperty("runs", fmt::format("at most {}, {:.1f} on average", most_runs, static_cast<double>(runs_seen) / 3000));
+  RecordProperty("runs",
+                 fmt::format("at most {}, {:.1f} on average", most_runs, static_cast<double>(runs_seen) / 3000));
   RecordProperty("least_share_of_last_level", fmt::format("{:.2f}", least_share));
   EXPECT_LT(merged, 5.0);
   EXPECT_LE(most_runs, 16u) << "three on each of five levels, and the last one";
@@ -349,7 +355,8 @@ TEST(PlanDeadSegmentsTest, SegmentsUnderNewerRangeTombstonesGoUnlessASnapshotSee
   const std::string base = FirstTreeKey(1);
   std::vector<Level> levels(2);
   levels[0].runs = {{{MemorySegment::Of(3, {}, {{base + "a", base + "c", 20}, {base + "c", base + "dd", 21}})}}};
-  levels[1].runs = {{{MemorySegment::Of(1, Some(1, 10)), MemorySegment::Of(2, {{base + "dc", 12, ""}, {base + "e", 12, ""}})}}};
+  levels[1].runs = {
+      {{MemorySegment::Of(1, Some(1, 10)), MemorySegment::Of(2, {{base + "dc", 12, ""}, {base + "e", 12, ""}})}}};
   const Version version(levels);
   const auto removed = [&version](const std::vector<SequenceNumber>& snapshots) {
     const auto plan = PlanDeadSegments(version, snapshots, nullptr);

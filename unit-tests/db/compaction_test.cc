@@ -55,12 +55,14 @@ class CompactionTest : public ::testing::Test {
       if (in_order) key.resize(4), key += "z" + std::to_string(1000000 + sequence);
       keys_.insert(key);
       if (random_() % 40 == 0) {
-        const std::string end = random_() % 4 == 0 ? EndTreeKey(GenerationOf(key)) : key.substr(0, 4) + RandomKey().substr(4);
+        const std::string end =
+            random_() % 4 == 0 ? EndTreeKey(GenerationOf(key)) : key.substr(0, 4) + RandomKey().substr(4);
         tombstones.push_back({key, end, sequence});
       } else if (random_() % 4 == 0) {
         records.push_back({key, sequence, "", RecordKind::kTombstone});
       } else {
-        records.push_back({key, sequence, "v" + std::to_string(sequence) + std::string(random_() % 60, 'x'), RecordKind::kValue});
+        records.push_back(
+            {key, sequence, "v" + std::to_string(sequence) + std::string(random_() % 60, 'x'), RecordKind::kValue});
       }
     }
     history_.records.insert(history_.records.end(), records.begin(), records.end());
@@ -160,7 +162,8 @@ TEST_F(CompactionTest, EveryReaderFindsTheSameThroughFlushesMergesMovesAndRangeC
       WriteAndFlush(1 + static_cast<int>(random_() % 60));
       if (random_() % 5 == 0) context_.snapshots.push_back(last_sequence_);
       if (random_() % 8 == 0 && !context_.snapshots.empty()) {
-        context_.snapshots.erase(context_.snapshots.begin() + static_cast<ptrdiff_t>(random_() % context_.snapshots.size()));
+        context_.snapshots.erase(context_.snapshots.begin() +
+                                 static_cast<ptrdiff_t>(random_() % context_.snapshots.size()));
       }
       if (step == 30 && round % 2 == 1) {
         dead = 1;
@@ -184,7 +187,8 @@ TEST_F(CompactionTest, EveryReaderFindsTheSameThroughFlushesMergesMovesAndRangeC
     if (const auto plan = PlanRange(*version_, FirstTreeKey(0), {})) Compact(*plan);
     ExpectSameAsHistory(dead);
     uint64_t live_keys = 0;
-    for (const std::string& key : keys_) live_keys += GenerationOf(key) != dead && history_.Read(key, kMaxSequence) != "(none)";
+    for (const std::string& key : keys_)
+      live_keys += GenerationOf(key) != dead && history_.Read(key, kMaxSequence) != "(none)";
     EXPECT_EQ(Records(), live_keys) << "one record a key when all is merged";
     EXPECT_TRUE(version_->range_tombstones().empty());
     EXPECT_EQ(PosixFileSystem()->List(directory_.path())->size(), version_->segment_count());
@@ -197,7 +201,8 @@ TEST_F(CompactionTest, AMoveWritesNothingAndARemovalReadsNothing) {
   for (int i = 0; i < 4; ++i) {
     std::vector<TestRecord> records;
     for (int j = 0; j < 1000; ++j) {
-      records.push_back({FirstTreeKey(1) + std::to_string(100000 + i * 1000 + j), ++last_sequence_, std::string(400, 'x')});
+      records.push_back(
+          {FirstTreeKey(1) + std::to_string(100000 + i * 1000 + j), ++last_sequence_, std::string(400, 'x')});
     }
     VectorIterator input(std::move(records));
     const auto flushed = RunFlush(&input, {}, 1000, 420000, false, context_);

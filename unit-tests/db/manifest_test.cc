@@ -121,7 +121,8 @@ TEST(ManifestTest, EveryFlippedBitIsFound) {
 TEST(ManifestTest, EveryTruncationAndEveryExtraByteIsFound) {
   const std::string bytes = EncodeManifest(Example());
   for (size_t size = 0; size < bytes.size(); ++size) {
-    ASSERT_EQ(DecodeManifest(std::string_view(bytes).substr(0, size), "m").status().code(), absl::StatusCode::kDataLoss);
+    ASSERT_EQ(DecodeManifest(std::string_view(bytes).substr(0, size), "m").status().code(),
+              absl::StatusCode::kDataLoss);
   }
   EXPECT_EQ(DecodeManifest(bytes + '\0', "m").status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(DecodeManifest(Sealed(bytes + '\0'), "m").status().code(), absl::StatusCode::kDataLoss)
@@ -147,8 +148,8 @@ TEST(ManifestTest, FieldsThatMakeNoSenseAreRefusedOrReadWithinTheirBounds) {
 
 TEST(ManifestTest, ADeclaredCountAsksForNoMoreThanThereIs) {
   std::string bytes = EncodeManifest(Manifest{});
-  bytes.resize(bytes.size() - 3);              // the counts of namespaces, log ends and levels
-  PutVarint64(&bytes, uint64_t{1} << 60);      // namespaces
+  bytes.resize(bytes.size() - 3);          // the counts of namespaces, log ends and levels
+  PutVarint64(&bytes, uint64_t{1} << 60);  // namespaces
   EXPECT_EQ(DecodeManifest(Sealed(bytes), "m").status().code(), absl::StatusCode::kDataLoss);
 }
 

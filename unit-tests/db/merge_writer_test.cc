@@ -26,7 +26,9 @@ using testing::TreeOrder;
 using testing::VectorIterator;
 using testing::VersionHistory;
 
-std::string Key(const std::string& user_key, NamespaceGeneration generation = 1) { return FirstTreeKey(generation) + user_key; }
+std::string Key(const std::string& user_key, NamespaceGeneration generation = 1) {
+  return FirstTreeKey(generation) + user_key;
+}
 
 TestRecord Value(const std::string& user_key, SequenceNumber sequence) {
   return {Key(user_key), sequence, "v" + std::to_string(sequence), RecordKind::kValue};
@@ -80,7 +82,9 @@ class MergeWriterTest : public ::testing::Test {
     EXPECT_TRUE(iterator->status().ok()) << iterator->status();
     return records;
   }
-  std::vector<RangeTombstone> TombstonesOf(const SegmentInfo& info) { return Open(info)->range_tombstones()->tombstones(); }
+  std::vector<RangeTombstone> TombstonesOf(const SegmentInfo& info) {
+    return Open(info)->range_tombstones()->tombstones();
+  }
 
   size_t Files() { return PosixFileSystem()->List(directory_.path())->size(); }
 
@@ -168,7 +172,8 @@ TEST_F(MergeWriterTest, WhatTheFilterDropsNeverLetsOlderVersionsBack) {
 TEST_F(MergeWriterTest, OutputsAreCutBetweenKeysAndTombstonesWithThem) {
   options_.segment_size = 1;
   options_.snapshots = {1, 2, 3};
-  EXPECT_EQ(Merged({Value("b", 1), Value("b", 2), Value("d", 3), Value("f", 4)}, {{Key("a"), Key("e"), 1}, {Key("g"), Key("h"), 2}}),
+  EXPECT_EQ(Merged({Value("b", 1), Value("b", 2), Value("d", 3), Value("f", 4)},
+                   {{Key("a"), Key("e"), 1}, {Key("g"), Key("h"), 2}}),
             "b@2=v2 b@1=v1 [a,d)@1 | d@3=v3 [d,e)@1 | f@4=v4 [g,h)@2 ");
 }
 
@@ -176,7 +181,8 @@ TEST_F(MergeWriterTest, OutputsAreCutBetweenKeysAndTombstonesWithThem) {
 TEST_F(MergeWriterTest, NoOutputReachesAcrossABorder) {
   options_.borders = {Key("c"), Key("k")};
   EXPECT_EQ(Merged({Value("a", 1), Value("b", 2), Value("m", 3)}), "a@1=v1 b@2=v2 | m@3=v3 ");
-  EXPECT_EQ(Merged({Value("a", 1), Value("m", 3)}, {{Key("b"), Key("c"), 5}, {Key("f"), Key("g"), 5}, {Key("n"), Key("o"), 5}}),
+  EXPECT_EQ(Merged({Value("a", 1), Value("m", 3)},
+                   {{Key("b"), Key("c"), 5}, {Key("f"), Key("g"), 5}, {Key("n"), Key("o"), 5}}),
             "a@1=v1 [b,c)@5 | [f,g)@5 | m@3=v3 [n,o)@5 ");
   EXPECT_EQ(Merged({Value("e", 1)}, {{Key("x"), Key("y"), 5}}), "e@1=v1 | [x,y)@5 ");
 }
@@ -197,7 +203,8 @@ TEST_F(MergeWriterTest, ACancelledMergeLeavesNothing) {
     cancel = next_number_ == 2;
     return next_number_++;
   };
-  EXPECT_EQ(Merge({Value("a", 1), Value("b", 2), Value("c", 3), Value("d", 4)}).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(Merge({Value("a", 1), Value("b", 2), Value("c", 3), Value("d", 4)}).status().code(),
+            absl::StatusCode::kAborted);
   EXPECT_EQ(next_number_, 3u);
   EXPECT_EQ(Files(), 0u);
 }
@@ -209,11 +216,14 @@ TEST_F(MergeWriterTest, ReadersFindTheSameAndNoMoreIsKeptThanTheyNeed) {
     VersionHistory history;
     std::set<std::string> keys;
     const int operations = 1 + static_cast<int>(random() % 80);
-    const auto random_key = [&] { return Key(std::string(1, static_cast<char>('a' + random() % 16)), 1 + random() % 3); };
+    const auto random_key = [&] {
+      return Key(std::string(1, static_cast<char>('a' + random() % 16)), 1 + random() % 3);
+    };
     for (SequenceNumber sequence = 1; sequence <= static_cast<SequenceNumber>(operations); ++sequence) {
       const std::string key = random_key();
       if (random() % 8 == 0) {
-        const std::string end = random() % 4 == 0 ? EndTreeKey(GenerationOf(key)) : key.substr(0, 4) + random_key().substr(4);
+        const std::string end =
+            random() % 4 == 0 ? EndTreeKey(GenerationOf(key)) : key.substr(0, 4) + random_key().substr(4);
         history.tombstones.push_back({key, end, sequence});
       } else {
         const bool deletes = random() % 4 == 0;

@@ -69,7 +69,8 @@ TEST(MergingIteratorTest, OfEqualRecordsTheEarlierChildComesFirst) {
 TEST(MergingIteratorTest, AFailedChildEndsTheIteratorWithItsError) {
   std::vector<std::unique_ptr<InternalIterator>> children;
   children.push_back(std::make_unique<VectorIterator>(std::vector<TestRecord>{{"b", 1, ""}, {"d", 1, ""}}, 1));
-  children.push_back(std::make_unique<VectorIterator>(std::vector<TestRecord>{{"a", 1, ""}, {"c", 1, ""}, {"e", 1, ""}}));
+  children.push_back(
+      std::make_unique<VectorIterator>(std::vector<TestRecord>{{"a", 1, ""}, {"c", 1, ""}, {"e", 1, ""}}));
   const std::unique_ptr<InternalIterator> iterator = NewMergingIterator(std::move(children));
   iterator->SeekToFirst();
   ASSERT_TRUE(iterator->Valid());

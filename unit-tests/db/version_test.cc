@@ -46,8 +46,10 @@ TEST(RunTest, FindsTheOneSegmentThatCouldHoldAKey) {
 
 TEST(VersionTest, RunsGoFromNewestToOldest) {
   std::vector<Level> levels(2);
-  levels[0].runs = {{{MemorySegment::Sized(5, Key("a"), Key("b"), 10)}}, {{MemorySegment::Sized(4, Key("a"), Key("b"), 20)}}};
-  levels[1].runs = {{{MemorySegment::Sized(1, Key("a"), Key("b"), 30), MemorySegment::Sized(2, Key("c"), Key("d"), 40)}}};
+  levels[0].runs = {{{MemorySegment::Sized(5, Key("a"), Key("b"), 10)}},
+                    {{MemorySegment::Sized(4, Key("a"), Key("b"), 20)}}};
+  levels[1].runs = {
+      {{MemorySegment::Sized(1, Key("a"), Key("b"), 30), MemorySegment::Sized(2, Key("c"), Key("d"), 40)}}};
   const Version version(std::move(levels));
   ASSERT_EQ(version.runs().size(), 3u);
   EXPECT_EQ(version.runs()[0]->segments[0]->info().number, 5u);

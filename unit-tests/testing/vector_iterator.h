@@ -57,7 +57,8 @@ class VectorIterator final : public InternalIterator {
   void SeekToLast() override { MoveTo(records_.size() - 1); }
   void Seek(std::string_view tree_key, SequenceNumber sequence) override {
     const TestRecord wanted{std::string(tree_key), sequence, {}, RecordKind::kValue};
-    MoveTo(static_cast<size_t>(std::lower_bound(records_.begin(), records_.end(), wanted, TreeOrder) - records_.begin()));
+    MoveTo(
+        static_cast<size_t>(std::lower_bound(records_.begin(), records_.end(), wanted, TreeOrder) - records_.begin()));
   }
   void Next() override { MoveTo(position_ + 1); }
   void Prev() override { MoveTo(position_ - 1); }  // before the first: wraps around to an invalid position
@@ -67,7 +68,8 @@ class VectorIterator final : public InternalIterator {
  private:
   void MoveTo(size_t position) {
     position_ = position;
-    status_ = position < records_.size() && position == fails_at_ ? absl::DataLossError("damaged on purpose") : absl::OkStatus();
+    status_ = position < records_.size() && position == fails_at_ ? absl::DataLossError("damaged on purpose")
+                                                                  : absl::OkStatus();
     if (Valid()) record_ = records_[position_].view();
   }
 

@@ -18,7 +18,8 @@ struct VersionHistory {
   SequenceNumber Covering(const std::string& key, SequenceNumber at) const {
     SequenceNumber newest = kNoSequence;
     for (const RangeTombstone& tombstone : tombstones) {
-      if (tombstone.sequence <= at && tombstone.begin <= key && key < tombstone.end) newest = std::max(newest, tombstone.sequence);
+      if (tombstone.sequence <= at && tombstone.begin <= key && key < tombstone.end)
+        newest = std::max(newest, tombstone.sequence);
     }
     return newest;
   }
@@ -27,9 +28,11 @@ struct VersionHistory {
   std::string Read(const std::string& key, SequenceNumber at) const {
     const TestRecord* newest = nullptr;
     for (const TestRecord& record : records) {
-      if (record.key == key && record.sequence <= at && (newest == nullptr || record.sequence > newest->sequence)) newest = &record;
+      if (record.key == key && record.sequence <= at && (newest == nullptr || record.sequence > newest->sequence))
+        newest = &record;
     }
-    if (newest == nullptr || newest->kind == RecordKind::kTombstone || Covering(key, at) > newest->sequence) return "(none)";
+    if (newest == nullptr || newest->kind == RecordKind::kTombstone || Covering(key, at) > newest->sequence)
+      return "(none)";
     return newest->value;
   }
 };
