@@ -27,9 +27,7 @@ namespace varve::bench {
 
 const std::vector<Engine>& AllEngines() {
   static const std::vector<Engine>* const engines = new std::vector<Engine>{
-#ifndef VARVE_ENGINE_ABSENT
       {"varve", "Varve", OpenVarve},
-#endif
       {"rocksdb", "RocksDB", OpenRocksDb},
       {"leveldb", "LevelDB", OpenLevelDb},
       {"lmdb", "LMDB", OpenLmdb},
