@@ -1,5 +1,7 @@
 #include "db/record_format.h"
 
+#include <bit>
+
 #include "util/checksum.h"
 #include "util/coding.h"
 
@@ -21,6 +23,25 @@ struct Header {
   size_t record_size() const { return size + metadata_size + size_t{key_size} + value_size; }
 };
 
+// As DecodeVarint64, with one load and no loop for up to 8 bytes; 8 bytes beyond `at` can be read if they lie before `limit`.
+inline const char* DecodeSequence(const char* at, const char* limit, uint64_t* value) {
+  if (limit - at >= 8) [[likely]] {
+    const uint64_t word = DecodeFixed64(at);
+    const uint64_t last = ~word & 0x8080808080808080u;  // high bits of the bytes that end a varint
+    if (last != 0) [[likely]] {
+      const int bits = std::countr_zero(last) + 1;  // of the encoding: 8, 16 .. 64
+      const uint64_t bytes = word & (~uint64_t{0} >> (64 - bits));
+      if (bits > 8 && bytes >> (bits - 8) == 0) return nullptr;  // a shorter form exists
+      // Squeezes out every eighth bit, pairwise: 7 + 7 bits, 14 + 14, 28 + 28.
+      uint64_t packed = (bytes & 0x007f007f007f007fu) | (bytes & 0x7f007f007f007f00u) >> 1;
+      packed = (packed & 0x00003fff00003fffu) | (packed & 0x3fff00003fff0000u) >> 2;
+      *value = (packed & 0x000000000fffffffu) | (packed & 0x0fffffff00000000u) >> 4;
+      return at + bits / 8;
+    }
+  }
+  return DecodeVarint64(at, limit, value);
+}
+
 // False if `data` doesn't hold a whole header or it makes no sense.
 inline bool DecodeHeader(std::string_view data, Header* header) {
   if (data.size() <= kRecordChecksumSize) return false;
@@ -33,7 +54,7 @@ inline bool DecodeHeader(std::string_view data, Header* header) {
   }
   if ((at = DecodeVarint32(at, limit, &header->key_size)) == nullptr) return false;
   if ((at = DecodeVarint32(at, limit, &header->value_size)) == nullptr) return false;
-  if ((at = DecodeVarint64(at, limit, &header->sequence)) == nullptr) return false;
+  if ((at = DecodeSequence(at, limit, &header->sequence)) == nullptr) return false;
   if ((header->kind_and_flags & (kHasExpiry | kHasMetadata)) != 0) [[unlikely]] {
     if ((header->kind_and_flags & kHasExpiry) != 0) {
       if (limit - at < 8) return false;

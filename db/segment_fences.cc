@@ -63,7 +63,7 @@ void SegmentFencesBuilder::Write(uint64_t segment_number, char* destination) con
 }
 
 SegmentFences::SegmentFences(const char* bytes, uint32_t count, uint64_t data_size, uint32_t block_size)
-    : bytes_(bytes), count_(count), data_size_(data_size), block_size_(block_size) {}
+    : bytes_(bytes), count_(count), data_size_(data_size), block_shift_(std::countr_zero(block_size)) {}
 
 size_t SegmentFences::Find(std::string_view key) const {
   // The last fence whose key is not greater; the first one's is empty.
@@ -83,7 +83,7 @@ size_t SegmentFences::Find(std::string_view key) const {
 
 size_t SegmentFences::BlockOf(uint64_t offset) const {
   // Without blocks that lack a beginning, fence k is that of block k.
-  size_t high = std::min<size_t>(count_ - 1, offset / block_size_);
+  size_t high = std::min<size_t>(count_ - 1, offset >> block_shift_);
   if (Start(high) <= offset && (high + 1 == count_ || Start(high + 1) > offset)) return high;
   size_t low = 0;
   ++high;

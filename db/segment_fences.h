@@ -63,14 +63,13 @@ class SegmentFences {
   SegmentFences(const char* bytes, uint32_t count, uint64_t data_size, uint32_t block_size);
 
   size_t count() const { return count_; }
-  uint32_t block_size() const { return block_size_; }
   // The block in which the first record at or after (key, newest) lies, or the one before it.
   size_t Find(std::string_view key) const;
   // The block that holds the record at `offset`.
   size_t BlockOf(uint64_t offset) const;
   BlockSpan Span(size_t block) const { return {Start(block), block + 1 < count_ ? Start(block + 1) : data_size_}; }
   // A block that is dominated by a large last record is better read in parts.
-  bool IsCacheable(BlockSpan span) const { return span.end - span.begin <= uint64_t{2} * block_size_; }
+  bool IsCacheable(BlockSpan span) const { return span.end - span.begin <= uint64_t{2} << block_shift_; }
 
   // Whether `bytes` can be the encoding of so many fences; nullopt: yes, else where in it the damage lies.
   static std::optional<uint64_t> FindDamage(std::string_view bytes, uint32_t count, uint64_t segment_number);
@@ -87,7 +86,7 @@ class SegmentFences {
   const char* bytes_ = nullptr;
   size_t count_ = 0;
   uint64_t data_size_ = 0;
-  uint32_t block_size_ = 0;
+  int block_shift_ = 0;
 };
 
 }  // namespace varve

@@ -32,7 +32,7 @@ bool SegmentIterator::Start() {
   if (!footer.ok()) return Fail(footer.status());
   data_size_ = (*footer)->data_size;
   block_size_ = (*footer)->block_size;
-  read_ahead_ = block_size_ * 2;
+  read_ahead_ = uint64_t{block_size_} * 2;
   return data_size_ > 0;
 }
 
@@ -67,7 +67,7 @@ bool SegmentIterator::LoadBlock(BlockSpan span) {
   if (!cached_ || !fences_->IsCacheable(span)) return ReadWindow(span.begin, span.end);
   if (handle_ && span.begin == window_begin_) return true;
   absl::StatusOr<ClockCache::Handle> block =
-      segment_->Block(span, true, &segment_->caches().statistics.scan_reads);
+      segment_->Block(span, block_size_, &segment_->caches().statistics.scan_reads);
   if (!block.ok()) return Fail(block.status());
   handle_ = *std::move(block);
   window_ = handle_.data();
@@ -116,12 +116,21 @@ void SegmentIterator::SeekToFirst() {
   if (Start()) MoveTo(0);
 }
 
-void SegmentIterator::Next() { MoveTo(offset_ + size_); }
+void SegmentIterator::Next() {
+  const uint64_t next = offset_ + size_;
+  if (next < window_end()) [[likely]] {
+    offset_ = next;
+    size_ = DecodeRecord(Rest(), seed_, mode_, &record_);
+    if (size_ != 0) [[likely]]
+      return;
+  }
+  MoveTo(next);
+}
 
 void SegmentIterator::Seek(std::string_view tree_key, SequenceNumber sequence) {
   if (!Start() || !NeedFences()) return;
   const BlockSpan span = fences_->Span(fences_->Find(tree_key));
-  if (span.end - span.begin <= 2 * block_size_ && !LoadBlock(span)) return;
+  if (fences_->IsCacheable(span) && !LoadBlock(span)) return;
   MoveTo(span.begin);
   while (valid_ && CompareInternal(record_.key, record_.sequence, tree_key, sequence) < 0) Next();
 }

@@ -54,7 +54,7 @@ class SegmentIterator final : public InternalIterator {
   const bool cached_;  // blocks go through the cache
   const uint64_t seed_;
   uint64_t data_size_ = 0;
-  uint64_t block_size_ = 0;
+  uint32_t block_size_ = 0;
   std::shared_ptr<const SegmentFences> fences_;
 
   bool valid_ = false;

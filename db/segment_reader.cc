@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
 
 #include "db/file_names.h"
 #include "db/segment_format.h"
@@ -16,8 +16,9 @@ namespace {
 // Up to this size a record is cached together with its block, above it by itself.
 constexpr uint64_t kMaxRecordCachedByBlock = 1024;
 
-// Keys in the block cache: segment number, and offset with a bit that tells blocks from records.
-uint64_t BlockKey(uint64_t offset) { return offset << 1; }
+// Keys in the block cache beside the segment's number, with a bit that tells blocks from records. That of a block follows from any
+// record in it; where the block begins is the entry's base.
+uint64_t BlockKey(uint64_t offset, uint32_t block_size) { return offset >> std::countr_zero(block_size) << 1; }
 uint64_t RecordKey(uint64_t offset) { return offset << 1 | 1; }
 
 // Page reads after which a whole index is worth reading: sequential pages cost about an eighth of single ones.
@@ -81,22 +82,14 @@ bool SegmentReader::MayContain(uint64_t hash) const {
   return !entries.empty();
 }
 
-bool SegmentReader::ProbeResident(uint64_t hash, Candidates* candidates) const {
+bool SegmentReader::ProbeResident(uint64_t hash, OffsetTableCandidates* candidates) const {
   const ResidentIndex::Pin pin(resident_);
   if (!pin) return false;
-  OffsetTableCandidates entries;
-  pin->table().Lookup(hash, &entries);
-  for (const OffsetTableEntry& entry : entries) {
-    Candidate& candidate = candidates->emplace_back(Candidate{entry, {}});
-    if (caches_->blocks.capacity() == 0 || LengthClassLimit(entry.length_class) > kMaxRecordCachedByBlock) continue;
-    const SegmentFences& fences = pin->fences();
-    const BlockSpan span = fences.Span(fences.BlockOf(entry.offset));
-    if (fences.IsCacheable(span)) candidate.block = span;
-  }
+  pin->table().Lookup(hash, candidates);
   return true;
 }
 
-absl::Status SegmentReader::ProbePage(const SegmentFooter& footer, uint64_t hash, Candidates* candidates) {
+absl::Status SegmentReader::ProbePage(const SegmentFooter& footer, uint64_t hash, OffsetTableCandidates* candidates) {
   const OffsetTablePlace place = OffsetTablePlace::Of(hash, footer.table_pages);
   const uint64_t offset = footer.table_offset + uint64_t{place.page} * kOffsetTablePageSize;
   alignas(64) char page[kOffsetTablePageSize];
@@ -105,9 +98,7 @@ absl::Status SegmentReader::ProbePage(const SegmentFooter& footer, uint64_t hash
   if (!OffsetTablePageIsIntact({page, sizeof(page)}, info_.number, place.page)) {
     return Corruption(file_->path(), offset, "segment offset table: wrong checksum of a page");
   }
-  OffsetTableCandidates entries;
-  LookupInOffsetTablePage(page, place, hash, footer.overflow, &entries);
-  for (const OffsetTableEntry& entry : entries) candidates->emplace_back(Candidate{entry, {}});
+  LookupInOffsetTablePage(page, place, hash, footer.overflow, candidates);
   return absl::OkStatus();
 }
 
@@ -137,7 +128,7 @@ void SegmentReader::MaybeLoadIndex(const SegmentFooter& footer, uint64_t touches
   load_mutex_.Unlock();
 }
 
-absl::Status SegmentReader::FindCandidates(uint64_t hash, Candidates* candidates) {
+absl::Status SegmentReader::FindCandidates(uint64_t hash, OffsetTableCandidates* candidates) {
   if (ProbeResident(hash, candidates)) [[likely]]
     return absl::OkStatus();
   VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
@@ -176,13 +167,16 @@ absl::Status SegmentReader::DamagedRecord(uint64_t offset) const {
   return Corruption(file_->path(), offset, "segment record: wrong checksum or size");
 }
 
-absl::StatusOr<ClockCache::Handle> SegmentReader::Block(BlockSpan span, bool fill_cache, ShardedCounter* reads) {
-  if (ClockCache::Handle block = caches_->blocks.Lookup(info_.number, BlockKey(span.begin))) {
+absl::StatusOr<ClockCache::Handle> SegmentReader::Block(BlockSpan span, uint32_t block_size,
+                                                       ShardedCounter* reads) {
+  const uint64_t key = BlockKey(span.begin, block_size);
+  if (ClockCache::Handle block = caches_->blocks.Lookup(info_.number, key)) {
     caches_->statistics.block_cache_hits.Add(1);
     return block;
   }
   caches_->statistics.block_cache_misses.Add(1);
   ClockCache::Handle block = ClockCache::New(span.end - span.begin);
+  block.set_base(span.begin);
   reads->Add(1);
   VARVE_RETURN_IF_ERROR(ReadExactly(span.begin, block.data().size(), block.mutable_data()));
   RecordView record;
@@ -194,17 +188,16 @@ absl::StatusOr<ClockCache::Handle> SegmentReader::Block(BlockSpan span, bool fil
     }
     rest.remove_prefix(size);
   }
-  if (!fill_cache) return block;
-  return caches_->blocks.Insert(info_.number, BlockKey(span.begin), std::move(block));
+  return caches_->blocks.Insert(info_.number, key, std::move(block));
 }
 
 absl::StatusOr<bool> SegmentReader::Get(std::string_view tree_key, uint64_t hash, SequenceNumber at, bool fill_cache,
                                         FoundRecord* found) {
   caches_->statistics.lookups.Add(1);
-  Candidates candidates;
+  OffsetTableCandidates candidates;
   VARVE_RETURN_IF_ERROR(FindCandidates(hash, &candidates));
   absl::Status error;
-  for (const Candidate& candidate : candidates) {
+  for (const OffsetTableEntry& candidate : candidates) {
     const absl::StatusOr<Outcome> outcome = Read(candidate, {tree_key, at}, fill_cache, found);
     if (!outcome.ok()) {
       // It may be another key's record that is damaged.
@@ -219,32 +212,44 @@ absl::StatusOr<bool> SegmentReader::Get(std::string_view tree_key, uint64_t hash
   return false;
 }
 
-absl::StatusOr<SegmentReader::Outcome> SegmentReader::Read(const Candidate& candidate, const Target& target,
+absl::StatusOr<SegmentReader::Outcome> SegmentReader::Read(const OffsetTableEntry& entry, const Target& target,
                                                            bool fill_cache, FoundRecord* found) {
-  if (caches_->blocks.capacity() == 0) return ReadFromDisk(candidate, target, found);
-  if (candidate.block.end != 0) return ReadFromBlock(candidate, target, fill_cache, found);
-  return ReadOwnEntry(candidate, target, fill_cache, found);
+  if (caches_->blocks.capacity() == 0) return ReadFromDisk(entry, target, found);
+  if (LengthClassLimit(entry.length_class) <= kMaxRecordCachedByBlock) {
+    return ReadFromBlock(entry, target, fill_cache, found);
+  }
+  return ReadOwnEntry(entry, target, fill_cache, found);
 }
 
-absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadFromBlock(const Candidate& candidate, const Target& target,
-                                                                    bool fill_cache, FoundRecord* found) {
-  ClockCache::Handle block;
-  if (fill_cache) {
-    VARVE_ASSIGN_OR_RETURN(block, Block(candidate.block, true, &caches_->statistics.record_reads));
-  } else {
-    block = caches_->blocks.Lookup(info_.number, BlockKey(candidate.block.begin));
-    if (!block) return ReadFromDisk(candidate, target, found);
+BlockSpan SegmentReader::CacheableBlockOf(uint64_t offset) const {
+  const ResidentIndex::Pin pin(resident_);
+  if (!pin) return {};
+  const BlockSpan span = pin->fences().Span(pin->fences().BlockOf(offset));
+  return pin->fences().IsCacheable(span) ? span : BlockSpan{};
+}
+
+absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadFromBlock(const OffsetTableEntry& entry,
+                                                                    const Target& target, bool fill_cache,
+                                                                    FoundRecord* found) {
+  VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
+  ClockCache::Handle block = caches_->blocks.Lookup(info_.number, BlockKey(entry.offset, footer->block_size));
+  if (block) [[likely]] {
     caches_->statistics.block_cache_hits.Add(1);
+  } else {
+    const BlockSpan span = fill_cache ? CacheableBlockOf(entry.offset) : BlockSpan{};
+    if (span.end == 0) return ReadOwnEntry(entry, target, fill_cache, found);
+    VARVE_ASSIGN_OR_RETURN(block, Block(span, footer->block_size, &caches_->statistics.record_reads));
   }
-  const std::string_view window = block.data().substr(candidate.entry.offset - candidate.block.begin);
+  const std::string_view window = block.data().substr(entry.offset - block.base());
   const ChecksumMode mode = block.flagged() ? ChecksumMode::kVerify : ChecksumMode::kTrusted;
   found->pin = std::move(block);
-  return Match(window, candidate.entry.offset, mode, target, found);
+  return Match(window, entry.offset, mode, target, found);
 }
 
-absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadOwnEntry(const Candidate& candidate, const Target& target,
-                                                                   bool fill_cache, FoundRecord* found) {
-  const uint64_t offset = candidate.entry.offset;
+absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadOwnEntry(const OffsetTableEntry& entry,
+                                                                   const Target& target, bool fill_cache,
+                                                                   FoundRecord* found) {
+  const uint64_t offset = entry.offset;
   found->pin = caches_->blocks.Lookup(info_.number, RecordKey(offset));
   if (found->pin) {
     caches_->statistics.block_cache_hits.Add(1);
@@ -253,7 +258,7 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadOwnEntry(const Candida
     return Match(bytes.substr(0, RecordSize(bytes)), offset, ChecksumMode::kTrusted, target, found);
   }
   caches_->statistics.block_cache_misses.Add(1);
-  VARVE_ASSIGN_OR_RETURN(const uint64_t extent, ExtentOf(candidate.entry));
+  VARVE_ASSIGN_OR_RETURN(const uint64_t extent, ExtentOf(entry));
   ClockCache::Handle buffer = ClockCache::New(extent);
   caches_->statistics.record_reads.Add(1);
   VARVE_RETURN_IF_ERROR(ReadExactly(offset, extent, buffer.mutable_data()));
@@ -279,14 +284,14 @@ absl::StatusOr<uint64_t> SegmentReader::ExtentOf(const OffsetTableEntry& entry) 
   return size;
 }
 
-absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadFromDisk(const Candidate& candidate, const Target& target,
+absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadFromDisk(const OffsetTableEntry& entry, const Target& target,
                                                                    FoundRecord* found) {
   found->pin.Release();
-  VARVE_ASSIGN_OR_RETURN(const uint64_t extent, ExtentOf(candidate.entry));
+  VARVE_ASSIGN_OR_RETURN(const uint64_t extent, ExtentOf(entry));
   if (found->storage.size() < extent) found->storage.resize(extent);
   caches_->statistics.record_reads.Add(1);
-  VARVE_RETURN_IF_ERROR(ReadExactly(candidate.entry.offset, extent, found->storage.data()));
-  return Match({found->storage.data(), extent}, candidate.entry.offset, ChecksumMode::kVerify, target, found);
+  VARVE_RETURN_IF_ERROR(ReadExactly(entry.offset, extent, found->storage.data()));
+  return Match({found->storage.data(), extent}, entry.offset, ChecksumMode::kVerify, target, found);
 }
 
 absl::StatusOr<SegmentReader::Outcome> SegmentReader::Match(std::string_view window, uint64_t offset,

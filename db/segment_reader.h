@@ -47,19 +47,14 @@ class SegmentReader final : public Segment {
   absl::StatusOr<const SegmentFooter*> Footer();
   // The fences, loading the whole index where it fits its cache.
   absl::StatusOr<std::shared_ptr<const SegmentFences>> Fences();
-  // A block from the cache, or from disk, verified: a flagged handle has a damaged record in it, so each is to be checked on use.
+  // A block from the cache, or read into it, verified: a flagged handle has a damaged record in it, so each is to be checked on use.
   // Each disk read is counted in `*reads`.
-  absl::StatusOr<ClockCache::Handle> Block(BlockSpan span, bool fill_cache, ShardedCounter* reads);
+  absl::StatusOr<ClockCache::Handle> Block(BlockSpan span, uint32_t block_size, ShardedCounter* reads);
   // Reads exactly `size` bytes at `offset`; fewer are DataLoss.
   absl::Status ReadExactly(uint64_t offset, size_t size, char* buffer) const;
   absl::Status DamagedRecord(uint64_t offset) const;
 
  private:
-  struct Candidate {
-    OffsetTableEntry entry;
-    BlockSpan block;  // end 0: the record is read by itself
-  };
-  using Candidates = absl::InlinedVector<Candidate, 4>;
   enum class Outcome : uint8_t { kOtherKey, kFound, kNoOlderVersion };
   // A key's versions, read on from a record that is too new.
   struct Target {
@@ -67,21 +62,23 @@ class SegmentReader final : public Segment {
     SequenceNumber at;
   };
 
-  absl::Status FindCandidates(uint64_t hash, Candidates* candidates);
-  bool ProbeResident(uint64_t hash, Candidates* candidates) const;
-  absl::Status ProbePage(const SegmentFooter& footer, uint64_t hash, Candidates* candidates);
+  absl::Status FindCandidates(uint64_t hash, OffsetTableCandidates* candidates);
+  bool ProbeResident(uint64_t hash, OffsetTableCandidates* candidates) const;
+  absl::Status ProbePage(const SegmentFooter& footer, uint64_t hash, OffsetTableCandidates* candidates);
   bool IndexIsLoadable(const SegmentFooter& footer) const;
   // Loads the index if page reads have come to cost as much, it fits, and no other thread is at it.
   void MaybeLoadIndex(const SegmentFooter& footer, uint64_t touches);
   absl::StatusOr<std::shared_ptr<const SegmentIndex>> LoadIndex(const SegmentFooter& footer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(load_mutex_);
 
-  absl::StatusOr<Outcome> Read(const Candidate& candidate, const Target& target, bool fill_cache, FoundRecord* found);
-  absl::StatusOr<Outcome> ReadFromBlock(const Candidate& candidate, const Target& target, bool fill_cache,
+  absl::StatusOr<Outcome> Read(const OffsetTableEntry& entry, const Target& target, bool fill_cache, FoundRecord* found);
+  // In a block from the cache, or one to be put there; through the other two where neither is to be had.
+  absl::StatusOr<Outcome> ReadFromBlock(const OffsetTableEntry& entry, const Target& target, bool fill_cache,
                                         FoundRecord* found);
-  absl::StatusOr<Outcome> ReadOwnEntry(const Candidate& candidate, const Target& target, bool fill_cache,
+  BlockSpan CacheableBlockOf(uint64_t offset) const;  // end 0: none, or not known
+  absl::StatusOr<Outcome> ReadOwnEntry(const OffsetTableEntry& entry, const Target& target, bool fill_cache,
                                        FoundRecord* found);
-  absl::StatusOr<Outcome> ReadFromDisk(const Candidate& candidate, const Target& target, FoundRecord* found);
+  absl::StatusOr<Outcome> ReadFromDisk(const OffsetTableEntry& entry, const Target& target, FoundRecord* found);
   // Bytes to read for a record so that it is whole.
   absl::StatusOr<uint64_t> ExtentOf(const OffsetTableEntry& entry);
   // Decodes the record at the start of `window` (which lies at `offset`), the first version of whatever key, and walks on to the wanted

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kMaxShards = 64;
 constexpr size_t kMinShardCapacity = size_t{1} << 20;
-constexpr size_t kFirstBuckets = 16;
+constexpr size_t kFirstSlots = 16;
 
 }  // namespace
 
@@ -22,7 +22,7 @@ ClockCache::ClockCache(size_t capacity)
 ClockCache::~ClockCache() {
   for (size_t i = 0; i < shard_count_; ++i) {
     Shard& shard = shards_[i];
-    absl::MutexLock lock(&shard.mutex);
+    SpinLockHolder lock(&shard.lock);
     for (Entry* entry : shard.ring) Handle{entry}.Release();
   }
 }
@@ -47,16 +47,19 @@ uint64_t ClockCache::Mix(uint64_t first, uint64_t second) {
 }
 
 ClockCache::Entry* ClockCache::Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second) {
-  if (shard.buckets.empty()) return nullptr;
-  Entry* entry = shard.buckets[hash & (shard.buckets.size() - 1)];
-  while (entry != nullptr && (entry->first != first || entry->second != second)) entry = entry->next;
-  return entry;
+  if (shard.slots.empty()) return nullptr;
+  const size_t mask = shard.slots.size() - 1;
+  for (size_t i = hash & mask; shard.slots[i].entry != nullptr; i = (i + 1) & mask) {
+    Entry* entry = shard.slots[i].entry;
+    if (shard.slots[i].hash == hash && entry->first == first && entry->second == second) return entry;
+  }
+  return nullptr;
 }
 
 ClockCache::Handle ClockCache::Lookup(uint64_t first, uint64_t second) {
   const uint64_t hash = Mix(first, second);
   Shard& shard = ShardOf(hash);
-  absl::MutexLock lock(&shard.mutex);
+  SpinLockHolder lock(&shard.lock);
   Entry* entry = Find(shard, hash, first, second);
   if (entry == nullptr) return {};
   entry->references.fetch_add(1, std::memory_order_relaxed);
@@ -72,21 +75,20 @@ ClockCache::Handle ClockCache::Insert(uint64_t first, uint64_t second, Handle bu
   const uint64_t hash = Mix(first, second);
   Shard& shard = ShardOf(hash);
   std::vector<Handle> victims;  // freed after the lock
-  absl::MutexLock lock(&shard.mutex);
+  SpinLockHolder lock(&shard.lock);
   if (Entry* other = Find(shard, hash, first, second); other != nullptr) {
     other->references.fetch_add(1, std::memory_order_relaxed);
     victims.push_back(std::move(buffer));
     return Handle(other);
   }
   if (!MakeRoom(shard, charge, &victims)) return buffer;
-  if (shard.ring.size() >= shard.buckets.size()) Grow(shard);
+  if ((shard.ring.size() + 1) * 2 > shard.slots.size()) Grow(shard);
   Entry* entry = buffer.entry_;
   entry->first = first;
   entry->second = second;
+  entry->hash = hash;
   entry->references.fetch_add(1, std::memory_order_relaxed);
-  Entry*& chain = shard.buckets[hash & (shard.buckets.size() - 1)];
-  entry->next = chain;
-  chain = entry;
+  Link(shard, entry);
   entry->ring_position = static_cast<uint32_t>(shard.ring.size());
   shard.ring.push_back(entry);
   shard.usage += charge;
@@ -113,10 +115,25 @@ bool ClockCache::MakeRoom(Shard& shard, size_t charge, std::vector<Handle>* vict
   return true;
 }
 
+void ClockCache::Link(Shard& shard, Entry* entry) {
+  const size_t mask = shard.slots.size() - 1;
+  size_t i = entry->hash & mask;
+  while (shard.slots[i].entry != nullptr) i = (i + 1) & mask;
+  shard.slots[i] = {entry->hash, entry};
+}
+
 void ClockCache::Unlink(Shard& shard, Entry* entry) {
-  Entry** link = &shard.buckets[Mix(entry->first, entry->second) & (shard.buckets.size() - 1)];
-  while (*link != entry) link = &(*link)->next;
-  *link = entry->next;
+  const size_t mask = shard.slots.size() - 1;
+  size_t hole = entry->hash & mask;
+  while (shard.slots[hole].entry != entry) hole = (hole + 1) & mask;
+  // Close the hole: what follows moves up if its probe sequence passes the hole.
+  for (size_t i = (hole + 1) & mask; shard.slots[i].entry != nullptr; i = (i + 1) & mask) {
+    const size_t home = shard.slots[i].hash & mask;
+    if (((i - home) & mask) < ((i - hole) & mask)) continue;
+    shard.slots[hole] = shard.slots[i];
+    hole = i;
+  }
+  shard.slots[hole] = {};
   Entry* last = shard.ring.back();
   shard.ring[entry->ring_position] = last;
   last->ring_position = entry->ring_position;
@@ -125,19 +142,14 @@ void ClockCache::Unlink(Shard& shard, Entry* entry) {
 }
 
 void ClockCache::Grow(Shard& shard) {
-  std::vector<Entry*> buckets(std::max(kFirstBuckets, shard.buckets.size() * 2), nullptr);
-  for (Entry* entry : shard.ring) {
-    Entry*& chain = buckets[Mix(entry->first, entry->second) & (buckets.size() - 1)];
-    entry->next = chain;
-    chain = entry;
-  }
-  shard.buckets.swap(buckets);
+  shard.slots.assign(std::max(kFirstSlots, shard.slots.size() * 2), Slot());
+  for (Entry* entry : shard.ring) Link(shard, entry);
 }
 
 size_t ClockCache::usage() const {
   size_t sum = 0;
   for (size_t i = 0; i < shard_count_; ++i) {
-    absl::MutexLock lock(&shards_[i].mutex);
+    SpinLockHolder lock(&shards_[i].lock);
     sum += shards_[i].usage;
   }
   return sum;

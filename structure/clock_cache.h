@@ -3,9 +3,10 @@
 //
 // An entry is one allocation: header and bytes. It is handed out as a reference-counted Handle, which keeps the bytes in place also
 // when the cache drops the entry. A buffer is first made outside the cache (New), filled by its only owner, and shared by Insert.
-// Thread-safe; a hit takes the short lock of one of up to 64 shards, allocates nothing and moves nothing.
-// Invariants: usage() <= capacity(), headers included; entries that are handed out are never evicted; an entry that a shard can't
-// take (too large, or everything else is in use) still works, it just isn't kept. With a capacity of 0 nothing is kept.
+// Thread-safe; a hit takes the spin lock of one of up to 64 shards, allocates nothing and moves nothing: it touches one line of the
+// shard's open-addressing table (linear probing, hashes beside the pointers, at most half full), and the entry's header.
+// Invariants: usage() <= capacity(), headers and tables included; entries that are handed out are never evicted; an entry that a shard
+// can't take (too large, or everything else is in use) still works, it just isn't kept. With a capacity of 0 nothing is kept.
 #pragma once
 
 #include <atomic>
@@ -17,19 +18,20 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "structure/spin_lock.h"
 
 namespace varve {
 
 class ClockCache {
  private:
   struct Entry {
-    Entry* next = nullptr;  // in the hash chain
-    uint64_t first = 0;     // key
+    uint64_t first = 0;  // key
     uint64_t second = 0;
-    size_t size = 0;            // of the bytes behind the entry
-    uint32_t ring_position = 0;
+    uint64_t hash = 0;
+    uint64_t base = 0;  // of the user
+    size_t size = 0;    // of the bytes behind the entry
     std::atomic<uint32_t> references{1};
+    uint32_t ring_position = 0;
     std::atomic<bool> recently_used{false};
     bool flagged = false;
 
@@ -53,10 +55,13 @@ class ClockCache {
 
     explicit operator bool() const { return entry_ != nullptr; }
     std::string_view data() const { return {entry_->bytes(), entry_->size}; }
+    // A number and a bit for the user, set before Insert.
+    uint64_t base() const { return entry_->base; }
+    bool flagged() const { return entry_->flagged; }
+
     // Only between New and Insert, while this handle is the only one.
     char* mutable_data() { return entry_->bytes(); }
-    // A bit for the user, set before Insert.
-    bool flagged() const { return entry_->flagged; }
+    void set_base(uint64_t base) { entry_->base = base; }
     void set_flagged() { entry_->flagged = true; }
 
     void Release() {
@@ -89,26 +94,31 @@ class ClockCache {
   size_t usage() const;
 
  private:
+  struct Slot {
+    uint64_t hash = 0;
+    Entry* entry = nullptr;  // null: free
+  };
   struct alignas(64) Shard {
-    mutable absl::Mutex mutex;
-    std::vector<Entry*> buckets ABSL_GUARDED_BY(mutex);  // a power of two
-    std::vector<Entry*> ring ABSL_GUARDED_BY(mutex);
-    size_t hand ABSL_GUARDED_BY(mutex) = 0;
-    size_t usage ABSL_GUARDED_BY(mutex) = 0;
+    mutable SpinLock lock;
+    std::vector<Slot> slots ABSL_GUARDED_BY(lock);  // a power of two
+    std::vector<Entry*> ring ABSL_GUARDED_BY(lock);
+    size_t hand ABSL_GUARDED_BY(lock) = 0;
+    size_t usage ABSL_GUARDED_BY(lock) = 0;
   };
 
   static void Free(Entry* entry);
-  // What an entry is charged: its bytes, header, and its share of bucket and ring.
-  static size_t ChargeOf(size_t size) { return sizeof(Entry) + size + 4 * sizeof(Entry*); }
+  // What an entry is charged: its bytes, header, the allocator's word, and its share of slots and ring.
+  static size_t ChargeOf(size_t size) { return sizeof(Entry) + size + 4 * sizeof(Slot) + 2 * sizeof(Entry*); }
   static uint64_t Mix(uint64_t first, uint64_t second);
   Shard& ShardOf(uint64_t hash) { return shards_[hash >> 58 & (shard_count_ - 1)]; }
 
   static Entry* Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
   // Evicts until `charge` more bytes fit; entries to be freed by the caller go to `*victims`.
-  bool MakeRoom(Shard& shard, size_t charge, std::vector<Handle>* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
-  static void Unlink(Shard& shard, Entry* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
-  static void Grow(Shard& shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
+  bool MakeRoom(Shard& shard, size_t charge, std::vector<Handle>* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
+  static void Link(Shard& shard, Entry* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
+  static void Unlink(Shard& shard, Entry* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
+  static void Grow(Shard& shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
 
   const size_t capacity_;
   size_t shard_count_;
