@@ -170,7 +170,7 @@ absl::Status SegmentReader::DamagedRecord(uint64_t offset) const {
 absl::StatusOr<ClockCache::Handle> SegmentReader::Block(BlockSpan span, uint32_t block_size,
                                                        ShardedCounter* reads) {
   const uint64_t key = BlockKey(span.begin, block_size);
-  if (ClockCache::Handle block = caches_->blocks.Lookup(info_.number, key)) {
+  if (ClockCache::Handle block = caches_->blocks.Lookup(info_.number, key, span.begin)) {
     caches_->statistics.block_cache_hits.Add(1);
     return block;
   }
@@ -232,7 +232,8 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadFromBlock(const Offset
                                                                     const Target& target, bool fill_cache,
                                                                     FoundRecord* found) {
   VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
-  ClockCache::Handle block = caches_->blocks.Lookup(info_.number, BlockKey(entry.offset, footer->block_size));
+  ClockCache::Handle block = caches_->blocks.Lookup(
+      info_.number, BlockKey(entry.offset, footer->block_size), entry.offset);
   if (block) [[likely]] {
     caches_->statistics.block_cache_hits.Add(1);
   } else {
@@ -250,7 +251,7 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadOwnEntry(const OffsetT
                                                                    const Target& target, bool fill_cache,
                                                                    FoundRecord* found) {
   const uint64_t offset = entry.offset;
-  found->pin = caches_->blocks.Lookup(info_.number, RecordKey(offset));
+  found->pin = caches_->blocks.Lookup(info_.number, RecordKey(offset), 0);
   if (found->pin) {
     caches_->statistics.block_cache_hits.Add(1);
     // What follows the record in the buffer was never verified.

@@ -46,21 +46,27 @@ uint64_t ClockCache::Mix(uint64_t first, uint64_t second) {
   return hash ^ hash >> 32;
 }
 
-ClockCache::Entry* ClockCache::Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second) {
+ClockCache::Entry* ClockCache::Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second,
+                                    uint64_t position) {
   if (shard.slots.empty()) return nullptr;
   const size_t mask = shard.slots.size() - 1;
   for (size_t i = hash & mask; shard.slots[i].entry != nullptr; i = (i + 1) & mask) {
-    Entry* entry = shard.slots[i].entry;
-    if (shard.slots[i].hash == hash && entry->first == first && entry->second == second) return entry;
+    const Slot& slot = shard.slots[i];
+    if (slot.hash != static_cast<uint32_t>(hash)) continue;
+    Entry* entry = slot.entry;
+    const char* wanted = entry->bytes() + (static_cast<uint32_t>(position) - slot.base);
+    __builtin_prefetch(wanted);
+    __builtin_prefetch(wanted + 64);
+    if (entry->first == first && entry->second == second) return entry;
   }
   return nullptr;
 }
 
-ClockCache::Handle ClockCache::Lookup(uint64_t first, uint64_t second) {
+ClockCache::Handle ClockCache::Lookup(uint64_t first, uint64_t second, uint64_t position) {
   const uint64_t hash = Mix(first, second);
   Shard& shard = ShardOf(hash);
   SpinLockHolder lock(&shard.lock);
-  Entry* entry = Find(shard, hash, first, second);
+  Entry* entry = Find(shard, hash, first, second, position);
   if (entry == nullptr) return {};
   entry->references.fetch_add(1, std::memory_order_relaxed);
   if (!entry->recently_used.load(std::memory_order_relaxed)) {
@@ -76,7 +82,7 @@ ClockCache::Handle ClockCache::Insert(uint64_t first, uint64_t second, Handle bu
   Shard& shard = ShardOf(hash);
   std::vector<Handle> victims;  // freed after the lock
   SpinLockHolder lock(&shard.lock);
-  if (Entry* other = Find(shard, hash, first, second); other != nullptr) {
+  if (Entry* other = Find(shard, hash, first, second, 0); other != nullptr) {
     other->references.fetch_add(1, std::memory_order_relaxed);
     victims.push_back(std::move(buffer));
     return Handle(other);
@@ -119,7 +125,7 @@ void ClockCache::Link(Shard& shard, Entry* entry) {
   const size_t mask = shard.slots.size() - 1;
   size_t i = entry->hash & mask;
   while (shard.slots[i].entry != nullptr) i = (i + 1) & mask;
-  shard.slots[i] = {entry->hash, entry};
+  shard.slots[i] = {static_cast<uint32_t>(entry->hash), static_cast<uint32_t>(entry->base), entry};
 }
 
 void ClockCache::Unlink(Shard& shard, Entry* entry) {

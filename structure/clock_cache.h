@@ -84,8 +84,9 @@ class ClockCache {
   // A buffer of `size` bytes, not initialized, outside the cache.
   static Handle New(size_t size);
 
-  // The entry of the key, or an empty handle.
-  Handle Lookup(uint64_t first, uint64_t second);
+  // The entry of the key, or an empty handle. `position`, counted as the entry's base is, says which of its bytes will be read first: they
+  // are fetched into the processor's cache beside the header.
+  Handle Lookup(uint64_t first, uint64_t second, uint64_t position);
   // Gives the buffer to the cache under the key. Returns the entry that now stands there: another thread's if it was faster.
   Handle Insert(uint64_t first, uint64_t second, Handle buffer);
 
@@ -95,7 +96,8 @@ class ClockCache {
 
  private:
   struct Slot {
-    uint64_t hash = 0;
+    uint32_t hash = 0;       // its low half
+    uint32_t base = 0;       // the low half of the entry's base
     Entry* entry = nullptr;  // null: free
   };
   struct alignas(64) Shard {
@@ -112,7 +114,7 @@ class ClockCache {
   static uint64_t Mix(uint64_t first, uint64_t second);
   Shard& ShardOf(uint64_t hash) { return shards_[hash >> 58 & (shard_count_ - 1)]; }
 
-  static Entry* Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second)
+  static Entry* Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second, uint64_t position)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
   // Evicts until `charge` more bytes fit; entries to be freed by the caller go to `*victims`.
   bool MakeRoom(Shard& shard, size_t charge, std::vector<Handle>* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);

@@ -21,10 +21,10 @@ TEST(ClockCacheTest, WhatWasInsertedIsFoundUnderItsWholeKey) {
   ClockCache cache(1 << 20);
   cache.Insert(1, 2, Buffer("one-two"));
   cache.Insert(2, 1, Buffer("two-one"));
-  EXPECT_EQ(cache.Lookup(1, 2).data(), "one-two");
-  EXPECT_EQ(cache.Lookup(2, 1).data(), "two-one");
-  EXPECT_FALSE(cache.Lookup(1, 1));
-  EXPECT_FALSE(cache.Lookup(2, 2));
+  EXPECT_EQ(cache.Lookup(1, 2, 0).data(), "one-two");
+  EXPECT_EQ(cache.Lookup(2, 1, 0).data(), "two-one");
+  EXPECT_FALSE(cache.Lookup(1, 1, 0));
+  EXPECT_FALSE(cache.Lookup(2, 2, 0));
 }
 
 TEST(ClockCacheTest, TheFirstOfTwoInsertsStays) {
@@ -52,14 +52,14 @@ TEST(ClockCacheTest, WithoutCapacityEverythingWorksAndNothingIsKept) {
   ClockCache cache(0);
   const ClockCache::Handle handle = cache.Insert(1, 2, Buffer("bytes"));
   EXPECT_EQ(handle.data(), "bytes");
-  EXPECT_FALSE(cache.Lookup(1, 2));
+  EXPECT_FALSE(cache.Lookup(1, 2, 0));
   EXPECT_EQ(cache.usage(), 0u);
 }
 
 TEST(ClockCacheTest, WhatIsTooLargeIsNotKept) {
   ClockCache cache(10000);
   EXPECT_EQ(cache.Insert(1, 2, ClockCache::New(10001)).data().size(), 10001u);
-  EXPECT_FALSE(cache.Lookup(1, 2));
+  EXPECT_FALSE(cache.Lookup(1, 2, 0));
 }
 
 TEST(ClockCacheTest, WhatIsInUseIsNotEvicted) {
@@ -68,7 +68,7 @@ TEST(ClockCacheTest, WhatIsInUseIsNotEvicted) {
   for (uint64_t i = 0; i < 10; ++i) held.push_back(cache.Insert(1, i, Buffer(std::string(4000, static_cast<char>('a' + i)))));
   for (uint64_t i = 0; i < 1000; ++i) cache.Insert(2, i, ClockCache::New(4000));
   for (uint64_t i = 0; i < 10; ++i) {
-    const ClockCache::Handle again = cache.Lookup(1, i);
+    const ClockCache::Handle again = cache.Lookup(1, i, 0);
     ASSERT_TRUE(again);
     EXPECT_EQ(again.data().data(), held[i].data().data());
     EXPECT_EQ(again.data(), std::string(4000, static_cast<char>('a' + i)));
@@ -89,18 +89,20 @@ TEST(ClockCacheTest, WhatIsUsedAgainStaysLongerThanWhatIsUsedOnce) {
   int lost = 0;
   for (uint64_t i = 0; i < 2000; ++i) {
     cache.Insert(2, i, ClockCache::New(1000));
-    if (!cache.Lookup(1, i % 10)) ++lost;
+    if (!cache.Lookup(1, i % 10, 0)) ++lost;
   }
   EXPECT_EQ(lost, 0);
-  EXPECT_FALSE(cache.Lookup(2, 0));
+  EXPECT_FALSE(cache.Lookup(2, 0, 0));
 }
 
-TEST(ClockCacheTest, AFlagStaysWithItsEntry) {
+TEST(ClockCacheTest, BaseAndFlagStayWithTheirEntry) {
   ClockCache cache(100000);
   ClockCache::Handle handle = Buffer("bytes");
+  handle.set_base(7);
   handle.set_flagged();
   cache.Insert(1, 2, std::move(handle));
-  EXPECT_TRUE(cache.Lookup(1, 2).flagged());
+  EXPECT_TRUE(cache.Lookup(1, 2, 9).flagged());
+  EXPECT_EQ(cache.Lookup(1, 2, 9).base(), 7u);
 }
 
 TEST(ClockCacheTest, ThreadsNeverSeeBytesOfAnotherKey) {
@@ -112,7 +114,7 @@ TEST(ClockCacheTest, ThreadsNeverSeeBytesOfAnotherKey) {
       std::mt19937_64 random(thread);
       for (int i = 0; i < 20000; ++i) {
         const uint64_t key = random() % 200;
-        ClockCache::Handle handle = cache.Lookup(key, key);
+        ClockCache::Handle handle = cache.Lookup(key, key, 0);
         if (!handle) {
           handle = ClockCache::New(2000 + key);
           std::memset(handle.mutable_data(), static_cast<int>(key), 2000 + key);
