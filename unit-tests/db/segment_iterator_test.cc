@@ -50,7 +50,7 @@ class SegmentIteratorTest : public ::testing::TestWithParam<Shape> {
 
   static std::vector<std::vector<OwnedRecord>> Samples() {
     return {RandomRecords(1, 2000, {0, 20, 200}, 4), RandomRecords(2, 300, {0, 900, 1500, 9000}, 3),
-            RandomRecords(3, 40, {10, 70000, (1 << 20) + 3}, 3), RandomRecords(4, 1, {5}, 1),
+            RandomRecords(3, 20, {10, 70000, (1 << 20) + 3}, 3), RandomRecords(4, 1, {5}, 1),
             RandomRecords(5, 600, {0, 100}, 400)};
   }
 };
@@ -71,7 +71,7 @@ TEST_P(SegmentIteratorTest, GoesThroughAllRecordsInBothDirections) {
 TEST_P(SegmentIteratorTest, SeeksToTheFirstRecordAtOrAfterTheTarget) {
   for (const auto& records : Samples()) {
     WithSegments(records, [&](InternalIterator& iterator) {
-      const size_t step = records.size() / 300 + 1;
+      const size_t step = records.size() / 60 + 1;
       for (size_t i = 0; i < records.size(); i += step) {
         const std::string& key = records[i].key;
         for (const std::string& target : {key, key + '\0', key.substr(0, key.size() - 1), key + "zz"}) {
@@ -94,7 +94,7 @@ TEST_P(SegmentIteratorTest, MovesAtRandomLikeAPositionInASortedVector) {
     WithSegments(records, [&](InternalIterator& iterator) {
       std::mt19937_64 random(11);
       size_t at = records.size();
-      for (int step = 0; step < 3000; ++step) {
+      for (int step = 0; step < 1000; ++step) {
         const uint64_t move = random() % 16;
         if (move == 0 || at == records.size()) {
           at = random() % records.size();

@@ -60,7 +60,7 @@ TEST_P(SegmentGetTest, FindsEachVersionOfEachKeyAndNothingElse) {
   for (const std::vector<size_t>& sizes : std::vector<std::vector<size_t>>{
            {0, 1, 100}, {0, 10, 900, 1100, 5000}, {0, 3000, 70000, (1 << 20) + 17}}) {
     const bool large = sizes.back() > 100000;
-    const auto records = RandomRecords(sizes.back(), large ? 60 : 1500, sizes, 5);
+    const auto records = RandomRecords(sizes.back(), large ? 30 : 600, sizes, 5);
     for (const uint32_t block_size : {4096u, 65536u}) {
       SegmentFixture fixture(shape.table_bytes, shape.block_bytes);
       const SegmentInfo info = fixture.Build(7, records, block_size, {}, shape.hand_over);
