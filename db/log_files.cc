@@ -16,7 +16,10 @@ constexpr absl::Duration kFirstRetry = absl::Milliseconds(200);
 constexpr absl::Duration kLastRetry = absl::Milliseconds(1600);
 constexpr absl::Duration kSpareTimeout = absl::Seconds(10);
 // Zeros are synced in pieces of this size, so that the syncs of commits never queue behind a whole file.
-constexpr uint64_t kZeroChunk = 4u << 20;
+constexpr uint64_t kZeroChunk = 4u << 20;  // zeros written between two syncs
+// Zeros are written in small pieces: the kernel keeps what one write brought in as one large folio, and every later small write
+// into it walks all of its blocks. Measured for 150 bytes on ext4: 1.3 us after pieces of 1 MiB, 0.3 us after these.
+constexpr uint64_t kZeroWrite = 16u << 10;
 constexpr uint64_t kMinFileSize = 64u << 10;
 // Retired files that are kept for recycling; further ones are removed.
 constexpr size_t kMaxReusable = 2;
@@ -141,7 +144,7 @@ uint64_t LogFiles::completed_bytes() const {
 }
 
 absl::Status LogFiles::WriteZeros(File* file, uint64_t begin, uint64_t end) const {
-  const std::string zeros(std::min<uint64_t>(end - begin, 1u << 20), '\0');
+  const std::string zeros(std::min(end - begin, kZeroWrite), '\0');
   uint64_t unsynced = 0;
   while (begin < end) {
     if (stopping_.load(std::memory_order_relaxed)) return absl::UnavailableError("the log is closing");

@@ -14,15 +14,15 @@ namespace {
 
 constexpr size_t kBytesPerBucket = 128;  // of capacity: about one bucket a record of 100 bytes
 
-// The first eight bytes behind the generation, so that most comparisons need not touch the record.
-uint64_t OrderPrefix(std::string_view tree_key) {
-  unsigned char bytes[8] = {};
-  const std::string_view key = UserKeyOf(tree_key);
-  std::memcpy(bytes, key.data(), std::min<size_t>(8, key.size()));
-  uint64_t prefix = 0;
-  for (const unsigned char byte : bytes) prefix = prefix << 8 | byte;
-  return prefix;
+// The first eight bytes as a number that compares like them; shorter strings end in zeros.
+uint64_t LeadingBytes(std::string_view text) {
+  uint64_t bytes = 0;
+  std::memcpy(&bytes, text.data(), std::min<size_t>(8, text.size()));
+  return __builtin_bswap64(bytes);
 }
+
+// The bytes behind the generation, so that most comparisons need not touch the record.
+uint64_t OrderPrefix(std::string_view tree_key) { return LeadingBytes(UserKeyOf(tree_key)); }
 
 }  // namespace
 
@@ -185,6 +185,30 @@ void WriteBuffer::Walk(Position* position, SequenceNumber last,
   }
 }
 
+// Sorts by the eight bytes behind what all keys of the batch share, which mostly decide.
+void WriteBuffer::SortByKey(std::vector<Ordered>* batch) {
+  if (batch->empty()) return;
+  const std::string_view first = batch->front().entry->key();
+  size_t shared = first.size();
+  for (const Ordered& item : *batch) {
+    const std::string_view key = item.entry->key();
+    const size_t limit = std::min(shared, key.size());
+    shared = std::mismatch(key.begin(), key.begin() + limit, first.begin()).first - key.begin();
+  }
+  struct Distinct {
+    uint64_t bytes;
+    Ordered item;
+  };
+  std::vector<Distinct> sorted;
+  sorted.reserve(batch->size());
+  for (const Ordered& item : *batch) sorted.push_back({LeadingBytes(item.entry->key().substr(shared)), item});
+  const auto before = [](const Distinct& a, const Distinct& b) {
+    return a.bytes != b.bytes ? a.bytes < b.bytes : Order::Compare()(a.item, b.item) < 0;
+  };
+  if (!std::is_sorted(sorted.begin(), sorted.end(), before)) std::sort(sorted.begin(), sorted.end(), before);
+  std::transform(sorted.begin(), sorted.end(), batch->begin(), [](const Distinct& distinct) { return distinct.item; });
+}
+
 void WriteBuffer::BringOrderUpToDate() const {
   absl::MutexLock lock(&order_mutex_);
   const Entry* entry = order_->last_ordered == nullptr ? oldest_.load(std::memory_order_acquire)
@@ -194,8 +218,7 @@ void WriteBuffer::BringOrderUpToDate() const {
     batch.push_back({OrderPrefix(entry->key()), entry});
     order_->last_ordered = entry;
   }
-  const Order::Compare compare;
-  std::sort(batch.begin(), batch.end(), [&](const Ordered& a, const Ordered& b) { return compare(a, b) < 0; });
+  SortByKey(&batch);
   for (const Ordered& item : batch) order_->list.Insert(item);
 }
 

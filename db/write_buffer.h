@@ -82,6 +82,7 @@ class WriteBuffer {
   class OrderedIterator;
 
   const Entry* FindKey(std::string_view tree_key, uint64_t hash) const;
+  static void SortByKey(std::vector<Ordered>* batch);
   // Sorts what was added since the last call into the skip list.
   void BringOrderUpToDate() const;
 
