@@ -45,8 +45,9 @@ struct CommitResult {
 };
 
 // How much the background is behind: 0 at rest, 1 when writes should wait. The server moves batches with writes to its pool
-// when it is above 0, since such a write may sleep.
+// when it is above kFreePressure, since such a write may sleep.
 using Pressure = double;
+inline constexpr Pressure kFreePressure = 0.5;
 
 class Store {
  public:

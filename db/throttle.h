@@ -1,6 +1,6 @@
 // Slows writers down smoothly by how far the background is behind, instead of stopping them cold.
 //
-// Pressure 0 to 0.5 costs nothing; from there to 1 and beyond each written byte costs more time. What writers owe is gathered
+// Pressure up to kFreePressure costs nothing; from there to 1 and beyond each written byte costs more time. What writers owe is gathered
 // until it is worth a sleep, so single small writes aren't delayed one by one. Thread-safe.
 #pragma once
 
@@ -9,6 +9,8 @@
 #include <chrono>
 #include <cstdint>
 #include <thread>
+
+#include "db/store.h"
 
 namespace varve {
 
@@ -29,7 +31,6 @@ class Throttle {
   }
 
  private:
-  static constexpr double kFreePressure = 0.5;
   static constexpr double kNanosecondsPerByte = 200;  // at pressure 1: 5 MB/s
   static constexpr uint64_t kWorthSleeping = 1'000'000;
   static constexpr uint64_t kLongestSleep = 20'000'000;

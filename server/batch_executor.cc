@@ -88,21 +88,32 @@ size_t BatchExecutor::RunGets(CommandContext* context, GatedReplies* replies) {
   const absl::Span<MultiGetResult> results(scratch.results.data(), length);
   const absl::Status status = context->store.MultiGet(GatedRead(), {scratch.keys.data(), length}, results);
   size_t largest = 1;
+  for (const MultiGetResult& result : results) largest = std::max(largest, result.value.size());
+  WriteGets(context, replies, status, results);
+  get_run_limit_ = std::clamp<size_t>(kGetRunBytes / largest, 1, kMaxGetRun);
+  return length;
+}
+
+void BatchExecutor::WriteGets(CommandContext* context, GatedReplies* replies, const absl::Status& status,
+                              absl::Span<MultiGetResult> results) {
   for (MultiGetResult& result : results) {
     const absl::Status& failed = status.ok() ? result.status : status;
     if (!failed.ok()) {
       context->Fail(failed);
     } else if (result.result.found) {
       context->reply.Bulk(result.value);
-      largest = std::max(largest, result.value.size());
     } else {
       context->reply.Null();
     }
     replies->Mark(failed.ok() ? result.result.gate : kNoSequence, 1);
     if (result.value.capacity() > kKeptValue) std::string().swap(result.value);
   }
-  get_run_limit_ = std::clamp<size_t>(kGetRunBytes / largest, 1, kMaxGetRun);
-  return length;
+}
+
+void BatchExecutor::AnswerGets(GatedReplies* replies, const absl::Status& status,
+                               absl::Span<MultiGetResult> results) {
+  CommandContext context(server_, client_, &replies->bytes());
+  WriteGets(&context, replies, status, results);
 }
 
 size_t BatchExecutor::RunSets(CommandContext* context, GatedReplies* replies) {
@@ -127,15 +138,25 @@ size_t BatchExecutor::RunSets(CommandContext* context, GatedReplies* replies) {
     return 1;
   }
   const absl::StatusOr<CommitResult> committed = context->store.Submit(WriteOptions(), &writes);
-  if (committed.ok()) {
-    for (size_t i = 0; i < length; ++i) context->reply.Ok();
-    context->Submitted();
-    replies->Mark(committed->gate, static_cast<uint32_t>(length));
-  } else {
-    for (size_t i = 0; i < length; ++i) context->Fail(committed.status());
-    replies->Mark(kNoSequence, static_cast<uint32_t>(length));
-  }
+  WriteSets(context, replies, committed, length);
   return length;
+}
+
+void BatchExecutor::WriteSets(CommandContext* context, GatedReplies* replies,
+                              const absl::StatusOr<CommitResult>& committed, size_t count) {
+  if (committed.ok()) {
+    for (size_t i = 0; i < count; ++i) context->reply.Ok();
+    context->Submitted();
+    replies->Mark(committed->gate, static_cast<uint32_t>(count));
+  } else {
+    for (size_t i = 0; i < count; ++i) context->Fail(committed.status());
+    replies->Mark(kNoSequence, static_cast<uint32_t>(count));
+  }
+}
+
+void BatchExecutor::AnswerSets(GatedReplies* replies, const absl::StatusOr<CommitResult>& committed) {
+  CommandContext context(server_, client_, &replies->bytes());
+  WriteSets(&context, replies, committed, batch_->requests.size());
 }
 
 void BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {

@@ -26,6 +26,11 @@ class BatchExecutor {
   // Goes on until the batch is done or about `budget` bytes of replies were written to `*replies`.
   Progress Run(GatedReplies* replies, size_t budget);
 
+  // In the place of Run(): the batch's requests, all GETs, were read as `results`.
+  void AnswerGets(GatedReplies* replies, const absl::Status& status, absl::Span<MultiGetResult> results);
+  // In the place of Run(): the batch's requests, all plain SETs, were committed.
+  void AnswerSets(GatedReplies* replies, const absl::StatusOr<CommitResult>& committed);
+
   // Something was submitted in the last Run(): push the store before replies leave.
   bool submitted() const { return submitted_; }
   // A reply broke off, or the peer doesn't speak the protocol: close the connection without further replies.
@@ -38,6 +43,10 @@ class BatchExecutor {
  private:
   // Each executes requests from next_ on, and returns how many.
   size_t RunGets(CommandContext* context, GatedReplies* replies);
+  static void WriteGets(CommandContext* context, GatedReplies* replies, const absl::Status& status,
+                        absl::Span<MultiGetResult> results);
+  static void WriteSets(CommandContext* context, GatedReplies* replies, const absl::StatusOr<CommitResult>& committed,
+                        size_t count);
   size_t RunSets(CommandContext* context, GatedReplies* replies);
   void RunOne(CommandContext* context, GatedReplies* replies);
   // Goes on with stream_; false when there is more to come.

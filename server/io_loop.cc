@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -73,7 +74,11 @@ void IoLoop::ExecuteRound() {
   for (Session* session : round_) session->scheduled = false;
   for (Session* session : round_) session->ReadAndParse(drain_seen_);
 
-  const bool writers_wait = server_->store->pressure() > 0;
+  const bool writers_wait = server_->store->pressure() > kFreePressure;
+  if (round_.size() > 1) {
+    ReadTogether(writers_wait);
+    WriteTogether(writers_wait);
+  }
   for (Session* session : round_) {
     if (session->Execute(writers_wait)) submitted_.push_back(session);
   }
@@ -92,6 +97,50 @@ void IoLoop::ExecuteRound() {
     session->Settle(drain_seen_);
   }
   round_.clear();
+}
+
+void IoLoop::ReadTogether(bool writers_wait) {
+  if (rounds_apart_ > 0) {
+    --rounds_apart_;
+    return;
+  }
+  for (size_t next = 0; next < round_.size();) {
+    joined_.clear();
+    keys_.clear();
+    for (; next < round_.size() && keys_.size() < kKeysTogether; ++next) {
+      if (round_[next]->AddGets(&keys_, writers_wait)) joined_.push_back(round_[next]);
+    }
+    if (joined_.empty()) return;
+    results_.resize(std::max(results_.size(), keys_.size()));
+    absl::Span<MultiGetResult> results = absl::MakeSpan(results_).first(keys_.size());
+    const bool measured = ++joint_reads_ % kMeasureEvery == 0;
+    const auto begin = measured ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
+    const absl::Status status = server_->store->MultiGet(GatedRead(), keys_, results);
+    if (measured) {
+      const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begin;
+      server_->read_cost.Measured(taken.count(), static_cast<int64_t>(keys_.size()));
+    }
+    for (const MultiGetResult& result : results) {
+      if (result.value.size() > kLargeValue) rounds_apart_ = kRoundsApart;
+    }
+    for (Session* session : joined_) session->AnswerGets(status, &results);
+  }
+}
+
+void IoLoop::WriteTogether(bool writers_wait) {
+  for (size_t next = 0; next < round_.size();) {
+    joined_.clear();
+    writes_.Clear();
+    for (; next < round_.size() && writes_.size() < kWritesTogether; ++next) {
+      if (round_[next]->AddSets(&writes_, writers_wait)) joined_.push_back(round_[next]);
+    }
+    if (joined_.empty()) return;
+    const absl::StatusOr<CommitResult> committed = server_->store->Submit(WriteOptions(), &writes_);
+    for (Session* session : joined_) {
+      session->AnswerSets(committed);
+      if (committed.ok()) submitted_.push_back(session);
+    }
+  }
 }
 
 void IoLoop::CollectEvents() {

@@ -58,6 +58,11 @@ class IoLoop {
  private:
   static constexpr int kEventsPerRound = 256;
   static constexpr int kRoundsBetweenVisits = 32;  // to asio's own queue, while there is work
+  static constexpr size_t kKeysTogether = 64;      // read in one call
+  static constexpr size_t kWritesTogether = 256;   // committed in one call
+  static constexpr size_t kLargeValue = 64u << 10;  // after one of this size the next kRoundsApart rounds read apart
+  static constexpr uint32_t kRoundsApart = 64;
+  static constexpr uint32_t kMeasureEvery = 16;  // joint reads
 
   void Wake();
   void Round();
@@ -66,6 +71,10 @@ class IoLoop {
   void CollectCompleted() ABSL_LOCKS_EXCLUDED(completed_mutex_);
   void ReleaseParked();
   void ExecuteRound();
+  // Executes the batches of the round that are a few GETs (plain SETs) alone in one call of the store: their cache misses overlap,
+  // and the commit is paid once. The clients wrote side by side, so any order among them is right.
+  void ReadTogether(bool writers_wait);
+  void WriteTogether(bool writers_wait);
   void Sleep();
   void CloseAll();
 
@@ -86,6 +95,12 @@ class IoLoop {
   std::vector<Session*> scheduled_;  // for the next round
   std::vector<Session*> round_;
   std::vector<Session*> submitted_;
+  std::vector<Session*> joined_;
+  std::vector<std::string_view> keys_;
+  std::vector<MultiGetResult> results_;
+  WriteBatch writes_;
+  uint32_t rounds_apart_ = 0;  // in which GETs are read one session at a time, since values are large
+  uint32_t joint_reads_ = 0;
   std::vector<std::shared_ptr<Session>> removed_;  // freed at the end of the round
   std::deque<Parked> parked_;                      // gates ascend
   bool log_failed_ = false;

@@ -29,6 +29,8 @@ struct RequestBatch {
   // What the execution policy asks about.
   uint32_t reads = 0;        // keys read
   uint32_t writes = 0;       // keys written
+  uint32_t gets = 0;         // requests that are a GET
+  uint32_t plain_sets = 0;   // requests that are a SET without options
   bool slow = false;         // a request may take long or touch any number of keys
   bool maintenance = false;  // a request waits for background work
 
@@ -40,7 +42,7 @@ struct RequestBatch {
     arguments.clear();
     requests.clear();
     if (arguments.capacity() > kKeep) arguments.shrink_to_fit();
-    input_bytes = reads = writes = 0;
+    input_bytes = reads = writes = gets = plain_sets = 0;
     slow = maintenance = false;
   }
 

@@ -19,6 +19,8 @@ namespace {
 constexpr size_t kFirstRead = 4096;          // bytes of room for a connection's first request
 constexpr size_t kLargestRead = 256u << 10;  // bytes asked for in one read
 constexpr uint32_t kMeasureEvery = 16;       // executions where they were read; those on the pool are all measured
+constexpr size_t kMostToJoin = 16;           // requests of a batch that is executed together with others
+constexpr size_t kMostBytesToJoin = 16384;   // and bytes, well below the limits of a key and a value
 constexpr int kReadsAtClose = 16;            // of bytes nobody will answer
 constexpr int kSlicesOnWorker = 64;          // of one reply, before others get their turn
 
@@ -120,6 +122,8 @@ void Session::AddRequest(size_t first) {
   batch_.requests.push_back({command, static_cast<uint32_t>(first), static_cast<uint32_t>(count)});
   if (command == nullptr) return;
   const uint32_t keys = KeyCount(*command, count);
+  if (command->kind == CommandKind::kGet && count == 2) ++batch_.gets;
+  if (command->kind == CommandKind::kSet && count == 3) ++batch_.plain_sets;
   if (command->flags & kReadCommand) batch_.reads += keys;
   if (command->flags & kWriteCommand) batch_.writes += std::max(keys, 1u);
   batch_.slow = batch_.slow || (command->flags & kSlowCommand) != 0;
@@ -141,10 +145,49 @@ BatchExecutor::Progress Session::RunExecutor(GatedReplies* replies) {
   return progress;
 }
 
+Placement Session::Place(bool writers_wait) const {
+  return PlaceBatch(server_->options.execution, batch_, server_->read_cost, server_->write_cost, writers_wait);
+}
+
+bool Session::MayJoin(bool writers_wait) const {
+  return !closed_ && has_batch_ && !in_flight_ && !executor_.continued() && !OutputFull() &&
+         batch_.requests.size() <= kMostToJoin && batch_.input_bytes <= kMostBytesToJoin &&
+         Place(writers_wait) == Placement::kInline;
+}
+
+bool Session::AddGets(std::vector<std::string_view>* keys, bool writers_wait) {
+  if (batch_.gets == 0 || batch_.gets != batch_.requests.size() || !MayJoin(writers_wait)) return false;
+  for (const RequestBatch::Request& request : batch_.requests) keys->push_back(batch_.arguments[request.first + 1]);
+  return true;
+}
+
+void Session::AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>* results) {
+  const size_t count = batch_.requests.size();
+  output_.BeginBatch();
+  executor_.AnswerGets(&output_, status, results->first(count));
+  results->remove_prefix(count);
+  server_->batches_inline.fetch_add(1, std::memory_order_relaxed);
+  FinishBatch();
+}
+
+bool Session::AddSets(WriteBatch* writes, bool writers_wait) {
+  if (batch_.plain_sets == 0 || batch_.plain_sets != batch_.requests.size() || !MayJoin(writers_wait)) return false;
+  for (const RequestBatch::Request& request : batch_.requests) {
+    writes->Put(batch_.arguments[request.first + 1], batch_.arguments[request.first + 2]);
+  }
+  return true;
+}
+
+void Session::AnswerSets(const absl::StatusOr<CommitResult>& committed) {
+  output_.BeginBatch();
+  executor_.AnswerSets(&output_, committed);
+  server_->batches_inline.fetch_add(1, std::memory_order_relaxed);
+  FinishBatch();
+}
+
 bool Session::Execute(bool writers_wait) {
   if (closed_ || !has_batch_ || in_flight_ || OutputFull()) return false;
-  const Placement placement =
-      PlaceBatch(server_->options.execution, batch_, server_->read_cost, server_->write_cost, writers_wait);
+  const Placement placement = Place(writers_wait);
   if (placement != Placement::kInline) {
     in_flight_ = true;
     send_from_worker_ = output_.empty() && writable_;

@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "server/batch_executor.h"
 #include "server/command_context.h"
@@ -40,6 +42,12 @@ class Session : public std::enable_shared_from_this<Session> {
   // --- The steps of a round, in this order; each does nothing when there is nothing to do ---------------------------------
   void NoteEvents(uint32_t epoll_events);
   void ReadAndParse(bool draining);
+  // If the batch runs here and is a few GETs (plain SETs) alone: adds its keys (its writes), to be executed together with those of
+  // other sessions, and returns true. Then the answer follows at once.
+  [[nodiscard]] bool AddGets(std::vector<std::string_view>* keys, bool writers_wait);
+  void AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>* results);
+  [[nodiscard]] bool AddSets(WriteBatch* writes, bool writers_wait);
+  void AnswerSets(const absl::StatusOr<CommitResult>& committed);
   // Executes the batch here or hands it to the pool. True: something was submitted, so the store must be pushed.
   [[nodiscard]] bool Execute(bool writers_wait);
   // The push for this round failed: what the batch wrote is not acknowledged.
@@ -66,6 +74,9 @@ class Session : public std::enable_shared_from_this<Session> {
   void Read();
   void Parse();
   void AddRequest(size_t first);
+  // The batch is complete, not begun, may be executed now, and small enough to join others.
+  bool MayJoin(bool writers_wait) const;
+  Placement Place(bool writers_wait) const;
   // Runs the executor once and measures what a key costs.
   BatchExecutor::Progress RunExecutor(GatedReplies* replies);
   void FinishBatch();
