@@ -29,6 +29,13 @@ bool Eventually(const Condition& condition) {
   return false;
 }
 
+// Sanitizers keep memory of their own beside each byte, and give nothing back.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kMemoryIsTold = false;
+#else
+constexpr bool kMemoryIsTold = true;
+#endif
+
 size_t ResidentBytes() {
   std::ifstream file("/proc/self/statm");
   size_t total = 0;
@@ -66,8 +73,11 @@ TEST(ServerTest, AClientThatDoesNotReadIsNotReadFromEither) {
   for (int i = 0; i < kRequests; ++i) requests += Resp({"GET", "large"});
   ASSERT_TRUE(connection.Send(requests));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  EXPECT_LT(ResidentBytes(), before + (64u << 20));  // the replies together have 300 MiB
-  EXPECT_EQ(client->Ping(), absl::OkStatus());       // others are served meanwhile
+  // The replies together have 300 MiB.
+  if (kMemoryIsTold) {
+    EXPECT_LT(ResidentBytes(), before + (64u << 20));
+  }
+  EXPECT_EQ(client->Ping(), absl::OkStatus());  // others are served meanwhile
   const size_t reply_size = std::string("$1048576\r\n").size() + value_size + 2;
   size_t received = 0;
   for (int i = 0; i < kRequests; ++i) received += connection.Receive(reply_size).size();
@@ -89,7 +99,9 @@ TEST(ServerTest, ALongRangeIsStreamedToASlowReader) {
   RawConnection connection(server.port(), 64 << 10);
   ASSERT_TRUE(connection.Send(Resp({"RANGE", "-", "+"}) + Resp({"PING"})));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  EXPECT_LT(ResidentBytes(), before + (24u << 20));
+  if (kMemoryIsTold) {
+    EXPECT_LT(ResidentBytes(), before + (24u << 20));
+  }
   // A write after the snapshot was taken does not show.
   ASSERT_TRUE(client->Put("key1039999", "changed").ok());
   ASSERT_TRUE(client->Put("key1", "new").ok());
