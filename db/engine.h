@@ -50,7 +50,7 @@ class Engine final : public StorageEngine {
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower, std::string_view upper,
                                         SequenceNumber* gate) override;
   std::shared_ptr<const Snapshot> GetSnapshot() override;
-  absl::StatusOr<uint64_t> Count(const ReadOptions& options, std::string_view lower, std::string_view upper) override;
+  absl::StatusOr<CountResult> Count(const ReadOptions& options, std::string_view lower, std::string_view upper) override;
 
   absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch) override;
   absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) override;
@@ -152,8 +152,10 @@ class Engine final : public StorageEngine {
                                          std::string lower, std::string upper) const;
 
   // --- engine_count.cc
-  // The number of keys of the default namespace at `target`, which `state` holds completely; looks at what was written since the last time.
-  absl::StatusOr<uint64_t> SettleCount(const std::shared_ptr<const ReadState>& state, SequenceNumber target);
+  // Brings count_ forward to `target`, which `state` holds completely, by looking at what was written since the last time. Returns
+  // the number of keys and its sequence: later than `target` if somebody else was faster.
+  absl::StatusOr<std::pair<uint64_t, SequenceNumber>> SettleCount(const std::shared_ptr<const ReadState>& state,
+                                                                  SequenceNumber target);
   absl::Status SettleBuffer(const std::shared_ptr<const ReadState>& state, const std::shared_ptr<WriteBuffer>& buffer,
                             SequenceNumber end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
   absl::Status SettleRecords(const ReadState& state, const WriteBuffer& buffer, SequenceNumber end)

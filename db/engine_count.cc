@@ -5,6 +5,7 @@
 // sequence to a later one by looking at what was written between them: when somebody asks, and before a buffer is flushed.
 // Deleted ranges and cleared namespaces split the way into windows and are settled in their turn, a range by counting what it hides.
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "db/engine.h"
@@ -15,7 +16,7 @@
 
 namespace varve {
 
-absl::StatusOr<uint64_t> Engine::Count(const ReadOptions& options, std::string_view lower, std::string_view upper) {
+absl::StatusOr<CountResult> Engine::Count(const ReadOptions& options, std::string_view lower, std::string_view upper) {
   const bool everything = lower.empty() && upper.empty() && options.snapshot == nullptr && options.space == kDefaultNamespace;
   std::shared_ptr<const ReadState> state;
   SequenceNumber at;
@@ -26,10 +27,16 @@ absl::StatusOr<uint64_t> Engine::Count(const ReadOptions& options, std::string_v
     at = point.sequence;
     generation = point.generation;
   }
-  VARVE_RETURN_IF_ERROR(AwaitGate(options, GateOf(at)));
-  if (everything && options_.count_keys) return SettleCount(state, at);
-  return CountByScan(state, at, std::string(TreeKey(generation, lower).view()),
-                     upper.empty() ? EndTreeKey(generation) : std::string(TreeKey(generation, upper).view()));
+  CountResult result;
+  if (everything && options_.count_keys) {
+    VARVE_ASSIGN_OR_RETURN(std::tie(result.keys, at), SettleCount(state, at));
+  } else {
+    const std::string end = upper.empty() ? EndTreeKey(generation) : std::string(TreeKey(generation, upper).view());
+    VARVE_ASSIGN_OR_RETURN(result.keys, CountByScan(state, at, std::string(TreeKey(generation, lower).view()), end));
+  }
+  result.gate = GateOf(at);
+  VARVE_RETURN_IF_ERROR(AwaitGate(options, result.gate));
+  return result;
 }
 
 absl::StatusOr<uint64_t> Engine::CountByScan(const std::shared_ptr<const ReadState>& state, SequenceNumber at, std::string lower,
@@ -41,11 +48,12 @@ absl::StatusOr<uint64_t> Engine::CountByScan(const std::shared_ptr<const ReadSta
   return count;
 }
 
-absl::StatusOr<uint64_t> Engine::SettleCount(const std::shared_ptr<const ReadState>& state, SequenceNumber target) {
+absl::StatusOr<std::pair<uint64_t, SequenceNumber>> Engine::SettleCount(const std::shared_ptr<const ReadState>& state,
+                                                                        SequenceNumber target) {
   absl::MutexLock lock(&count_mutex_);
   if (count_.known && count_.at >= target) {
     // Counted further already, by somebody who came later but was faster; or asked for the end of a buffer on its way out.
-    return count_.keys;
+    return std::make_pair(count_.keys, count_.at);
   }
   if (!count_.known) {
     const NamespaceGeneration generation = *state->namespaces.Generation(kDefaultNamespace);
@@ -70,7 +78,7 @@ absl::StatusOr<uint64_t> Engine::SettleCount(const std::shared_ptr<const ReadSta
     count_ = {};  // a scan makes up for it
     return status;
   }
-  return count_.keys;
+  return std::make_pair(count_.keys, count_.at);
 }
 
 // From count_.at, which the buffer holds or begins behind, to `end`: records and events in their order.

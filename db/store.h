@@ -44,6 +44,11 @@ struct CommitResult {
   SequenceNumber gate = kNoSequence;      // as in ReadResult; kNoSequence where the mode asks for no sync
 };
 
+struct CountResult {
+  uint64_t keys = 0;
+  SequenceNumber gate = kNoSequence;  // as in ReadResult
+};
+
 // How much the background is behind: 0 at rest, 1 when writes should wait. The server moves batches with writes to its pool
 // when it is above kFreePressure, since such a write may sleep.
 using Pressure = double;
@@ -64,9 +69,10 @@ class Store {
   virtual std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower, std::string_view upper,
                                                 SequenceNumber* gate) = 0;
   virtual std::shared_ptr<const Snapshot> GetSnapshot() = 0;
-  // Exact number of keys in [lower, upper).
-  [[nodiscard]] virtual absl::StatusOr<uint64_t> Count(const ReadOptions& options, std::string_view lower,
-                                                       std::string_view upper) = 0;
+  // Exact number of keys in [lower, upper). With EngineOptions::count_keys the number of all keys costs what was written since it
+  // was last asked for; anything else reads the range.
+  [[nodiscard]] virtual absl::StatusOr<CountResult> Count(const ReadOptions& options, std::string_view lower,
+                                                          std::string_view upper) = 0;
 
   // --- Writes ------------------------------------------------------------------------------------------------------------
   // Commits the batch and waits until it is as durable as its mode promises. Aborted: a condition failed, nothing was written.

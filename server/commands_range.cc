@@ -56,16 +56,10 @@ void HandleCount(CommandContext& context, Arguments arguments) {
   const std::optional<KeyRange> range = ParseKeyRange(arguments[1], arguments[2]);
   if (!range) return context.reply.Error(kBadBound);
   if (range->empty) return context.reply.Integer(0);
-  // Count() says nothing of a gate, so the count is taken at a snapshot and waits for all that the snapshot shows.
-  const std::shared_ptr<const Snapshot> snapshot = context.store.GetSnapshot();
-  ReadOptions options = GatedRead();
-  options.snapshot = snapshot.get();
-  SequenceNumber gate = kNoSequence;
-  context.store.NewIterator(options, range->lower, range->upper, &gate);
-  const absl::StatusOr<uint64_t> count = context.store.Count(options, range->lower, range->upper);
+  const absl::StatusOr<CountResult> count = context.store.Count(GatedRead(), range->lower, range->upper);
   if (!count.ok()) return context.Fail(count.status());
-  context.DependOn(gate);
-  context.reply.Integer(static_cast<int64_t>(*count));
+  context.DependOn(count->gate);
+  context.reply.Integer(static_cast<int64_t>(count->keys));
 }
 
 void HandleDelRange(CommandContext& context, Arguments arguments) {

@@ -114,8 +114,8 @@ std::string ServerInfo(const ServerState& server, Arguments sections) {
     for (const auto& [name, value] : server.store->Statistics()) info.Line(name, value);
   }
   if (info.Section("Keyspace")) {
-    const absl::StatusOr<uint64_t> keys = server.store->Count(GatedRead(), "", "");
-    if (keys.ok() && *keys > 0) info.Line("db0", fmt::format("keys={},expires=0,avg_ttl=0", *keys));
+    const absl::StatusOr<CountResult> count = server.store->Count(GatedRead(), "", "");
+    if (count.ok() && count->keys > 0) info.Line("db0", fmt::format("keys={},expires=0,avg_ttl=0", count->keys));
   }
   return info.Take();
 }

@@ -49,7 +49,7 @@ class RandomRun {
       snapshots_.clear();
       store_.Reopen();
     } else {
-      ASSERT_EQ(*store_->Count({}, {}, {}), model_.size());
+      ASSERT_EQ(store_->Count({}, {}, {})->keys, model_.size());
     }
   }
 
