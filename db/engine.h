@@ -98,6 +98,10 @@ class Engine final : public StorageEngine {
     bool clears;             // the namespace; else a range is deleted:
     RangeTombstone range;
   };
+  struct Counted {
+    uint64_t keys;
+    SequenceNumber at;
+  };
   // The number of keys as of one sequence, and how far the buffer that holds it has been looked through.
   struct KeyCount {
     bool known = false;
@@ -135,14 +139,24 @@ class Engine final : public StorageEngine {
   void RotateBufferLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // Starts from a copy of the present state, lets `change` work on it, publishes it.
   void ReplaceStateLocked(absl::FunctionRef<void(ReadState*)> change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
-  absl::Status WaitForRoom(size_t bytes);
+  absl::Status WaitForRoom(size_t bytes, bool adds_data);
   NamespaceGeneration NewGeneration() { return next_generation_.fetch_add(1); }
   void CompleteAsyncWrites();
+  // What the log's progress or failure means to the rest.
+  void OnLogProgress();
+  void NoteLogFailure() ABSL_LOCKS_EXCLUDED(commit_mutex_);
+  void NoteLogFailureLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  // Rotates the active buffer when the log has outgrown what it should hold for it: small synced writes take a page each.
+  void BoundLog();
 
   // --- engine_read.cc
   absl::StatusOr<ReadPoint> BeginRead(const ReadOptions& options) const;
+  // The namespaces as they were at `at`, since the store was opened.
+  NamespaceTable NamespacesAtLocked(SequenceNumber at) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   SequenceNumber GateOf(SequenceNumber sequence) const;
   absl::Status AwaitGate(const ReadOptions& options, SequenceNumber gate);
+  // Whether a read whose gate will never open can be answered as of what is durable.
+  bool WorthReadingAgain(const ReadOptions& options, bool log_had_failed) const;
   bool LookUpBuffers(const ReadState& state, SequenceNumber at, Lookup* lookup) const;
   absl::Status LookUpSegments(const ReadState& state, SequenceNumber at, bool fill_cache, Lookup* lookup) const;
   // Turns what was found into the answer: a newer range tombstone hides it, and its gate is the newest of the two.
@@ -152,10 +166,13 @@ class Engine final : public StorageEngine {
                                          std::string lower, std::string upper) const;
 
   // --- engine_count.cc
-  // Brings count_ forward to `target`, which `state` holds completely, by looking at what was written since the last time. Returns
-  // the number of keys and its sequence: later than `target` if somebody else was faster.
-  absl::StatusOr<std::pair<uint64_t, SequenceNumber>> SettleCount(const std::shared_ptr<const ReadState>& state,
-                                                                  SequenceNumber target);
+  // The number of keys of the default namespace at `target`, which `state` holds completely, or later; looks at what was
+  // written since the last time.
+  absl::StatusOr<Counted> SettleCount(const std::shared_ptr<const ReadState>& state, SequenceNumber target)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
+  // While a buffer is there, it knows what each write replaced: brings the count to its end. One that isn't known, or fails, is
+  // made up for by a scan when somebody asks.
+  void SettleCountBeforeFlush(const WriteBuffer& buffer);
   absl::Status SettleBuffer(const std::shared_ptr<const ReadState>& state, const std::shared_ptr<WriteBuffer>& buffer,
                             SequenceNumber end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
   absl::Status SettleRecords(const ReadState& state, const WriteBuffer& buffer, SequenceNumber end)
@@ -183,6 +200,8 @@ class Engine final : public StorageEngine {
   absl::Status Install(std::vector<Level> levels, const FullBuffer* flushed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
   // Generations that nobody can see any more, now or in a snapshot that is held.
   std::function<bool(NamespaceGeneration)> LiveGenerations(const SnapshotList::Held& held) const;
+  // After Install() failed: removes what it would have installed, unless a restart could find it named.
+  void DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segments) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
   void UpdatePressureLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   void ReclaimStates();
   uint64_t NewFileNumber() { return next_file_number_.fetch_add(1); }
@@ -218,6 +237,8 @@ class Engine final : public StorageEngine {
   std::atomic<SequenceNumber> visible_{kNoSequence};
   SequenceNumber flushed_ ABSL_GUARDED_BY(commit_mutex_) = kNoSequence;
   std::atomic<bool> log_failed_{false};
+  std::atomic<uint64_t> log_bytes_at_flush_{0};  // live ones behind the last flush; see BoundLog()
+  std::atomic<SequenceNumber> last_clear_{kNoSequence};  // of a namespace; merges wait until it is durable. kNoSequence: told them
   Published<ReadState> state_;
   mutable SnapshotList snapshots_;
   Throttle throttle_;
@@ -239,6 +260,8 @@ class Engine final : public StorageEngine {
 
   absl::Mutex count_mutex_;  // held while counting, across I/O
   KeyCount count_ ABSL_GUARDED_BY(count_mutex_);
+  // End of the last buffer that went into segments uncounted: a count of before can't be brought forward.
+  SequenceNumber uncounted_end_ ABSL_GUARDED_BY(count_mutex_) = kNoSequence;
 
   absl::Mutex async_mutex_;
   std::multimap<SequenceNumber, std::pair<CommitResult, std::function<void(absl::StatusOr<CommitResult>)>>> async_writes_

@@ -17,6 +17,22 @@ namespace {
 constexpr absl::Duration kFlushRetry = absl::Milliseconds(200);
 constexpr absl::Duration kCompactionRetry = absl::Seconds(1);
 
+// The log holds what is not in segments yet, and each synced group takes whole pages. Beyond this the active buffer is
+// flushed early, for each so many bytes since the last flush (which leaves the file in use).
+uint64_t MaxLogGrowth(const EngineOptions& options) {
+  return 4 * std::max<uint64_t>({options.write_buffer_size, options.log_file_size, 1u << 20});
+}
+
+absl::flat_hash_set<uint64_t> SegmentNumbers(const Manifest& manifest) {
+  absl::flat_hash_set<uint64_t> numbers;
+  for (const auto& level : manifest.levels) {
+    for (const auto& run : level) {
+      for (const SegmentInfo& segment : run) numbers.insert(segment.number);
+    }
+  }
+  return numbers;
+}
+
 }  // namespace
 
 // --- Threads ---------------------------------------------------------------------------------------------------------------
@@ -99,13 +115,7 @@ absl::Status Engine::FlushOldest() {
   }
   // Segments hold nothing that the log could still lose.
   if (log_->durable_sequence() < full.buffer->last_sequence()) VARVE_RETURN_IF_ERROR(log_->Sync());
-  if (options_.count_keys) {
-    // While the buffer is there, it knows what each write replaced. A count that fails is made up for by a scan, later.
-    const std::shared_ptr<const ReadState> state = state_.share();
-    if (const auto count = SettleCount(state, full.buffer->last_sequence()); !count.ok()) {
-      spdlog::error("counting keys: {}", count.status().ToString());
-    }
-  }
+  if (options_.count_keys) SettleCountBeforeFlush(*full.buffer);
   return FlushBuffer(full);
 }
 
@@ -116,7 +126,10 @@ absl::Status Engine::FlushBuffer(const FullBuffer& full) {
                          RunFlush(records.get(), full.buffer->range_tombstones(), full.buffer->entries(),
                                   full.buffer->bytes_used(), /*drops_tombstones=*/first, NewContext()));
   absl::MutexLock lock(&install_mutex_);
-  VARVE_RETURN_IF_ERROR(Install(ApplyFlush(*PresentVersion(), result.segments), &full));
+  if (absl::Status installed = Install(ApplyFlush(*PresentVersion(), result.segments), &full); !installed.ok()) {
+    DropUninstalled(result.segments);
+    return installed;
+  }
   ++counters_.flushes;
   counters_.flushed_bytes += result.bytes_written;
   return absl::OkStatus();
@@ -124,8 +137,7 @@ absl::Status Engine::FlushBuffer(const FullBuffer& full) {
 
 absl::Status Engine::Flush() {
   absl::MutexLock lock(&commit_mutex_);
-  const WriteBuffer& active = *present_->active;
-  if (active.entries() != 0 || !active.range_tombstones().empty()) RotateBufferLocked();
+  if (last_sequence_ >= present_->active->first_sequence()) RotateBufferLocked();
   const SequenceNumber target = last_sequence_;
   while (!flush_queue_.empty() && flushed_ < target && background_status_.ok() && !closed_ && !log_failed_.load()) {
     room_.Wait(&commit_mutex_);
@@ -183,7 +195,10 @@ absl::StatusOr<bool> Engine::CompactStep() {
 absl::Status Engine::RunPlan(const Version& version, const CompactionPlan& plan, const CompactionContext& context) {
   VARVE_ASSIGN_OR_RETURN(const CompactionResult result, RunCompaction(version, plan, context));
   absl::MutexLock lock(&install_mutex_);
-  VARVE_RETURN_IF_ERROR(Install(ApplyCompaction(*PresentVersion(), plan, result.segments), nullptr));
+  if (absl::Status installed = Install(ApplyCompaction(*PresentVersion(), plan, result.segments), nullptr); !installed.ok()) {
+    DropUninstalled(result.segments);
+    return installed;
+  }
   ++counters_.compactions;
   counters_.compacted_bytes += result.bytes_written;
   counters_.compaction_input_bytes += result.bytes_read;
@@ -225,7 +240,6 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
   }
   next.next_file_number = next_file_number_.load();
   next.next_generation = next_generation_.load();
-  // Segments of a failed install stay behind as orphans: the failure may have come after the rename.
   VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, directory_, next));
   manifest_ = std::move(next);
 
@@ -253,20 +267,62 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
     compaction_work_.Signal();
     room_.SignalAll();
   }
-  if (flushed != nullptr) log_->Retire(manifest_.flushed_sequence);
-
-  absl::flat_hash_set<uint64_t> live;
-  for (const auto& level : manifest_.levels) {
-    for (const auto& run : level) {
-      for (const SegmentInfo& segment : run) live.insert(segment.number);
-    }
+  if (flushed != nullptr) {
+    log_->Retire(manifest_.flushed_sequence);
+    log_bytes_at_flush_.store(log_->live_bytes());
   }
+
+  const absl::flat_hash_set<uint64_t> live = SegmentNumbers(manifest_);
   for (const Run* run : before->runs()) {
     for (const std::shared_ptr<Segment>& segment : run->segments) {
       if (!live.contains(segment->info().number)) segment->MarkObsolete();
     }
   }
   return absl::OkStatus();
+}
+
+// The failure may have come after the rename. On a full disk, retries must not fill it with what they leave behind.
+void Engine::DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segments) const {
+  const absl::StatusOr<Manifest> on_disk = ReadManifest(file_system_, directory_);
+  if (!on_disk.ok()) return;  // orphans, if that is what they are, go at the next open
+  const absl::flat_hash_set<uint64_t> before = SegmentNumbers(manifest_), after = SegmentNumbers(*on_disk);
+  for (const std::shared_ptr<Segment>& segment : segments) {
+    const uint64_t number = segment->info().number;
+    if (!before.contains(number) && !after.contains(number)) segment->MarkObsolete();
+  }
+}
+
+// --- The log ---------------------------------------------------------------------------------------------------------------
+
+void Engine::OnLogProgress() {
+  if (!log_->status().ok()) NoteLogFailure();
+  SequenceNumber cleared = last_clear_.load();
+  if (cleared != kNoSequence && cleared <= log_->durable_sequence() && last_clear_.compare_exchange_strong(cleared, kNoSequence)) {
+    absl::MutexLock lock(&commit_mutex_);
+    compaction_due_ = true;
+    compaction_work_.Signal();
+  }
+  BoundLog();
+  CompleteAsyncWrites();
+}
+
+void Engine::NoteLogFailure() {
+  if (log_failed_.load() || log_->status().ok()) return;
+  absl::MutexLock lock(&commit_mutex_);
+  NoteLogFailureLocked();
+}
+
+void Engine::NoteLogFailureLocked() {
+  if (log_->status().ok() || log_failed_.exchange(true)) return;
+  spdlog::critical("log: {}; writes are refused, reads go on", log_->status().ToString());
+  room_.SignalAll();
+}
+
+void Engine::BoundLog() {
+  if (full_buffers_.load(std::memory_order_relaxed) != 0) return;  // a flush is on its way
+  if (log_->live_bytes() <= log_bytes_at_flush_.load() + MaxLogGrowth(options_)) return;
+  absl::MutexLock lock(&commit_mutex_);
+  if (flush_queue_.empty() && last_sequence_ >= present_->active->first_sequence() && !log_failed_.load()) RotateBufferLocked();
 }
 
 }  // namespace varve

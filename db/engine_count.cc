@@ -10,6 +10,7 @@
 
 #include "db/engine.h"
 #include "db/lookup.h"
+#include "spdlog/spdlog.h"
 #include "type/tree_key.h"
 #include "util/hash.h"
 #include "util/status.h"
@@ -18,6 +19,7 @@ namespace varve {
 
 absl::StatusOr<CountResult> Engine::Count(const ReadOptions& options, std::string_view lower, std::string_view upper) {
   const bool everything = lower.empty() && upper.empty() && options.snapshot == nullptr && options.space == kDefaultNamespace;
+  const bool log_had_failed = log_failed_.load(std::memory_order_acquire);
   std::shared_ptr<const ReadState> state;
   SequenceNumber at;
   NamespaceGeneration generation;
@@ -28,14 +30,21 @@ absl::StatusOr<CountResult> Engine::Count(const ReadOptions& options, std::strin
     generation = point.generation;
   }
   CountResult result;
-  if (everything && options_.count_keys) {
-    VARVE_ASSIGN_OR_RETURN(std::tie(result.keys, at), SettleCount(state, at));
+  // The kept count may be ahead of what a failed log got to disk.
+  if (everything && options_.count_keys && !log_had_failed) {
+    absl::MutexLock lock(&count_mutex_);
+    VARVE_ASSIGN_OR_RETURN(const Counted counted, SettleCount(state, at));
+    result.keys = counted.keys;
+    at = counted.at;
   } else {
     const std::string end = upper.empty() ? EndTreeKey(generation) : std::string(TreeKey(generation, upper).view());
     VARVE_ASSIGN_OR_RETURN(result.keys, CountByScan(state, at, std::string(TreeKey(generation, lower).view()), end));
   }
   result.gate = GateOf(at);
-  VARVE_RETURN_IF_ERROR(AwaitGate(options, result.gate));
+  if (absl::Status waited = AwaitGate(options, result.gate); !waited.ok()) {
+    if (WorthReadingAgain(options, log_had_failed)) return Count(options, lower, upper);
+    return waited;
+  }
   return result;
 }
 
@@ -48,17 +57,16 @@ absl::StatusOr<uint64_t> Engine::CountByScan(const std::shared_ptr<const ReadSta
   return count;
 }
 
-absl::StatusOr<std::pair<uint64_t, SequenceNumber>> Engine::SettleCount(const std::shared_ptr<const ReadState>& state,
-                                                                        SequenceNumber target) {
-  absl::MutexLock lock(&count_mutex_);
+absl::StatusOr<Engine::Counted> Engine::SettleCount(const std::shared_ptr<const ReadState>& state, SequenceNumber target) {
   if (count_.known && count_.at >= target) {
     // Counted further already, by somebody who came later but was faster; or asked for the end of a buffer on its way out.
-    return std::make_pair(count_.keys, count_.at);
+    return Counted{count_.keys, count_.at};
   }
   if (!count_.known) {
     const NamespaceGeneration generation = *state->namespaces.Generation(kDefaultNamespace);
-    VARVE_ASSIGN_OR_RETURN(count_.keys, CountByScan(state, target, FirstTreeKey(generation), EndTreeKey(generation)));
-    count_ = {.known = true, .keys = count_.keys, .at = target};
+    VARVE_ASSIGN_OR_RETURN(const uint64_t keys, CountByScan(state, target, FirstTreeKey(generation), EndTreeKey(generation)));
+    if (target < uncounted_end_) return Counted{keys, target};
+    count_ = {.known = true, .keys = keys, .at = target};
     absl::MutexLock commit_lock(&commit_mutex_);
     while (!count_events_.empty() && count_events_.front().sequence <= target) count_events_.pop_front();
   }
@@ -78,7 +86,22 @@ absl::StatusOr<std::pair<uint64_t, SequenceNumber>> Engine::SettleCount(const st
     count_ = {};  // a scan makes up for it
     return status;
   }
-  return std::make_pair(count_.keys, count_.at);
+  return Counted{count_.keys, count_.at};
+}
+
+void Engine::SettleCountBeforeFlush(const WriteBuffer& buffer) {
+  const std::shared_ptr<const ReadState> state = state_.share();
+  const SequenceNumber end = buffer.last_sequence();
+  absl::MutexLock lock(&count_mutex_);
+  if (count_.known) {
+    if (const auto counted = SettleCount(state, end); !counted.ok()) {
+      spdlog::error("counting keys: {}", counted.status().ToString());
+    }
+  }
+  if (count_.known) return;
+  uncounted_end_ = end;
+  absl::MutexLock commit_lock(&commit_mutex_);
+  while (!count_events_.empty() && count_events_.front().sequence <= end) count_events_.pop_front();
 }
 
 // From count_.at, which the buffer holds or begins behind, to `end`: records and events in their order.

@@ -9,6 +9,7 @@
 #include "db/batch_codec.h"
 #include "db/engine.h"
 #include "db/file_names.h"
+#include "db/log_format.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 #include "util/hash.h"
@@ -89,7 +90,7 @@ absl::Status Engine::LoadOrCreateManifest() {
   if (absl::IsNotFound(manifest.status())) {
     VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(directory_));
     for (const std::string& name : names) {
-      if (name.ends_with(".seg")) {
+      if (name.ends_with(".seg") || ParseLogFileName(name)) {
         return absl::DataLossError(fmt::format("{}/MANIFEST is missing, but {} is there: restore the manifest from a copy", directory_, name));
       }
     }
@@ -120,7 +121,7 @@ absl::Status Engine::RemoveOrphans() {
   VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(directory_));
   for (const std::string& name : names) {
     const std::string path = directory_ + "/" + name;
-    if (name.ends_with(".tmp") || (name.ends_with(".seg") && !live.contains(path))) {
+    if (name == "MANIFEST.tmp" || ParseLogTemporaryName(name) || (name.ends_with(".seg") && !live.contains(path))) {
       spdlog::info("removing {}, left by a crash", path);
       VARVE_RETURN_IF_ERROR(file_system_->Remove(path));
     }
@@ -136,8 +137,13 @@ absl::Status Engine::OpenSegments() {
     for (const auto& manifest_run : manifest_level) {
       Run& run = level.runs.emplace_back();
       for (const SegmentInfo& info : manifest_run) {
-        VARVE_ASSIGN_OR_RETURN(std::shared_ptr<Segment> segment, Segment::Open(file_system_, directory_, info, &caches_));
-        run.segments.push_back(std::move(segment));
+        absl::StatusOr<std::shared_ptr<Segment>> segment = Segment::Open(file_system_, directory_, info, &caches_);
+        if (absl::IsNotFound(segment.status())) {
+          return absl::DataLossError(fmt::format("{} is missing, but {}/MANIFEST names it: put the file back, or restore a copy of the store",
+                                                 SegmentPath(directory_, info.number), directory_));
+        }
+        VARVE_RETURN_IF_ERROR(segment.status());
+        run.segments.push_back(*std::move(segment));
       }
     }
   }
@@ -221,14 +227,7 @@ absl::Status Engine::StartLog(const LogRecovery& recovery) {
                                .next_file_number = [this] { return NewFileNumber(); }};
   VARVE_ASSIGN_OR_RETURN(log_, Log::Open(file_system_, log_options, file_number, recovery.last_sequence));
   log_->Adopt(recovery.files);
-  durability_listener_ = log_->AddListener([this] {
-    if (!log_->status().ok() && !log_failed_.exchange(true)) {
-      spdlog::critical("log: {}; writes are refused, reads go on", log_->status().ToString());
-      absl::MutexLock lock(&commit_mutex_);
-      room_.SignalAll();
-    }
-    CompleteAsyncWrites();
-  });
+  durability_listener_ = log_->AddListener([this] { OnLogProgress(); });
   return absl::OkStatus();
 }
 

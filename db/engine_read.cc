@@ -25,14 +25,28 @@ absl::StatusOr<Engine::ReadPoint> Engine::BeginRead(const ReadOptions& options) 
       sequence = options.snapshot->sequence();
       generation = options.snapshot->Generation(options.space);
     } else {
-      // What a failed log did not get to disk is never shown.
-      sequence = log_failed_.load(std::memory_order_acquire) ? log_->durable_sequence() : visible_.load();
-      generation = state->namespaces.Generation(options.space);
+      if (log_failed_.load(std::memory_order_acquire)) [[unlikely]] {
+        // What a failed log did not get to disk is never shown.
+        absl::MutexLock lock(&commit_mutex_);
+        sequence = log_->durable_sequence();
+        generation = NamespacesAtLocked(sequence).Generation(options.space);
+      } else {
+        sequence = visible_.load();
+        generation = state->namespaces.Generation(options.space);
+      }
       if (!state_.IsCurrent(state)) continue;
     }
     if (!generation) return absl::InvalidArgumentError(fmt::format("namespace {} does not exist", options.space));
     return ReadPoint{std::move(state), sequence, *generation};
   }
+}
+
+NamespaceTable Engine::NamespacesAtLocked(SequenceNumber at) const {
+  NamespaceTable namespaces = present_->namespaces;
+  for (auto dead = dead_generations_.rbegin(); dead != dead_generations_.rend() && dead->left_at > at; ++dead) {
+    namespaces.Set(dead->space, dead->generation);
+  }
+  return namespaces;
 }
 
 // For results that depend on everything up to `sequence`: the last write among it, or after it, that readers wait for.
@@ -43,7 +57,13 @@ SequenceNumber Engine::GateOf(SequenceNumber sequence) const {
 
 absl::Status Engine::AwaitGate(const ReadOptions& options, SequenceNumber gate) {
   if (gate == kNoSequence || !options.wait_until_durable) return absl::OkStatus();
-  return WaitUntilDurable(gate);
+  absl::Status waited = WaitUntilDurable(gate);
+  if (!waited.ok()) NoteLogFailure();
+  return waited;
+}
+
+bool Engine::WorthReadingAgain(const ReadOptions& options, bool log_had_failed) const {
+  return options.snapshot == nullptr && !log_had_failed && log_failed_.load();
 }
 
 absl::Status Engine::WaitUntilDurable(SequenceNumber sequence) {
@@ -87,6 +107,10 @@ void Engine::Conclude(const ReadState& state, SequenceNumber at, const Lookup& l
   *result = ReadResult{.read_sequence = at};
   const SequenceNumber covering = state.CoveringSequence(lookup.key.view(), at);
   if (covering != kNoSequence) result->gate = GateOf(covering);
+  // That nothing older is found depends on the emptying of the namespace.
+  if (state.namespaces_changed != kNoSequence && state.namespaces_changed <= at) {
+    result->gate = std::max(result->gate, GateOf(state.namespaces_changed));
+  }
   if (!lookup.found) return;
   if (lookup.gated && lookup.record.sequence > log_->durable_sequence()) {
     result->gate = std::max(result->gate, lookup.record.sequence);
@@ -99,6 +123,7 @@ void Engine::Conclude(const ReadState& state, SequenceNumber at, const Lookup& l
 
 absl::StatusOr<ReadResult> Engine::Get(const ReadOptions& options, std::string_view key, std::string* value) {
   counters_.gets.Add(1);
+  const bool log_had_failed = log_failed_.load(std::memory_order_relaxed);
   ReadResult result;
   {
     VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
@@ -108,7 +133,10 @@ absl::StatusOr<ReadResult> Engine::Get(const ReadOptions& options, std::string_v
     }
     Conclude(*point.state, point.sequence, lookup, &result, value);
   }
-  VARVE_RETURN_IF_ERROR(AwaitGate(options, result.gate));
+  if (absl::Status waited = AwaitGate(options, result.gate); !waited.ok()) {
+    if (WorthReadingAgain(options, log_had_failed)) return Get(options, key, value);
+    return waited;
+  }
   return result;
 }
 
@@ -118,6 +146,7 @@ absl::Status Engine::MultiGet(const ReadOptions& options, absl::Span<const std::
                               absl::Span<MultiGetResult> results) {
   constexpr size_t kGroup = 64;
   counters_.gets.Add(keys.size());
+  const bool log_had_failed = log_failed_.load(std::memory_order_relaxed);
   SequenceNumber gate = kNoSequence;
   {
     VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
@@ -146,12 +175,23 @@ absl::Status Engine::MultiGet(const ReadOptions& options, absl::Span<const std::
       }
     }
   }
-  return AwaitGate(options, gate);
+  absl::Status waited = AwaitGate(options, gate);
+  if (!waited.ok() && WorthReadingAgain(options, log_had_failed)) return MultiGet(options, keys, results);
+  return waited;
 }
 
 std::shared_ptr<const Snapshot> Engine::GetSnapshot() {
   for (;;) {
     Published<ReadState>::Pin state = state_.Acquire();
+    if (log_failed_.load(std::memory_order_acquire)) [[unlikely]] {
+      const std::atomic<SequenceNumber> durable = log_->durable_sequence();
+      NamespaceTable namespaces;
+      {
+        absl::MutexLock lock(&commit_mutex_);
+        namespaces = NamespacesAtLocked(durable);
+      }
+      return snapshots_.Take(durable, std::move(namespaces));
+    }
     std::shared_ptr<const Snapshot> snapshot = snapshots_.Take(visible_, state->namespaces);
     if (state_.IsCurrent(state)) return snapshot;
   }
@@ -190,11 +230,15 @@ std::unique_ptr<Iterator> Engine::MakeIterator(std::shared_ptr<const ReadState> 
 
 std::unique_ptr<Iterator> Engine::NewIterator(const ReadOptions& options, std::string_view lower, std::string_view upper,
                                               SequenceNumber* gate) {
+  const bool log_had_failed = log_failed_.load(std::memory_order_relaxed);
   absl::StatusOr<ReadPoint> point = BeginRead(options);
   if (!point.ok()) return NewErrorIterator(point.status());
   const SequenceNumber own_gate = GateOf(point->sequence);
   if (gate != nullptr) *gate = own_gate;
-  if (absl::Status waited = AwaitGate(options, own_gate); !waited.ok()) return NewErrorIterator(std::move(waited));
+  if (absl::Status waited = AwaitGate(options, own_gate); !waited.ok()) {
+    if (WorthReadingAgain(options, log_had_failed)) return NewIterator(options, lower, upper, gate);
+    return NewErrorIterator(std::move(waited));
+  }
   return MakeIterator(point->state->shared_from_this(), point->sequence, options.fill_cache,
                       std::string(TreeKey(point->generation, lower).view()),
                       upper.empty() ? EndTreeKey(point->generation) : std::string(TreeKey(point->generation, upper).view()));

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kOptimisticTries = 8;       // of Update, before it takes its keys' stripes
 constexpr int kTriesAlone = 1000;         // and with them; others may still write the keys blindly
+constexpr size_t kMaxRetiredStates = 64;  // each replaced state holds its own list of range tombstones
 constexpr size_t kMaxBufferedTombstones = 1024;  // range tombstones at which a write buffer counts as full
 
 absl::Status ConflictOn(const Commit::Condition& condition) {
@@ -23,10 +24,10 @@ absl::Status ConflictOn(const Commit::Condition& condition) {
 
 absl::StatusOr<CommitResult> Engine::Submit(const WriteOptions& options, WriteBatch* batch) {
   VARVE_RETURN_IF_ERROR(batch->status());
-  VARVE_RETURN_IF_ERROR(WaitForRoom(batch->bytes()));
+  Commit commit(batch);
+  VARVE_RETURN_IF_ERROR(WaitForRoom(commit.record_size(), commit.adds_data()));
   const Durability durability = options.override_sync ? options.sync : options_.sync;
   const bool gated = durability == Durability::kAlways;
-  Commit commit(batch);
   const auto new_generation = [this](NamespaceId) { return NewGeneration(); };
   std::optional<Published<ReadState>::Pin> pin(state_.Acquire());
   VARVE_RETURN_IF_ERROR(commit.Resolve((*pin)->namespaces, new_generation));
@@ -39,7 +40,10 @@ absl::StatusOr<CommitResult> Engine::Submit(const WriteOptions& options, WriteBa
   VARVE_RETURN_IF_ERROR(CheckWritable(commit));
   VARVE_RETURN_IF_ERROR(CheckConditions(commit));
   if (commit.operations().empty()) return CommitResult{last_sequence_, kNoSequence};
-  VARVE_RETURN_IF_ERROR(log_->Reserve(commit.record_size(), /*for_deletes=*/!commit.adds_data()));
+  if (absl::Status reserved = log_->Reserve(commit.record_size(), /*for_deletes=*/!commit.adds_data()); !reserved.ok()) {
+    if (absl::IsUnavailable(reserved)) NoteLogFailureLocked();
+    return reserved;
+  }
 
   const SequenceNumber first = last_sequence_ + 1;
   const SequenceNumber last = last_sequence_ + commit.operations().size();
@@ -54,7 +58,7 @@ absl::StatusOr<CommitResult> Engine::Submit(const WriteOptions& options, WriteBa
   return CommitResult{last, gated ? last : kNoSequence};
 }
 
-absl::Status Engine::WaitForRoom(size_t bytes) {
+absl::Status Engine::WaitForRoom(size_t bytes, bool adds_data) {
   throttle_.Pay(bytes);
   if (full_buffers_.load(std::memory_order_relaxed) < options_.max_full_write_buffers) return absl::OkStatus();
   absl::MutexLock lock(&commit_mutex_);
@@ -62,8 +66,9 @@ absl::Status Engine::WaitForRoom(size_t bytes) {
          !log_failed_.load()) {
     room_.Wait(&commit_mutex_);
   }
-  if (static_cast<int>(flush_queue_.size()) >= options_.max_full_write_buffers && !background_status_.ok()) return background_status_;
-  return absl::OkStatus();
+  // Deletes may be what makes room on a full disk.
+  const int limit = options_.max_full_write_buffers * (adds_data ? 1 : 2);
+  return static_cast<int>(flush_queue_.size()) >= limit ? background_status_ : absl::OkStatus();
 }
 
 absl::Status Engine::CheckWritable(const Commit& commit) const {
@@ -120,6 +125,7 @@ void Engine::ApplyLocked(const std::vector<Commit::Operation>& operations, bool 
         const NamespaceId space = GenerationOf(record.key);
         if (const auto left = namespaces.Generation(space)) dead_generations_.push_back({space, *left, record.sequence});
         namespaces.Set(space, GenerationOf(record.value));
+        last_clear_.store(record.sequence);
         if (options_.count_keys && space == kDefaultNamespace) count_events_.push_back({record.sequence, /*clears=*/true, {}});
         break;
       }
@@ -128,7 +134,9 @@ void Engine::ApplyLocked(const std::vector<Commit::Operation>& operations, bool 
   if (!ranges_changed && !namespaces_changed) return;
   ReplaceStateLocked([&](ReadState* state) {
     if (ranges_changed) state->buffered_tombstones = std::make_shared<RangeTombstoneList>(buffered_tombstones_);
-    if (namespaces_changed) state->namespaces = std::move(namespaces);
+    if (!namespaces_changed) return;
+    state->namespaces = std::move(namespaces);
+    state->namespaces_changed = operations.back().record.sequence;
   });
 }
 
@@ -136,7 +144,8 @@ void Engine::ReplaceStateLocked(absl::FunctionRef<void(ReadState*)> change) {
   auto next = std::make_shared<ReadState>(*present_);
   change(next.get());
   present_ = next;
-  state_.Replace(std::move(next));
+  // Normally the flush thread's work, but it may be busy for long.
+  if (state_.Replace(std::move(next)) > kMaxRetiredStates) state_.Reclaim();
   reclaim_due_ = true;
   flush_work_.Signal();
 }

@@ -120,8 +120,8 @@ struct LogRecovery {
 
 // Replays all batches with operations after `flushed`, oldest first, from the log files of `directory`. `deliver` gets
 // each batch's operations (batch record without its header), first sequence and number of operations. `known_ends` come
-// from the manifest: files that were closed cleanly or cut by an earlier recovery. DataLoss: an acknowledged part is
-// damaged; names file and offset.
+// from the manifest: files that were closed cleanly or cut by an earlier recovery. What was replayed is on disk when this
+// returns, also where only the kernel held it. DataLoss: an acknowledged part is damaged; names file and offset.
 [[nodiscard]] absl::StatusOr<LogRecovery> RecoverLog(
     FileSystem* file_system, const std::string& directory, uint64_t store_id, SequenceNumber flushed,
     const std::vector<LogEnd>& known_ends,

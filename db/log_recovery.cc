@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -49,6 +50,7 @@ class Recovery {
       index = continuation;
     }
     VARVE_RETURN_IF_ERROR(CheckKnownEnds());
+    VARVE_RETURN_IF_ERROR(MakeDurable());
     return std::move(result_);
   }
 
@@ -71,6 +73,8 @@ class Recovery {
   absl::Status CheckThatNothingIsMissing(size_t index);
   absl::Status CheckBlocksBehind(const Place& suspect, const FoundFile& file, uint64_t from);
   absl::Status CheckKnownEnds() const;
+  // What was read may have been in the kernel's memory alone: a process was killed before it synced, or a sync failed.
+  absl::Status MakeDurable();
   absl::Status Load(const FoundFile& file);
   const LogEnd* KnownEnd(uint64_t number) const;
 
@@ -86,6 +90,9 @@ class Recovery {
   SequenceNumber next_ = 0;  // the operation that must come next
   std::string content_;      // of the file that is being read
   uint64_t offset_ = 0;      // good up to here
+  SequenceNumber durable_mark_ = 0;  // highest one of the blocks replayed
+  // Offset of the first replayed block that no mark covers, by file number.
+  std::map<uint64_t, uint64_t> unproven_from_;
 };
 
 absl::Status Recovery::FindFiles() {
@@ -181,6 +188,11 @@ absl::StatusOr<bool> Recovery::ReplayBlock(const FoundFile& file, uint64_t limit
   const auto block =
       DecodeLogBlockHeader(bytes.substr(std::min<uint64_t>(offset_, limit)), file.number, store_id_, offset_);
   if (!block.has_value() || block->first != next_) return false;
+  if (block->durable_mark > durable_mark_) {
+    durable_mark_ = block->durable_mark;
+    if (durable_mark_ + 1 >= next_) unproven_from_.clear();
+  }
+  if (block->last > durable_mark_) unproven_from_.try_emplace(file.number, offset_);
   const uint64_t payload_end = offset_ + kLogBlockHeaderSize + block->payload_size;
   uint64_t position = offset_ + kLogBlockHeaderSize;
   while (position < payload_end) {
@@ -255,6 +267,24 @@ absl::Status Recovery::CheckKnownEnds() const {
         directory_ + "/" + LogFileName(end.file_number), end.offset,
         fmt::format("log: held operations up to {} when it was closed, but they end at {}; a log file is missing",
                     end.last_sequence, result_.last_sequence));
+  }
+  return absl::OkStatus();
+}
+
+// The blocks behind the highest durable mark are written once more, with the bytes they hold, before they are synced: after
+// a failed sync the kernel takes pages for clean that never reached the disk, and a sync alone would not write them.
+absl::Status Recovery::MakeDurable() {
+  for (const LogEnd& end : result_.files) {
+    const LogEnd* const known = KnownEnd(end.file_number);
+    if (known != nullptr && known->offset == end.offset) continue;  // an earlier recovery or a clean stop saw to it
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
+                           file_system_->OpenForWrite(directory_ + "/" + LogFileName(end.file_number), /*create=*/false));
+    if (const auto from = unproven_from_.find(end.file_number); from != unproven_from_.end() && from->second < end.offset) {
+      std::string bytes(end.offset - from->second, '\0');
+      VARVE_ASSIGN_OR_RETURN(const size_t read, file->Read(from->second, bytes.size(), bytes.data()));
+      VARVE_RETURN_IF_ERROR(file->Write(from->second, std::string_view(bytes).substr(0, read)));
+    }
+    VARVE_RETURN_IF_ERROR(file->Sync());
   }
   return absl::OkStatus();
 }

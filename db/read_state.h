@@ -18,6 +18,7 @@ struct ReadState : std::enable_shared_from_this<ReadState> {
   std::shared_ptr<const RangeTombstoneList> buffered_tombstones = std::make_shared<RangeTombstoneList>();  // of all buffers
   std::shared_ptr<const Version> version;
   NamespaceTable namespaces;
+  SequenceNumber namespaces_changed = kNoSequence;  // when the table became what it is
 
   // The newest range tombstone not newer than `at` that covers the key; kNoSequence if none.
   SequenceNumber CoveringSequence(std::string_view tree_key, SequenceNumber at) const {

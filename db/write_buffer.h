@@ -71,9 +71,9 @@ class WriteBuffer {
   SequenceNumber first_sequence() const { return first_sequence_; }
   uint64_t entries() const { return entries_.load(std::memory_order_relaxed); }
 
-  // Once nothing is added any more: the last sequence it holds, and its range tombstones.
-  void Seal(SequenceNumber last_sequence) { last_sequence_ = last_sequence; }
-  SequenceNumber last_sequence() const { return last_sequence_; }
+  // Once nothing is added any more: the last sequence it holds (kNoSequence before), and its range tombstones.
+  void Seal(SequenceNumber last_sequence) { last_sequence_.store(last_sequence, std::memory_order_relaxed); }
+  SequenceNumber last_sequence() const { return last_sequence_.load(std::memory_order_relaxed); }
   const std::vector<RangeTombstone>& range_tombstones() const { return range_tombstones_; }
 
  private:
@@ -88,7 +88,7 @@ class WriteBuffer {
 
   const size_t capacity_;
   const SequenceNumber first_sequence_;
-  SequenceNumber last_sequence_ = kNoSequence;
+  std::atomic<SequenceNumber> last_sequence_{kNoSequence};
 
   Arena arena_;
   size_t bucket_mask_;

@@ -66,12 +66,13 @@ class Published {
     return owner_;
   }
 
-  // Replaces the object; the old one is kept until Reclaim() finds it unused.
-  void Replace(std::shared_ptr<const T> next) {
+  // Replaces the object; the old one is kept until Reclaim() finds it unused. Returns how many are kept.
+  size_t Replace(std::shared_ptr<const T> next) {
     absl::MutexLock lock(&mutex_);
     if (owner_ != nullptr) retired_.push_back(std::move(owner_));
     owner_ = std::move(next);
     current_.store(owner_.get());
+    return retired_.size();
   }
 
   // Lets go of replaced objects that nobody uses any more; returns how many are still in use.
