@@ -51,7 +51,10 @@ class TestServer {
     if (server_ != nullptr) server_->Stop();
     server_.reset();
     if (store_ != nullptr) {
-      EXPECT_TRUE(store_->Close().ok());
+      const absl::Status closed = store_->Close();
+      if (closes_cleanly_) {
+        EXPECT_TRUE(closed.ok()) << closed;
+      }
     }
     store_.reset();
   }
@@ -59,6 +62,9 @@ class TestServer {
     Stop();
     Start();
   }
+
+  // For tests that break the disk.
+  void ExpectUncleanClose() { closes_cleanly_ = false; }
 
   uint16_t port() const { return server_->port(); }
   Server& server() { return *server_; }
@@ -75,6 +81,7 @@ class TestServer {
   TempDir dir_;
   ServerOptions options_;
   EngineOptions engine_;
+  bool closes_cleanly_ = true;
   std::unique_ptr<StorageEngine> store_;
   std::unique_ptr<Server> server_;
 };
