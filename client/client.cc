@@ -83,8 +83,7 @@ absl::Status Client::Broken(std::string_view what) {
   if (error == EAGAIN || error == EWOULDBLOCK) {
     return absl::DeadlineExceededError(fmt::format("{}: the server did not answer in time", what));
   }
-  return absl::UnavailableError(
-      error == 0 ? std::string(what) : fmt::format("{}: {}", what, std::strerror(error)));
+  return absl::UnavailableError(error == 0 ? std::string(what) : fmt::format("{}: {}", what, std::strerror(error)));
 }
 
 absl::Status Client::Send(absl::Span<const std::string_view> arguments) {

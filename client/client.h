@@ -30,10 +30,10 @@ namespace varve {
 
 // What Range() and Prefix() list.
 struct RangeQuery {
-  bool reverse = false;     // from the last key to the first
-  bool keys_only = false;   // values stay empty
-  int64_t offset = 0;       // keys to skip
-  int64_t limit = -1;       // negative: all
+  bool reverse = false;    // from the last key to the first
+  bool keys_only = false;  // values stay empty
+  int64_t offset = 0;      // keys to skip
+  int64_t limit = -1;      // negative: all
 };
 
 class Client {

@@ -181,8 +181,8 @@ int Main(int argc, char** argv) {
     return kDone;
   }
   if (line->words.empty()) return WrongUse();
-  absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(line->host, static_cast<uint16_t>(line->port),
-                                                                   std::chrono::milliseconds(line->timeout_ms));
+  absl::StatusOr<std::unique_ptr<Client>> client =
+      Client::Connect(line->host, static_cast<uint16_t>(line->port), std::chrono::milliseconds(line->timeout_ms));
   if (!client.ok()) return Fail(client.status());
   const int code = Run(client->get(), *line);
   if (std::fflush(stdout) != 0) {

@@ -15,7 +15,8 @@ constexpr size_t kMaxSetRun = 256;           // writes committed together
 constexpr size_t kMaxSetRunBytes = 1 << 20;  // and their bytes
 constexpr size_t kKeptValue = 64u << 10;     // bytes of a value's memory worth keeping for the next one
 constexpr size_t kFirstGetRun = 16;          // of a batch, whose values may be of any size
-constexpr size_t kGetRunBytes = 4u << 20;    // further ones are as long as fits in here with values like the largest of the last
+constexpr size_t kGetRunBytes =
+    4u << 20;  // further ones are as long as fits in here with values like the largest of the last
 
 struct Scratch {
   std::array<std::string_view, kMaxGetRun> keys;
@@ -110,8 +111,7 @@ void BatchExecutor::WriteGets(CommandContext* context, GatedReplies* replies, co
   }
 }
 
-void BatchExecutor::AnswerGets(GatedReplies* replies, const absl::Status& status,
-                               absl::Span<MultiGetResult> results) {
+void BatchExecutor::AnswerGets(GatedReplies* replies, const absl::Status& status, absl::Span<MultiGetResult> results) {
   CommandContext context(server_, client_, &replies->bytes());
   WriteGets(&context, replies, status, results);
 }

@@ -12,21 +12,21 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"client", -2, kConnectionCommand, 0, 0, 0, CommandKind::kOther, HandleClient, "connection",
-     "Shows or sets what the server knows of this connection.", "SETNAME name | GETNAME | ID | INFO | SETINFO attribute value | NO-EVICT on|off"},
+     "Shows or sets what the server knows of this connection.",
+     "SETNAME name | GETNAME | ID | INFO | SETINFO attribute value | NO-EVICT on|off"},
     {"command", -1, kNoCommandFlags, 0, 0, 0, CommandKind::kOther, HandleCommand, "server",
      "Describes the commands of this server.", "[COUNT | LIST | INFO [name ...] | DOCS [name ...]]"},
     {"compact", -1, kAdminCommand | kMaintenanceCommand, 0, 0, 0, CommandKind::kOther, HandleCompact, "server",
      "Merges a range of keys down to one sorted run; answers when done.", "[min max]"},
-    {"config", -2, kAdminCommand, 0, 0, 0, CommandKind::kOther, HandleConfig, "server",
-     "Shows the settings in force.", "GET pattern [pattern ...]"},
+    {"config", -2, kAdminCommand, 0, 0, 0, CommandKind::kOther, HandleConfig, "server", "Shows the settings in force.",
+     "GET pattern [pattern ...]"},
     {"count", 3, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleCount, "range",
      "Counts the keys between two bounds.", "min max"},
-    {"dbsize", 1, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleDbSize, "server",
-     "Counts all keys.", ""},
+    {"dbsize", 1, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleDbSize, "server", "Counts all keys.",
+     ""},
     {"del", -2, kWriteCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "key",
      "Deletes keys; answers how many there were.", "key [key ...]"},
-    {"delete", -2, kWriteCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "key",
-     "The same as DEL.", "key [key ...]"},
+    {"delete", -2, kWriteCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "key", "The same as DEL.", "key [key ...]"},
     {"delrange", 3, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleDelRange, "range",
      "Deletes the keys between two bounds in constant time.", "min max"},
     {"echo", 2, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleEcho, "connection",
@@ -35,8 +35,8 @@ constexpr Command kCommands[] = {
      "Counts how many of the keys exist.", "key [key ...]"},
     {"flushall", -1, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleFlushAll, "server",
      "Deletes all keys in constant time.", "[ASYNC | SYNC]"},
-    {"get", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kGet, HandleGet, "key",
-     "Reads the value of a key.", "key"},
+    {"get", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kGet, HandleGet, "key", "Reads the value of a key.",
+     "key"},
     {"hello", -1, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleHello, "connection",
      "Chooses the version of the protocol.", "[2 | 3 [AUTH username password] [SETNAME name]]"},
     {"incr", 2, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleIncr, "key",
@@ -45,22 +45,23 @@ constexpr Command kCommands[] = {
      "Shows figures of the server and the engine.", "[section ...]"},
     {"mget", -2, kReadCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleMGet, "key",
      "Reads the values of several keys at one instant.", "key [key ...]"},
-    {"mset", -3, kWriteCommand, 1, -1, 2, CommandKind::kOther, HandleMSet, "key",
-     "Writes several keys, all or none.", "key value [key value ...]"},
+    {"mset", -3, kWriteCommand, 1, -1, 2, CommandKind::kOther, HandleMSet, "key", "Writes several keys, all or none.",
+     "key value [key value ...]"},
     {"ping", -1, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandlePing, "connection",
      "Answers PONG, or its argument.", "[message]"},
     {"prefix", -2, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandlePrefix, "range",
-     "Lists the keys that begin with a prefix, in order, with their values.", "prefix [REV] [LIMIT offset count] [KEYS]"},
-    {"put", -3, kWriteCommand, 1, 1, 1, CommandKind::kSet, HandleSet, "key",
-     "The same as SET.", "key value [NX | XX] [GET]"},
+     "Lists the keys that begin with a prefix, in order, with their values.",
+     "prefix [REV] [LIMIT offset count] [KEYS]"},
+    {"put", -3, kWriteCommand, 1, 1, 1, CommandKind::kSet, HandleSet, "key", "The same as SET.",
+     "key value [NX | XX] [GET]"},
     {"quit", -1, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleQuit, "connection",
      "Closes the connection after the replies before it.", ""},
     {"range", -3, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleRange, "range",
      "Lists the keys between two bounds, in order, with their values.", "min max [REV] [LIMIT offset count] [KEYS]"},
     {"select", 2, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleSelect, "connection",
      "Accepts database 0, the only one.", "index"},
-    {"set", -3, kWriteCommand, 1, 1, 1, CommandKind::kSet, HandleSet, "key",
-     "Writes the value of a key.", "key value [NX | XX] [GET]"},
+    {"set", -3, kWriteCommand, 1, 1, 1, CommandKind::kSet, HandleSet, "key", "Writes the value of a key.",
+     "key value [NX | XX] [GET]"},
 };
 
 constexpr size_t kLongestName = 16;
@@ -160,8 +161,7 @@ void ReplySyntaxError(CommandContext& context) { context.reply.Error("ERR syntax
 void ReplyUnknownSubcommand(CommandContext& context, std::string_view command, std::string_view subcommand) {
   std::string upper(command);
   for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 0x20) : c;
-  context.reply.Error(
-      fmt::format("ERR unknown subcommand '{}'. Try {} HELP.", Head(subcommand, 128), upper));
+  context.reply.Error(fmt::format("ERR unknown subcommand '{}'. Try {} HELP.", Head(subcommand, 128), upper));
 }
 
 }  // namespace varve

@@ -16,8 +16,8 @@ enum CommandFlags : uint32_t {
   kReadCommand = 2,
   kFastCommand = 4,
   kAdminCommand = 8,
-  kSlowCommand = 16,          // may take long: never where it was read, unless --execution=inline
-  kMaintenanceCommand = 32,   // waits for background work
+  kSlowCommand = 16,         // may take long: never where it was read, unless --execution=inline
+  kMaintenanceCommand = 32,  // waits for background work
   kConnectionCommand = 64,
 };
 

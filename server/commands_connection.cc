@@ -16,7 +16,8 @@ bool IsPlainName(std::string_view name) {
 }
 
 std::string DescribeClient(const ClientState& client) {
-  const auto age = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - client.connected);
+  const auto age =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - client.connected);
   return fmt::format("id={} addr={} name={} age={} db=0 resp={} lib-name={} lib-ver={}\n", client.id, client.address,
                      client.name, age.count(), client.protocol, client.library_name, client.library_version);
 }
@@ -47,7 +48,8 @@ void HandleQuit(CommandContext& context, Arguments arguments) {
 
 void HandleSelect(CommandContext& context, Arguments arguments) {
   int64_t index = 0;
-  if (!ParseRespInteger(arguments[1], &index)) return context.reply.Error("ERR value is not an integer or out of range");
+  if (!ParseRespInteger(arguments[1], &index))
+    return context.reply.Error("ERR value is not an integer or out of range");
   if (index != 0) return context.reply.Error("ERR DB index is out of range");
   context.reply.Ok();
 }
@@ -120,15 +122,16 @@ void HandleClient(CommandContext& context, Arguments arguments) {
       return context.reply.Error(fmt::format("ERR Unrecognized option '{}'", arguments[2].substr(0, 128)));
     }
     if (!IsPlainName(arguments[3])) {
-      return context.reply.Error(
-          fmt::format("ERR {} cannot contain spaces, newlines or special characters.", is_name ? "lib-name" : "lib-ver"));
+      return context.reply.Error(fmt::format("ERR {} cannot contain spaces, newlines or special characters.",
+                                             is_name ? "lib-name" : "lib-ver"));
     }
     (is_name ? client.library_name : client.library_version).assign(arguments[3]);
     context.reply.Ok();
   } else if (EqualsIgnoreCase(what, "no-evict") || EqualsIgnoreCase(what, "no-touch")) {
     // Nothing here evicts a client and no read changes a record, so both settings hold whatever they are.
     if (count != 3) return ReplyWrongArity(context, "client|no-evict");
-    if (!EqualsIgnoreCase(arguments[2], "on") && !EqualsIgnoreCase(arguments[2], "off")) return ReplySyntaxError(context);
+    if (!EqualsIgnoreCase(arguments[2], "on") && !EqualsIgnoreCase(arguments[2], "off"))
+      return ReplySyntaxError(context);
     context.reply.Ok();
   } else {
     ReplyUnknownSubcommand(context, "client", what);

@@ -21,7 +21,8 @@ bool ParseRangeOptions(CommandContext& context, Arguments arguments, RangeOption
     } else if (EqualsIgnoreCase(arguments[i], "keys")) {
       options->keys_only = true;
     } else if (EqualsIgnoreCase(arguments[i], "limit") && i + 2 < arguments.size()) {
-      if (!ParseRespInteger(arguments[i + 1], &options->offset) || !ParseRespInteger(arguments[i + 2], &options->limit)) {
+      if (!ParseRespInteger(arguments[i + 1], &options->offset) ||
+          !ParseRespInteger(arguments[i + 2], &options->limit)) {
         context.reply.Error("ERR value is not an integer or out of range");
         return false;
       }
@@ -40,8 +41,8 @@ void HandleRange(CommandContext& context, Arguments arguments) {
   RangeOptions options;
   if (!ParseRangeOptions(context, arguments.subspan(3), &options)) return;
   // As in Redis' ZRANGE ... BYLEX REV, the larger bound comes first when the order is reversed.
-  std::optional<KeyRange> range = options.reverse ? ParseKeyRange(arguments[2], arguments[1])
-                                                  : ParseKeyRange(arguments[1], arguments[2]);
+  std::optional<KeyRange> range =
+      options.reverse ? ParseKeyRange(arguments[2], arguments[1]) : ParseKeyRange(arguments[1], arguments[2]);
   if (!range) return context.reply.Error(kBadBound);
   context.Stream(std::make_unique<RangeStream>(context, *std::move(range), options));
 }

@@ -117,8 +117,9 @@ void HandleDbSize(CommandContext& context, Arguments arguments) {
 }
 
 void HandleFlushAll(CommandContext& context, Arguments arguments) {
-  const bool takes = arguments.size() == 1 || (arguments.size() == 2 && (EqualsIgnoreCase(arguments[1], "async") ||
-                                                                         EqualsIgnoreCase(arguments[1], "sync")));
+  const bool takes =
+      arguments.size() == 1 ||
+      (arguments.size() == 2 && (EqualsIgnoreCase(arguments[1], "async") || EqualsIgnoreCase(arguments[1], "sync")));
   if (!takes) return ReplySyntaxError(context);
   WriteBatch batch;
   batch.ClearNamespace();

@@ -57,9 +57,9 @@ class IoLoop {
 
  private:
   static constexpr int kEventsPerRound = 256;
-  static constexpr int kRoundsBetweenVisits = 32;  // to asio's own queue, while there is work
-  static constexpr size_t kKeysTogether = 64;      // read in one call
-  static constexpr size_t kWritesTogether = 256;   // committed in one call
+  static constexpr int kRoundsBetweenVisits = 32;   // to asio's own queue, while there is work
+  static constexpr size_t kKeysTogether = 64;       // read in one call
+  static constexpr size_t kWritesTogether = 256;    // committed in one call
   static constexpr size_t kLargeValue = 64u << 10;  // after one of this size the next kRoundsApart rounds read apart
   static constexpr uint32_t kRoundsApart = 64;
   static constexpr uint32_t kMeasureEvery = 16;  // joint reads

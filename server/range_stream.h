@@ -18,8 +18,8 @@ namespace varve {
 struct RangeOptions {
   bool reverse = false;
   bool keys_only = false;
-  int64_t offset = 0;   // negative: nothing
-  int64_t limit = -1;   // negative: all
+  int64_t offset = 0;  // negative: nothing
+  int64_t limit = -1;  // negative: all
 };
 
 class RangeStream : public ReplyStream {

@@ -51,7 +51,8 @@ absl::Status Server::Listen() {
         fmt::format("can't listen on {}:{}: {}: {}", options.bind, options.port, what, error.message()));
   };
   asio::error_code error;
-  const asio::ip::address address = asio::ip::make_address(options.bind == "localhost" ? "127.0.0.1" : options.bind, error);
+  const asio::ip::address address =
+      asio::ip::make_address(options.bind == "localhost" ? "127.0.0.1" : options.bind, error);
   if (error) return failed("--bind takes an IP address", error);
   const asio::ip::tcp::endpoint endpoint(address, options.port);
   if (acceptor_.open(endpoint.protocol(), error); error) return failed("open", error);
@@ -60,7 +61,8 @@ absl::Status Server::Listen() {
   if (acceptor_.listen(asio::socket_base::max_listen_connections, error); error) return failed("listen", error);
   port_ = acceptor_.local_endpoint(error).port();
 
-  for (int i = 0; i < options.io_threads; ++i) loops_.push_back(std::make_unique<IoLoop>(&state_, &pool_, &maintenance_));
+  for (int i = 0; i < options.io_threads; ++i)
+    loops_.push_back(std::make_unique<IoLoop>(&state_, &pool_, &maintenance_));
   listener_token_ = state_.store->AddDurabilityListener([this] {
     for (const std::unique_ptr<IoLoop>& loop : loops_) loop->OnDurabilityChanged();
   });

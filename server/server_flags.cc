@@ -51,16 +51,18 @@ using varve::DelayFlag;
 ABSL_FLAG(std::string, bind, "127.0.0.1", "IP address to listen on");
 ABSL_FLAG(int, port, 7777, "TCP port; 0: any free one");
 ABSL_FLAG(std::string, dir, "data", "directory of the data, made if it is missing");
-ABSL_FLAG(std::string, sync, "always",
-          "when a write is acknowledged: always (it is on disk), everysec (the kernel has it, synced each second) or no "
-          "(the kernel has it)");
+ABSL_FLAG(
+    std::string, sync, "always",
+    "when a write is acknowledged: always (it is on disk), everysec (the kernel has it, synced each second) or no "
+    "(the kernel has it)");
 ABSL_FLAG(int, threads, 0, "threads of the pool; 0: one for each core, at least 2");
 ABSL_FLAG(int, io_threads, 0, "threads that read and answer; 0: one for every four cores, 1 to 8");
 ABSL_FLAG(std::string, execution, "adaptive",
           "where requests run: adaptive, pool (always on the pool) or inline (always where they were read)");
 ABSL_FLAG(ByteSizeFlag, group_max_bytes, ByteSizeFlag{varve::EngineOptions().group_max_bytes},
           "bytes of writes that are synced together at most");
-ABSL_FLAG(DelayFlag, group_max_delay, DelayFlag{}, "how long a write may wait for company before it is synced, e.g. 200us");
+ABSL_FLAG(DelayFlag, group_max_delay, DelayFlag{},
+          "how long a write may wait for company before it is synced, e.g. 200us");
 ABSL_FLAG(ByteSizeFlag, write_buffer_size, ByteSizeFlag{varve::EngineOptions().write_buffer_size},
           "memory of one write buffer; when it is full it becomes a segment");
 ABSL_FLAG(ByteSizeFlag, offset_table_cache_size, ByteSizeFlag{varve::EngineOptions().offset_table_cache_size},
@@ -76,9 +78,22 @@ ABSL_FLAG(std::string, logfile, "", "file to append the log to; empty: standard 
 namespace varve {
 namespace {
 
-constexpr const char* kFlags[] = {
-    "bind",          "port",           "dir",           "sync",          "threads", "io_threads", "execution", "group_max_bytes", "group_max_delay", "write_buffer_size",
-    "offset_table_cache_size", "block_cache_size", "value_separation_size", "maxclients", "loglevel", "logfile"};
+constexpr const char* kFlags[] = {"bind",
+                                  "port",
+                                  "dir",
+                                  "sync",
+                                  "threads",
+                                  "io_threads",
+                                  "execution",
+                                  "group_max_bytes",
+                                  "group_max_delay",
+                                  "write_buffer_size",
+                                  "offset_table_cache_size",
+                                  "block_cache_size",
+                                  "value_separation_size",
+                                  "maxclients",
+                                  "loglevel",
+                                  "logfile"};
 
 std::string WithDashes(std::string_view name) {
   std::string dashed(name);
@@ -127,15 +142,16 @@ absl::Status CheckNumbers() {
   if (const int port = absl::GetFlag(FLAGS_port); port < 0 || port > 65535) {
     return absl::InvalidArgumentError(fmt::format("--port={}: a port is 0 to 65535", port));
   }
-  for (const auto& [name, value] : {std::pair("threads", absl::GetFlag(FLAGS_threads)),
-                                    std::pair("io-threads", absl::GetFlag(FLAGS_io_threads))}) {
+  for (const auto& [name, value] :
+       {std::pair("threads", absl::GetFlag(FLAGS_threads)), std::pair("io-threads", absl::GetFlag(FLAGS_io_threads))}) {
     if (value < 0 || value > 1024) return absl::InvalidArgumentError(fmt::format("--{}={}: 0 to 1024", name, value));
   }
   if (const int clients = absl::GetFlag(FLAGS_maxclients); clients < 1) {
     return absl::InvalidArgumentError(fmt::format("--maxclients={}: at least 1", clients));
   }
   if (absl::GetFlag(FLAGS_value_separation_size).bytes != 0) {
-    return absl::InvalidArgumentError("--value-separation-size: only 0 (off) is accepted, value files do not exist yet");
+    return absl::InvalidArgumentError(
+        "--value-separation-size: only 0 (off) is accepted, value files do not exist yet");
   }
   return absl::OkStatus();
 }
@@ -147,8 +163,7 @@ absl::StatusOr<ServerCommandLine> FromFlags() {
   line.log_level = absl::GetFlag(FLAGS_loglevel);
   line.log_file = absl::GetFlag(FLAGS_logfile);
   if (std::find(std::begin(kLogLevels), std::end(kLogLevels), line.log_level) == std::end(kLogLevels)) {
-    return absl::InvalidArgumentError(
-        fmt::format("--loglevel={}: {}", line.log_level, fmt::join(kLogLevels, ", ")));
+    return absl::InvalidArgumentError(fmt::format("--loglevel={}: {}", line.log_level, fmt::join(kLogLevels, ", ")));
   }
   const std::optional<Durability> sync = ValueOf(kSyncNames, absl::GetFlag(FLAGS_sync));
   if (!sync) {

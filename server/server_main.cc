@@ -27,7 +27,8 @@ constexpr int kForcedExit = 130;
 
 bool StartLog(const ServerCommandLine& line) {
   try {
-    auto log = line.log_file.empty() ? spdlog::stderr_color_mt("varve") : spdlog::basic_logger_mt("varve", line.log_file);
+    auto log =
+        line.log_file.empty() ? spdlog::stderr_color_mt("varve") : spdlog::basic_logger_mt("varve", line.log_file);
     spdlog::set_default_logger(std::move(log));
   } catch (const spdlog::spdlog_ex& failed) {
     fmt::print(stderr, "server_main: --logfile={}: {}\n", line.log_file, failed.what());
@@ -51,7 +52,8 @@ void FitDescriptors(ServerOptions* options) {
   raised.rlim_cur = raised.rlim_max = limit.rlim_max;
   if (setrlimit(RLIMIT_NOFILE, &raised) != 0) raised.rlim_cur = limit.rlim_cur;
   if (raised.rlim_cur >= wanted) return;
-  options->max_clients = raised.rlim_cur > 2 * kOwnDescriptors ? raised.rlim_cur - kOwnDescriptors : raised.rlim_cur / 2;
+  options->max_clients =
+      raised.rlim_cur > 2 * kOwnDescriptors ? raised.rlim_cur - kOwnDescriptors : raised.rlim_cur / 2;
   spdlog::warn("The limit on open files is {}: at most {} clients are served", raised.rlim_cur, options->max_clients);
 }
 

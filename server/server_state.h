@@ -19,7 +19,8 @@ inline constexpr const char* kVarveVersion = "0.1.0";
 inline constexpr const char* kRedisVersion = "7.0.0";  // the protocol level that clients may count on
 
 struct ServerState {
-  ServerState(Store* the_store, ServerOptions the_options, std::vector<std::pair<std::string, std::string>> the_settings)
+  ServerState(Store* the_store, ServerOptions the_options,
+              std::vector<std::pair<std::string, std::string>> the_settings)
       : store(the_store), options(std::move(the_options)), settings(std::move(the_settings)) {}
 
   Store* const store;

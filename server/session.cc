@@ -24,8 +24,6 @@ constexpr size_t kMostBytesToJoin = 16384;   // and bytes, well below the limits
 constexpr int kReadsAtClose = 16;            // of bytes nobody will answer
 constexpr int kSlicesOnWorker = 64;          // of one reply, before others get their turn
 
-
-
 }  // namespace
 
 Session::Session(IoLoop* loop, ServerState* server, int descriptor, std::string address)
@@ -132,7 +130,8 @@ void Session::AddRequest(size_t first) {
 
 BatchExecutor::Progress Session::RunExecutor(GatedReplies* replies) {
   const bool whole = !executor_.continued();
-  const bool measured = whole && !batch_.slow && !batch_.maintenance && (in_flight_ || ++executions_ % kMeasureEvery == 0);
+  const bool measured =
+      whole && !batch_.slow && !batch_.maintenance && (in_flight_ || ++executions_ % kMeasureEvery == 0);
   if (!measured) return executor_.Run(replies, server_->options.reply_slice_bytes);
   const auto begin = std::chrono::steady_clock::now();
   const BatchExecutor::Progress progress = executor_.Run(replies, server_->options.reply_slice_bytes);
@@ -234,7 +233,8 @@ void Session::ExecuteOnWorker() {
     worker_broken_ = executor_.broken();
     if (executor_.submitted()) {
       if (const absl::Status pushed = server_->store->Push(); !pushed.ok()) {
-        worker_broken_ = slice > 0 || executor_.inside_reply() || !worker_replies_.FailBatch(CommandContext::ErrorText(pushed));
+        worker_broken_ =
+            slice > 0 || executor_.inside_reply() || !worker_replies_.FailBatch(CommandContext::ErrorText(pushed));
       }
     }
     if (!send_from_worker_ || worker_broken_) break;
@@ -302,7 +302,7 @@ void Session::Close() {
   ::shutdown(descriptor_, SHUT_WR);
   // Unread bytes would turn the close into a reset, which can overtake the last reply.
   char ignored[kFirstRead];
-  for (int i = 0; i < kReadsAtClose && ::recv(descriptor_, ignored, sizeof(ignored), MSG_DONTWAIT) > 0; ++i) continue;
+  for (int i = 0; i<kReadsAtClose&& ::recv(descriptor_, ignored, sizeof(ignored), MSG_DONTWAIT)> 0; ++i) continue;
   loop_->Remove(this);
 }
 

@@ -98,11 +98,11 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string protocol_error_;  // to be answered after the batch
   uint32_t executions_ = 0;
 
-  bool readable_ = true;    // the socket may have bytes that were not read
-  bool writable_ = true;    // the socket may take bytes
-  bool hungry_ = true;      // what was read holds no further complete request
-  bool has_batch_ = false;  // a batch is unfinished
-  bool in_flight_ = false;  // and it is on the pool
+  bool readable_ = true;       // the socket may have bytes that were not read
+  bool writable_ = true;       // the socket may take bytes
+  bool hungry_ = true;         // what was read holds no further complete request
+  bool has_batch_ = false;     // a batch is unfinished
+  bool in_flight_ = false;     // and it is on the pool
   bool peer_closing_ = false;  // the end of the stream was announced, behind bytes that may still be unread
   bool peer_closed_ = false;   // and reached
   bool closed_ = false;

@@ -20,12 +20,12 @@ struct ServerOptions {
   size_t max_clients = 10000;
 
   // Bounds on what one connection may hold.
-  size_t max_batch_requests = 1024;              // requests that are read ahead and executed together
-  size_t max_batch_bytes = 1u << 20;             // bytes read ahead before the first of them is executed, unless one needs more
-  size_t max_unsent_reply_bytes = 1u << 20;      // replies a client may leave unread before its requests wait
-  size_t reply_slice_bytes = 256u << 10;         // replies produced at a time
-  size_t keep_buffer_bytes = 64u << 10;          // memory that an idle connection may keep for its next request
-  size_t pool_queue_capacity = 16384;            // batches waiting for the pool; beyond it they run where they were read
+  size_t max_batch_requests = 1024;   // requests that are read ahead and executed together
+  size_t max_batch_bytes = 1u << 20;  // bytes read ahead before the first of them is executed, unless one needs more
+  size_t max_unsent_reply_bytes = 1u << 20;  // replies a client may leave unread before its requests wait
+  size_t reply_slice_bytes = 256u << 10;     // replies produced at a time
+  size_t keep_buffer_bytes = 64u << 10;      // memory that an idle connection may keep for its next request
+  size_t pool_queue_capacity = 16384;        // batches waiting for the pool; beyond it they run where they were read
   std::chrono::milliseconds drain_timeout{10000};  // a graceful stop waits this long for clients to take their replies
 };
 

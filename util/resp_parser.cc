@@ -95,8 +95,7 @@ RespParser::Result RespParser::ReadLength(const char* data, size_t size, std::st
 RespParser::Result RespParser::NextArray(const char* data, size_t size) {
   if (position_ == 0) {
     int64_t count = 0;
-    const Result header =
-        ReadLength(data, size, "too big mbulk count string", "invalid multibulk length", &count);
+    const Result header = ReadLength(data, size, "too big mbulk count string", "invalid multibulk length", &count);
     if (header != Result::kRequest) return header;
     if (count > limits_.max_arguments) return Fail("invalid multibulk length");
     remaining_ = count > 0 ? count : 0;

@@ -17,9 +17,9 @@
 namespace varve {
 
 struct RespLimits {
-  size_t max_line = 64 * 1024;             // bytes of a plain line or of a length header
-  int64_t max_arguments = 1024 * 1024;     // of one array
-  int64_t max_bulk = 512 * 1024 * 1024;    // bytes of one argument
+  size_t max_line = 64 * 1024;           // bytes of a plain line or of a length header
+  int64_t max_arguments = 1024 * 1024;   // of one array
+  int64_t max_bulk = 512 * 1024 * 1024;  // bytes of one argument
 };
 
 class RespParser {
@@ -58,9 +58,9 @@ class RespParser {
   Result Fail(std::string_view what);
 
   RespLimits limits_;
-  size_t position_ = 0;       // bytes of this request already understood
-  int64_t remaining_ = 0;     // arguments still to come
-  int64_t bulk_ = -1;         // declared length of the argument at position_, -1: its header is still to come
+  size_t position_ = 0;    // bytes of this request already understood
+  int64_t remaining_ = 0;  // arguments still to come
+  int64_t bulk_ = -1;      // declared length of the argument at position_, -1: its header is still to come
   size_t missing_ = 1;
   std::vector<Range> ranges_;  // arguments read so far
   std::string error_;

@@ -107,8 +107,8 @@ TEST_F(CommandsTest, IncrCountsAndRefusesAsRedisDoes) {
 TEST_F(CommandsTest, OddKeysAndValuesSurviveOverwriteFlushAndRestart) {
   std::string every;
   for (int byte = 0; byte < 256; ++byte) every.push_back(static_cast<char>(byte));
-  const std::vector<std::string> keys = {"0", "-1", "/a", "", "a\tb", "a\nb", "a,b", "a\0b"s, "\0"s, "\xff\xff", every,
-                                         std::string(65536, 'k')};
+  const std::vector<std::string> keys = {"0",   "-1",    "/a",  "",         "a\tb", "a\nb",
+                                         "a,b", "a\0b"s, "\0"s, "\xff\xff", every,  std::string(65536, 'k')};
   for (const std::string& key : keys) {
     EXPECT_EQ(Do({"GET", key}), "nil");
     EXPECT_EQ(Do({"SET", key, "first"}), "OK");
@@ -227,7 +227,8 @@ TEST_F(CommandsTest, WhatLibrariesAskWhenTheyConnect) {
   EXPECT_EQ(Do({"CLIENT", "SETINFO", "LIB-VER", "5.0"}), "OK");
   EXPECT_EQ(Do({"CLIENT", "GETNAME"}), "nil");
   EXPECT_EQ(Do({"CLIENT", "SETNAME", "me"}), "OK");
-  EXPECT_EQ(Do({"CLIENT", "SETNAME", "a b"}), "!ERR Client names cannot contain spaces, newlines or special characters.");
+  EXPECT_EQ(Do({"CLIENT", "SETNAME", "a b"}),
+            "!ERR Client names cannot contain spaces, newlines or special characters.");
   EXPECT_EQ(Do({"CLIENT", "GETNAME"}), "me");
   EXPECT_EQ(Do({"CLIENT", "NO-EVICT", "on"}), "OK");
   EXPECT_EQ(Do({"SELECT", "0"}), "OK");
@@ -249,7 +250,8 @@ TEST_F(CommandsTest, WhatLibrariesAskWhenTheyConnect) {
 
 TEST_F(CommandsTest, HelloChoosesTheProtocol) {
   EXPECT_EQ(Do({"HELLO", "4"}), "!NOPROTO unsupported protocol version");
-  EXPECT_EQ(Do({"HELLO", "3", "SETNAME", "x", "AUTH", "default", "any"}).substr(0, 35), "(server varve version 7.0.0 proto 3");
+  EXPECT_EQ(Do({"HELLO", "3", "SETNAME", "x", "AUTH", "default", "any"}).substr(0, 35),
+            "(server varve version 7.0.0 proto 3");
   EXPECT_EQ(Do({"CLIENT", "GETNAME"}), "x");
   ASSERT_TRUE(client_->Send({"CONFIG", "GET", "save"}).ok());
   EXPECT_EQ(client_->Receive()->type, Reply::Type::kMap);

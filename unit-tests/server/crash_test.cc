@@ -27,7 +27,8 @@ using testing::TempDir;
 constexpr const char* kServer = VARVE_SERVER_MAIN;
 
 std::unique_ptr<Client> Connect(const ServerProcess& server) {
-  absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect("127.0.0.1", server.port(), std::chrono::seconds(60));
+  absl::StatusOr<std::unique_ptr<Client>> client =
+      Client::Connect("127.0.0.1", server.port(), std::chrono::seconds(60));
   EXPECT_TRUE(client.ok()) << client.status() << server.log();
   return client.ok() ? *std::move(client) : nullptr;
 }
@@ -203,10 +204,16 @@ TEST(StartTest, ASecondServerOnTheSameDirectoryRefuses) {
 
 TEST(StartTest, WrongSettingsAreNamed) {
   TempDir dir;
-  const std::vector<std::vector<std::string>> wrong = {
-      {"--sync=sometimes"}, {"--write-buffer-size=lots"}, {"--value-separation-size=1KiB"}, {"--nonsense=1"},
-      {"--port"},           {"--port=70000"},             {"--loglevel=loud"},             {"--maxclients=0"},
-      {"--execution=fast"}, {"stray"}};
+  const std::vector<std::vector<std::string>> wrong = {{"--sync=sometimes"},
+                                                       {"--write-buffer-size=lots"},
+                                                       {"--value-separation-size=1KiB"},
+                                                       {"--nonsense=1"},
+                                                       {"--port"},
+                                                       {"--port=70000"},
+                                                       {"--loglevel=loud"},
+                                                       {"--maxclients=0"},
+                                                       {"--execution=fast"},
+                                                       {"stray"}};
   for (const std::vector<std::string>& flags : wrong) {
     Process process(kServer, flags, dir.File("log"));
     EXPECT_EQ(process.Wait(), 2) << flags[0];
@@ -215,13 +222,15 @@ TEST(StartTest, WrongSettingsAreNamed) {
   }
   Process help(kServer, {"--help"}, dir.File("log"));
   EXPECT_EQ(help.Wait(), 0);
-  for (const char* flag : {"--bind=", "--port=7777", "--sync=always", "--write-buffer-size=64MiB", "--maxclients=10000"}) {
+  for (const char* flag :
+       {"--bind=", "--port=7777", "--sync=always", "--write-buffer-size=64MiB", "--maxclients=10000"}) {
     EXPECT_NE(ReadFile(dir.File("log")).find(flag), std::string::npos) << flag;
   }
 }
 
 TEST(ForeignClientsTest, RedisCliAndRedisBenchmarkWork) {
-  if (std::system("command -v redis-cli redis-benchmark >/dev/null") != 0) GTEST_SKIP() << "redis-tools are not installed";
+  if (std::system("command -v redis-cli redis-benchmark >/dev/null") != 0)
+    GTEST_SKIP() << "redis-tools are not installed";
   TempDir dir;
   ServerProcess server(kServer, dir.File("data"));
   ASSERT_NE(server.port(), 0) << server.log();
@@ -238,7 +247,8 @@ TEST(ForeignClientsTest, RedisCliAndRedisBenchmarkWork) {
   EXPECT_NE(cli({"INFO"}).find("varve_version"), std::string::npos);
   for (const char* pipeline : {"1", "16"}) {
     Process benchmark("redis-benchmark",
-                      {"-p", port, "-t", "ping,set,get,incr,mset", "-n", "5000", "-r", "1000", "-P", pipeline, "-q"}, out);
+                      {"-p", port, "-t", "ping,set,get,incr,mset", "-n", "5000", "-r", "1000", "-P", pipeline, "-q"},
+                      out);
     EXPECT_EQ(benchmark.Wait(), 0) << ReadFile(out);
     const std::string text = ReadFile(out);
     EXPECT_EQ(text.find("WARN"), std::string::npos) << text;

@@ -42,7 +42,8 @@ TEST_P(FaultsTest, AFailedLogRefusesWritesAndLiesToNobody) {
     writers.emplace_back([&, t] {
       const std::unique_ptr<Client> client = server_.Connect();
       constexpr int kAhead = 100;
-      for (int i = 0; i < kAhead; ++i) ASSERT_TRUE(client->Send({"SET", std::to_string(t) + ":" + std::to_string(i), "x"}).ok());
+      for (int i = 0; i < kAhead; ++i)
+        ASSERT_TRUE(client->Send({"SET", std::to_string(t) + ":" + std::to_string(i), "x"}).ok());
       ASSERT_TRUE(client->Send({"GET", "safe"}).ok());
       for (int i = 0; i < kAhead; ++i) {
         const absl::StatusOr<Reply> reply = client->Receive();

@@ -180,7 +180,8 @@ TEST_F(HostileInputTest, ATlsHelloIsTurnedAway) {
 }
 
 TEST_F(HostileInputTest, ProtocolErrorsAreAnsweredAfterWhatCameBefore) {
-  EXPECT_EQ(AnswerUntilClosed("PING\r\n*1\r\n$-5\r\nPING\r\n"), "+PONG\r\n-ERR Protocol error: invalid bulk length\r\n");
+  EXPECT_EQ(AnswerUntilClosed("PING\r\n*1\r\n$-5\r\nPING\r\n"),
+            "+PONG\r\n-ERR Protocol error: invalid bulk length\r\n");
   EXPECT_EQ(AnswerUntilClosed("*1000000000\r\n"), "-ERR Protocol error: invalid multibulk length\r\n");
   EXPECT_EQ(AnswerUntilClosed("*1\r\nPING\r\n"), "-ERR Protocol error: expected '$', got 'P'\r\n");
   EXPECT_EQ(AnswerUntilClosed("SET a \"b\r\n"), "-ERR Protocol error: unbalanced quotes in request\r\n");
@@ -206,7 +207,8 @@ TEST_F(HostileInputTest, UnknownVerbsAndWrongArityLeaveTheConnectionOpen) {
       "-ERR syntax error\r\n"
       "-ERR unknown subcommand 'what'. Try CLIENT HELP.\r\n"
       "+PONG\r\n";
-  ASSERT_TRUE(connection.Send(Resp({"foo", "bar", "b\r\nz"}) + "foo\r\nget\r\nmset a b c\r\nset a b c d\r\nclient what\r\nPING\r\n"));
+  ASSERT_TRUE(connection.Send(Resp({"foo", "bar", "b\r\nz"}) +
+                              "foo\r\nget\r\nmset a b c\r\nset a b c d\r\nclient what\r\nPING\r\n"));
   EXPECT_EQ(connection.Receive(expected.size()), expected);
 }
 

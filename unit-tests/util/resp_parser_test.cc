@@ -79,9 +79,14 @@ TEST(RespParserTest, EverySplitGivesTheSameRequests) {
 }
 
 TEST(RespParserTest, PlainLinesFollowTheQuotingRules) {
-  EXPECT_EQ(Feed("PUT city:1 \"Z\xc3\xbcrich West\"\r\n").requests, (std::vector<Request>{{"PUT", "city:1", "Z\xc3\xbcrich West"}}));
+  EXPECT_EQ(Feed("PUT city:1 \"Z\xc3\xbcrich West\"\r\n").requests,
+            (std::vector<Request>{{"PUT", "city:1", "Z\xc3\xbcrich West"}}));
   EXPECT_EQ(Feed("a \"\\n\\r\\t\\b\\a\\x41\\xfF\\q\\\\\\\"\" 'x\\n\\'y'\n").requests,
-            (std::vector<Request>{{"a", "\n\r\t\b\a" "A\xff" "q\\\"", "x\\n'y"}}));
+            (std::vector<Request>{{"a",
+                                   "\n\r\t\b\a"
+                                   "A\xff"
+                                   "q\\\"",
+                                   "x\\n'y"}}));
   EXPECT_EQ(Feed("a \"\" '' b\n").requests, (std::vector<Request>{{"a", "", "", "b"}}));
   EXPECT_EQ(Feed("a pre\"fix\"\n").requests, (std::vector<Request>{{"a", "prefix"}}));
   EXPECT_EQ(Feed("a \"\\xg1\\x4\"\n").requests, (std::vector<Request>{{"a", "xg1x4"}}));
@@ -111,7 +116,8 @@ TEST(RespParserTest, ErrorsAreWordedAsRedisDoes) {
 }
 
 TEST(RespParserTest, ATlsHelloIsAnErrorAtOnce) {
-  EXPECT_EQ(ErrorOf(std::string("\x16\x03\x01\x02\x00\x01\x00", 7)), "ERR Protocol error: TLS is not spoken on this port");
+  EXPECT_EQ(ErrorOf(std::string("\x16\x03\x01\x02\x00\x01\x00", 7)),
+            "ERR Protocol error: TLS is not spoken on this port");
 }
 
 TEST(RespParserTest, SaysHowMuchIsMissing) {
@@ -155,8 +161,8 @@ TEST(ParseRespIntegerTest, TakesWhatRedisTakes) {
   EXPECT_EQ(value, INT64_MIN);
   EXPECT_TRUE(ParseRespInteger("0", &value));
   EXPECT_EQ(value, 0);
-  for (const char* wrong : {"", "-", "+1", "01", "-0", " 1", "1 ", "1.0", "0x1", "9223372036854775808", "-9223372036854775809",
-                            "99999999999999999999", "184467440737095516150"}) {
+  for (const char* wrong : {"", "-", "+1", "01", "-0", " 1", "1 ", "1.0", "0x1", "9223372036854775808",
+                            "-9223372036854775809", "99999999999999999999", "184467440737095516150"}) {
     EXPECT_FALSE(ParseRespInteger(wrong, &value)) << wrong;
   }
 }
