@@ -1,6 +1,6 @@
 // Writes one segment: records in the order of the tree, then their offset table, fences, range tombstones and footer.
 //
-// Not thread-safe. Memory: 16 bytes a distinct key until Finish, plus a write buffer. The file is complete, synced and its
+// Not thread-safe. Memory: a write buffer and 16 bytes a distinct key, in Finish some 25 more. The file is complete, synced and its
 // directory entry too when Finish returns; before that it is an orphan which the next open removes.
 #pragma once
 

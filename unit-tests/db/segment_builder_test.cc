@@ -9,6 +9,7 @@
 #include "db/segment_footer.h"
 #include "db/segment_format.h"
 #include "db/segment_verifier.h"
+#include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/segment_fixture.h"
 #include "util/checksum.h"
 
@@ -115,6 +116,87 @@ TEST(SegmentBuilderTest, BlockSizesAreCheckedAndChosenForTheRecords) {
   EXPECT_EQ(SegmentBuilder::BlockSizeFor(1030), 16384u);
   EXPECT_EQ(SegmentBuilder::BlockSizeFor(4130), 65536u);
   EXPECT_EQ(SegmentBuilder::BlockSizeFor(100 << 20), 65536u);
+}
+
+// A builder on a disk that fails.
+class SegmentBuilderFaultTest : public ::testing::Test {
+ protected:
+  // The first error while building, or the info.
+  absl::StatusOr<SegmentInfo> Build() {
+    SegmentBuilder::Options options;
+    options.directory = directory_.path();
+    options.number = 5;
+    auto builder = SegmentBuilder::Create(&disk_, options);
+    if (!builder.ok()) return builder.status();
+    for (const OwnedRecord& record : NumberedRecords(30000, 100)) {
+      if (absl::Status added = (*builder)->Add(record.view()); !added.ok()) {
+        EXPECT_EQ((*builder)->Finish().status(), added) << "an error stays";
+        return added;
+      }
+    }
+    return (*builder)->Finish();
+  }
+
+  testing::TempDir directory_;
+  testing::FaultFileSystem disk_;
+};
+
+TEST_F(SegmentBuilderFaultTest, WhateverFailsIsReportedAndTheFileGoes) {
+  using testing::FileOperation;
+  for (const FileOperation operation : {FileOperation::kOpen, FileOperation::kWrite, FileOperation::kSync, FileOperation::kSyncDirectory}) {
+    for (int nth = 1; nth <= 6; ++nth) {
+      disk_.Fail(operation, nth, absl::InternalError("the disk is broken"), 1);
+      const auto info = Build();
+      disk_.ClearFaults();
+      if (nth == 1 || operation == FileOperation::kWrite) {
+        EXPECT_EQ(info.status().message(), "the disk is broken");
+        EXPECT_FALSE(std::filesystem::exists(SegmentPath(directory_.path(), 5)));
+      } else {
+        EXPECT_TRUE(info.ok()) << info.status();
+      }
+    }
+  }
+}
+
+TEST_F(SegmentBuilderFaultTest, AFullDiskIsSaidToBeFull) {
+  disk_.SetFreeBytes(2 << 20);
+  EXPECT_TRUE(absl::IsResourceExhausted(Build().status()));
+  EXPECT_FALSE(std::filesystem::exists(SegmentPath(directory_.path(), 5)));
+}
+
+TEST_F(SegmentBuilderFaultTest, WhatWasFinishedSurvivesAPowerCut) {
+  const auto info = Build();
+  ASSERT_TRUE(info.ok());
+  disk_.CutPower();
+  disk_.RestorePower();
+  const absl::Status status = VerifySegment(PosixFileSystem(), SegmentPath(directory_.path(), 5), *info);
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST_F(SegmentBuilderFaultTest, AReadThatFailsIsAnErrorOnceAndLeavesNothingBehind) {
+  const auto info = Build();
+  ASSERT_TRUE(info.ok());
+  SegmentCaches caches(1 << 20, 1 << 20);
+  auto segment = Segment::Open(&disk_, directory_.path(), *info, &caches);
+  ASSERT_TRUE(segment.ok());
+  for (int i = 0; i < 200; ++i) {
+    disk_.Fail(testing::FileOperation::kRead, 1, absl::InternalError("the disk is broken"), 1);
+    const testing::Lookup failed = testing::Get(**segment, NumberedKey(i * 80));
+    disk_.ClearFaults();
+    const testing::Lookup good = testing::Get(**segment, NumberedKey(i * 80));
+    ASSERT_TRUE(good.found) << good.status;
+    // A load of the whole table may fail and be made up for by one of its pages.
+    EXPECT_TRUE(failed.found || failed.status.message() == "the disk is broken") << failed.status;
+  }
+  const auto iterator = (*segment)->NewIterator(false);
+  disk_.Fail(testing::FileOperation::kRead, 1, absl::InternalError("the disk is broken"), 1);
+  iterator->SeekToFirst();
+  EXPECT_FALSE(iterator->Valid());
+  EXPECT_EQ(iterator->status().message(), "the disk is broken");
+  disk_.ClearFaults();
+  iterator->SeekToFirst();
+  EXPECT_TRUE(iterator->Valid());
+  EXPECT_TRUE(iterator->status().ok());
 }
 
 TEST(SegmentFooterTest, KeysWithoutASlotComeBackToo) {
