@@ -43,7 +43,6 @@ class LogFiles {
   void Stop();
 
   // Bytes of a standard file.
-  uint64_t file_size() const { return file_size_; }
   // Bytes of the prepared next file; 0: there is none at the moment.
   uint64_t spare_size() const { return spare_size_.load(std::memory_order_acquire); }
 
@@ -69,9 +68,9 @@ class LogFiles {
 
   std::string Path(const std::string& name) const { return options_.directory + "/" + name; }
   [[nodiscard]] absl::Status WriteZeros(File* file, uint64_t begin, uint64_t end) const;
-  // Prepares file `number`, from the file at `recycled_path` unless that is empty.
-  [[nodiscard]] absl::StatusOr<LogFile> Prepare(uint64_t number, const std::string& recycled_path);
-  [[nodiscard]] absl::StatusOr<std::unique_ptr<File>> PrepareContent(uint64_t number, const std::string& temporary,
+  // Prepares file `number` of `size` bytes, from the file at `recycled_path` unless that is empty.
+  [[nodiscard]] absl::StatusOr<LogFile> Prepare(uint64_t number, uint64_t size, const std::string& recycled_path);
+  [[nodiscard]] absl::StatusOr<std::unique_ptr<File>> PrepareContent(uint64_t number, uint64_t size, const std::string& temporary,
                                                                      const std::string& recycled_path);
   void Run();
   void RemoveFiles(const std::vector<uint64_t>& numbers);

@@ -251,7 +251,7 @@ absl::Status Recovery::CheckBlocksBehind(const Place& suspect, const FoundFile& 
       return Corruption(
           suspect.file->path, suspect.offset,
           fmt::format("log block: damaged or missing from operation {} on, which had been acknowledged as the "
-                      "block at offset {} of {} says; restore a backup, or cut the log here with repair",
+                      "block at offset {} of {} says; restore a copy of the store",
                       next_, offset, file.path));
     }
     torn_end = std::max(torn_end, std::min<uint64_t>(offset + kLogBlockHeaderSize + block->payload_size, bytes.size()));

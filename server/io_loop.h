@@ -17,7 +17,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
-#include "asio.hpp"
+#include <asio.hpp>
 #include "server/execution_policy.h"
 #include "server/server_state.h"
 #include "server/session.h"

@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "asio.hpp"
+#include <asio.hpp>
 #include "db/store.h"
 #include "server/io_loop.h"
 #include "server/server_state.h"

@@ -10,7 +10,7 @@
 #include <memory>
 #include <thread>
 
-#include "asio.hpp"
+#include <asio.hpp>
 #include "db/storage_engine.h"
 #include "fmt/format.h"
 #include "server/server.h"

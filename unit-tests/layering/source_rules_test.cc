@@ -105,6 +105,7 @@ TEST(ArrowsTest, PointDown) {
   EXPECT_TRUE(MayInclude("unit-tests/db", "db"));
   EXPECT_TRUE(MayInclude("unit-tests/db", "unit-tests/testing"));
   EXPECT_TRUE(MayInclude("unit-tests/testing", "db"));
+  EXPECT_TRUE(MayInclude("unit-tests/server", "client"));
   EXPECT_TRUE(MayInclude("benchmark", "server"));
   EXPECT_FALSE(MayInclude("unit-tests/db", "server"));
   EXPECT_FALSE(MayInclude("unit-tests/db", "unit-tests/server"));
