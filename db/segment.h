@@ -32,7 +32,8 @@ struct FoundRecord {
 class Segment {
  public:
   // Cheap: reads nothing from the file but, when there are range tombstones, those. The footer is read at first use.
-  [[nodiscard]] static absl::StatusOr<std::shared_ptr<Segment>> Open(FileSystem* file_system, const std::string& directory,
+  [[nodiscard]] static absl::StatusOr<std::shared_ptr<Segment>> Open(FileSystem* file_system,
+                                                                     const std::string& directory,
                                                                      const SegmentInfo& info, SegmentCaches* caches);
   virtual ~Segment() = default;
 
@@ -46,8 +47,8 @@ class Segment {
   // The newest version of `tree_key` not newer than `at`, tombstones included. Returns whether there is one. Costs no disk read when
   // table and record are cached, one when only the table is, two when neither is; older versions may take more.
   // DataLoss names file and offset of what is damaged; other keys stay readable.
-  [[nodiscard]] virtual absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t hash, SequenceNumber at, bool fill_cache,
-                                                 FoundRecord* found) = 0;
+  [[nodiscard]] virtual absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t hash, SequenceNumber at,
+                                                 bool fill_cache, FoundRecord* found) = 0;
   // Must not outlive the segment. `fill_cache` = false streams with its own read-ahead (compaction, long scans).
   virtual std::unique_ptr<InternalIterator> NewIterator(bool fill_cache) = 0;
 

@@ -82,9 +82,9 @@ absl::Status Builder::CheckOrder(const RecordView& record) const {
                                                   file_->path(), static_cast<int>(record.kind)));
   }
   if (info_.entries > 0 && CompareInternal(last_key_, last_sequence_, record.key, record.sequence) >= 0) {
-    return absl::InvalidArgumentError(
-        fmt::format("segment {}: record {} comes out of order: sequence {} of a key of {} bytes follows sequence {} of one of {}",
-                    file_->path(), info_.entries, record.sequence, record.key.size(), last_sequence_, last_key_.size()));
+    return absl::InvalidArgumentError(fmt::format(
+        "segment {}: record {} comes out of order: sequence {} of a key of {} bytes follows sequence {} of one of {}",
+        file_->path(), info_.entries, record.sequence, record.key.size(), last_sequence_, last_key_.size()));
   }
   return absl::OkStatus();
 }
@@ -226,9 +226,8 @@ absl::StatusOr<std::unique_ptr<SegmentBuilder>> SegmentBuilder::Create(FileSyste
                                                                        const Options& options) {
   if (!std::has_single_bit(options.block_size) || options.block_size < kMinBlockSize ||
       options.block_size > kMaxBlockSize) {
-    return absl::InvalidArgumentError(
-        fmt::format("segment block size {} is no power of two from {} to {}", options.block_size, kMinBlockSize,
-                    kMaxBlockSize));
+    return absl::InvalidArgumentError(fmt::format("segment block size {} is no power of two from {} to {}",
+                                                  options.block_size, kMinBlockSize, kMaxBlockSize));
   }
   VARVE_ASSIGN_OR_RETURN(auto file, file_system->OpenForWrite(SegmentPath(options.directory, options.number), true));
   return std::unique_ptr<SegmentBuilder>(std::make_unique<Builder>(file_system, options, std::move(file)));

@@ -23,11 +23,12 @@ struct SegmentCaches;
 struct SegmentInfo {
   uint64_t number = 0;
   uint64_t file_size = 0;
-  uint64_t entries = 0;           // records
-  uint64_t tombstones = 0;        // of them, point tombstones
+  uint64_t entries = 0;     // records
+  uint64_t tombstones = 0;  // of them, point tombstones
   uint64_t range_tombstones = 0;
-  std::string smallest;           // tree keys; range tombstones count: [smallest, largest] covers them
-  std::string largest;            // inclusive for records; the exclusive end of a range tombstone may equal it (then largest_is_exclusive)
+  std::string smallest;  // tree keys; range tombstones count: [smallest, largest] covers them
+  std::string
+      largest;  // inclusive for records; the exclusive end of a range tombstone may equal it (then largest_is_exclusive)
   bool largest_is_exclusive = false;
   SequenceNumber smallest_sequence = kMaxSequence;
   SequenceNumber largest_sequence = kNoSequence;
@@ -47,7 +48,8 @@ class SegmentBuilder {
   };
   static uint32_t BlockSizeFor(uint64_t average_record_size);
 
-  [[nodiscard]] static absl::StatusOr<std::unique_ptr<SegmentBuilder>> Create(FileSystem* file_system, const Options& options);
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<SegmentBuilder>> Create(FileSystem* file_system,
+                                                                              const Options& options);
   virtual ~SegmentBuilder() = default;  // without Finish: the file is removed
 
   // Records must come in the order of the tree. After an error of the disk every call fails, and the file goes with the builder.

@@ -16,14 +16,14 @@
 namespace varve {
 
 struct SegmentStatistics {
-  ShardedCounter lookups;            // point lookups that probed a table
-  ShardedCounter record_reads;       // disk reads of point lookups for records or blocks
-  ShardedCounter table_page_reads;   // disk reads of point lookups for pages of a table that was not resident
-  ShardedCounter false_positives;    // fingerprints that matched another key
+  ShardedCounter lookups;           // point lookups that probed a table
+  ShardedCounter record_reads;      // disk reads of point lookups for records or blocks
+  ShardedCounter table_page_reads;  // disk reads of point lookups for pages of a table that was not resident
+  ShardedCounter false_positives;   // fingerprints that matched another key
   ShardedCounter block_cache_hits;
   ShardedCounter block_cache_misses;
-  ShardedCounter table_loads;        // disk reads of footers, whole tables and fences
-  ShardedCounter scan_reads;         // disk reads of iterators
+  ShardedCounter table_loads;  // disk reads of footers, whole tables and fences
+  ShardedCounter scan_reads;   // disk reads of iterators
 };
 
 struct SegmentCaches {

@@ -48,10 +48,10 @@ bool DecodeBody(std::string_view bytes, SegmentFooter* footer) {
   ByteReader reader(bytes);
   SegmentInfo& info = footer->info;
   uint64_t block_size = 0, table_pages = 0, fence_count = 0;
-  for (uint64_t* field : {&info.number, &footer->data_size, &block_size, &footer->table_offset, &table_pages,
-                          &footer->fences_offset, &footer->fences_size, &fence_count, &footer->range_tombstones_offset,
-                          &footer->range_tombstones_size, &info.entries, &info.tombstones, &info.range_tombstones,
-                          &info.smallest_sequence, &info.largest_sequence}) {
+  for (uint64_t* field :
+       {&info.number, &footer->data_size, &block_size, &footer->table_offset, &table_pages, &footer->fences_offset,
+        &footer->fences_size, &fence_count, &footer->range_tombstones_offset, &footer->range_tombstones_size,
+        &info.entries, &info.tombstones, &info.range_tombstones, &info.smallest_sequence, &info.largest_sequence}) {
     if (!reader.ReadFixed64(field)) return false;
   }
   uint8_t exclusive = 0;
@@ -128,8 +128,9 @@ absl::StatusOr<SegmentFooter> ReadSegmentFooter(const File& file, uint64_t numbe
   VARVE_ASSIGN_OR_RETURN(size_t size, file.Read(begin, bytes.size(), bytes.data()));
   if (reads != nullptr) ++*reads;
   if (size != bytes.size()) {
-    return Corruption(file.path(), begin + size,
-                      fmt::format("segment: the file ends here, but has {} bytes according to the manifest", file_size));
+    return Corruption(
+        file.path(), begin + size,
+        fmt::format("segment: the file ends here, but has {} bytes according to the manifest", file_size));
   }
   const std::string_view tail_bytes = std::string_view(bytes).substr(bytes.size() - kSegmentTailSize);
   VARVE_ASSIGN_OR_RETURN(const Tail tail, DecodeTail(tail_bytes, number, file_size, file.path()));

@@ -66,8 +66,7 @@ absl::StatusOr<std::shared_ptr<const LoadedFences>> LoadedFences::Load(const Fil
   loaded->bytes_ = AlignedBytes(footer.fences_size);
   VARVE_RETURN_IF_ERROR(ReadFully(file, footer.fences_offset, loaded->bytes_));
   VARVE_RETURN_IF_ERROR(CheckFences(file, footer, {loaded->bytes_.data(), loaded->bytes_.size()}));
-  loaded->fences_ =
-      SegmentFences(loaded->bytes_.data(), footer.fence_count, footer.data_size, footer.block_size);
+  loaded->fences_ = SegmentFences(loaded->bytes_.data(), footer.fence_count, footer.data_size, footer.block_size);
   return std::shared_ptr<const LoadedFences>(std::move(loaded));
 }
 

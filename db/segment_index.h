@@ -50,7 +50,9 @@ class SegmentIndex : public std::enable_shared_from_this<SegmentIndex> {
   const char* table_bytes() const { return bytes_.data(); }
   const SegmentFences& fences() const { return fences_; }
   // Bytes of memory that it takes.
-  size_t charge() const { return sizeof(*this) + bytes_.size() + footer_.overflow.size() * sizeof(OffsetTableOverflow); }
+  size_t charge() const {
+    return sizeof(*this) + bytes_.size() + footer_.overflow.size() * sizeof(OffsetTableOverflow);
+  }
 
  private:
   const SegmentFooter footer_;

@@ -17,9 +17,7 @@ constexpr size_t kPrefetchAhead = 512;
 }  // namespace
 
 SegmentIterator::SegmentIterator(SegmentReader* segment, bool fill_cache)
-    : segment_(segment),
-      cached_(fill_cache && segment->caches().blocks.capacity() > 0),
-      seed_(segment->number()) {}
+    : segment_(segment), cached_(fill_cache && segment->caches().blocks.capacity() > 0), seed_(segment->number()) {}
 
 bool SegmentIterator::Fail(absl::Status status) {
   status_ = std::move(status);

@@ -36,7 +36,7 @@ class SegmentIterator final : public InternalIterator {
 
  private:
   // Each returns false, with valid_ false, at the end of the data or on an error (then status_ says which).
-  bool Start();          // clears the state, loads the footer; false also for an empty segment
+  bool Start();  // clears the state, loads the footer; false also for an empty segment
   bool NeedFences();
   bool MoveTo(uint64_t offset);  // to the record at `offset`
   bool DecodeCurrent();          // the record at offset_, in the window

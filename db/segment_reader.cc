@@ -159,16 +159,16 @@ absl::StatusOr<std::shared_ptr<const SegmentFences>> SegmentReader::Fences() {
 absl::Status SegmentReader::ReadExactly(uint64_t offset, size_t size, char* buffer) const {
   VARVE_ASSIGN_OR_RETURN(const size_t read, file_->Read(offset, size, buffer));
   if (read == size) return absl::OkStatus();
-  return Corruption(file_->path(), offset + read,
-                    fmt::format("segment: the file ends here, but has {} bytes according to the manifest", info_.file_size));
+  return Corruption(
+      file_->path(), offset + read,
+      fmt::format("segment: the file ends here, but has {} bytes according to the manifest", info_.file_size));
 }
 
 absl::Status SegmentReader::DamagedRecord(uint64_t offset) const {
   return Corruption(file_->path(), offset, "segment record: wrong checksum or size");
 }
 
-absl::StatusOr<ClockCache::Handle> SegmentReader::Block(BlockSpan span, uint32_t block_size,
-                                                       ShardedCounter* reads) {
+absl::StatusOr<ClockCache::Handle> SegmentReader::Block(BlockSpan span, uint32_t block_size, ShardedCounter* reads) {
   const uint64_t key = BlockKey(span.begin, block_size);
   if (ClockCache::Handle block = caches_->blocks.Lookup(info_.number, key, span.begin)) {
     caches_->statistics.block_cache_hits.Add(1);
@@ -228,12 +228,11 @@ BlockSpan SegmentReader::CacheableBlockOf(uint64_t offset) const {
   return pin->fences().IsCacheable(span) ? span : BlockSpan{};
 }
 
-absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadFromBlock(const OffsetTableEntry& entry,
-                                                                    const Target& target, bool fill_cache,
-                                                                    FoundRecord* found) {
+absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadFromBlock(const OffsetTableEntry& entry, const Target& target,
+                                                                    bool fill_cache, FoundRecord* found) {
   VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
-  ClockCache::Handle block = caches_->blocks.Lookup(
-      info_.number, BlockKey(entry.offset, footer->block_size), entry.offset);
+  ClockCache::Handle block =
+      caches_->blocks.Lookup(info_.number, BlockKey(entry.offset, footer->block_size), entry.offset);
   if (block) [[likely]] {
     caches_->statistics.block_cache_hits.Add(1);
   } else {
@@ -247,9 +246,8 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadFromBlock(const Offset
   return Match(window, entry.offset, mode, target, found);
 }
 
-absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadOwnEntry(const OffsetTableEntry& entry,
-                                                                   const Target& target, bool fill_cache,
-                                                                   FoundRecord* found) {
+absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadOwnEntry(const OffsetTableEntry& entry, const Target& target,
+                                                                   bool fill_cache, FoundRecord* found) {
   const uint64_t offset = entry.offset;
   found->pin = caches_->blocks.Lookup(info_.number, RecordKey(offset), 0);
   if (found->pin) {
@@ -267,8 +265,8 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadOwnEntry(const OffsetT
   const size_t size = DecodeRecord(buffer.data(), info_.number, ChecksumMode::kVerify, &record);
   if (size == 0) return DamagedRecord(offset);
   const bool worth_keeping = fill_cache && record.key == target.key;
-  found->pin = worth_keeping ? caches_->blocks.Insert(info_.number, RecordKey(offset), std::move(buffer))
-                             : std::move(buffer);
+  found->pin =
+      worth_keeping ? caches_->blocks.Insert(info_.number, RecordKey(offset), std::move(buffer)) : std::move(buffer);
   return Match(found->pin.data().substr(0, size), offset, ChecksumMode::kTrusted, target, found);
 }
 
@@ -295,9 +293,8 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadFromDisk(const OffsetT
   return Match({found->storage.data(), extent}, entry.offset, ChecksumMode::kVerify, target, found);
 }
 
-absl::StatusOr<SegmentReader::Outcome> SegmentReader::Match(std::string_view window, uint64_t offset,
-                                                            ChecksumMode mode, const Target& target,
-                                                            FoundRecord* found) {
+absl::StatusOr<SegmentReader::Outcome> SegmentReader::Match(std::string_view window, uint64_t offset, ChecksumMode mode,
+                                                            const Target& target, FoundRecord* found) {
   size_t size = DecodeRecord(window, info_.number, mode, &found->record);
   if (size == 0) return DamagedRecord(offset);
   if (found->record.key != target.key) return Outcome::kOtherKey;

@@ -71,7 +71,8 @@ class SegmentReader final : public Segment {
   absl::StatusOr<std::shared_ptr<const SegmentIndex>> LoadIndex(const SegmentFooter& footer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(load_mutex_);
 
-  absl::StatusOr<Outcome> Read(const OffsetTableEntry& entry, const Target& target, bool fill_cache, FoundRecord* found);
+  absl::StatusOr<Outcome> Read(const OffsetTableEntry& entry, const Target& target, bool fill_cache,
+                               FoundRecord* found);
   // In a block from the cache, or one to be put there; through the other two where neither is to be had.
   absl::StatusOr<Outcome> ReadFromBlock(const OffsetTableEntry& entry, const Target& target, bool fill_cache,
                                         FoundRecord* found);

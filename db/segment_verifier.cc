@@ -110,8 +110,9 @@ absl::Status VerifySegment(FileSystem* file_system, const std::string& path, con
   VARVE_ASSIGN_OR_RETURN(const auto file, file_system->OpenForRead(path));
   VARVE_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
   if (size != info.file_size) {
-    return Corruption(path, std::min(size, info.file_size),
-                      fmt::format("segment: the file has {} bytes, and {} according to the manifest", size, info.file_size));
+    return Corruption(
+        path, std::min(size, info.file_size),
+        fmt::format("segment: the file has {} bytes, and {} according to the manifest", size, info.file_size));
   }
   VARVE_ASSIGN_OR_RETURN(const SegmentFooter footer, ReadSegmentFooter(*file, info.number, size, nullptr));
   VARVE_ASSIGN_OR_RETURN(const auto index, SegmentIndex::Load(*file, footer));

@@ -18,8 +18,7 @@ class ABSL_LOCKABLE SpinLock {
   SpinLock& operator=(const SpinLock&) = delete;
 
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
-    while (taken_.exchange(true, std::memory_order_acquire)) [[unlikely]]
-      Wait();
+    while (taken_.exchange(true, std::memory_order_acquire)) [[unlikely]] Wait();
   }
   void Unlock() ABSL_UNLOCK_FUNCTION() { taken_.store(false, std::memory_order_release); }
 

@@ -33,7 +33,9 @@ TEST(RecordFormatTest, RecordsAreTheseBytes) {
   record.flags = kHasExpiry | kHasMetadata | kSoftDeleted;
   record.expiry_ms = 0x0102030405060708;
   record.metadata = "meta";
-  EXPECT_EQ(Encode(record), "c\xd8" "f\xc8\x72\x07\x00\xac\x02\x08\x07\x06\x05\x04\x03\x02\x01\x04meta\0\0\0\1key"s);
+  EXPECT_EQ(Encode(record),
+            "c\xd8"
+            "f\xc8\x72\x07\x00\xac\x02\x08\x07\x06\x05\x04\x03\x02\x01\x04meta\0\0\0\1key"s);
 }
 
 TEST(RecordFormatTest, RecordsComeBackAsTheyWere) {

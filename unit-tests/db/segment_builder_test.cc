@@ -41,7 +41,8 @@ absl::StatusOr<std::unique_ptr<SegmentBuilder>> NewBuilder(const SegmentFixture&
 // Golden bytes: this is on disk, so it never changes.
 TEST(SegmentBuilderTest, ASmallSegmentIsTheseBytes) {
   SegmentFixture fixture;
-  const std::vector<OwnedRecord> records = {{"\0\0\0\1a"s, "new", 9}, {"\0\0\0\1a"s, "old", 3}, {"\0\0\0\1b"s, "", 4, RecordKind::kTombstone}};
+  const std::vector<OwnedRecord> records = {
+      {"\0\0\0\1a"s, "new", 9}, {"\0\0\0\1a"s, "old", 3}, {"\0\0\0\1b"s, "", 4, RecordKind::kTombstone}};
   const SegmentInfo info = fixture.Build(5, records, 4096, {{"\0\0\0\1c"s, "\0\0\0\1d"s, 10}});
   const std::string bytes = ReadFile(fixture.Path(5));
   ASSERT_EQ(bytes.size(), info.file_size);
@@ -143,7 +144,8 @@ class SegmentBuilderFaultTest : public ::testing::Test {
 
 TEST_F(SegmentBuilderFaultTest, WhateverFailsIsReportedAndTheFileGoes) {
   using testing::FileOperation;
-  for (const FileOperation operation : {FileOperation::kOpen, FileOperation::kWrite, FileOperation::kSync, FileOperation::kSyncDirectory}) {
+  for (const FileOperation operation :
+       {FileOperation::kOpen, FileOperation::kWrite, FileOperation::kSync, FileOperation::kSyncDirectory}) {
     for (int nth = 1; nth <= 6; ++nth) {
       disk_.Fail(operation, nth, absl::InternalError("the disk is broken"), 1);
       const auto info = Build();

@@ -53,10 +53,12 @@ class SegmentCorruptionTest : public ::testing::Test {
     }
     const auto iterator = (*segment)->NewIterator(fill_cache);
     size_t at = 0;
-    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++at) ASSERT_EQ(Copy(iterator->record()), records_[at]);
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++at)
+      ASSERT_EQ(Copy(iterator->record()), records_[at]);
     ExpectEnd(*iterator, at == records_.size());
     at = records_.size();
-    for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) ASSERT_EQ(Copy(iterator->record()), records_[--at]);
+    for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev())
+      ASSERT_EQ(Copy(iterator->record()), records_[--at]);
     ExpectEnd(*iterator, at == 0);
     iterator->Seek(records_[30].key, records_[30].sequence);
     if (iterator->Valid()) {

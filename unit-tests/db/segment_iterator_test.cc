@@ -26,7 +26,8 @@ size_t LowerBound(const std::vector<OwnedRecord>& records, const std::string& ke
   OwnedRecord target;
   target.key = key;
   target.sequence = sequence;
-  return static_cast<size_t>(std::lower_bound(records.begin(), records.end(), target, testing::Before) - records.begin());
+  return static_cast<size_t>(std::lower_bound(records.begin(), records.end(), target, testing::Before) -
+                             records.begin());
 }
 
 struct Shape {
@@ -59,7 +60,8 @@ TEST_P(SegmentIteratorTest, GoesThroughAllRecordsInBothDirections) {
   for (const auto& records : Samples()) {
     WithSegments(records, [&](InternalIterator& iterator) {
       iterator.SeekToFirst();
-      for (size_t i = 0; i < records.size(); ++i, iterator.Next()) ASSERT_NO_FATAL_FAILURE(ExpectAt(iterator, records, i));
+      for (size_t i = 0; i < records.size(); ++i, iterator.Next())
+        ASSERT_NO_FATAL_FAILURE(ExpectAt(iterator, records, i));
       ExpectAt(iterator, records, records.size());
       iterator.SeekToLast();
       for (size_t i = records.size(); i-- > 0; iterator.Prev()) ASSERT_NO_FATAL_FAILURE(ExpectAt(iterator, records, i));
@@ -75,7 +77,8 @@ TEST_P(SegmentIteratorTest, SeeksToTheFirstRecordAtOrAfterTheTarget) {
       for (size_t i = 0; i < records.size(); i += step) {
         const std::string& key = records[i].key;
         for (const std::string& target : {key, key + '\0', key.substr(0, key.size() - 1), key + "zz"}) {
-          for (const SequenceNumber sequence : {kMaxSequence, records[i].sequence, records[i].sequence - 1, uint64_t{0}}) {
+          for (const SequenceNumber sequence :
+               {kMaxSequence, records[i].sequence, records[i].sequence - 1, uint64_t{0}}) {
             iterator.Seek(target, sequence);
             ASSERT_NO_FATAL_FAILURE(ExpectAt(iterator, records, LowerBound(records, target, sequence)));
           }

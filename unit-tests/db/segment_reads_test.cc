@@ -93,8 +93,8 @@ TEST(SegmentMemoryTest, LargeRecordsToo) {
   for (const size_t value_size : {1000u, 4096u, 10000u}) {
     SegmentFixture fixture(64 << 20, 0);
     const uint64_t keys = 20000000 / value_size;
-    const auto segment = fixture.Open(fixture.Build(1, NumberedRecords(keys, value_size),
-                                                    SegmentBuilder::BlockSizeFor(value_size + 30), {}, true));
+    const auto segment = fixture.Open(
+        fixture.Build(1, NumberedRecords(keys, value_size), SegmentBuilder::BlockSizeFor(value_size + 30), {}, true));
     EXPECT_LE(static_cast<double>(fixture.caches->tables.usage()) / static_cast<double>(keys), 16.0) << value_size;
   }
 }

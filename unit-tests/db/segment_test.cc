@@ -57,8 +57,8 @@ class SegmentGetTest : public ::testing::TestWithParam<Shape> {};
 
 TEST_P(SegmentGetTest, FindsEachVersionOfEachKeyAndNothingElse) {
   const Shape& shape = GetParam();
-  for (const std::vector<size_t>& sizes : std::vector<std::vector<size_t>>{
-           {0, 1, 100}, {0, 10, 900, 1100, 5000}, {0, 3000, 70000, (1 << 20) + 17}}) {
+  for (const std::vector<size_t>& sizes :
+       std::vector<std::vector<size_t>>{{0, 1, 100}, {0, 10, 900, 1100, 5000}, {0, 3000, 70000, (1 << 20) + 17}}) {
     const bool large = sizes.back() > 100000;
     const auto records = RandomRecords(sizes.back(), large ? 30 : 600, sizes, 5);
     for (const uint32_t block_size : {4096u, 65536u}) {
@@ -81,7 +81,8 @@ TEST_P(SegmentGetTest, FindsEachVersionOfEachKeyAndNothingElse) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Caches, SegmentGetTest,
-                         ::testing::Values(Shape{"Resident", 64 << 20, 0, true}, Shape{"Cached", 64 << 20, 64 << 20, true},
+                         ::testing::Values(Shape{"Resident", 64 << 20, 0, true},
+                                           Shape{"Cached", 64 << 20, 64 << 20, true},
                                            Shape{"ReadBack", 64 << 20, 1 << 20, false}, Shape{"NoCaches", 0, 0, false},
                                            Shape{"BlocksOnly", 0, 4 << 20, true}),
                          [](const auto& shape) { return shape.param.name; });

@@ -65,7 +65,8 @@ TEST(ClockCacheTest, WhatIsTooLargeIsNotKept) {
 TEST(ClockCacheTest, WhatIsInUseIsNotEvicted) {
   ClockCache cache(50000);
   std::vector<ClockCache::Handle> held;
-  for (uint64_t i = 0; i < 10; ++i) held.push_back(cache.Insert(1, i, Buffer(std::string(4000, static_cast<char>('a' + i)))));
+  for (uint64_t i = 0; i < 10; ++i)
+    held.push_back(cache.Insert(1, i, Buffer(std::string(4000, static_cast<char>('a' + i)))));
   for (uint64_t i = 0; i < 1000; ++i) cache.Insert(2, i, ClockCache::New(4000));
   for (uint64_t i = 0; i < 10; ++i) {
     const ClockCache::Handle again = cache.Lookup(1, i, 0);
@@ -121,7 +122,8 @@ TEST(ClockCacheTest, ThreadsNeverSeeBytesOfAnotherKey) {
           handle = cache.Insert(key, key, std::move(handle));
         }
         const std::string_view bytes = handle.data();
-        if (bytes.size() != 2000 + key || bytes.front() != static_cast<char>(key) || bytes.back() != static_cast<char>(key)) {
+        if (bytes.size() != 2000 + key || bytes.front() != static_cast<char>(key) ||
+            bytes.back() != static_cast<char>(key)) {
           ++failures;
         }
       }

@@ -79,7 +79,8 @@ TEST_P(OffsetTableSizeTest, EachKeyIsFoundWithItsOffset) {
         std::string_view(table.bytes).substr(page * kOffsetTablePageSize, kOffsetTablePageSize), kFile, page));
   }
 }
-INSTANTIATE_TEST_SUITE_P(Sizes, OffsetTableSizeTest, ::testing::Values(0, 1, 2, 8, 100, 432, 433, 434, 500, 5000, 200000));
+INSTANTIATE_TEST_SUITE_P(Sizes, OffsetTableSizeTest,
+                         ::testing::Values(0, 1, 2, 8, 100, 432, 433, 434, 500, 5000, 200000));
 
 TEST(OffsetTableTest, TheArithmeticInTheHeaderHolds) {
   constexpr size_t kKeys = 400000;

@@ -36,7 +36,7 @@ inline bool Before(const OwnedRecord& a, const OwnedRecord& b) {
 }
 
 inline OwnedRecord Copy(const RecordView& record) {
-  return {std::string(record.key), std::string(record.value),    record.sequence, record.kind, record.flags,
+  return {std::string(record.key), std::string(record.value),   record.sequence, record.kind, record.flags,
           record.expiry_ms,        std::string(record.metadata)};
 }
 
@@ -129,7 +129,8 @@ inline std::vector<OwnedRecord> RandomRecords(uint64_t seed, size_t count, const
   while (records.size() < count) {
     std::string key(4, '\0');
     key.resize(4 + random() % 12);
-    for (size_t i = 4; i < key.size(); ++i) key[i] = static_cast<char>(random() % 4 == 0 ? random() % 256 : 'a' + random() % 3);
+    for (size_t i = 4; i < key.size(); ++i)
+      key[i] = static_cast<char>(random() % 4 == 0 ? random() % 256 : 'a' + random() % 3);
     const uint64_t versions = 1 + (random() % 3 == 0 ? random() % max_versions : 0);
     for (uint64_t i = 0; i < versions; ++i) {
       OwnedRecord record;
