@@ -109,12 +109,23 @@ class FaultFileSystem : public FileSystem {
   absl::Status Rename(const std::string& from, const std::string& to) override {
     VARVE_RETURN_IF_ERROR(Enter(FileOperation::kRename, from));
     absl::MutexLock lock(&mutex_);
-    if (base_->OpenForRead(to).ok()) VARVE_RETURN_IF_ERROR(SetAside(to));
+    const bool existed = base_->OpenForRead(to).ok();
+    if (existed) VARVE_RETURN_IF_ERROR(SetAside(to));
     VARVE_RETURN_IF_ERROR(base_->Rename(from, to));
     for (auto& [content, path] : contents_) {
       if (path == from) path = to;
     }
-    names_.push_back({ParentOf(to), [this, from, to] { base_->Rename(to, from).IgnoreError(); }, [] {}});
+    NameChange change{ParentOf(to), [this, from, to] { base_->Rename(to, from).IgnoreError(); }, [] {}};
+    if (existed) {
+      // One step: a power cut leaves the old file or the new one under the name, never none.
+      change.undo = [rename_back = std::move(change.undo), bring_back = std::move(names_.back().undo)] {
+        rename_back();
+        bring_back();
+      };
+      change.settle = std::move(names_.back().settle);
+      names_.pop_back();
+    }
+    names_.push_back(std::move(change));
     return absl::OkStatus();
   }
   absl::Status Remove(const std::string& path) override {

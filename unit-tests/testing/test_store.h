@@ -21,6 +21,7 @@ class TestStore {
   StorageEngine& operator*() { return *store_; }
 
   void Open() {
+    store_.reset();  // a closed store still holds its lock
     auto opened = StorageEngine::Open(directory.path(), options);
     ASSERT_TRUE(opened.ok()) << opened.status();
     store_ = *std::move(opened);
