@@ -38,6 +38,7 @@ class ByteBuffer {
   void Commit(size_t bytes) { end_ += bytes; }
 
   void Append(std::string_view bytes) {
+    if (bytes.empty()) return;
     std::memcpy(Reserve(bytes.size()), bytes.data(), bytes.size());
     Commit(bytes.size());
   }

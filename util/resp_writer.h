@@ -25,7 +25,7 @@ class RespWriter {
   void Bulk(std::string_view bytes) {
     char* const begin = out_->Reserve(bytes.size() + kMaxHeader + 2);
     char* end = PutHeader(begin, '$', static_cast<int64_t>(bytes.size()));
-    std::memcpy(end, bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(end, bytes.data(), bytes.size());
     end += bytes.size();
     *end++ = '\r';
     *end++ = '\n';
