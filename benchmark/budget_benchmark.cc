@@ -96,7 +96,8 @@ void Get(benchmark::State& state, uint64_t offset) {
     if (result->found != (offset == 0)) Check(absl::DataLossError("a wrong answer"));
   };
   for (uint64_t i = 0; i < 100'000; ++i) get();  // until the tables are resident
-  const uint64_t records_before = Statistic(*store, "record_reads"), pages_before = Statistic(*store, "table_page_reads");
+  const uint64_t records_before = Statistic(*store, "record_reads"),
+                 pages_before = Statistic(*store, "table_page_reads");
   for (auto iteration : state) {
     for (uint64_t i = 0; i < gets; ++i) get();
   }
@@ -104,7 +105,8 @@ void Get(benchmark::State& state, uint64_t offset) {
   state.SetItemsProcessed(static_cast<int64_t>(total));
   state.counters["reads_per_get"] = (Statistic(*store, "record_reads") - records_before) / total;
   state.counters["table_pages_per_get"] = (Statistic(*store, "table_page_reads") - pages_before) / total;
-  state.counters["table_bytes_per_key"] = Statistic(*store, "offset_table_cache_bytes") / static_cast<double>(Statistic(*store, "segment_entries"));
+  state.counters["table_bytes_per_key"] =
+      Statistic(*store, "offset_table_cache_bytes") / static_cast<double>(Statistic(*store, "segment_entries"));
   state.counters["runs"] = static_cast<double>(Statistic(*store, "runs"));
   Check(store->Close());
 }

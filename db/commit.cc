@@ -24,7 +24,8 @@ Commit::Commit(WriteBatch* batch) : batch_(batch), operations_(reused_operations
     operations_.push_back(operation);
   }
   for (const WriteBatch::Condition& condition : batch->conditions_) {
-    const std::string_view key = std::string_view(batch->condition_keys_).substr(condition.key_offset, condition.key_size);
+    const std::string_view key =
+        std::string_view(batch->condition_keys_).substr(condition.key_offset, condition.key_size);
     conditions_.push_back({.tree_key = key, .sequence = condition.sequence, .space = GenerationOf(key)});
   }
 }

@@ -70,7 +70,8 @@ class LogFiles {
   [[nodiscard]] absl::Status WriteZeros(File* file, uint64_t begin, uint64_t end) const;
   // Prepares file `number` of `size` bytes, from the file at `recycled_path` unless that is empty.
   [[nodiscard]] absl::StatusOr<LogFile> Prepare(uint64_t number, uint64_t size, const std::string& recycled_path);
-  [[nodiscard]] absl::StatusOr<std::unique_ptr<File>> PrepareContent(uint64_t number, uint64_t size, const std::string& temporary,
+  [[nodiscard]] absl::StatusOr<std::unique_ptr<File>> PrepareContent(uint64_t number, uint64_t size,
+                                                                     const std::string& temporary,
                                                                      const std::string& recycled_path);
   void Run();
   void RemoveFiles(const std::vector<uint64_t>& numbers);

@@ -87,9 +87,9 @@ class Recovery {
 
   std::vector<FoundFile> files_;  // in order of number
   LogRecovery result_;
-  SequenceNumber next_ = 0;  // the operation that must come next
-  std::string content_;      // of the file that is being read
-  uint64_t offset_ = 0;      // good up to here
+  SequenceNumber next_ = 0;          // the operation that must come next
+  std::string content_;              // of the file that is being read
+  uint64_t offset_ = 0;              // good up to here
   SequenceNumber durable_mark_ = 0;  // highest one of the blocks replayed
   // Offset of the first replayed block that no mark covers, by file number.
   std::map<uint64_t, uint64_t> unproven_from_;
@@ -277,9 +277,11 @@ absl::Status Recovery::MakeDurable() {
   for (const LogEnd& end : result_.files) {
     const LogEnd* const known = KnownEnd(end.file_number);
     if (known != nullptr && known->offset == end.offset) continue;  // an earlier recovery or a clean stop saw to it
-    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
-                           file_system_->OpenForWrite(directory_ + "/" + LogFileName(end.file_number), /*create=*/false));
-    if (const auto from = unproven_from_.find(end.file_number); from != unproven_from_.end() && from->second < end.offset) {
+    VARVE_ASSIGN_OR_RETURN(
+        const std::unique_ptr<File> file,
+        file_system_->OpenForWrite(directory_ + "/" + LogFileName(end.file_number), /*create=*/false));
+    if (const auto from = unproven_from_.find(end.file_number);
+        from != unproven_from_.end() && from->second < end.offset) {
       std::string bytes(end.offset - from->second, '\0');
       VARVE_ASSIGN_OR_RETURN(const size_t read, file->Read(from->second, bytes.size(), bytes.data()));
       VARVE_RETURN_IF_ERROR(file->Write(from->second, std::string_view(bytes).substr(0, read)));

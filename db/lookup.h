@@ -13,7 +13,8 @@
 namespace varve {
 
 struct Engine::Lookup {
-  Lookup(NamespaceGeneration generation, std::string_view user_key) : key(generation, user_key), hash(HashKey(key.view())) {}
+  Lookup(NamespaceGeneration generation, std::string_view user_key)
+      : key(generation, user_key), hash(HashKey(key.view())) {}
 
   TreeKey key;
   uint64_t hash;

@@ -63,7 +63,8 @@ class ManifestReader {
     manifest->namespaces.resize(count);
     for (ManifestNamespace& space : manifest->namespaces) {
       uint64_t keys = 0;
-      if (!reader_.ReadVarint32(&space.id) || !reader_.ReadVarint32(&space.generation) || !reader_.ReadVarint64(&keys)) {
+      if (!reader_.ReadVarint32(&space.id) || !reader_.ReadVarint32(&space.generation) ||
+          !reader_.ReadVarint64(&keys)) {
         return Damaged("namespace");
       }
       space.counted = keys != 0;

@@ -15,7 +15,8 @@ namespace varve {
 struct ReadState : std::enable_shared_from_this<ReadState> {
   std::shared_ptr<WriteBuffer> active;
   std::vector<std::shared_ptr<WriteBuffer>> full;  // waiting for their flush, newest first
-  std::shared_ptr<const RangeTombstoneList> buffered_tombstones = std::make_shared<RangeTombstoneList>();  // of all buffers
+  std::shared_ptr<const RangeTombstoneList> buffered_tombstones =
+      std::make_shared<RangeTombstoneList>();  // of all buffers
   std::shared_ptr<const Version> version;
   NamespaceTable namespaces;
   SequenceNumber namespaces_changed = kNoSequence;  // when the table became what it is

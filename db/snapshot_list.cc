@@ -14,7 +14,9 @@ class SnapshotList::Entry final : public Snapshot {
   }
 
   SequenceNumber sequence() const override { return sequence_; }
-  std::optional<NamespaceGeneration> Generation(NamespaceId space) const override { return namespaces_.Generation(space); }
+  std::optional<NamespaceGeneration> Generation(NamespaceId space) const override {
+    return namespaces_.Generation(space);
+  }
 
  private:
   SnapshotList* const list_;
@@ -22,7 +24,8 @@ class SnapshotList::Entry final : public Snapshot {
   const NamespaceTable namespaces_;
 };
 
-std::shared_ptr<const Snapshot> SnapshotList::Take(const std::atomic<SequenceNumber>& visible, NamespaceTable namespaces) {
+std::shared_ptr<const Snapshot> SnapshotList::Take(const std::atomic<SequenceNumber>& visible,
+                                                   NamespaceTable namespaces) {
   absl::MutexLock lock(&mutex_);
   const SequenceNumber sequence = visible.load();
   held_.insert(sequence);

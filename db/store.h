@@ -66,8 +66,8 @@ class Store {
   [[nodiscard]] virtual absl::Status MultiGet(const ReadOptions& options, absl::Span<const std::string_view> keys,
                                               absl::Span<MultiGetResult> results) = 0;
   // Bounds in user keys: [lower, upper); an empty `upper` means no end. `*gate` (if not null) as in ReadResult.
-  virtual std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower, std::string_view upper,
-                                                SequenceNumber* gate) = 0;
+  virtual std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower,
+                                                std::string_view upper, SequenceNumber* gate) = 0;
   virtual std::shared_ptr<const Snapshot> GetSnapshot() = 0;
   // Exact number of keys in [lower, upper). With EngineOptions::count_keys the number of all keys costs what was written since it
   // was last asked for; anything else reads the range.
@@ -93,7 +93,8 @@ class Store {
   // Reads and writes again until no other writer came between (optimistic; after some tries alone). `decide` may run several
   // times: it reads with Get at `snapshot semantics of now` and fills the batch, including its RequireUnchanged conditions.
   // Submit semantics (doesn't wait).
-  [[nodiscard]] virtual absl::StatusOr<CommitResult> Update(const WriteOptions& options, absl::Span<const std::string_view> keys,
+  [[nodiscard]] virtual absl::StatusOr<CommitResult> Update(const WriteOptions& options,
+                                                            absl::Span<const std::string_view> keys,
                                                             absl::FunctionRef<absl::Status(WriteBatch*)> decide) = 0;
 
   // --- Durability --------------------------------------------------------------------------------------------------------

@@ -15,7 +15,11 @@ class StoreIterator final : public Iterator {
  public:
   StoreIterator(std::shared_ptr<const ReadState> state, std::unique_ptr<InternalIterator> records, SequenceNumber at,
                 std::string lower, std::string upper)
-      : state_(std::move(state)), records_(std::move(records)), at_(at), lower_(std::move(lower)), upper_(std::move(upper)) {}
+      : state_(std::move(state)),
+        records_(std::move(records)),
+        at_(at),
+        lower_(std::move(lower)),
+        upper_(std::move(upper)) {}
 
   bool Valid() const override { return valid_; }
 
@@ -67,7 +71,9 @@ class StoreIterator final : public Iterator {
     FindBackward();
   }
 
-  std::string_view key() const override { return UserKeyOf(backward_ ? std::string_view(key_) : records_->record().key); }
+  std::string_view key() const override {
+    return UserKeyOf(backward_ ? std::string_view(key_) : records_->record().key);
+  }
   std::string_view value() const override { return backward_ ? std::string_view(value_) : records_->record().value; }
   SequenceNumber version() const override { return backward_ ? version_ : records_->record().sequence; }
   absl::Status status() const override { return records_->status(); }
@@ -206,11 +212,14 @@ class ErrorIterator final : public Iterator {
 
 }  // namespace
 
-std::unique_ptr<Iterator> NewStoreIterator(std::shared_ptr<const ReadState> state, std::unique_ptr<InternalIterator> records,
-                                           SequenceNumber at, std::string lower, std::string upper) {
+std::unique_ptr<Iterator> NewStoreIterator(std::shared_ptr<const ReadState> state,
+                                           std::unique_ptr<InternalIterator> records, SequenceNumber at,
+                                           std::string lower, std::string upper) {
   return std::make_unique<StoreIterator>(std::move(state), std::move(records), at, std::move(lower), std::move(upper));
 }
 
-std::unique_ptr<Iterator> NewErrorIterator(absl::Status status) { return std::make_unique<ErrorIterator>(std::move(status)); }
+std::unique_ptr<Iterator> NewErrorIterator(absl::Status status) {
+  return std::make_unique<ErrorIterator>(std::move(status));
+}
 
 }  // namespace varve

@@ -14,8 +14,9 @@ namespace varve {
 
 // `records` delivers the versions of all keys, those covered by range tombstones already left out, and reads from `state`.
 // Bounds are tree keys: [lower, upper), an empty `upper` meaning no end.
-std::unique_ptr<Iterator> NewStoreIterator(std::shared_ptr<const ReadState> state, std::unique_ptr<InternalIterator> records,
-                                           SequenceNumber at, std::string lower, std::string upper);
+std::unique_ptr<Iterator> NewStoreIterator(std::shared_ptr<const ReadState> state,
+                                           std::unique_ptr<InternalIterator> records, SequenceNumber at,
+                                           std::string lower, std::string upper);
 
 // Never valid; says why.
 std::unique_ptr<Iterator> NewErrorIterator(absl::Status status);

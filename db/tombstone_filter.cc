@@ -7,7 +7,8 @@ namespace {
 
 class TombstoneFilter final : public InternalIterator {
  public:
-  TombstoneFilter(std::unique_ptr<InternalIterator> records, const ReadState* state, SequenceNumber at, SequenceNumber newest)
+  TombstoneFilter(std::unique_ptr<InternalIterator> records, const ReadState* state, SequenceNumber at,
+                  SequenceNumber newest)
       : records_(std::move(records)), state_(state), at_(at), newest_(newest) {}
 
   bool Valid() const override { return records_->Valid(); }

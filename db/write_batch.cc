@@ -46,9 +46,11 @@ void WriteBatch::RequireUnchanged(std::string_view key, SequenceNumber sequence,
 void WriteBatch::Append(RecordKind kind, NamespaceId space, std::string_view key, std::string_view value) {
   if (!status_.ok()) return;
   if (key.size() > kMaxKeySize) {
-    status_ = absl::InvalidArgumentError(fmt::format("key of {} bytes: at most {} are allowed", key.size(), kMaxKeySize));
+    status_ =
+        absl::InvalidArgumentError(fmt::format("key of {} bytes: at most {} are allowed", key.size(), kMaxKeySize));
   } else if (value.size() > kMaxValueSize) {
-    status_ = absl::InvalidArgumentError(fmt::format("value of {} bytes: at most {} are allowed", value.size(), kMaxValueSize));
+    status_ = absl::InvalidArgumentError(
+        fmt::format("value of {} bytes: at most {} are allowed", value.size(), kMaxValueSize));
   } else if (operations_ == kMaxBatchOperations || encoded_.size() + key.size() + value.size() > kMaxBatchBytes) {
     status_ = absl::InvalidArgumentError(fmt::format("batch too large: at most {} operations and {} bytes are allowed",
                                                      kMaxBatchOperations, kMaxBatchBytes));

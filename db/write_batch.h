@@ -44,7 +44,8 @@ class WriteBatch {
   friend class Commit;  // db/commit.h: turns namespace ids into generations and seals the record
 
   struct Condition {
-    size_t key_offset;  // into condition_keys_, where tree keys stand with their namespace id in place of the generation
+    size_t
+        key_offset;  // into condition_keys_, where tree keys stand with their namespace id in place of the generation
     size_t key_size;
     SequenceNumber sequence;
   };

@@ -48,7 +48,8 @@ struct WriteBuffer::Entry {
   std::string_view key() const { return {bytes(), key_size}; }
 
   RecordView View() const {
-    RecordView view{.key = key(), .value = {bytes() + key_size, value_size}, .sequence = sequence, .kind = kind, .flags = flags};
+    RecordView view{
+        .key = key(), .value = {bytes() + key_size, value_size}, .sequence = sequence, .kind = kind, .flags = flags};
     if (extra_size() != 0) {
       const char* extra = bytes() + key_size + value_size;
       if (flags & kHasExpiry) view.expiry_ms = DecodeFixed64(extra);
@@ -100,7 +101,8 @@ WriteBuffer::~WriteBuffer() { std::free(buckets_); }
 
 void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool gated) {
   const size_t expiry_size = record.flags & kHasExpiry ? 8 : 0;
-  char* memory = arena_.Allocate(Entry::kHeaderSize + record.key.size() + record.value.size() + expiry_size + record.metadata.size());
+  char* memory = arena_.Allocate(Entry::kHeaderSize + record.key.size() + record.value.size() + expiry_size +
+                                 record.metadata.size());
   Entry* entry = new (memory) Entry{.sequence = record.sequence,
                                     .hash_tag = static_cast<uint32_t>(hash >> 32),
                                     .key_size = static_cast<uint32_t>(record.key.size()),
@@ -147,7 +149,8 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool gated) {
 }
 
 void WriteBuffer::AddRangeTombstone(RangeTombstone tombstone) {
-  tombstone_bytes_.fetch_add(sizeof(RangeTombstone) + tombstone.begin.size() + tombstone.end.size(), std::memory_order_relaxed);
+  tombstone_bytes_.fetch_add(sizeof(RangeTombstone) + tombstone.begin.size() + tombstone.end.size(),
+                             std::memory_order_relaxed);
   range_tombstones_.push_back(std::move(tombstone));
 }
 
@@ -211,8 +214,9 @@ void WriteBuffer::SortByKey(std::vector<Ordered>* batch) {
 
 void WriteBuffer::BringOrderUpToDate() const {
   absl::MutexLock lock(&order_mutex_);
-  const Entry* entry = order_->last_ordered == nullptr ? oldest_.load(std::memory_order_acquire)
-                                                       : order_->last_ordered->next_arrival.load(std::memory_order_acquire);
+  const Entry* entry = order_->last_ordered == nullptr
+                           ? oldest_.load(std::memory_order_acquire)
+                           : order_->last_ordered->next_arrival.load(std::memory_order_acquire);
   std::vector<Ordered> batch;
   for (; entry != nullptr; entry = entry->next_arrival.load(std::memory_order_acquire)) {
     batch.push_back({OrderPrefix(entry->key()), entry});
@@ -239,7 +243,8 @@ class WriteBuffer::OrderedIterator final : public InternalIterator {
   void Seek(std::string_view tree_key, SequenceNumber sequence) override {
     // The list compares whole entries, so the target has to look like one.
     target_.resize(Entry::kHeaderSize + tree_key.size());
-    Entry* target = new (target_.data()) Entry{.sequence = sequence, .key_size = static_cast<uint32_t>(tree_key.size())};
+    Entry* target =
+        new (target_.data()) Entry{.sequence = sequence, .key_size = static_cast<uint32_t>(tree_key.size())};
     std::memcpy(target->bytes(), tree_key.data(), tree_key.size());
     cursor_.Seek({OrderPrefix(tree_key), target});
     Load();

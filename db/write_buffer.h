@@ -67,7 +67,9 @@ class WriteBuffer {
   // Everything added so far, in order. Must not outlive the buffer.
   std::unique_ptr<InternalIterator> NewIterator() const;
 
-  size_t bytes_used() const { return arena_.bytes_used() + bucket_bytes_ + tombstone_bytes_.load(std::memory_order_relaxed); }
+  size_t bytes_used() const {
+    return arena_.bytes_used() + bucket_bytes_ + tombstone_bytes_.load(std::memory_order_relaxed);
+  }
   SequenceNumber first_sequence() const { return first_sequence_; }
   uint64_t entries() const { return entries_.load(std::memory_order_relaxed); }
 

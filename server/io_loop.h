@@ -7,6 +7,7 @@
 // coalesced wake-up for each group that became durable.
 #pragma once
 
+#include <asio.hpp>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -17,7 +18,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
-#include <asio.hpp>
 #include "server/execution_policy.h"
 #include "server/server_state.h"
 #include "server/session.h"

@@ -3,6 +3,7 @@
 // The store is not owned and stays open; nobody but the server may use it from Stop() on until it is closed.
 #pragma once
 
+#include <asio.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,7 +13,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include <asio.hpp>
 #include "db/store.h"
 #include "server/io_loop.h"
 #include "server/server_state.h"

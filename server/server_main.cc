@@ -4,13 +4,13 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <asio.hpp>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <thread>
 
-#include <asio.hpp>
 #include "db/storage_engine.h"
 #include "fmt/format.h"
 #include "server/server.h"

@@ -48,7 +48,8 @@ class Published {
       std::atomic<const T*>& slot = slots_[index % kSlots].used;
       const T* expected = nullptr;
       const T* object = current_.load();
-      if (!slot.compare_exchange_strong(expected, object)) continue;  // another thread's, or this one holds a pin already
+      if (!slot.compare_exchange_strong(expected, object))
+        continue;  // another thread's, or this one holds a pin already
       // Announced; valid only if it was still current after the announcement.
       for (const T* now = current_.load(); now != object; now = current_.load()) {
         object = now;

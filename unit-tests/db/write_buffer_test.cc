@@ -48,8 +48,13 @@ TEST(WriteBufferTest, EachSequenceSeesItsOwnVersion) {
 TEST(WriteBufferTest, ExpiryAndMetadataAreKept) {
   WriteBuffer buffer(1 << 20, 1);
   const std::string key = Key("a");
-  buffer.Add({.key = key, .value = "v", .metadata = "meta", .sequence = 1, .expiry_ms = 12345,
-              .flags = kHasExpiry | kHasMetadata | kSoftDeleted}, HashKey(key), /*gated=*/true);
+  buffer.Add({.key = key,
+              .value = "v",
+              .metadata = "meta",
+              .sequence = 1,
+              .expiry_ms = 12345,
+              .flags = kHasExpiry | kHasMetadata | kSoftDeleted},
+             HashKey(key), /*gated=*/true);
   WriteBuffer::Found found;
   ASSERT_TRUE(buffer.Get(key, HashKey(key), 1, &found));
   EXPECT_TRUE(found.gated);

@@ -15,7 +15,9 @@ namespace varve::testing {
 
 class TestStore {
  public:
-  explicit TestStore(EngineOptions engine_options = TestEngineOptions()) : options(std::move(engine_options)) { Open(); }
+  explicit TestStore(EngineOptions engine_options = TestEngineOptions()) : options(std::move(engine_options)) {
+    Open();
+  }
 
   StorageEngine* operator->() { return store_.get(); }
   StorageEngine& operator*() { return *store_; }
@@ -49,7 +51,8 @@ class TestStore {
                    const Snapshot* snapshot = nullptr) {
     std::string text;
     const auto iterator = store_->NewIterator({.snapshot = snapshot}, lower, upper, nullptr);
-    for (reverse ? iterator->SeekToLast() : iterator->SeekToFirst(); iterator->Valid(); reverse ? iterator->Prev() : iterator->Next()) {
+    for (reverse ? iterator->SeekToLast() : iterator->SeekToFirst(); iterator->Valid();
+         reverse ? iterator->Prev() : iterator->Next()) {
       text.append(iterator->key()).append("=").append(iterator->value()).append(" ");
     }
     EXPECT_TRUE(iterator->status().ok()) << iterator->status();
