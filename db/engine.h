@@ -41,7 +41,8 @@ namespace varve {
 
 class Engine final : public StorageEngine {
  public:
-  static absl::StatusOr<std::unique_ptr<StorageEngine>> Open(const std::string& directory, const EngineOptions& options);
+  static absl::StatusOr<std::unique_ptr<StorageEngine>> Open(const std::string& directory,
+                                                             const EngineOptions& options);
   ~Engine() override;
 
   absl::StatusOr<ReadResult> Get(const ReadOptions& options, std::string_view key, std::string* value) override;
@@ -50,7 +51,8 @@ class Engine final : public StorageEngine {
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower, std::string_view upper,
                                         SequenceNumber* gate) override;
   std::shared_ptr<const Snapshot> GetSnapshot() override;
-  absl::StatusOr<CountResult> Count(const ReadOptions& options, std::string_view lower, std::string_view upper) override;
+  absl::StatusOr<CountResult> Count(const ReadOptions& options, std::string_view lower,
+                                    std::string_view upper) override;
 
   absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch) override;
   absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) override;
@@ -62,7 +64,9 @@ class Engine final : public StorageEngine {
 
   SequenceNumber durable_sequence() const override { return log_->durable_sequence(); }
   absl::Status log_status() const override { return log_->status(); }
-  uint64_t AddDurabilityListener(std::function<void()> listener) override { return log_->AddListener(std::move(listener)); }
+  uint64_t AddDurabilityListener(std::function<void()> listener) override {
+    return log_->AddListener(std::move(listener));
+  }
   void RemoveDurabilityListener(uint64_t token) override { log_->RemoveListener(token); }
   absl::Status WaitUntilDurable(SequenceNumber sequence) override;
   absl::Status Sync() override { return log_->Sync(); }
@@ -95,7 +99,7 @@ class Engine final : public StorageEngine {
   // Something that changes many keys at once; the count has to look at it in its turn.
   struct CountEvent {
     SequenceNumber sequence;
-    bool clears;             // the namespace; else a range is deleted:
+    bool clears;  // the namespace; else a range is deleted:
     RangeTombstone range;
   };
   struct Counted {
@@ -135,7 +139,8 @@ class Engine final : public StorageEngine {
   absl::Status CheckConditions(const Commit& commit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   absl::Status CheckWritable(const Commit& commit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // Puts the operations into the active buffer; replaces the ReadState where ranges or namespaces change.
-  void ApplyLocked(const std::vector<Commit::Operation>& operations, bool gated) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  void ApplyLocked(const std::vector<Commit::Operation>& operations, bool gated)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   void RotateBufferLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // Starts from a copy of the present state, lets `change` work on it, publishes it.
   void ReplaceStateLocked(absl::FunctionRef<void(ReadState*)> change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
@@ -160,7 +165,8 @@ class Engine final : public StorageEngine {
   bool LookUpBuffers(const ReadState& state, SequenceNumber at, Lookup* lookup) const;
   absl::Status LookUpSegments(const ReadState& state, SequenceNumber at, bool fill_cache, Lookup* lookup) const;
   // Turns what was found into the answer: a newer range tombstone hides it, and its gate is the newest of the two.
-  void Conclude(const ReadState& state, SequenceNumber at, const Lookup& lookup, ReadResult* result, std::string* value) const;
+  void Conclude(const ReadState& state, SequenceNumber at, const Lookup& lookup, ReadResult* result,
+                std::string* value) const;
   // Bounds are tree keys: [lower, upper), an empty `upper` meaning no end.
   std::unique_ptr<Iterator> MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at, bool fill_cache,
                                          std::string lower, std::string upper) const;
@@ -179,8 +185,8 @@ class Engine final : public StorageEngine {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
   absl::Status SettleEvent(const std::shared_ptr<const ReadState>& state, const CountEvent& event)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
-  absl::StatusOr<uint64_t> CountByScan(const std::shared_ptr<const ReadState>& state, SequenceNumber at, std::string lower,
-                                       std::string upper) const;
+  absl::StatusOr<uint64_t> CountByScan(const std::shared_ptr<const ReadState>& state, SequenceNumber at,
+                                       std::string lower, std::string upper) const;
   // Writes the count as of the end of a buffer, if it is known, into the manifest's row of the default namespace.
   void DescribeCount(SequenceNumber buffer_end, std::vector<ManifestNamespace>* namespaces);
   absl::StatusOr<bool> ExistedAt(const ReadState& state, std::string_view tree_key, SequenceNumber at) const;
@@ -197,11 +203,13 @@ class Engine final : public StorageEngine {
   CompactionContext NewContext();
   std::shared_ptr<const Version> PresentVersion() const;
   // Makes `levels` the live tree: manifest first, then every reader. `flushed` (may be null): a buffer whose records it holds now.
-  absl::Status Install(std::vector<Level> levels, const FullBuffer* flushed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
+  absl::Status Install(std::vector<Level> levels, const FullBuffer* flushed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
   // Generations that nobody can see any more, now or in a snapshot that is held.
   std::function<bool(NamespaceGeneration)> LiveGenerations(const SnapshotList::Held& held) const;
   // After Install() failed: removes what it would have installed, unless a restart could find it named.
-  void DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segments) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
+  void DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segments) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
   void UpdatePressureLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   void ReclaimStates();
   uint64_t NewFileNumber() { return next_file_number_.fetch_add(1); }
@@ -228,17 +236,18 @@ class Engine final : public StorageEngine {
   mutable absl::Mutex commit_mutex_;
   SequenceNumber last_sequence_ ABSL_GUARDED_BY(commit_mutex_) = kNoSequence;
   std::shared_ptr<const ReadState> present_ ABSL_GUARDED_BY(commit_mutex_);  // what state_ publishes
-  std::deque<FullBuffer> flush_queue_ ABSL_GUARDED_BY(commit_mutex_);  // oldest first
-  std::atomic<int> full_buffers_{0};  // its size, for a look without the lock
+  std::deque<FullBuffer> flush_queue_ ABSL_GUARDED_BY(commit_mutex_);        // oldest first
+  std::atomic<int> full_buffers_{0};                                         // its size, for a look without the lock
   std::vector<RangeTombstone> buffered_tombstones_ ABSL_GUARDED_BY(commit_mutex_);
   std::vector<DeadGeneration> dead_generations_ ABSL_GUARDED_BY(commit_mutex_);  // left since the store was opened
-  std::deque<CountEvent> count_events_ ABSL_GUARDED_BY(commit_mutex_);  // not yet counted, in order
+  std::deque<CountEvent> count_events_ ABSL_GUARDED_BY(commit_mutex_);           // not yet counted, in order
   bool closed_ ABSL_GUARDED_BY(commit_mutex_) = false;
   std::atomic<SequenceNumber> visible_{kNoSequence};
   SequenceNumber flushed_ ABSL_GUARDED_BY(commit_mutex_) = kNoSequence;
   std::atomic<bool> log_failed_{false};
   std::atomic<uint64_t> log_bytes_at_flush_{0};  // live ones behind the last flush; see BoundLog()
-  std::atomic<SequenceNumber> last_clear_{kNoSequence};  // of a namespace; merges wait until it is durable. kNoSequence: told them
+  std::atomic<SequenceNumber> last_clear_{
+      kNoSequence};  // of a namespace; merges wait until it is durable. kNoSequence: told them
   Published<ReadState> state_;
   mutable SnapshotList snapshots_;
   Throttle throttle_;
@@ -264,8 +273,8 @@ class Engine final : public StorageEngine {
   SequenceNumber uncounted_end_ ABSL_GUARDED_BY(count_mutex_) = kNoSequence;
 
   absl::Mutex async_mutex_;
-  std::multimap<SequenceNumber, std::pair<CommitResult, std::function<void(absl::StatusOr<CommitResult>)>>> async_writes_
-      ABSL_GUARDED_BY(async_mutex_);
+  std::multimap<SequenceNumber, std::pair<CommitResult, std::function<void(absl::StatusOr<CommitResult>)>>>
+      async_writes_ ABSL_GUARDED_BY(async_mutex_);
 
   struct Counters {
     std::atomic<uint64_t> flushes{0}, compactions{0}, flushed_bytes{0}, compacted_bytes{0}, compaction_input_bytes{0};

@@ -172,7 +172,8 @@ std::function<bool(NamespaceGeneration)> Engine::LiveGenerations(const SnapshotL
   {
     absl::MutexLock lock(&commit_mutex_);
     for (const DeadGeneration& generation : dead_generations_) {
-      if (generation.left_at <= log_->durable_sequence() && generation.left_at <= oldest_reader) dead.insert(generation.generation);
+      if (generation.left_at <= log_->durable_sequence() && generation.left_at <= oldest_reader)
+        dead.insert(generation.generation);
     }
   }
   return [this, dead = std::move(dead)](NamespaceGeneration generation) {
@@ -195,7 +196,8 @@ absl::StatusOr<bool> Engine::CompactStep() {
 absl::Status Engine::RunPlan(const Version& version, const CompactionPlan& plan, const CompactionContext& context) {
   VARVE_ASSIGN_OR_RETURN(const CompactionResult result, RunCompaction(version, plan, context));
   absl::MutexLock lock(&install_mutex_);
-  if (absl::Status installed = Install(ApplyCompaction(*PresentVersion(), plan, result.segments), nullptr); !installed.ok()) {
+  if (absl::Status installed = Install(ApplyCompaction(*PresentVersion(), plan, result.segments), nullptr);
+      !installed.ok()) {
     DropUninstalled(result.segments);
     return installed;
   }
@@ -252,7 +254,8 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
       flushed_ = manifest_.flushed_sequence;
       flush_queue_.pop_front();
       full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
-      std::erase_if(buffered_tombstones_, [&](const RangeTombstone& tombstone) { return tombstone.sequence <= flushed_; });
+      std::erase_if(buffered_tombstones_,
+                    [&](const RangeTombstone& tombstone) { return tombstone.sequence <= flushed_; });
     }
     ReplaceStateLocked([&](ReadState* state) {
       state->version = version;
@@ -297,7 +300,8 @@ void Engine::DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segmen
 void Engine::OnLogProgress() {
   if (!log_->status().ok()) NoteLogFailure();
   SequenceNumber cleared = last_clear_.load();
-  if (cleared != kNoSequence && cleared <= log_->durable_sequence() && last_clear_.compare_exchange_strong(cleared, kNoSequence)) {
+  if (cleared != kNoSequence && cleared <= log_->durable_sequence() &&
+      last_clear_.compare_exchange_strong(cleared, kNoSequence)) {
     absl::MutexLock lock(&commit_mutex_);
     compaction_due_ = true;
     compaction_work_.Signal();
@@ -322,7 +326,8 @@ void Engine::BoundLog() {
   if (full_buffers_.load(std::memory_order_relaxed) != 0) return;  // a flush is on its way
   if (log_->live_bytes() <= log_bytes_at_flush_.load() + MaxLogGrowth(options_)) return;
   absl::MutexLock lock(&commit_mutex_);
-  if (flush_queue_.empty() && last_sequence_ >= present_->active->first_sequence() && !log_failed_.load()) RotateBufferLocked();
+  if (flush_queue_.empty() && last_sequence_ >= present_->active->first_sequence() && !log_failed_.load())
+    RotateBufferLocked();
 }
 
 }  // namespace varve

@@ -18,7 +18,8 @@
 namespace varve {
 
 absl::StatusOr<CountResult> Engine::Count(const ReadOptions& options, std::string_view lower, std::string_view upper) {
-  const bool everything = lower.empty() && upper.empty() && options.snapshot == nullptr && options.space == kDefaultNamespace;
+  const bool everything =
+      lower.empty() && upper.empty() && options.snapshot == nullptr && options.space == kDefaultNamespace;
   const bool log_had_failed = log_failed_.load(std::memory_order_acquire);
   std::shared_ptr<const ReadState> state;
   SequenceNumber at;
@@ -48,23 +49,26 @@ absl::StatusOr<CountResult> Engine::Count(const ReadOptions& options, std::strin
   return result;
 }
 
-absl::StatusOr<uint64_t> Engine::CountByScan(const std::shared_ptr<const ReadState>& state, SequenceNumber at, std::string lower,
-                                             std::string upper) const {
-  const std::unique_ptr<Iterator> iterator = MakeIterator(state, at, /*fill_cache=*/false, std::move(lower), std::move(upper));
+absl::StatusOr<uint64_t> Engine::CountByScan(const std::shared_ptr<const ReadState>& state, SequenceNumber at,
+                                             std::string lower, std::string upper) const {
+  const std::unique_ptr<Iterator> iterator =
+      MakeIterator(state, at, /*fill_cache=*/false, std::move(lower), std::move(upper));
   uint64_t count = 0;
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) ++count;
   VARVE_RETURN_IF_ERROR(iterator->status());
   return count;
 }
 
-absl::StatusOr<Engine::Counted> Engine::SettleCount(const std::shared_ptr<const ReadState>& state, SequenceNumber target) {
+absl::StatusOr<Engine::Counted> Engine::SettleCount(const std::shared_ptr<const ReadState>& state,
+                                                    SequenceNumber target) {
   if (count_.known && count_.at >= target) {
     // Counted further already, by somebody who came later but was faster; or asked for the end of a buffer on its way out.
     return Counted{count_.keys, count_.at};
   }
   if (!count_.known) {
     const NamespaceGeneration generation = *state->namespaces.Generation(kDefaultNamespace);
-    VARVE_ASSIGN_OR_RETURN(const uint64_t keys, CountByScan(state, target, FirstTreeKey(generation), EndTreeKey(generation)));
+    VARVE_ASSIGN_OR_RETURN(const uint64_t keys,
+                           CountByScan(state, target, FirstTreeKey(generation), EndTreeKey(generation)));
     if (target < uncounted_end_) return Counted{keys, target};
     count_ = {.known = true, .keys = keys, .at = target};
     absl::MutexLock commit_lock(&commit_mutex_);
@@ -78,8 +82,9 @@ absl::StatusOr<Engine::Counted> Engine::SettleCount(const std::shared_ptr<const 
     if (count_.at == end) count_.at_buffer_ends[end] = count_.keys;
   }
   if (status.ok() && count_.at < target) {
-    const auto holder = std::find_if(state->full.begin(), state->full.end(),
-                                     [&](const auto& full) { return full->first_sequence() <= target && target <= full->last_sequence(); });
+    const auto holder = std::find_if(state->full.begin(), state->full.end(), [&](const auto& full) {
+      return full->first_sequence() <= target && target <= full->last_sequence();
+    });
     status = SettleBuffer(state, holder != state->full.end() ? *holder : state->active, target);
   }
   if (!status.ok()) {
@@ -105,8 +110,8 @@ void Engine::SettleCountBeforeFlush(const WriteBuffer& buffer) {
 }
 
 // From count_.at, which the buffer holds or begins behind, to `end`: records and events in their order.
-absl::Status Engine::SettleBuffer(const std::shared_ptr<const ReadState>& state, const std::shared_ptr<WriteBuffer>& buffer,
-                                  SequenceNumber end) {
+absl::Status Engine::SettleBuffer(const std::shared_ptr<const ReadState>& state,
+                                  const std::shared_ptr<WriteBuffer>& buffer, SequenceNumber end) {
   if (count_.buffer != buffer) {
     count_.buffer = buffer;
     count_.position = {};
@@ -149,7 +154,8 @@ absl::Status Engine::SettleEvent(const std::shared_ptr<const ReadState>& state, 
   if (event.clears) {
     count_.keys = 0;
   } else {
-    VARVE_ASSIGN_OR_RETURN(const uint64_t hidden, CountByScan(state, event.sequence - 1, event.range.begin, event.range.end));
+    VARVE_ASSIGN_OR_RETURN(const uint64_t hidden,
+                           CountByScan(state, event.sequence - 1, event.range.begin, event.range.end));
     count_.keys -= hidden;
   }
   count_.at = event.sequence;
@@ -158,7 +164,8 @@ absl::Status Engine::SettleEvent(const std::shared_ptr<const ReadState>& state, 
 
 absl::StatusOr<bool> Engine::ExistedAt(const ReadState& state, std::string_view tree_key, SequenceNumber at) const {
   Lookup lookup(GenerationOf(tree_key), UserKeyOf(tree_key));
-  if (!LookUpBuffers(state, at, &lookup)) VARVE_RETURN_IF_ERROR(LookUpSegments(state, at, /*fill_cache=*/false, &lookup));
+  if (!LookUpBuffers(state, at, &lookup))
+    VARVE_RETURN_IF_ERROR(LookUpSegments(state, at, /*fill_cache=*/false, &lookup));
   if (!lookup.found || lookup.record.kind != RecordKind::kValue) return false;
   return state.CoveringSequence(tree_key, at) < lookup.record.sequence;
 }

@@ -41,7 +41,8 @@ absl::Status CheckOptions(const EngineOptions& options) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<StorageEngine>> StorageEngine::Open(const std::string& directory, const EngineOptions& options) {
+absl::StatusOr<std::unique_ptr<StorageEngine>> StorageEngine::Open(const std::string& directory,
+                                                                   const EngineOptions& options) {
 #ifdef NDEBUG
   // Debian builds abseil with deadlock detection on, which costs each lock more than the rest of its work (docs/decisions.md).
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
@@ -49,7 +50,8 @@ absl::StatusOr<std::unique_ptr<StorageEngine>> StorageEngine::Open(const std::st
   return Engine::Open(directory, options);
 }
 
-absl::StatusOr<std::unique_ptr<StorageEngine>> Engine::Open(const std::string& directory, const EngineOptions& options) {
+absl::StatusOr<std::unique_ptr<StorageEngine>> Engine::Open(const std::string& directory,
+                                                            const EngineOptions& options) {
   VARVE_RETURN_IF_ERROR(CheckOptions(options));
   std::unique_ptr<Engine> engine(new Engine(directory, options));
   VARVE_RETURN_IF_ERROR(engine->Recover());
@@ -65,7 +67,8 @@ Engine::Engine(std::string directory, const EngineOptions& options)
       state_(nullptr) {}
 
 Engine::~Engine() {
-  if (const absl::Status status = Close(); !status.ok() && log_ != nullptr) spdlog::error("close: {}", status.ToString());
+  if (const absl::Status status = Close(); !status.ok() && log_ != nullptr)
+    spdlog::error("close: {}", status.ToString());
 }
 
 // --- Open ------------------------------------------------------------------------------------------------------------------
@@ -91,11 +94,14 @@ absl::Status Engine::LoadOrCreateManifest() {
     VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(directory_));
     for (const std::string& name : names) {
       if (name.ends_with(".seg") || ParseLogFileName(name)) {
-        return absl::DataLossError(fmt::format("{}/MANIFEST is missing, but {} is there: restore the manifest from a copy", directory_, name));
+        return absl::DataLossError(
+            fmt::format("{}/MANIFEST is missing, but {} is there: restore the manifest from a copy", directory_, name));
       }
     }
     if (!options_.create_if_missing) return absl::NotFoundError(fmt::format("{}: no store here", directory_));
-    manifest_ = Manifest{.store_id = RandomStoreId(), .next_generation = 2, .namespaces = {{kDefaultNamespace, 1, /*counted=*/true, /*keys=*/0}}};
+    manifest_ = Manifest{.store_id = RandomStoreId(),
+                         .next_generation = 2,
+                         .namespaces = {{kDefaultNamespace, 1, /*counted=*/true, /*keys=*/0}}};
     VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, directory_, manifest_));
   } else {
     VARVE_RETURN_IF_ERROR(manifest.status());
@@ -139,8 +145,9 @@ absl::Status Engine::OpenSegments() {
       for (const SegmentInfo& info : manifest_run) {
         absl::StatusOr<std::shared_ptr<Segment>> segment = Segment::Open(file_system_, directory_, info, &caches_);
         if (absl::IsNotFound(segment.status())) {
-          return absl::DataLossError(fmt::format("{} is missing, but {}/MANIFEST names it: put the file back, or restore a copy of the store",
-                                                 SegmentPath(directory_, info.number), directory_));
+          return absl::DataLossError(
+              fmt::format("{} is missing, but {}/MANIFEST names it: put the file back, or restore a copy of the store",
+                          SegmentPath(directory_, info.number), directory_));
         }
         VARVE_RETURN_IF_ERROR(segment.status());
         run.segments.push_back(*std::move(segment));
@@ -160,11 +167,11 @@ absl::Status Engine::OpenSegments() {
 
 absl::Status Engine::ReplayLog(LogRecovery* recovery) {
   absl::MutexLock install_lock(&install_mutex_);
-  VARVE_ASSIGN_OR_RETURN(
-      *recovery, RecoverLog(file_system_, directory_, store_id_, manifest_.flushed_sequence, manifest_.log_ends,
-                            [this](std::string_view operations, SequenceNumber first, uint32_t count) {
-                              return ApplyRecovered(operations, first, count);
-                            }));
+  VARVE_ASSIGN_OR_RETURN(*recovery,
+                         RecoverLog(file_system_, directory_, store_id_, manifest_.flushed_sequence, manifest_.log_ends,
+                                    [this](std::string_view operations, SequenceNumber first, uint32_t count) {
+                                      return ApplyRecovered(operations, first, count);
+                                    }));
   if (recovery->torn_bytes != 0) {
     spdlog::warn("log: {} bytes behind sequence {} were never acknowledged and are cut away", recovery->torn_bytes,
                  recovery->last_sequence);
@@ -200,7 +207,8 @@ absl::Status Engine::ApplyRecovered(std::string_view operations, SequenceNumber 
     recovered.push_back(operation);
   }
   if (!reader.ok() || recovered.size() != count) {
-    return absl::DataLossError(fmt::format("log in {}: the batch at sequence {} has a good checksum but makes no sense", directory_, first));
+    return absl::DataLossError(
+        fmt::format("log in {}: the batch at sequence {} has a good checksum but makes no sense", directory_, first));
   }
   last_sequence_ = first + count - 1;
   ApplyLocked(recovered, /*gated=*/false);

@@ -92,8 +92,8 @@ absl::Status Engine::LookUpSegments(const ReadState& state, SequenceNumber at, b
   for (const Run* run : state.version->runs()) {
     const std::shared_ptr<Segment>* segment = run->Find(lookup->key.view());
     if (segment == nullptr) continue;
-    VARVE_ASSIGN_OR_RETURN(lookup->found, (*segment)->Get(lookup->key.view(), lookup->hash, at, fill_cache,
-                                                          &lookup->from_segment));
+    VARVE_ASSIGN_OR_RETURN(lookup->found,
+                           (*segment)->Get(lookup->key.view(), lookup->hash, at, fill_cache, &lookup->from_segment));
     if (lookup->found) {
       lookup->record = lookup->from_segment.record;
       return absl::OkStatus();
@@ -209,8 +209,8 @@ absl::Span<const std::shared_ptr<Segment>> Overlapping(const Run& run, std::stri
 
 }  // namespace
 
-std::unique_ptr<Iterator> Engine::MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at, bool fill_cache,
-                                               std::string lower, std::string upper) const {
+std::unique_ptr<Iterator> Engine::MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at,
+                                               bool fill_cache, std::string lower, std::string upper) const {
   const bool covered = !state->buffered_tombstones->empty() || !state->version->range_tombstones().empty();
   std::vector<std::unique_ptr<InternalIterator>> children;
   const auto add = [&](std::unique_ptr<InternalIterator> child, SequenceNumber newest) {
@@ -222,14 +222,16 @@ std::unique_ptr<Iterator> Engine::MakeIterator(std::shared_ptr<const ReadState> 
     const absl::Span<const std::shared_ptr<Segment>> overlapping = Overlapping(*run, lower, upper);
     if (overlapping.empty()) continue;
     SequenceNumber newest = kNoSequence;
-    for (const std::shared_ptr<Segment>& segment : overlapping) newest = std::max(newest, segment->info().largest_sequence);
+    for (const std::shared_ptr<Segment>& segment : overlapping)
+      newest = std::max(newest, segment->info().largest_sequence);
     add(NewRunIterator(overlapping, fill_cache), newest);
   }
-  return NewStoreIterator(std::move(state), NewMergingIterator(std::move(children)), at, std::move(lower), std::move(upper));
+  return NewStoreIterator(std::move(state), NewMergingIterator(std::move(children)), at, std::move(lower),
+                          std::move(upper));
 }
 
-std::unique_ptr<Iterator> Engine::NewIterator(const ReadOptions& options, std::string_view lower, std::string_view upper,
-                                              SequenceNumber* gate) {
+std::unique_ptr<Iterator> Engine::NewIterator(const ReadOptions& options, std::string_view lower,
+                                              std::string_view upper, SequenceNumber* gate) {
   const bool log_had_failed = log_failed_.load(std::memory_order_relaxed);
   absl::StatusOr<ReadPoint> point = BeginRead(options);
   if (!point.ok()) return NewErrorIterator(point.status());
@@ -239,9 +241,10 @@ std::unique_ptr<Iterator> Engine::NewIterator(const ReadOptions& options, std::s
     if (WorthReadingAgain(options, log_had_failed)) return NewIterator(options, lower, upper, gate);
     return NewErrorIterator(std::move(waited));
   }
-  return MakeIterator(point->state->shared_from_this(), point->sequence, options.fill_cache,
-                      std::string(TreeKey(point->generation, lower).view()),
-                      upper.empty() ? EndTreeKey(point->generation) : std::string(TreeKey(point->generation, upper).view()));
+  return MakeIterator(
+      point->state->shared_from_this(), point->sequence, options.fill_cache,
+      std::string(TreeKey(point->generation, lower).view()),
+      upper.empty() ? EndTreeKey(point->generation) : std::string(TreeKey(point->generation, upper).view()));
 }
 
 }  // namespace varve

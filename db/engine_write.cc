@@ -10,9 +10,9 @@
 namespace varve {
 namespace {
 
-constexpr int kOptimisticTries = 8;       // of Update, before it takes its keys' stripes
-constexpr int kTriesAlone = 1000;         // and with them; others may still write the keys blindly
-constexpr size_t kMaxRetiredStates = 64;  // each replaced state holds its own list of range tombstones
+constexpr int kOptimisticTries = 8;              // of Update, before it takes its keys' stripes
+constexpr int kTriesAlone = 1000;                // and with them; others may still write the keys blindly
+constexpr size_t kMaxRetiredStates = 64;         // each replaced state holds its own list of range tombstones
 constexpr size_t kMaxBufferedTombstones = 1024;  // range tombstones at which a write buffer counts as full
 
 absl::Status ConflictOn(const Commit::Condition& condition) {
@@ -40,7 +40,8 @@ absl::StatusOr<CommitResult> Engine::Submit(const WriteOptions& options, WriteBa
   VARVE_RETURN_IF_ERROR(CheckWritable(commit));
   VARVE_RETURN_IF_ERROR(CheckConditions(commit));
   if (commit.operations().empty()) return CommitResult{last_sequence_, kNoSequence};
-  if (absl::Status reserved = log_->Reserve(commit.record_size(), /*for_deletes=*/!commit.adds_data()); !reserved.ok()) {
+  if (absl::Status reserved = log_->Reserve(commit.record_size(), /*for_deletes=*/!commit.adds_data());
+      !reserved.ok()) {
     if (absl::IsUnavailable(reserved)) NoteLogFailureLocked();
     return reserved;
   }
@@ -62,8 +63,8 @@ absl::Status Engine::WaitForRoom(size_t bytes, bool adds_data) {
   throttle_.Pay(bytes);
   if (full_buffers_.load(std::memory_order_relaxed) < options_.max_full_write_buffers) return absl::OkStatus();
   absl::MutexLock lock(&commit_mutex_);
-  while (static_cast<int>(flush_queue_.size()) >= options_.max_full_write_buffers && background_status_.ok() && !closed_ &&
-         !log_failed_.load()) {
+  while (static_cast<int>(flush_queue_.size()) >= options_.max_full_write_buffers && background_status_.ok() &&
+         !closed_ && !log_failed_.load()) {
     room_.Wait(&commit_mutex_);
   }
   // Deletes may be what makes room on a full disk.
@@ -89,7 +90,8 @@ absl::Status Engine::CheckConditions(const Commit& commit) const {
       known_from = buffer->first_sequence();
     }
     newest = std::max(newest, present_->buffered_tombstones->CoveringSequence(condition.tree_key, kMaxSequence));
-    for (auto dead = dead_generations_.rbegin(); dead != dead_generations_.rend() && dead->left_at > condition.sequence; ++dead) {
+    for (auto dead = dead_generations_.rbegin(); dead != dead_generations_.rend() && dead->left_at > condition.sequence;
+         ++dead) {
       if (dead->space == condition.space) newest = std::max(newest, dead->left_at);
     }
     if (newest > condition.sequence || known_from > condition.sequence + 1) {
@@ -123,10 +125,12 @@ void Engine::ApplyLocked(const std::vector<Commit::Operation>& operations, bool 
       case RecordKind::kSwitchGeneration: {
         if (!std::exchange(namespaces_changed, true)) namespaces = present_->namespaces;
         const NamespaceId space = GenerationOf(record.key);
-        if (const auto left = namespaces.Generation(space)) dead_generations_.push_back({space, *left, record.sequence});
+        if (const auto left = namespaces.Generation(space))
+          dead_generations_.push_back({space, *left, record.sequence});
         namespaces.Set(space, GenerationOf(record.value));
         last_clear_.store(record.sequence);
-        if (options_.count_keys && space == kDefaultNamespace) count_events_.push_back({record.sequence, /*clears=*/true, {}});
+        if (options_.count_keys && space == kDefaultNamespace)
+          count_events_.push_back({record.sequence, /*clears=*/true, {}});
         break;
       }
     }
@@ -192,7 +196,8 @@ void Engine::CompleteAsyncWrites() {
   {
     absl::MutexLock lock(&async_mutex_);
     const auto end = log_status.ok() ? async_writes_.upper_bound(durable) : async_writes_.end();
-    while (async_writes_.begin() != end) completed.insert(completed.end(), async_writes_.extract(async_writes_.begin()));
+    while (async_writes_.begin() != end)
+      completed.insert(completed.end(), async_writes_.extract(async_writes_.begin()));
   }
   for (auto& [gate, write] : completed) {
     auto& [result, done] = write;

@@ -56,7 +56,8 @@ class RandomRun {
  private:
   std::string RandomKey() {
     const uint64_t number = random_() % 400;
-    return random_() % 20 == 0 ? std::string(1, static_cast<char>(number)) : fmt::format("key{:03}{}", number, std::string(number % 40, 'x'));
+    return random_() % 20 == 0 ? std::string(1, static_cast<char>(number))
+                               : fmt::format("key{:03}{}", number, std::string(number % 40, 'x'));
   }
 
   std::string RandomValue() {
@@ -96,7 +97,8 @@ class RandomRun {
 
   static std::string Text(const Model& model, const std::string& lower, const std::string& upper, bool reverse) {
     std::string text;
-    for (auto entry = model.lower_bound(lower); entry != model.end() && (upper.empty() || entry->first < upper); ++entry) {
+    for (auto entry = model.lower_bound(lower); entry != model.end() && (upper.empty() || entry->first < upper);
+         ++entry) {
       const std::string one = entry->first + "=" + entry->second + " ";
       text = reverse ? one + text : text + one;
     }

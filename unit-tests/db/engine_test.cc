@@ -31,8 +31,16 @@ TEST(EngineTest, MissingEmptyAndDeletedAreToldApart) {
 
 TEST(EngineTest, KeysAndValuesAreArbitraryBytes) {
   TestStore store;
-  std::vector<std::string> keys = {"", "0", "-1", "/a", "tab\tnewline\nreturn\rcomma,", std::string("\0", 1), std::string("a\0b", 3),
-                                   "\xff\xff\xff\xff", std::string(65536, 'k'), "quote\"'\\"};
+  std::vector<std::string> keys = {"",
+                                   "0",
+                                   "-1",
+                                   "/a",
+                                   "tab\tnewline\nreturn\rcomma,",
+                                   std::string("\0", 1),
+                                   std::string("a\0b", 3),
+                                   "\xff\xff\xff\xff",
+                                   std::string(65536, 'k'),
+                                   "quote\"'\\"};
   for (unsigned char byte = 0; byte < 255; ++byte) keys.emplace_back(1, static_cast<char>(byte));
   for (const std::string& key : keys) ASSERT_TRUE(store->Put(key, "value of " + key).ok());
   for (int round = 0; round < 3; ++round) {
@@ -53,8 +61,8 @@ TEST(EngineTest, KeysAndValuesAreArbitraryBytes) {
 
 TEST(EngineTest, AValueMayEqualAnythingInside) {
   TestStore store;
-  const std::string values[] = {std::string("\x02", 1), std::string("\0\0\0\0", 4), "VARVELOG", "TOMBSTONE", "__deleted__",
-                                std::string(4096, '\0')};
+  const std::string values[] = {std::string("\x02", 1), std::string("\0\0\0\0", 4), "VARVELOG", "TOMBSTONE",
+                                "__deleted__",          std::string(4096, '\0')};
   for (const std::string& value : values) ASSERT_TRUE(store->Put("key of " + value, value).ok());
   ASSERT_TRUE(store->Flush().ok());
   store.Reopen();
@@ -169,7 +177,8 @@ TEST(EngineTest, SnapshotsKeepWhatTheySaw) {
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < 20; ++i) {
       EXPECT_EQ(store.Get("counter", snapshots[i].get()), i % 5 == 4 ? "(missing)" : std::to_string(i));
-      EXPECT_EQ(store.Scan({}, {}, i % 2 == 0, snapshots[i].get()), i % 5 == 4 ? "" : "counter=" + std::to_string(i) + " ");
+      EXPECT_EQ(store.Scan({}, {}, i % 2 == 0, snapshots[i].get()),
+                i % 5 == 4 ? "" : "counter=" + std::to_string(i) + " ");
     }
     ASSERT_TRUE(store->Compact({}, {}).ok());
   }
@@ -274,14 +283,15 @@ TEST(EngineTest, UpdatesOfOneKeyFromManyThreadsAllCount) {
     threads.emplace_back([&] {
       for (int i = 0; i < kIncrements; ++i) {
         const std::string_view key = "counter";
-        const auto updated = store->Update({.sync = Durability::kNone, .override_sync = true}, {&key, 1}, [&](WriteBatch* batch) {
-          std::string value;
-          const absl::StatusOr<ReadResult> read = store->Get({.wait_until_durable = false}, key, &value);
-          if (!read.ok()) return read.status();
-          batch->RequireUnchanged(key, read->read_sequence);
-          batch->Put(key, std::to_string((read->found ? std::stoi(value) : 0) + 1));
-          return absl::OkStatus();
-        });
+        const auto updated =
+            store->Update({.sync = Durability::kNone, .override_sync = true}, {&key, 1}, [&](WriteBatch* batch) {
+              std::string value;
+              const absl::StatusOr<ReadResult> read = store->Get({.wait_until_durable = false}, key, &value);
+              if (!read.ok()) return read.status();
+              batch->RequireUnchanged(key, read->read_sequence);
+              batch->Put(key, std::to_string((read->found ? std::stoi(value) : 0) + 1));
+              return absl::OkStatus();
+            });
         ASSERT_TRUE(updated.ok()) << updated.status();
       }
     });
