@@ -141,6 +141,8 @@ class Engine final : public StorageEngine {
   // Puts the operations into the active buffer; replaces the ReadState where ranges or namespaces change.
   void ApplyLocked(const std::vector<Commit::Operation>& operations, bool gated)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  // Before a batch of so many operations is numbered: one that would overcrowd the active buffer's index gets a buffer made for it.
+  void FitActiveBufferLocked(size_t operations) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   void RotateBufferLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // Starts from a copy of the present state, lets `change` work on it, publishes it.
   void ReplaceStateLocked(absl::FunctionRef<void(ReadState*)> change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);

@@ -75,7 +75,7 @@ void Engine::CompactionLoop() {
     if (request != nullptr) {
       const absl::Status status = CompactRange(request->lower, request->upper);
       absl::MutexLock lock(&commit_mutex_);
-      request->status = status;
+      request->status = UnsharedCopy(status);
       request->done = true;
       room_.SignalAll();
     } else {
@@ -144,7 +144,7 @@ absl::Status Engine::Flush() {
   }
   if (flush_queue_.empty() || flushed_ >= target) return absl::OkStatus();
   if (closed_) return absl::UnavailableError("the store is closed");
-  return background_status_.ok() ? log_->status() : background_status_;
+  return background_status_.ok() ? log_->status() : UnsharedCopy(background_status_);
 }
 
 // --- Compaction ------------------------------------------------------------------------------------------------------------

@@ -210,6 +210,7 @@ absl::Status Engine::ApplyRecovered(std::string_view operations, SequenceNumber 
     return absl::DataLossError(
         fmt::format("log in {}: the batch at sequence {} has a good checksum but makes no sense", directory_, first));
   }
+  FitActiveBufferLocked(recovered.size());
   last_sequence_ = first + count - 1;
   ApplyLocked(recovered, /*gated=*/false);
   if (present_->active->full()) RotateBufferLocked();

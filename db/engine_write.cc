@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kOptimisticTries = 8;              // of Update, before it takes its keys' stripes
 constexpr int kTriesAlone = 1000;                // and with them; others may still write the keys blindly
+constexpr size_t kFewestBytesOfBufferPerOperation = 8;
 constexpr size_t kMaxRetiredStates = 64;         // each replaced state holds its own list of range tombstones
 constexpr size_t kMaxBufferedTombstones = 1024;  // range tombstones at which a write buffer counts as full
 
@@ -46,6 +47,7 @@ absl::StatusOr<CommitResult> Engine::Submit(const WriteOptions& options, WriteBa
     return reserved;
   }
 
+  FitActiveBufferLocked(commit.operations().size());
   const SequenceNumber first = last_sequence_ + 1;
   const SequenceNumber last = last_sequence_ + commit.operations().size();
   log_->Append(commit.Seal(first), first, last, durability);
@@ -69,12 +71,12 @@ absl::Status Engine::WaitForRoom(size_t bytes, bool adds_data) {
   }
   // Deletes may be what makes room on a full disk.
   const int limit = options_.max_full_write_buffers * (adds_data ? 1 : 2);
-  return static_cast<int>(flush_queue_.size()) >= limit ? background_status_ : absl::OkStatus();
+  return static_cast<int>(flush_queue_.size()) >= limit ? UnsharedCopy(background_status_) : absl::OkStatus();
 }
 
 absl::Status Engine::CheckWritable(const Commit& commit) const {
   if (closed_) return absl::UnavailableError("the store is closed");
-  if (commit.adds_data() && !background_status_.ok()) return background_status_;
+  if (commit.adds_data() && !background_status_.ok()) return UnsharedCopy(background_status_);
   return absl::OkStatus();
 }
 
@@ -152,6 +154,14 @@ void Engine::ReplaceStateLocked(absl::FunctionRef<void(ReadState*)> change) {
   if (state_.Replace(std::move(next)) > kMaxRetiredStates) state_.Reclaim();
   reclaim_due_ = true;
   flush_work_.Signal();
+}
+
+void Engine::FitActiveBufferLocked(size_t operations) {
+  if (operations * kFewestBytesOfBufferPerOperation <= options_.write_buffer_size) return;
+  if (last_sequence_ >= present_->active->first_sequence()) RotateBufferLocked();
+  ReplaceStateLocked([&](ReadState* state) {
+    state->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1, operations);
+  });
 }
 
 void Engine::RotateBufferLocked() {

@@ -84,13 +84,13 @@ struct WriteBuffer::Order {
   const Entry* last_ordered = nullptr;  // everything that arrived up to here is in the list
 };
 
-WriteBuffer::WriteBuffer(size_t capacity, SequenceNumber first_sequence)
+WriteBuffer::WriteBuffer(size_t capacity, SequenceNumber first_sequence, size_t expected_entries)
     : capacity_(capacity),
       first_sequence_(first_sequence),
       arena_(std::clamp<size_t>(capacity / 16, 4096, 1 << 20)),
       order_(std::make_unique<Order>(std::clamp<size_t>(capacity / 64, 4096, 256 << 10))) {
   static_assert(sizeof(Entry) <= Entry::kHeaderSize);
-  const size_t buckets = std::bit_ceil(std::max<size_t>(capacity / kBytesPerBucket, 64));
+  const size_t buckets = std::bit_ceil(std::max<size_t>({capacity / kBytesPerBucket, expected_entries, 64}));
   bucket_mask_ = buckets - 1;
   bucket_bytes_ = buckets * sizeof(std::atomic<Entry*>);
   buckets_ = static_cast<std::atomic<Entry*>*>(std::calloc(buckets, sizeof(std::atomic<Entry*>)));

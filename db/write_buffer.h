@@ -32,8 +32,9 @@ class WriteBuffer {
   struct Entry;
 
  public:
-  // `capacity` in bytes of memory; `first_sequence` is the lowest that can be added.
-  WriteBuffer(size_t capacity, SequenceNumber first_sequence);
+  // `capacity` in bytes of memory; `first_sequence` is the lowest that can be added. `expected_entries`: that many will come,
+  // though the capacity says less (a batch always goes into one buffer).
+  WriteBuffer(size_t capacity, SequenceNumber first_sequence, size_t expected_entries = 0);
   ~WriteBuffer();
   WriteBuffer(const WriteBuffer&) = delete;
   WriteBuffer& operator=(const WriteBuffer&) = delete;

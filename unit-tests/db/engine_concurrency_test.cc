@@ -176,8 +176,10 @@ TEST(EngineConcurrencyTest, TheCountIsExactWhileWritersFlushesAndClearsGoOn) {
   for (std::thread& thread : threads) thread.join();
   for (int round = 0; round < 3; ++round) {
     uint64_t keys = 0;
-    const auto iterator = store->NewIterator({}, {}, {}, nullptr);
-    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) ++keys;
+    {
+      const auto iterator = store->NewIterator({}, {}, {}, nullptr);
+      for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) ++keys;
+    }
     EXPECT_EQ(store->Count({}, {}, {}).value().keys, keys);
     if (round == 0) ASSERT_TRUE(store->Flush().ok());
     if (round == 1) store.Reopen();
