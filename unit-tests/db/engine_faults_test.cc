@@ -117,7 +117,7 @@ TEST_F(FailedLogTest, AReadOfAnEmptiedNamespaceHasTheEmptyingAsItsGate) {
 
 TEST_F(FailedLogTest, AFailedWriteIsFinalToo) {
   ASSERT_TRUE(store_->Put("a", "1").ok());
-  file_system_.Fail(FileOperation::kWrite, 1, absl::InternalError("the device says no"), 1, ".log");
+  file_system_.Fail(FileOperation::kWrite, 1, absl::InternalError("the device says no"), 1'000'000, ".log");
   EXPECT_TRUE(absl::IsUnavailable(store_->Put("b", "2")));
   EXPECT_TRUE(absl::IsUnavailable(store_->Put("c", "3")));
   EXPECT_EQ(store_.Get("a"), "1");
