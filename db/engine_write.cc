@@ -10,8 +10,8 @@
 namespace varve {
 namespace {
 
-constexpr int kOptimisticTries = 8;              // of Update, before it takes its keys' stripes
-constexpr int kTriesAlone = 1000;                // and with them; others may still write the keys blindly
+constexpr int kOptimisticTries = 8;  // of Update, before it takes its keys' stripes
+constexpr int kTriesAlone = 1000;    // and with them; others may still write the keys blindly
 constexpr size_t kFewestBytesOfBufferPerOperation = 8;
 constexpr size_t kMaxRetiredStates = 64;         // each replaced state holds its own list of range tombstones
 constexpr size_t kMaxBufferedTombstones = 1024;  // range tombstones at which a write buffer counts as full
