@@ -45,6 +45,7 @@ BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget)
   submitted_ = false;
   while (!broken_ && (stream_ != nullptr || (next_ < batch_->requests.size() && !client_->close_after_reply))) {
     if (replies->size() >= full) {
+      if (stream_ != nullptr) replies->Mark(kNoSequence, 0);  // the header it began with
       continued_ = true;
       break;
     }

@@ -1,6 +1,7 @@
 #include "server/gated_replies.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "util/resp_writer.h"
 
@@ -10,13 +11,14 @@ void GatedReplies::Mark(SequenceNumber gate, uint32_t replies) {
   const size_t bytes = bytes_.size() - marked_;
   if (bytes == 0 && replies == 0) return;
   marked_ = bytes_.size();
+  const bool continues = std::exchange(inside_reply_, replies == 0);
   const bool whole = replies > 0 && marks_.size() > std::max(head_, batch_begin_) && marks_.back().replies > 0;
   if (whole && marks_.back().gate == gate) {
     marks_.back().bytes += bytes;
     marks_.back().replies += replies;
     return;
   }
-  marks_.push_back({bytes, gate, replies});
+  marks_.push_back({bytes, gate, replies, continues});
 }
 
 void GatedReplies::Take(GatedReplies* other) {
@@ -33,6 +35,7 @@ void GatedReplies::Take(GatedReplies* other) {
     batch_begin_ = marks_.size();
     marks_.insert(marks_.end(), other->marks_.begin() + static_cast<ptrdiff_t>(other->head_), other->marks_.end());
   }
+  inside_reply_ = other->inside_reply_;
   other->Clear();
 }
 
@@ -82,7 +85,7 @@ bool GatedReplies::Fail(size_t first, SequenceNumber durable, std::string_view e
       kept.Append(old);
       continue;
     }
-    if (mark.replies == 0) return false;
+    if (mark.replies == 0 || mark.continues) return false;
     const size_t before = kept.size();
     for (uint32_t reply = 0; reply < mark.replies; ++reply) writer.Error(error);
     mark.bytes = kept.size() - before;
@@ -103,6 +106,7 @@ void GatedReplies::Clear() {
   bytes_.Clear();
   marks_.clear();
   head_ = batch_begin_ = marked_ = 0;
+  inside_reply_ = false;
 }
 
 }  // namespace varve

@@ -18,8 +18,12 @@ class GatedReplies {
   size_t size() const { return bytes_.size(); }
   bool empty() const { return bytes_.empty(); }
 
-  // What follows belongs to a new batch, see FailBatch().
-  void BeginBatch() { batch_begin_ = marks_.size(); }
+  // What follows belongs to a new batch, see FailBatch(). `inside_reply`: it begins with the rest of a reply whose beginning was
+  // taken away.
+  void BeginBatch(bool inside_reply = false) {
+    batch_begin_ = marks_.size();
+    inside_reply_ = inside_reply;
+  }
 
   // The bytes written since the last call are `replies` complete replies that wait for `gate` (kNoSequence: for nothing).
   // With no replies: part of one that goes on.
@@ -36,8 +40,8 @@ class GatedReplies {
   // `bytes` bytes of the front have left.
   void Consume(size_t bytes);
 
-  // Puts the error reply "-<error>" in the place of every reply that waits for more than `durable`. False when one of them has
-  // begun but not ended, so that the connection must close.
+  // Puts the error reply "-<error>" in the place of every reply that waits for more than `durable`. False when one of them is not
+  // here as a whole (its end is still to come, or its beginning has left or may leave), so that the connection must close.
   [[nodiscard]] bool FailAbove(SequenceNumber durable, std::string_view error);
   // The same for every reply since BeginBatch().
   [[nodiscard]] bool FailBatch(std::string_view error);
@@ -50,6 +54,7 @@ class GatedReplies {
     size_t bytes;
     SequenceNumber gate;
     uint32_t replies;
+    bool continues;  // begins with the rest of a reply
   };
 
   bool Fail(size_t first, SequenceNumber durable, std::string_view error);
@@ -58,7 +63,8 @@ class GatedReplies {
   std::vector<Stretch> marks_;  // from head_ on
   size_t head_ = 0;
   size_t batch_begin_ = 0;
-  size_t marked_ = 0;  // bytes covered by marks
+  size_t marked_ = 0;          // bytes covered by marks
+  bool inside_reply_ = false;  // the last mark ended inside a reply
 };
 
 }  // namespace varve

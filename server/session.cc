@@ -201,7 +201,7 @@ bool Session::Execute(bool writers_wait) {
     }
   }
   server_->batches_inline.fetch_add(1, std::memory_order_relaxed);
-  output_.BeginBatch();
+  output_.BeginBatch(executor_.inside_reply());
   const BatchExecutor::Progress progress = RunExecutor(&output_);
   const bool submitted = executor_.submitted();
   if (executor_.broken()) client_.close_after_reply = true;
@@ -226,15 +226,19 @@ void Session::FinishBatch() {
 }
 
 void Session::ExecuteOnWorker() {
-  worker_replies_.BeginBatch();
+  worker_replies_.BeginBatch(executor_.inside_reply());
   worker_broken_ = false;
   for (int slice = 0; slice < kSlicesOnWorker; ++slice) {
     worker_progress_ = RunExecutor(&worker_replies_);
     worker_broken_ = executor_.broken();
     if (executor_.submitted()) {
       if (const absl::Status pushed = server_->store->Push(); !pushed.ok()) {
-        worker_broken_ =
-            slice > 0 || executor_.inside_reply() || !worker_replies_.FailBatch(CommandContext::ErrorText(pushed));
+        // Whoever has seen a part of the replies can't be told by an error in their place, and none of them may leave.
+        if (slice > 0 || executor_.continued() || executor_.inside_reply() ||
+            !worker_replies_.FailBatch(CommandContext::ErrorText(pushed))) {
+          worker_broken_ = true;
+          worker_replies_.Clear();
+        }
       }
     }
     if (!send_from_worker_ || worker_broken_) break;

@@ -13,6 +13,8 @@ namespace {
 
 using testing::FaultFileSystem;
 using testing::FileOperation;
+using testing::RawConnection;
+using testing::Resp;
 using testing::TestServer;
 
 class FaultsTest : public ::testing::TestWithParam<Durability> {
@@ -67,6 +69,23 @@ TEST_P(FaultsTest, AFailedLogRefusesWritesAndLiesToNobody) {
     const absl::StatusOr<std::optional<std::string>> unsafe = reader->Get("0:0");
     EXPECT_FALSE(unsafe.ok() && unsafe->has_value());  // a crash would take it back
   }
+}
+
+TEST_P(FaultsTest, AFailedLogAcknowledgesNothingInFrontOfALongReply) {
+  ServerOptions options;
+  options.execution = Execution::kPool;
+  TestServer server(options, Engine());
+  server.ExpectUncleanClose();
+  const std::unique_ptr<Client> client = server.Connect();
+  for (int i = 0; i < 16; ++i) ASSERT_TRUE(client->Put("k" + std::to_string(i), std::string(64u << 10, 'v')).ok());
+  ASSERT_TRUE(server.store().Sync().ok());
+  files_.Fail(GetParam() == Durability::kAlways ? FileOperation::kSync : FileOperation::kWrite, 1,
+              absl::InternalError("EIO"), FaultFileSystem::kUnlimited, ".log");
+  RawConnection connection(server.port());
+  ASSERT_TRUE(connection.Send(Resp({"SET", "lost", "1"}) + Resp({"RANGE", "-", "+"})));
+  const std::string replies = connection.Receive(3);  // an error, or nothing before the connection closes
+  EXPECT_NE(replies, "+OK");
+  EXPECT_TRUE(replies == "-MI" || connection.closed()) << replies;
 }
 
 TEST_P(FaultsTest, AFullDiskRefusesWritesUntilThereIsRoomAgain) {

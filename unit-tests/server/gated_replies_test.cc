@@ -59,6 +59,32 @@ TEST(GatedRepliesTest, AReplyThatHasBegunCannotBecomeAnError) {
   EXPECT_FALSE(replies.FailAbove(5, "MISCONF no"));
 }
 
+TEST(GatedRepliesTest, TheEndOfAReplyCannotBecomeAnError) {
+  GatedReplies both;
+  Write(&both, "*2\r\n+A\r\n", kNoSequence, 0);
+  Write(&both, "+B\r\n", 10);
+  EXPECT_FALSE(both.FailAbove(5, "MISCONF no"));
+
+  GatedReplies sent;
+  Write(&sent, "*2\r\n+A\r\n", kNoSequence, 0);
+  sent.Consume(sent.size());
+  Write(&sent, "+B\r\n", 10);
+  EXPECT_FALSE(sent.FailAbove(5, "MISCONF no"));
+
+  GatedReplies taken;
+  GatedReplies worker;
+  Write(&worker, "*2\r\n+A\r\n", kNoSequence, 0);
+  taken.Take(&worker);
+  worker.BeginBatch(true);
+  Write(&worker, "+B\r\n", 10);
+  taken.Take(&worker);
+  Write(&taken, "+C\r\n", 11);
+  EXPECT_FALSE(taken.FailAbove(5, "MISCONF no"));
+  taken.Consume(taken.Releasable(10));
+  ASSERT_TRUE(taken.FailAbove(10, "MISCONF no"));  // the next reply is whole
+  EXPECT_EQ(taken.bytes().view(), "-MISCONF no\r\n");
+}
+
 TEST(GatedRepliesTest, AFailedPushConcernsItsOwnBatchAlone) {
   GatedReplies replies;
   Write(&replies, "+A\r\n", kNoSequence);
