@@ -10,7 +10,7 @@ namespace {
 
 thread_local std::vector<Commit::Operation> reused_operations;
 thread_local std::vector<Commit::Condition> reused_conditions;
-constexpr size_t kKeptCapacity = 4096;  // operations whose memory a thread keeps
+constexpr size_t kKeptCapacity = 4096;  // operations (conditions) whose memory a thread keeps
 
 }  // namespace
 
@@ -36,6 +36,7 @@ Commit::~Commit() {
     for (const Condition& condition : conditions_) PutGeneration(condition.tree_key, condition.space);
   }
   if (operations_.capacity() > kKeptCapacity) std::vector<Operation>().swap(operations_);
+  if (conditions_.capacity() > kKeptCapacity) std::vector<Condition>().swap(conditions_);
 }
 
 // The views point into the batch's own strings, which are this commit's to change.

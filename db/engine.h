@@ -5,7 +5,8 @@
 // Locks, in the order in which they may be taken together:
 //   1. install_mutex_   a new Version: manifest on disk, then published. Held across I/O; readers and writers never take it.
 //   2. count_mutex_     the number of keys. Held across I/O; readers and writers never take it.
-//   3. commit_mutex_    the short critical section of a write, and each replacement of the ReadState. Never held across I/O.
+//   3. commit_mutex_    the short critical section of a write, and each replacement of the ReadState. Not held across I/O, but for
+//                       Log::Reserve when a record needs more than the log files that are ready (docs/decisions.md).
 //   4. the log's own    (db/log.h)
 //   Apart from these, never together with another: async_mutex_, the snapshot list's.
 // Readers take none of them: they pin the ReadState (structure/published.h).

@@ -254,15 +254,17 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
       flushed_ = manifest_.flushed_sequence;
       flush_queue_.pop_front();
       full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
+      const SequenceNumber flushed_now = flushed_;
       std::erase_if(buffered_tombstones_,
-                    [&](const RangeTombstone& tombstone) { return tombstone.sequence <= flushed_; });
+                    [&](const RangeTombstone& tombstone) { return tombstone.sequence <= flushed_now; });
     }
+    const auto still_buffered = std::make_shared<const RangeTombstoneList>(buffered_tombstones_);
     ReplaceStateLocked([&](ReadState* state) {
       state->version = version;
       if (flushed == nullptr) return;
       std::erase(state->full, flushed->buffer);
       if (!flushed->buffer->range_tombstones().empty()) {
-        state->buffered_tombstones = std::make_shared<RangeTombstoneList>(buffered_tombstones_);
+        state->buffered_tombstones = still_buffered;
       }
     });
     UpdatePressureLocked();

@@ -134,6 +134,7 @@ absl::Status Engine::SettleBuffer(const std::shared_ptr<const ReadState>& state,
 // Of each key written in (count_.at, end]: is it there at the end, and was it before?
 absl::Status Engine::SettleRecords(const ReadState& state, const WriteBuffer& buffer, SequenceNumber end) {
   const SequenceNumber begin = count_.at;
+  uint64_t keys = count_.keys;
   absl::Status status;
   buffer.Walk(&count_.position, end, [&](const RecordView& record, const RecordView* previous) {
     if (record.sequence <= begin || !status.ok()) return;
@@ -141,11 +142,12 @@ absl::Status Engine::SettleRecords(const ReadState& state, const WriteBuffer& bu
     const absl::StatusOr<bool> before = ExistedAt(state, record.key, begin);
     const absl::StatusOr<bool> after = ExistedAt(state, record.key, end);
     if (before.ok() && after.ok()) {
-      count_.keys += static_cast<uint64_t>(*after) - static_cast<uint64_t>(*before);
+      keys += static_cast<uint64_t>(*after) - static_cast<uint64_t>(*before);
     } else {
       status = before.ok() ? after.status() : before.status();
     }
   });
+  count_.keys = keys;
   count_.at = end;
   return status;
 }

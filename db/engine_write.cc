@@ -138,8 +138,10 @@ void Engine::ApplyLocked(const std::vector<Commit::Operation>& operations, bool 
     }
   }
   if (!ranges_changed && !namespaces_changed) return;
+  std::shared_ptr<const RangeTombstoneList> tombstones;
+  if (ranges_changed) tombstones = std::make_shared<RangeTombstoneList>(buffered_tombstones_);
   ReplaceStateLocked([&](ReadState* state) {
-    if (ranges_changed) state->buffered_tombstones = std::make_shared<RangeTombstoneList>(buffered_tombstones_);
+    if (ranges_changed) state->buffered_tombstones = tombstones;
     if (!namespaces_changed) return;
     state->namespaces = std::move(namespaces);
     state->namespaces_changed = operations.back().record.sequence;
@@ -159,9 +161,8 @@ void Engine::ReplaceStateLocked(absl::FunctionRef<void(ReadState*)> change) {
 void Engine::FitActiveBufferLocked(size_t operations) {
   if (operations * kFewestBytesOfBufferPerOperation <= options_.write_buffer_size) return;
   if (last_sequence_ >= present_->active->first_sequence()) RotateBufferLocked();
-  ReplaceStateLocked([&](ReadState* state) {
-    state->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1, operations);
-  });
+  const auto fitting = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1, operations);
+  ReplaceStateLocked([&](ReadState* state) { state->active = fitting; });
 }
 
 void Engine::RotateBufferLocked() {
@@ -169,9 +170,10 @@ void Engine::RotateBufferLocked() {
   full->Seal(last_sequence_);
   flush_queue_.push_back({full, present_->namespaces});
   full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
+  const auto next = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1);
   ReplaceStateLocked([&](ReadState* state) {
     state->full.insert(state->full.begin(), full);
-    state->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1);
+    state->active = next;
   });
   UpdatePressureLocked();
 }

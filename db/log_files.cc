@@ -15,9 +15,9 @@ namespace {
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(200);
 constexpr absl::Duration kLastRetry = absl::Milliseconds(1600);
 constexpr absl::Duration kSpareTimeout = absl::Seconds(10);
-// Zeros are synced in pieces of this size, so that the syncs of commits never queue behind a whole file.
 constexpr uint64_t kFirstFileSize = 4u << 20;
-constexpr uint64_t kZeroChunk = 4u << 20;  // zeros written between two syncs
+// Zeros are synced in pieces of this size, so that the syncs of commits never queue behind a whole file.
+constexpr uint64_t kZeroChunk = 4u << 20;
 // Zeros are written in small pieces: the kernel keeps what one write brought in as one large folio, and every later small write
 // into it walks all of its blocks. Measured for 150 bytes on ext4: 1.3 us after pieces of 1 MiB, 0.3 us after these.
 constexpr uint64_t kZeroWrite = 16u << 10;

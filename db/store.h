@@ -91,7 +91,7 @@ class Store {
                           std::function<void(absl::StatusOr<CommitResult>)> done) = 0;
 
   // Reads and writes again until no other writer came between (optimistic; after some tries alone). `decide` may run several
-  // times: it reads with Get at `snapshot semantics of now` and fills the batch, including its RequireUnchanged conditions.
+  // times: it reads what is there now and fills the batch, including its RequireUnchanged conditions.
   // Submit semantics (doesn't wait).
   [[nodiscard]] virtual absl::StatusOr<CommitResult> Update(const WriteOptions& options,
                                                             absl::Span<const std::string_view> keys,

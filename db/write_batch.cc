@@ -6,10 +6,18 @@
 #include "util/coding.h"
 
 namespace varve {
+namespace {
+
+constexpr size_t kKeptBytes = 4u << 20;  // of memory that a batch keeps for its next use
+
+}  // namespace
 
 WriteBatch::WriteBatch() { Clear(); }
 
 void WriteBatch::Clear() {
+  if (encoded_.capacity() > kKeptBytes) std::string().swap(encoded_);
+  if (condition_keys_.capacity() > kKeptBytes) std::string().swap(condition_keys_);
+  if (conditions_.capacity() > kKeptBytes / sizeof(Condition)) std::vector<Condition>().swap(conditions_);
   encoded_.assign(kBatchHeaderSize, '\0');
   operations_ = 0;
   clears_namespace_ = false;
@@ -27,6 +35,11 @@ void WriteBatch::Put(std::string_view key, std::string_view value, NamespaceId s
 void WriteBatch::Delete(std::string_view key, NamespaceId space) { Append(RecordKind::kTombstone, space, key, {}); }
 
 void WriteBatch::DeleteRange(std::string_view begin, std::string_view end, NamespaceId space) {
+  if (end.size() > kMaxKeySize + 1) {  // one byte more than a key: right behind the longest one
+    status_ = absl::InvalidArgumentError(
+        fmt::format("end of a range of {} bytes: at most {} are allowed", end.size(), kMaxKeySize + 1));
+    return;
+  }
   if (!end.empty() && end <= begin) return;
   // An empty end is the namespace's own: the commit finds four bytes here and puts the next generation's in their place.
   Append(RecordKind::kRangeTombstone, space, begin, TreeKey(space, end).view());

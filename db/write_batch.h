@@ -1,7 +1,7 @@
 // Operations that are committed together: all of them or none, also across a crash, seen together by every reader.
 //
 // A batch is kept encoded as the record that the log will hold (drawn in db/log_format.h), so committing it copies bytes once.
-// Later operations on a key win over earlier ones. Not thread-safe. Reusable after Clear(), which keeps the memory.
+// Later operations on a key win over earlier ones. Not thread-safe. Reusable after Clear(), which keeps the memory up to a few MiB.
 #pragma once
 
 #include <cstddef>

@@ -60,6 +60,12 @@ absl::Status Server::Listen() {
   if (acceptor_.bind(endpoint, error); error) return failed("bind", error);
   if (acceptor_.listen(asio::socket_base::max_listen_connections, error); error) return failed("listen", error);
   port_ = acceptor_.local_endpoint(error).port();
+  // What was left to the server to choose is shown as it was chosen.
+  for (auto& [name, value] : state_.settings) {
+    if (name == "port") value = fmt::to_string(port_);
+    if (name == "threads") value = fmt::to_string(options.threads);
+    if (name == "io-threads") value = fmt::to_string(options.io_threads);
+  }
 
   for (int i = 0; i < options.io_threads; ++i)
     loops_.push_back(std::make_unique<IoLoop>(&state_, &pool_, &maintenance_));

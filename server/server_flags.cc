@@ -144,10 +144,16 @@ absl::Status CheckNumbers() {
   }
   for (const auto& [name, value] :
        {std::pair("threads", absl::GetFlag(FLAGS_threads)), std::pair("io-threads", absl::GetFlag(FLAGS_io_threads))}) {
-    if (value < 0 || value > 1024) return absl::InvalidArgumentError(fmt::format("--{}={}: 0 to 1024", name, value));
+    if (value < 0 || value > 256) return absl::InvalidArgumentError(fmt::format("--{}={}: 0 to 256", name, value));
   }
   if (const int clients = absl::GetFlag(FLAGS_maxclients); clients < 1) {
     return absl::InvalidArgumentError(fmt::format("--maxclients={}: at least 1", clients));
+  }
+  if (const uint64_t size = absl::GetFlag(FLAGS_write_buffer_size).bytes; size < (4u << 10) || size > (64ull << 30)) {
+    return absl::InvalidArgumentError(fmt::format("--write-buffer-size={}: 4KiB to 64GiB", size));
+  }
+  if (const uint64_t size = absl::GetFlag(FLAGS_group_max_bytes).bytes; size < (4u << 10) || size > (1u << 30)) {
+    return absl::InvalidArgumentError(fmt::format("--group-max-bytes={}: 4KiB to 1GiB", size));
   }
   if (absl::GetFlag(FLAGS_value_separation_size).bytes != 0) {
     return absl::InvalidArgumentError(

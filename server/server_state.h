@@ -26,7 +26,7 @@ struct ServerState {
   Store* const store;
   const ServerOptions options;
   // Name and value of what CONFIG GET answers.
-  const std::vector<std::pair<std::string, std::string>> settings;
+  std::vector<std::pair<std::string, std::string>> settings;  // fixed before the first connection is accepted
   const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
 
   std::atomic<uint64_t> next_client_id{1};

@@ -20,6 +20,8 @@ namespace varve {
 
 template <typename Item, typename Comparator>
 class SkipList {
+  struct Node;
+
  public:
   SkipList(Arena* arena, Comparator compare) : compare_(compare), arena_(arena), head_(NewNode(Item{}, kMaxHeight)) {
     std::fill_n(finger_, kMaxHeight, head_);
@@ -51,7 +53,7 @@ class SkipList {
 
    private:
     const SkipList* list_;
-    typename SkipList::Node* node_ = nullptr;
+    Node* node_ = nullptr;
   };
 
  private:

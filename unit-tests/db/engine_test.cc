@@ -93,6 +93,8 @@ TEST(EngineTest, LimitsAreRefusedAndNothingIsLost) {
   batch.Put(std::string(kMaxKeySize + 1, 'k'), "v");
   EXPECT_TRUE(absl::IsInvalidArgument(store->Write({}, &batch).status()));
   EXPECT_EQ(store.Get("good"), "(missing)");
+  EXPECT_TRUE(absl::IsInvalidArgument(store->Put("k", std::string(kMaxValueSize + 1, 'v'))));
+  EXPECT_TRUE(absl::IsInvalidArgument(store->DeleteRange("a", std::string(kMaxKeySize + 2, 'z'))));
 }
 
 TEST(EngineTest, DeletesOfKeysInOlderSegmentsHold) {
@@ -335,6 +337,37 @@ TEST(EngineTest, MultiGetAnswersEachKeyAtOneSnapshot) {
     ASSERT_EQ(results[i].result.found, i % 3 != 0);
     if (results[i].result.found) ASSERT_EQ(results[i].value, "value" + std::to_string(i));
   }
+}
+
+TEST(EngineTest, OpeningReadsNoSegment) {
+  TestStore store;
+  for (int run = 0; run < 3; ++run) {
+    for (int i = 0; i < 1000; ++i) {
+      WriteBatch batch;
+      batch.Put("key" + std::to_string(i) + "of" + std::to_string(run), std::string(100, 'v'));
+      ASSERT_TRUE(store->Write({.sync = Durability::kNone, .override_sync = true}, &batch).ok());
+    }
+    ASSERT_TRUE(store->Flush().ok());
+  }
+  store.Reopen();
+  EXPECT_EQ(store.Statistic("record_reads") + store.Statistic("table_page_reads") + store.Statistic("scan_reads") +
+                store.Statistic("offset_table_loads"),
+            0u);
+  EXPECT_EQ(store.Get("key7of1"), std::string(100, 'v'));
+  EXPECT_GT(store.Statistic("record_reads"), 0u);
+}
+
+TEST(EngineTest, DeletingARangeLogsTheSameForAnyNumberOfKeys) {
+  TestStore store;
+  WriteBatch batch;
+  for (int i = 0; i < 10000; ++i) batch.Put("key" + std::to_string(i), "v");
+  ASSERT_TRUE(store->Write({}, &batch).ok());
+  const uint64_t before = store.Statistic("log_bytes_appended");
+  ASSERT_TRUE(store->DeleteRange("key", "kez").ok());
+  batch.ClearNamespace();
+  ASSERT_TRUE(store->Write({}, &batch).ok());
+  EXPECT_LT(store.Statistic("log_bytes_appended") - before, 100u);
+  EXPECT_EQ(store.Scan(), "");
 }
 
 TEST(EngineTest, OneStoreADirectory) {
