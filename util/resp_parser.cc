@@ -107,6 +107,7 @@ RespParser::Result RespParser::NextArray(const char* data, size_t size) {
       const Result header = ReadLength(data, size, "too big bulk count string", "invalid bulk length", &bulk_);
       if (header != Result::kRequest) return header;
       if (bulk_ < 0 || bulk_ > limits_.max_bulk) return Fail("invalid bulk length");
+      if (position_ + static_cast<size_t>(bulk_) + 2 > limits_.max_request) return Fail("too big request");
     }
     const size_t length = static_cast<size_t>(bulk_);
     if (size - position_ < length + 2) {

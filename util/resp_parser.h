@@ -20,6 +20,7 @@ struct RespLimits {
   size_t max_line = 64 * 1024;           // bytes of a plain line or of a length header
   int64_t max_arguments = 1024 * 1024;   // of one array
   int64_t max_bulk = 512 * 1024 * 1024;  // bytes of one argument
+  size_t max_request = 1025u << 20;      // bytes of one array with its headers: two of the largest arguments and a bit
 };
 
 class RespParser {

@@ -54,6 +54,13 @@ TEST(RespParserTest, ReadsArraysAndPlainLinesFromOneBuffer) {
   EXPECT_EQ(outcome.error, "");
 }
 
+TEST(RespParserTest, ARequestIsBoundedAsAWhole) {
+  RespLimits limits;
+  limits.max_request = 28;
+  EXPECT_EQ(Feed("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$2\r\nvw\r\n", limits).error, "");  // 28 bytes
+  EXPECT_EQ(ErrorOf("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$3\r\n", limits), "ERR Protocol error: too big request");
+}
+
 TEST(RespParserTest, ArgumentsHoldAnyBytes) {
   std::string every;
   for (int byte = 0; byte < 256; ++byte) every.push_back(static_cast<char>(byte));
