@@ -19,6 +19,8 @@ enum class Placement : uint8_t {
 };
 
 inline constexpr int64_t kInlineBudgetNanos = 10'000;
+// Copying and checksumming more than this takes longer than the budget, however few keys it is.
+inline constexpr size_t kInlineInputBytes = 64u << 10;
 
 // A moving average of what one key costs, in nanoseconds.
 class KeyCost {
@@ -43,6 +45,7 @@ inline Placement PlaceBatch(Execution execution, const RequestBatch& batch, cons
   if (batch.maintenance) return Placement::kMaintenance;
   if (execution == Execution::kInline) return Placement::kInline;
   if (execution == Execution::kPool || batch.slow || (batch.writes > 0 && writers_wait)) return Placement::kPool;
+  if (batch.input_bytes > kInlineInputBytes) return Placement::kPool;
   const int64_t estimate = batch.reads * read_cost.nanos() + batch.writes * write_cost.nanos();
   return estimate > kInlineBudgetNanos ? Placement::kPool : Placement::kInline;
 }

@@ -25,6 +25,17 @@ TEST(ExecutionPolicyTest, SmallBatchesRunWhereTheyWereRead) {
   EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(1, 0), read, write, true), Placement::kInline);
 }
 
+TEST(ExecutionPolicyTest, LargeRequestsRunOnThePool) {
+  const KeyCost cost(100);
+  RequestBatch batch = Batch(0, 64);
+  batch.input_bytes = 64 * 140;  // a pipeline of small SETs
+  EXPECT_EQ(PlaceBatch(Execution::kAdaptive, batch, cost, cost, false), Placement::kInline);
+  batch = Batch(0, 1);
+  batch.input_bytes = 1u << 20;
+  EXPECT_EQ(PlaceBatch(Execution::kAdaptive, batch, cost, cost, false), Placement::kPool);
+  EXPECT_EQ(PlaceBatch(Execution::kInline, batch, cost, cost, false), Placement::kInline);
+}
+
 TEST(ExecutionPolicyTest, TheModesAreObeyed) {
   const KeyCost cost(400);
   RequestBatch slow = Batch(0, 0);
