@@ -148,6 +148,7 @@ absl::Status Engine::MultiGet(const ReadOptions& options, absl::Span<const std::
   counters_.gets.Add(keys.size());
   const bool log_had_failed = log_failed_.load(std::memory_order_relaxed);
   SequenceNumber gate = kNoSequence;
+  size_t bytes = 0;
   {
     VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
     for (size_t begin = 0; begin < keys.size(); begin += kGroup) {
@@ -167,11 +168,14 @@ absl::Status Engine::MultiGet(const ReadOptions& options, absl::Span<const std::
       }
       for (size_t i = 0; i < size; ++i) {
         MultiGetResult& result = results[begin + i];
+        result.read = bytes < options.max_bytes;
+        if (!result.read) continue;
         result.status = lookups[i].found
                             ? absl::OkStatus()
                             : LookUpSegments(*point.state, point.sequence, options.fill_cache, &lookups[i]);
         Conclude(*point.state, point.sequence, lookups[i], &result.result, &result.value);
         gate = std::max(gate, result.result.gate);
+        bytes += result.value.size();
       }
     }
   }

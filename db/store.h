@@ -37,6 +37,7 @@ struct MultiGetResult {
   ReadResult result;
   std::string value;
   absl::Status status;  // a key that can't be read doesn't fail the others
+  bool read = true;     // false: ReadOptions::max_bytes was reached before this key, the rest means nothing
 };
 
 struct CommitResult {
@@ -62,7 +63,8 @@ class Store {
   // The value goes into `*value` (replacing it). DataLoss names file and offset of what is damaged.
   [[nodiscard]] virtual absl::StatusOr<ReadResult> Get(const ReadOptions& options, std::string_view key,
                                                        std::string* value) = 0;
-  // All keys at one snapshot; `results` has as many elements as `keys`. Fails as a whole only when the store is closed.
+  // All keys at one snapshot; `results` has as many elements as `keys`. Fails as a whole only when the store is closed. The first
+  // key is always read, those that follow as long as the values have less than ReadOptions::max_bytes.
   [[nodiscard]] virtual absl::Status MultiGet(const ReadOptions& options, absl::Span<const std::string_view> keys,
                                               absl::Span<MultiGetResult> results) = 0;
   // Bounds in user keys: [lower, upper); an empty `upper` means no end. `*gate` (if not null) as in ReadResult.

@@ -14,9 +14,6 @@ constexpr size_t kMaxGetRun = 64;            // keys read together
 constexpr size_t kMaxSetRun = 256;           // writes committed together
 constexpr size_t kMaxSetRunBytes = 1 << 20;  // and their bytes
 constexpr size_t kKeptValue = 64u << 10;     // bytes of a value's memory worth keeping for the next one
-constexpr size_t kFirstGetRun = 16;          // of a batch, whose values may be of any size
-constexpr size_t kGetRunBytes =
-    4u << 20;  // further ones are as long as fits in here with values like the largest of the last
 
 struct Scratch {
   std::array<std::string_view, kMaxGetRun> keys;
@@ -36,7 +33,6 @@ void BatchExecutor::Begin(const RequestBatch* batch) {
   next_ = 0;
   stream_.reset();
   broken_ = continued_ = false;
-  get_run_limit_ = kFirstGetRun;
 }
 
 BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget) {
@@ -80,19 +76,17 @@ size_t BatchExecutor::RunLength(CommandKind kind, size_t arguments, size_t limit
 }
 
 size_t BatchExecutor::RunGets(CommandContext* context, GatedReplies* replies) {
-  const size_t length = RunLength(CommandKind::kGet, 2, get_run_limit_);
-  if (length == 0 || (length == 1 && get_run_limit_ > 1)) {
+  size_t length = RunLength(CommandKind::kGet, 2, kMaxGetRun);
+  if (length < 2) {
     RunOne(context, replies);
     return 1;
   }
   Scratch& scratch = ThreadScratch();
   for (size_t i = 0; i < length; ++i) scratch.keys[i] = batch_->arguments[batch_->requests[next_ + i].first + 1];
   const absl::Span<MultiGetResult> results(scratch.results.data(), length);
-  const absl::Status status = context->store.MultiGet(GatedRead(), {scratch.keys.data(), length}, results);
-  size_t largest = 1;
-  for (const MultiGetResult& result : results) largest = std::max(largest, result.value.size());
-  WriteGets(context, replies, status, results);
-  get_run_limit_ = std::clamp<size_t>(kGetRunBytes / largest, 1, kMaxGetRun);
+  const absl::Status status = context->store.MultiGet(GatedReads(), {scratch.keys.data(), length}, results);
+  if (status.ok()) length = CountRead(results);
+  WriteGets(context, replies, status, results.first(length));
   return length;
 }
 

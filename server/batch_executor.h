@@ -57,7 +57,6 @@ class BatchExecutor {
   ClientState* const client_;
   const RequestBatch* batch_ = nullptr;
   size_t next_ = 0;
-  size_t get_run_limit_ = 1;  // keys of the next MultiGet
   std::unique_ptr<ReplyStream> stream_;
   bool submitted_ = false;
   bool broken_ = false;

@@ -86,4 +86,19 @@ inline ReadOptions GatedRead() {
   return options;
 }
 
+// The same for several keys, whose values may be of any size: bounds the memory of what is read together.
+inline constexpr size_t kReadTogetherBytes = 1u << 20;
+inline ReadOptions GatedReads() {
+  ReadOptions options = GatedRead();
+  options.max_bytes = kReadTogetherBytes;
+  return options;
+}
+
+// How many of them were read, at least the first. The others are to be read anew.
+inline size_t CountRead(absl::Span<const MultiGetResult> results) {
+  size_t count = 0;
+  while (count < results.size() && results[count].read) ++count;
+  return count;
+}
+
 }  // namespace varve

@@ -83,13 +83,14 @@ class MGetStream : public ReplyStream {
   }
 
   Progress Produce(CommandContext& context, size_t budget) override {
-    ReadOptions options = GatedRead();
+    ReadOptions options = GatedReads();
     options.snapshot = snapshot_.get();
     const size_t full = context.reply.buffer()->size() + budget;
     while (next_ < keys_.size() && context.reply.buffer()->size() < full) {
       const Arguments slice = keys_.subspan(next_, kKeysPerSlice);
-      const absl::Span<MultiGetResult> results = absl::MakeSpan(results_).first(slice.size());
+      absl::Span<MultiGetResult> results = absl::MakeSpan(results_).first(slice.size());
       const absl::Status status = context.store.MultiGet(options, slice, results);
+      if (status.ok()) results = results.first(CountRead(results));
       for (MultiGetResult& result : results) {
         const absl::Status& failed = !status.ok() ? status : result.status;
         if (!failed.ok()) {
@@ -102,7 +103,7 @@ class MGetStream : public ReplyStream {
         context.DependOn(result.result.gate);
         if (result.value.capacity() > kKeptValue) std::string().swap(result.value);
       }
-      next_ += slice.size();
+      next_ += results.size();
     }
     return next_ == keys_.size() ? Progress::kDone : Progress::kMore;
   }
@@ -190,18 +191,21 @@ void HandleExists(CommandContext& context, Arguments arguments) {
   const Arguments keys = arguments.subspan(1);
   std::vector<MultiGetResult> results(std::min(keys.size(), kKeysPerSlice));
   const std::shared_ptr<const Snapshot> snapshot = keys.size() > 1 ? context.store.GetSnapshot() : nullptr;
-  ReadOptions options = GatedRead();
+  ReadOptions options = GatedReads();
   options.snapshot = snapshot.get();
   int64_t found = 0;
-  for (size_t next = 0; next < keys.size(); next += kKeysPerSlice) {
+  for (size_t next = 0; next < keys.size();) {
     const Arguments slice = keys.subspan(next, kKeysPerSlice);
     const absl::Span<MultiGetResult> part = absl::MakeSpan(results).first(slice.size());
     const absl::Status status = context.store.MultiGet(options, slice, part);
     if (!status.ok()) return context.Fail(status);
-    for (const MultiGetResult& result : part) {
+    const size_t read = CountRead(part);
+    next += read;
+    for (MultiGetResult& result : part.first(read)) {
       if (!result.status.ok()) return context.Fail(result.status);
       context.DependOn(result.result.gate);
       found += result.result.found ? 1 : 0;
+      if (result.value.capacity() > kKeptValue) std::string().swap(result.value);
     }
   }
   context.reply.Integer(found);

@@ -115,7 +115,7 @@ void IoLoop::ReadTogether(bool writers_wait) {
     absl::Span<MultiGetResult> results = absl::MakeSpan(results_).first(keys_.size());
     const bool measured = ++joint_reads_ % kMeasureEvery == 0;
     const auto begin = measured ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
-    const absl::Status status = server_->store->MultiGet(GatedRead(), keys_, results);
+    const absl::Status status = server_->store->MultiGet(GatedReads(), keys_, results);
     if (measured) {
       const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begin;
       server_->read_cost.Measured(taken.count(), static_cast<int64_t>(keys_.size()));

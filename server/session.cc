@@ -161,10 +161,14 @@ bool Session::AddGets(std::vector<std::string_view>* keys, bool writers_wait) {
 }
 
 void Session::AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>* results) {
-  const size_t count = batch_.requests.size();
+  const absl::Span<MultiGetResult> own = results->first(batch_.requests.size());
+  results->remove_prefix(own.size());
+  if (status.ok() && CountRead(own) < own.size()) {  // values are large: executed apart, in the same round
+    for (MultiGetResult& result : own) std::string().swap(result.value);
+    return;
+  }
   output_.BeginBatch();
-  executor_.AnswerGets(&output_, status, results->first(count));
-  results->remove_prefix(count);
+  executor_.AnswerGets(&output_, status, own);
   server_->batches_inline.fetch_add(1, std::memory_order_relaxed);
   FinishBatch();
 }

@@ -43,7 +43,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void NoteEvents(uint32_t epoll_events);
   void ReadAndParse(bool draining);
   // If the batch runs here and is a few GETs (plain SETs) alone: adds its keys (its writes), to be executed together with those of
-  // other sessions, and returns true. Then the answer follows at once.
+  // other sessions, and returns true. Then the answer follows at once; GETs of which not all were read are executed by Execute().
   [[nodiscard]] bool AddGets(std::vector<std::string_view>* keys, bool writers_wait);
   void AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>* results);
   [[nodiscard]] bool AddSets(WriteBatch* writes, bool writers_wait);

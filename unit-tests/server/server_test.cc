@@ -84,6 +84,35 @@ TEST(ServerTest, AClientThatDoesNotReadIsNotReadFromEither) {
   EXPECT_EQ(received, reply_size * kRequests);
 }
 
+TEST(ServerTest, LargeValuesAreReadFewAtATime) {
+  TestServer server;
+  constexpr size_t kValueSize = 8u << 20;
+  constexpr size_t kKeys = 64;  // together 512 MiB
+  const std::unique_ptr<Client> client = server.Connect();
+  ASSERT_TRUE(client->Put("small", "s").ok());
+  ASSERT_TRUE(client->Put("large", std::string(kValueSize, 'x')).ok());
+  ASSERT_TRUE(client->Get("large").ok());
+  const size_t before = ResidentBytes();
+  std::vector<std::string> keys = {"MGET"};
+  for (size_t i = 0; i < kKeys; ++i) keys.push_back(i % 8 == 7 ? "small" : "large");
+  RawConnection connection(server.port(), 64 << 10);
+  ASSERT_TRUE(connection.Send(Resp(keys)));
+  const std::string header = "*" + std::to_string(kKeys) + "\r\n";
+  ASSERT_EQ(connection.Receive(header.size()), header);
+  keys[0] = "EXISTS";
+  RawConnection counting(server.port());
+  ASSERT_TRUE(counting.Send(Resp(keys)));
+  EXPECT_EQ(counting.Receive(5), ":64\r\n");
+  if (kMemoryIsTold) {
+    EXPECT_LT(ResidentBytes(), before + (100u << 20));
+  }
+  const std::string large_reply = "$" + std::to_string(kValueSize) + "\r\n" + std::string(kValueSize, 'x') + "\r\n";
+  for (size_t i = 0; i < kKeys; ++i) {
+    const std::string expected = i % 8 == 7 ? "$1\r\ns\r\n" : large_reply;
+    ASSERT_TRUE(connection.Receive(expected.size()) == expected) << i;
+  }
+}
+
 TEST(ServerTest, ALongRangeIsStreamedToASlowReader) {
   TestServer server;
   const std::unique_ptr<Client> client = server.Connect();
