@@ -108,7 +108,9 @@ void HandleConfig(CommandContext& context, Arguments arguments) {
 }
 
 void HandleInfo(CommandContext& context, Arguments arguments) {
-  context.reply.Verbatim(ServerInfo(context.server, arguments.subspan(1)));
+  SequenceNumber gate = kNoSequence;
+  context.reply.Verbatim(ServerInfo(context.server, arguments.subspan(1), &gate));
+  context.DependOn(gate);
 }
 
 void HandleDbSize(CommandContext& context, Arguments arguments) {

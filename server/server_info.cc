@@ -82,7 +82,8 @@ void Stats(const ServerState& server, InfoText* info) {
 
 }  // namespace
 
-std::string ServerInfo(const ServerState& server, Arguments sections) {
+std::string ServerInfo(const ServerState& server, Arguments sections, SequenceNumber* gate) {
+  *gate = kNoSequence;
   InfoText info(sections);
   if (info.Section("Server")) {
     const auto uptime =
@@ -115,6 +116,7 @@ std::string ServerInfo(const ServerState& server, Arguments sections) {
   }
   if (info.Section("Keyspace")) {
     const absl::StatusOr<CountResult> count = server.store->Count(GatedRead(), "", "");
+    if (count.ok()) *gate = count->gate;
     if (count.ok() && count->keys > 0) info.Line("db0", fmt::format("keys={},expires=0,avg_ttl=0", count->keys));
   }
   return info.Take();

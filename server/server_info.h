@@ -9,6 +9,7 @@
 namespace varve {
 
 // The sections named (case-insensitive; "all", "default" and "everything" name each), or all of them when none is named.
-std::string ServerInfo(const ServerState& server, Arguments sections);
+// `*gate`: the text must not be let out before it is durable.
+std::string ServerInfo(const ServerState& server, Arguments sections, SequenceNumber* gate);
 
 }  // namespace varve
