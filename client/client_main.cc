@@ -100,11 +100,13 @@ int WrongUse() {
   return kFailed;
 }
 
-std::string ReadStandardInput() {
+// Nothing when it can't be read to its end.
+std::optional<std::string> ReadStandardInput() {
   std::string bytes;
   char buffer[1 << 16];
   size_t got = 0;
   while ((got = std::fread(buffer, 1, sizeof(buffer), stdin)) > 0) bytes.append(buffer, got);
+  if (std::ferror(stdin)) return std::nullopt;
   return bytes;
 }
 
@@ -152,7 +154,9 @@ int Run(Client* client, const CommandLine& line) {
   const std::string_view min = bounded ? words[1] : std::string_view("-");
   const std::string_view max = bounded ? words[2] : std::string_view("+");
   if (command == "put" && (words.size() == 2 || words.size() == 3)) {
-    const absl::Status put = client->Put(words[1], words.size() == 3 ? words[2] : ReadStandardInput());
+    const std::optional<std::string> value = words.size() == 3 ? words[2] : ReadStandardInput();
+    if (!value) return Fail(absl::DataLossError("standard input could not be read"));
+    const absl::Status put = client->Put(words[1], *value);
     return put.ok() ? kDone : Fail(put);
   }
   if (command == "get" && words.size() == 2) return RunGet(client, words[1]);
@@ -185,7 +189,7 @@ int Main(int argc, char** argv) {
       Client::Connect(line->host, static_cast<uint16_t>(line->port), std::chrono::milliseconds(line->timeout_ms));
   if (!client.ok()) return Fail(client.status());
   const int code = Run(client->get(), *line);
-  if (std::fflush(stdout) != 0) {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
     fmt::print(stderr, "client_main: standard output could not be written\n");
     return kFailed;
   }

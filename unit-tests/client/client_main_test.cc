@@ -58,6 +58,17 @@ TEST_F(ClientMainTest, AValueOfAnyBytesGoesThroughStandardInput) {
   EXPECT_TRUE(Output() == value);
 }
 
+TEST_F(ClientMainTest, InputAndOutputThatFailAreErrors) {
+  EXPECT_EQ(Run({"put", "truncated"}, "/"), 2);  // a directory can't be read
+  EXPECT_NE(Output().find("standard input"), std::string::npos) << Output();
+  EXPECT_EQ(Run({"get", "truncated"}), 1);
+  std::ofstream(dir_.File("in"), std::ios::binary) << std::string(100000, 'v');
+  EXPECT_EQ(Run({"put", "large"}, dir_.File("in")), 0);
+  const std::string get = std::string(VARVE_CLIENT_MAIN) + " --port=" + std::to_string(server_.port()) + " get large";
+  EXPECT_EQ(Process("/bin/sh", {"-c", get + " >/dev/full"}, dir_.File("out")).Wait(), 2);
+  EXPECT_NE(Output().find("standard output"), std::string::npos) << Output();
+}
+
 TEST_F(ClientMainTest, Ranges) {
   for (const char* key : {"a", "b", "ba", "c"}) EXPECT_EQ(Run({"put", key, std::string("v") + key}), 0);
   EXPECT_EQ(Run({"range"}), 0);
