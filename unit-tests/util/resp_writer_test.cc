@@ -79,6 +79,7 @@ TEST(RespReplyTest, RefusesWhatIsNoReply) {
   EXPECT_EQ(ParseReply("HTTP/1.1 200 OK\r\n", &reply, &consumed), ReplyResult::kError);
   EXPECT_EQ(ParseReply(":12x\r\n", &reply, &consumed), ReplyResult::kError);
   EXPECT_EQ(ParseReply("$-2\r\n", &reply, &consumed), ReplyResult::kError);
+  EXPECT_EQ(ParseReply("%9223372036854775807\r\n", &reply, &consumed), ReplyResult::kError);
   std::string deep;
   for (int i = 0; i < 100; ++i) deep += "*1\r\n";
   EXPECT_EQ(ParseReply(deep, &reply, &consumed), ReplyResult::kError);
