@@ -40,21 +40,22 @@ bool StartLog(const ServerCommandLine& line) {
   return true;
 }
 
-// Raises the limit on open files; where the system doesn't let us, fewer clients are served.
+// Raises the limit on open files as far as the system lets us, since a store may have many; where that is too little for all
+// clients, fewer are served.
 void FitDescriptors(ServerOptions* options) {
   const rlim_t wanted = static_cast<rlim_t>(options->max_clients) + kOwnDescriptors;
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
-  rlimit raised = limit;
-  raised.rlim_cur = wanted;
-  raised.rlim_max = std::max(limit.rlim_max, wanted);
-  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return;
-  raised.rlim_cur = raised.rlim_max = limit.rlim_max;
-  if (setrlimit(RLIMIT_NOFILE, &raised) != 0) raised.rlim_cur = limit.rlim_cur;
-  if (raised.rlim_cur >= wanted) return;
-  options->max_clients =
-      raised.rlim_cur > 2 * kOwnDescriptors ? raised.rlim_cur - kOwnDescriptors : raised.rlim_cur / 2;
-  spdlog::warn("The limit on open files is {}: at most {} clients are served", raised.rlim_cur, options->max_clients);
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  rlim_t files = limit.rlim_cur;
+  for (const rlim_t target : {std::max(limit.rlim_max, wanted), limit.rlim_max, wanted}) {
+    const rlimit raised{target, std::max(limit.rlim_max, target)};
+    if (target <= files || setrlimit(RLIMIT_NOFILE, &raised) != 0) continue;
+    files = target;
+    break;
+  }
+  if (files >= wanted) return;
+  options->max_clients = files > 2 * kOwnDescriptors ? files - kOwnDescriptors : files / 2;
+  spdlog::warn("The limit on open files is {}: at most {} clients are served", files, options->max_clients);
 }
 
 // Waits for the first SIGTERM or SIGINT; a second one ends the process at once, which the log survives.
