@@ -12,6 +12,8 @@ namespace {
 
 // Keys that a long MGET reads at a time.
 constexpr size_t kKeysPerSlice = 64;
+// Keys that a long DEL deletes at one instant: one that is written meanwhile makes it try that many again.
+constexpr size_t kKeysPerUpdate = 64;
 // Bytes of a value's memory that are worth keeping for the next one.
 constexpr size_t kKeptValue = 64u << 10;
 
@@ -173,18 +175,24 @@ void HandleDel(CommandContext& context, Arguments arguments) {
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   int64_t deleted = 0;
   std::string value;
-  const bool done = Update(context, distinct, [&](WriteBatch* batch) -> absl::Status {
-    deleted = 0;
-    for (const std::string_view key : distinct) {
-      const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
-      if (!read.ok()) return read.status();
-      if (!read->found) continue;
-      batch->Delete(key);
-      ++deleted;
-    }
-    return absl::OkStatus();
-  });
-  if (done) context.reply.Integer(deleted);
+  for (size_t next = 0; next < distinct.size(); next += kKeysPerUpdate) {
+    const Arguments part = Arguments(distinct).subspan(next, kKeysPerUpdate);
+    int64_t found = 0;
+    const bool done = Update(context, part, [&](WriteBatch* batch) -> absl::Status {
+      found = 0;
+      for (const std::string_view key : part) {
+        const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
+        if (!read.ok()) return read.status();
+        if (!read->found) continue;
+        batch->Delete(key);
+        ++found;
+      }
+      return absl::OkStatus();
+    });
+    if (!done) return;
+    deleted += found;
+  }
+  context.reply.Integer(deleted);
 }
 
 void HandleExists(CommandContext& context, Arguments arguments) {

@@ -75,6 +75,13 @@ TEST_F(CommandsTest, KeysInLists) {
   EXPECT_EQ(Do({"DEL", "a", "a", "c"}), "1");
   EXPECT_EQ(Do({"DELETE", "b"}), "1");
   EXPECT_EQ(Do({"DEL", "b"}), "0");
+  std::vector<std::string> many = {"DEL"};
+  for (int i = 0; i < 200; ++i) {
+    many.push_back("many" + std::to_string(i));
+    if (i % 2 == 0) Do({"SET", many.back(), "v"});
+  }
+  EXPECT_EQ(Do(many), "100");
+  EXPECT_EQ(Do(many), "0");
   EXPECT_EQ(Do({"MSET", "a"}), "!ERR wrong number of arguments for 'mset' command");
   std::vector<std::string> set = {"MSET"};
   std::vector<std::string> get = {"MGET"};
