@@ -32,7 +32,7 @@ void BatchExecutor::Begin(const RequestBatch* batch) {
   batch_ = batch;
   next_ = 0;
   stream_.reset();
-  broken_ = continued_ = false;
+  broken_ = continued_ = maintenance_refused_ = false;
 }
 
 BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget) {
@@ -166,6 +166,8 @@ void BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
     ReplyUnknownCommand(*context, arguments);
   } else if (!ArityMatches(*request.command, arguments.size())) {
     ReplyWrongArity(*context, request.command->name);
+  } else if (maintenance_refused_ && (request.command->flags & kMaintenanceCommand) != 0) {
+    context->reply.Error("ERR too many COMPACTs are waiting");
   } else {
     request.command->handler(*context, arguments);
     stream_ = context->TakeStream();

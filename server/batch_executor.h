@@ -23,6 +23,13 @@ class BatchExecutor {
   // `batch` stays in place until Run() has returned kDone.
   void Begin(const RequestBatch* batch);
 
+  // From now on the batch's commands for maintenance answer an error.
+  void RefuseMaintenance() { maintenance_refused_ = true; }
+  // The next Run() may be a long time away.
+  void Rest() {
+    if (stream_ != nullptr) stream_->Rest();
+  }
+
   // Goes on until the batch is done or about `budget` bytes of replies were written to `*replies`.
   Progress Run(GatedReplies* replies, size_t budget);
 
@@ -61,6 +68,7 @@ class BatchExecutor {
   bool submitted_ = false;
   bool broken_ = false;
   bool continued_ = false;
+  bool maintenance_refused_ = false;
 };
 
 }  // namespace varve

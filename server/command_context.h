@@ -39,6 +39,8 @@ class ReplyStream {
   virtual ~ReplyStream() = default;
   // Writes about `budget` bytes more.
   virtual Progress Produce(CommandContext& context, size_t budget) = 0;
+  // The client takes nothing at present: gives back what would keep files and memory of the store in use until it goes on.
+  virtual void Rest() {}
 };
 
 class CommandContext {

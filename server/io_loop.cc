@@ -218,7 +218,6 @@ void IoLoop::Adopt(int descriptor, std::string address) {
     event.data.ptr = session.get();
     if (::epoll_ctl(poller_.native_handle(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
       spdlog::warn("A connection could not be watched: {}", std::strerror(errno));
-      server_->clients.fetch_sub(1);
       return;
     }
     Session* const key = session.get();
@@ -233,7 +232,6 @@ void IoLoop::Remove(Session* session) {
   const auto found = sessions_.find(session);
   removed_.push_back(std::move(found->second));
   sessions_.erase(found);
-  server_->clients.fetch_sub(1);
 }
 
 void IoLoop::BeginDrain() {

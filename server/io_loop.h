@@ -2,7 +2,7 @@
 // for the sockets, which gives explicit rounds: read and parse all that is ready, execute it, push the store once, send. While
 // there is work the rounds follow each other without a visit to asio; when there is none the thread sleeps in asio.
 //
-// Run() is the thread's body. Adopt(), Wake(), Complete(), BeginDrain() and Abort() may be called from any thread; Dispatch() and
+// Run() is the thread's body. Adopt(), Wake(), Complete(), BeginDrain(), Abort() and aborted() may be called from any thread; Dispatch() and
 // the rest belong to the loop's thread. Replies that wait for the log are parked in order of their gates and released by one
 // coalesced wake-up for each group that became durable.
 #pragma once
@@ -46,6 +46,7 @@ class IoLoop {
   void BeginDrain();
   // Closes all connections at once.
   void Abort();
+  bool aborted() const { return aborted_.load(std::memory_order_relaxed); }
 
   // --- For sessions, on the loop's thread --------------------------------------------------------------------------------
   // Hands a batch to a pool; false when its queue is full.

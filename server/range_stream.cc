@@ -35,6 +35,19 @@ void RangeStream::Emit(RespWriter* writer) {
   Step(iterator_.get());
 }
 
+void RangeStream::Open(CommandContext& context) {
+  ReadOptions options = GatedRead();
+  options.snapshot = snapshot_.get();
+  options.fill_cache = false;
+  iterator_ = context.store.NewIterator(options, range_.lower, range_.upper, &gate_);
+}
+
+void RangeStream::Rest() {
+  if (iterator_ == nullptr || !iterator_->Valid()) return;
+  resume_.emplace(iterator_->key());
+  iterator_.reset();
+}
+
 bool RangeStream::Begin(CommandContext& context) {
   const size_t per_key = options_.keys_only ? 1 : 2;
   if (remaining_ == 0) {
@@ -42,10 +55,7 @@ bool RangeStream::Begin(CommandContext& context) {
     return true;
   }
   snapshot_ = context.store.GetSnapshot();
-  ReadOptions options = GatedRead();
-  options.snapshot = snapshot_.get();
-  options.fill_cache = false;
-  iterator_ = context.store.NewIterator(options, range_.lower, range_.upper, &gate_);
+  Open(context);
   Start(iterator_.get());
   for (int64_t skip = options_.offset; skip > 0 && iterator_->Valid(); --skip) Step(iterator_.get());
 
@@ -87,6 +97,11 @@ ReplyStream::Progress RangeStream::Produce(CommandContext& context, size_t budge
     const bool readable = Begin(context);
     context.DependOn(gate_);
     if (!readable) return Progress::kDone;
+  }
+  if (resume_.has_value()) {
+    Open(context);
+    iterator_->Seek(*resume_);  // a key of the range, so both directions find it
+    resume_.reset();
   }
   context.DependOn(gate_);
   while (remaining_ > 0 && context.reply.buffer()->size() < full) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "server/command_context.h"
@@ -29,10 +30,13 @@ class RangeStream : public ReplyStream {
   RangeStream(CommandContext& context, KeyRange range, const RangeOptions& options);
 
   Progress Produce(CommandContext& context, size_t budget) override;
+  // Drops the iterator; the next Produce() opens another one at the same snapshot.
+  void Rest() override;
 
  private:
   // Writes the array's header and what was collected. False: the range can't be read, and an error was answered instead.
   bool Begin(CommandContext& context);
+  void Open(CommandContext& context);
   void Start(Iterator* iterator) const;
   void Step(Iterator* iterator) const;
   void Emit(RespWriter* writer);
@@ -41,6 +45,7 @@ class RangeStream : public ReplyStream {
   const RangeOptions options_;
   std::shared_ptr<const Snapshot> snapshot_;
   std::unique_ptr<Iterator> iterator_;
+  std::optional<std::string> resume_;  // where a dropped iterator stood
   SequenceNumber gate_ = kNoSequence;
   int64_t remaining_ = INT64_MAX;  // elements still wanted
   bool begun_ = false;

@@ -32,7 +32,10 @@ Session::Session(IoLoop* loop, ServerState* server, int descriptor, std::string 
   client_.address = std::move(address);
 }
 
-Session::~Session() { ::close(descriptor_); }
+Session::~Session() {
+  ::close(descriptor_);
+  server_->clients.fetch_sub(1);
+}
 
 void Session::NoteEvents(uint32_t epoll_events) {
   if (epoll_events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) readable_ = true;
@@ -188,22 +191,27 @@ void Session::AnswerSets(const absl::StatusOr<CommitResult>& committed) {
   FinishBatch();
 }
 
+bool Session::Dispatch(Placement placement) {
+  in_flight_ = true;
+  send_from_worker_ = output_.empty() && writable_;
+  if (loop_->Dispatch(shared_from_this(), placement)) {
+    server_->batches_pooled.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+  in_flight_ = false;
+  return false;
+}
+
 bool Session::Execute(bool writers_wait) {
   if (closed_ || !has_batch_ || in_flight_ || OutputFull()) return false;
-  const Placement placement = Place(writers_wait);
-  if (placement != Placement::kInline) {
-    in_flight_ = true;
-    send_from_worker_ = output_.empty() && writable_;
-    if (loop_->Dispatch(shared_from_this(), placement)) {
-      server_->batches_pooled.fetch_add(1, std::memory_order_relaxed);
-      return false;
-    }
-    in_flight_ = false;
-    if (placement == Placement::kMaintenance) {  // too many such requests wait already
-      loop_->Schedule(this);
-      return false;
-    }
+  Placement placement = Place(writers_wait);
+  if (placement == Placement::kMaintenance) {
+    if (Dispatch(placement)) return false;
+    executor_.RefuseMaintenance();  // too many such requests wait already
+    batch_.maintenance = false;
+    placement = Place(writers_wait);
   }
+  if (placement != Placement::kInline && Dispatch(placement)) return false;
   server_->batches_inline.fetch_add(1, std::memory_order_relaxed);
   output_.BeginBatch(executor_.inside_reply());
   const BatchExecutor::Progress progress = RunExecutor(&output_);
@@ -233,6 +241,10 @@ void Session::ExecuteOnWorker() {
   worker_replies_.BeginBatch(executor_.inside_reply());
   worker_broken_ = false;
   for (int slice = 0; slice < kSlicesOnWorker; ++slice) {
+    if (loop_->aborted()) {  // nobody will see the replies: what is queued must not hold up the stop
+      worker_broken_ = true;
+      break;
+    }
     worker_progress_ = RunExecutor(&worker_replies_);
     worker_broken_ = executor_.broken();
     if (executor_.submitted()) {
@@ -300,7 +312,10 @@ void Session::Settle(bool draining) {
   if (closed_ || in_flight_) return;
   const bool finished = client_.close_after_reply || ((peer_closed_ || draining) && hungry_);
   if (finished && !has_batch_ && output_.empty()) return Close();
-  if (OutputFull() || client_.close_after_reply) return;  // goes on when the client has taken its replies
+  if (OutputFull() || client_.close_after_reply) {  // goes on when the client has taken its replies
+    executor_.Rest();
+    return;
+  }
   if (has_batch_ || !hungry_ || (readable_ && !peer_closed_ && !draining)) loop_->Schedule(this);
 }
 

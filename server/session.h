@@ -29,7 +29,7 @@ class IoLoop;
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // Takes the connected, non-blocking socket `descriptor`.
+  // Takes the connected, non-blocking socket `descriptor`, which is already counted in ServerState::clients.
   Session(IoLoop* loop, ServerState* server, int descriptor, std::string address);
   ~Session();
   Session(const Session&) = delete;
@@ -79,6 +79,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Placement Place(bool writers_wait) const;
   // Runs the executor once and measures what a key costs.
   BatchExecutor::Progress RunExecutor(GatedReplies* replies);
+  // Hands the batch to the pool; false when its queue is full.
+  bool Dispatch(Placement placement);
   void FinishBatch();
   bool OutputFull() const;
   // Sends the front of `replies` without blocking; false when the connection is broken.

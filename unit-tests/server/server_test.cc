@@ -126,7 +126,9 @@ TEST(ServerTest, ALongRangeIsStreamedToASlowReader) {
   }
   const size_t before = ResidentBytes();
   RawConnection connection(server.port(), 64 << 10);
+  RawConnection backward(server.port(), 64 << 10);
   ASSERT_TRUE(connection.Send(Resp({"RANGE", "-", "+"}) + Resp({"PING"})));
+  ASSERT_TRUE(backward.Send(Resp({"RANGE", "+", "-", "REV"})));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   if (kMemoryIsTold) {
     EXPECT_LT(ResidentBytes(), before + (24u << 20));
@@ -140,6 +142,11 @@ TEST(ServerTest, ALongRangeIsStreamedToASlowReader) {
   }
   expected += "+PONG\r\n";
   EXPECT_TRUE(connection.Receive(expected.size()) == expected);
+  expected = "*80000\r\n";
+  for (int i = kKeys; i-- > 0;) {
+    expected += "$10\r\nkey" + std::to_string(1000000 + i) + "\r\n$1000\r\n" + value + "\r\n";
+  }
+  EXPECT_TRUE(backward.Receive(expected.size()) == expected);
 }
 
 TEST(ServerTest, TooManyClientsGetAnErrorAndRoomComesBack) {
