@@ -201,6 +201,10 @@ class MergingIterator final : public InternalIterator {
           } else if (child->status().ok()) {
             child->SeekToLast();
           }
+          // A write buffer may have grown between the two steps, by more than one record.
+          while (child->Valid() && CompareInternal(child->record().key, child->record().sequence, key, sequence) > 0) {
+            child->Prev();
+          }
         }
       }
       Enter(i);

@@ -8,7 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "db/write_buffer.h"
+#include "type/tree_key.h"
 #include "unit-tests/testing/vector_iterator.h"
+#include "util/hash.h"
 
 namespace varve {
 namespace {
@@ -128,6 +131,50 @@ TEST(MergingIteratorTest, WalksLikeTheSortedWholeInEveryDirection) {
       ASSERT_TRUE(iterator->status().ok());
     }
   }
+}
+
+// A cursor over a write buffer that grows by two records each time somebody has just sought in it.
+class GrowingIterator final : public InternalIterator {
+ public:
+  explicit GrowingIterator(WriteBuffer* buffer) : buffer_(buffer), iterator_(buffer->NewIterator()) {}
+
+  bool Valid() const override { return iterator_->Valid(); }
+  void SeekToFirst() override { iterator_->SeekToFirst(); }
+  void SeekToLast() override { iterator_->SeekToLast(); }
+  void Seek(std::string_view tree_key, SequenceNumber sequence) override {
+    iterator_->Seek(tree_key, sequence);
+    for (int i = 0; i < 2; ++i) {  // between what was sought and what was found
+      const std::string key = std::string(tree_key) + static_cast<char>('z' - ++grown_);
+      buffer_->Add({.key = key, .value = "late", .sequence = SequenceNumber{100} + grown_}, HashKey(key),
+                   /*gated=*/false);
+    }
+    buffer_->NewIterator();  // brings the order up to date
+  }
+  void Next() override { iterator_->Next(); }
+  void Prev() override { iterator_->Prev(); }
+  const RecordView& record() const override { return iterator_->record(); }
+  absl::Status status() const override { return iterator_->status(); }
+
+ private:
+  WriteBuffer* const buffer_;
+  const std::unique_ptr<InternalIterator> iterator_;
+  int grown_ = 0;
+};
+
+TEST(MergingIteratorTest, TurningBackStaysBehindWhatAWriteBufferGainsMeanwhile) {
+  const auto key = [](const char* user_key) { return std::string(TreeKey(1, user_key).view()); };
+  WriteBuffer buffer(1 << 20, 1);
+  buffer.Add({.key = key("z"), .value = "v", .sequence = 7}, HashKey(key("z")), /*gated=*/false);
+  std::vector<std::unique_ptr<InternalIterator>> children;
+  children.push_back(std::make_unique<GrowingIterator>(&buffer));
+  children.push_back(std::make_unique<VectorIterator>(
+      std::vector<TestRecord>{{key("a"), 1, "v"}, {key("k"), 2, "v"}, {key("m"), 3, "v"}}));
+  const std::unique_ptr<InternalIterator> iterator = NewMergingIterator(std::move(children));
+  iterator->Seek(key("k"), kMaxSequence);
+  ASSERT_EQ(iterator->record().key, key("k"));
+  iterator->Prev();
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->record().key, key("a"));
 }
 
 }  // namespace
