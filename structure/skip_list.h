@@ -45,9 +45,10 @@ class SkipList {
       node_ = last == list_->head_ ? nullptr : last;
     }
     // To the first item >= `target`; to the last item < `target`.
-    void Seek(const Item& target) { node_ = list_->FindLess(target)->Next(0); }
+    void Seek(const Item& target) { list_->FindLess(target, &node_); }
     void Before(const Item& target) {
-      Node* node = list_->FindLess(target);
+      Node* next;
+      Node* node = list_->FindLess(target, &next);
       node_ = node == list_->head_ ? nullptr : node;
     }
 
@@ -86,10 +87,12 @@ class SkipList {
     return node != nullptr && compare_(node->item, target) < 0;
   }
 
-  Node* FindLess(const Item& target) const {
+  // The last node before `target`, and in `*next` the one that followed it when it was compared: not before `target`, whatever
+  // has been inserted between the two since.
+  Node* FindLess(const Item& target, Node** next) const {
     Node* node = head_;
     for (int level = height_.load(std::memory_order_relaxed) - 1;; --level) {
-      for (Node* next = node->Next(level); IsBefore(next, target); next = node->Next(level)) node = next;
+      for (*next = node->Next(level); IsBefore(*next, target); *next = node->Next(level)) node = *next;
       if (level == 0) return node;
     }
   }

@@ -64,6 +64,25 @@ TEST(SkipListTest, AscendingRunsThatFallBehindTheFingerAreInsertedRight) {
   EXPECT_FALSE(cursor.Valid());
 }
 
+TEST(SkipListTest, ASeekNeverLandsInFrontOfItsTargetWhileTheListGrows) {
+  Arena arena(1 << 16);
+  NumberList list(&arena, CompareNumbers{});
+  constexpr uint64_t kTarget = uint64_t{1} << 40;
+  list.Insert(kTarget);
+  std::atomic<bool> done{false};
+  std::thread reader([&] {
+    NumberList::Cursor cursor(&list);
+    while (!done) {
+      cursor.Seek(kTarget);
+      ASSERT_TRUE(cursor.Valid());
+      ASSERT_EQ(cursor.item(), kTarget);
+    }
+  });
+  for (uint64_t number = 1; number < 300000; ++number) list.Insert(number);  // each right in front of the target
+  done = true;
+  reader.join();
+}
+
 TEST(SkipListTest, ReadersSeeASortedListWhileItGrows) {
   Arena arena(1 << 16);
   NumberList list(&arena, CompareNumbers{});
