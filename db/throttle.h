@@ -31,7 +31,7 @@ class Throttle {
   }
 
  private:
-  static constexpr double kNanosecondsPerByte = 200;  // at pressure 1: 5 MB/s
+  static constexpr double kNanosecondsPerByte = 20;  // at pressure 1: 50 MB/s
   static constexpr uint64_t kWorthSleeping = 1'000'000;
   static constexpr uint64_t kLongestSleep = 20'000'000;
 

@@ -184,7 +184,6 @@ absl::StatusOr<ServerCommandLine> FromFlags() {
   line.engine.group_max_bytes = absl::GetFlag(FLAGS_group_max_bytes).bytes;
   line.engine.group_max_delay =
       std::chrono::duration_cast<std::chrono::microseconds>(absl::GetFlag(FLAGS_group_max_delay).delay);
-  line.engine.count_keys = true;
   line.engine.write_buffer_size = absl::GetFlag(FLAGS_write_buffer_size).bytes;
   line.engine.offset_table_cache_size = absl::GetFlag(FLAGS_offset_table_cache_size).bytes;
   line.engine.block_cache_size = absl::GetFlag(FLAGS_block_cache_size).bytes;
