@@ -118,7 +118,6 @@ size_t BatchExecutor::RunSets(CommandContext* context, GatedReplies* replies) {
     return 1;
   }
   WriteBatch& writes = ThreadScratch().writes;
-  if (writes.bytes() > 2 * kMaxSetRunBytes) writes = WriteBatch();
   writes.Clear();
   size_t length = 0;
   while (length < longest && (length == 0 || writes.bytes() < kMaxSetRunBytes)) {

@@ -17,10 +17,9 @@ constexpr size_t kKeysPerUpdate = 64;
 // Bytes of a value's memory that are worth keeping for the next one.
 constexpr size_t kKeptValue = 64u << 10;
 
-// Scratch of one thread; large memory is given back after use.
+// Scratch of one thread; WriteBatch::Clear() gives large memory back.
 WriteBatch& ClearedBatch() {
   thread_local WriteBatch batch;
-  if (batch.bytes() > (1u << 20)) batch = WriteBatch();
   batch.Clear();
   return batch;
 }
