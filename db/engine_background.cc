@@ -10,6 +10,7 @@
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
 #include "util/status.h"
+#include "util/thread_setup.h"
 
 namespace varve {
 namespace {
@@ -38,6 +39,8 @@ absl::flat_hash_set<uint64_t> SegmentNumbers(const Manifest& manifest) {
 // --- Threads ---------------------------------------------------------------------------------------------------------------
 
 void Engine::FlushLoop() {
+  NameThread("varve-flush");
+  YieldToForeground();
   for (;;) {
     {
       absl::MutexLock lock(&commit_mutex_);
@@ -58,6 +61,8 @@ void Engine::FlushLoop() {
 }
 
 void Engine::CompactionLoop() {
+  NameThread("varve-merge");
+  YieldToForeground();
   for (;;) {
     CompactRequest* request = nullptr;
     {
@@ -120,7 +125,7 @@ absl::Status Engine::FlushOldest() {
 }
 
 absl::Status Engine::FlushBuffer(const FullBuffer& full) {
-  const std::unique_ptr<InternalIterator> records = full.buffer->NewIterator();
+  const std::unique_ptr<InternalIterator> records = full.buffer->NewSortedIterator();
   const bool first = PresentVersion()->segment_count() == 0;
   VARVE_ASSIGN_OR_RETURN(const CompactionResult result,
                          RunFlush(records.get(), full.buffer->range_tombstones(), full.buffer->entries(),

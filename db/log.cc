@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "db/log_writer.h"
 #include "util/status.h"
+#include "util/thread_setup.h"
 
 namespace varve {
 namespace {
@@ -208,6 +209,7 @@ void Log::Implementation::Tick() {
 }
 
 void Log::Implementation::Run() {
+  NameThread("varve-log");
   mutex_.Lock();
   while (true) {
     while (role_ != Role::kLogThread && !stopping_) {

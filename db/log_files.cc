@@ -7,6 +7,7 @@
 #include "absl/time/time.h"
 #include "db/log_format.h"
 #include "util/status.h"
+#include "util/thread_setup.h"
 
 namespace varve {
 namespace {
@@ -207,6 +208,7 @@ absl::StatusOr<LogFile> LogFiles::Prepare(uint64_t number, uint64_t size, const 
 }
 
 void LogFiles::Run() {
+  NameThread("varve-log-files");
   absl::Duration retry = kFirstRetry;
   mutex_.Lock();
   while (!stopping_.load()) {

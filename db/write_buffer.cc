@@ -188,42 +188,37 @@ void WriteBuffer::Walk(Position* position, SequenceNumber last,
   }
 }
 
-// Sorts by the eight bytes behind what all keys of the batch share, which mostly decide.
-void WriteBuffer::SortByKey(std::vector<Ordered>* batch) {
-  if (batch->empty()) return;
-  const std::string_view first = batch->front().entry->key();
+std::vector<WriteBuffer::Sortable> WriteBuffer::SortArrivals(const Entry* after) const {
+  std::vector<Sortable> sorted;
+  const Entry* entry =
+      after == nullptr ? oldest_.load(std::memory_order_acquire) : after->next_arrival.load(std::memory_order_acquire);
+  for (; entry != nullptr; entry = entry->next_arrival.load(std::memory_order_acquire)) sorted.push_back({0, entry});
+  if (sorted.empty()) return sorted;
+
+  const std::string_view first = sorted.front().entry->key();
   size_t shared = first.size();
-  for (const Ordered& item : *batch) {
+  for (const Sortable& item : sorted) {
     const std::string_view key = item.entry->key();
     const size_t limit = std::min(shared, key.size());
     shared = std::mismatch(key.begin(), key.begin() + limit, first.begin()).first - key.begin();
   }
-  struct Distinct {
-    uint64_t bytes;
-    Ordered item;
-  };
-  std::vector<Distinct> sorted;
-  sorted.reserve(batch->size());
-  for (const Ordered& item : *batch) sorted.push_back({LeadingBytes(item.entry->key().substr(shared)), item});
-  const auto before = [](const Distinct& a, const Distinct& b) {
-    return a.bytes != b.bytes ? a.bytes < b.bytes : Order::Compare()(a.item, b.item) < 0;
+  for (Sortable& item : sorted) item.word = LeadingBytes(item.entry->key().substr(shared));
+  const auto before = [](const Sortable& a, const Sortable& b) {
+    if (a.word != b.word) return a.word < b.word;
+    return CompareInternal(a.entry->key(), a.entry->sequence, b.entry->key(), b.entry->sequence) < 0;
   };
   if (!std::is_sorted(sorted.begin(), sorted.end(), before)) std::sort(sorted.begin(), sorted.end(), before);
-  std::transform(sorted.begin(), sorted.end(), batch->begin(), [](const Distinct& distinct) { return distinct.item; });
+  return sorted;
 }
 
 void WriteBuffer::BringOrderUpToDate() const {
   absl::MutexLock lock(&order_mutex_);
-  const Entry* entry = order_->last_ordered == nullptr
-                           ? oldest_.load(std::memory_order_acquire)
-                           : order_->last_ordered->next_arrival.load(std::memory_order_acquire);
-  std::vector<Ordered> batch;
-  for (; entry != nullptr; entry = entry->next_arrival.load(std::memory_order_acquire)) {
-    batch.push_back({OrderPrefix(entry->key()), entry});
-    order_->last_ordered = entry;
+  const std::vector<Sortable> arrived = SortArrivals(order_->last_ordered);
+  for (const Sortable& item : arrived) {
+    order_->list.Insert({OrderPrefix(item.entry->key()), item.entry});
+    const Entry* const last = order_->last_ordered;
+    if (last == nullptr || item.entry->sequence > last->sequence) order_->last_ordered = item.entry;
   }
-  SortByKey(&batch);
-  for (const Ordered& item : batch) order_->list.Insert(item);
 }
 
 // Walks the skip list. Records added after its creation may show up; readers skip them by their sequence.
@@ -273,6 +268,49 @@ class WriteBuffer::OrderedIterator final : public InternalIterator {
 std::unique_ptr<InternalIterator> WriteBuffer::NewIterator() const {
   BringOrderUpToDate();
   return std::make_unique<OrderedIterator>(this);
+}
+
+// Walks a sorted list of the entries, with the next ones on their way to the processor.
+class WriteBuffer::SortedIterator final : public InternalIterator {
+ public:
+  explicit SortedIterator(std::vector<Sortable> sorted) : sorted_(std::move(sorted)) {}
+
+  bool Valid() const override { return at_ < sorted_.size(); }
+  void SeekToFirst() override { MoveTo(0); }
+  void SeekToLast() override { MoveTo(sorted_.size() - 1); }
+  void Seek(std::string_view tree_key, SequenceNumber sequence) override {
+    const auto found = std::partition_point(sorted_.begin(), sorted_.end(), [&](const Sortable& item) {
+      return CompareInternal(item.entry->key(), item.entry->sequence, tree_key, sequence) < 0;
+    });
+    MoveTo(static_cast<size_t>(found - sorted_.begin()));
+  }
+  void Next() override {
+    if (at_ + kPrefetchAhead < sorted_.size()) {
+      const char* const ahead = reinterpret_cast<const char*>(sorted_[at_ + kPrefetchAhead].entry);
+      for (size_t line = 0; line < kPrefetchedBytes; line += 64) __builtin_prefetch(ahead + line);
+    }
+    MoveTo(at_ + 1);
+  }
+  void Prev() override { MoveTo(at_ - 1); }  // before the first: wraps to behind the last
+  const RecordView& record() const override { return record_; }
+  absl::Status status() const override { return absl::OkStatus(); }
+
+ private:
+  static constexpr size_t kPrefetchAhead = 8;
+  static constexpr size_t kPrefetchedBytes = 256;
+
+  void MoveTo(size_t index) {
+    at_ = index;
+    if (Valid()) record_ = sorted_[at_].entry->View();
+  }
+
+  const std::vector<Sortable> sorted_;
+  size_t at_ = 0;
+  RecordView record_;
+};
+
+std::unique_ptr<InternalIterator> WriteBuffer::NewSortedIterator() const {
+  return std::make_unique<SortedIterator>(SortArrivals(nullptr));
 }
 
 }  // namespace varve

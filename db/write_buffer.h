@@ -4,8 +4,8 @@
 // indexes over the same records:
 //   - a hash index, kept up on every write: a point lookup is one probe. A bucket chains distinct keys; the versions of a key
 //     hang behind its newest one, so that a key written a million times doesn't slow down its neighbours;
-//   - a skip list, needed only by those who want order (iterators, flush), and brought up to date by them: what was
-//     written since the last time is sorted and inserted in one go. Writers never pay for order.
+//   - a skip list, needed only by those who want order (iterators), and brought up to date by them: what was written since
+//     the last time is sorted and inserted in one go. Writers never pay for order, nor does the flush, which sorts once.
 //
 // A record with sequence s is complete before s becomes visible, so a reader at sequence r finds every record <= r.
 // Range tombstones are not records here: the engine publishes their list beside the buffer, which keeps the raw ones for the flush.
@@ -67,6 +67,8 @@ class WriteBuffer {
             absl::FunctionRef<void(const RecordView& record, const RecordView* previous)> deliver) const;
   // Everything added so far, in order. Must not outlive the buffer.
   std::unique_ptr<InternalIterator> NewIterator() const;
+  // The same for one walk over a buffer that isn't written any more: sorts for itself, which costs less than the skip list.
+  std::unique_ptr<InternalIterator> NewSortedIterator() const;
 
   size_t bytes_used() const {
     return arena_.bytes_used() + bucket_bytes_ + tombstone_bytes_.load(std::memory_order_relaxed);
@@ -83,9 +85,15 @@ class WriteBuffer {
   struct Ordered;
   struct Order;
   class OrderedIterator;
+  class SortedIterator;
+  struct Sortable {
+    uint64_t word;  // the eight bytes behind what all keys of the list share, which mostly decide
+    const Entry* entry;
+  };
 
   const Entry* FindKey(std::string_view tree_key, uint64_t hash) const;
-  static void SortByKey(std::vector<Ordered>* batch);
+  // What arrived behind `after` (null: everything), sorted.
+  std::vector<Sortable> SortArrivals(const Entry* after) const;
   // Sorts what was added since the last call into the skip list.
   void BringOrderUpToDate() const;
 

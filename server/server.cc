@@ -1,6 +1,5 @@
 #include "server/server.h"
 
-#include <pthread.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
+#include "util/thread_setup.h"
 
 namespace varve {
 namespace {
@@ -74,12 +74,16 @@ absl::Status Server::Listen() {
   });
   listening_to_store_ = true;
   for (size_t i = 0; i < loops_.size(); ++i) {
-    loop_threads_.emplace_back([loop = loops_[i].get()] { loop->Run(); });
-    pthread_setname_np(loop_threads_.back().native_handle(), fmt::format("varve-io-{}", i).c_str());
+    loop_threads_.emplace_back([loop = loops_[i].get(), i] {
+      NameThread(fmt::format("varve-io-{}", i));
+      loop->Run();
+    });
   }
   Accept();
-  accept_thread_ = std::thread([this] { accept_io_.run(); });
-  pthread_setname_np(accept_thread_.native_handle(), "varve-accept");
+  accept_thread_ = std::thread([this] {
+    NameThread("varve-accept");
+    accept_io_.run();
+  });
   return absl::OkStatus();
 }
 

@@ -1,11 +1,10 @@
 #include "structure/thread_pool.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "fmt/format.h"
+#include "util/thread_setup.h"
 
 namespace varve {
 
@@ -13,8 +12,10 @@ ThreadPool::ThreadPool(std::string name, size_t threads, size_t queue_capacity) 
   threads = std::max<size_t>(threads, 1);
   threads_.reserve(threads);
   for (size_t i = 0; i < threads; ++i) {
-    threads_.emplace_back([this] { Work(); });
-    pthread_setname_np(threads_.back().native_handle(), fmt::format("{:.12}-{}", name, i).substr(0, 15).c_str());
+    threads_.emplace_back([this, thread_name = fmt::format("{:.12}-{}", name, i)] {
+      NameThread(thread_name);
+      Work();
+    });
   }
 }
 

@@ -81,6 +81,11 @@ class PosixFile : public File {
     return absl::OkStatus();
   }
 
+  void StartWriteback(uint64_t offset, uint64_t size) override {
+    if (offset > 0) ::sync_file_range(descriptor_.get(), 0, static_cast<off_t>(offset), SYNC_FILE_RANGE_WAIT_BEFORE);
+    ::sync_file_range(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE);
+  }
+
   absl::Status Truncate(uint64_t size) override {
     int result;
     do {

@@ -26,6 +26,9 @@ class File {
   [[nodiscard]] virtual absl::Status Write(uint64_t offset, std::string_view data) = 0;
   // Puts data (and the size, where it changed) on disk. A failure is final for what was written before: never call it again to "retry".
   [[nodiscard]] virtual absl::Status Sync() = 0;
+  // Has the kernel begin to put [offset, offset + size) on disk, once it is through with what it began before. So a long file
+  // is written while it grows, and other files' syncs don't wait behind all of it. A hint: never fails, promises nothing.
+  virtual void StartWriteback(uint64_t offset, uint64_t size) = 0;
   [[nodiscard]] virtual absl::Status Truncate(uint64_t size) = 0;
   [[nodiscard]] virtual absl::StatusOr<uint64_t> Size() const = 0;
   // Tells the kernel that [offset, offset + size) will be read soon / in sequence. A hint: never fails.

@@ -76,19 +76,24 @@ TEST(WriteBufferTest, BothIndexesAgreeWithAMap) {
     if (sequence % 1000 != 0) continue;
     // In order: keys ascending, versions newest first; the order is brought up to date in several steps.
     const auto iterator = buffer.NewIterator();
+    const auto sorted = buffer.NewSortedIterator();
     iterator->SeekToFirst();
+    sorted->SeekToFirst();
     for (const auto& [model_key, versions] : model) {
       for (auto version = versions.rbegin(); version != versions.rend(); ++version) {
-        ASSERT_TRUE(iterator->Valid());
-        ASSERT_EQ(iterator->record().key, model_key);
-        ASSERT_EQ(iterator->record().sequence, version->first);
-        iterator->Next();
+        for (InternalIterator* either : {iterator.get(), sorted.get()}) {
+          ASSERT_TRUE(either->Valid());
+          ASSERT_EQ(either->record().key, model_key);
+          ASSERT_EQ(either->record().sequence, version->first);
+          either->Next();
+        }
       }
       const SequenceNumber at = 1 + random() % sequence;
       const auto newer = versions.upper_bound(at);
       ASSERT_EQ(Lookup(buffer, model_key, at), newer == versions.begin() ? "(none)" : std::prev(newer)->second);
     }
     ASSERT_FALSE(iterator->Valid());
+    ASSERT_FALSE(sorted->Valid());
   }
 }
 
@@ -97,17 +102,23 @@ TEST(WriteBufferTest, SeeksLandAtTheVersionAskedFor) {
   Add(&buffer, Key("b"), "1", 1);
   Add(&buffer, Key("b"), "5", 5);
   Add(&buffer, Key("d"), "6", 6);
-  const auto iterator = buffer.NewIterator();
-  iterator->Seek(Key("b"), kMaxSequence);
-  EXPECT_EQ(iterator->record().sequence, 5u);
-  iterator->Seek(Key("b"), 4);
-  EXPECT_EQ(iterator->record().sequence, 1u);
-  iterator->Seek(Key("b"), 0);
-  EXPECT_EQ(iterator->record().sequence, 6u);
-  iterator->Prev();
-  EXPECT_EQ(iterator->record().sequence, 1u);
-  iterator->Seek(Key("e"), kMaxSequence);
-  EXPECT_FALSE(iterator->Valid());
+  for (const auto& iterator : {buffer.NewIterator(), buffer.NewSortedIterator()}) {
+    iterator->Seek(Key("b"), kMaxSequence);
+    EXPECT_EQ(iterator->record().sequence, 5u);
+    iterator->Seek(Key("b"), 4);
+    EXPECT_EQ(iterator->record().sequence, 1u);
+    iterator->Seek(Key("b"), 0);
+    EXPECT_EQ(iterator->record().sequence, 6u);
+    iterator->Prev();
+    EXPECT_EQ(iterator->record().sequence, 1u);
+    iterator->SeekToFirst();
+    iterator->Prev();
+    EXPECT_FALSE(iterator->Valid());
+    iterator->SeekToLast();
+    EXPECT_EQ(iterator->record().sequence, 6u);
+    iterator->Seek(Key("e"), kMaxSequence);
+    EXPECT_FALSE(iterator->Valid());
+  }
 }
 
 TEST(WriteBufferTest, AKeyWrittenOftenDoesNotSlowItsNeighbours) {

@@ -204,6 +204,7 @@ class FaultFileSystem : public FileSystem {
       content_->size_before.reset();
       return absl::OkStatus();
     }
+    void StartWriteback(uint64_t offset, uint64_t size) override { file_->StartWriteback(offset, size); }
     absl::Status Truncate(uint64_t size) override {
       VARVE_RETURN_IF_ERROR(owner_->Enter(FileOperation::kTruncate, path()));
       absl::MutexLock lock(&owner_->mutex_);
