@@ -36,6 +36,7 @@
 #include "db/storage_engine.h"
 #include "db/throttle.h"
 #include "structure/published.h"
+#include "util/file_remover.h"
 #include "util/file_system.h"
 
 namespace varve {
@@ -222,6 +223,7 @@ class Engine final : public StorageEngine {
   FileSystem* const file_system_;
   const std::shared_ptr<const CompactionPicker> picker_;
   std::unique_ptr<FileLock> directory_lock_;
+  mutable FileRemover remover_;  // outlives the segments
   SegmentCaches caches_;
   std::unique_ptr<Log> log_;
   uint64_t durability_listener_ = 0;

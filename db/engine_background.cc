@@ -285,7 +285,7 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
   const absl::flat_hash_set<uint64_t> live = SegmentNumbers(manifest_);
   for (const Run* run : before->runs()) {
     for (const std::shared_ptr<Segment>& segment : run->segments) {
-      if (!live.contains(segment->info().number)) segment->MarkObsolete();
+      if (!live.contains(segment->info().number)) segment->MarkObsolete(&remover_);
     }
   }
   return absl::OkStatus();
@@ -298,7 +298,7 @@ void Engine::DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segmen
   const absl::flat_hash_set<uint64_t> before = SegmentNumbers(manifest_), after = SegmentNumbers(*on_disk);
   for (const std::shared_ptr<Segment>& segment : segments) {
     const uint64_t number = segment->info().number;
-    if (!before.contains(number) && !after.contains(number)) segment->MarkObsolete();
+    if (!before.contains(number) && !after.contains(number)) segment->MarkObsolete(&remover_);
   }
 }
 

@@ -19,6 +19,7 @@
 
 namespace varve {
 
+class FileRemover;
 struct SegmentCaches;
 
 // A record found by a point lookup. Its views point into `pin` or `storage`: they are good until the next lookup into the same
@@ -52,8 +53,8 @@ class Segment {
   // Must not outlive the segment. `fill_cache` = false streams with its own read-ahead (compaction, long scans).
   virtual std::unique_ptr<InternalIterator> NewIterator(bool fill_cache) = 0;
 
-  // The file is removed when the last user lets the segment go (set once no Version holds it any more).
-  virtual void MarkObsolete() = 0;
+  // The file goes to `remover` when the last user lets the segment go (set once no Version holds it any more).
+  virtual void MarkObsolete(FileRemover* remover) = 0;
 
  protected:
   Segment() = default;

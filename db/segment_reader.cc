@@ -8,6 +8,7 @@
 #include "db/file_names.h"
 #include "db/segment_format.h"
 #include "db/segment_iterator.h"
+#include "util/file_remover.h"
 #include "util/status.h"
 
 namespace varve {
@@ -29,21 +30,19 @@ uint64_t TouchesBeforeLoad(const SegmentFooter& footer) { return 2 + footer.tabl
 absl::StatusOr<std::shared_ptr<Segment>> Segment::Open(FileSystem* file_system, const std::string& directory,
                                                        const SegmentInfo& info, SegmentCaches* caches) {
   VARVE_ASSIGN_OR_RETURN(auto file, file_system->OpenForRead(SegmentPath(directory, info.number)));
-  auto segment = std::make_shared<SegmentReader>(file_system, std::move(file), info, caches);
+  auto segment = std::make_shared<SegmentReader>(std::move(file), info, caches);
   VARVE_RETURN_IF_ERROR(segment->Initialize());
   return std::shared_ptr<Segment>(std::move(segment));
 }
 
-SegmentReader::SegmentReader(FileSystem* file_system, std::unique_ptr<File> file, const SegmentInfo& info,
-                             SegmentCaches* caches)
-    : file_system_(file_system), file_(std::move(file)), caches_(caches) {
+SegmentReader::SegmentReader(std::unique_ptr<File> file, const SegmentInfo& info, SegmentCaches* caches)
+    : file_(std::move(file)), caches_(caches) {
   info_ = info;
 }
 
 SegmentReader::~SegmentReader() {
   caches_->tables.Erase(&resident_);
-  // If it fails, the file is an orphan that the next open of the store removes.
-  if (obsolete_.load(std::memory_order_relaxed)) (void)file_system_->Remove(file_->path());
+  if (FileRemover* remover = remover_.load(std::memory_order_relaxed)) remover->Remove(file_->path());
 }
 
 absl::Status SegmentReader::Initialize() {

@@ -26,7 +26,7 @@ namespace varve {
 
 class SegmentReader final : public Segment {
  public:
-  SegmentReader(FileSystem* file_system, std::unique_ptr<File> file, const SegmentInfo& info, SegmentCaches* caches);
+  SegmentReader(std::unique_ptr<File> file, const SegmentInfo& info, SegmentCaches* caches);
   ~SegmentReader() override;
 
   // What Segment::Open has left to do.
@@ -37,7 +37,7 @@ class SegmentReader final : public Segment {
   absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t hash, SequenceNumber at, bool fill_cache,
                            FoundRecord* found) override;
   std::unique_ptr<InternalIterator> NewIterator(bool fill_cache) override;
-  void MarkObsolete() override { obsolete_.store(true, std::memory_order_relaxed); }
+  void MarkObsolete(FileRemover* remover) override { remover_.store(remover, std::memory_order_relaxed); }
 
   // --- For iterators -------------------------------------------------------------------------------------------------------
   const File& file() const { return *file_; }
@@ -88,11 +88,10 @@ class SegmentReader final : public Segment {
                                 FoundRecord* found);
   absl::StatusOr<Outcome> ReadOlder(uint64_t offset, const Target& target, FoundRecord* found);
 
-  FileSystem* const file_system_;
   const std::unique_ptr<File> file_;
   SegmentCaches* const caches_;
   ResidentIndex resident_;
-  std::atomic<bool> obsolete_{false};
+  std::atomic<FileRemover*> remover_{nullptr};  // set: obsolete
 
   absl::Mutex load_mutex_;  // one thread at a time reads footer or index; lookups wait for it only without a footer
   std::atomic<const SegmentFooter*> footer_{nullptr};

@@ -16,6 +16,7 @@
 #include "unit-tests/testing/temp_dir.h"
 #include "unit-tests/testing/vector_iterator.h"
 #include "unit-tests/testing/version_history.h"
+#include "util/file_remover.h"
 #include "util/hash.h"
 
 namespace varve {
@@ -94,7 +95,7 @@ class CompactionTest : public ::testing::Test {
     }
     for (const auto* run : before->runs()) {
       for (const auto& segment : run->segments) {
-        if (!live.contains(segment->info().number)) segment->MarkObsolete();
+        if (!live.contains(segment->info().number)) segment->MarkObsolete(&remover_);
       }
     }
   }
@@ -138,6 +139,7 @@ class CompactionTest : public ::testing::Test {
   }
 
   const testing::TempDir directory_;
+  FileRemover remover_{PosixFileSystem()};
   SegmentCaches caches_{1 << 20, 0};
   EngineOptions options_;
   CompactionContext context_;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "unit-tests/testing/segment_fixture.h"
+#include "util/file_remover.h"
 
 namespace varve {
 namespace {
@@ -141,12 +142,14 @@ TEST(SegmentTest, AnObsoleteFileGoesWithItsLastUser) {
   SegmentFixture fixture;
   auto segment = fixture.Open(fixture.Build(3, NumberedRecords(10, 10), 4096, {}, true));
   auto other_user = segment;
-  segment->MarkObsolete();
+  auto remover = std::make_unique<FileRemover>(PosixFileSystem());
+  segment->MarkObsolete(remover.get());
   segment.reset();
   EXPECT_TRUE(Get(*other_user, NumberedKey(2)).found);
   EXPECT_TRUE(std::filesystem::exists(fixture.Path(3)));
   EXPECT_GT(fixture.caches->tables.usage(), 0u);
   other_user.reset();
+  remover.reset();
   EXPECT_FALSE(std::filesystem::exists(fixture.Path(3)));
   EXPECT_EQ(fixture.caches->tables.usage(), 0u);
 }

@@ -79,7 +79,7 @@ class MemorySegment final : public Segment {
     ++iterators_;
     return std::make_unique<VectorIterator>(records_);
   }
-  void MarkObsolete() override {}
+  void MarkObsolete(FileRemover*) override {}
 
  private:
   std::vector<TestRecord> records_;
