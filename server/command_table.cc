@@ -1,77 +1,37 @@
 #include "server/command_table.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "fmt/format.h"
-#include "server/command_handlers.h"
+#include "server/command_groups.h"
 
 namespace varve {
 namespace {
 
-constexpr Command kCommands[] = {
-    {"client", -2, kConnectionCommand, 0, 0, 0, CommandKind::kOther, HandleClient, "connection",
-     "Shows or sets what the server knows of this connection.",
-     "SETNAME name | GETNAME | ID | INFO | SETINFO attribute value | NO-EVICT on|off"},
-    {"command", -1, kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleCommand, "server",
-     "Describes the commands of this server.", "[COUNT | LIST | INFO [name ...] | DOCS [name ...]]"},
-    {"compact", -1, kAdminCommand | kMaintenanceCommand, 0, 0, 0, CommandKind::kOther, HandleCompact, "server",
-     "Merges a range of keys down to one sorted run; answers when done.", "[min max]"},
-    {"config", -2, kAdminCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleConfig, "server",
-     "Shows the settings in force.", "GET pattern [pattern ...]"},
-    {"count", 3, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleCount, "range",
-     "Counts the keys between two bounds.", "min max"},
-    {"dbsize", 1, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleDbSize, "server", "Counts all keys.",
-     ""},
-    {"del", -2, kWriteCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "key",
-     "Deletes keys; answers how many there were.", "key [key ...]"},
-    {"delete", -2, kWriteCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "key", "The same as DEL.", "key [key ...]"},
-    {"delrange", 3, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleDelRange, "range",
-     "Deletes the keys between two bounds in constant time.", "min max"},
-    {"echo", 2, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleEcho, "connection",
-     "Answers its argument.", "message"},
-    {"exists", -2, kReadCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleExists, "key",
-     "Counts how many of the keys exist.", "key [key ...]"},
-    {"flushall", -1, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleFlushAll, "server",
-     "Deletes all keys in constant time.", "[ASYNC | SYNC]"},
-    {"get", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kGet, HandleGet, "key", "Reads the value of a key.",
-     "key"},
-    {"hello", -1, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleHello, "connection",
-     "Chooses the version of the protocol.", "[2 | 3 [AUTH username password] [SETNAME name]]"},
-    {"incr", 2, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleIncr, "key",
-     "Adds one to the integer value of a key.", "key"},
-    {"info", -1, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleInfo, "server",
-     "Shows figures of the server and the engine.", "[section ...]"},
-    {"mget", -2, kReadCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleMGet, "key",
-     "Reads the values of several keys at one instant.", "key [key ...]"},
-    {"mset", -3, kWriteCommand, 1, -1, 2, CommandKind::kOther, HandleMSet, "key", "Writes several keys, all or none.",
-     "key value [key value ...]"},
-    {"ping", -1, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandlePing, "connection",
-     "Answers PONG, or its argument.", "[message]"},
-    {"prefix", -2, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandlePrefix, "range",
-     "Lists the keys that begin with a prefix, in order, with their values.",
-     "prefix [REV] [LIMIT offset count] [KEYS]"},
-    {"put", -3, kWriteCommand, 1, 1, 1, CommandKind::kSet, HandleSet, "key", "The same as SET.",
-     "key value [NX | XX] [GET]"},
-    {"quit", -1, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleQuit, "connection",
-     "Closes the connection after the replies before it.", ""},
-    {"range", -3, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleRange, "range",
-     "Lists the keys between two bounds, in order, with their values.", "min max [REV] [LIMIT offset count] [KEYS]"},
-    {"select", 2, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleSelect, "connection",
-     "Accepts database 0, the only one.", "index"},
-    {"set", -3, kWriteCommand, 1, 1, 1, CommandKind::kSet, HandleSet, "key", "Writes the value of a key.",
-     "key value [NX | XX] [GET]"},
-};
+// Adding a group takes a line here and one in command_groups.h.
+using CommandGroup = absl::Span<const Command> (*)();
+constexpr CommandGroup kGroups[] = {ConnectionCommands, KeyCommands, RangeCommands, ServerCommands};
+
+std::vector<Command> JoinGroups() {
+  std::vector<Command> commands;
+  for (const CommandGroup group : kGroups) commands.insert(commands.end(), group().begin(), group().end());
+  std::sort(commands.begin(), commands.end(), [](const Command& a, const Command& b) { return a.name < b.name; });
+  return commands;
+}
 
 constexpr size_t kLongestName = 16;
+constexpr int kSlotBits = 10;  // several times the number of commands
 
 // A name as two words, lower-cased and padded with zeros: compared and hashed at once.
 struct PackedName {
   uint64_t low = 0;
   uint64_t high = 0;
   bool operator==(const PackedName& other) const = default;
-  size_t Slot() const { return ((low * 0x9E3779B97F4A7C15u) ^ (high * 0xC2B2AE3D27D4EB4Fu)) >> 56; }
+  size_t Slot() const { return ((low * 0x9E3779B97F4A7C15u) ^ (high * 0xC2B2AE3D27D4EB4Fu)) >> (64 - kSlotBits); }
 };
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
@@ -85,11 +45,11 @@ PackedName Pack(std::string_view name) {
   return packed;
 }
 
-// Open addressing in 256 slots.
+// Open addressing.
 class NameIndex {
  public:
   NameIndex() {
-    for (const Command& command : kCommands) {
+    for (const Command& command : AllCommands()) {
       const PackedName name = Pack(command.name);
       size_t slot = name.Slot();
       while (slots_[slot].command != nullptr) slot = (slot + 1) % slots_.size();
@@ -112,7 +72,7 @@ class NameIndex {
     PackedName name;
     const Command* command = nullptr;
   };
-  std::array<Slot, 256> slots_;
+  std::array<Slot, size_t{1} << kSlotBits> slots_;
 };
 
 // At most `limit` bytes of what a client sent, for an error text.
@@ -120,7 +80,10 @@ std::string_view Head(std::string_view text, size_t limit) { return text.substr(
 
 }  // namespace
 
-absl::Span<const Command> AllCommands() { return kCommands; }
+absl::Span<const Command> AllCommands() {
+  static const std::vector<Command> commands = JoinGroups();
+  return commands;
+}
 
 const Command* FindCommand(std::string_view name) {
   static const NameIndex index;

@@ -31,7 +31,7 @@ enum class CommandKind : uint8_t {
 using CommandHandler = void (*)(CommandContext& context, Arguments arguments);
 
 struct Command {
-  std::string_view name;  // lower case
+  std::string_view name;  // lower case, at most 16 bytes
   int arity;              // as in Redis: exact number of arguments with the name, or, negative, at least so many
   uint32_t flags;
   int first_key;  // 0: no keys
@@ -44,7 +44,7 @@ struct Command {
   std::string_view syntax;  // of the arguments
 };
 
-// In alphabetic order.
+// All groups (server/command_groups.h), in alphabetic order.
 absl::Span<const Command> AllCommands();
 
 // Null when there is none. Upper and lower case are the same.

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "fmt/format.h"
-#include "server/command_handlers.h"
+#include "server/command_groups.h"
 #include "server/command_table.h"
 #include "util/resp_parser.h"
 
@@ -30,8 +30,6 @@ bool SetName(CommandContext& context, std::string_view name) {
   context.client.name.assign(name);
   return true;
 }
-
-}  // namespace
 
 void HandlePing(CommandContext& context, Arguments arguments) {
   if (arguments.size() > 2) return ReplyWrongArity(context, "ping");
@@ -136,6 +134,27 @@ void HandleClient(CommandContext& context, Arguments arguments) {
   } else {
     ReplyUnknownSubcommand(context, "client", what);
   }
+}
+
+}  // namespace
+
+absl::Span<const Command> ConnectionCommands() {
+  static constexpr Command kRows[] = {
+      {"client", -2, kConnectionCommand, 0, 0, 0, CommandKind::kOther, HandleClient, "connection",
+       "Shows or sets what the server knows of this connection.",
+       "SETNAME name | GETNAME | ID | INFO | SETINFO attribute value | NO-EVICT on|off"},
+      {"echo", 2, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleEcho, "connection",
+       "Answers its argument.", "message"},
+      {"hello", -1, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleHello, "connection",
+       "Chooses the version of the protocol.", "[2 | 3 [AUTH username password] [SETNAME name]]"},
+      {"ping", -1, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandlePing, "connection",
+       "Answers PONG, or its argument.", "[message]"},
+      {"quit", -1, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleQuit, "connection",
+       "Closes the connection after the replies before it.", ""},
+      {"select", 2, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleSelect, "connection",
+       "Accepts database 0, the only one.", "index"},
+  };
+  return kRows;
 }
 
 }  // namespace varve

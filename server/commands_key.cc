@@ -3,8 +3,9 @@
 #include <string>
 
 #include "fmt/format.h"
-#include "server/command_handlers.h"
+#include "server/command_groups.h"
 #include "server/command_table.h"
+#include "server/key_update.h"
 #include "util/resp_parser.h"
 
 namespace varve {
@@ -16,36 +17,6 @@ constexpr size_t kKeysPerSlice = 64;
 constexpr size_t kKeysPerUpdate = 64;
 // Bytes of a value's memory that are worth keeping for the next one.
 constexpr size_t kKeptValue = 64u << 10;
-
-// Scratch of one thread; WriteBatch::Clear() gives large memory back.
-WriteBatch& ClearedBatch() {
-  thread_local WriteBatch batch;
-  batch.Clear();
-  return batch;
-}
-
-// Runs a read-decide-write of `keys`; answers an error if it fails. The reply depends on what was read and written.
-bool Update(CommandContext& context, Arguments keys, absl::FunctionRef<absl::Status(WriteBatch*)> decide) {
-  const absl::StatusOr<CommitResult> committed = context.store.Update(WriteOptions(), keys, decide);
-  context.Submitted();
-  if (!committed.ok()) {
-    context.Fail(committed.status());
-    return false;
-  }
-  context.DependOn(committed->gate);
-  return true;
-}
-
-// Reads `key` inside an Update and makes the write depend on what was read.
-absl::StatusOr<ReadResult> ReadForUpdate(CommandContext& context, std::string_view key, std::string* value,
-                                         WriteBatch* batch) {
-  absl::StatusOr<ReadResult> read = context.store.Get(GatedRead(), key, value);
-  if (read.ok()) {
-    context.DependOn(read->gate);
-    batch->RequireUnchanged(key, read->read_sequence);
-  }
-  return read;
-}
 
 struct SetOptions {
   bool only_if_missing = false;
@@ -115,8 +86,6 @@ class MGetStream : public ReplyStream {
   std::vector<MultiGetResult> results_;
   size_t next_ = 0;
 };
-
-}  // namespace
 
 void HandleGet(CommandContext& context, Arguments arguments) {
   thread_local std::string value;  // keeps its memory from one request to the next
@@ -240,6 +209,32 @@ void HandleIncr(CommandContext& context, Arguments arguments) {
   if (!done) return;
   if (!refused.empty()) return context.reply.Error(refused);
   context.reply.Integer(number);
+}
+
+}  // namespace
+
+absl::Span<const Command> KeyCommands() {
+  static constexpr Command kRows[] = {
+      {"del", -2, kWriteCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "key",
+       "Deletes keys; answers how many there were.", "key [key ...]"},
+      {"delete", -2, kWriteCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "key", "The same as DEL.",
+       "key [key ...]"},
+      {"exists", -2, kReadCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleExists, "key",
+       "Counts how many of the keys exist.", "key [key ...]"},
+      {"get", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kGet, HandleGet, "key", "Reads the value of a key.",
+       "key"},
+      {"incr", 2, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleIncr, "key",
+       "Adds one to the integer value of a key.", "key"},
+      {"mget", -2, kReadCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleMGet, "key",
+       "Reads the values of several keys at one instant.", "key [key ...]"},
+      {"mset", -3, kWriteCommand, 1, -1, 2, CommandKind::kOther, HandleMSet, "key", "Writes several keys, all or none.",
+       "key value [key value ...]"},
+      {"put", -3, kWriteCommand, 1, 1, 1, CommandKind::kSet, HandleSet, "key", "The same as SET.",
+       "key value [NX | XX] [GET]"},
+      {"set", -3, kWriteCommand, 1, 1, 1, CommandKind::kSet, HandleSet, "key", "Writes the value of a key.",
+       "key value [NX | XX] [GET]"},
+  };
+  return kRows;
 }
 
 }  // namespace varve

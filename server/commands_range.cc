@@ -2,7 +2,7 @@
 #include <optional>
 #include <string>
 
-#include "server/command_handlers.h"
+#include "server/command_groups.h"
 #include "server/command_table.h"
 #include "server/key_range.h"
 #include "server/range_stream.h"
@@ -35,8 +35,6 @@ bool ParseRangeOptions(CommandContext& context, Arguments arguments, RangeOption
   return true;
 }
 
-}  // namespace
-
 void HandleRange(CommandContext& context, Arguments arguments) {
   RangeOptions options;
   if (!ParseRangeOptions(context, arguments.subspan(3), &options)) return;
@@ -63,6 +61,11 @@ void HandleCount(CommandContext& context, Arguments arguments) {
   context.reply.Integer(static_cast<int64_t>(count->keys));
 }
 
+void HandleDbSize(CommandContext& context, Arguments arguments) {
+  const std::string_view all[] = {arguments[0], "-", "+"};
+  HandleCount(context, all);
+}
+
 void HandleDelRange(CommandContext& context, Arguments arguments) {
   const std::optional<KeyRange> range = ParseKeyRange(arguments[1], arguments[2]);
   if (!range) return context.reply.Error(kBadBound);
@@ -72,6 +75,25 @@ void HandleDelRange(CommandContext& context, Arguments arguments) {
     if (!context.Submit(&batch)) return;
   }
   context.reply.Ok();
+}
+
+}  // namespace
+
+absl::Span<const Command> RangeCommands() {
+  static constexpr Command kRows[] = {
+      {"count", 3, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleCount, "range",
+       "Counts the keys between two bounds.", "min max"},
+      {"dbsize", 1, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleDbSize, "server",
+       "Counts all keys.", ""},
+      {"delrange", 3, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleDelRange, "range",
+       "Deletes the keys between two bounds in constant time.", "min max"},
+      {"prefix", -2, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandlePrefix, "range",
+       "Lists the keys that begin with a prefix, in order, with their values.",
+       "prefix [REV] [LIMIT offset count] [KEYS]"},
+      {"range", -3, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleRange, "range",
+       "Lists the keys between two bounds, in order, with their values.", "min max [REV] [LIMIT offset count] [KEYS]"},
+  };
+  return kRows;
 }
 
 }  // namespace varve

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "fmt/format.h"
-#include "server/command_handlers.h"
+#include "server/command_groups.h"
 #include "server/command_table.h"
 #include "server/glob.h"
 #include "server/key_range.h"
@@ -61,8 +61,6 @@ std::vector<const Command*> NamedCommands(Arguments names, bool all_if_none) {
   return commands;
 }
 
-}  // namespace
-
 void HandleCommand(CommandContext& context, Arguments arguments) {
   RespWriter& reply = context.reply;
   const std::string_view what = arguments.size() > 1 ? arguments[1] : "info";
@@ -113,11 +111,6 @@ void HandleInfo(CommandContext& context, Arguments arguments) {
   context.DependOn(gate);
 }
 
-void HandleDbSize(CommandContext& context, Arguments arguments) {
-  const std::string_view all[] = {arguments[0], "-", "+"};
-  HandleCount(context, all);
-}
-
 void HandleFlushAll(CommandContext& context, Arguments arguments) {
   const bool takes =
       arguments.size() == 1 ||
@@ -138,6 +131,24 @@ void HandleCompact(CommandContext& context, Arguments arguments) {
     if (!status.ok()) return context.Fail(status);
   }
   context.reply.Ok();
+}
+
+}  // namespace
+
+absl::Span<const Command> ServerCommands() {
+  static constexpr Command kRows[] = {
+      {"command", -1, kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleCommand, "server",
+       "Describes the commands of this server.", "[COUNT | LIST | INFO [name ...] | DOCS [name ...]]"},
+      {"compact", -1, kAdminCommand | kMaintenanceCommand, 0, 0, 0, CommandKind::kOther, HandleCompact, "server",
+       "Merges a range of keys down to one sorted run; answers when done.", "[min max]"},
+      {"config", -2, kAdminCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleConfig, "server",
+       "Shows the settings in force.", "GET pattern [pattern ...]"},
+      {"flushall", -1, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleFlushAll, "server",
+       "Deletes all keys in constant time.", "[ASYNC | SYNC]"},
+      {"info", -1, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleInfo, "server",
+       "Shows figures of the server and the engine.", "[section ...]"},
+  };
+  return kRows;
 }
 
 }  // namespace varve

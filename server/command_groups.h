@@ -1,0 +1,17 @@
+// The commands by group: each group's rows stand beside its handlers, the command table joins them. Immutable, thread-safe.
+//
+// A handler writes exactly one reply (or hands over a ReplyStream). `arguments[0]` is the command's name; their number fits the
+// command's arity.
+#pragma once
+
+#include "absl/types/span.h"
+#include "server/command_table.h"
+
+namespace varve {
+
+absl::Span<const Command> ConnectionCommands();  // commands_connection.cc
+absl::Span<const Command> KeyCommands();         // commands_key.cc
+absl::Span<const Command> RangeCommands();       // commands_range.cc
+absl::Span<const Command> ServerCommands();      // commands_server.cc
+
+}  // namespace varve

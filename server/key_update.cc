@@ -1,0 +1,33 @@
+#include "server/key_update.h"
+
+namespace varve {
+
+WriteBatch& ClearedBatch() {
+  thread_local WriteBatch batch;
+  batch.Clear();
+  return batch;
+}
+
+bool Update(CommandContext& context, Arguments keys, absl::FunctionRef<absl::Status(WriteBatch*)> decide) {
+  const absl::StatusOr<CommitResult> committed = context.store.Update(WriteOptions(), keys, decide);
+  context.Submitted();
+  if (!committed.ok()) {
+    context.Fail(committed.status());
+    return false;
+  }
+  context.DependOn(committed->gate);
+  return true;
+}
+
+absl::StatusOr<ReadResult> ReadForUpdate(CommandContext& context, std::string_view key, std::string* value,
+                                         WriteBatch* batch) {
+  absl::StatusOr<ReadResult> read = context.store.Get(GatedRead(), key, value);
+  if (read.ok()) {
+    if (!read->found) value->clear();
+    context.DependOn(read->gate);
+    batch->RequireUnchanged(key, read->read_sequence);
+  }
+  return read;
+}
+
+}  // namespace varve

@@ -1,0 +1,24 @@
+// Helpers of commands that read keys, decide, and write: each such command is one atomic step. Thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/functional/function_ref.h"
+#include "server/command_context.h"
+#include "server/request_batch.h"
+
+namespace varve {
+
+// An empty batch, scratch of one thread; WriteBatch::Clear() gives large memory back.
+WriteBatch& ClearedBatch();
+
+// Runs a read-decide-write of `keys` through Store::Update: `decide` may run several times. False: it failed, and the error was
+// answered. The reply depends on what was read and written.
+[[nodiscard]] bool Update(CommandContext& context, Arguments keys, absl::FunctionRef<absl::Status(WriteBatch*)> decide);
+
+// Reads `key` inside an Update and makes the write depend on what was read. A missing key empties `*value`.
+[[nodiscard]] absl::StatusOr<ReadResult> ReadForUpdate(CommandContext& context, std::string_view key,
+                                                       std::string* value, WriteBatch* batch);
+
+}  // namespace varve
