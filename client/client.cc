@@ -1,139 +1,68 @@
 #include "client/client.h"
 
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-
+#include "client/reply_status.h"
 #include "fmt/format.h"
-#include "util/resp_reply.h"
+#include "util/status.h"
 
 namespace varve {
 namespace {
-
-constexpr size_t kSendBytes = 256u << 10;  // requests kept back before they are sent on their own
-constexpr size_t kReceiveBytes = 64u << 10;
-
-void SetTimeout(int descriptor, std::chrono::milliseconds timeout) {
-  timeval value{};
-  value.tv_sec = timeout.count() / 1000;
-  value.tv_usec = static_cast<suseconds_t>(timeout.count() % 1000 * 1000);
-  ::setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &value, sizeof(value));
-  ::setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &value, sizeof(value));  // connect() obeys it, too
-}
-
-absl::Status ErrorOf(const Reply& reply) {
-  if (reply.text.starts_with("DATALOSS")) return absl::DataLossError(reply.text);
-  return absl::FailedPreconditionError(reply.text);
-}
 
 absl::Status Unexpected(std::string_view command) {
   return absl::InternalError(fmt::format("the server's reply to {} has an unexpected type", command));
 }
 
+absl::StatusOr<int64_t> IntegerOf(const absl::StatusOr<Reply>& reply, std::string_view command) {
+  if (!reply.ok()) return reply.status();
+  if (reply->type != Reply::Type::kInteger) return Unexpected(command);
+  return reply->integer;
+}
+
+// The options of a range, as words that follow its command.
+class RangeWords {
+ public:
+  explicit RangeWords(const RangeQuery& query)
+      : query_(query), offset_(fmt::to_string(query.offset)), limit_(fmt::to_string(query.limit)) {}
+
+  void AppendTo(std::vector<std::string_view>* arguments) const {
+    if (query_.reverse) arguments->push_back("REV");
+    if (query_.offset != 0 || query_.limit >= 0) arguments->insert(arguments->end(), {"LIMIT", offset_, limit_});
+    if (query_.keys_only) arguments->push_back("KEYS");
+  }
+
+ private:
+  const RangeQuery& query_;
+  const std::string offset_;
+  const std::string limit_;
+};
+
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
+  VARVE_ASSIGN_OR_RETURN(std::unique_ptr<Pipeline> pipeline, Pipeline::Connect(std::move(options)));
+  return std::unique_ptr<Client>(new Client(std::move(pipeline)));
+}
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& host, uint16_t port,
                                                         std::chrono::milliseconds timeout) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (const int error = ::getaddrinfo(host.c_str(), fmt::to_string(port).c_str(), &hints, &found); error != 0) {
-    return absl::UnavailableError(fmt::format("{}: {}", host, ::gai_strerror(error)));
-  }
-  int last_error = 0;
-  std::unique_ptr<Client> client;
-  for (const addrinfo* address = found; address != nullptr && client == nullptr; address = address->ai_next) {
-    const int descriptor = ::socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC, address->ai_protocol);
-    if (descriptor < 0) {
-      last_error = errno;
-      continue;
-    }
-    SetTimeout(descriptor, timeout);
-    if (::connect(descriptor, address->ai_addr, address->ai_addrlen) != 0) {
-      last_error = errno;
-      ::close(descriptor);
-      continue;
-    }
-    const int on = 1;
-    ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    client.reset(new Client(descriptor));
-  }
-  ::freeaddrinfo(found);
-  if (client == nullptr) {
-    return absl::UnavailableError(fmt::format("can't connect to {}:{}: {}", host, port, std::strerror(last_error)));
-  }
-  return client;
-}
-
-Client::~Client() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-absl::Status Client::Broken(std::string_view what) {
-  const int error = errno;
-  if (descriptor_ >= 0) ::close(descriptor_);
-  descriptor_ = -1;
-  if (error == EAGAIN || error == EWOULDBLOCK) {
-    return absl::DeadlineExceededError(fmt::format("{}: the server did not answer in time", what));
-  }
-  return absl::UnavailableError(error == 0 ? std::string(what) : fmt::format("{}: {}", what, std::strerror(error)));
+  ClientOptions options;
+  options.host = host;
+  options.port = port;
+  options.timeout = timeout;
+  options.connect_timeout = timeout;
+  options.reconnect_for = std::chrono::milliseconds(0);
+  return Connect(std::move(options));
 }
 
 absl::Status Client::Send(absl::Span<const std::string_view> arguments) {
-  AppendRequest(arguments, &out_);
-  return out_.size() >= kSendBytes ? Flush() : absl::OkStatus();
-}
-
-absl::Status Client::Flush() {
-  while (!out_.empty()) {
-    if (descriptor_ < 0) return absl::UnavailableError("the connection is closed");
-    const ssize_t sent = ::send(descriptor_, out_.data(), out_.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return Broken("send");
-    out_.Consume(static_cast<size_t>(sent));
-  }
+  if (pipeline_->closed()) return absl::UnavailableError("the connection is closed");
+  pipeline_->Send(arguments);
   return absl::OkStatus();
 }
 
-absl::StatusOr<Reply> Client::Receive() {
-  if (const absl::Status flushed = Flush(); !flushed.ok()) return flushed;
-  Reply reply;
-  size_t consumed = 0;
-  while (true) {
-    // What the server sends ends with a line end wherever it pauses; a long reply that doesn't is not parsed over and over.
-    if (in_.size() >= wanted_ || in_.view().ends_with("\r\n")) {
-      const ReplyResult result = ParseReply(in_.view(), &reply, &consumed);
-      if (result == ReplyResult::kReply) {
-        in_.Consume(consumed);
-        wanted_ = 1;
-        return reply;
-      }
-      errno = 0;
-      if (result == ReplyResult::kError) return Broken("the server doesn't speak RESP");
-      wanted_ = in_.size() * 2 + 1;
-    }
-    if (descriptor_ < 0) return absl::UnavailableError("the connection is closed");
-    char* const room = in_.Reserve(kReceiveBytes);
-    const ssize_t got = ::recv(descriptor_, room, kReceiveBytes, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Broken("receive");
-    errno = 0;
-    if (got == 0) return Broken("the server closed the connection");
-    in_.Commit(static_cast<size_t>(got));
-  }
-}
-
-absl::StatusOr<Reply> Client::Call(absl::Span<const std::string_view> arguments) {
-  if (const absl::Status sent = Send(arguments); !sent.ok()) return sent;
-  absl::StatusOr<Reply> reply = Receive();
-  if (reply.ok() && reply->is_error()) return ErrorOf(*reply);
+absl::StatusOr<Reply> Client::Call(absl::Span<const std::string_view> arguments, WhenLost when_lost) {
+  pipeline_->Send(arguments, when_lost);
+  absl::StatusOr<Reply> reply = pipeline_->Receive();
+  if (reply.ok() && reply->is_error()) return StatusOfError(*reply);
   return reply;
 }
 
@@ -163,18 +92,12 @@ absl::StatusOr<int64_t> Client::Delete(absl::Span<const std::string_view> keys) 
   if (keys.empty()) return int64_t{0};
   std::vector<std::string_view> arguments = {"DEL"};
   arguments.insert(arguments.end(), keys.begin(), keys.end());
-  const absl::StatusOr<Reply> reply = Call(arguments);
-  if (!reply.ok()) return reply.status();
-  if (reply->type != Reply::Type::kInteger) return Unexpected("DEL");
-  return reply->integer;
+  return IntegerOf(Call(arguments), "DEL");
 }
 
 absl::StatusOr<Client::Pairs> Client::List(std::vector<std::string_view> arguments, const RangeQuery& query) {
-  const std::string offset = fmt::to_string(query.offset);
-  const std::string limit = fmt::to_string(query.limit);
-  if (query.reverse) arguments.push_back("REV");
-  if (query.offset != 0 || query.limit >= 0) arguments.insert(arguments.end(), {"LIMIT", offset, limit});
-  if (query.keys_only) arguments.push_back("KEYS");
+  const RangeWords words(query);
+  words.AppendTo(&arguments);
   absl::StatusOr<Reply> reply = Call(arguments);
   if (!reply.ok()) return reply.status();
   const size_t each = query.keys_only ? 1 : 2;
@@ -188,6 +111,34 @@ absl::StatusOr<Client::Pairs> Client::List(std::vector<std::string_view> argumen
   return pairs;
 }
 
+absl::Status Client::Stream(std::vector<std::string_view> arguments, const RangeQuery& query, const PairSink& sink) {
+  const RangeWords words(query);
+  words.AppendTo(&arguments);
+  bool enough = false;
+  bool has_key = false;
+  std::string key;
+  ReplySink elements;
+  elements.begin = [&](size_t count) {
+    if (sink.begin) sink.begin(query.keys_only ? count : count / 2);
+  };
+  elements.element = [&](Reply&& element) {
+    if (!query.keys_only && !has_key) {
+      key = std::move(element.text);
+      has_key = true;
+      return true;
+    }
+    has_key = false;
+    enough = query.keys_only ? !sink.pair(std::move(element.text), std::string())
+                             : !sink.pair(std::move(key), std::move(element.text));
+    return !enough;
+  };
+  pipeline_->SendStream(arguments, std::move(elements));
+  const absl::StatusOr<Reply> reply = pipeline_->Receive();
+  if (enough) return absl::OkStatus();
+  if (!reply.ok()) return reply.status();
+  return StatusOf(*reply);
+}
+
 absl::StatusOr<Client::Pairs> Client::Range(std::string_view min, std::string_view max, const RangeQuery& query) {
   if (query.reverse) std::swap(min, max);
   return List({"RANGE", min, max}, query);
@@ -197,11 +148,18 @@ absl::StatusOr<Client::Pairs> Client::Prefix(std::string_view prefix, const Rang
   return List({"PREFIX", prefix}, query);
 }
 
+absl::Status Client::StreamRange(std::string_view min, std::string_view max, const RangeQuery& query,
+                                 const PairSink& sink) {
+  if (query.reverse) std::swap(min, max);
+  return Stream({"RANGE", min, max}, query, sink);
+}
+
+absl::Status Client::StreamPrefix(std::string_view prefix, const RangeQuery& query, const PairSink& sink) {
+  return Stream({"PREFIX", prefix}, query, sink);
+}
+
 absl::StatusOr<int64_t> Client::Count(std::string_view min, std::string_view max) {
-  const absl::StatusOr<Reply> reply = Call({"COUNT", min, max});
-  if (!reply.ok()) return reply.status();
-  if (reply->type != Reply::Type::kInteger) return Unexpected("COUNT");
-  return reply->integer;
+  return IntegerOf(Call({"COUNT", min, max}), "COUNT");
 }
 
 }  // namespace varve

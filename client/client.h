@@ -1,18 +1,20 @@
-// A client of the server: one blocking connection. Calls can be pipelined: Send() several requests, then Receive() as many
-// replies, in the same order. Not thread-safe: one thread at a time, any number of clients.
+// A client of the server: one blocking connection, made again when it is lost. Not thread-safe: one thread at a time, any number of
+// clients.
 //
 //   auto client = varve::Client::Connect("127.0.0.1", 7777);
 //   if (!client.ok()) ...
 //   absl::Status put = (*client)->Put("city:1", "Zürich West");
 //   auto value = (*client)->Get("city:1");   // std::optional: missing is not an error
 //
-// Errors: Unavailable when the connection can't be had or is lost (the object is of no use afterwards; whether a request that was
-// under way took effect is not known), DeadlineExceeded when the time is up, DataLoss and FailedPrecondition for what the server
-// refused, with its words.
+// Errors: Unavailable when no connection is to be had (nothing was done), Unknown when a write was sent and its reply was lost (it
+// may have taken effect; it is never sent again unless you ask for it), DeadlineExceeded when the time is up; for what the server
+// refused, its words and the codes of client/reply_status.h. client/pipeline.h has the same for many requests at a time,
+// client/async_client.h without blocking.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,8 +25,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "client/client_options.h"
+#include "client/pipeline.h"
 #include "type/reply.h"
-#include "util/resp_buffer.h"
 
 namespace varve {
 
@@ -40,12 +43,10 @@ class Client {
  public:
   using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-  // `host` is a name or an address. `timeout` bounds the connecting and each later wait for the server; 0 waits for ever.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<Client>> Connect(ClientOptions options);
+  // One connection that is not made again: once lost, every call is Unavailable. `timeout` bounds each wait; 0: it doesn't.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Client>> Connect(
       const std::string& host, uint16_t port, std::chrono::milliseconds timeout = std::chrono::milliseconds(0));
-  ~Client();
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
 
   // --- One call, one reply ----------------------------------------------------------------------------------------------
   [[nodiscard]] absl::Status Ping();
@@ -61,25 +62,34 @@ class Client {
   [[nodiscard]] absl::StatusOr<Pairs> Prefix(std::string_view prefix, const RangeQuery& query = {});
   [[nodiscard]] absl::StatusOr<int64_t> Count(std::string_view min, std::string_view max);
   // Any command. An error reply is a Status, not a Reply.
-  [[nodiscard]] absl::StatusOr<Reply> Call(absl::Span<const std::string_view> arguments);
+  [[nodiscard]] absl::StatusOr<Reply> Call(absl::Span<const std::string_view> arguments,
+                                           WhenLost when_lost = WhenLost::kByCommand);
+
+  // --- Ranges of any length ---------------------------------------------------------------------------------------------
+  // Takes one pair of a range after the other, from one snapshot, without having them all in memory.
+  struct PairSink {
+    std::function<void(uint64_t pairs)> begin;                         // how many there will be; may be empty
+    std::function<bool(std::string&& key, std::string&& value)> pair;  // false: enough
+  };
+  // OK also when the sink had enough. An error in the middle: the sink has seen a part; go on behind its last key.
+  [[nodiscard]] absl::Status StreamRange(std::string_view min, std::string_view max, const RangeQuery& query,
+                                         const PairSink& sink);
+  [[nodiscard]] absl::Status StreamPrefix(std::string_view prefix, const RangeQuery& query, const PairSink& sink);
 
   // --- Pipelining -------------------------------------------------------------------------------------------------------
-  // Puts the request into the send buffer, which is sent by Receive(), Flush(), or when it is large.
+  // As in client/pipeline.h; Unavailable, and nothing is queued, once the connection is closed for good.
   [[nodiscard]] absl::Status Send(absl::Span<const std::string_view> arguments);
-  [[nodiscard]] absl::Status Flush();
   // The next reply, which may be an error reply.
-  [[nodiscard]] absl::StatusOr<Reply> Receive();
+  [[nodiscard]] absl::StatusOr<Reply> Receive() { return pipeline_->Receive(); }
+  Pipeline& pipeline() { return *pipeline_; }
 
  private:
-  explicit Client(int descriptor) : descriptor_(descriptor) {}
+  explicit Client(std::unique_ptr<Pipeline> pipeline) : pipeline_(std::move(pipeline)) {}
 
   absl::StatusOr<Pairs> List(std::vector<std::string_view> arguments, const RangeQuery& query);
-  absl::Status Broken(std::string_view what);
+  absl::Status Stream(std::vector<std::string_view> arguments, const RangeQuery& query, const PairSink& sink);
 
-  int descriptor_;
-  ByteBuffer out_;
-  ByteBuffer in_;
-  size_t wanted_ = 1;  // bytes that must be here before parsing is worth a try
+  std::unique_ptr<Pipeline> pipeline_;
 };
 
 }  // namespace varve

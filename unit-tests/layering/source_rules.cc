@@ -26,6 +26,7 @@ const std::map<std::string, Folders, std::less<>>& Arrows() {
       {"db", {"type", "util", "structure", "db"}},
       {"server", {"type", "util", "structure", "db", "server"}},
       {"client", {"type", "util", "client"}},
+      {"examples", {"type", "client"}},
       {"benchmark", {"type", "util", "structure", "db", "server", "client", "benchmark"}},
   };
   return *arrows;

@@ -49,6 +49,12 @@ class Process {
   void Kill(int signal) {
     if (pid_ > 0) kill(pid_, signal);
   }
+  // Stops it until SIGCONT; returns when none of its threads runs any more.
+  void Stop() {
+    Kill(SIGSTOP);
+    int status = 0;
+    if (pid_ > 0) waitpid(pid_, &status, WUNTRACED);
+  }
   // The exit code, or 1000 + signal.
   int Wait() {
     if (pid_ <= 0) return code_;

@@ -1,0 +1,46 @@
+// How a client reaches its server, and what it does when the connection is lost. A plain value; one for all kinds of clients
+// (client/client.h, client/pipeline.h, client/async_client.h).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "type/reply.h"
+
+namespace varve {
+
+struct ClientOptions {
+  std::string host = "127.0.0.1";  // a name or an address
+  uint16_t port = 7777;
+  std::string unix_socket;  // a path; if set, it takes the place of host and port
+
+  std::string user;      // with a password; empty: the default user
+  std::string password;  // empty: no AUTH is sent
+  std::string name;      // shown by the server's CLIENT INFO; empty: none
+  int protocol = 2;      // 3: RESP3 (HELLO 3), which push messages need
+
+  std::chrono::milliseconds connect_timeout{5000};  // one attempt to connect, with its handshake; 0: no bound
+  std::chrono::milliseconds timeout{0};             // each wait for the server; 0: no bound
+
+  // A lost connection is made again: attempts go on for so long, with pauses that double from `backoff_first` to `backoff_last`
+  // and are shortened at random by up to a half. 0: lost is lost.
+  std::chrono::milliseconds reconnect_for{10000};
+  std::chrono::milliseconds backoff_first{20};
+  std::chrono::milliseconds backoff_last{2000};
+
+  // Takes RESP3 push messages (published messages, confirmations of subscriptions). Called by the thread that reads the
+  // connection, while it reads: it must not use the client. Subscriptions are made again on a new connection.
+  std::function<void(const Reply& message)> on_push;
+};
+
+// What becomes of a request whose connection is lost after it was sent and before its reply came. Requests that had not been
+// sent completely are always sent on the new connection: the server can't have executed them.
+enum class WhenLost {
+  kByCommand,  // kResend for commands that only read, kReport for all others
+  kReport,     // reported as unknown: it may have taken effect
+  kResend,     // sent again: for requests that may take effect twice, such as a plain SET
+};
+
+}  // namespace varve

@@ -1,0 +1,250 @@
+#include "client/request_queue.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "client/reply_status.h"
+#include "fmt/format.h"
+#include "util/resp_parser.h"
+#include "util/resp_reply.h"
+
+namespace varve {
+namespace {
+
+// Commands that change nothing, neither data nor the connection: asking twice is as good as once. Sorted.
+constexpr std::string_view kReads[] = {
+    "BITCOUNT", "BITFIELD_RO", "BITPOS",    "COMMAND", "COUNT", "DBSIZE",   "DIGEST", "ECHO", "EXISTS", "EXPLAIN",
+    "GET",      "GETBIT",      "GETRANGE",  "INFO",    "KEYS",  "LASTSAVE", "LCS",    "MGET", "OBJECT", "PING",
+    "PREFIX",   "PTTL",        "RANDOMKEY", "RANGE",   "SCAN",  "STRLEN",   "SUBSTR", "TIME", "TTL",    "TYPE"};
+
+static_assert(std::is_sorted(std::begin(kReads), std::end(kReads)));
+
+std::string Upper(std::string_view text) {
+  std::string upper(text);
+  for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 0x20) : c;
+  return upper;
+}
+
+// How many push messages answer a (un)subscribing command; 0 for all others.
+size_t Confirmations(std::string_view command, size_t arguments) {
+  if (command != "SUBSCRIBE" && command != "PSUBSCRIBE" && command != "UNSUBSCRIBE" && command != "PUNSUBSCRIBE")
+    return 0;
+  return std::max<size_t>(arguments - 1, 1);
+}
+
+}  // namespace
+
+void RequestQueue::Add(absl::Span<const std::string_view> arguments, WhenLost when_lost,
+                       std::unique_ptr<ReplySink> sink) {
+  Entry& entry = entries_.emplace_back();
+  entry.command = Upper(arguments[0]);
+  entry.reads = std::binary_search(std::begin(kReads), std::end(kReads), std::string_view(entry.command));
+  entry.resend = when_lost == WhenLost::kResend || (when_lost == WhenLost::kByCommand && entry.reads);
+  entry.confirmations = options_.protocol >= 3 ? Confirmations(entry.command, arguments.size()) : 0;
+  entry.sink = std::move(sink);
+  const size_t before = bytes_.size();
+  AppendRequest(arguments, &bytes_);
+  entry.size = bytes_.size() - before;
+}
+
+void RequestQueue::AppendHandshake(absl::Span<const std::string_view> arguments, bool has_reply) {
+  AppendRequest(arguments, &handshake_);
+  if (has_reply) ++handshake_replies_;
+}
+
+void RequestQueue::BeginConnection() {
+  in_.Clear();
+  wanted_ = 1;
+  sent_ = 0;
+  broken_ = absl::OkStatus();
+  handshake_.Clear();
+  handshake_sent_ = 0;
+  handshake_replies_ = 0;
+  const std::string_view user = options_.user.empty() ? std::string_view("default") : options_.user;
+  if (options_.protocol >= 3) {
+    std::vector<std::string_view> hello = {"HELLO", "3"};
+    if (!options_.password.empty()) hello.insert(hello.end(), {"AUTH", user, options_.password});
+    if (!options_.name.empty()) hello.insert(hello.end(), {"SETNAME", options_.name});
+    AppendHandshake(hello, true);
+  } else {
+    if (!options_.password.empty() && options_.user.empty()) AppendHandshake({"AUTH", options_.password}, true);
+    if (!options_.password.empty() && !options_.user.empty()) AppendHandshake({"AUTH", user, options_.password}, true);
+    if (!options_.name.empty()) AppendHandshake({"CLIENT", "SETNAME", options_.name}, true);
+  }
+  // Confirmed by push messages, which are no replies.
+  for (const auto& channel : channels_) AppendHandshake({"SUBSCRIBE", channel}, false);
+  for (const auto& pattern : patterns_) AppendHandshake({"PSUBSCRIBE", pattern}, false);
+}
+
+std::string_view RequestQueue::Unsent() const {
+  if (handshake_sent_ < handshake_.size()) return handshake_.view().substr(handshake_sent_);
+  return handshake_replies_ > 0 ? std::string_view() : bytes_.view().substr(sent_);
+}
+
+void RequestQueue::MarkSent(size_t bytes) {
+  if (handshake_sent_ < handshake_.size()) {
+    handshake_sent_ += bytes;
+  } else {
+    sent_ += bytes;
+  }
+}
+
+RequestQueue::Taken RequestQueue::Break(absl::Status why) {
+  broken_ = std::move(why);
+  return Taken::kBroken;
+}
+
+RequestQueue::Taken RequestQueue::Finish(absl::StatusOr<Reply>* reply, absl::StatusOr<Reply> result) {
+  const size_t size = entries_.front().size;
+  bytes_.Consume(size);
+  sent_ -= size;
+  entries_.pop_front();
+  *reply = std::move(result);
+  return Taken::kReply;
+}
+
+RequestQueue::Taken RequestQueue::TakeHandshakeReply(const Reply& reply) {
+  --handshake_replies_;
+  if (!reply.is_error()) return Taken::kNothing;
+  absl::Status refused = StatusOfError(reply);
+  if (absl::IsUnauthenticated(refused) || absl::IsPermissionDenied(refused)) return Break(std::move(refused));
+  return Break(absl::FailedPreconditionError(fmt::format("the server refused the connection: {}", reply.text)));
+}
+
+bool RequestQueue::Parse(Reply* reply, Taken* taken) {
+  *taken = Taken::kNothing;
+  // What the server sends ends with a line end wherever it pauses; a long reply that doesn't is not parsed over and over.
+  if (in_.empty() || (in_.size() < wanted_ && !in_.view().ends_with("\r\n"))) return false;
+  size_t consumed = 0;
+  switch (ParseReply(in_.view(), reply, &consumed)) {
+    case ReplyResult::kReply:
+      in_.Consume(consumed);
+      wanted_ = 1;
+      return true;
+    case ReplyResult::kNeedMore:
+      wanted_ = in_.size() * 2 + 1;
+      return false;
+    case ReplyResult::kError:
+      *taken = Break(absl::InternalError("the server does not speak RESP"));
+      return false;
+  }
+  return false;
+}
+
+bool RequestQueue::ParseArrayHeader(size_t* elements, Taken* taken) {
+  *taken = Taken::kNothing;
+  const size_t end = in_.view().find("\r\n");
+  if (end == std::string_view::npos) return false;
+  int64_t count = 0;
+  if (!ParseRespInteger(in_.view().substr(1, end - 1), &count) || count < 0) {
+    *taken = Break(absl::InternalError("the server does not speak RESP"));
+    return false;
+  }
+  in_.Consume(end + 2);
+  *elements = static_cast<size_t>(count);
+  return true;
+}
+
+RequestQueue::Taken RequestQueue::FeedSink(Entry* entry, absl::StatusOr<Reply>* reply) {
+  Taken taken = Taken::kNothing;
+  if (!entry->begun) {
+    if (!ParseArrayHeader(&entry->remaining, &taken)) return taken;
+    entry->begun = true;
+    entry->resend = false;
+    if (entry->sink->begin) entry->sink->begin(entry->remaining);
+  }
+  Reply element;
+  while (entry->remaining > 0) {
+    if (!Parse(&element, &taken)) return taken;
+    --entry->remaining;
+    if (!entry->sink->element(std::move(element))) {
+      return Break(absl::CancelledError("the reply was not wanted to its end"));
+    }
+  }
+  Reply done;
+  done.type = Reply::Type::kArray;
+  return Finish(reply, std::move(done));
+}
+
+RequestQueue::Taken RequestQueue::Take(absl::StatusOr<Reply>* reply) {
+  while (true) {
+    Entry* const front = entries_.empty() ? nullptr : &entries_.front();
+    if (front != nullptr && !front->outcome.ok()) return Finish(reply, front->outcome);
+    if (in_.empty()) return Taken::kNothing;
+    if (handshaken() && front != nullptr && front->sink != nullptr && (front->begun || in_.view()[0] == '*')) {
+      return FeedSink(front, reply);
+    }
+    Reply parsed;
+    Taken taken = Taken::kNothing;
+    if (!Parse(&parsed, &taken)) return taken;
+    if (parsed.type == Reply::Type::kPush) {
+      HandlePush(parsed);
+      const bool confirms = handshaken() && front != nullptr && front->confirmations > 0 && !parsed.elements.empty() &&
+                            Upper(parsed.elements[0].text) == front->command;
+      if (confirms && --front->confirmations == 0) return Finish(reply, std::move(parsed));
+    } else if (handshake_replies_ > 0) {
+      if (TakeHandshakeReply(parsed) == Taken::kBroken) return Taken::kBroken;
+    } else if (front == nullptr || sent_ == 0) {
+      return Break(absl::UnavailableError(
+          parsed.is_error() ? parsed.text : std::string("the server sent a reply that nobody had asked for")));
+    } else {
+      return Finish(reply, std::move(parsed));
+    }
+  }
+}
+
+void RequestQueue::HandlePush(const Reply& push) {
+  ++pushes_;
+  if (push.elements.size() >= 2) RememberSubscription(push.elements[0].text, push.elements[1].text);
+  if (options_.on_push) options_.on_push(push);
+}
+
+void RequestQueue::RememberSubscription(std::string_view kind, const std::string& channel) {
+  if (kind == "subscribe") channels_.insert(channel);
+  if (kind == "unsubscribe") channels_.erase(channel);
+  if (kind == "psubscribe") patterns_.insert(channel);
+  if (kind == "punsubscribe") patterns_.erase(channel);
+}
+
+absl::Status RequestQueue::LostStatus(const Entry& entry, const absl::Status& why) const {
+  const std::string cause(why.message());
+  if (entry.reads) {
+    const std::string text = fmt::format("{}: no reply: {}", entry.command, cause);
+    return absl::IsDeadlineExceeded(why) ? absl::DeadlineExceededError(text) : absl::UnavailableError(text);
+  }
+  return absl::UnknownError(
+      fmt::format("{}: it was sent, but its reply did not come, so that it may have taken effect or not: {}",
+                  entry.command, cause));
+}
+
+void RequestQueue::ConnectionLost(const absl::Status& why, bool again) {
+  ByteBuffer kept;
+  size_t begin = 0;
+  for (Entry& entry : entries_) {
+    if (!entry.outcome.ok()) continue;
+    const size_t end = begin + entry.size;
+    if (end <= sent_ && !(again && entry.resend)) {
+      entry.outcome = LostStatus(entry, why);
+      entry.size = 0;
+    } else {
+      kept.Append(bytes_.view().substr(begin, entry.size));
+      entry.sent |= end <= sent_;
+    }
+    begin = end;
+  }
+  bytes_ = std::move(kept);
+  BeginConnection();
+}
+
+void RequestQueue::FailAll(const absl::Status& why) {
+  for (Entry& entry : entries_) {
+    if (entry.outcome.ok()) entry.outcome = entry.sent ? LostStatus(entry, why) : why;
+    entry.size = 0;
+  }
+  bytes_.Clear();
+  sent_ = 0;
+}
+
+}  // namespace varve

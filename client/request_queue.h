@@ -1,0 +1,113 @@
+// What a client remembers between sending requests and having their replies: the protocol of a client without its input and
+// output, which the blocking and the asynchronous client share.
+//
+// The bytes of a request are kept until its reply is here, so that requests which the server can't have executed, or that may be
+// executed twice, go out again on a new connection. The others are reported: Unknown for a write, Unavailable for a read.
+// Not thread-safe. Invariants: entries are in request order; bytes_ holds the requests of the pending entries back to back, of
+// which the first sent_ bytes were handed to the kernel on the present connection.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "client/client_options.h"
+#include "type/reply.h"
+#include "util/resp_buffer.h"
+
+namespace varve {
+
+// Takes a long array apart as it arrives, so that it is never in memory as a whole. The request's reply is then an array without
+// elements. Lost in the middle it is reported, never asked for again.
+struct ReplySink {
+  std::function<void(size_t elements)> begin;    // before the first element
+  std::function<bool(Reply&& element)> element;  // false: enough; the connection is given up
+};
+
+class RequestQueue {
+ public:
+  enum class Taken {
+    kReply,    // the first request is done: its reply, or what became of it
+    kNothing,  // more bytes are needed
+    kBroken,  // what arrived makes no sense, or the server refused the handshake: broken() says so; close the connection
+  };
+
+  explicit RequestQueue(const ClientOptions& options) : options_(options) {}
+
+  void Add(absl::Span<const std::string_view> arguments, WhenLost when_lost, std::unique_ptr<ReplySink> sink = nullptr);
+  // Requests without a reply so far, and their bytes.
+  size_t outstanding() const { return entries_.size(); }
+  size_t outstanding_bytes() const { return bytes_.size(); }
+
+  // --- One connection ---------------------------------------------------------------------------------------------------
+  // Nothing has been sent or received on the new connection. The handshake (HELLO, AUTH, subscriptions) goes first.
+  void BeginConnection();
+  bool handshaken() const { return handshake_replies_ == 0 && handshake_sent_ == handshake_.size(); }
+  // What is to be sent now; call MarkSent() with how much of it was taken.
+  std::string_view Unsent() const;
+  void MarkSent(size_t bytes);
+  // Where received bytes go; call Received() with how many there were.
+  char* Room(size_t bytes) { return in_.Reserve(bytes); }
+  void Received(size_t bytes) { in_.Commit(bytes); }
+  // Reads on in what was received. Push messages go to options.on_push meanwhile.
+  Taken Take(absl::StatusOr<Reply>* reply);
+  const absl::Status& broken() const { return broken_; }
+  // Push messages handed over so far.
+  size_t pushes() const { return pushes_; }
+
+  // The connection is gone. `again`: requests that may be are sent once more on the next connection.
+  void ConnectionLost(const absl::Status& why, bool again);
+  // There will be no connection: whatever is still pending ends with `why`.
+  void FailAll(const absl::Status& why);
+
+ private:
+  struct Entry {
+    std::string command;  // upper case
+    size_t size = 0;      // of its request; 0 once it is known to be lost
+    bool reads = false;
+    bool resend = false;
+    bool sent = false;         // as a whole, on a connection that is gone
+    bool begun = false;        // the sink was given a part of the reply
+    size_t remaining = 0;      // elements that the sink still waits for
+    size_t confirmations = 0;  // push messages that together are the reply
+    std::unique_ptr<ReplySink> sink;
+    absl::Status outcome;  // an error: the reply will not come
+  };
+
+  void AppendHandshake(absl::Span<const std::string_view> arguments, bool has_reply);
+  Taken Break(absl::Status why);
+  Taken Finish(absl::StatusOr<Reply>* reply, absl::StatusOr<Reply> result);
+  Taken TakeHandshakeReply(const Reply& reply);
+  // Hands out elements of the front entry's array. kReply: all of them.
+  Taken FeedSink(Entry* entry, absl::StatusOr<Reply>* reply);
+  // True: one whole reply (or array header, with `header`) was read and consumed. False: *taken says why not.
+  bool Parse(Reply* reply, Taken* taken);
+  bool ParseArrayHeader(size_t* elements, Taken* taken);
+  void HandlePush(const Reply& push);
+  void RememberSubscription(std::string_view kind, const std::string& channel);
+  absl::Status LostStatus(const Entry& entry, const absl::Status& why) const;
+
+  const ClientOptions options_;
+  std::deque<Entry> entries_;
+  ByteBuffer bytes_;
+  size_t sent_ = 0;
+  ByteBuffer in_;
+  size_t wanted_ = 1;  // bytes that must be here before parsing is worth a try
+
+  ByteBuffer handshake_;
+  size_t handshake_sent_ = 0;
+  size_t handshake_replies_ = 0;  // still to come
+  absl::Status broken_;
+  size_t pushes_ = 0;
+  std::set<std::string> channels_;
+  std::set<std::string> patterns_;
+};
+
+}  // namespace varve

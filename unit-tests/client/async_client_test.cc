@@ -1,0 +1,186 @@
+// The asynchronous client against a server_main that is stopped, killed and started again.
+#include "client/async_client.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "unit-tests/testing/server_process.h"
+#include "unit-tests/testing/temp_dir.h"
+
+namespace varve {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::Process;
+using testing::ReadFile;
+using testing::ServerProcess;
+using testing::TempDir;
+
+class AsyncClientTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Start("--port=0");
+    ASSERT_NE(server_->port(), 0) << server_->log();
+    options_.port = server_->port();
+    options_.backoff_first = milliseconds(5);
+  }
+  void Start(const std::string& port) {
+    server_.emplace(VARVE_SERVER_MAIN, dir_.File("data"), std::vector<std::string>{port});
+  }
+  void Kill() {
+    server_->process().Kill(SIGKILL);
+    server_->process().Wait();
+  }
+  // Appends what became of the request to outcomes_; runs the loop until `pending_` requests have ended.
+  void Call(AsyncClient* client, std::vector<std::string_view> arguments) {
+    ++pending_;
+    client->Call(arguments, [this](absl::StatusOr<Reply> reply) {
+      --pending_;
+      outcomes_.push_back(!reply.ok() ? std::string(absl::StatusCodeToString(reply.status().code()))
+                          : reply->type == Reply::Type::kInteger ? std::to_string(reply->integer)
+                                                                 : reply->text);
+    });
+  }
+  void RunUntilDone() {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    context_.restart();
+    while (pending_ > 0 && std::chrono::steady_clock::now() < deadline) context_.run_one_for(milliseconds(100));
+    EXPECT_EQ(pending_, 0);
+  }
+  std::vector<std::string> Outcomes() { return std::exchange(outcomes_, {}); }
+
+  TempDir dir_;
+  std::optional<ServerProcess> server_;
+  ClientOptions options_;
+  asio::io_context context_;
+  int pending_ = 0;
+  std::vector<std::string> outcomes_;
+};
+
+TEST_F(AsyncClientTest, RepliesComeInOrder) {
+  AsyncClient client(context_, options_);
+  for (int i = 0; i < 20000; ++i) Call(&client, {"INCR", "n"});
+  RunUntilDone();
+  for (int i = 0; i < 20000; ++i) ASSERT_EQ(outcomes_[static_cast<size_t>(i)], std::to_string(i + 1));
+}
+
+TEST_F(AsyncClientTest, LargeValuesBothWays) {
+  AsyncClient client(context_, options_);
+  const std::string value(3 << 20, 'v');
+  for (int i = 0; i < 10; ++i) {
+    Call(&client, {"SET", "k", value});
+    Call(&client, {"GET", "k"});
+  }
+  RunUntilDone();
+  const std::vector<std::string> outcomes = Outcomes();
+  for (size_t i = 0; i < 20; i += 2) {
+    EXPECT_EQ(outcomes[i], "OK");
+    EXPECT_TRUE(outcomes[i + 1] == value);
+  }
+}
+
+TEST_F(AsyncClientTest, ALostConnectionIsMadeAgain) {
+  AsyncClient client(context_, options_);
+  Call(&client, {"SET", "n", "1"});
+  RunUntilDone();
+  server_->process().Stop();
+  Call(&client, {"INCR", "n"});
+  Call(&client, {"GET", "n"});
+  context_.run_for(milliseconds(50));  // both are with the kernel
+  Kill();
+  Call(&client, {"APPEND", "n", "x"});
+  std::thread later([this] {
+    std::this_thread::sleep_for(milliseconds(200));
+    server_.reset();
+    Start("--port=" + std::to_string(options_.port));
+  });
+  RunUntilDone();
+  later.join();
+  const std::vector<std::string> outcomes = Outcomes();
+  ASSERT_EQ(outcomes.size(), 4u);
+  EXPECT_EQ(outcomes[0], "OK");
+  EXPECT_EQ(outcomes[1], "UNKNOWN");
+  EXPECT_EQ(outcomes[2], "1");
+}
+
+TEST_F(AsyncClientTest, WaitsEnd) {
+  options_.timeout = milliseconds(100);
+  options_.reconnect_for = milliseconds(300);
+  AsyncClient client(context_, options_);
+  Call(&client, {"PING"});
+  RunUntilDone();
+  server_->process().Stop();
+  Call(&client, {"GET", "a"});
+  Call(&client, {"SET", "a", "1"});
+  RunUntilDone();
+  Kill();
+  Call(&client, {"SET", "a", "1"});
+  RunUntilDone();
+  EXPECT_EQ(Outcomes(), (std::vector<std::string>{"PONG", "DEADLINE_EXCEEDED", "UNKNOWN", "UNAVAILABLE"}));
+}
+
+TEST_F(AsyncClientTest, ClosingEndsWhatIsPendingAndLetsTheLoopEnd) {
+  {
+    AsyncClient client(context_, options_);
+    Call(&client, {"PING"});
+    RunUntilDone();
+    server_->process().Stop();
+    Call(&client, {"GET", "a"});
+    context_.run_for(milliseconds(20));
+    client.Close();
+    Call(&client, {"GET", "b"});
+    context_.restart();
+    context_.run();  // ends
+    EXPECT_EQ(Outcomes(), (std::vector<std::string>{"PONG", "CANCELLED", "CANCELLED"}));
+  }
+  server_->process().Kill(SIGCONT);
+  auto client = std::make_unique<AsyncClient>(context_, options_);
+  Call(client.get(), {"PING"});
+  client.reset();  // the client goes while its request is under way
+  context_.restart();
+  context_.run();
+  EXPECT_EQ(Outcomes(), (std::vector<std::string>{"CANCELLED"}));
+}
+
+TEST_F(AsyncClientTest, CallsComeFromAnyThread) {
+  AsyncClient client(context_, options_);
+  std::atomic<int> done = 0;
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; ++i) {
+    callers.emplace_back([&] {
+      for (int j = 0; j < 500; ++j) {
+        client.Call({"INCR", "n"}, [&](absl::StatusOr<Reply> reply) {
+          if (reply.ok() && ++done == 2000) client.Close();
+        });
+      }
+    });
+  }
+  std::thread second_loop([this] { context_.run(); });
+  context_.run();
+  for (std::thread& caller : callers) caller.join();
+  second_loop.join();
+  context_.restart();
+  context_.run();
+  EXPECT_EQ(done, 2000);
+}
+
+TEST_F(AsyncClientTest, TheExamplesRun) {
+  const std::vector<std::pair<std::string, std::string>> examples = {
+      {"blocking", "city:2 is Bern\ncity:2\tBern\ncity:1\tZürich West\n"},
+      {"pipelined", "100000 keys written\n"},
+      {"asynchronous", "counted to 10\n"}};
+  for (const auto& [name, output] : examples) {
+    Process example(std::string(VARVE_EXAMPLES) + "/example_" + name, {std::to_string(options_.port)},
+                    dir_.File("out"));
+    EXPECT_EQ(example.Wait(), 0) << name;
+    EXPECT_EQ(ReadFile(dir_.File("out")), output) << name;
+  }
+}
+
+}  // namespace
+}  // namespace varve

@@ -1,0 +1,182 @@
+// What becomes of requests when their connection is lost: the queue without a connection.
+#include "client/request_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace varve {
+namespace {
+
+class RequestQueueTest : public ::testing::Test {
+ protected:
+  void SendAll(RequestQueue* queue) {
+    while (!queue->Unsent().empty()) {
+      wire_.append(queue->Unsent());
+      queue->MarkSent(queue->Unsent().size());
+    }
+  }
+  static void Arrive(RequestQueue* queue, std::string_view bytes) {
+    std::copy(bytes.begin(), bytes.end(), queue->Room(bytes.size()));
+    queue->Received(bytes.size());
+  }
+  static std::string Outcome(RequestQueue* queue) {
+    absl::StatusOr<Reply> reply = Reply();
+    switch (queue->Take(&reply)) {
+      case RequestQueue::Taken::kReply:
+        return reply.ok() ? reply->text : std::string(absl::StatusCodeToString(reply.status().code()));
+      case RequestQueue::Taken::kNothing:
+        return "nothing";
+      case RequestQueue::Taken::kBroken:
+        return "broken: " + std::string(queue->broken().message());
+    }
+    return "";
+  }
+
+  std::string wire_;
+};
+
+TEST_F(RequestQueueTest, ALostConnectionIsMadeGoodWhereThatIsSafe) {
+  RequestQueue queue({});
+  queue.BeginConnection();
+  queue.Add({"GET", "a"}, WhenLost::kByCommand);
+  queue.Add({"set", "b", "1"}, WhenLost::kByCommand);
+  queue.Add({"SET", "c", "1"}, WhenLost::kResend);
+  queue.Add({"GET", "d"}, WhenLost::kReport);
+  SendAll(&queue);
+  queue.Add({"INCR", "e"}, WhenLost::kByCommand);
+  queue.MarkSent(5);  // half a request is none
+  queue.ConnectionLost(absl::UnavailableError("gone"), true);
+  SendAll(&queue);
+  const std::string again =
+      "*2\r\n$3\r\nGET\r\n$1\r\na\r\n*3\r\n$3\r\nSET\r\n$1\r\nc\r\n$1\r\n1\r\n*2\r\n$4\r\nINCR\r\n$1\r\ne\r\n";
+  EXPECT_TRUE(wire_.ends_with(again)) << wire_;
+  Arrive(&queue, "+first\r\n+third\r\n+fifth\r\n");
+  EXPECT_EQ(Outcome(&queue), "first");
+  EXPECT_EQ(Outcome(&queue), "UNKNOWN");
+  EXPECT_EQ(Outcome(&queue), "third");
+  EXPECT_EQ(Outcome(&queue), "UNAVAILABLE");
+  EXPECT_EQ(Outcome(&queue), "fifth");
+  EXPECT_EQ(queue.outstanding(), 0u);
+}
+
+TEST_F(RequestQueueTest, NothingIsSentAgainUnlessAskedFor) {
+  RequestQueue queue({});
+  queue.BeginConnection();
+  queue.Add({"GET", "a"}, WhenLost::kByCommand);
+  queue.Add({"SET", "c", "1"}, WhenLost::kResend);
+  SendAll(&queue);
+  wire_.clear();
+  queue.ConnectionLost(absl::DeadlineExceededError("slow"), false);
+  SendAll(&queue);
+  EXPECT_EQ(wire_, "");
+  EXPECT_EQ(Outcome(&queue), "DEADLINE_EXCEEDED");
+  EXPECT_EQ(Outcome(&queue), "UNKNOWN");
+}
+
+TEST_F(RequestQueueTest, GivingUpTellsWhatWasSentFromWhatWasNot) {
+  RequestQueue queue({});
+  queue.BeginConnection();
+  queue.Add({"SET", "a", "1"}, WhenLost::kResend);
+  SendAll(&queue);
+  queue.Add({"SET", "b", "1"}, WhenLost::kResend);
+  queue.ConnectionLost(absl::UnavailableError("gone"), true);
+  queue.FailAll(absl::UnavailableError("refused"));
+  EXPECT_EQ(Outcome(&queue), "UNKNOWN");
+  EXPECT_EQ(Outcome(&queue), "UNAVAILABLE");
+  EXPECT_EQ(queue.outstanding_bytes(), 0u);
+}
+
+TEST_F(RequestQueueTest, TheHandshakeComesFirstAndMayBeRefused) {
+  ClientOptions options;
+  options.protocol = 3;
+  options.password = "secret";
+  options.name = "me";
+  RequestQueue queue(options);
+  queue.Add({"GET", "a"}, WhenLost::kByCommand);
+  queue.BeginConnection();
+  SendAll(&queue);
+  EXPECT_EQ(
+      wire_,
+      "*7\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$7\r\ndefault\r\n$6\r\nsecret\r\n$7\r\nSETNAME\r\n$2\r\nme\r\n");
+  EXPECT_FALSE(queue.handshaken());
+  Arrive(&queue, "%1\r\n+proto\r\n:3\r\n");
+  EXPECT_EQ(Outcome(&queue), "nothing");
+  EXPECT_TRUE(queue.handshaken());
+  SendAll(&queue);
+  EXPECT_TRUE(wire_.ends_with("$3\r\nGET\r\n$1\r\na\r\n"));
+  queue.BeginConnection();
+  SendAll(&queue);
+  Arrive(&queue, "-WRONGPASS no\r\n");
+  EXPECT_EQ(Outcome(&queue), "broken: WRONGPASS no");
+  EXPECT_TRUE(absl::IsUnauthenticated(queue.broken()));
+}
+
+TEST_F(RequestQueueTest, PushMessagesAreNoReplies) {
+  std::vector<std::string> pushed;
+  ClientOptions options;
+  options.protocol = 3;
+  options.on_push = [&](const Reply& push) { pushed.push_back(push.elements.back().text); };
+  RequestQueue queue(options);
+  queue.BeginConnection();
+  SendAll(&queue);
+  Arrive(&queue, "%0\r\n");
+  queue.Add({"SUBSCRIBE", "a", "b"}, WhenLost::kByCommand);
+  queue.Add({"GET", "k"}, WhenLost::kByCommand);
+  EXPECT_EQ(Outcome(&queue), "nothing");
+  SendAll(&queue);
+  Arrive(&queue, ">3\r\n+subscribe\r\n$1\r\na\r\n$1\r\n1\r\n>3\r\n+message\r\n$1\r\na\r\n$5\r\nhello\r\n");
+  EXPECT_EQ(Outcome(&queue), "nothing");
+  Arrive(&queue, ">3\r\n+subscribe\r\n$1\r\nb\r\n$1\r\n2\r\n+value\r\n");
+  EXPECT_EQ(Outcome(&queue), "");  // the second confirmation is the reply of SUBSCRIBE
+  EXPECT_EQ(Outcome(&queue), "value");
+  EXPECT_EQ(pushed, (std::vector<std::string>{"1", "hello", "2"}));
+  // A new connection subscribes again.
+  wire_.clear();
+  queue.ConnectionLost(absl::UnavailableError("gone"), true);
+  SendAll(&queue);
+  EXPECT_TRUE(wire_.ends_with("*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\na\r\n*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\nb\r\n")) << wire_;
+}
+
+TEST_F(RequestQueueTest, ASinkGetsALongArrayAsItArrives) {
+  RequestQueue queue({});
+  queue.BeginConnection();
+  std::vector<std::string> elements;
+  size_t announced = 0;
+  auto sink = std::make_unique<ReplySink>();
+  sink->begin = [&](size_t count) { announced = count; };
+  sink->element = [&](Reply&& element) {
+    elements.push_back(element.text);
+    return elements.size() < 4;
+  };
+  queue.Add({"RANGE", "-", "+"}, WhenLost::kByCommand, std::move(sink));
+  SendAll(&queue);
+  Arrive(&queue, "*5\r\n$1\r\na\r\n$2\r\nb");
+  EXPECT_EQ(Outcome(&queue), "nothing");
+  EXPECT_EQ(announced, 5u);
+  EXPECT_EQ(elements, (std::vector<std::string>{"a"}));
+  Arrive(&queue, "b\r\n$1\r\nc\r\n");
+  EXPECT_EQ(Outcome(&queue), "nothing");
+  EXPECT_EQ(elements.size(), 3u);
+  Arrive(&queue, "$1\r\nd\r\n");
+  EXPECT_TRUE(Outcome(&queue).starts_with("broken"));  // it wanted no more than four
+  queue.ConnectionLost(queue.broken(), true);
+  EXPECT_EQ(Outcome(&queue), "UNAVAILABLE");  // a part was handed out, so it isn't asked for again
+}
+
+TEST_F(RequestQueueTest, NonsenseBreaksTheConnection) {
+  RequestQueue queue({});
+  queue.BeginConnection();
+  queue.Add({"GET", "a"}, WhenLost::kByCommand);
+  SendAll(&queue);
+  Arrive(&queue, "HTTP/1.1 400 Bad Request\r\n");
+  EXPECT_EQ(Outcome(&queue), "broken: the server does not speak RESP");
+  RequestQueue idle({});
+  idle.BeginConnection();
+  Arrive(&idle, "-ERR max number of clients reached\r\n");
+  EXPECT_EQ(Outcome(&idle), "broken: ERR max number of clients reached");
+}
+
+}  // namespace
+}  // namespace varve
