@@ -59,6 +59,7 @@ class Engine final : public StorageEngine {
   absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch) override;
   absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) override;
   absl::Status Push() override { return log_->Push(); }
+  absl::Status PushUnsynced() override { return log_->PushUnsynced(); }
   void WriteAsync(const WriteOptions& options, WriteBatch* batch,
                   std::function<void(absl::StatusOr<CommitResult>)> done) override;
   absl::StatusOr<CommitResult> Update(const WriteOptions& options, absl::Span<const std::string_view> keys,
@@ -163,14 +164,16 @@ class Engine final : public StorageEngine {
   // The namespaces as they were at `at`, since the store was opened.
   NamespaceTable NamespacesAtLocked(SequenceNumber at) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   SequenceNumber GateOf(SequenceNumber sequence) const;
-  absl::Status AwaitGate(const ReadOptions& options, SequenceNumber gate);
+  // Before a result leaves the library. `unwritten`: it may show something of a mode without sync that isn't with the kernel yet.
+  absl::Status AwaitGate(const ReadOptions& options, SequenceNumber gate, bool unwritten = true);
   // Whether a read whose gate will never open can be answered as of what is durable.
   bool WorthReadingAgain(const ReadOptions& options, bool log_had_failed) const;
   bool LookUpBuffers(const ReadState& state, SequenceNumber at, Lookup* lookup) const;
   absl::Status LookUpSegments(const ReadState& state, SequenceNumber at, bool fill_cache, Lookup* lookup) const;
   // Turns what was found into the answer: a newer range tombstone hides it, and its gate is the newest of the two.
-  void Conclude(const ReadState& state, SequenceNumber at, const Lookup& lookup, ReadResult* result,
-                std::string* value) const;
+  // Sets `*unwritten` when that isn't with the kernel yet.
+  void Conclude(const ReadState& state, SequenceNumber at, const Lookup& lookup, ReadResult* result, std::string* value,
+                bool* unwritten) const;
   // Bounds are tree keys: [lower, upper), an empty `upper` meaning no end.
   std::unique_ptr<Iterator> MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at, bool fill_cache,
                                          std::string lower, std::string upper) const;

@@ -55,8 +55,10 @@ SequenceNumber Engine::GateOf(SequenceNumber sequence) const {
   return gate > log_->durable_sequence() ? gate : kNoSequence;
 }
 
-absl::Status Engine::AwaitGate(const ReadOptions& options, SequenceNumber gate) {
-  if (gate == kNoSequence || !options.wait_until_durable) return absl::OkStatus();
+absl::Status Engine::AwaitGate(const ReadOptions& options, SequenceNumber gate, bool unwritten) {
+  if (!options.wait_until_durable) return absl::OkStatus();
+  if (unwritten) VARVE_RETURN_IF_ERROR(log_->PushUnsynced());
+  if (gate == kNoSequence) return absl::OkStatus();
   absl::Status waited = WaitUntilDurable(gate);
   if (!waited.ok()) NoteLogFailure();
   return waited;
@@ -103,9 +105,12 @@ absl::Status Engine::LookUpSegments(const ReadState& state, SequenceNumber at, b
 }
 
 void Engine::Conclude(const ReadState& state, SequenceNumber at, const Lookup& lookup, ReadResult* result,
-                      std::string* value) const {
+                      std::string* value, bool* unwritten) const {
   *result = ReadResult{.read_sequence = at};
   const SequenceNumber covering = state.CoveringSequence(lookup.key.view(), at);
+  const SequenceNumber newest = std::max({covering, lookup.found ? lookup.record.sequence : kNoSequence,
+                                          state.namespaces_changed <= at ? state.namespaces_changed : kNoSequence});
+  if (newest > log_->written_sequence()) *unwritten = true;
   if (covering != kNoSequence) result->gate = GateOf(covering);
   // That nothing older is found depends on the emptying of the namespace.
   if (state.namespaces_changed != kNoSequence && state.namespaces_changed <= at) {
@@ -125,15 +130,16 @@ absl::StatusOr<ReadResult> Engine::Get(const ReadOptions& options, std::string_v
   counters_.gets.Add(1);
   const bool log_had_failed = log_failed_.load(std::memory_order_relaxed);
   ReadResult result;
+  bool unwritten = false;
   {
     VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
     Lookup lookup(point.generation, key);
     if (!LookUpBuffers(*point.state, point.sequence, &lookup)) {
       VARVE_RETURN_IF_ERROR(LookUpSegments(*point.state, point.sequence, options.fill_cache, &lookup));
     }
-    Conclude(*point.state, point.sequence, lookup, &result, value);
+    Conclude(*point.state, point.sequence, lookup, &result, value, &unwritten);
   }
-  if (absl::Status waited = AwaitGate(options, result.gate); !waited.ok()) {
+  if (absl::Status waited = AwaitGate(options, result.gate, unwritten); !waited.ok()) {
     if (WorthReadingAgain(options, log_had_failed)) return Get(options, key, value);
     return waited;
   }
@@ -149,6 +155,7 @@ absl::Status Engine::MultiGet(const ReadOptions& options, absl::Span<const std::
   const bool log_had_failed = log_failed_.load(std::memory_order_relaxed);
   SequenceNumber gate = kNoSequence;
   size_t bytes = 0;
+  bool unwritten = false;
   {
     VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
     for (size_t begin = 0; begin < keys.size(); begin += kGroup) {
@@ -173,13 +180,13 @@ absl::Status Engine::MultiGet(const ReadOptions& options, absl::Span<const std::
         result.status = lookups[i].found
                             ? absl::OkStatus()
                             : LookUpSegments(*point.state, point.sequence, options.fill_cache, &lookups[i]);
-        Conclude(*point.state, point.sequence, lookups[i], &result.result, &result.value);
+        Conclude(*point.state, point.sequence, lookups[i], &result.result, &result.value, &unwritten);
         gate = std::max(gate, result.result.gate);
         bytes += result.value.size();
       }
     }
   }
-  absl::Status waited = AwaitGate(options, gate);
+  absl::Status waited = AwaitGate(options, gate, unwritten);
   if (!waited.ok() && WorthReadingAgain(options, log_had_failed)) return MultiGet(options, keys, results);
   return waited;
 }

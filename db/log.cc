@@ -47,6 +47,7 @@ class Log::Implementation {
   const LogWriter& writer() const { return writer_; }
 
   absl::Status Push();
+  absl::Status PushUnsynced();
   absl::Status WaitUntilDurable(SequenceNumber sequence);
   uint64_t AddListener(std::function<void()> listener);
   void RemoveListener(uint64_t token);
@@ -98,15 +99,17 @@ class Log::Implementation {
   bool closed_ = false;
 };
 
-absl::Status Log::Implementation::Push() {
+absl::Status Log::Implementation::PushUnsynced() {
   // In order of sequence: records that need no sync take the ones before them along.
   const SequenceNumber unsynced = std::max(writer_.last_every_second(), writer_.last_unsynced());
-  if (unsynced > writer_.written_sequence()) {
-    if (const absl::Status status = writer_.WriteOut(unsynced); !status.ok()) {
-      NotifyListeners();
-      return status;
-    }
-  }
+  if (unsynced <= writer_.written_sequence()) return absl::OkStatus();
+  absl::Status status = writer_.WriteOut(unsynced);
+  if (!status.ok()) NotifyListeners();
+  return status;
+}
+
+absl::Status Log::Implementation::Push() {
+  VARVE_RETURN_IF_ERROR(PushUnsynced());
   if (writer_.last_always() > writer_.durable_sequence()) {
     absl::MutexLock lock(&mutex_);
     if (role_ == Role::kFree && SyncIsWanted()) {
@@ -273,6 +276,7 @@ void Log::Append(std::string_view record, SequenceNumber first, SequenceNumber l
   implementation_->writer().Append(record, first, last, durability);
 }
 absl::Status Log::Push() { return implementation_->Push(); }
+absl::Status Log::PushUnsynced() { return implementation_->PushUnsynced(); }
 
 SequenceNumber Log::durable_sequence() const { return implementation_->writer().durable_sequence(); }
 SequenceNumber Log::written_sequence() const { return implementation_->writer().written_sequence(); }

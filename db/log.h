@@ -73,6 +73,9 @@ class Log {
   // Sends what was appended on its way: wakes the log thread if something needs a sync, writes the rest to the kernel. Who
   // goes on to WaitUntilDurable need not call it: that syncs by itself where nobody else does.
   [[nodiscard]] absl::Status Push();
+  // The second half of that alone: hands to the kernel what was appended in a mode without sync before it, if that isn't done. Costs two
+  // loads when there is nothing to do. Fails when it can't be done, not because the log has failed otherwise.
+  [[nodiscard]] absl::Status PushUnsynced();
 
   SequenceNumber durable_sequence() const;
   // With the kernel, at least.

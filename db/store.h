@@ -4,7 +4,7 @@
 // Early visibility, gated replies: a submitted write is visible at once, also to readers that would have to give it back after
 // a crash. Whoever lets a result out of the process first waits until the sequence it depends on is durable: the blocking calls
 // below do so; a server uses Submit and Get with `wait_until_durable = false`, collects the highest `gate` of a reply and parks
-// the reply until durable_sequence() has reached it.
+// the reply until durable_sequence() has reached it. Writes in modes without sync have no gate; PushUnsynced() stands in for it.
 #pragma once
 
 #include <functional>
@@ -86,6 +86,11 @@ class Store {
   // Sends what was submitted on its way: wakes the log thread for `always` writes, hands the others to the kernel.
   // Once per round of an event loop; without it nothing submitted is ever acknowledged.
   virtual absl::Status Push() = 0;
+  // Hands to the kernel what anybody submitted in a mode without sync. Whoever read with `wait_until_durable = false` calls it
+  // before letting results out: a value is visible before it is with the kernel, and a crash of the process in between takes it
+  // back. Costs two loads when there is nothing to do. When it fails, nothing that was read may be let out, unless the read began
+  // after a listener had been told of the failure: then it showed only what is durable.
+  [[nodiscard]] virtual absl::Status PushUnsynced() = 0;
 
   // Commits without waiting and calls `done` when the write is as durable as its mode promises (or failed). `done` runs on the
   // log's thread, or inside this call when nothing is to wait for: it must be short and must not call the store.

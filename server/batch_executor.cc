@@ -40,7 +40,7 @@ BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget)
   const size_t full = replies->size() + budget;
   submitted_ = false;
   while (!broken_ && (stream_ != nullptr || (next_ < batch_->requests.size() && !client_->close_after_reply))) {
-    if (replies->size() >= full) {
+    if (replies->size() >= full || context.slice_spent()) {
       if (stream_ != nullptr) replies->Mark(kNoSequence, 0);  // the header it began with
       continued_ = true;
       break;
@@ -62,6 +62,7 @@ BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget)
     }
   }
   submitted_ = context.submitted();
+  slice_spent_ = context.slice_spent();
   const bool ended = broken_ || client_->close_after_reply || (stream_ == nullptr && next_ == batch_->requests.size());
   return ended ? Progress::kDone : Progress::kMore;
 }
@@ -168,15 +169,22 @@ void BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
   } else if (maintenance_refused_ && (request.command->flags & kMaintenanceCommand) != 0) {
     context->reply.Error("ERR too many COMPACTs are waiting");
   } else {
+    const size_t before = replies->size();
     request.command->handler(*context, arguments);
     stream_ = context->TakeStream();
-    if (stream_ != nullptr) return;  // marked as it is produced
+    if (stream_ != nullptr) {  // marked as it is produced
+      stream_since_ = std::chrono::steady_clock::now();
+      stream_began_ = replies->size() > before;
+      return;
+    }
   }
   replies->Mark(context->TakeGate(), 1);
 }
 
 bool BatchExecutor::RunStream(CommandContext* context, GatedReplies* replies, size_t budget) {
+  const size_t before = replies->size();
   const ReplyStream::Progress progress = stream_->Produce(*context, budget);
+  stream_began_ = stream_began_ || replies->size() > before;
   const bool ended = progress == ReplyStream::Progress::kDone;
   replies->Mark(context->TakeGate(), ended ? 1 : 0);
   if (progress == ReplyStream::Progress::kMore) return false;

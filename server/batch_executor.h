@@ -3,8 +3,10 @@
 // Used by one thread at a time, not always the same; scratch memory belongs to the thread.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 
 #include "server/command_context.h"
 #include "server/command_table.h"
@@ -25,12 +27,12 @@ class BatchExecutor {
 
   // From now on the batch's commands for maintenance answer an error.
   void RefuseMaintenance() { maintenance_refused_ = true; }
-  // The next Run() may be a long time away.
+  // The next Run() may be a long time away: gives back what would keep files and memory of the store in use.
   void Rest() {
     if (stream_ != nullptr) stream_->Rest();
   }
 
-  // Goes on until the batch is done or about `budget` bytes of replies were written to `*replies`.
+  // Goes on until the batch is done, about `budget` bytes of replies were written to `*replies`, or others should get their turn.
   Progress Run(GatedReplies* replies, size_t budget);
 
   // In the place of Run(): the batch's requests, all GETs, were read as `results`.
@@ -43,7 +45,14 @@ class BatchExecutor {
   // A reply broke off, or the peer doesn't speak the protocol: close the connection without further replies.
   bool broken() const { return broken_; }
   // Part of a reply was handed out and the rest is still to come.
-  bool inside_reply() const { return stream_ != nullptr; }
+  bool inside_reply() const { return stream_ != nullptr && stream_began_; }
+  // Run() has returned kMore because its time was spent.
+  bool slice_spent() const { return slice_spent_; }
+  // Since when a reply is being produced that holds a snapshot; nothing when there is none.
+  std::optional<std::chrono::steady_clock::time_point> streaming_since() const {
+    if (stream_ == nullptr) return std::nullopt;
+    return stream_since_;
+  }
   // Run() has returned kMore for this batch.
   bool continued() const { return continued_; }
 
@@ -65,6 +74,9 @@ class BatchExecutor {
   const RequestBatch* batch_ = nullptr;
   size_t next_ = 0;
   std::unique_ptr<ReplyStream> stream_;
+  std::chrono::steady_clock::time_point stream_since_;
+  bool stream_began_ = false;  // it has written something
+  bool slice_spent_ = false;
   bool submitted_ = false;
   bool broken_ = false;
   bool continued_ = false;

@@ -1,6 +1,18 @@
 #include "server/command_context.h"
 
 namespace varve {
+namespace {
+
+constexpr uint32_t kStepsPerLook = 16;  // at the clock
+
+}  // namespace
+
+bool CommandContext::SliceSpent() {
+  if (slice_spent_ || steps_++ % kStepsPerLook != 0) return slice_spent_;
+  const auto now = std::chrono::steady_clock::now();
+  if (steps_ == 1) slice_end_ = now + kSlice;
+  return slice_spent_ = now >= slice_end_;
+}
 
 bool CommandContext::Submit(WriteBatch* batch) {
   const absl::StatusOr<CommitResult> committed = store.Submit(WriteOptions(), batch);

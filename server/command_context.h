@@ -1,6 +1,7 @@
 // What a command's handler works with. Used by one thread at a time.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -37,7 +38,8 @@ class ReplyStream {
     kBroken,  // an error after the reply began: only closing the connection can tell the client
   };
   virtual ~ReplyStream() = default;
-  // Writes about `budget` bytes more.
+  // Writes about `budget` bytes more. It may write nothing yet (kMore): where it works for long, it ends when
+  // CommandContext::SliceSpent().
   virtual Progress Produce(CommandContext& context, size_t budget) = 0;
   // The client takes nothing at present: gives back what would keep files and memory of the store in use until it goes on.
   virtual void Rest() {}
@@ -45,6 +47,9 @@ class ReplyStream {
 
 class CommandContext {
  public:
+  // How long a command that reads many keys may keep its thread from others. A change of turns costs about 1 % of it.
+  static constexpr std::chrono::microseconds kSlice{500};
+
   CommandContext(ServerState* of_server, ClientState* of_client, ByteBuffer* out)
       : server(*of_server), store(*of_server->store), client(*of_client), reply(out, of_client->protocol) {}
 
@@ -70,6 +75,11 @@ class CommandContext {
   void Submitted() { submitted_ = true; }
   bool submitted() const { return submitted_; }
 
+  // To be asked once for each key that a stream walks over: true when others should get their turn, see kSlice. Looks at the clock
+  // only now and then; after a true answer it stays true.
+  bool SliceSpent();
+  bool slice_spent() const { return slice_spent_; }
+
   // Writes `status` as an error reply.
   void Fail(const absl::Status& status) { reply.Error(ErrorText(status)); }
 
@@ -79,6 +89,9 @@ class CommandContext {
   SequenceNumber gate_ = kNoSequence;
   std::unique_ptr<ReplyStream> stream_;
   bool submitted_ = false;
+  uint32_t steps_ = 0;
+  bool slice_spent_ = false;
+  std::chrono::steady_clock::time_point slice_end_;
 };
 
 // Reads don't wait in the store: the gate of the reply does.

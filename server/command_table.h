@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 
 #include "absl/types/span.h"
@@ -66,5 +67,7 @@ void ReplyUnknownCommand(CommandContext& context, Arguments arguments);
 void ReplyWrongArity(CommandContext& context, std::string_view name);
 void ReplySyntaxError(CommandContext& context);
 void ReplyUnknownSubcommand(CommandContext& context, std::string_view command, std::string_view subcommand);
+// The reply to `<command> HELP`, with Redis' first and last lines around `lines`.
+void ReplyHelp(CommandContext& context, Arguments arguments, std::initializer_list<std::string_view> lines);
 
 }  // namespace varve

@@ -96,6 +96,13 @@ void HandleHello(CommandContext& context, Arguments arguments) {
   reply.Array(0);
 }
 
+// Nothing here evicts a client and no read changes a record, so these settings hold whatever they are.
+void AcceptSwitch(CommandContext& context, Arguments arguments, std::string_view name) {
+  if (arguments.size() != 3) return ReplyWrongArity(context, name);
+  if (!EqualsIgnoreCase(arguments[2], "on") && !EqualsIgnoreCase(arguments[2], "off")) return ReplySyntaxError(context);
+  context.reply.Ok();
+}
+
 void HandleClient(CommandContext& context, Arguments arguments) {
   const std::string_view what = arguments[1];
   const size_t count = arguments.size();
@@ -125,12 +132,18 @@ void HandleClient(CommandContext& context, Arguments arguments) {
     }
     (is_name ? client.library_name : client.library_version).assign(arguments[3]);
     context.reply.Ok();
-  } else if (EqualsIgnoreCase(what, "no-evict") || EqualsIgnoreCase(what, "no-touch")) {
-    // Nothing here evicts a client and no read changes a record, so both settings hold whatever they are.
-    if (count != 3) return ReplyWrongArity(context, "client|no-evict");
-    if (!EqualsIgnoreCase(arguments[2], "on") && !EqualsIgnoreCase(arguments[2], "off"))
-      return ReplySyntaxError(context);
-    context.reply.Ok();
+  } else if (EqualsIgnoreCase(what, "no-evict")) {
+    AcceptSwitch(context, arguments, "client|no-evict");
+  } else if (EqualsIgnoreCase(what, "no-touch")) {
+    AcceptSwitch(context, arguments, "client|no-touch");
+  } else if (EqualsIgnoreCase(what, "help")) {
+    ReplyHelp(context, arguments,
+              {"GETNAME", "    Return the name of this connection.", "ID", "    Return the number of this connection.",
+               "INFO", "    Return what is known of this connection.", "NO-EVICT (ON|OFF)",
+               "    Accepted: no connection is closed to win memory.", "NO-TOUCH (ON|OFF)",
+               "    Accepted: no read changes a record.", "SETINFO <option> <value>",
+               "    Tell the library's name or version. Options are:", "    * LIB-NAME: name of the library.",
+               "    * LIB-VER: its version.", "SETNAME <name>", "    Name this connection."});
   } else {
     ReplyUnknownSubcommand(context, "client", what);
   }
@@ -142,7 +155,7 @@ absl::Span<const Command> ConnectionCommands() {
   static constexpr Command kRows[] = {
       {"client", -2, kConnectionCommand, 0, 0, 0, CommandKind::kOther, HandleClient, "connection",
        "Shows or sets what the server knows of this connection.",
-       "SETNAME name | GETNAME | ID | INFO | SETINFO attribute value | NO-EVICT on|off"},
+       "SETNAME name | GETNAME | ID | INFO | SETINFO attribute value | NO-EVICT on|off | NO-TOUCH on|off | HELP"},
       {"echo", 2, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleEcho, "connection",
        "Answers its argument.", "message"},
       {"hello", -1, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleHello, "connection",

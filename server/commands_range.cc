@@ -42,28 +42,26 @@ void HandleRange(CommandContext& context, Arguments arguments) {
   std::optional<KeyRange> range =
       options.reverse ? ParseKeyRange(arguments[2], arguments[1]) : ParseKeyRange(arguments[1], arguments[2]);
   if (!range) return context.reply.Error(kBadBound);
-  context.Stream(std::make_unique<RangeStream>(context, *std::move(range), options));
+  context.Stream(std::make_unique<RangeStream>(*std::move(range), options));
 }
 
 void HandlePrefix(CommandContext& context, Arguments arguments) {
   RangeOptions options;
   if (!ParseRangeOptions(context, arguments.subspan(2), &options)) return;
-  context.Stream(std::make_unique<RangeStream>(context, PrefixRange(arguments[1]), options));
+  context.Stream(std::make_unique<RangeStream>(PrefixRange(arguments[1]), options));
 }
 
 void HandleCount(CommandContext& context, Arguments arguments) {
-  const std::optional<KeyRange> range = ParseKeyRange(arguments[1], arguments[2]);
+  std::optional<KeyRange> range = ParseKeyRange(arguments[1], arguments[2]);
   if (!range) return context.reply.Error(kBadBound);
-  if (range->empty) return context.reply.Integer(0);
-  const absl::StatusOr<CountResult> count = context.store.Count(GatedRead(), range->lower, range->upper);
-  if (!count.ok()) return context.Fail(count.status());
-  context.DependOn(count->gate);
-  context.reply.Integer(static_cast<int64_t>(count->keys));
+  context.Stream(std::make_unique<CountStream>(*std::move(range)));
 }
 
 void HandleDbSize(CommandContext& context, Arguments arguments) {
-  const std::string_view all[] = {arguments[0], "-", "+"};
-  HandleCount(context, all);
+  const absl::StatusOr<CountResult> count = context.store.Count(GatedRead(), "", "");
+  if (!count.ok()) return context.Fail(count.status());
+  context.DependOn(count->gate);
+  context.reply.Integer(static_cast<int64_t>(count->keys));
 }
 
 void HandleDelRange(CommandContext& context, Arguments arguments) {

@@ -66,8 +66,10 @@ void HandleCommand(CommandContext& context, Arguments arguments) {
   const std::string_view what = arguments.size() > 1 ? arguments[1] : "info";
   const Arguments names = arguments.size() > 1 ? arguments.subspan(2) : Arguments();
   if (EqualsIgnoreCase(what, "count")) {
+    if (!names.empty()) return ReplyWrongArity(context, "command|count");
     reply.Integer(static_cast<int64_t>(AllCommands().size()));
   } else if (EqualsIgnoreCase(what, "list")) {
+    if (!names.empty()) return ReplySyntaxError(context);
     reply.Array(AllCommands().size());
     for (const Command& command : AllCommands()) reply.Bulk(command.name);
   } else if (EqualsIgnoreCase(what, "info")) {
@@ -75,7 +77,7 @@ void HandleCommand(CommandContext& context, Arguments arguments) {
     reply.Array(commands.size());
     for (const Command* command : commands) {
       if (command == nullptr) {
-        reply.NullArray();
+        reply.Null();
       } else {
         ReplyCommandInfo(reply, *command);
       }
@@ -85,14 +87,30 @@ void HandleCommand(CommandContext& context, Arguments arguments) {
     commands.erase(std::remove(commands.begin(), commands.end(), nullptr), commands.end());
     reply.Map(commands.size());
     for (const Command* command : commands) ReplyCommandDocs(reply, *command);
+  } else if (EqualsIgnoreCase(what, "help")) {
+    ReplyHelp(
+        context, arguments,
+        {"(no subcommand)", "    Return how each command is called.", "COUNT", "    Return the number of commands.",
+         "DOCS [<command-name> ...]", "    Return what commands are for, and their syntax.",
+         "INFO [<command-name> ...]", "    Return how commands are called.", "LIST", "    Return their names."});
   } else {
     ReplyUnknownSubcommand(context, "command", what);
   }
 }
 
 void HandleConfig(CommandContext& context, Arguments arguments) {
+  if (EqualsIgnoreCase(arguments[1], "help")) {
+    return ReplyHelp(
+        context, arguments,
+        {"GET <pattern> [<pattern> ...]", "    Return the settings whose names match a pattern, and their values."});
+  }
   if (!EqualsIgnoreCase(arguments[1], "get")) return ReplyUnknownSubcommand(context, "config", arguments[1]);
   if (arguments.size() < 3) return ReplyWrongArity(context, "config|get");
+  for (const std::string_view pattern : arguments.subspan(2)) {
+    if (pattern.size() > kMaxGlobPattern) {
+      return context.reply.Error(fmt::format("ERR a pattern has at most {} bytes", kMaxGlobPattern));
+    }
+  }
   std::vector<const std::pair<std::string, std::string>*> matches;
   for (const auto& setting : context.server.settings) {
     const auto matched = [&](std::string_view pattern) { return GlobMatches(pattern, setting.first); };
@@ -138,11 +156,11 @@ void HandleCompact(CommandContext& context, Arguments arguments) {
 absl::Span<const Command> ServerCommands() {
   static constexpr Command kRows[] = {
       {"command", -1, kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleCommand, "server",
-       "Describes the commands of this server.", "[COUNT | LIST | INFO [name ...] | DOCS [name ...]]"},
+       "Describes the commands of this server.", "[COUNT | LIST | INFO [name ...] | DOCS [name ...] | HELP]"},
       {"compact", -1, kAdminCommand | kMaintenanceCommand, 0, 0, 0, CommandKind::kOther, HandleCompact, "server",
        "Merges a range of keys down to one sorted run; answers when done.", "[min max]"},
       {"config", -2, kAdminCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleConfig, "server",
-       "Shows the settings in force.", "GET pattern [pattern ...]"},
+       "Shows the settings in force.", "GET pattern [pattern ...] | HELP"},
       {"flushall", -1, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleFlushAll, "server",
        "Deletes all keys in constant time.", "[ASYNC | SYNC]"},
       {"info", -1, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleInfo, "server",

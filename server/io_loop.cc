@@ -18,11 +18,13 @@ IoLoop::IoLoop(ServerState* server, ThreadPool* pool, ThreadPool* maintenance)
       pool_(pool),
       maintenance_(maintenance),
       guard_(asio::make_work_guard(io_)),
-      poller_(io_, ::epoll_create1(EPOLL_CLOEXEC)) {}
+      poller_(io_, ::epoll_create1(EPOLL_CLOEXEC)),
+      scratch_(kScratchBytes) {}
 
 IoLoop::~IoLoop() = default;
 
 void IoLoop::Run() {
+  VisitSessions();
   while (!aborted_.load(std::memory_order_relaxed)) {
     int rounds = 0;
     do {
@@ -80,16 +82,9 @@ void IoLoop::ExecuteRound() {
     WriteTogether(writers_wait);
   }
   for (Session* session : round_) {
-    if (session->Execute(writers_wait)) submitted_.push_back(session);
+    if (session->Execute(writers_wait, &submitted_)) executed_.push_back(session);
   }
-  if (!submitted_.empty()) {
-    // Once for all batches of the round, and before any of their replies leaves.
-    if (const absl::Status pushed = server_->store->Push(); !pushed.ok()) {
-      const std::string error = CommandContext::ErrorText(pushed);
-      for (Session* session : submitted_) session->FailRound(error);
-    }
-    submitted_.clear();
-  }
+  if (!executed_.empty()) PushRound();
   const SequenceNumber durable = server_->store->durable_sequence();
   for (Session* session : round_) {
     if (log_failed_) session->FailParked(durable, log_error_);
@@ -97,6 +92,22 @@ void IoLoop::ExecuteRound() {
     session->Settle(drain_seen_);
   }
   round_.clear();
+}
+
+void IoLoop::PushRound() {
+  // Once for all batches of the round, and before any of their replies leaves: what they wrote, and what they may have read of
+  // others' writes.
+  absl::Status pushed;
+  if (std::exchange(submitted_, false)) {
+    pushed = server_->store->Push();
+  } else if (!log_failed_) {
+    pushed = server_->store->PushUnsynced();
+  }
+  if (!pushed.ok()) {
+    const std::string error = CommandContext::ErrorText(pushed);
+    for (Session* session : executed_) session->FailRound(error);
+  }
+  executed_.clear();
 }
 
 void IoLoop::ReadTogether(bool writers_wait) {
@@ -123,7 +134,9 @@ void IoLoop::ReadTogether(bool writers_wait) {
     for (const MultiGetResult& result : results) {
       if (result.value.size() > kLargeValue) rounds_apart_ = kRoundsApart;
     }
-    for (Session* session : joined_) session->AnswerGets(status, &results);
+    for (Session* session : joined_) {
+      if (session->AnswerGets(status, &results)) executed_.push_back(session);
+    }
   }
 }
 
@@ -138,8 +151,9 @@ void IoLoop::WriteTogether(bool writers_wait) {
     const absl::StatusOr<CommitResult> committed = server_->store->Submit(WriteOptions(), &writes_);
     for (Session* session : joined_) {
       session->AnswerSets(committed);
-      if (committed.ok()) submitted_.push_back(session);
+      executed_.push_back(session);
     }
+    submitted_ = submitted_ || committed.ok();
   }
 }
 
@@ -244,10 +258,23 @@ void IoLoop::Abort() {
   Wake();
 }
 
+void IoLoop::VisitSessions() {
+  visit_timer_.expires_after(std::chrono::seconds(1));
+  visit_timer_.async_wait([this](const asio::error_code& stopped) {
+    if (stopped) return;
+    seconds_.fetch_add(1, std::memory_order_relaxed);
+    VisitSessions();
+  });
+  visited_.clear();  // a visit may close, and so remove, the session
+  for (auto& [session, owner] : sessions_) visited_.push_back(session);
+  for (Session* session : visited_) session->Visit();
+  removed_.clear();
+}
+
 void IoLoop::CloseAll() {
-  std::vector<Session*> all;
-  for (auto& [session, owner] : sessions_) all.push_back(session);
-  for (Session* session : all) session->Close();
+  visited_.clear();
+  for (auto& [session, owner] : sessions_) visited_.push_back(session);
+  for (Session* session : visited_) session->Close();
   parked_.clear();
   removed_.clear();
 }

@@ -18,6 +18,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "server/execution_policy.h"
 #include "server/server_state.h"
 #include "server/session.h"
@@ -47,6 +48,8 @@ class IoLoop {
   // Closes all connections at once.
   void Abort();
   bool aborted() const { return aborted_.load(std::memory_order_relaxed); }
+  // Seconds that the loop has counted, about. From any thread.
+  uint32_t seconds() const { return seconds_.load(std::memory_order_relaxed); }
 
   // --- For sessions, on the loop's thread --------------------------------------------------------------------------------
   // Hands a batch to a pool; false when its queue is full.
@@ -55,6 +58,10 @@ class IoLoop {
   void Schedule(Session* session);
   void Park(std::shared_ptr<Session> session, SequenceNumber gate);
   void Remove(Session* session);
+  // The log had failed before this round began: what is read shows only what is durable.
+  bool log_failed() const { return log_failed_; }
+  // Where sessions receive what is too little for memory of their own.
+  absl::Span<char> scratch() { return absl::MakeSpan(scratch_); }
 
  private:
   static constexpr int kEventsPerRound = 256;
@@ -64,6 +71,7 @@ class IoLoop {
   static constexpr size_t kLargeValue = 64u << 10;  // after one of this size the next kRoundsApart rounds read apart
   static constexpr uint32_t kRoundsApart = 64;
   static constexpr uint32_t kMeasureEvery = 16;  // joint reads
+  static constexpr size_t kScratchBytes = 64u << 10;
 
   void Wake();
   void Round();
@@ -76,7 +84,11 @@ class IoLoop {
   // and the commit is paid once. The clients wrote side by side, so any order among them is right.
   void ReadTogether(bool writers_wait);
   void WriteTogether(bool writers_wait);
+  // The end of a round's execution: nothing that a crash of the process would take back is in the replies that leave now.
+  void PushRound();
   void Sleep();
+  // Looks after each session, once a second.
+  void VisitSessions();
   void CloseAll();
 
   struct Parked {
@@ -91,12 +103,16 @@ class IoLoop {
   asio::executor_work_guard<asio::io_context::executor_type> guard_;
   asio::posix::stream_descriptor poller_;  // the epoll descriptor of the sockets
   bool poller_armed_ = false;
+  asio::steady_timer visit_timer_{io_};
+  std::vector<char> scratch_;
 
   absl::flat_hash_map<Session*, std::shared_ptr<Session>> sessions_;
   std::vector<Session*> scheduled_;  // for the next round
   std::vector<Session*> round_;
-  std::vector<Session*> submitted_;
+  std::vector<Session*> executed_;  // in this round, here
+  bool submitted_ = false;          // by one of them
   std::vector<Session*> joined_;
+  std::vector<Session*> visited_;
   std::vector<std::string_view> keys_;
   std::vector<MultiGetResult> results_;
   WriteBatch writes_;
@@ -107,6 +123,7 @@ class IoLoop {
   bool log_failed_ = false;
   std::string log_error_;
 
+  std::atomic<uint32_t> seconds_{0};
   std::atomic<bool> woken_{false};
   std::atomic<bool> durability_changed_{false};
   std::atomic<bool> draining_{false};

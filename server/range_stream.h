@@ -1,18 +1,18 @@
-// The reply to RANGE and PREFIX: keys (and values) of a range in order, at one snapshot, produced in slices.
+// Replies to RANGE, PREFIX and COUNT, produced in slices at one snapshot.
 //
-// RESP announces an array's length before its elements. So the stream collects up to kCollectBytes; if the range ends within
-// them, the length is known. Otherwise it counts the rest of the keys at the same snapshot, announces the sum, sends what it
-// collected and goes on reading from there. Memory stays bounded whatever the range holds.
+// RESP announces an array's length before its elements. So a RANGE collects up to kCollectBytes; if the range ends within them,
+// the length is known. Otherwise it counts the rest of the keys at the same snapshot, announces the sum, sends what it collected
+// and goes on reading from there. Memory stays bounded whatever the range holds. Skipping (LIMIT) and counting end their slice
+// with nothing written when its time is spent, so that they keep no thread from others.
 // Used by one thread at a time.
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <string>
 
 #include "server/command_context.h"
 #include "server/key_range.h"
+#include "server/range_cursor.h"
 
 namespace varve {
 
@@ -27,28 +27,41 @@ class RangeStream : public ReplyStream {
  public:
   static constexpr size_t kCollectBytes = 256u << 10;
 
-  RangeStream(CommandContext& context, KeyRange range, const RangeOptions& options);
+  RangeStream(KeyRange range, const RangeOptions& options);
 
   Progress Produce(CommandContext& context, size_t budget) override;
-  // Drops the iterator; the next Produce() opens another one at the same snapshot.
-  void Rest() override;
+  void Rest() override { cursor_.Rest(); }
 
  private:
-  // Writes the array's header and what was collected. False: the range can't be read, and an error was answered instead.
-  bool Begin(CommandContext& context);
-  void Open(CommandContext& context);
-  void Start(Iterator* iterator) const;
-  void Step(Iterator* iterator) const;
+  enum class Phase : uint8_t { kSkip, kCollect, kCount, kSend };
+
+  // Goes on through the phases before kSend, whose end writes the array's header and what was collected. Stays in one of them
+  // when the slice is spent or the range can't be read.
+  void Prepare(CommandContext& context);
+  void Announce(CommandContext& context);
   void Emit(RespWriter* writer);
 
-  const KeyRange range_;
-  const RangeOptions options_;
-  std::shared_ptr<const Snapshot> snapshot_;
-  std::unique_ptr<Iterator> iterator_;
-  std::optional<std::string> resume_;  // where a dropped iterator stood
-  SequenceNumber gate_ = kNoSequence;
-  int64_t remaining_ = INT64_MAX;  // elements still wanted
-  bool begun_ = false;
+  RangeCursor cursor_;
+  const bool keys_only_;
+  Phase phase_ = Phase::kSkip;
+  int64_t skip_;                   // keys still to be skipped
+  int64_t remaining_ = INT64_MAX;  // still wanted
+  ByteBuffer collected_;
+  int64_t collected_keys_ = 0;
+  int64_t rest_ = 0;         // keys counted behind the collected ones
+  std::string rest_begins_;  // the first of them
+};
+
+class CountStream : public ReplyStream {
+ public:
+  explicit CountStream(KeyRange range) : cursor_(std::move(range)) {}
+
+  Progress Produce(CommandContext& context, size_t budget) override;
+  void Rest() override { cursor_.Rest(); }
+
+ private:
+  RangeCursor cursor_;
+  int64_t keys_ = 0;
 };
 
 }  // namespace varve

@@ -1,10 +1,13 @@
 #include "server/server.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
@@ -28,12 +31,30 @@ std::string AddressText(const asio::ip::tcp::endpoint& endpoint) {
                                     : fmt::format("{}:{}", endpoint.address().to_string(), endpoint.port());
 }
 
+// Asks a peer that was silent for `seconds` whether it is still there, three times at most.
+void KeepAlive(int descriptor, int seconds) {
+  const int on = 1;
+  const int tries = 3;
+  const int interval = std::max(1, seconds / tries);
+  // Where one of them can't be set the connection works all the same.
+  ::setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  ::setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
+  ::setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+  ::setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPCNT, &tries, sizeof(tries));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerOptions options,
                                                       std::vector<std::pair<std::string, std::string>> settings) {
   std::unique_ptr<Server> server(new Server(store, WithDefaults(std::move(options)), std::move(settings)));
+  const size_t threads = static_cast<size_t>(server->state_.options.threads);
+  if (server->pool_.threads() < threads || server->maintenance_.threads() == 0) {
+    return absl::ResourceExhaustedError(fmt::format("--threads={}: the system gives only {}", threads,
+                                                    server->pool_.threads() + server->maintenance_.threads()));
+  }
   if (const absl::Status status = server->Listen(); !status.ok()) return status;
+  if (const absl::Status status = server->StartThreads(); !status.ok()) return status;
   return server;
 }
 
@@ -73,17 +94,26 @@ absl::Status Server::Listen() {
     for (const std::unique_ptr<IoLoop>& loop : loops_) loop->OnDurabilityChanged();
   });
   listening_to_store_ = true;
-  for (size_t i = 0; i < loops_.size(); ++i) {
-    loop_threads_.emplace_back([loop = loops_[i].get(), i] {
-      NameThread(fmt::format("varve-io-{}", i));
-      loop->Run();
+  return absl::OkStatus();
+}
+
+absl::Status Server::StartThreads() {
+  try {
+    for (size_t i = 0; i < loops_.size(); ++i) {
+      loop_threads_.emplace_back([loop = loops_[i].get(), i] {
+        NameThread(fmt::format("varve-io-{}", i));
+        loop->Run();
+      });
+    }
+    Accept();
+    accept_thread_ = std::thread([this] {
+      NameThread("varve-accept");
+      accept_io_.run();
     });
+  } catch (const std::system_error& failed) {  // the standard library's way to say that there are no more
+    return absl::ResourceExhaustedError(fmt::format("--io-threads={}: the system gives only {}: {}",
+                                                    state_.options.io_threads, loop_threads_.size(), failed.what()));
   }
-  Accept();
-  accept_thread_ = std::thread([this] {
-    NameThread("varve-accept");
-    accept_io_.run();
-  });
   return absl::OkStatus();
 }
 
@@ -114,7 +144,9 @@ void Server::OnAccepted(asio::ip::tcp::socket socket) {
     return;
   }
   socket.set_option(asio::ip::tcp::no_delay(true), error);
-  socket.set_option(asio::socket_base::keep_alive(true), error);
+  if (state_.options.tcp_keepalive.count() > 0) {
+    KeepAlive(socket.native_handle(), static_cast<int>(state_.options.tcp_keepalive.count()));
+  }
   const asio::ip::tcp::endpoint peer = socket.remote_endpoint(error);
   const int descriptor = socket.release(error);
   if (error) {
@@ -135,13 +167,18 @@ void Server::JoinLoops() {
     spdlog::warn("Some clients did not take their replies in time, their connections are cut");
     for (const std::unique_ptr<IoLoop>& loop : loops_) loop->Abort();
   });
-  for (std::thread& thread : loop_threads_) thread.join();
+  JoinThreads();
   {
     const std::lock_guard<std::mutex> lock(mutex);
     joined = true;
   }
   all_joined.notify_all();
   guard.join();
+}
+
+void Server::JoinThreads() {
+  for (std::thread& thread : loop_threads_) thread.join();
+  loop_threads_.clear();
 }
 
 void Server::Stop() {
@@ -154,6 +191,9 @@ void Server::Stop() {
     accept_thread_.join();
     for (const std::unique_ptr<IoLoop>& loop : loops_) loop->BeginDrain();
     JoinLoops();
+  } else {  // it never served
+    for (const std::unique_ptr<IoLoop>& loop : loops_) loop->Abort();
+    JoinThreads();
   }
   maintenance_.Stop();
   pool_.Stop();

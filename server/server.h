@@ -24,6 +24,7 @@ namespace varve {
 class Server {
  public:
   // Starts to serve. `settings` is what CONFIG GET answers. FailedPrecondition: the address can't be listened on.
+  // ResourceExhausted: the system gives too few threads.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Server>> Start(
       Store* store, ServerOptions options, std::vector<std::pair<std::string, std::string>> settings = {});
   ~Server();
@@ -40,9 +41,11 @@ class Server {
   Server(Store* store, ServerOptions options, std::vector<std::pair<std::string, std::string>> settings);
 
   absl::Status Listen();
+  absl::Status StartThreads();
   void Accept();
   void OnAccepted(asio::ip::tcp::socket socket);
   void JoinLoops();
+  void JoinThreads();
 
   ServerState state_;
   ThreadPool pool_;

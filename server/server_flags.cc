@@ -10,6 +10,7 @@
 #include "absl/flags/reflection.h"
 #include "fmt/format.h"
 #include "util/size_text.h"
+#include "util/status.h"
 
 namespace varve {
 
@@ -72,6 +73,10 @@ ABSL_FLAG(ByteSizeFlag, block_cache_size, ByteSizeFlag{varve::EngineOptions().bl
 ABSL_FLAG(ByteSizeFlag, value_separation_size, ByteSizeFlag{},
           "values from this size up go to value files; 0, the only size accepted so far: none do");
 ABSL_FLAG(int, maxclients, 10000, "connections at a time");
+ABSL_FLAG(int, timeout, 0, "seconds after which a silent connection is closed; 0: never");
+ABSL_FLAG(int, tcp_keepalive, 300, "seconds after which a silent peer is asked whether it is still there; 0: never");
+ABSL_FLAG(DelayFlag, snapshot_max_age, DelayFlag{varve::ServerOptions().snapshot_max_age},
+          "how long a client may take for one long reply, which keeps old versions of records; 0: as long as it likes");
 ABSL_FLAG(std::string, loglevel, "info", "trace, debug, info, warning, error, critical or off");
 ABSL_FLAG(std::string, logfile, "", "file to append the log to; empty: standard error");
 
@@ -92,6 +97,9 @@ constexpr const char* kFlags[] = {"bind",
                                   "block_cache_size",
                                   "value_separation_size",
                                   "maxclients",
+                                  "timeout",
+                                  "tcp_keepalive",
+                                  "snapshot_max_age",
                                   "loglevel",
                                   "logfile"};
 
@@ -138,23 +146,38 @@ std::string NameOf(const Named<Value> (&names)[kCount], Value value) {
   return "";
 }
 
+template <typename Value, typename Format>
+absl::Status CheckBounds(const char* name, Value value, Value min, Value max, const Format& format) {
+  if (min <= value && value <= max) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("--{}={}: {} to {}", WithDashes(name), format(value), format(min), format(max)));
+}
+
+absl::Status CheckInt(const absl::Flag<int>& flag, int min, int max) {
+  return CheckBounds(flag.Name().data(), absl::GetFlag(flag), min, max, [](int value) { return value; });
+}
+absl::Status CheckSize(const absl::Flag<ByteSizeFlag>& flag, uint64_t min, uint64_t max) {
+  return CheckBounds(flag.Name().data(), absl::GetFlag(flag).bytes, min, max, FormatSize);
+}
+absl::Status CheckDelay(const absl::Flag<DelayFlag>& flag, std::chrono::nanoseconds max) {
+  return CheckBounds(flag.Name().data(), absl::GetFlag(flag).delay, std::chrono::nanoseconds(0), max, FormatDuration);
+}
+
 absl::Status CheckNumbers() {
-  if (const int port = absl::GetFlag(FLAGS_port); port < 0 || port > 65535) {
-    return absl::InvalidArgumentError(fmt::format("--port={}: a port is 0 to 65535", port));
-  }
-  for (const auto& [name, value] :
-       {std::pair("threads", absl::GetFlag(FLAGS_threads)), std::pair("io-threads", absl::GetFlag(FLAGS_io_threads))}) {
-    if (value < 0 || value > 256) return absl::InvalidArgumentError(fmt::format("--{}={}: 0 to 256", name, value));
-  }
-  if (const int clients = absl::GetFlag(FLAGS_maxclients); clients < 1) {
-    return absl::InvalidArgumentError(fmt::format("--maxclients={}: at least 1", clients));
-  }
-  if (const uint64_t size = absl::GetFlag(FLAGS_write_buffer_size).bytes; size < (4u << 10) || size > (64ull << 30)) {
-    return absl::InvalidArgumentError(fmt::format("--write-buffer-size={}: 4KiB to 64GiB", size));
-  }
-  if (const uint64_t size = absl::GetFlag(FLAGS_group_max_bytes).bytes; size < (4u << 10) || size > (1u << 30)) {
-    return absl::InvalidArgumentError(fmt::format("--group-max-bytes={}: 4KiB to 1GiB", size));
-  }
+  constexpr int kYear = 365 * 24 * 3600;    // in seconds
+  constexpr int kLongestKeepalive = 32767;  // the kernel's
+  VARVE_RETURN_IF_ERROR(CheckInt(FLAGS_port, 0, 65535));
+  VARVE_RETURN_IF_ERROR(CheckInt(FLAGS_threads, 0, 256));
+  VARVE_RETURN_IF_ERROR(CheckInt(FLAGS_io_threads, 0, 256));
+  VARVE_RETURN_IF_ERROR(CheckInt(FLAGS_maxclients, 1, 1'000'000));
+  VARVE_RETURN_IF_ERROR(CheckInt(FLAGS_timeout, 0, kYear));
+  VARVE_RETURN_IF_ERROR(CheckInt(FLAGS_tcp_keepalive, 0, kLongestKeepalive));
+  VARVE_RETURN_IF_ERROR(CheckSize(FLAGS_write_buffer_size, 4u << 10, 64ull << 30));
+  VARVE_RETURN_IF_ERROR(CheckSize(FLAGS_group_max_bytes, 4u << 10, 1u << 30));
+  VARVE_RETURN_IF_ERROR(CheckSize(FLAGS_offset_table_cache_size, 0, 16ull << 40));
+  VARVE_RETURN_IF_ERROR(CheckSize(FLAGS_block_cache_size, 0, 16ull << 40));
+  VARVE_RETURN_IF_ERROR(CheckDelay(FLAGS_group_max_delay, std::chrono::seconds(10)));
+  VARVE_RETURN_IF_ERROR(CheckDelay(FLAGS_snapshot_max_age, std::chrono::seconds(kYear)));
   if (absl::GetFlag(FLAGS_value_separation_size).bytes != 0) {
     return absl::InvalidArgumentError(
         "--value-separation-size: only 0 (off) is accepted, value files do not exist yet");
@@ -193,6 +216,9 @@ absl::StatusOr<ServerCommandLine> FromFlags() {
   line.server.threads = absl::GetFlag(FLAGS_threads);
   line.server.io_threads = absl::GetFlag(FLAGS_io_threads);
   line.server.max_clients = static_cast<size_t>(absl::GetFlag(FLAGS_maxclients));
+  line.server.idle_timeout = std::chrono::seconds(absl::GetFlag(FLAGS_timeout));
+  line.server.tcp_keepalive = std::chrono::seconds(absl::GetFlag(FLAGS_tcp_keepalive));
+  line.server.snapshot_max_age = absl::GetFlag(FLAGS_snapshot_max_age).delay;
   return line;
 }
 
@@ -269,9 +295,11 @@ std::vector<std::pair<std::string, std::string>> ServerSettings(const ServerComm
       {"port", fmt::to_string(line.server.port)},
       {"proto-max-bulk-len", fmt::to_string(kMaxValueSize)},
       {"save", ""},
+      {"snapshot-max-age", FormatDuration(line.server.snapshot_max_age)},
       {"sync", sync},
+      {"tcp-keepalive", fmt::to_string(line.server.tcp_keepalive.count())},
       {"threads", fmt::to_string(line.server.threads)},
-      {"timeout", "0"},
+      {"timeout", fmt::to_string(line.server.idle_timeout.count())},
       {"value-separation-size", "0"},
       {"write-buffer-size", fmt::to_string(line.engine.write_buffer_size)},
   };

@@ -3,12 +3,17 @@
 // command line.
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <asio.hpp>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <exception>
 #include <memory>
+#include <new>
+#include <system_error>
 #include <thread>
 
 #include "db/storage_engine.h"
@@ -113,7 +118,29 @@ int Serve(ServerCommandLine line) {
   return 0;
 }
 
+// What nothing can be done about, in whatever thread: said in words instead of a core dump. The log makes this end as safe as any.
+[[noreturn]] void EndWithReason() {
+  const auto say = [](const char* text) {
+    [[maybe_unused]] const auto left = write(STDERR_FILENO, text, strlen(text));
+  };
+  try {
+    if (const std::exception_ptr exception = std::current_exception()) std::rethrow_exception(exception);
+  } catch (const std::bad_alloc&) {
+    say("server_main: out of memory; the caches and write buffers are the largest part, see --help\n");
+    std::_Exit(1);
+  } catch (const std::system_error& failed) {
+    say("server_main: the system gives no more threads, files or memory: ");
+    say(failed.what());
+    say("\n");
+    std::_Exit(1);
+  } catch (...) {
+    say("server_main: a defect of the program\n");
+  }
+  std::abort();
+}
+
 int Main(int argc, char** argv) {
+  std::set_terminate(EndWithReason);
   umask(077);
   std::signal(SIGPIPE, SIG_IGN);
   absl::StatusOr<ServerCommandLine> line = ParseServerCommandLine(argc, argv);

@@ -22,7 +22,9 @@ constexpr uint32_t kMeasureEvery = 16;       // executions where they were read;
 constexpr size_t kMostToJoin = 16;           // requests of a batch that is executed together with others
 constexpr size_t kMostBytesToJoin = 16384;   // and bytes, well below the limits of a key and a value
 constexpr int kReadsAtClose = 16;            // of bytes nobody will answer
-constexpr int kSlicesOnWorker = 64;          // of one reply, before others get their turn
+constexpr int kSlicesOnWorker = 16;          // of one reply, before others get their turn
+constexpr uint32_t kPatience = 10;           // seconds for which a client that has closed its side is worked for
+constexpr uint32_t kIdle = 1;                // seconds after which a connection's buffers are given back
 
 }  // namespace
 
@@ -30,6 +32,7 @@ Session::Session(IoLoop* loop, ServerState* server, int descriptor, std::string 
     : loop_(loop), server_(server), descriptor_(descriptor), executor_(server, &client_) {
   client_.id = server->next_client_id.fetch_add(1);
   client_.address = std::move(address);
+  active_at_ = loop->seconds();
 }
 
 Session::~Session() {
@@ -41,6 +44,7 @@ void Session::NoteEvents(uint32_t epoll_events) {
   if (epoll_events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) readable_ = true;
   if (epoll_events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) writable_ = true;
   if (epoll_events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) peer_closing_ = true;
+  if (epoll_events & (EPOLLHUP | EPOLLERR)) reset_ = true;
 }
 
 bool Session::OutputFull() const { return output_.size() >= server_->options.max_unsent_reply_bytes; }
@@ -55,14 +59,26 @@ void Session::Read() {
   size_t quota = server_->options.max_batch_bytes;
   size_t received = 0;
   while (quota > 0) {
-    // Room grows with what has arrived, never with what was announced.
-    const size_t wanted = std::clamp(std::min(input_.size(), parser_.missing()), kFirstRead, kLargestRead);
-    char* const room = input_.Reserve(input_.room() >= kFirstRead ? kFirstRead : wanted);
-    const size_t asked = std::min(input_.room(), std::max(quota, kFirstRead));
+    // Room grows with what has arrived, never with what was announced. A connection that sends little has no more than that.
+    const bool little = input_.size() < kFirstRead && input_.room() < kFirstRead;
+    size_t asked = std::max(quota, kFirstRead);
+    char* room;
+    if (little) {
+      room = loop_->scratch().data();
+      asked = std::min(asked, loop_->scratch().size());
+    } else {
+      const size_t wanted = std::clamp(std::min(input_.size(), parser_.missing()), kFirstRead, kLargestRead);
+      room = input_.Reserve(input_.room() >= kFirstRead ? kFirstRead : wanted);
+      asked = std::min(asked, input_.room());
+    }
     const ssize_t got = ::recv(descriptor_, room, asked, 0);
     if (got > 0) {
       const size_t bytes = static_cast<size_t>(got);
-      input_.Commit(bytes);
+      if (little) {
+        input_.Append({room, bytes});
+      } else {
+        input_.Commit(bytes);
+      }
       received += bytes;
       quota -= std::min(quota, bytes);
       // A short read has emptied the socket: new bytes, or the end of the stream, bring a new event.
@@ -82,6 +98,7 @@ void Session::Read() {
       break;
     }
   }
+  if (received > 0) active_at_ = loop_->seconds();
   server_->bytes_in.fetch_add(received, std::memory_order_relaxed);
 }
 
@@ -163,17 +180,18 @@ bool Session::AddGets(std::vector<std::string_view>* keys, bool writers_wait) {
   return true;
 }
 
-void Session::AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>* results) {
+bool Session::AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>* results) {
   const absl::Span<MultiGetResult> own = results->first(batch_.requests.size());
   results->remove_prefix(own.size());
   if (status.ok() && CountRead(own) < own.size()) {  // values are large: executed apart, in the same round
     for (MultiGetResult& result : own) std::string().swap(result.value);
-    return;
+    return false;
   }
   output_.BeginBatch();
   executor_.AnswerGets(&output_, status, own);
   server_->batches_inline.fetch_add(1, std::memory_order_relaxed);
   FinishBatch();
+  return true;
 }
 
 bool Session::AddSets(WriteBatch* writes, bool writers_wait) {
@@ -194,6 +212,7 @@ void Session::AnswerSets(const absl::StatusOr<CommitResult>& committed) {
 bool Session::Dispatch(Placement placement) {
   in_flight_ = true;
   send_from_worker_ = output_.empty() && writable_;
+  log_had_failed_ = loop_->log_failed();
   if (loop_->Dispatch(shared_from_this(), placement)) {
     server_->batches_pooled.fetch_add(1, std::memory_order_relaxed);
     return true;
@@ -202,7 +221,7 @@ bool Session::Dispatch(Placement placement) {
   return false;
 }
 
-bool Session::Execute(bool writers_wait) {
+bool Session::Execute(bool writers_wait, bool* submitted) {
   if (closed_ || !has_batch_ || in_flight_ || OutputFull()) return false;
   Placement placement = Place(writers_wait);
   if (placement == Placement::kMaintenance) {
@@ -215,10 +234,10 @@ bool Session::Execute(bool writers_wait) {
   server_->batches_inline.fetch_add(1, std::memory_order_relaxed);
   output_.BeginBatch(executor_.inside_reply());
   const BatchExecutor::Progress progress = RunExecutor(&output_);
-  const bool submitted = executor_.submitted();
+  *submitted = *submitted || executor_.submitted();
   if (executor_.broken()) client_.close_after_reply = true;
   if (progress == BatchExecutor::Progress::kDone) FinishBatch();
-  return submitted;
+  return true;
 }
 
 void Session::FailRound(std::string_view error) {
@@ -247,22 +266,32 @@ void Session::ExecuteOnWorker() {
     }
     worker_progress_ = RunExecutor(&worker_replies_);
     worker_broken_ = executor_.broken();
-    if (executor_.submitted()) {
-      if (const absl::Status pushed = server_->store->Push(); !pushed.ok()) {
-        // Whoever has seen a part of the replies can't be told by an error in their place, and none of them may leave.
-        if (slice > 0 || executor_.continued() || executor_.inside_reply() ||
-            !worker_replies_.FailBatch(CommandContext::ErrorText(pushed))) {
-          worker_broken_ = true;
-          worker_replies_.Clear();
-        }
+    if (const absl::Status pushed = PushFromWorker(); !pushed.ok()) {
+      // Whoever has seen a part of the replies can't be told by an error in their place, and none of them may leave.
+      if (slice > 0 || executor_.continued() || executor_.inside_reply() ||
+          !worker_replies_.FailBatch(CommandContext::ErrorText(pushed))) {
+        worker_broken_ = true;
+        worker_replies_.Clear();
       }
     }
     if (!send_from_worker_ || worker_broken_) break;
     bool would_block = false;
     if (!Send(&worker_replies_, server_->store->durable_sequence(), &would_block)) worker_broken_ = true;
     if (worker_progress_ == BatchExecutor::Progress::kDone || !worker_replies_.empty() || worker_broken_) break;
+    if (executor_.slice_spent()) break;  // others get their turn
   }
   loop_->Complete(shared_from_this());
+}
+
+absl::Status Session::PushFromWorker() {
+  if (executor_.submitted()) return server_->store->Push();
+  return log_had_failed_ ? absl::OkStatus() : server_->store->PushUnsynced();
+}
+
+bool Session::Abandoned() const {
+  if (!has_batch_ || !executor_.continued()) return false;
+  // A client that only says that it sends no more may still read. Whether it does shows when something is sent.
+  return reset_ || (peer_closing_ && !OutputFull() && loop_->seconds() - active_at_ > kPatience);
 }
 
 void Session::OnCompleted() {
@@ -272,6 +301,7 @@ void Session::OnCompleted() {
   worker_replies_.ShrinkAbove(server_->options.keep_buffer_bytes);
   if (worker_broken_) client_.close_after_reply = true;
   if (worker_progress_ == BatchExecutor::Progress::kDone || worker_broken_) FinishBatch();
+  if (Abandoned()) return Close();
   loop_->Schedule(this);
 }
 
@@ -284,6 +314,7 @@ bool Session::Send(GatedReplies* replies, SequenceNumber durable, bool* would_bl
       *would_block = errno == EAGAIN || errno == EWOULDBLOCK;
       return *would_block;
     }
+    active_at_ = loop_->seconds();
     replies->Consume(static_cast<size_t>(sent));
     server_->bytes_out.fetch_add(static_cast<uint64_t>(sent), std::memory_order_relaxed);
     left -= static_cast<size_t>(sent);
@@ -311,12 +342,34 @@ void Session::FailParked(SequenceNumber durable, std::string_view error) {
 void Session::Settle(bool draining) {
   if (closed_ || in_flight_) return;
   const bool finished = client_.close_after_reply || ((peer_closed_ || draining) && hungry_);
-  if (finished && !has_batch_ && output_.empty()) return Close();
+  if ((finished && !has_batch_ && output_.empty()) || Abandoned()) return Close();
   if (OutputFull() || client_.close_after_reply) {  // goes on when the client has taken its replies
     executor_.Rest();
     return;
   }
   if (has_batch_ || !hungry_ || (readable_ && !peer_closed_ && !draining)) loop_->Schedule(this);
+}
+
+void Session::Visit() {
+  if (closed_ || in_flight_) return;
+  const ServerOptions& options = server_->options;
+  const uint32_t silent = loop_->seconds() - active_at_;
+  const bool waits_for_client = !has_batch_ || OutputFull();
+  if (options.idle_timeout.count() > 0 && waits_for_client && silent > options.idle_timeout.count()) {
+    spdlog::debug("Client {} at {} was idle for {} s, its connection is closed", client_.id, client_.address, silent);
+    return Close();
+  }
+  if (const auto since = executor_.streaming_since();
+      since && options.snapshot_max_age.count() > 0 && !output_.empty() &&
+      std::chrono::steady_clock::now() - *since > options.snapshot_max_age) {
+    spdlog::warn("Client {} at {} has not taken its reply within --snapshot-max-age, its connection is closed",
+                 client_.id, client_.address);
+    return Close();
+  }
+  if (silent <= kIdle || has_batch_) return;
+  input_.ShrinkAbove(input_.size());
+  output_.ShrinkAbove(output_.size());
+  worker_replies_.ShrinkAbove(0);
 }
 
 void Session::Close() {

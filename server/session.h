@@ -43,20 +43,23 @@ class Session : public std::enable_shared_from_this<Session> {
   void NoteEvents(uint32_t epoll_events);
   void ReadAndParse(bool draining);
   // If the batch runs here and is a few GETs (plain SETs) alone: adds its keys (its writes), to be executed together with those of
-  // other sessions, and returns true. Then the answer follows at once; GETs of which not all were read are executed by Execute().
+  // other sessions, and returns true. Then the answer follows at once; GETs of which not all were read (false) are executed by
+  // Execute().
   [[nodiscard]] bool AddGets(std::vector<std::string_view>* keys, bool writers_wait);
-  void AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>* results);
+  [[nodiscard]] bool AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>* results);
   [[nodiscard]] bool AddSets(WriteBatch* writes, bool writers_wait);
   void AnswerSets(const absl::StatusOr<CommitResult>& committed);
-  // Executes the batch here or hands it to the pool. True: something was submitted, so the store must be pushed.
-  [[nodiscard]] bool Execute(bool writers_wait);
-  // The push for this round failed: what the batch wrote is not acknowledged.
+  // Executes the batch here (true) or hands it to the pool. Sets `*submitted` when the store must be pushed for what it wrote.
+  [[nodiscard]] bool Execute(bool writers_wait, bool* submitted);
+  // The push for this round failed: what the batch wrote is not acknowledged, and what it read is not shown.
   void FailRound(std::string_view error);
   // Sends what may leave and parks the rest.
   void Flush(SequenceNumber durable);
   // Asks for another round, closes, or waits for an event.
   void Settle(bool draining);
 
+  // Once a second: gives back memory that an idle connection doesn't need, and closes one that is idle or stalled for too long.
+  void Visit();
   // The log has failed: what waits for more than `durable` gets an error.
   void FailParked(SequenceNumber durable, std::string_view error);
   // The batch came back from the pool.
@@ -81,6 +84,10 @@ class Session : public std::enable_shared_from_this<Session> {
   BatchExecutor::Progress RunExecutor(GatedReplies* replies);
   // Hands the batch to the pool; false when its queue is full.
   bool Dispatch(Placement placement);
+  // The push that goes before the replies of the last RunExecutor().
+  absl::Status PushFromWorker();
+  // Nobody is there to take the reply that is being worked on.
+  bool Abandoned() const;
   void FinishBatch();
   bool OutputFull() const;
   // Sends the front of `replies` without blocking; false when the connection is broken.
@@ -100,13 +107,16 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string protocol_error_;  // to be answered after the batch
   uint32_t executions_ = 0;
 
-  bool readable_ = true;       // the socket may have bytes that were not read
-  bool writable_ = true;       // the socket may take bytes
-  bool hungry_ = true;         // what was read holds no further complete request
-  bool has_batch_ = false;     // a batch is unfinished
-  bool in_flight_ = false;     // and it is on the pool
-  bool peer_closing_ = false;  // the end of the stream was announced, behind bytes that may still be unread
-  bool peer_closed_ = false;   // and reached
+  bool readable_ = true;         // the socket may have bytes that were not read
+  bool writable_ = true;         // the socket may take bytes
+  bool hungry_ = true;           // what was read holds no further complete request
+  bool has_batch_ = false;       // a batch is unfinished
+  bool in_flight_ = false;       // and it is on the pool
+  bool peer_closing_ = false;    // the end of the stream was announced, behind bytes that may still be unread
+  bool peer_closed_ = false;     // and reached
+  bool reset_ = false;           // the connection is gone in both directions
+  bool log_had_failed_ = false;  // when the batch was handed to the pool
+  uint32_t active_at_ = 0;       // IoLoop::seconds() when bytes came or went last
   bool closed_ = false;
   bool send_from_worker_ = false;
   BatchExecutor::Progress worker_progress_ = BatchExecutor::Progress::kDone;

@@ -1,6 +1,7 @@
 #include "structure/thread_pool.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "fmt/format.h"
@@ -12,10 +13,14 @@ ThreadPool::ThreadPool(std::string name, size_t threads, size_t queue_capacity) 
   threads = std::max<size_t>(threads, 1);
   threads_.reserve(threads);
   for (size_t i = 0; i < threads; ++i) {
-    threads_.emplace_back([this, thread_name = fmt::format("{:.12}-{}", name, i)] {
-      NameThread(thread_name);
-      Work();
-    });
+    try {
+      threads_.emplace_back([this, thread_name = fmt::format("{:.12}-{}", name, i)] {
+        NameThread(thread_name);
+        Work();
+      });
+    } catch (const std::system_error&) {  // the standard library's way to say that there are no more
+      break;
+    }
   }
 }
 

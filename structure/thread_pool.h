@@ -16,7 +16,8 @@ class ThreadPool {
  public:
   using Task = absl::AnyInvocable<void()>;
 
-  // Starts `threads` threads (at least one), named after `name` (at most 12 bytes are shown by the system).
+  // Starts `threads` threads (at least one), named after `name` (at most 12 bytes are shown by the system). Where the system gives
+  // fewer, threads() says how many; a pool without any takes tasks and never runs them.
   ThreadPool(std::string name, size_t threads, size_t queue_capacity);
   // Stops as Stop() does.
   ~ThreadPool();

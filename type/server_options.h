@@ -26,6 +26,11 @@ struct ServerOptions {
   size_t reply_slice_bytes = 256u << 10;     // replies produced at a time
   size_t keep_buffer_bytes = 64u << 10;      // memory that an idle connection may keep for its next request
   size_t pool_queue_capacity = 16384;        // batches waiting for the pool; beyond it they run where they were read
+  // Of a reply that is produced as the client takes it: as long as it is under way, versions of records stay on disk that others
+  // have replaced. 0: as long as it takes.
+  std::chrono::nanoseconds snapshot_max_age = std::chrono::minutes(10);
+  std::chrono::seconds idle_timeout{0};     // after which a silent connection is closed; 0: never
+  std::chrono::seconds tcp_keepalive{300};  // after which a silent peer is asked whether it is still there; 0: never
   std::chrono::milliseconds drain_timeout{10000};  // a graceful stop waits this long for clients to take their replies
 };
 

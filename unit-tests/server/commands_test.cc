@@ -255,6 +255,62 @@ TEST_F(CommandsTest, WhatLibrariesAskWhenTheyConnect) {
   EXPECT_EQ(Do({"INFO", "clients"}).find("# Server"), std::string::npos);
 }
 
+TEST_F(CommandsTest, SubcommandsAnswerAsInRedis) {
+  EXPECT_EQ(Do({"CONFIG", "FOO"}), "!ERR unknown subcommand 'FOO'. Try CONFIG HELP.");
+  EXPECT_EQ(Do({"CONFIG", "GET"}), "!ERR wrong number of arguments for 'config|get' command");
+  EXPECT_EQ(Do({"CLIENT", "FOO"}), "!ERR unknown subcommand 'FOO'. Try CLIENT HELP.");
+  EXPECT_EQ(Do({"COMMAND", "FOO"}), "!ERR unknown subcommand 'FOO'. Try COMMAND HELP.");
+  for (const std::string command : {"CONFIG", "CLIENT", "COMMAND"}) {
+    const std::string help = Do({command, "help"});
+    EXPECT_TRUE(help.starts_with("(" + command + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are: ")) << help;
+    EXPECT_TRUE(help.ends_with(" HELP     Print this help.)")) << help;
+  }
+  EXPECT_EQ(Do({"Config", "HELP", "x"}), "!ERR wrong number of arguments for 'config|help' command");
+  EXPECT_EQ(Do({"CLIENT", "NO-TOUCH", "ON"}), "OK");
+  EXPECT_EQ(Do({"CLIENT", "NO-TOUCH"}), "!ERR wrong number of arguments for 'client|no-touch' command");
+  EXPECT_EQ(Do({"CLIENT", "NO-EVICT"}), "!ERR wrong number of arguments for 'client|no-evict' command");
+  EXPECT_EQ(Do({"CLIENT", "NO-EVICT", "foo"}), "!ERR syntax error");
+  EXPECT_EQ(Do({"COMMAND", "COUNT", "x"}), "!ERR wrong number of arguments for 'command|count' command");
+  EXPECT_EQ(Do({"COMMAND", "LIST", "x"}), "!ERR syntax error");
+  EXPECT_EQ(Do({"COMMAND", "DOCS", "nothing"}), "()");
+  EXPECT_EQ(Do({"CONFIG", "GET", std::string(1025, '*')}), "!ERR a pattern has at most 1024 bytes");
+  EXPECT_EQ(Do({"CONFIG", "GET", std::string(1023, '*') + "z"}), "()");
+  std::string hard;  // exponential for a matcher that tries each way
+  for (int i = 0; i < 200; ++i) hard += "*a*n*e";
+  EXPECT_EQ(Do({"CONFIG", "GET", hard.substr(0, 1024)}), "()");
+}
+
+TEST_F(CommandsTest, EveryCommandIsDescribed) {
+  for (const Command& command : AllCommands()) {
+    ASSERT_TRUE(client_->Send({"COMMAND", "DOCS", command.name}).ok());
+    const absl::StatusOr<Reply> docs = client_->Receive();
+    ASSERT_TRUE(docs.ok()) << docs.status();
+    ASSERT_EQ(docs->elements.size(), 2u) << command.name;
+    const Reply& fields = docs->elements[1];
+    std::map<std::string, std::string> described;
+    for (size_t i = 0; i + 1 < fields.elements.size(); i += 2) {
+      described[fields.elements[i].text] = fields.elements[i + 1].text;
+    }
+    EXPECT_EQ(described["summary"], command.summary);
+    EXPECT_TRUE(described["summary"].ends_with(".")) << command.name;
+    // What must be given agrees with the arity: words outside of brackets, alternatives counted once.
+    std::string syntax = described["syntax"];
+    int words = 1;
+    int depth = 0;
+    bool inside = false;
+    for (const char c : syntax) {
+      if (c == '|' && depth == 0 && !inside) break;
+      depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+      const bool word = c != ' ' && c != '[' && c != ']' && depth == 0;
+      if (word && !inside) ++words;
+      inside = word;
+    }
+    EXPECT_EQ(depth, 0) << command.name;
+    const int least = command.arity < 0 ? -command.arity : command.arity;
+    EXPECT_GE(words, least) << command.name << ": " << syntax;
+  }
+}
+
 TEST_F(CommandsTest, HelloChoosesTheProtocol) {
   EXPECT_EQ(Do({"HELLO", "4"}), "!NOPROTO unsupported protocol version");
   EXPECT_EQ(Do({"HELLO", "3", "SETNAME", "x", "AUTH", "default", "any"}).substr(0, 35),

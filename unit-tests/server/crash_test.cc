@@ -228,6 +228,42 @@ TEST(StartTest, WrongSettingsAreNamed) {
   }
 }
 
+// Sanitizers reserve more address space than any of these limits.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(StartTest, TooLittleMemoryForItsThreadsIsSaidInWords) {
+  TempDir dir;
+  Process process(
+      "sh", {"-c", "ulimit -v 1500000; exec \"$0\" --threads=256 --port=0 --dir=\"$1\"", kServer, dir.File("data")},
+      dir.File("log"));
+  EXPECT_EQ(process.Wait(), 1);
+  EXPECT_NE(ReadFile(dir.File("log")).find("--threads=256: the system gives only"), std::string::npos)
+      << ReadFile(dir.File("log"));
+}
+
+TEST(StartTest, RunningOutOfMemoryIsSaidInWordsAndLosesNothing) {
+  TempDir dir;
+  const std::string log = dir.File("log");
+  Process process(
+      "sh", {"-c", "ulimit -v 700000; exec \"$0\" --threads=2 --port=0 --dir=\"$1\"", kServer, dir.File("data")}, log);
+  constexpr std::string_view kBefore = " on 127.0.0.1:";
+  size_t at = std::string::npos;
+  for (int i = 0; i < 2000 && at == std::string::npos; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    at = ReadFile(log).find(kBefore);
+  }
+  ASSERT_NE(at, std::string::npos) << ReadFile(log);
+  const auto port = static_cast<uint16_t>(std::atoi(ReadFile(log).c_str() + at + kBefore.size()));
+  ASSERT_TRUE((*Client::Connect("127.0.0.1", port, std::chrono::seconds(10)))->Put("k", "v").ok());
+  RawConnection greedy(port);
+  greedy.Send("*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$500000000\r\n" + std::string(500'000'000, 'x') + "\r\n");
+  EXPECT_EQ(process.Wait(), 1) << ReadFile(log);
+  EXPECT_NE(ReadFile(log).find("server_main: out of memory"), std::string::npos) << ReadFile(log);
+  ServerProcess again(kServer, dir.File("data"));
+  ASSERT_NE(again.port(), 0) << again.log();
+  EXPECT_EQ(**Connect(again)->Get("k"), "v");
+}
+#endif
+
 TEST(ForeignClientsTest, RedisCliAndRedisBenchmarkWork) {
   if (std::system("command -v redis-cli redis-benchmark >/dev/null") != 0)
     GTEST_SKIP() << "redis-tools are not installed";

@@ -1,0 +1,49 @@
+// A place in a range of keys at one snapshot, from which a reply is produced in slices: it can be left for a while, when it holds
+// the snapshot alone and no files or memory of the store, and found again.
+// Used by one thread at a time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "server/command_context.h"
+#include "server/key_range.h"
+
+namespace varve {
+
+class RangeCursor {
+ public:
+  explicit RangeCursor(KeyRange range, bool reverse = false) : range_(std::move(range)), reverse_(reverse) {}
+
+  // Before the first use: takes the snapshot and goes to the first key (the last, in reverse). After Rest(): goes back to where it
+  // stood. The reply depends on what it shows.
+  void Resume(CommandContext& context);
+  // Gives the iterator back.
+  void Rest();
+  // The same, if it has been held for long; between slices.
+  void RestIfOld();
+
+  const KeyRange& range() const { return range_; }
+  bool Valid() const { return iterator_->Valid(); }
+  std::string_view key() const { return iterator_->key(); }
+  std::string_view value() const { return iterator_->value(); }
+  absl::Status status() const { return iterator_->status(); }
+  void Step() { reverse_ ? iterator_->Prev() : iterator_->Next(); }
+  // Back to `key`, one of the range's.
+  void Return(std::string_view key) { iterator_->Seek(key); }
+
+ private:
+  const KeyRange range_;
+  const bool reverse_;
+  std::shared_ptr<const Snapshot> snapshot_;
+  std::unique_ptr<Iterator> iterator_;
+  std::chrono::steady_clock::time_point opened_;
+  std::optional<std::string> resume_;  // where a dropped iterator stood
+  SequenceNumber gate_ = kNoSequence;
+};
+
+}  // namespace varve
