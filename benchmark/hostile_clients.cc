@@ -1,0 +1,266 @@
+// Puts server_main under the load of clients that mean no good, one kind after the other, each on a fresh server, and prints by how
+// much the server's memory grew meanwhile, and what a polite client beside them waited for its answers. Exits with 1 when one of
+// the bounds is broken: 64 MB of growth, 20 ms for the polite client's p99.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "benchmark/histogram.h"
+#include "benchmark/load_generator.h"
+#include "benchmark/process.h"
+#include "benchmark/report.h"
+
+ABSL_FLAG(double, seconds, 5, "how long each load lasts once it is there");
+ABSL_FLAG(std::string, dir, "", "folder for the data, removed at the end; empty: beside the program");
+ABSL_FLAG(std::string, load, "", "only loads whose name contains this");
+
+namespace varve::bench {
+namespace {
+
+constexpr int kManyConnections = 10000;
+constexpr int kDeclaring = 200;
+constexpr int kSoupCooks = 50;
+constexpr int kCounters = 64;
+constexpr int kKeys = 200000;
+constexpr size_t kLargeValue = 1u << 20;
+constexpr int kLargeReplies = 300;
+constexpr int64_t kMostMemory = 64'000'000;
+constexpr double kMostWait = 0.020;  // seconds
+
+using Clock = std::chrono::steady_clock;
+
+class Connection {
+ public:
+  explicit Connection(uint16_t port, int receive_buffer = 0) : descriptor_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    if (receive_buffer > 0) ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (descriptor_ < 0 || ::connect(descriptor_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
+      Fail("can't connect: raise the limit on open files (ulimit -n)?");
+    }
+    const int on = 1;
+    ::setsockopt(descriptor_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  }
+  ~Connection() { ::close(descriptor_); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // As much as the server takes; a hostile client doesn't insist.
+  void SendSome(std::string_view bytes) {
+    ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+  void Send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent <= 0) Fail("the server closed a polite connection");
+      bytes.remove_prefix(static_cast<size_t>(sent));
+    }
+  }
+  void Expect(std::string_view expected) {
+    std::string got;
+    while (got.size() < expected.size()) {
+      char buffer[1 << 16];
+      const ssize_t size = ::recv(descriptor_, buffer, std::min(sizeof(buffer), expected.size() - got.size()), 0);
+      if (size <= 0) Fail("the server closed a polite connection");
+      got.append(buffer, static_cast<size_t>(size));
+    }
+    if (got != expected) Fail(fmt::format("expected {:.60}, got {:.60}", expected, got));
+  }
+
+ private:
+  const int descriptor_;
+};
+
+using Connections = std::vector<std::unique_ptr<Connection>>;
+
+std::string Resp(const std::vector<std::string>& arguments) {
+  std::string bytes = fmt::format("*{}\r\n", arguments.size());
+  for (const std::string& argument : arguments) bytes += fmt::format("${}\r\n{}\r\n", argument.size(), argument);
+  return bytes;
+}
+
+void Open(uint16_t port, int count, std::string_view bytes, Connections* connections) {
+  for (int i = 0; i < count; ++i) {
+    connections->push_back(std::make_unique<Connection>(port));
+    connections->back()->SendSome(bytes);
+  }
+}
+
+struct HostileLoad {
+  std::string name;
+  std::function<void(uint16_t port, Connections*)> begin;
+  std::function<void(uint16_t port, Connections*)> keep_up = [](uint16_t, Connections*) {};  // again and again
+};
+
+std::string Soup(std::mt19937* random) {
+  static const std::vector<std::string> tokens = {
+      "*",      "$",      "-1",   "3",    "1048576", "536870912", "\r\n",          "\n",
+      "\r\n",   "GET",    "SET ", " ",    "\"",      "'",         "\\x",           "RANGE",
+      "*3\r\n", "$3\r\n", "- +",  "\x16", "\xff",    "PING",      "COUNT - +\r\n", std::string(1, '\0'),
+      "POST /"};
+  std::string bytes;
+  for (size_t i = 20 + (*random)() % 200; i > 0; --i) bytes += tokens[(*random)() % tokens.size()];
+  return bytes;
+}
+
+std::vector<HostileLoad> AllLoads() {
+  const auto random = std::make_shared<std::mt19937>(7);
+  return {
+      {"none", [](uint16_t, Connections*) {}},
+      {fmt::format("{} idle connections", kManyConnections),
+       [](uint16_t port, Connections* all) {
+         Open(port, kManyConnections, Resp({"PING"}), all);
+         for (const auto& connection : *all) connection->Expect("+PONG\r\n");
+       }},
+      {fmt::format("{} half commands", kManyConnections),
+       [](uint16_t port, Connections* all) {
+         Open(port, kManyConnections, "*3\r\n$3\r\nSET\r\n$10\r\n0123456789\r\n$1000\r\nhalf a val", all);
+       }},
+      {fmt::format("{} clients declare 512 MB", kDeclaring),
+       [](uint16_t port, Connections* all) {
+         Open(port, kDeclaring, "*1048576\r\n$3\r\nSET\r\n$1\r\nk\r\n$536870912\r\n", all);
+       }},
+      {"300 MB of replies unread",
+       [](uint16_t port, Connections* all) {
+         std::string requests;
+         for (int i = 0; i < kLargeReplies; ++i) requests += Resp({"GET", "large"});
+         all->push_back(std::make_unique<Connection>(port, 64 << 10));
+         all->back()->Send(requests);
+       }},
+      {fmt::format("token soup from {}", kSoupCooks), [](uint16_t, Connections*) {},
+       [random](uint16_t port, Connections* all) {
+         if (all->size() >= kSoupCooks) all->erase(all->begin(), all->begin() + 10);
+         Open(port, 10, Soup(random.get()), all);
+         std::this_thread::sleep_for(std::chrono::milliseconds(2));
+       }},
+      {fmt::format("{} clients count {} keys", kCounters, kKeys),
+       [](uint16_t port, Connections* all) {
+         std::string requests;
+         for (int i = 0; i < 1000; ++i) requests += Resp({"COUNT", "-", "+"});
+         Open(port, kCounters, requests, all);
+       }},
+  };
+}
+
+void Fill(Connection* client) {
+  constexpr int kTogether = 1000;
+  for (int i = 0; i < kKeys; i += kTogether) {
+    std::vector<std::string> arguments = {"MSET"};
+    for (int j = i; j < i + kTogether; ++j) {
+      arguments.push_back(fmt::format("key:{:012}", j));
+      arguments.push_back("value");
+    }
+    client->Send(Resp(arguments));
+    client->Expect("+OK\r\n");
+  }
+  const std::string large(kLargeValue, 'x');
+  client->Send(Resp({"SET", "large", large}));
+  client->Expect("+OK\r\n");
+  for (int i = 0; i < 2; ++i) {  // what reading one takes is no growth
+    client->Send(Resp({"GET", "large"}));
+    client->Expect(fmt::format("${}\r\n{}\r\n", kLargeValue, large));
+  }
+}
+
+struct Waits {
+  Histogram all;
+  uint64_t longest = 0;  // nanoseconds
+};
+
+// Writes and reads in turns, a request a millisecond, until `stop`.
+void BePolite(Connection* client, const std::atomic<bool>& stop, Waits* waits) {
+  const std::string value(100, 'p');
+  while (!stop.load()) {
+    for (const bool write : {true, false}) {
+      const auto begin = Clock::now();
+      client->Send(write ? Resp({"SET", "polite", value}) : Resp({"GET", "polite"}));
+      client->Expect(write ? "+OK\r\n" : fmt::format("$100\r\n{}\r\n", value));
+      const auto wait = static_cast<uint64_t>((Clock::now() - begin) / std::chrono::nanoseconds(1));
+      waits->all.Record(wait, 1);
+      waits->longest = std::max(waits->longest, wait);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+}
+
+std::vector<std::string> Run(const HostileLoad& load, const std::string& directory, bool* kept) {
+  MakeEmptyDirectory(directory);
+  const uint16_t port = FreePort();
+  Child server({ProgramDirectory() + "/server_main", fmt::format("--port={}", port), "--dir=" + directory,
+                fmt::format("--maxclients={}", kManyConnections + 100)},
+               directory + ".log");
+  for (int i = 0; i < 1000 && !AnswersPing(port); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  Connection polite(port);
+  Fill(&polite);
+
+  Waits waits;
+  std::atomic<bool> stop{false};
+  std::thread thread([&] { BePolite(&polite, stop, &waits); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  const int64_t before = server.ResidentBytes();
+  int64_t most = before;
+  Connections connections;
+  load.begin(port, &connections);
+  const auto end = Clock::now() + std::chrono::duration<double>(absl::GetFlag(FLAGS_seconds));
+  auto next_look = Clock::now();
+  while (Clock::now() < end) {
+    load.keep_up(port, &connections);
+    if (Clock::now() >= next_look) {
+      most = std::max(most, server.ResidentBytes());
+      next_look = Clock::now() + std::chrono::milliseconds(50);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  stop.store(true);
+  thread.join();
+  const double p99 = waits.all.Percentile(0.99) / 1e9;
+  *kept = *kept && most - before <= kMostMemory && p99 < kMostWait;
+  return {load.name, FormatBytes(static_cast<double>(most - before)),
+          fmt::format("{:.2f} ms", waits.all.Percentile(0.5) / 1e6), fmt::format("{:.2f} ms", p99 * 1e3),
+          fmt::format("{:.2f} ms", static_cast<double>(waits.longest) / 1e6)};
+}
+
+void AllowManyFiles() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+}  // namespace varve::bench
+
+int main(int argc, char** argv) {
+  using namespace varve::bench;
+  absl::ParseCommandLine(argc, argv);
+  AllowManyFiles();
+  const std::string directory = ClaimDataDirectory(absl::GetFlag(FLAGS_dir), "hostile_clients_data");
+  std::vector<std::vector<std::string>> rows = {{"load", "memory grows by", "polite p50", "p99", "longest"}};
+  bool kept = true;
+  for (const HostileLoad& load : AllLoads()) {
+    if (load.name.find(absl::GetFlag(FLAGS_load)) == std::string::npos) continue;
+    rows.push_back(Run(load, directory + "/store", &kept));
+  }
+  fmt::print("{}\n{}", MachineKind(), MarkdownTable(rows));
+  return kept ? 0 : 1;
+}

@@ -1,0 +1,162 @@
+// What one client may take: memory for what it only announces, leaves unread or never ends, and a connection that nobody uses.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "unit-tests/server/test_server.h"
+
+namespace varve {
+namespace {
+
+using testing::RawConnection;
+using testing::Resp;
+using testing::TestServer;
+
+// Sanitizers keep memory of their own beside each byte, and give nothing back.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kMemoryIsTold = false;
+#else
+constexpr bool kMemoryIsTold = true;
+#endif
+
+size_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  size_t total = 0;
+  size_t resident = 0;
+  file >> total >> resident;
+  return resident * 4096;
+}
+
+constexpr size_t kConnections = 1000;
+constexpr size_t kBytesOfOne = 6400;  // 64 MB for 10,000 of them
+
+// Opens many connections that each send `bytes`, and says by how much the process grew for it. Their own side has no memory.
+size_t GrowthOf(TestServer* server, const std::string& bytes,
+                std::vector<std::unique_ptr<RawConnection>>* connections) {
+  EXPECT_EQ(server->Connect()->Ping(), absl::OkStatus());
+  const size_t before = ResidentBytes();
+  for (size_t i = 0; i < kConnections; ++i) {
+    connections->push_back(std::make_unique<RawConnection>(server->port()));
+    EXPECT_TRUE(connections->back()->Send(bytes));
+  }
+  while (server->state().clients.load() < kConnections) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(server->Connect()->Ping(), absl::OkStatus());
+  return std::max(ResidentBytes(), before) - before;
+}
+
+class LimitsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    rlimit limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    if (limit.rlim_max < 3 * kConnections) GTEST_SKIP() << "too few files may be open";
+    limit.rlim_cur = limit.rlim_max;
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  }
+  TestServer server_;
+  std::vector<std::unique_ptr<RawConnection>> connections_;
+};
+
+TEST_F(LimitsTest, IdleConnectionsAreSmall) {
+  const size_t growth = GrowthOf(&server_, "PING\r\n", &connections_);
+  if (kMemoryIsTold) {
+    EXPECT_LT(growth, kConnections * kBytesOfOne);
+  }
+  for (const auto& connection : connections_) EXPECT_EQ(connection->Receive(7), "+PONG\r\n");
+}
+
+TEST_F(LimitsTest, IdleConnectionsGiveTheirBuffersBack) {
+  const std::string message(32u << 10, 'm');  // together 32 MB in, and out
+  const std::string reply = "$32768\r\n" + message + "\r\n";
+  const auto talk = [&] {
+    for (size_t i = 0; i < kConnections; ++i) {
+      connections_.push_back(std::make_unique<RawConnection>(server_.port()));
+      ASSERT_TRUE(connections_.back()->Send(Resp({"PING", message})));
+      ASSERT_TRUE(connections_.back()->Receive(reply.size()) == reply);
+    }
+  };
+  talk();
+  std::this_thread::sleep_for(std::chrono::milliseconds(3500));
+  const size_t before = ResidentBytes();
+  talk();  // in memory that the first ones don't need any more
+  if (kMemoryIsTold) {
+    EXPECT_LT(ResidentBytes(), before + 2 * kConnections * kBytesOfOne);
+  }
+}
+
+TEST_F(LimitsTest, HalfCommandsTakeLittleMoreThanTheirBytes) {
+  const std::string half = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1000\r\nhalf a val";
+  const size_t growth = GrowthOf(&server_, half, &connections_);
+  if (kMemoryIsTold) {
+    EXPECT_LT(growth, kConnections * kBytesOfOne);
+  }
+  ASSERT_TRUE(connections_[0]->Send(std::string(990, 'x') + "\r\n"));
+  EXPECT_EQ(connections_[0]->Receive(5), "+OK\r\n");
+}
+
+TEST_F(LimitsTest, AnnouncedLengthsTakeNoMemory) {
+  const size_t growth = GrowthOf(&server_, "*1048576\r\n$3\r\nSET\r\n$536870912\r\nx", &connections_);
+  if (kMemoryIsTold) {
+    EXPECT_LT(growth, kConnections * kBytesOfOne);
+  }
+}
+
+TEST_F(LimitsTest, LinesAndHeadersEndAt64KiB) {
+  const std::string longest = "PING " + std::string((64u << 10) - 7, 'x');
+  RawConnection within(server_.port());
+  ASSERT_TRUE(within.Send(longest + "\r\n"));
+  EXPECT_EQ(within.Receive(9), "$65529\r\nx");
+  for (const std::string& beyond :
+       {longest + "xyz", "*" + std::string(70000, '1'), "*1\r\n$" + std::string(70000, '1')}) {
+    RawConnection connection(server_.port());
+    ASSERT_TRUE(connection.Send(beyond));
+    EXPECT_TRUE(connection.ReceiveAll().starts_with("-ERR Protocol error: ")) << beyond.substr(0, 10);
+    EXPECT_TRUE(connection.closed());
+  }
+}
+
+// The option of the server's side of `connection`, which is one of this process' descriptors; -1: not found.
+int OptionOfServer(uint16_t port, int level, int option) {
+  for (int descriptor = 3; descriptor < 1000; ++descriptor) {
+    sockaddr_in own{};
+    sockaddr_in peer{};
+    socklen_t own_size = sizeof(own);
+    socklen_t peer_size = sizeof(peer);
+    if (::getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 || own.sin_port != htons(port) ||
+        ::getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) {
+      continue;
+    }
+    int value = 0;
+    socklen_t size = sizeof(value);
+    return ::getsockopt(descriptor, level, option, &value, &size) == 0 ? value : -1;
+  }
+  return -1;
+}
+
+TEST(KeepaliveTest, SilentPeersAreAsked) {
+  for (const int seconds : {0, 1, 300}) {
+    ServerOptions options;
+    options.tcp_keepalive = std::chrono::seconds(seconds);
+    TestServer server(options);
+    const std::unique_ptr<Client> client = server.Connect();
+    ASSERT_EQ(client->Ping(), absl::OkStatus());
+    EXPECT_EQ(OptionOfServer(server.port(), SOL_SOCKET, SO_KEEPALIVE), seconds > 0 ? 1 : 0);
+    if (seconds > 0) {
+      EXPECT_EQ(OptionOfServer(server.port(), IPPROTO_TCP, TCP_KEEPIDLE), seconds);
+      EXPECT_EQ(OptionOfServer(server.port(), IPPROTO_TCP, TCP_KEEPINTVL), std::max(1, seconds / 3));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace varve
