@@ -14,7 +14,8 @@ namespace {
 
 // Adding a group takes a line here and one in command_groups.h.
 using CommandGroup = absl::Span<const Command> (*)();
-constexpr CommandGroup kGroups[] = {ConnectionCommands, KeyCommands, RangeCommands, ServerCommands};
+constexpr CommandGroup kGroups[] = {BitCommands, ConnectionCommands, KeyCommands,
+                                    LcsCommands, RangeCommands,      ServerCommands};
 
 std::vector<Command> JoinGroups() {
   std::vector<Command> commands;
@@ -81,8 +82,8 @@ std::string UpperCase(std::string_view text) {
   return upper;
 }
 
-// At most `limit` bytes of what a client sent, for an error text.
-std::string_view Head(std::string_view text, size_t limit) { return text.substr(0, limit); }
+// At most `limit` bytes of what a client sent, for an error text; like Redis' it ends at a zero.
+std::string_view Head(std::string_view text, size_t limit) { return text.substr(0, std::min(limit, text.find('\0'))); }
 
 }  // namespace
 

@@ -27,6 +27,7 @@ const std::map<std::string, Folders, std::less<>>& Arrows() {
       {"server", {"type", "util", "structure", "db", "server"}},
       {"client", {"type", "util", "client"}},
       {"examples", {"type", "client"}},
+      {"differential", {"type", "util", "db", "server"}},
       {"benchmark", {"type", "util", "structure", "db", "server", "client", "benchmark"}},
   };
   return *arrows;

@@ -65,7 +65,7 @@ TEST(CommandTableTest, FindsEachCommandInAnyCaseAndNothingElse) {
     previous = command.name;
     EXPECT_EQ(FindCommand(command.name), &command);
     std::string upper(command.name);
-    for (char& c : upper) c = static_cast<char>(c - 'a' + 'A');
+    for (char& c : upper) c = c >= 'a' ? static_cast<char>(c - 'a' + 'A') : c;
     EXPECT_EQ(FindCommand(upper), &command);
   }
   for (const char* unknown : {"", "ge", "gett", "a-name-of-more-than-sixteen-bytes", "g\xc5t"}) {

@@ -1,0 +1,65 @@
+// Random commands for the differential test: mostly sensible ones on few keys, so that they meet, and among them whatever a
+// server may stumble over: empty and binary arguments, numbers at and beyond their limits, options in odd orders and numbers,
+// missing and surplus arguments, upper and lower case. The same seed gives the same commands. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace varve::differential {
+
+using CommandLine = std::vector<std::string>;
+
+class CommandGenerator {
+ public:
+  // Only commands among `known` (lower case) are made, and some that no server knows.
+  CommandGenerator(uint64_t seed, const std::set<std::string>& known);
+
+  CommandLine Next();
+
+  // Every key that a command may touch on purpose. A spoiled command can touch others.
+  static const std::vector<std::string>& Keys();
+
+ private:
+  struct Kind {
+    const char* name;
+    int weight;
+    std::function<void(CommandLine*)> arguments;
+  };
+
+  void AddStrings();
+  void AddNumbers();
+  void AddKeys();
+  void AddBits();
+  void AddOthers();
+  void Add(const char* name, int weight, std::function<void(CommandLine*)> arguments);
+
+  uint64_t Below(uint64_t bound) { return random_() % bound; }
+  bool OneIn(uint64_t chances) { return Below(chances) == 0; }
+  std::string Key();
+  std::string Value();
+  std::string Bytes(size_t most);
+  std::string Integer();
+  std::string Index();  // into a value
+  std::string Float();
+  std::string BitOffset();
+  std::string FieldType();
+  std::string Pattern();
+  std::string Pick(std::initializer_list<const char*> words);
+  std::string Word(std::string word);  // in a random mixture of cases
+  // Each of the words with one chance in two, in random order.
+  void Options(CommandLine* line, std::vector<std::string> words);
+  void FieldOperations(CommandLine* line, bool writes);
+  void Spoil(CommandLine* line);
+
+  std::mt19937_64 random_;
+  const std::set<std::string>& known_;
+  std::vector<Kind> kinds_;
+  int weights_ = 0;
+};
+
+}  // namespace varve::differential

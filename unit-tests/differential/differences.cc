@@ -1,0 +1,81 @@
+#include "unit-tests/differential/differences.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "server/command_table.h"
+#include "type/reply.h"
+#include "util/resp_parser.h"
+#include "util/resp_reply.h"
+
+namespace varve::differential {
+namespace {
+
+bool Is(const CommandLine& line, std::string_view name) { return EqualsIgnoreCase(line[0], name); }
+
+bool HasWord(const CommandLine& line, std::string_view word) {
+  return std::any_of(line.begin() + 1, line.end(),
+                     [&](const std::string& text) { return EqualsIgnoreCase(text, word); });
+}
+
+bool HasNumberBelow(const CommandLine& line, int64_t bound) {
+  return std::any_of(line.begin() + 1, line.end(), [&](const std::string& text) {
+    int64_t number = 0;
+    return ParseRespInteger(text, &number) && number < bound;
+  });
+}
+
+bool IsBitField(const CommandLine& line) { return Is(line, "bitfield") || Is(line, "bitfield_ro"); }
+
+constexpr Difference kDifferences[] = {
+    {"BITFIELD with OVERFLOW SAT, SET of a number near -2^63 to a narrower signed field: Redis stores the largest "
+     "number, as "
+     "its comparison overflows, Varve the smallest",
+     true,
+     [](const CommandLine& line) {
+       return IsBitField(line) && HasWord(line, "sat") && HasWord(line, "set") && HasNumberBelow(line, INT64_MIN / 2);
+     }},
+    {"BITFIELD with an offset #N of which N times the width is beyond 64 bits: Redis takes what is left of it, Varve "
+     "refuses",
+     true,
+     [](const CommandLine& line) {
+       return IsBitField(line) && std::any_of(line.begin() + 1, line.end(), [](const std::string& text) {
+                int64_t fields = 0;
+                return text.starts_with('#') && ParseRespInteger(std::string_view(text).substr(1), &fields) &&
+                       (fields >= INT64_MAX / 64 || fields <= INT64_MIN / 64);
+              });
+     }},
+};
+
+std::string Sorted(const Reply& reply) {
+  std::vector<std::string> texts;
+  for (const Reply& element : reply.elements) texts.push_back(element.text);
+  std::sort(texts.begin(), texts.end());
+  std::string sorted;
+  for (const std::string& text : texts) sorted += std::to_string(text.size()) + ":" + text + "\n";
+  return sorted;
+}
+
+}  // namespace
+
+std::string Comparable(const CommandLine& line, const std::string& reply) {
+  const bool scan = Is(line, "scan");
+  if (!scan && !Is(line, "keys") && !Is(line, "randomkey")) return reply;
+  Reply parsed;
+  size_t consumed = 0;
+  if (ParseReply(reply, &parsed, &consumed) != ReplyResult::kReply) return reply;
+  if (Is(line, "randomkey")) return parsed.type == Reply::Type::kBulk ? "some key" : reply;
+  if (parsed.type != Reply::Type::kArray) return reply;
+  if (!scan) return Sorted(parsed);
+  if (parsed.elements.size() != 2) return reply;
+  return "cursor " + parsed.elements[0].text + "\n" + Sorted(parsed.elements[1]);
+}
+
+const Difference* Explain(const CommandLine& line) {
+  for (const Difference& difference : kDifferences) {
+    if (difference.applies(line)) return &difference;
+  }
+  return nullptr;
+}
+
+}  // namespace varve::differential

@@ -1,0 +1,221 @@
+#include "unit-tests/differential/differential_run.h"
+
+#include <algorithm>
+
+#include "fmt/format.h"
+#include "server/command_table.h"
+#include "type/reply.h"
+#include "util/resp_reply.h"
+
+namespace varve::differential {
+namespace {
+
+constexpr uint64_t kCommandsPerRound = 400;
+constexpr uint64_t kLongestBatch = 64;
+
+std::string Quoted(std::string_view bytes) {
+  constexpr size_t kShown = 300;
+  std::string text = "\"";
+  for (const char c : bytes.substr(0, kShown)) {
+    if (c == '"' || c == '\\') {
+      text += fmt::format("\\{}", c);
+    } else if (c >= ' ' && c <= '~') {
+      text += c;
+    } else {
+      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+  }
+  text += '"';
+  return bytes.size() > kShown ? fmt::format("{}... ({} bytes)", text, bytes.size()) : text;
+}
+
+std::string Shown(const CommandLine& line) {
+  std::string text;
+  for (const std::string& argument : line) text += fmt::format(" {}", Quoted(argument));
+  return text;
+}
+
+std::string LowerCase(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DifferentialRun>> DifferentialRun::Start(RunOptions options) {
+  std::unique_ptr<DifferentialRun> run(new DifferentialRun(std::move(options)));
+  if (absl::Status started = run->StartServers(); !started.ok()) return started;
+  return run;
+}
+
+absl::Status DifferentialRun::StartServers() {
+  redis_server_ = StartRedis(options_.redis_server, directory_.path(), options_.redis_arguments);
+  if (redis_server_.process == nullptr) {
+    return absl::UnavailableError(options_.redis_server + " can't be started");
+  }
+  // Write buffers so small that what is read was flushed and merged now and then.
+  varve_server_ =
+      std::make_unique<testing::ServerProcess>(options_.varve_server, directory_.File("varve"),
+                                               std::vector<std::string>{"--sync=no", "--write_buffer_size=256KiB"});
+  if (varve_server_->port() == 0) return absl::UnavailableError("server_main: " + varve_server_->log());
+  absl::StatusOr<std::unique_ptr<Peer>> redis = Peer::Connect("redis-server", redis_server_.port);
+  if (!redis.ok()) return redis.status();
+  absl::StatusOr<std::unique_ptr<Peer>> varve = Peer::Connect("server_main", varve_server_->port());
+  if (!varve.ok()) return varve.status();
+  redis_ = *std::move(redis);
+  varve_ = *std::move(varve);
+  const absl::StatusOr<std::set<std::string>> redis_names = RedisCommands();
+  if (!redis_names.ok()) return redis_names.status();
+  const absl::StatusOr<std::set<std::string>> varve_names = VarveCommands();
+  if (!varve_names.ok()) return varve_names.status();
+  std::set_intersection(redis_names->begin(), redis_names->end(), varve_names->begin(), varve_names->end(),
+                        std::inserter(known_, known_.end()));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::set<std::string>> DifferentialRun::CommandNames(Peer* peer) {
+  const CommandLine list = {"COMMAND", "LIST"};
+  if (absl::Status sent = peer->Send({&list, 1}); !sent.ok()) return sent;
+  const absl::StatusOr<std::vector<std::string>> received = peer->Receive(1);
+  if (!received.ok()) return received.status();
+  Reply reply;
+  size_t consumed = 0;
+  ParseReply((*received)[0], &reply, &consumed);
+  std::set<std::string> names;
+  for (const Reply& name : reply.elements) {
+    if (name.text.find('|') == std::string::npos) names.insert(name.text);
+  }
+  return names;
+}
+
+absl::StatusOr<DifferentialRun::Replies> DifferentialRun::Exchange(absl::Span<const CommandLine> lines) {
+  for (Peer* const peer : {redis_.get(), varve_.get()}) {
+    if (absl::Status sent = peer->Send(lines); !sent.ok()) return sent;
+  }
+  absl::StatusOr<std::vector<std::string>> redis = redis_->Receive(lines.size());
+  if (!redis.ok()) return redis.status();
+  absl::StatusOr<std::vector<std::string>> varve = varve_->Receive(lines.size());
+  if (!varve.ok()) return varve.status();
+  return Replies{*std::move(redis), *std::move(varve)};
+}
+
+absl::Status DifferentialRun::Begin(int protocol) {
+  const CommandLine lines[] = {{"FLUSHALL"}, {"HELLO", std::to_string(protocol)}};
+  return Exchange(lines).status();
+}
+
+absl::StatusOr<RunResult> DifferentialRun::Run() {
+  RunResult result;
+  for (uint64_t seed = options_.seed;
+       result.commands < options_.commands && result.differences.size() < options_.max_differences; ++seed) {
+    const int protocol = options_.protocol != 0 ? options_.protocol : 2 + static_cast<int>(seed % 2);
+    if (absl::Status done = Round(seed, protocol, &result); !done.ok()) return done;
+  }
+  return result;
+}
+
+absl::Status DifferentialRun::Round(uint64_t seed, int protocol, RunResult* result) {
+  if (absl::Status begun = Begin(protocol); !begun.ok()) return begun;
+  ++result->rounds;
+  history_.clear();
+  differs_ = false;
+  CommandGenerator generator(seed, known_);
+  std::mt19937_64 random(seed);
+  const uint64_t wanted = std::min(kCommandsPerRound, options_.commands - result->commands);
+  while (history_.size() < wanted) {
+    const size_t first = history_.size();
+    const size_t batch = std::min(wanted - first, 1 + random() % (random() % 2 == 0 ? kLongestBatch : 4));
+    while (history_.size() < first + batch) history_.push_back(generator.Next());
+    const absl::StatusOr<Replies> replies = Exchange(absl::MakeSpan(history_).subspan(first));
+    if (!replies.ok()) {
+      return absl::UnavailableError(fmt::format("{} (round with --seed={}, first of the batch:{})",
+                                                std::string(replies.status().message()), seed, Shown(history_[first])));
+    }
+    if (Compare(*replies, first, result)) return differs_ ? Report(seed, protocol, result) : absl::OkStatus();
+  }
+  if (absl::Status compared = CompareData(); !compared.ok()) return compared;
+  return differs_ ? Report(seed, protocol, result) : absl::OkStatus();
+}
+
+bool DifferentialRun::Compare(const Replies& replies, size_t first, RunResult* result) {
+  for (size_t i = 0; i < replies.redis.size(); ++i) {
+    const CommandLine& line = history_[first + i];
+    ++result->commands;
+    ++result->by_command[LowerCase(line[0])];
+    redis_reply_ = Comparable(line, replies.redis[i]);
+    varve_reply_ = Comparable(line, replies.varve[i]);
+    const Difference* const difference = Explain(line);
+    if (redis_reply_ == varve_reply_ && (difference == nullptr || !difference->changes_data)) continue;
+    if (difference != nullptr) {
+      ++result->explained[difference->reason];
+      if (!difference->changes_data) continue;
+      return true;
+    }
+    differs_ = true;
+    history_.resize(first + i + 1);
+    return true;
+  }
+  return false;
+}
+
+absl::Status DifferentialRun::CompareData() {
+  std::vector<CommandLine> lines;
+  for (const std::string& key : CommandGenerator::Keys()) lines.push_back({"GET", key});
+  lines.push_back({"DBSIZE"});
+  const absl::StatusOr<Replies> replies = Exchange(lines);
+  if (!replies.ok()) return replies.status();
+  for (size_t i = 0; i < lines.size() && !differs_; ++i) {
+    if (replies->redis[i] == replies->varve[i]) continue;
+    differs_ = true;
+    redis_reply_ = replies->redis[i];
+    varve_reply_ = replies->varve[i];
+    history_.push_back(lines[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> DifferentialRun::Differs(const std::vector<CommandLine>& lines, int protocol) {
+  if (absl::Status begun = Begin(protocol); !begun.ok()) return begun;
+  const absl::StatusOr<Replies> replies = Exchange(lines);
+  if (!replies.ok()) return replies.status();
+  const CommandLine& last = lines.back();
+  const std::string redis = Comparable(last, replies->redis.back());
+  const std::string varve = Comparable(last, replies->varve.back());
+  if (redis == varve || Explain(last) != nullptr) return false;
+  redis_reply_ = redis;
+  varve_reply_ = varve;
+  return true;
+}
+
+// Leaves out ever smaller parts of the history for as long as the last command's replies go on to differ.
+absl::Status DifferentialRun::Report(uint64_t seed, int protocol, RunResult* result) {
+  std::vector<CommandLine> shortest = history_;
+  absl::StatusOr<bool> again = Differs(shortest, protocol);
+  if (!again.ok()) return again.status();
+  const bool repeatable = *again;
+  for (size_t part = shortest.size() / 2; repeatable && part > 0; part /= 2) {
+    for (size_t at = 0; at + 1 < shortest.size();) {
+      std::vector<CommandLine> shorter = shortest;
+      const size_t end = std::min(at + part, shorter.size() - 1);
+      shorter.erase(shorter.begin() + static_cast<std::ptrdiff_t>(at),
+                    shorter.begin() + static_cast<std::ptrdiff_t>(end));
+      again = Differs(shorter, protocol);
+      if (!again.ok()) return again.status();
+      if (*again) {
+        shortest = std::move(shorter);
+      } else {
+        at += part;
+      }
+    }
+  }
+  if (repeatable && !Differs(shortest, protocol).ok()) return absl::UnavailableError("a server is gone");
+  std::string text = fmt::format("--seed={} --protocol={}{}\n", seed, protocol,
+                                 repeatable ? "" : ", not when sent again in one go; the last commands were");
+  const size_t shown = std::min<size_t>(shortest.size(), 20);
+  for (size_t i = shortest.size() - shown; i < shortest.size(); ++i) text += fmt::format("  >{}\n", Shown(shortest[i]));
+  text += fmt::format("  redis {}\n  varve {}", Quoted(redis_reply_), Quoted(varve_reply_));
+  result->differences.push_back(std::move(text));
+  return absl::OkStatus();
+}
+
+}  // namespace varve::differential

@@ -1,0 +1,86 @@
+// Sends the same random commands to a server_main and a redis-server and compares their replies byte by byte. The commands come
+// in rounds that begin with empty servers; in a round they go in pipelined batches, alternately in RESP2 and RESP3. After each
+// round the data itself is compared. A difference is reported with the shortest list of commands found that shows it again.
+// Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "unit-tests/differential/command_generator.h"
+#include "unit-tests/differential/differences.h"
+#include "unit-tests/differential/peer.h"
+#include "unit-tests/testing/temp_dir.h"
+
+namespace varve::differential {
+
+struct RunOptions {
+  std::string redis_server = "redis-server";  // a program in PATH, or a path
+  std::vector<std::string> redis_arguments;
+  std::string varve_server;
+  uint64_t commands = 20'000;
+  uint64_t seed = 1;           // of the first round, the next ones have the numbers that follow
+  size_t max_differences = 5;  // the run ends when so many were found
+  int protocol = 0;            // 2 or 3; 0: alternately
+};
+
+struct RunResult {
+  uint64_t commands = 0;
+  uint64_t rounds = 0;
+  std::map<std::string, uint64_t> by_command;  // how many of each were compared
+  std::map<std::string, uint64_t> explained;   // how often each reason explained a difference
+  std::vector<std::string> differences;        // that nothing explains, in words
+};
+
+class DifferentialRun {
+ public:
+  // Starts both servers.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<DifferentialRun>> Start(RunOptions options);
+
+  // Fails when a server can't be spoken to any more.
+  [[nodiscard]] absl::StatusOr<RunResult> Run();
+
+  // Names of the commands that a server has (in COMMAND LIST), without those of its containers.
+  [[nodiscard]] absl::StatusOr<std::set<std::string>> RedisCommands() { return CommandNames(redis_.get()); }
+  [[nodiscard]] absl::StatusOr<std::set<std::string>> VarveCommands() { return CommandNames(varve_.get()); }
+
+ private:
+  struct Replies {
+    std::vector<std::string> redis;
+    std::vector<std::string> varve;
+  };
+
+  explicit DifferentialRun(RunOptions options) : options_(std::move(options)) {}
+
+  absl::Status StartServers();
+  static absl::StatusOr<std::set<std::string>> CommandNames(Peer* peer);
+  absl::StatusOr<Replies> Exchange(absl::Span<const CommandLine> lines);
+  absl::Status Begin(int protocol);
+  absl::Status Round(uint64_t seed, int protocol, RunResult* result);
+  // Compares the replies from `first` on. True: the round is over.
+  bool Compare(const Replies& replies, size_t first, RunResult* result);
+  absl::Status CompareData();
+  absl::Status Report(uint64_t seed, int protocol, RunResult* result);
+  // Whether the replies to the last of `lines`, sent to empty servers in one go, differ.
+  absl::StatusOr<bool> Differs(const std::vector<CommandLine>& lines, int protocol);
+
+  const RunOptions options_;
+  testing::TempDir directory_;
+  RedisServer redis_server_;
+  std::unique_ptr<testing::ServerProcess> varve_server_;
+  std::unique_ptr<Peer> redis_;
+  std::unique_ptr<Peer> varve_;
+  std::set<std::string> known_;
+  std::vector<CommandLine> history_;  // of this round
+  bool differs_ = false;              // the replies to the last command of history_ do, and nothing explains it
+  std::string redis_reply_;
+  std::string varve_reply_;
+};
+
+}  // namespace varve::differential
