@@ -17,7 +17,6 @@ namespace varve {
 namespace {
 
 using testing::MemorySegment;
-using testing::TestRecord;
 
 constexpr uint64_t kMiB = 1 << 20;
 
@@ -325,84 +324,6 @@ TEST(PlanRangeTest, TheWholeTreeBecomesOneRun) {
   }
   tree.Run(*PlanRange(tree.version(), FirstTreeKey(0), {}));
   EXPECT_EQ(tree.version().runs().size(), 1u);
-}
-
-std::vector<TestRecord> Some(NamespaceGeneration generation, SequenceNumber sequence) {
-  return {{FirstTreeKey(generation) + "b", sequence, "v"}, {FirstTreeKey(generation) + "d", sequence + 1, "v"}};
-}
-
-TEST(PlanDeadSegmentsTest, SegmentsOfDeadGenerationsGoUnread) {
-  std::vector<Level> levels(2);
-  levels[0].runs = {{{MemorySegment::Of(3, Some(2, 50))}}};
-  std::vector<TestRecord> both = Some(1, 10);
-  both.push_back(Some(2, 20)[0]);
-  levels[1].runs = {{{MemorySegment::Of(1, Some(1, 1)), MemorySegment::Of(2, both)}}};
-  const Version version(levels);
-  EXPECT_FALSE(PlanDeadSegments(version, {}, nullptr));
-  EXPECT_FALSE(PlanDeadSegments(version, {}, [](NamespaceGeneration) { return true; }));
-  const auto plan = PlanDeadSegments(version, {}, [](NamespaceGeneration generation) { return generation != 1; });
-  ASSERT_TRUE(plan);
-  EXPECT_TRUE(plan->remove_only);
-  ASSERT_EQ(plan->inputs.size(), 1u);
-  ASSERT_EQ(plan->inputs[0].segments.size(), 1u);
-  EXPECT_EQ(plan->inputs[0].segments[0]->info().number, 1u) << "the other one holds live records too";
-  const std::vector<Level> after = ApplyCompaction(version, *plan, {});
-  EXPECT_EQ(after[1].runs[0].segments.size(), 1u);
-  EXPECT_EQ(after[0].runs.size(), 1u);
-}
-
-TEST(PlanDeadSegmentsTest, SegmentsUnderNewerRangeTombstonesGoUnlessASnapshotSeesThem) {
-  const std::string base = FirstTreeKey(1);
-  std::vector<Level> levels(2);
-  levels[0].runs = {{{MemorySegment::Of(3, {}, {{base + "a", base + "c", 20}, {base + "c", base + "dd", 21}})}}};
-  levels[1].runs = {
-      {{MemorySegment::Of(1, Some(1, 10)), MemorySegment::Of(2, {{base + "dc", 12, ""}, {base + "e", 12, ""}})}}};
-  const Version version(levels);
-  const auto removed = [&version](const std::vector<SequenceNumber>& snapshots) {
-    const auto plan = PlanDeadSegments(version, snapshots, nullptr);
-    return plan ? plan->inputs[0].segments[0]->info().number : 0;
-  };
-  EXPECT_EQ(removed({}), 1u);
-  EXPECT_EQ(removed({5}), 1u) << "older than the segment";
-  EXPECT_EQ(removed({10}), 0u);
-  EXPECT_EQ(removed({15}), 0u);
-  EXPECT_EQ(removed({20}), 0u) << "sees only half of it deleted";
-  EXPECT_EQ(removed({21}), 1u);
-  EXPECT_EQ(removed({5, 21, 30}), 1u);
-  EXPECT_EQ(removed({5, 12, 30}), 0u);
-}
-
-TEST(VersionEditTest, EmptyLastLevelsVanish) {
-  const std::string base = FirstTreeKey(1);
-  std::vector<Level> levels(3);
-  levels[0].runs = {{{MemorySegment::Of(3, Some(1, 30))}}, {{MemorySegment::Of(2, Some(1, 20))}}};
-  levels[2].runs = {{{MemorySegment::Of(1, Some(1, 10))}}};
-  const Version version(levels);
-  CompactionPlan plan;
-  plan.remove_only = true;
-  plan.inputs = {{2, levels[2].runs[0].segments}};
-  EXPECT_EQ(ApplyCompaction(version, plan, {}).size(), 1u);
-  plan.inputs = {{0, levels[0].runs[0].segments}, {0, levels[0].runs[1].segments}};
-  const std::vector<Level> after = ApplyCompaction(version, plan, {});
-  ASSERT_EQ(after.size(), 3u) << "the last level stays apart from what is flushed";
-  EXPECT_TRUE(after[0].runs.empty());
-  EXPECT_EQ(after[2].runs.size(), 1u);
-  plan.inputs.push_back({2, levels[2].runs[0].segments});
-  EXPECT_EQ(ApplyCompaction(version, plan, {}).size(), 1u);
-}
-
-TEST(VersionEditTest, TheManifestGetsEverySegmentInItsPlace) {
-  std::vector<Level> levels(2);
-  levels[0].runs = {{{MemorySegment::Of(3, Some(1, 30))}}, {{MemorySegment::Of(2, Some(1, 20))}}};
-  levels[1].runs = {{{MemorySegment::Of(1, Some(1, 10)), MemorySegment::Of(4, Some(2, 10))}}};
-  const auto infos = ManifestLevels(levels);
-  ASSERT_EQ(infos.size(), 2u);
-  ASSERT_EQ(infos[0].size(), 2u);
-  EXPECT_EQ(infos[0][0][0].number, 3u);
-  EXPECT_EQ(infos[0][1][0].number, 2u);
-  ASSERT_EQ(infos[1][0].size(), 2u);
-  EXPECT_EQ(infos[1][0][1].number, 4u);
-  EXPECT_EQ(infos[1][0][1].largest, FirstTreeKey(2) + "d");
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ class CompactionTest : public ::testing::Test {
     }
     for (const auto* run : before->runs()) {
       for (const auto& segment : run->segments) {
-        if (!live.contains(segment->info().number)) segment->MarkObsolete(&remover_);
+        if (!live.contains(segment->info().number)) segment->MarkObsolete(remover_.get());
       }
     }
   }
@@ -139,7 +139,7 @@ class CompactionTest : public ::testing::Test {
   }
 
   const testing::TempDir directory_;
-  FileRemover remover_{PosixFileSystem()};
+  std::unique_ptr<FileRemover> remover_ = std::make_unique<FileRemover>(PosixFileSystem());
   SegmentCaches caches_{1 << 20, 0};
   EngineOptions options_;
   CompactionContext context_;
@@ -224,6 +224,7 @@ TEST_F(CompactionTest, AMoveWritesNothingAndARemovalReadsNothing) {
   Compact(*plan);
   plan.reset();  // holds the segments, and with them their files
   EXPECT_EQ(version_->segment_count(), 0u);
+  remover_.reset();  // when it has done its work
   EXPECT_TRUE(PosixFileSystem()->List(directory_.path())->empty());
 }
 

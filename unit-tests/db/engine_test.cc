@@ -339,6 +339,31 @@ TEST(EngineTest, MultiGetAnswersEachKeyAtOneSnapshot) {
   }
 }
 
+TEST(EngineTest, MultiGetStopsWhenTheValuesHaveReachedTheirBound) {
+  TestStore store;
+  for (const char* key : {"a", "b", "c", "d"}) ASSERT_TRUE(store->Put(key, std::string(100, *key)).ok());
+  ASSERT_TRUE(store->Flush().ok());
+  ASSERT_TRUE(store->Put("b", "short").ok());
+  const std::vector<std::string_view> keys = {"missing", "a", "b", "c", "d"};
+  const auto read = [&](size_t max_bytes) {
+    std::vector<MultiGetResult> results(keys.size());
+    EXPECT_TRUE(store->MultiGet({.max_bytes = max_bytes}, keys, absl::MakeSpan(results)).ok());
+    std::string text;
+    for (const MultiGetResult& result : results) {
+      EXPECT_TRUE(result.status.ok()) << result.status;
+      if (!result.read) EXPECT_TRUE(result.value.empty());
+      text += !result.read ? "-" : result.result.found ? result.value.substr(0, 1) : "0";
+    }
+    return text;
+  };
+  EXPECT_EQ(read(SIZE_MAX), "0ascd");
+  EXPECT_EQ(read(205), "0asc-") << "the value that reaches the bound is whole";
+  EXPECT_EQ(read(206), "0ascd");
+  EXPECT_EQ(read(100), "0a---");
+  EXPECT_EQ(read(101), "0as--");
+  EXPECT_EQ(read(1), "0a---") << "what is missing counts nothing, and something is always read";
+}
+
 TEST(EngineTest, OpeningReadsNoSegment) {
   TestStore store;
   for (int run = 0; run < 3; ++run) {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <optional>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -24,7 +24,7 @@ std::atomic<int> Object::alive{0};
 TEST(PublishedTest, WhatIsPinnedStaysUntilItIsGivenBack) {
   {
     Published<Object> published(std::make_shared<Object>(1));
-    std::optional<Published<Object>::Pin> pin(published.Acquire());
+    auto pin = std::make_unique<Published<Object>::Pin>(published.Acquire());
     EXPECT_EQ((*pin)->value, 1);
     EXPECT_TRUE(published.IsCurrent(*pin));
     published.Replace(std::make_shared<Object>(2));

@@ -57,6 +57,12 @@ class FaultFileSystem : public FileSystem {
     absl::MutexLock lock(&mutex_);
     free_bytes_ = bytes;
   }
+  // Nothing is written, created, renamed or removed while `look` runs: what a process leaves that is killed at this moment.
+  // `look` must not use this file system.
+  void StandStill(const std::function<void()>& look) {
+    absl::MutexLock lock(&mutex_);
+    look();
+  }
   uint64_t calls(FileOperation operation) const {
     absl::MutexLock lock(&mutex_);
     return calls_[static_cast<size_t>(operation)];
