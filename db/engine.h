@@ -5,8 +5,8 @@
 // Locks, in the order in which they may be taken together:
 //   1. install_mutex_   a new Version: manifest on disk, then published. Held across I/O; readers and writers never take it.
 //   2. count_mutex_     the number of keys. Held across I/O; readers and writers never take it.
-//   3. commit_mutex_    the short critical section of a write, and each replacement of the ReadState. Not held across I/O, but for
-//                       Log::Reserve when a record needs more than the log files that are ready (docs/decisions.md).
+//   3. commit_mutex_    the short critical section of a write, and each replacement of the ReadState. Not held across I/O, but
+//                       for Log::Reserve where others keep taking the room that was prepared (docs/decisions.md).
 //   4. the log's own    (db/log.h)
 //   Apart from these, never together with another: async_mutex_, the snapshot list's.
 // Readers take none of them: they pin the ReadState (structure/published.h).
@@ -86,8 +86,8 @@ class Engine final : public StorageEngine {
     std::shared_ptr<WriteBuffer> buffer;
     NamespaceTable namespaces;
   };
-  // A generation that its namespace has left; merges may drop it once the switch is durable and no snapshot is older.
-  struct DeadGeneration {
+  // A generation that its namespace has left. Known until the switch is in segments and no snapshot is older.
+  struct LeftGeneration {
     NamespaceId space;
     NamespaceGeneration generation;
     SequenceNumber left_at;
@@ -147,8 +147,12 @@ class Engine final : public StorageEngine {
   // Before a batch of so many operations is numbered: one that would overcrowd the active buffer's index gets a buffer made for it.
   void FitActiveBufferLocked(size_t operations) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   void RotateBufferLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
-  // Starts from a copy of the present state, lets `change` work on it, publishes it.
-  void ReplaceStateLocked(absl::FunctionRef<void(ReadState*)> change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  // To change the ReadState: a copy of the present one, to be changed and published.
+  std::shared_ptr<ReadState> CopyStateLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  void PublishLocked(std::shared_ptr<const ReadState> next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  // Where the log has no room ready for the record: has it made, without the lock meanwhile.
+  absl::Status PrepareLogLocked(const Commit& commit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  bool ActiveBufferIsFullLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   absl::Status WaitForRoom(size_t bytes, bool adds_data);
   NamespaceGeneration NewGeneration() { return next_generation_.fetch_add(1); }
   void CompleteAsyncWrites();
@@ -203,8 +207,8 @@ class Engine final : public StorageEngine {
   void CompactionLoop();
   absl::Status FlushOldest();
   absl::Status FlushBuffer(const FullBuffer& full);
-  // The next step towards the tree's shape; false: it is in shape.
-  absl::StatusOr<bool> CompactStep();
+  // The next step towards the tree's shape; false: it is in shape, or only a merge could go on.
+  absl::StatusOr<bool> CompactStep(bool may_merge);
   absl::Status RunPlan(const Version& version, const CompactionPlan& plan, const CompactionContext& context);
   absl::Status CompactRange(std::string_view lower, std::string_view upper);
   CompactionContext NewContext();
@@ -212,7 +216,7 @@ class Engine final : public StorageEngine {
   // Makes `levels` the live tree: manifest first, then every reader. `flushed` (may be null): a buffer whose records it holds now.
   absl::Status Install(std::vector<Level> levels, const FullBuffer* flushed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
-  // Generations that nobody can see any more, now or in a snapshot that is held.
+  // Generations that somebody can see, now or in a snapshot that is held.
   std::function<bool(NamespaceGeneration)> LiveGenerations(const SnapshotList::Held& held) const;
   // After Install() failed: removes what it would have installed, unless a restart could find it named.
   void DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segments) const
@@ -234,9 +238,6 @@ class Engine final : public StorageEngine {
   std::atomic<uint64_t> next_file_number_{1};
   std::atomic<NamespaceGeneration> next_generation_{1};
   uint64_t store_id_ = 0;
-  // Generations below opened_next_ that opened_namespaces_ doesn't hold were left before the store was opened.
-  NamespaceTable opened_namespaces_;
-  NamespaceGeneration opened_next_ = 1;
 
   absl::Mutex install_mutex_ ABSL_ACQUIRED_BEFORE(commit_mutex_);
   Manifest manifest_ ABSL_GUARDED_BY(install_mutex_);  // what is on disk
@@ -247,7 +248,7 @@ class Engine final : public StorageEngine {
   std::deque<FullBuffer> flush_queue_ ABSL_GUARDED_BY(commit_mutex_);        // oldest first
   std::atomic<int> full_buffers_{0};                                         // its size, for a look without the lock
   std::vector<RangeTombstone> buffered_tombstones_ ABSL_GUARDED_BY(commit_mutex_);
-  std::vector<DeadGeneration> dead_generations_ ABSL_GUARDED_BY(commit_mutex_);  // left since the store was opened
+  std::vector<LeftGeneration> left_generations_ ABSL_GUARDED_BY(commit_mutex_);  // oldest first
   std::deque<CountEvent> count_events_ ABSL_GUARDED_BY(commit_mutex_);           // not yet counted, in order
   bool closed_ ABSL_GUARDED_BY(commit_mutex_) = false;
   std::atomic<SequenceNumber> visible_{kNoSequence};
@@ -285,7 +286,8 @@ class Engine final : public StorageEngine {
       async_writes_ ABSL_GUARDED_BY(async_mutex_);
 
   struct Counters {
-    std::atomic<uint64_t> flushes{0}, compactions{0}, flushed_bytes{0}, compacted_bytes{0}, compaction_input_bytes{0};
+    std::atomic<uint64_t> flushes{0}, compactions{0}, failed_compactions{0}, flushed_bytes{0}, compacted_bytes{0},
+        compaction_input_bytes{0};
     ShardedCounter gets, writes, conflicts;
   };
   mutable Counters counters_;

@@ -16,7 +16,11 @@ namespace varve {
 namespace {
 
 constexpr absl::Duration kFlushRetry = absl::Milliseconds(200);
-constexpr absl::Duration kCompactionRetry = absl::Seconds(1);
+// A merge that failed is tried again after 1 s, 2 s, 4 s and so on: a damaged segment stays damaged, and each try may read
+// and write gigabytes. What else fails may have been mended meanwhile, as a full disk.
+constexpr absl::Duration kFirstCompactionRetry = absl::Seconds(1);
+constexpr absl::Duration kLastCompactionRetry = absl::Seconds(8);
+constexpr absl::Duration kLastRetryOfDamage = absl::Seconds(64);
 
 // The log holds what is not in segments yet, and each synced group takes whole pages. Beyond this the active buffer is
 // flushed early, for each so many bytes since the last flush (which leaves the file in use).
@@ -63,11 +67,17 @@ void Engine::FlushLoop() {
 void Engine::CompactionLoop() {
   NameThread("varve-merge");
   YieldToForeground();
+  absl::Status trouble;
+  absl::Duration pause = kFirstCompactionRetry;
+  absl::Time next_try = absl::InfinitePast();  // of merges; removing needs no I/O that could fail again
   for (;;) {
     CompactRequest* request = nullptr;
     {
       absl::MutexLock lock(&commit_mutex_);
-      while (!stopping_ && !compaction_due_ && compact_requests_.empty()) compaction_work_.Wait(&commit_mutex_);
+      while (!stopping_ && !compaction_due_ && compact_requests_.empty()) {
+        if (compaction_work_.WaitWithDeadline(&commit_mutex_, trouble.ok() ? absl::InfiniteFuture() : next_try))
+          compaction_due_ = true;
+      }
       if (!compact_requests_.empty()) {
         request = compact_requests_.front();
         compact_requests_.pop_front();
@@ -76,6 +86,7 @@ void Engine::CompactionLoop() {
       }
       compaction_due_ = false;
     }
+    const bool may_merge = absl::Now() >= next_try;
     absl::StatusOr<bool> more = true;  // after a request the tree may be out of shape
     if (request != nullptr) {
       const absl::Status status = CompactRange(request->lower, request->upper);
@@ -84,17 +95,26 @@ void Engine::CompactionLoop() {
       request->done = true;
       room_.SignalAll();
     } else {
-      more = CompactStep();
+      more = CompactStep(may_merge);
     }
     ReclaimStates();
     absl::MutexLock lock(&commit_mutex_);
     UpdatePressureLocked();
     if (more.ok()) {
       if (*more) compaction_due_ = true;
+      if (request != nullptr || !may_merge) continue;  // says nothing of what failed
+      if (!trouble.ok()) spdlog::info("compaction: works again");
+      trouble = absl::OkStatus();
+      pause = kFirstCompactionRetry;
     } else if (!stopping_) {
-      spdlog::error("compaction: {}", more.status().ToString());
-      compaction_due_ = true;
-      compaction_work_.WaitWithTimeout(&commit_mutex_, kCompactionRetry);
+      ++counters_.failed_compactions;
+      // Messages of other errors name the output, which is another file each time.
+      const bool is_news =
+          absl::IsDataLoss(trouble) ? more.status() != trouble : more.status().code() != trouble.code();
+      if (is_news) spdlog::error("compaction: {}", more.status().ToString());
+      trouble = more.status();
+      next_try = absl::Now() + pause;
+      pause = std::min(2 * pause, absl::IsDataLoss(trouble) ? kLastRetryOfDamage : kLastCompactionRetry);
     }
   }
 }
@@ -172,27 +192,23 @@ CompactionContext Engine::NewContext() {
 }
 
 std::function<bool(NamespaceGeneration)> Engine::LiveGenerations(const SnapshotList::Held& held) const {
-  const SequenceNumber oldest_reader = held.sequences.empty() ? kMaxSequence : held.sequences.front();
-  absl::flat_hash_set<NamespaceGeneration> dead;
-  {
-    absl::MutexLock lock(&commit_mutex_);
-    for (const DeadGeneration& generation : dead_generations_) {
-      if (generation.left_at <= log_->durable_sequence() && generation.left_at <= oldest_reader)
-        dead.insert(generation.generation);
-    }
+  // A snapshot that is taken later sees nothing older than what was visible then.
+  const SequenceNumber oldest_reader = held.sequences.empty() ? held.visible : held.sequences.front();
+  absl::flat_hash_set<NamespaceGeneration> live;
+  absl::MutexLock lock(&commit_mutex_);
+  for (const ManifestNamespace& space : present_->namespaces.entries()) live.insert(space.generation);
+  for (const LeftGeneration& left : left_generations_) {
+    if (left.left_at > std::min(oldest_reader, log_->durable_sequence())) live.insert(left.generation);
   }
-  return [this, dead = std::move(dead)](NamespaceGeneration generation) {
-    if (generation < opened_next_) return opened_namespaces_.Holds(generation) && !dead.contains(generation);
-    return !dead.contains(generation);
-  };
+  return [live = std::move(live)](NamespaceGeneration generation) { return live.contains(generation); };
 }
 
-absl::StatusOr<bool> Engine::CompactStep() {
+absl::StatusOr<bool> Engine::CompactStep(bool may_merge) {
   // The version first, then the snapshots: one that is taken later sees all of the inputs, newest versions only.
   const std::shared_ptr<const Version> version = PresentVersion();
   const CompactionContext context = NewContext();
   std::optional<CompactionPlan> plan = PlanDeadSegments(*version, context.snapshots, context.is_live);
-  if (!plan) plan = picker_->Pick(*version, options_);
+  if (!plan && may_merge) plan = picker_->Pick(*version, options_);
   if (!plan) return false;
   VARVE_RETURN_IF_ERROR(RunPlan(*version, *plan, context));
   return true;
@@ -250,6 +266,7 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
   VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, directory_, next));
   manifest_ = std::move(next);
 
+  const SnapshotList::Held held = snapshots_.List(visible_);
   std::shared_ptr<const Version> before;
   {
     absl::MutexLock lock(&commit_mutex_);
@@ -262,16 +279,18 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
       const SequenceNumber flushed_now = flushed_;
       std::erase_if(buffered_tombstones_,
                     [&](const RangeTombstone& tombstone) { return tombstone.sequence <= flushed_now; });
+      const SequenceNumber oldest_reader = held.sequences.empty() ? held.visible : held.sequences.front();
+      const SequenceNumber forgotten = std::min(flushed_now, oldest_reader);
+      std::erase_if(left_generations_, [&](const LeftGeneration& left) { return left.left_at <= forgotten; });
     }
-    const auto still_buffered = std::make_shared<const RangeTombstoneList>(buffered_tombstones_);
-    ReplaceStateLocked([&](ReadState* state) {
-      state->version = version;
-      if (flushed == nullptr) return;
-      std::erase(state->full, flushed->buffer);
-      if (!flushed->buffer->range_tombstones().empty()) {
-        state->buffered_tombstones = still_buffered;
-      }
-    });
+    const std::shared_ptr<ReadState> next_state = CopyStateLocked();
+    next_state->version = version;
+    if (flushed != nullptr) {
+      std::erase(next_state->full, flushed->buffer);
+      if (!flushed->buffer->range_tombstones().empty())
+        next_state->buffered_tombstones = std::make_shared<const RangeTombstoneList>(buffered_tombstones_);
+    }
+    PublishLocked(next_state);
     UpdatePressureLocked();
     compaction_due_ = true;
     compaction_work_.Signal();

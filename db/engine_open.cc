@@ -187,9 +187,6 @@ absl::Status Engine::ReplayLog(LogRecovery* recovery) {
     }
   }
   absl::MutexLock lock(&commit_mutex_);
-  dead_generations_.clear();  // opened_namespaces_ tells them from now on
-  opened_namespaces_ = present_->namespaces;
-  opened_next_ = next_generation_;
   visible_ = last_sequence_;
   return absl::OkStatus();
 }
@@ -286,6 +283,11 @@ std::vector<std::pair<std::string, uint64_t>> Engine::Statistics() const {
   for (const Run* run : state->version->runs()) {
     for (const std::shared_ptr<Segment>& segment : run->segments) entries += segment->info().entries;
   }
+  uint64_t left_generations;
+  {
+    absl::MutexLock lock(&commit_mutex_);
+    left_generations = left_generations_.size();
+  }
   return {{"sequence", visible_.load()},
           {"durable_sequence", log_->durable_sequence()},
           {"gets", counters_.gets.Sum()},
@@ -299,6 +301,7 @@ std::vector<std::pair<std::string, uint64_t>> Engine::Statistics() const {
           {"segment_bytes", state->version->bytes()},
           {"segment_entries", entries},
           {"range_tombstone_fragments", state->version->range_tombstones().size() + state->buffered_tombstones->size()},
+          {"left_generations", left_generations},
           {"log_groups", log.groups},
           {"log_syncs", log.syncs},
           {"log_bytes_appended", log.bytes_appended},
@@ -308,6 +311,7 @@ std::vector<std::pair<std::string, uint64_t>> Engine::Statistics() const {
           {"flushes", counters_.flushes},
           {"flushed_bytes", counters_.flushed_bytes},
           {"compactions", counters_.compactions},
+          {"failed_compactions", counters_.failed_compactions},
           {"compaction_input_bytes", counters_.compaction_input_bytes},
           {"compacted_bytes", counters_.compacted_bytes},
           {"segment_lookups", segments.lookups.Sum()},

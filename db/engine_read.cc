@@ -43,8 +43,8 @@ absl::StatusOr<Engine::ReadPoint> Engine::BeginRead(const ReadOptions& options) 
 
 NamespaceTable Engine::NamespacesAtLocked(SequenceNumber at) const {
   NamespaceTable namespaces = present_->namespaces;
-  for (auto dead = dead_generations_.rbegin(); dead != dead_generations_.rend() && dead->left_at > at; ++dead) {
-    namespaces.Set(dead->space, dead->generation);
+  for (auto left = left_generations_.rbegin(); left != left_generations_.rend() && left->left_at > at; ++left) {
+    namespaces.Set(left->space, left->generation);
   }
   return namespaces;
 }

@@ -14,7 +14,9 @@ constexpr int kOptimisticTries = 8;  // of Update, before it takes its keys' str
 constexpr int kTriesAlone = 1000;    // and with them; others may still write the keys blindly
 constexpr size_t kFewestBytesOfBufferPerOperation = 8;
 constexpr size_t kMaxRetiredStates = 64;         // each replaced state holds its own list of range tombstones
-constexpr size_t kMaxBufferedTombstones = 1024;  // range tombstones at which a write buffer counts as full
+constexpr size_t kMaxBufferedTombstones = 1024;  // range tombstones at which a write buffer counts as full,
+constexpr size_t kMaxBufferedSwitches = 1024;    // and emptyings of namespaces, which take no memory in it
+constexpr int kTriesToPrepareLog = 8;            // for a large record, before others have to wait for it
 
 absl::Status ConflictOn(const Commit::Condition& condition) {
   return absl::AbortedError(fmt::format("a key of {} bytes was written after sequence {}: read it again and retry",
@@ -36,6 +38,7 @@ absl::StatusOr<CommitResult> Engine::Submit(const WriteOptions& options, WriteBa
   const ReadState* const resolved_against = pin->get();
 
   absl::MutexLock lock(&commit_mutex_);
+  VARVE_RETURN_IF_ERROR(PrepareLogLocked(commit));
   if (present_.get() != resolved_against) VARVE_RETURN_IF_ERROR(commit.Resolve(present_->namespaces, new_generation));
   pin.reset();
   VARVE_RETURN_IF_ERROR(CheckWritable(commit));
@@ -54,11 +57,30 @@ absl::StatusOr<CommitResult> Engine::Submit(const WriteOptions& options, WriteBa
   last_sequence_ = last;
   ApplyLocked(commit.operations(), gated);
   visible_.store(last);
-  const WriteBuffer& active = *present_->active;
-  if (active.full() || active.range_tombstones().size() >= kMaxBufferedTombstones) RotateBufferLocked();
+  if (ActiveBufferIsFullLocked()) RotateBufferLocked();
   commit.Committed();
   counters_.writes.Add(last - first + 1);
   return CommitResult{last, gated ? last : kNoSequence};
+}
+
+absl::Status Engine::PrepareLogLocked(const Commit& commit) {
+  const bool for_deletes = !commit.adds_data();
+  for (int i = 0; i < kTriesToPrepareLog && !closed_ && !log_->HasRoom(commit.record_size(), for_deletes); ++i) {
+    commit_mutex_.Unlock();
+    const absl::Status prepared = log_->Prepare(commit.record_size(), for_deletes);
+    commit_mutex_.Lock();
+    if (absl::IsUnavailable(prepared)) NoteLogFailureLocked();
+    if (!closed_) VARVE_RETURN_IF_ERROR(prepared);
+  }
+  return absl::OkStatus();
+}
+
+bool Engine::ActiveBufferIsFullLocked() const {
+  const WriteBuffer& active = *present_->active;
+  if (active.full() || active.range_tombstones().size() >= kMaxBufferedTombstones) return true;
+  const size_t left = left_generations_.size();
+  return left >= kMaxBufferedSwitches &&
+         left_generations_[left - kMaxBufferedSwitches].left_at >= active.first_sequence();
 }
 
 absl::Status Engine::WaitForRoom(size_t bytes, bool adds_data) {
@@ -92,9 +114,9 @@ absl::Status Engine::CheckConditions(const Commit& commit) const {
       known_from = buffer->first_sequence();
     }
     newest = std::max(newest, present_->buffered_tombstones->CoveringSequence(condition.tree_key, kMaxSequence));
-    for (auto dead = dead_generations_.rbegin(); dead != dead_generations_.rend() && dead->left_at > condition.sequence;
-         ++dead) {
-      if (dead->space == condition.space) newest = std::max(newest, dead->left_at);
+    for (auto left = left_generations_.rbegin(); left != left_generations_.rend() && left->left_at > condition.sequence;
+         ++left) {
+      if (left->space == condition.space) newest = std::max(newest, left->left_at);
     }
     if (newest > condition.sequence || known_from > condition.sequence + 1) {
       counters_.conflicts.Add(1);
@@ -128,7 +150,7 @@ void Engine::ApplyLocked(const std::vector<Commit::Operation>& operations, bool 
         if (!std::exchange(namespaces_changed, true)) namespaces = present_->namespaces;
         const NamespaceId space = GenerationOf(record.key);
         if (const auto left = namespaces.Generation(space))
-          dead_generations_.push_back({space, *left, record.sequence});
+          left_generations_.push_back({space, *left, record.sequence});
         namespaces.Set(space, GenerationOf(record.value));
         last_clear_.store(record.sequence);
         if (options_.count_keys && space == kDefaultNamespace)
@@ -138,19 +160,18 @@ void Engine::ApplyLocked(const std::vector<Commit::Operation>& operations, bool 
     }
   }
   if (!ranges_changed && !namespaces_changed) return;
-  std::shared_ptr<const RangeTombstoneList> tombstones;
-  if (ranges_changed) tombstones = std::make_shared<RangeTombstoneList>(buffered_tombstones_);
-  ReplaceStateLocked([&](ReadState* state) {
-    if (ranges_changed) state->buffered_tombstones = tombstones;
-    if (!namespaces_changed) return;
-    state->namespaces = std::move(namespaces);
-    state->namespaces_changed = operations.back().record.sequence;
-  });
+  const std::shared_ptr<ReadState> next = CopyStateLocked();
+  if (ranges_changed) next->buffered_tombstones = std::make_shared<RangeTombstoneList>(buffered_tombstones_);
+  if (namespaces_changed) {
+    next->namespaces = std::move(namespaces);
+    next->namespaces_changed = operations.back().record.sequence;
+  }
+  PublishLocked(next);
 }
 
-void Engine::ReplaceStateLocked(absl::FunctionRef<void(ReadState*)> change) {
-  auto next = std::make_shared<ReadState>(*present_);
-  change(next.get());
+std::shared_ptr<ReadState> Engine::CopyStateLocked() const { return std::make_shared<ReadState>(*present_); }
+
+void Engine::PublishLocked(std::shared_ptr<const ReadState> next) {
   present_ = next;
   // Normally the flush thread's work, but it may be busy for long.
   if (state_.Replace(std::move(next)) > kMaxRetiredStates) state_.Reclaim();
@@ -161,8 +182,9 @@ void Engine::ReplaceStateLocked(absl::FunctionRef<void(ReadState*)> change) {
 void Engine::FitActiveBufferLocked(size_t operations) {
   if (operations * kFewestBytesOfBufferPerOperation <= options_.write_buffer_size) return;
   if (last_sequence_ >= present_->active->first_sequence()) RotateBufferLocked();
-  const auto fitting = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1, operations);
-  ReplaceStateLocked([&](ReadState* state) { state->active = fitting; });
+  const std::shared_ptr<ReadState> next = CopyStateLocked();
+  next->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1, operations);
+  PublishLocked(next);
 }
 
 void Engine::RotateBufferLocked() {
@@ -170,11 +192,10 @@ void Engine::RotateBufferLocked() {
   full->Seal(last_sequence_);
   flush_queue_.push_back({full, present_->namespaces});
   full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
-  const auto next = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1);
-  ReplaceStateLocked([&](ReadState* state) {
-    state->full.insert(state->full.begin(), full);
-    state->active = next;
-  });
+  const std::shared_ptr<ReadState> next = CopyStateLocked();
+  next->full.insert(next->full.begin(), full);
+  next->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1);
+  PublishLocked(next);
   UpdatePressureLocked();
 }
 

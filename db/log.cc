@@ -269,6 +269,12 @@ absl::StatusOr<std::unique_ptr<Log>> Log::Open(FileSystem* file_system, const Lo
   return std::unique_ptr<Log>(new Log(std::move(implementation)));
 }
 
+bool Log::HasRoom(size_t bytes, bool for_deletes) const {
+  return implementation_->writer().HasRoom(bytes, for_deletes);
+}
+absl::Status Log::Prepare(size_t bytes, bool for_deletes) {
+  return implementation_->writer().Prepare(bytes, for_deletes);
+}
 absl::Status Log::Reserve(size_t bytes, bool for_deletes) {
   return implementation_->writer().Reserve(bytes, for_deletes);
 }

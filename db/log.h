@@ -64,9 +64,14 @@ class Log {
                                                                  uint64_t file_number, SequenceNumber last_sequence);
   ~Log();
 
-  // Makes sure that `bytes` more fit into what is reserved on disk. ResourceExhausted (cheap, no side effect): the disk
-  // is full; `for_deletes` may use the last reserve, so that space can be won back. Unavailable: the log has failed.
-  // Called under the commit lock right before Append.
+  // Whether Reserve() would answer without I/O.
+  bool HasRoom(size_t bytes, bool for_deletes) const;
+  // Makes room for such a record: writes out what waits, waits for the next file, makes it larger. Called without the
+  // commit lock, so that others go on meanwhile; they may also take the room. Errors as of Reserve().
+  [[nodiscard]] absl::Status Prepare(size_t bytes, bool for_deletes);
+  // Makes sure that `bytes` more fit into what is reserved on disk, with Prepare()'s I/O where they don't.
+  // ResourceExhausted (cheap, no side effect): the disk is full; `for_deletes` may use the last reserve, so that space
+  // can be won back. Unavailable: the log has failed. Called under the commit lock right before Append.
   [[nodiscard]] absl::Status Reserve(size_t bytes, bool for_deletes);
   // Takes one complete batch record holding the operations first..last. Never fails: Reserve() said yes.
   void Append(std::string_view record, SequenceNumber first, SequenceNumber last, Durability durability);

@@ -77,28 +77,44 @@ absl::Status LogFiles::WaitForSpare() {
 
 absl::Status LogFiles::GrowSpare(uint64_t size) {
   VARVE_RETURN_IF_ERROR(WaitForSpare());
-  LogFile file;
+  uint64_t number, begin;
   {
     absl::MutexLock lock(&mutex_);
-    file = std::exchange(spare_, LogFile());
+    while (growing_) changed_.Wait(&mutex_);
+    if (spare_.file == nullptr || spare_.size >= size) return absl::OkStatus();
     growing_ = true;
-    spare_size_.store(0, std::memory_order_release);
+    number = spare_.number;
+    begin = spare_.size;
   }
-  absl::Status status;
-  if (file.size < size) {
-    status = WriteZeros(file.file.get(), file.size, size);
-    if (status.ok()) {
-      file.size = size;
-    } else if (const absl::Status cut = file.file->Truncate(file.size); !cut.ok()) {
-      status = cut;
-    }
-  }
+  const absl::StatusOr<bool> extended = ExtendSpare(number, begin, size);
   absl::MutexLock lock(&mutex_);
-  spare_ = std::move(file);
   growing_ = false;
-  spare_size_.store(spare_.size, std::memory_order_release);
   changed_.SignalAll();
-  return status;
+  if (spare_.file == nullptr || spare_.number != number) return absl::OkStatus();
+  if (extended.ok() && *extended) {
+    spare_.size = size;
+    spare_size_.store(size, std::memory_order_release);
+  }
+  return extended.status();
+}
+
+// The spare may come into use meanwhile, and even be recycled: nobody counts on what lies behind `begin`, the least size that
+// a file keeps. A descriptor of its own, since each learns only once of an error: the log's must not miss one.
+absl::StatusOr<bool> LogFiles::ExtendSpare(uint64_t number, uint64_t begin, uint64_t end) {
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
+                         file_system_->OpenForWrite(Path(LogFileName(number)), /*create=*/false));
+  absl::Status status;
+  bool is_spare = true;
+  for (uint64_t offset = begin; offset < end && status.ok() && is_spare; offset += kZeroChunk) {
+    status = WriteZeros(file.get(), offset, std::min(offset + kZeroChunk, end));
+    absl::MutexLock lock(&mutex_);
+    is_spare = spare_.file != nullptr && spare_.number == number;
+  }
+  if (status.ok() && is_spare) return true;
+  // Whoever uses it keeps what is before, and the disk may be full.
+  VARVE_RETURN_IF_ERROR(file->Truncate(begin));
+  VARVE_RETURN_IF_ERROR(status);
+  return false;
 }
 
 absl::StatusOr<LogFile> LogFiles::Advance(const LogEnd& end) {
@@ -217,7 +233,7 @@ void LogFiles::Run() {
       mutex_.Unlock();
       RemoveFiles(numbers);
       mutex_.Lock();
-    } else if (spare_.file == nullptr && !growing_) {
+    } else if (spare_.file == nullptr) {
       mutex_.Unlock();
       PrepareSpare();
       mutex_.Lock();

@@ -42,13 +42,13 @@ class LogFiles {
   // Stops the thread and removes the spare.
   void Stop();
 
-  // Bytes of a standard file.
   // Bytes of the prepared next file; 0: there is none at the moment.
   uint64_t spare_size() const { return spare_size_.load(std::memory_order_acquire); }
 
   // Waits while a spare is being prepared. ResourceExhausted or another error: the last attempt failed.
   [[nodiscard]] absl::Status WaitForSpare();
-  // Makes the spare at least `size` bytes large. The caller sees to it that nobody takes it meanwhile.
+  // Makes the spare at least `size` bytes large, unless somebody takes it meanwhile: then it is as large as it was, and
+  // the caller looks again.
   [[nodiscard]] absl::Status GrowSpare(uint64_t size);
   // `end` is where the file in use ends; the spare takes its place. NotFound: there is no spare.
   [[nodiscard]] absl::StatusOr<LogFile> Advance(const LogEnd& end);
@@ -73,6 +73,8 @@ class LogFiles {
   [[nodiscard]] absl::StatusOr<std::unique_ptr<File>> PrepareContent(uint64_t number, uint64_t size,
                                                                      const std::string& temporary,
                                                                      const std::string& recycled_path);
+  // Writes zeros behind the spare as long as it is the spare. False: it no longer is.
+  [[nodiscard]] absl::StatusOr<bool> ExtendSpare(uint64_t number, uint64_t begin, uint64_t end);
   void Run();
   void RemoveFiles(const std::vector<uint64_t>& numbers);
   void PrepareSpare();
@@ -88,7 +90,7 @@ class LogFiles {
   std::vector<uint64_t> reusable_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> to_remove_ ABSL_GUARDED_BY(mutex_);
   LogFile spare_ ABSL_GUARDED_BY(mutex_);
-  bool growing_ ABSL_GUARDED_BY(mutex_) = false;       // the spare is with GrowSpare
+  bool growing_ ABSL_GUARDED_BY(mutex_) = false;       // a GrowSpare is at it
   absl::Status spare_status_ ABSL_GUARDED_BY(mutex_);  // of the last attempt to prepare one
   std::atomic<uint64_t> spare_size_{0};
   std::atomic<bool> stopping_{false};

@@ -70,6 +70,18 @@ void LogWriter::PublishSafeRoom() {
   safe_room_.store(size > used ? size - used : 0, std::memory_order_release);
 }
 
+bool LogWriter::HasRoom(size_t bytes, bool for_deletes) const {
+  const uint64_t unit = WorstCase(bytes);
+  if (failed() || unit <= safe_room_.load(std::memory_order_acquire)) return true;
+  absl::MutexLock lock(&mutex_);
+  return !status_.ok() || FitsLocked(unit, for_deletes);
+}
+
+absl::Status LogWriter::Prepare(size_t bytes, bool for_deletes) {
+  VARVE_RETURN_IF_ERROR(WriteOut(appended_sequence()));
+  return HasRoom(bytes, for_deletes) ? absl::OkStatus() : PrepareNextFile(WorstCase(bytes));
+}
+
 absl::Status LogWriter::Reserve(size_t bytes, bool for_deletes) {
   const uint64_t unit = WorstCase(bytes);
   if (unit <= safe_room_.load(std::memory_order_acquire) && !failed()) return absl::OkStatus();
@@ -82,13 +94,12 @@ absl::Status LogWriter::Reserve(size_t bytes, bool for_deletes) {
         return absl::OkStatus();
       }
     }
-    VARVE_RETURN_IF_ERROR(MakeRoom(unit));
+    // What waits in the buffer was accounted for in the worst case; written, it takes what it takes.
+    VARVE_RETURN_IF_ERROR(buffered_bytes() > 0 ? WriteOut(appended_sequence()) : PrepareNextFile(unit));
   }
 }
 
-absl::Status LogWriter::MakeRoom(uint64_t unit) {
-  // What waits in the buffer was accounted for in the worst case; written, it takes what it takes.
-  if (buffered_bytes() > 0) return WriteOut(appended_sequence());
+absl::Status LogWriter::PrepareNextFile(uint64_t unit) {
   if (files_.spare_size() > 0) return files_.GrowSpare(kLogPageSize + unit + delete_reserve_);
   const absl::Status status = files_.WaitForSpare();
   if (!absl::IsResourceExhausted(status)) return status;

@@ -36,6 +36,8 @@ class LogWriter {
   // Stops preparing files and says where the last one ends. Not before everything is synced.
   LogEnd Stop();
 
+  bool HasRoom(size_t bytes, bool for_deletes) const;
+  [[nodiscard]] absl::Status Prepare(size_t bytes, bool for_deletes);
   [[nodiscard]] absl::Status Reserve(size_t bytes, bool for_deletes);
   void Append(std::string_view record, SequenceNumber first, SequenceNumber last, Durability durability);
 
@@ -79,7 +81,8 @@ class LogWriter {
 
   bool FitsLocked(uint64_t unit, bool for_deletes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PublishSafeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  [[nodiscard]] absl::Status MakeRoom(uint64_t unit);
+  // Sees to it that the next file is there and has room for `unit`.
+  [[nodiscard]] absl::Status PrepareNextFile(uint64_t unit);
   [[nodiscard]] absl::Status WriteOutLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   [[nodiscard]] absl::Status WriteBlocks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   // Writes blocks [begin, end) of writing_ at position_ with one call.

@@ -1,0 +1,246 @@
+// What the engine's background does where it can't go on, and what it makes room for ahead.
+#include <errno.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "fmt/format.h"
+#include "unit-tests/testing/fault_file_system.h"
+#include "unit-tests/testing/test_store.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+using testing::FaultFileSystem;
+using testing::FileOperation;
+using testing::TestStore;
+
+// Until `done`, or 20 seconds have gone by.
+template <typename Condition>
+bool Eventually(const Condition& done) {
+  for (int i = 0; i < 2000; ++i) {
+    if (done()) return true;
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  return false;
+}
+
+absl::Status Clear(TestStore& store) {
+  WriteBatch batch;
+  batch.ClearNamespace();
+  return store->Write({}, &batch).status();
+}
+
+// Holds up whoever writes to a log file behind `limit`, until it is let go.
+class SlowGrowth final : public FaultFileSystem {
+ public:
+  explicit SlowGrowth(uint64_t limit) : limit_(limit) {}
+
+  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path, bool create) override {
+    VARVE_ASSIGN_OR_RETURN(std::unique_ptr<File> file, FaultFileSystem::OpenForWrite(path, create));
+    return std::make_unique<SlowFile>(this, std::move(file));
+  }
+
+  absl::Notification reached, go;
+
+ private:
+  class SlowFile final : public File {
+   public:
+    SlowFile(SlowGrowth* owner, std::unique_ptr<File> file) : owner_(owner), file_(std::move(file)) {}
+    absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const override {
+      return file_->Read(offset, size, buffer);
+    }
+    absl::Status Write(uint64_t offset, std::string_view data) override {
+      if (offset >= owner_->limit_ && path().ends_with(".log")) {
+        if (!owner_->reached.HasBeenNotified()) owner_->reached.Notify();
+        owner_->go.WaitForNotification();
+      }
+      return file_->Write(offset, data);
+    }
+    absl::Status Sync() override { return file_->Sync(); }
+    void StartWriteback(uint64_t offset, uint64_t size) override { file_->StartWriteback(offset, size); }
+    absl::Status Truncate(uint64_t size) override { return file_->Truncate(size); }
+    absl::StatusOr<uint64_t> Size() const override { return file_->Size(); }
+    void Prefetch(uint64_t offset, uint64_t size) const override { file_->Prefetch(offset, size); }
+    const std::string& path() const override { return file_->path(); }
+
+   private:
+    SlowGrowth* const owner_;
+    const std::unique_ptr<File> file_;
+  };
+
+  const uint64_t limit_;
+};
+
+TEST(EngineLogRoomTest, OthersWriteWhileALargeRecordsRoomIsMade) {
+  constexpr size_t kLogFile = 1 << 20;
+  SlowGrowth file_system(kLogFile);
+  EngineOptions options;
+  options.log_file_size = kLogFile;
+  options.file_system = &file_system;
+  TestStore store(options);
+  const std::string large(3 * kLogFile, 'v');
+  auto large_put = std::async(std::launch::async, [&] { return store->Put("large", large); });
+  file_system.reached.WaitForNotification();
+  // So much that the file that grows comes into use meanwhile.
+  auto others = std::async(std::launch::async, [&] {
+    for (int i = 0; i < 30; ++i) {
+      if (absl::Status status = store->Put(fmt::format("other{}", i), std::string(50'000, 'v')); !status.ok())
+        return status;
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(others.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_EQ(store.Get("large"), "(missing)");
+  file_system.go.Notify();
+  const absl::Status other = others.get();
+  EXPECT_TRUE(other.ok()) << other;
+  const absl::Status put = large_put.get();
+  ASSERT_TRUE(put.ok()) << put;
+  store.Reopen();
+  EXPECT_EQ(store.Get("large"), large);
+  EXPECT_EQ(store.Get("other29").size(), 50'000u);
+}
+
+TEST(EngineLogRoomTest, ManyLargeRecordsAtOnceAllGetRoom) {
+  EngineOptions options;
+  options.log_file_size = 256 << 10;
+  TestStore store(options);
+  std::vector<std::future<absl::Status>> writers;
+  for (int writer = 0; writer < 4; ++writer) {
+    writers.push_back(std::async(std::launch::async, [&store, writer] {
+      for (int i = 0; i < 10; ++i) {
+        const std::string value((writer % 2 == 0 ? 700'000 : 3000) + i, 'v');
+        if (absl::Status status = store->Put(fmt::format("{}.{}", writer, i), value); !status.ok()) return status;
+      }
+      return absl::OkStatus();
+    }));
+  }
+  for (auto& writer : writers) {
+    const absl::Status status = writer.get();
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  store.Reopen();
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(store.Get(fmt::format("2.{}", i)).size(), 700'000u + i);
+    EXPECT_EQ(store.Get(fmt::format("3.{}", i)).size(), 3000u + i);
+  }
+}
+
+class TroubledBackgroundTest : public ::testing::Test {
+ protected:
+  TroubledBackgroundTest() : store_(Options(&file_system_)) {}
+
+  static EngineOptions Options(FaultFileSystem* file_system) {
+    EngineOptions options;
+    options.file_system = file_system;
+    options.sync = Durability::kNone;
+    options.block_cache_size = 0;
+    return options;
+  }
+  // One run.
+  void FlushSome(int from) {
+    for (int i = from; i < from + 100; ++i) ASSERT_TRUE(store_->Put(fmt::format("key{:06}", i), "value").ok());
+    const absl::Status flushed = store_->Flush();
+    ASSERT_TRUE(flushed.ok()) << flushed;
+  }
+
+  FaultFileSystem file_system_;
+  TestStore store_;
+};
+
+TEST_F(TroubledBackgroundTest, AMergeThatFailsIsTriedAgainLessAndLess) {
+  FlushSome(0);
+  std::string damaged;
+  for (const auto& entry : std::filesystem::directory_iterator(store_.directory.path())) {
+    if (entry.path().extension() == ".seg") damaged = entry.path().filename();
+  }
+  file_system_.Fail(FileOperation::kRead, 1, absl::DataLossError("damaged"), FaultFileSystem::kUnlimited, damaged);
+  const absl::Time begin = absl::Now();
+  for (int i = 1; i < 20; ++i) {  // each flush changes the tree
+    FlushSome(i * 10);
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_TRUE(Eventually([&] { return store_.Statistic("failed_compactions") >= 2; }));
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - begin);
+  EXPECT_LE(static_cast<double>(store_.Statistic("failed_compactions")), 2 + seconds) << "in so many seconds";
+  EXPECT_EQ(store_.Get("key000150"), "value");
+  // A request is served at once; what needs no reading is removed at once.
+  EXPECT_TRUE(absl::IsDataLoss(store_->Compact({}, {})));
+  ASSERT_TRUE(Clear(store_).ok());
+  ASSERT_TRUE(store_->Sync().ok());
+  EXPECT_TRUE(Eventually([&] { return store_.Statistic("segments") == 0; }));
+}
+
+TEST_F(TroubledBackgroundTest, WithoutDescriptorsFlushesAndMergesFailClearlyAndRecover) {
+  for (int i = 0; i < 3; ++i) FlushSome(i * 10);
+  const absl::Status no_descriptors = IoError(EMFILE, "open", "a file");
+  ASSERT_TRUE(absl::IsResourceExhausted(no_descriptors)) << no_descriptors;
+  // At the first file a step opens, and at each of the next: the new segment, the same for reading, the manifest.
+  for (int nth = 1; nth <= 4; ++nth) {
+    SCOPED_TRACE(nth);
+    ASSERT_TRUE(store_->Put("key", fmt::format("{}", nth)).ok());
+    file_system_.Fail(FileOperation::kOpen, nth, no_descriptors);
+    const absl::Status flushed = store_->Flush();
+    EXPECT_TRUE(flushed.ok() || absl::IsResourceExhausted(flushed)) << flushed;
+    EXPECT_FALSE(nth == 1 && flushed.ok());
+    const absl::Status compacted = store_->Compact({}, {});
+    EXPECT_TRUE(absl::IsResourceExhausted(compacted)) << compacted;
+    EXPECT_EQ(store_.Get("key"), fmt::format("{}", nth));
+    EXPECT_EQ(store_.Get("key000005"), "value");
+    EXPECT_TRUE(store_->log_status().ok());
+    file_system_.ClearFaults();
+    EXPECT_TRUE(Eventually([&] { return store_->Flush().ok() && store_->Compact({}, {}).ok(); }));
+  }
+  store_.Reopen();
+  EXPECT_EQ(store_.Get("key"), "4");
+  EXPECT_EQ(store_.Scan("key000005", "key000006"), "key000005=value ");
+}
+
+TEST(EngineGenerationsTest, WhatWasEmptiedIsForgottenOnceNobodyCanSeeIt) {
+  TestStore store;
+  ASSERT_TRUE(store->Put("first", "1").ok());
+  auto snapshot = store->GetSnapshot();
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(store->Put("key", fmt::format("{}", i)).ok());
+    ASSERT_TRUE(Clear(store).ok());
+  }
+  ASSERT_TRUE(store->Flush().ok());
+  EXPECT_EQ(store.Statistic("left_generations"), 20u) << "the snapshot may ask for them";
+  ASSERT_TRUE(store->Compact({}, {}).ok());
+  EXPECT_EQ(store.Scan({}, {}, false, snapshot.get()), "first=1 ");
+  snapshot.reset();
+  ASSERT_TRUE(store->Put("last", "1").ok());
+  ASSERT_TRUE(store->Flush().ok());
+  EXPECT_EQ(store.Statistic("left_generations"), 0u);
+  ASSERT_TRUE(store->Compact({}, {}).ok());
+  EXPECT_TRUE(Eventually([&] { return store.Statistic("segment_entries") == 1; })) << "only what can be seen is left";
+  EXPECT_EQ(store.Scan(), "last=1 ");
+  store.Reopen();
+  EXPECT_EQ(store.Scan(), "last=1 ");
+}
+
+TEST(EngineGenerationsTest, EmptyingForEverTakesNoMemory) {
+  EngineOptions options = testing::TestEngineOptions();
+  options.sync = Durability::kNone;
+  TestStore store(options);
+  for (int i = 0; i < 10000; ++i) ASSERT_TRUE(Clear(store).ok());
+  EXPECT_TRUE(Eventually([&] { return store.Statistic("left_generations") < 2000; }))
+      << store.Statistic("left_generations");
+  EXPECT_EQ(store.Scan(), "");
+  EXPECT_EQ(store.Statistic("segments"), 0u);
+}
+
+}  // namespace
+}  // namespace varve
