@@ -5,6 +5,13 @@ find_package(absl REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 
+# Line editing of client_main's prompt.
+find_path(EDIT_INCLUDE histedit.h REQUIRED)
+find_library(EDIT_LIBRARY edit REQUIRED)
+add_library(varve_edit INTERFACE)
+target_include_directories(varve_edit SYSTEM INTERFACE ${EDIT_INCLUDE})
+target_link_libraries(varve_edit INTERFACE ${EDIT_LIBRARY})
+
 # XXH3 is used header-only, so that hashing of short keys is inlined.
 find_path(XXHASH_INCLUDE xxhash.h REQUIRED)
 add_library(varve_xxhash INTERFACE)

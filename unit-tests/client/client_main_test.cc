@@ -87,6 +87,32 @@ TEST_F(ClientMainTest, Ranges) {
   EXPECT_EQ(Output(), "PONG\n");
 }
 
+TEST_F(ClientMainTest, JsonAndTables) {
+  EXPECT_EQ(Run({"put", "a", "x \"y\"\n"}), 0);
+  EXPECT_EQ(Run({"put", "b", "\xff"}), 0);
+  EXPECT_EQ(Run({"get", "a", "--json"}), 0);
+  EXPECT_EQ(Output(), "{\"key\":\"a\",\"value\":\"x \\\"y\\\"\\n\"}\n");
+  EXPECT_EQ(Run({"range", "--json", "--reverse"}), 0);
+  EXPECT_EQ(Output(), "{\"key\":\"b\",\"value_base64\":\"/w==\"}\n{\"key\":\"a\",\"value\":\"x \\\"y\\\"\\n\"}\n");
+  EXPECT_EQ(Run({"range", "--json", "--keys"}), 0);
+  EXPECT_EQ(Output(), "\"a\"\n\"b\"\n");
+  EXPECT_EQ(Run({"range", "--table"}), 0);
+  EXPECT_EQ(Output(), "key  value\na    x \"y\"\\n\nb    \\xff\n(2 keys)\n");
+  EXPECT_EQ(Run({"call", "mget", "a", "c"}), 0);
+  EXPECT_EQ(Output(), "x \"y\"\n\n\n");
+  EXPECT_EQ(Run({"call", "mget", "a", "c", "--json"}), 0);
+  EXPECT_EQ(Output(), "[\"x \\\"y\\\"\\n\",null]\n");
+  EXPECT_EQ(Run({"get", "a", "--json", "--raw"}), 2);
+}
+
+TEST_F(ClientMainTest, DumpsFilesOfAStore) {
+  EXPECT_EQ(Run({"put", "city:1", "Bern"}), 0);
+  EXPECT_EQ(Run({"dump-log", dir_.File("data")}), 0);
+  EXPECT_NE(Output().find("put generation 1 \"city:1\" = \"Bern\" (4 bytes)"), std::string::npos) << Output();
+  EXPECT_EQ(Run({"dump-segment", dir_.File("missing")}), 2);
+  EXPECT_EQ(Run({"dump-log"}), 2);
+}
+
 TEST_F(ClientMainTest, ErrorsHaveTheirOwnExitCode) {
   EXPECT_EQ(Run({}), 2);
   EXPECT_EQ(Run({"get"}), 2);

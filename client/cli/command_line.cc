@@ -1,0 +1,160 @@
+#include "client/cli/command_line.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+
+#include "fmt/format.h"
+#include "util/resp_parser.h"
+
+namespace varve {
+
+const std::string_view kUsage =
+    "client_main [options] [COMMAND]\n\n"
+    "Without a command: a prompt, with history, completion (Tab) and hints. With one:\n"
+    "  put KEY [VALUE]        writes a value; without VALUE it is read from standard input\n"
+    "  get KEY                prints the value as it is (on a terminal: escaped, with a line end)\n"
+    "  delete KEY [KEY ...]   prints how many of the keys there were\n"
+    "  range [MIN MAX]        prints the keys between two bounds, one to a line: key, tab, value\n"
+    "  prefix PREFIX          the same for all keys that begin with PREFIX\n"
+    "  count [MIN MAX]        prints how many keys lie between two bounds\n"
+    "  ping                   asks whether the server answers\n"
+    "  call COMMAND [ARG ...] sends any command and prints its reply\n"
+    "  export FILE [MIN MAX]  writes keys and values to FILE (-: standard output)\n"
+    "  import FILE            writes what FILE (-: standard input) holds to the server\n"
+    "  bench                  measures SET and GET for a few seconds\n"
+    "  dump-log FILE|DIR      prints log files of a store, without a server\n"
+    "  dump-segment FILE      prints a segment of a store, without a server\n\n"
+    "A bound is - (the first key), + (the last), [KEY (included) or (KEY (not included).\n\n"
+    "Connection:\n"
+    "  --host=127.0.0.1  --port=7777  --unixsocket=PATH\n"
+    "  --user=NAME  --password=WORD   better: in the environment, as VARVE_PASSWORD\n"
+    "  --timeout=MS           give up after so many milliseconds without an answer (0: never)\n"
+    "Output:\n"
+    "  --raw                  bytes as they are        --json       one JSON value a line\n"
+    "  --table                columns, escaped; the default on a terminal (colours: unless NO_COLOR is set)\n"
+    "  --limit=N              at most N keys           --reverse    from the last key to the first\n"
+    "  --keys                 keys without values\n"
+    "Files:\n"
+    "  --format=resp|csv|json|rdb|aof                  default: by the file's content or name\n"
+    "  --resume               go on where an interrupted import or export ended\n"
+    "  --force                export: replace FILE; import: take what is refused otherwise\n"
+    "  --progress             show progress also where standard error is no terminal\n"
+    "Bench:\n"
+    "  --connections=50  --pipeline=1  --size=100 (bytes of a value)  --keyspace=100000  --seconds=2\n\n"
+    "  --                     what follows is no option, e.g. a key that begins with --\n\n"
+    "Exit codes: 0 done, 1 missing, 2 an error (printed to standard error).\n";
+
+namespace {
+
+enum class OptionKind { kFlag, kText, kNumber };
+
+struct Option {
+  std::string_view name;
+  OptionKind kind;
+  void* target;
+  int64_t least = 0;
+  int64_t most = INT64_MAX;
+};
+
+// Numbers as they stand on the command line, before they go where they belong.
+struct Numbers {
+  int64_t port = 7777;
+  int64_t timeout_ms = 0;
+};
+
+bool SetOption(const Option& option, std::string_view value) {
+  if (option.kind == OptionKind::kText) {
+    static_cast<std::string*>(option.target)->assign(value);
+    return true;
+  }
+  int64_t number = 0;
+  if (!ParseRespInteger(value, &number) || number < option.least || number > option.most) {
+    fmt::print(stderr, "client_main: {}={}: not such a number\n", option.name, value);
+    return false;
+  }
+  *static_cast<int64_t*>(option.target) = number;
+  return true;
+}
+
+}  // namespace
+
+int Fail(const absl::Status& status) {
+  fmt::print(stderr, "client_main: {}\n", std::string(status.message()));
+  return kFailed;
+}
+
+std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
+  CommandLine line;
+  Numbers numbers;
+  bool raw = false, json = false, table = false;
+  constexpr int64_t kMost = 1 << 30;
+  const Option options[] = {
+      {"--host", OptionKind::kText, &line.connection.host},
+      {"--port", OptionKind::kNumber, &numbers.port, 0, 65535},
+      {"--unixsocket", OptionKind::kText, &line.connection.unix_socket},
+      {"--user", OptionKind::kText, &line.connection.user},
+      {"--password", OptionKind::kText, &line.connection.password},
+      {"--timeout", OptionKind::kNumber, &numbers.timeout_ms, 0, kMost},
+      {"--limit", OptionKind::kNumber, &line.query.limit},
+      {"--reverse", OptionKind::kFlag, &line.query.reverse},
+      {"--keys", OptionKind::kFlag, &line.query.keys_only},
+      {"--raw", OptionKind::kFlag, &raw},
+      {"--json", OptionKind::kFlag, &json},
+      {"--table", OptionKind::kFlag, &table},
+      {"--format", OptionKind::kText, &line.format},
+      {"--resume", OptionKind::kFlag, &line.resume},
+      {"--force", OptionKind::kFlag, &line.force},
+      {"--progress", OptionKind::kFlag, &line.progress},
+      {"--connections", OptionKind::kNumber, &line.bench.connections, 1, 10000},
+      {"--pipeline", OptionKind::kNumber, &line.bench.pipeline, 1, 100000},
+      {"--size", OptionKind::kNumber, &line.bench.value_size, 0, kMost},
+      {"--keyspace", OptionKind::kNumber, &line.bench.keyspace, 1},
+      {"--seconds", OptionKind::kNumber, &line.bench.seconds, 1, 3600},
+      {"--help", OptionKind::kFlag, &line.help},
+  };
+  if (const char* password = std::getenv("VARVE_PASSWORD"); password != nullptr) line.connection.password = password;
+  bool options_end = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (options_end || !argument.starts_with("--")) {
+      line.words.emplace_back(argument);
+      continue;
+    }
+    if (argument == "--") {
+      options_end = true;
+      continue;
+    }
+    const size_t equals = argument.find('=');
+    const std::string_view name = argument.substr(0, equals);
+    const Option* found = nullptr;
+    for (const Option& option : options) {
+      if (option.name == name && !(option.kind == OptionKind::kFlag && equals != std::string_view::npos))
+        found = &option;
+    }
+    if (found == nullptr) {
+      fmt::print(stderr, "client_main: {} is no option; --help lists them\n", argument);
+      return std::nullopt;
+    }
+    if (found->kind == OptionKind::kFlag) {
+      *static_cast<bool*>(found->target) = true;
+      continue;
+    }
+    if (equals == std::string_view::npos && i + 1 == argc) {
+      fmt::print(stderr, "client_main: {} needs a value\n", name);
+      return std::nullopt;
+    }
+    if (!SetOption(*found, equals == std::string_view::npos ? argv[++i] : argument.substr(equals + 1)))
+      return std::nullopt;
+  }
+  line.connection.port = static_cast<uint16_t>(numbers.port);
+  line.connection.timeout = std::chrono::milliseconds(numbers.timeout_ms);
+  if (raw + json + table > 1) {
+    fmt::print(stderr, "client_main: --raw, --json and --table exclude each other\n");
+    return std::nullopt;
+  }
+  line.style = raw ? OutputStyle::kRaw : json ? OutputStyle::kJson : table ? OutputStyle::kTable : OutputStyle::kAuto;
+  return line;
+}
+
+}  // namespace varve

@@ -1,0 +1,51 @@
+// The command line of client_main. Plain values and one parser.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/cli/output.h"
+#include "client/client.h"
+#include "client/client_options.h"
+
+namespace varve {
+
+// Exit codes, which scripts rely on.
+inline constexpr int kDone = 0;
+inline constexpr int kMissing = 1;  // get: the key is missing; delete: none of the keys was there
+inline constexpr int kFailed =
+    2;  // a wrong command line, no connection, an error of the server, records that could not be imported
+
+struct BenchOptions {
+  int64_t connections = 50;
+  int64_t pipeline = 1;
+  int64_t value_size = 100;
+  int64_t keyspace = 100000;
+  int64_t seconds = 2;  // each test
+};
+
+struct CommandLine {
+  ClientOptions connection;
+  RangeQuery query;
+  OutputStyle style = OutputStyle::kAuto;
+  std::string format;  // of import and export; empty: by the file's name or content
+  bool resume = false;
+  bool force = false;
+  bool progress = false;  // also where standard error is no terminal
+  BenchOptions bench;
+  bool help = false;
+  std::vector<std::string> words;  // the command and its arguments
+};
+
+// Reads `--name=value` or `--name value`. Nothing, after saying why on standard error, when the command line is wrong.
+std::optional<CommandLine> ParseCommandLine(int argc, char** argv);
+
+extern const std::string_view kUsage;
+
+// Prints "client_main: <message>" to standard error; kFailed.
+int Fail(const absl::Status& status);
+
+}  // namespace varve

@@ -1,0 +1,123 @@
+#include "client/cli/line_editor.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "fmt/format.h"
+
+namespace varve {
+namespace {
+
+constexpr int kHistoryLines = 1000;
+
+bool HoldsPassword(std::string_view line) {
+  std::string lower(line);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+  for (const std::string_view word : {"auth", "requirepass", "masterauth"}) {
+    if (lower.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+LineEditor::LineEditor(std::string prompt, std::string history_path, const CommandDocs* docs)
+    : prompt_(std::move(prompt)),
+      history_path_(std::move(history_path)),
+      docs_(docs),
+      editor_(el_init("client_main", stdin, stdout, stderr)),
+      history_(history_init()) {
+  history(history_, &event_, H_SETSIZE, kHistoryLines);
+  history(history_, &event_, H_SETUNIQUE, 1);
+  if (!history_path_.empty()) history(history_, &event_, H_LOAD, history_path_.c_str());
+  el_set(editor_, EL_CLIENTDATA, this);
+  el_set(editor_, EL_PROMPT, &LineEditor::Prompt);
+  el_set(editor_, EL_RPROMPT, &LineEditor::Hint);
+  el_set(editor_, EL_EDITOR, "emacs");
+  el_set(editor_, EL_SIGNAL, 1);
+  el_set(editor_, EL_HIST, history, history_);
+  el_set(editor_, EL_ADDFN, "varve-complete", "completes a command or shows its arguments", &LineEditor::OnTab);
+  el_set(editor_, EL_ADDFN, "varve-blank", "ends a word and shows a hint", &LineEditor::OnBlank);
+  el_set(editor_, EL_BIND, "^I", "varve-complete", nullptr);
+  el_set(editor_, EL_BIND, " ", "varve-blank", nullptr);
+  el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
+  el_source(editor_, nullptr);  // the user's own .editrc
+}
+
+LineEditor::~LineEditor() {
+  history_end(history_);
+  el_end(editor_);
+}
+
+LineEditor* LineEditor::Self(EditLine* editor) {
+  void* self = nullptr;
+  el_get(editor, EL_CLIENTDATA, &self);
+  return static_cast<LineEditor*>(self);
+}
+
+char* LineEditor::Prompt(EditLine* editor) { return const_cast<char*>(Self(editor)->prompt_.c_str()); }
+
+// The arguments of the command that is being typed, at the right edge.
+char* LineEditor::Hint(EditLine* editor) {
+  LineEditor* const self = Self(editor);
+  const std::string_view typed = self->Typed();
+  const size_t blank = typed.find(' ');
+  const CommandDoc* const doc = blank == std::string_view::npos ? nullptr : self->docs_->Find(typed.substr(0, blank));
+  self->hint_ = doc == nullptr ? std::string() : doc->syntax;
+  return self->hint_.data();
+}
+
+std::string_view LineEditor::Typed() const {
+  const LineInfo* const line = el_line(editor_);
+  return {line->buffer, static_cast<size_t>(line->cursor - line->buffer)};
+}
+
+unsigned char LineEditor::OnBlank(EditLine* editor, int key) {
+  // Inserting takes libedit's short way, which leaves the right prompt alone; this has it drawn anew.
+  return el_insertstr(editor, " ") == 0 ? CC_REFRESH : CC_ERROR;
+}
+
+unsigned char LineEditor::OnTab(EditLine* editor, int key) {
+  LineEditor* const self = Self(editor);
+  const std::string_view typed = self->Typed();
+  if (const size_t blank = typed.find(' '); blank != std::string_view::npos) {
+    const CommandDoc* const doc = self->docs_->Find(typed.substr(0, blank));
+    if (doc == nullptr) return CC_ERROR;
+    fmt::print("\n{} {}\n{}\n", typed.substr(0, blank), doc->syntax, doc->summary);
+    return CC_REDISPLAY;
+  }
+  const Completion completion = Complete(*self->docs_, typed);
+  if (completion.matches.empty()) return CC_ERROR;
+  if (!completion.insertion.empty()) {
+    return el_insertstr(editor, completion.insertion.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
+  }
+  fmt::print("\n");
+  for (const std::string& match : completion.matches) fmt::print("{:<14}", match);
+  fmt::print("\n");
+  return CC_REDISPLAY;
+}
+
+std::optional<std::string> LineEditor::Read() {
+  int length = 0;
+  const char* const line = el_gets(editor_, &length);
+  if (line == nullptr || length <= 0) return std::nullopt;
+  std::string text(line, static_cast<size_t>(length));
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  return text;
+}
+
+void LineEditor::Remember(const std::string& line) {
+  if (HoldsPassword(line)) return;
+  history(history_, &event_, H_ENTER, line.c_str());
+  if (history_path_.empty()) return;
+  // Made here so that it never has another mode than 0600.
+  const int descriptor = open(history_path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (descriptor < 0) return;
+  close(descriptor);
+  history(history_, &event_, H_SAVE, history_path_.c_str());
+}
+
+}  // namespace varve

@@ -1,0 +1,49 @@
+// One line from a person: editing, history in a file of its own, completion of the first word and hints of arguments; libedit does
+// the work. One object a process; not thread-safe.
+#pragma once
+
+#include <histedit.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "client/cli/command_docs.h"
+
+namespace varve {
+
+class LineEditor {
+ public:
+  // `history_path` may be empty: then history ends with the process. The file is made with mode 0600. `docs` outlives the editor.
+  LineEditor(std::string prompt, std::string history_path, const CommandDocs* docs);
+  ~LineEditor();
+  LineEditor(const LineEditor&) = delete;
+  LineEditor& operator=(const LineEditor&) = delete;
+
+  // The next line, without its end; nothing at the end of the input.
+  std::optional<std::string> Read();
+  // Puts the line into the history, unless it holds a password.
+  void Remember(const std::string& line);
+
+ private:
+  static char* Prompt(EditLine* editor);
+  static char* Hint(EditLine* editor);
+  static unsigned char OnTab(EditLine* editor, int key);
+  static unsigned char OnBlank(EditLine* editor, int key);
+  static LineEditor* Self(EditLine* editor);
+
+  // What is typed so far, up to the cursor.
+  std::string_view Typed() const;
+
+  const std::string prompt_;
+  const std::string history_path_;
+  const CommandDocs* const docs_;
+  std::string hint_;
+  EditLine* editor_;
+  History* history_;
+  HistEvent event_;
+};
+
+}  // namespace varve

@@ -1,0 +1,153 @@
+#include "client/cli/one_shot.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/cli/json_records.h"
+#include "client/cli/output.h"
+#include "client/cli/text.h"
+#include "fmt/format.h"
+
+namespace varve {
+namespace {
+
+// Nothing when it can't be read to its end.
+std::optional<std::string> ReadStandardInput() {
+  std::string bytes;
+  char buffer[1 << 16];
+  size_t got = 0;
+  while ((got = std::fread(buffer, 1, sizeof(buffer), stdin)) > 0) bytes.append(buffer, got);
+  if (std::ferror(stdin)) return std::nullopt;
+  return bytes;
+}
+
+// One command under way: who asks, and how it is shown.
+struct Asked {
+  Client& client;
+  const CommandLine& line;
+  const Output output;
+  const std::vector<std::string>& words;
+
+  // `range` and `count` take two bounds or none.
+  bool has_bounds() const { return words.size() == 3; }
+  std::string_view min() const { return has_bounds() ? words[1] : std::string_view("-"); }
+  std::string_view max() const { return has_bounds() ? words[2] : std::string_view("+"); }
+};
+
+int RunPut(const Asked& asked) {
+  const std::optional<std::string> value = asked.words.size() == 3 ? asked.words[2] : ReadStandardInput();
+  if (!value) return Fail(absl::DataLossError("standard input could not be read"));
+  const absl::Status put = asked.client.Put(asked.words[1], *value);
+  return put.ok() ? kDone : Fail(put);
+}
+
+int RunGet(const Asked& asked) {
+  const absl::StatusOr<std::optional<std::string>> value = asked.client.Get(asked.words[1]);
+  if (!value.ok()) return Fail(value.status());
+  if (!value->has_value()) return kMissing;
+  if (asked.output.style == OutputStyle::kJson) {
+    std::string record;
+    AppendJsonRecord(asked.words[1], **value, &record);
+    PrintOut(record);
+  } else if (asked.output.style == OutputStyle::kTable) {
+    PrintOut(Escaped(**value, true) + "\n");
+  } else {
+    PrintOut(**value);
+  }
+  return kDone;
+}
+
+int RunDelete(const Asked& asked) {
+  const std::vector<std::string_view> keys(asked.words.begin() + 1, asked.words.end());
+  const absl::StatusOr<int64_t> deleted = asked.client.Delete(keys);
+  if (!deleted.ok()) return Fail(deleted.status());
+  PrintOut(fmt::format("{}\n", *deleted));
+  return *deleted > 0 ? kDone : kMissing;
+}
+
+// Prints pairs as they arrive, so that a range may be larger than memory.
+int RunRange(const Asked& asked, bool is_prefix) {
+  const RangeQuery& query = asked.line.query;
+  PairPrinter printer(asked.output, query.keys_only);
+  Client::PairSink sink;
+  sink.pair = [&](std::string&& key, std::string&& value) {
+    printer.Add(key, value);
+    return !std::ferror(stdout);
+  };
+  const absl::Status status = is_prefix ? asked.client.StreamPrefix(asked.words[1], query, sink)
+                                        : asked.client.StreamRange(asked.min(), asked.max(), query, sink);
+  if (!status.ok()) return Fail(status);
+  printer.Finish();
+  return kDone;
+}
+
+int RunCount(const Asked& asked) {
+  const absl::StatusOr<int64_t> count = asked.client.Count(asked.min(), asked.max());
+  if (!count.ok()) return Fail(count.status());
+  PrintOut(fmt::format("{}\n", *count));
+  return kDone;
+}
+
+int RunPing(const Asked& asked) {
+  if (const absl::Status ping = asked.client.Ping(); !ping.ok()) return Fail(ping);
+  PrintOut(asked.output.style == OutputStyle::kJson ? "\"PONG\"\n" : "PONG\n");
+  return kDone;
+}
+
+int RunCall(const Asked& asked) {
+  const std::vector<std::string_view> words(asked.words.begin() + 1, asked.words.end());
+  const absl::StatusOr<Reply> reply = asked.client.Call(words);
+  if (!reply.ok()) return Fail(reply.status());
+  PrintOut(RenderReply(*reply, asked.output));
+  return kDone;
+}
+
+struct OneShotCommand {
+  std::string_view name;
+  size_t least_words;  // with the command itself
+  size_t most_words;
+  int (*run)(const Asked&);
+};
+
+constexpr OneShotCommand kCommands[] = {
+    {"put", 2, 3, RunPut},
+    {"get", 2, 2, RunGet},
+    {"delete", 2, SIZE_MAX, RunDelete},
+    {"range", 1, 3, [](const Asked& asked) { return RunRange(asked, false); }},
+    {"prefix", 2, 2, [](const Asked& asked) { return RunRange(asked, true); }},
+    {"count", 1, 3, RunCount},
+    {"ping", 1, 1, RunPing},
+    {"call", 2, SIZE_MAX, RunCall},
+};
+
+const OneShotCommand* FindCommand(const std::vector<std::string>& words) {
+  for (const OneShotCommand& command : kCommands) {
+    if (command.name != words[0] || words.size() < command.least_words || words.size() > command.most_words) continue;
+    const bool takes_bounds = command.name == "range" || command.name == "count";
+    return takes_bounds && words.size() == 2 ? nullptr : &command;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+int RunOneShot(const CommandLine& line) {
+  const OneShotCommand* const command = FindCommand(line.words);
+  if (command == nullptr) {
+    fmt::print(stderr, "{}", kUsage);
+    return kFailed;
+  }
+  ClientOptions options = line.connection;
+  options.reconnect_for = std::chrono::milliseconds(0);  // a script decides for itself whether to try again
+  absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(std::move(options));
+  if (!client.ok()) return Fail(client.status());
+  return command->run({**client, line, Output::ForStandardOutput(line.style), line.words});
+}
+
+}  // namespace varve

@@ -1,0 +1,11 @@
+// The commands of client_main that ask a server once: put, get, delete, range, prefix, count, ping, call.
+#pragma once
+
+#include "client/cli/command_line.h"
+
+namespace varve {
+
+// Runs line.words over a connection of its own and prints the result; the exit code.
+int RunOneShot(const CommandLine& line);
+
+}  // namespace varve

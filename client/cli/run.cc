@@ -1,0 +1,55 @@
+#include "client/cli/run.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <optional>
+
+#include "client/cli/command_line.h"
+#include "client/cli/one_shot.h"
+#include "client/cli/output.h"
+#include "client/cli/prompt.h"
+#include "fmt/format.h"
+
+namespace varve {
+namespace {
+
+int RunOffline(const CommandLine& line, const OfflineCommand& command) {
+  if (line.words.size() != 2) {
+    fmt::print(stderr, "client_main: {} takes one path\n", command.name);
+    return kFailed;
+  }
+  const absl::Status status = command.run(line.words[1]);
+  return status.ok() ? kDone : Fail(status);
+}
+
+int RunCommand(const CommandLine& line, absl::Span<const OfflineCommand> offline_commands) {
+  if (line.words.empty()) {
+    if (isatty(STDIN_FILENO)) return RunPrompt(line);
+    fmt::print(stderr, "{}", kUsage);
+    return kFailed;
+  }
+  for (const OfflineCommand& command : offline_commands) {
+    if (command.name == line.words[0]) return RunOffline(line, command);
+  }
+  return RunOneShot(line);
+}
+
+}  // namespace
+
+int RunClient(int argc, char** argv, absl::Span<const OfflineCommand> offline_commands) {
+  const std::optional<CommandLine> line = ParseCommandLine(argc, argv);
+  if (!line) return kFailed;
+  if (line->help) {
+    PrintOut(kUsage);
+    return kDone;
+  }
+  const int code = RunCommand(*line, offline_commands);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+    fmt::print(stderr, "client_main: standard output could not be written\n");
+    return kFailed;
+  }
+  return code;
+}
+
+}  // namespace varve

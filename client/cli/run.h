@@ -1,0 +1,21 @@
+// client_main from its command line to its exit code.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
+namespace varve {
+
+// A command that needs no server and is defined elsewhere: the client knows nothing of the engine's files, so that whoever links both
+// brings what reads them.
+struct OfflineCommand {
+  std::string_view name;
+  absl::Status (*run)(const std::string& path);  // prints to standard output
+};
+
+int RunClient(int argc, char** argv, absl::Span<const OfflineCommand> offline_commands);
+
+}  // namespace varve

@@ -1,0 +1,30 @@
+// Bytes as people and other programs read them: escapes for a terminal, JSON, colours. Pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace varve {
+
+bool IsUtf8(std::string_view bytes);
+
+// What is safe to show on a terminal: printable UTF-8 as it is, \n \r \t \\ and \xHH for all else. `keep_lines` leaves line ends and
+// tabs alone. The result, in double quotes, is what the prompt and plain lines read back (a quote is escaped where `quoted`).
+std::string Escaped(std::string_view bytes, bool keep_lines = false, bool quoted = false);
+
+// Columns that the text takes on a terminal, counting one for each code point.
+size_t DisplayWidth(std::string_view utf8);
+// The text cut to so many columns, with an ellipsis as its last one where something is missing.
+std::string Fitted(std::string_view utf8, size_t columns);
+
+// "..." with JSON's escapes; `utf8` is valid UTF-8.
+void AppendJsonString(std::string_view utf8, std::string* out);
+// A JSON string, or {"base64":"..."} for bytes that are not UTF-8.
+void AppendJsonBytes(std::string_view bytes, std::string* out);
+
+// "1.5 MiB", "312 B".
+std::string HumanBytes(double bytes);
+
+}  // namespace varve

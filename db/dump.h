@@ -1,0 +1,32 @@
+// Log files (the field's WAL) and segments (SSTables) in readable form, for who looks into a store while no server runs on it.
+//
+// Read-only, and needs nothing but the file: no manifest, no store. Where bytes are damaged it says so and goes on with the next
+// block or record that its checksum proves. Lines begin with the offset in the file that they are about; keys and values are escaped
+// as in C, long ones cut. Thread-safe.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "type/record.h"
+#include "util/file_system.h"
+
+namespace varve {
+
+// Takes one line, without its end.
+using DumpLine = std::function<void(std::string_view line)>;
+
+// The log file at `path`, or all of the directory `path` in order. DataLoss, after everything readable was printed: how many
+// places are damaged. Reads a file as a whole.
+[[nodiscard]] absl::Status DumpLog(FileSystem* file_system, const std::string& path, const DumpLine& print);
+
+// The segment at `path`, whose name is NNNNNN.seg: where its parts lie, its range tombstones, and its records. DataLoss as above; the
+// parts that are not printed (offset table, fences) are checked, too. Reads in pieces of 1 MiB, or a record where that is larger.
+[[nodiscard]] absl::Status DumpSegment(FileSystem* file_system, const std::string& path, const DumpLine& print);
+
+// "put generation 1 "key" = "value" (5 bytes)" and the like.
+std::string DescribeRecord(const RecordView& record);
+
+}  // namespace varve

@@ -1,0 +1,197 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "db/batch_codec.h"
+#include "db/dump.h"
+#include "db/log_format.h"
+#include "type/tree_key.h"
+#include "util/coding.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+constexpr size_t kShownBytes = 80;
+
+std::string Shown(std::string_view bytes) {
+  const std::string_view head = bytes.substr(0, kShownBytes);
+  return fmt::format("\"{}\"{}", absl::CHexEscape(absl::string_view(head.data(), head.size())),
+                     head.size() < bytes.size() ? "..." : "");
+}
+
+// A tree key: "generation 0 "key"".
+std::string ShownKey(std::string_view tree_key) {
+  if (tree_key.size() < kGenerationSize) return Shown(tree_key);
+  return fmt::format("generation {} {}", GenerationOf(tree_key), Shown(UserKeyOf(tree_key)));
+}
+
+class LogDumper {
+ public:
+  LogDumper(std::string path, std::string bytes, const DumpLine& print)
+      : path_(std::move(path)), bytes_(std::move(bytes)), print_(print) {}
+
+  // How many places are damaged.
+  size_t Run() {
+    print_(fmt::format("{}: {} bytes", path_, bytes_.size()));
+    if (!DumpHeader()) return damaged_;
+    uint64_t good_end = kLogPageSize;  // behind the last good block
+    for (uint64_t offset = kLogPageSize; offset < bytes_.size();) {
+      const std::optional<LogBlockHeader> block = BlockAt(offset);
+      if (!block) {
+        offset += kLogBlockAlignment;
+        continue;
+      }
+      if (offset != LogBlockAlign(good_end) && offset != LogPageAlign(good_end)) {
+        Damage(good_end, fmt::format("no block that can be read up to {}", offset));
+      }
+      DumpBlock(offset, *block);
+      offset = good_end =
+          LogBlockAlign(std::min<uint64_t>(bytes_.size(), offset + kLogBlockHeaderSize + block->payload_size));
+    }
+    DumpRest(good_end);
+    return damaged_;
+  }
+
+ private:
+  void Line(uint64_t offset, std::string_view text) { print_(fmt::format("{:>10}  {}", offset, text)); }
+  void Damage(uint64_t offset, std::string_view what) {
+    ++damaged_;
+    Line(offset, fmt::format("DAMAGED: {}", what));
+  }
+
+  // False: there can't be any block.
+  bool DumpHeader() {
+    if (bytes_.size() < kLogPageSize || std::all_of(bytes_.begin(), bytes_.begin() + kLogPageSize, IsZero)) {
+      Line(0, "never begun");
+      return false;
+    }
+    // Where the page is damaged both numbers may still be right; the blocks' checksums will tell.
+    store_id_ = DecodeFixed64(bytes_.data() + 24);
+    epoch_ = DecodeFixed64(bytes_.data() + 16);
+    const std::string name = std::filesystem::path(path_).filename().string();
+    if (const std::optional<uint64_t> number = ParseLogFileName(name)) epoch_ = *number;
+    const absl::Status header =
+        CheckLogHeaderPage(std::string_view(bytes_).substr(0, kLogPageSize), path_, epoch_, store_id_);
+    if (!header.ok()) Damage(0, std::string(header.message()));
+    Line(0, fmt::format("header: file {}, store {:016x}", epoch_, store_id_));
+    return true;
+  }
+
+  std::optional<LogBlockHeader> BlockAt(uint64_t offset) const {
+    return DecodeLogBlockHeader(std::string_view(bytes_).substr(offset), epoch_, store_id_, offset);
+  }
+
+  void DumpBlock(uint64_t offset, const LogBlockHeader& block) {
+    Line(offset, fmt::format("block: {} bytes, sequences {} to {}, durable up to {}", block.payload_size, block.first,
+                             block.last, block.durable_mark));
+    uint64_t position = offset + kLogBlockHeaderSize;
+    const uint64_t end = position + block.payload_size;
+    while (position < end) {
+      BatchHeader header;
+      std::string_view operations;
+      const uint64_t available = std::min<uint64_t>(end, bytes_.size());
+      const size_t size =
+          position >= available
+              ? 0
+              : DecodeBatch(std::string_view(bytes_).substr(position, available - position), &header, &operations);
+      if (size == 0) {
+        return Damage(position, fmt::format("batch: cut short or wrong checksum; {} bytes of its block are skipped",
+                                            end - position));
+      }
+      DumpBatch(position, header, operations);
+      position += size;
+    }
+  }
+
+  void DumpBatch(uint64_t offset, const BatchHeader& header, std::string_view operations) {
+    Line(offset, fmt::format("  batch: sequence {}, {} operations, {} bytes", header.first, header.count, header.size));
+    BatchReader reader(operations);
+    RecordView operation;
+    SequenceNumber sequence = header.first;
+    while (reader.Next(&operation)) Line(offset, fmt::format("    {} {}", sequence++, DescribeRecord(operation)));
+    if (!reader.ok()) Damage(offset, "batch: its operations make no sense");
+  }
+
+  void DumpRest(uint64_t begin) {
+    if (begin >= bytes_.size()) return;
+    const bool empty = std::all_of(bytes_.begin() + static_cast<ptrdiff_t>(begin), bytes_.end(), IsZero);
+    Line(begin, fmt::format("{} bytes: {}", bytes_.size() - begin,
+                            empty ? "empty" : "no block (remains of an earlier life of the file, or of a torn write)"));
+  }
+
+  static bool IsZero(char c) { return c == 0; }
+
+  const std::string path_;
+  const std::string bytes_;
+  const DumpLine& print_;
+  uint64_t store_id_ = 0;
+  uint64_t epoch_ = 0;
+  size_t damaged_ = 0;
+};
+
+absl::StatusOr<size_t> DumpFile(FileSystem* file_system, const std::string& path, const DumpLine& print) {
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system->OpenForRead(path));
+  VARVE_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+  std::string bytes(size, '\0');
+  VARVE_ASSIGN_OR_RETURN(const size_t read, file->Read(0, size, bytes.data()));
+  bytes.resize(read);
+  return LogDumper(path, std::move(bytes), print).Run();
+}
+
+}  // namespace
+
+std::string DescribeRecord(const RecordView& record) {
+  std::string text;
+  switch (record.kind) {
+    case RecordKind::kValue:
+      text = fmt::format("put {} = {} ({} bytes)", ShownKey(record.key), Shown(record.value), record.value.size());
+      break;
+    case RecordKind::kTombstone:
+      text = fmt::format("delete {}", ShownKey(record.key));
+      break;
+    case RecordKind::kRangeTombstone:
+      text = fmt::format("delete range from {} up to {}", ShownKey(record.key), ShownKey(record.value));
+      break;
+    case RecordKind::kSwitchGeneration:
+      text = fmt::format("empty namespace {}, which goes on as generation {}",
+                         record.key.size() == 4 ? GenerationOf(record.key) : 0,
+                         record.value.size() == 4 ? GenerationOf(record.value) : 0);
+      break;
+    default:
+      text = fmt::format("kind {} {} ({} bytes)", static_cast<int>(record.kind), ShownKey(record.key),
+                         record.value.size());
+  }
+  if (record.flags & kHasExpiry) text += fmt::format(", expires at {} ms", record.expiry_ms);
+  if (record.flags & kHasMetadata) text += fmt::format(", metadata {}", Shown(record.metadata));
+  if (record.flags & kSoftDeleted) text += ", deleted but kept";
+  if (record.flags & kSeparatedValue) text += ", value in a value file";
+  return text;
+}
+
+absl::Status DumpLog(FileSystem* file_system, const std::string& path, const DumpLine& print) {
+  std::vector<std::string> paths = {path};
+  if (std::filesystem::is_directory(path)) {
+    paths.clear();
+    VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system->List(path));
+    for (const std::string& name : names) {
+      if (ParseLogFileName(name)) paths.push_back(path + "/" + name);
+    }
+    if (paths.empty()) return absl::NotFoundError(fmt::format("{}: there is no log file in it", path));
+  }
+  size_t damaged = 0;
+  for (const std::string& file : paths) {
+    VARVE_ASSIGN_OR_RETURN(const size_t places, DumpFile(file_system, file, print));
+    damaged += places;
+  }
+  if (damaged > 0) return absl::DataLossError(fmt::format("{}: {} damaged places", path, damaged));
+  return absl::OkStatus();
+}
+
+}  // namespace varve

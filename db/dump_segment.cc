@@ -1,0 +1,141 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "db/dump.h"
+#include "db/record_format.h"
+#include "db/segment_footer.h"
+#include "db/segment_verifier.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+constexpr uint64_t kPiece = uint64_t{1} << 20;
+// While it looks for the next good record it believes no record to be longer than this.
+constexpr uint64_t kLongestWhenLost = uint64_t{1} << 22;
+
+class SegmentDumper {
+ public:
+  SegmentDumper(const File& file, uint64_t number, uint64_t size, const DumpLine& print)
+      : file_(file), number_(number), size_(size), print_(print) {}
+
+  // How many places are damaged.
+  absl::StatusOr<size_t> Run() {
+    print_(fmt::format("{}: segment {}, {} bytes", file_.path(), number_, size_));
+    const absl::StatusOr<SegmentFooter> footer = ReadSegmentFooter(file_, number_, size_, nullptr);
+    if (footer.ok()) {
+      DumpFooter(*footer);
+    } else {
+      Damage(size_, std::string(footer.status().message()));
+    }
+    // Without a footer any part of the file may be data.
+    VARVE_RETURN_IF_ERROR(DumpRecords(footer.ok() ? footer->data_size : size_));
+    return damaged_;
+  }
+
+ private:
+  void Line(uint64_t offset, std::string_view text) { print_(fmt::format("{:>10}  {}", offset, text)); }
+  void Damage(uint64_t offset, std::string_view what) {
+    ++damaged_;
+    Line(offset, fmt::format("DAMAGED: {}", what));
+  }
+
+  void DumpFooter(const SegmentFooter& footer) {
+    const SegmentInfo& info = footer.info;
+    Line(0, fmt::format("data: {} bytes, {} records ({} deletes), sequences {} to {}", footer.data_size, info.entries,
+                        info.tombstones, info.smallest_sequence, info.largest_sequence));
+    Line(footer.table_offset,
+         fmt::format("offset table: {} pages, {} keys beside it", footer.table_pages, footer.overflow.size()));
+    Line(footer.fences_offset, fmt::format("fences: {}, {} bytes, of blocks of {} bytes", footer.fence_count,
+                                           footer.fences_size, footer.block_size));
+    const absl::StatusOr<std::vector<RangeTombstone>> tombstones = ReadSegmentRangeTombstones(file_, footer);
+    if (!tombstones.ok()) return Damage(footer.range_tombstones_offset, std::string(tombstones.status().message()));
+    for (const RangeTombstone& tombstone : *tombstones) {
+      RecordView record;
+      record.kind = RecordKind::kRangeTombstone;
+      record.key = tombstone.begin;
+      record.value = tombstone.end;
+      Line(footer.range_tombstones_offset, fmt::format("{} {}", tombstone.sequence, DescribeRecord(record)));
+    }
+  }
+
+  // Has at least `wanted` bytes from `offset` on in window_ (fewer only at `end`), and returns all there are.
+  absl::StatusOr<std::string_view> Window(uint64_t offset, uint64_t wanted, uint64_t end) {
+    wanted = std::min(wanted, end - offset);
+    if (offset < window_begin_ || offset + wanted > window_begin_ + window_.size()) {
+      window_.resize(std::min(std::max(wanted, kPiece), end - offset));
+      window_begin_ = offset;
+      VARVE_ASSIGN_OR_RETURN(const size_t read, file_.Read(offset, window_.size(), window_.data()));
+      window_.resize(read);
+    }
+    return std::string_view(window_).substr(offset - window_begin_);
+  }
+
+  // The record at `offset`, if it is whole and no longer than `longest`; 0 if not.
+  absl::StatusOr<size_t> RecordAt(uint64_t offset, uint64_t longest, uint64_t end, RecordView* record) {
+    VARVE_ASSIGN_OR_RETURN(std::string_view bytes, Window(offset, kMaxRecordHeaderSize, end));
+    const uint64_t size = RecordSize(bytes);
+    if (size == 0 || size > end - offset || size > longest) return size_t{0};
+    VARVE_ASSIGN_OR_RETURN(bytes, Window(offset, size, end));
+    return DecodeRecord(bytes, number_, ChecksumMode::kVerify, record);
+  }
+
+  absl::Status DumpRecords(uint64_t end) {
+    uint64_t good_end = 0;  // behind the last good record
+    for (uint64_t offset = 0; offset < end;) {
+      RecordView record;
+      VARVE_ASSIGN_OR_RETURN(const size_t size,
+                             RecordAt(offset, offset == good_end ? end : kLongestWhenLost, end, &record));
+      if (size == 0) {
+        ++offset;
+        continue;
+      }
+      if (offset != good_end) Damage(good_end, fmt::format("no record that can be read up to {}", offset));
+      Line(offset, fmt::format("{} {}", record.sequence, DescribeRecord(record)));
+      offset = good_end = offset + size;
+    }
+    if (good_end != end) Damage(good_end, fmt::format("no record that can be read up to {}", end));
+    return absl::OkStatus();
+  }
+
+  const File& file_;
+  const uint64_t number_;
+  const uint64_t size_;
+  const DumpLine& print_;
+  std::string window_;
+  uint64_t window_begin_ = 0;
+  size_t damaged_ = 0;
+};
+
+std::optional<uint64_t> NumberOf(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || std::string_view(end) != ".seg") return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+absl::Status DumpSegment(FileSystem* file_system, const std::string& path, const DumpLine& print) {
+  const std::optional<uint64_t> number = NumberOf(path);
+  if (!number) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: a segment's checksums go with its number, so that its name must be NNNNNN.seg", path));
+  }
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system->OpenForRead(path));
+  VARVE_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+  VARVE_ASSIGN_OR_RETURN(const size_t damaged, SegmentDumper(*file, *number, size, print).Run());
+  if (damaged > 0) return absl::DataLossError(fmt::format("{}: {} damaged places", path, damaged));
+  VARVE_ASSIGN_OR_RETURN(const SegmentFooter footer, ReadSegmentFooter(*file, *number, size, nullptr));
+  return VerifySegment(file_system, path, footer.info);
+}
+
+}  // namespace varve

@@ -1,0 +1,133 @@
+// What dump-log and dump-segment show of files that are whole and of files that are damaged.
+#include "db/dump.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "db/storage_engine.h"
+#include "unit-tests/testing/temp_dir.h"
+
+namespace varve {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class DumpTest : public ::testing::Test {
+ protected:
+  std::string directory() const { return dir_.File("data"); }
+
+  // Three writes and a deleted range; `flush` puts them into segments.
+  void Fill(bool flush) {
+    auto store = StorageEngine::Open(directory(), {});
+    ASSERT_TRUE(store.ok()) << store.status();
+    for (const char* key : {"a", "b", "c"}) {
+      WriteBatch batch;
+      batch.Put(key, std::string("value of ") + key);
+      ASSERT_TRUE((*store)->Write({}, &batch).ok());
+    }
+    const auto snapshot = (*store)->GetSnapshot();  // so that a flush drops nothing
+    WriteBatch batch;
+    batch.Delete("a");
+    batch.Put(std::string("\0\xff", 2), "odd");
+    batch.DeleteRange("x", "z");
+    ASSERT_TRUE((*store)->Write({}, &batch).ok());
+    if (flush) ASSERT_TRUE((*store)->Flush().ok());
+    ASSERT_TRUE((*store)->Close().ok());
+  }
+
+  std::string FileThatEndsWith(const std::string& suffix) const {
+    std::string found;
+    for (const auto& entry : std::filesystem::directory_iterator(directory())) {
+      const std::string path = entry.path().string();
+      // The first of several: the log's later files are spares.
+      if (path.ends_with(suffix) && (found.empty() || path < found)) found = path;
+    }
+    return found;
+  }
+  static void Damage(const std::string& path, const std::string& text) {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const size_t at = bytes.find(text);
+    ASSERT_NE(at, std::string::npos);
+    file.clear();
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put('#');
+  }
+  std::string Log(const std::string& path) {
+    std::string text;
+    status_ = DumpLog(PosixFileSystem(), path, [&](std::string_view line) { text.append(line).append("\n"); });
+    return text;
+  }
+  std::string Segment(const std::string& path) {
+    std::string text;
+    status_ = DumpSegment(PosixFileSystem(), path, [&](std::string_view line) { text.append(line).append("\n"); });
+    return text;
+  }
+
+  testing::TempDir dir_;
+  absl::Status status_;
+};
+
+TEST_F(DumpTest, ALogIsShownOperationByOperation) {
+  Fill(false);
+  const std::string text = Log(directory());
+  EXPECT_TRUE(status_.ok()) << status_;
+  EXPECT_THAT(text, HasSubstr("1 put generation 1 \"a\" = \"value of a\" (10 bytes)"));
+  EXPECT_THAT(text, HasSubstr("4 delete generation 1 \"a\""));
+  EXPECT_THAT(text, HasSubstr("5 put generation 1 \"\\x00\\xff\" = \"odd\" (3 bytes)"));
+  EXPECT_THAT(text, HasSubstr("6 delete range from generation 1 \"x\" up to generation 1 \"z\""));
+  EXPECT_THAT(text, HasSubstr("empty"));
+  EXPECT_THAT(text, Not(HasSubstr("DAMAGED")));
+}
+
+TEST_F(DumpTest, ADamagedLogIsReadOnBehindTheDamage) {
+  Fill(false);
+  const std::string path = FileThatEndsWith(".log");
+  Damage(path, "value of b");
+  const std::string text = Log(path);
+  EXPECT_TRUE(absl::IsDataLoss(status_)) << status_;
+  EXPECT_THAT(text, HasSubstr("DAMAGED"));
+  EXPECT_THAT(text, HasSubstr("value of a"));
+  EXPECT_THAT(text, Not(HasSubstr("of b")));
+  EXPECT_THAT(text, HasSubstr("value of c"));
+  Damage(path, "VARVELOG");
+  EXPECT_THAT(Log(path), HasSubstr("value of c"));
+}
+
+TEST_F(DumpTest, ASegmentIsShownRecordByRecord) {
+  Fill(true);
+  const std::string text = Segment(FileThatEndsWith(".seg"));
+  EXPECT_TRUE(status_.ok()) << status_;
+  EXPECT_THAT(text, HasSubstr("2 put generation 1 \"b\" = \"value of b\" (10 bytes)"));
+  EXPECT_THAT(text, HasSubstr("delete range from generation 1 \"x\""));
+  EXPECT_THAT(text, Not(HasSubstr("DAMAGED")));
+}
+
+TEST_F(DumpTest, ADamagedSegmentIsReadOnBehindTheDamage) {
+  Fill(true);
+  const std::string path = FileThatEndsWith(".seg");
+  Damage(path, "value of b");
+  std::string text = Segment(path);
+  EXPECT_TRUE(absl::IsDataLoss(status_)) << status_;
+  EXPECT_THAT(text, HasSubstr("DAMAGED"));
+  EXPECT_THAT(text, HasSubstr("value of c"));
+  Damage(path, "VARVESEG");  // then nothing says where the data ends
+  text = Segment(path);
+  EXPECT_TRUE(absl::IsDataLoss(status_)) << status_;
+  EXPECT_THAT(text, HasSubstr("value of c"));
+}
+
+TEST_F(DumpTest, WhatIsNoLogOrSegmentIsRefused) {
+  EXPECT_TRUE(absl::IsNotFound((Log(dir_.path()), status_))) << status_;
+  EXPECT_FALSE((Log(dir_.File("missing.log")), status_).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument((Segment(dir_.File("name.seg")), status_))) << status_;
+}
+
+}  // namespace
+}  // namespace varve
