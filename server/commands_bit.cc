@@ -8,6 +8,7 @@
 #include "server/command_groups.h"
 #include "server/command_table.h"
 #include "server/key_update.h"
+#include "type/options.h"
 #include "util/bits.h"
 #include "util/resp_parser.h"
 
@@ -253,6 +254,7 @@ void HandleBitField(CommandContext& context, Arguments arguments) {
     if (operation.kind == FieldOperation::Kind::kGet) continue;
     bytes = std::max(bytes, (operation.offset + operation.type.bits + 7) / 8);
   }
+  if (bytes > kMaxValueSize) return context.reply.Error(kBadOffset);
   std::string value;
   std::vector<std::optional<int64_t>> results;
   const auto apply_all = [&] {

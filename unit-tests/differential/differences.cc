@@ -27,7 +27,17 @@ bool HasNumberBelow(const CommandLine& line, int64_t bound) {
 
 bool IsBitField(const CommandLine& line) { return Is(line, "bitfield") || Is(line, "bitfield_ro"); }
 
+bool NamesAnotherDatabase(std::string_view index) {
+  int64_t number = 0;
+  return ParseRespInteger(index, &number) && number > 0 && number < 16;
+}
+
 constexpr Difference kDifferences[] = {
+    {"SELECT and COPY: Redis has 16 databases, Varve one", true,
+     [](const CommandLine& line) {
+       if (Is(line, "select")) return line.size() == 2 && NamesAnotherDatabase(line[1]);
+       return Is(line, "copy") && HasWord(line, "db") && std::any_of(line.begin(), line.end(), NamesAnotherDatabase);
+     }},
     {"BITFIELD with OVERFLOW SAT, SET of a number near -2^63 to a narrower signed field: Redis stores the largest "
      "number, as "
      "its comparison overflows, Varve the smallest",
@@ -51,6 +61,7 @@ std::string Sorted(const Reply& reply) {
   std::vector<std::string> texts;
   for (const Reply& element : reply.elements) texts.push_back(element.text);
   std::sort(texts.begin(), texts.end());
+  texts.erase(std::unique(texts.begin(), texts.end()), texts.end());  // SCAN may tell of a key twice
   std::string sorted;
   for (const std::string& text : texts) sorted += std::to_string(text.size()) + ":" + text + "\n";
   return sorted;

@@ -112,6 +112,7 @@ TEST_F(BitCommandsTest, FieldsReadAndWrite) {
   EXPECT_EQ(Do({"BITFIELD", "f", "GET", "u64", "0"}),
             "-ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.");
   EXPECT_EQ(Do({"BITFIELD", "f", "GET", "u8", "#536870912"}), "-ERR bit offset is not an integer or out of range");
+  EXPECT_EQ(Do({"BITFIELD", "f", "SET", "u8", "4294967295", "1"}), "-ERR bit offset is not an integer or out of range");
   EXPECT_EQ(Do({"BITFIELD", "f", "OVERFLOW", "x"}), "-ERR Invalid OVERFLOW type specified");
   EXPECT_EQ(Do({"BITFIELD", "f", "SET", "u8", "0"}), "-ERR syntax error");
   EXPECT_EQ(Do({"BITFIELD", "f", "SET", "u8", "0", "x"}), "-ERR value is not an integer or out of range");
