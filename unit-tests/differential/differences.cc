@@ -33,6 +33,18 @@ bool NamesAnotherDatabase(std::string_view index) {
 }
 
 constexpr Difference kDifferences[] = {
+    {"OBJECT ENCODING and REFCOUNT: Redis tells how the value came about, Varve what a value of its kind has at first",
+     false,
+     [](const CommandLine& line) {
+       return Is(line, "object") && line.size() == 3 &&
+              (EqualsIgnoreCase(line[1], "encoding") || EqualsIgnoreCase(line[1], "refcount"));
+     }},
+    {"SCAN in several steps: Varve goes in the order of keys, and its cursors are its own", false,
+     [](const CommandLine& line) { return Is(line, "scan") && !HasWord(line, "1000"); }},
+    {"SCAN with a cursor that no SCAN gave: Varve refuses it", false,
+     [](const CommandLine& line) { return Is(line, "scan") && line.size() > 1 && line[1] != "0"; }},
+    {"KEYS and SCAN with the pattern **: in Redis it doesn't match the empty key", false,
+     [](const CommandLine& line) { return (Is(line, "keys") || Is(line, "scan")) && HasWord(line, "**"); }},
     {"SELECT and COPY: Redis has 16 databases, Varve one", true,
      [](const CommandLine& line) {
        if (Is(line, "select")) return line.size() == 2 && NamesAnotherDatabase(line[1]);
