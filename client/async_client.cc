@@ -25,7 +25,6 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kReceiveBytes = 64u << 10;
-constexpr size_t kSendBytes = 256u << 10;  // handed to the kernel at a time
 
 absl::Status Lost(std::string_view what, const asio::error_code& error) {
   if (error == asio::error::eof) return absl::UnavailableError("the server closed the connection");
@@ -97,7 +96,7 @@ class AsyncClient::Connection : public std::enable_shared_from_this<Connection> 
   std::vector<asio::generic::stream_protocol::endpoint> endpoints_;
   State state_ = State::kIdle;
   uint64_t generation_ = 0;  // of the connection
-  bool writing_ = false;
+  bool waiting_for_room_ = false;
   bool fruitful_ = false;  // there was a reply since the last series of attempts began
   Clock::time_point watch_until_ = Clock::time_point::max();  // when watch_timer_ fires
   Clock::time_point retry_until_;
@@ -126,7 +125,7 @@ void AsyncClient::Connection::CloseNow() {
 
 void AsyncClient::Connection::CloseSocket() {
   ++generation_;
-  writing_ = false;
+  waiting_for_room_ = false;
   asio::error_code ignored;
   socket_.close(ignored);
 }
@@ -171,10 +170,9 @@ void AsyncClient::Connection::TryEndpoint(size_t index) {
 }
 
 void AsyncClient::Connection::Connected() {
-  if (options_.unix_socket.empty()) {
-    asio::error_code ignored;
-    socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-  }
+  asio::error_code ignored;
+  if (options_.unix_socket.empty()) socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  socket_.non_blocking(true, ignored);
   state_ = State::kConnected;
   queue_.BeginConnection();
   for (Pending& pending : pending_) pending.since = Clock::now();
@@ -214,19 +212,25 @@ void AsyncClient::Connection::Read() {
       });
 }
 
+// Writes at once what the kernel takes, so that what was sent is known before a reply to it can be read.
 void AsyncClient::Connection::Write() {
-  if (writing_ || queue_.Unsent().empty()) return;
-  writing_ = true;
-  // A copy, as requests that are added meanwhile may move the queue's bytes.
-  auto bytes = std::make_shared<const std::string>(queue_.Unsent().substr(0, kSendBytes));
-  socket_.async_write_some(asio::buffer(*bytes), [self = shared_from_this(), generation = generation_, bytes](
-                                                     const asio::error_code& error, size_t size) {
-    if (generation != self->generation_) return;
-    self->writing_ = false;
-    if (error) return self->Lose(Lost("send", error));
-    self->queue_.MarkSent(size);
-    self->Write();
-  });
+  if (waiting_for_room_) return;
+  while (!queue_.Unsent().empty()) {
+    const std::string_view unsent = queue_.Unsent();
+    asio::error_code error;
+    const size_t sent = socket_.write_some(asio::buffer(unsent.data(), unsent.size()), error);
+    if (error == asio::error::would_block) break;
+    if (error) return;  // the read that is under way meets it, too, after the replies that came before
+    queue_.MarkSent(sent);
+  }
+  if (queue_.Unsent().empty()) return;
+  waiting_for_room_ = true;
+  socket_.async_wait(asio::socket_base::wait_write,
+                     [self = shared_from_this(), generation = generation_](const asio::error_code& error) {
+                       if (generation != self->generation_) return;
+                       self->waiting_for_room_ = false;
+                       if (!error) self->Write();
+                     });
 }
 
 void AsyncClient::Connection::TakeReplies() {

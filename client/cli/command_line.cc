@@ -30,6 +30,7 @@ const std::string_view kUsage =
     "  --host=127.0.0.1  --port=7777  --unixsocket=PATH\n"
     "  --user=NAME  --password=WORD   better: in the environment, as VARVE_PASSWORD\n"
     "  --timeout=MS           give up after so many milliseconds without an answer (0: never)\n"
+    "  --reconnect=10000      import and export: try so many milliseconds to have a lost connection back\n"
     "Output:\n"
     "  --raw                  bytes as they are        --json       one JSON value a line\n"
     "  --table                columns, escaped; the default on a terminal (colours: unless NO_COLOR is set)\n"
@@ -61,6 +62,7 @@ struct Option {
 struct Numbers {
   int64_t port = 7777;
   int64_t timeout_ms = 0;
+  int64_t reconnect_ms = 10000;
 };
 
 bool SetOption(const Option& option, std::string_view value) {
@@ -96,6 +98,7 @@ std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
       {"--user", OptionKind::kText, &line.connection.user},
       {"--password", OptionKind::kText, &line.connection.password},
       {"--timeout", OptionKind::kNumber, &numbers.timeout_ms, 0, kMost},
+      {"--reconnect", OptionKind::kNumber, &numbers.reconnect_ms, 0, kMost},
       {"--limit", OptionKind::kNumber, &line.query.limit},
       {"--reverse", OptionKind::kFlag, &line.query.reverse},
       {"--keys", OptionKind::kFlag, &line.query.keys_only},
@@ -148,6 +151,7 @@ std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
       return std::nullopt;
   }
   line.connection.port = static_cast<uint16_t>(numbers.port);
+  line.connection.reconnect_for = std::chrono::milliseconds(numbers.reconnect_ms);
   line.connection.timeout = std::chrono::milliseconds(numbers.timeout_ms);
   if (raw + json + table > 1) {
     fmt::print(stderr, "client_main: --raw, --json and --table exclude each other\n");

@@ -5,7 +5,10 @@
 #include <cstdio>
 #include <optional>
 
+#include "client/cli/bench.h"
 #include "client/cli/command_line.h"
+#include "client/cli/export.h"
+#include "client/cli/import.h"
 #include "client/cli/one_shot.h"
 #include "client/cli/output.h"
 #include "client/cli/prompt.h"
@@ -32,6 +35,10 @@ int RunCommand(const CommandLine& line, absl::Span<const OfflineCommand> offline
   for (const OfflineCommand& command : offline_commands) {
     if (command.name == line.words[0]) return RunOffline(line, command);
   }
+  const size_t count = line.words.size();
+  if (line.words[0] == "import" && count == 2) return RunImport(line);
+  if (line.words[0] == "export" && (count == 2 || count == 4)) return RunExport(line);
+  if (line.words[0] == "bench" && count == 1) return RunBench(line);
   return RunOneShot(line);
 }
 

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "client/client.h"
 #include "unit-tests/testing/server_process.h"
 #include "unit-tests/testing/temp_dir.h"
 
@@ -67,6 +68,29 @@ TEST_F(AsyncClientTest, RepliesComeInOrder) {
   for (int i = 0; i < 20000; ++i) Call(&client, {"INCR", "n"});
   RunUntilDone();
   for (int i = 0; i < 20000; ++i) ASSERT_EQ(outcomes_[static_cast<size_t>(i)], std::to_string(i + 1));
+}
+
+// A reply may be here before the loop has heard that its request was sent.
+TEST_F(AsyncClientTest, EachReplyLeadsToTheNextRequest) {
+  std::vector<std::unique_ptr<AsyncClient>> clients;
+  int asked = 0;
+  int running = 0;
+  std::function<void(AsyncClient*)> ask = [&](AsyncClient* client) {
+    ++asked;
+    client->Call({"INCR", "n"}, [&, client](absl::StatusOr<Reply> reply) {
+      EXPECT_TRUE(reply.ok()) << reply.status();
+      if (reply.ok() && asked < 20000) return ask(client);
+      if (--running > 0) return;
+      for (const auto& each : clients) each->Close();
+    });
+  };
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(std::make_unique<AsyncClient>(context_, options_));
+    for (int j = 0; j < 8; ++j, ++running) ask(clients.back().get());
+  }
+  context_.run();
+  EXPECT_EQ(asked, 20000);
+  EXPECT_EQ((*Client::Connect("127.0.0.1", options_.port))->Get("n")->value(), "20000");
 }
 
 TEST_F(AsyncClientTest, LargeValuesBothWays) {

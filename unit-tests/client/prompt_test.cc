@@ -113,10 +113,12 @@ TEST_F(PromptTest, CompletesRemembersAndShows) {
   terminal.Type("range - +\n");
   EXPECT_SHOWN(terminal, "k\\x00");
   EXPECT_SHOWN(terminal, "(1 key)");
-  terminal.Type("ge\t");
+  terminal.Type("ech\t");
   terminal.Type("\t");  // the arguments of what was completed
-  EXPECT_SHOWN(terminal, "Reads the value");
-  terminal.Type("missing\n");
+  EXPECT_SHOWN(terminal, "Answers its argument");
+  terminal.Type("said\n");
+  EXPECT_SHOWN(terminal, "\"said\"");
+  terminal.Type("get missing\n");
   EXPECT_SHOWN(terminal, "(nil)");
   terminal.Type("nonsense\n");
   EXPECT_SHOWN(terminal, "(error) ERR unknown command");

@@ -1,0 +1,176 @@
+#include "client/cli/command_reader.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "fmt/format.h"
+#include "util/resp_buffer.h"
+#include "util/resp_reply.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+enum class Handling { kRepeatable, kOnce, kSet, kSelect, kFlush, kExpiry, kDrop };
+
+struct KnownCommand {
+  std::string_view name;
+  Handling handling;
+};
+
+constexpr KnownCommand kKnown[] = {
+    {"SET", Handling::kSet},
+    {"PUT", Handling::kSet},
+    {"MSET", Handling::kRepeatable},
+    {"DEL", Handling::kRepeatable},
+    {"UNLINK", Handling::kRepeatable},
+    {"DELETE", Handling::kRepeatable},
+    {"DELRANGE", Handling::kRepeatable},
+    {"SETRANGE", Handling::kRepeatable},
+    {"SETBIT", Handling::kRepeatable},
+    {"SETNX", Handling::kOnce},
+    {"MSETNX", Handling::kOnce},
+    {"APPEND", Handling::kOnce},
+    {"INCR", Handling::kOnce},
+    {"DECR", Handling::kOnce},
+    {"INCRBY", Handling::kOnce},
+    {"DECRBY", Handling::kOnce},
+    {"INCRBYFLOAT", Handling::kOnce},
+    {"GETSET", Handling::kOnce},
+    {"GETDEL", Handling::kOnce},
+    {"RENAME", Handling::kOnce},
+    {"RENAMENX", Handling::kOnce},
+    {"COPY", Handling::kOnce},
+    {"BITOP", Handling::kOnce},
+    {"BITFIELD", Handling::kOnce},
+    {"FLUSHALL", Handling::kFlush},
+    {"FLUSHDB", Handling::kFlush},
+    {"SELECT", Handling::kSelect},
+    {"EXPIRE", Handling::kExpiry},
+    {"PEXPIRE", Handling::kExpiry},
+    {"EXPIREAT", Handling::kExpiry},
+    {"PEXPIREAT", Handling::kExpiry},
+    {"PERSIST", Handling::kDrop},
+    {"MULTI", Handling::kDrop},
+    {"EXEC", Handling::kDrop},
+    {"PING", Handling::kDrop},
+};
+
+std::string Upper(std::string_view text) {
+  std::string upper(text);
+  for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 0x20) : c;
+  return upper;
+}
+
+const KnownCommand* FindKnown(const std::string& upper) {
+  const auto* const found = std::find_if(std::begin(kKnown), std::end(kKnown),
+                                         [&](const KnownCommand& known) { return known.name == upper; });
+  return found == std::end(kKnown) ? nullptr : found;
+}
+
+}  // namespace
+
+void AppendRespRecord(std::string_view key, std::string_view value, std::string* out) {
+  ByteBuffer buffer;
+  AppendRequest({"SET", key, value}, &buffer);
+  out->append(buffer.view());
+}
+
+absl::StatusOr<bool> CommandReader::ReadCommand(ImportRecord* record) {
+  size_t wanted = 1;
+  while (true) {
+    VARVE_ASSIGN_OR_RETURN(const std::string_view bytes, input_->Peek(wanted));
+    if (bytes.empty()) return false;
+    if (bytes[0] == '#') {  // a note in an AOF, such as #TS:1700000000
+      bool end = false;
+      VARVE_RETURN_IF_ERROR(input_->Line(1 << 16, &end).status());
+      continue;
+    }
+    if (bytes[0] != '*') return input_->Damaged("no command begins here ('*' is expected)");
+    if (bytes.size() < wanted) {
+      notes_.warning = fmt::format("{} ends in the middle of a command that begins at offset {}; it is left out",
+                                   input_->path(), input_->offset());
+      return false;
+    }
+    record->words.clear();
+    size_t consumed = 0;
+    const RespParser::Result result = parser_.Next(input_->data(), bytes.size(), &record->words, &consumed);
+    if (result == RespParser::Result::kError) return input_->Damaged(parser_.error());
+    if (result == RespParser::Result::kRequest) {
+      record->offset = input_->offset();
+      consumed_ = consumed;
+      return true;
+    }
+    wanted = bytes.size() + std::max<size_t>(parser_.missing(), 1);
+  }
+}
+
+void CommandReader::StripExpiry(ImportRecord* record) {
+  std::vector<std::string_view>& words = record->words;
+  bool expires = false;
+  for (size_t i = 3; i < words.size();) {
+    const std::string option = Upper(words[i]);
+    const bool has_time = option == "EX" || option == "PX" || option == "EXAT" || option == "PXAT";
+    if (!has_time && option != "KEEPTTL") {
+      record->repeatable = false;  // NX, XX, GET
+      ++i;
+      continue;
+    }
+    int64_t time = 0;
+    if (has_time && i + 1 < words.size() && ParseRespInteger(words[i + 1], &time)) {
+      expires = true;
+      const bool over = (option == "PXAT" && static_cast<uint64_t>(time) <= now_ms_) ||
+                        (option == "EXAT" && static_cast<uint64_t>(time) * 1000 <= now_ms_);
+      if (over) {
+        ++notes_.expired;
+        words = {"DEL", words[1]};  // an earlier value is gone, too
+        return;
+      }
+    }
+    words.erase(words.begin() + static_cast<ptrdiff_t>(i),
+                words.begin() + static_cast<ptrdiff_t>(std::min(i + (has_time ? 2 : 1), words.size())));
+  }
+  notes_.with_expiry += expires;
+}
+
+bool CommandReader::Passes(ImportRecord* record) {
+  if (record->words.empty()) return false;
+  const std::string name = Upper(record->words[0]);
+  const KnownCommand* const known = FindKnown(name);
+  const Handling handling = known == nullptr ? Handling::kDrop : known->handling;
+  if (handling == Handling::kSelect) {
+    other_database_ = record->words.size() == 2 && record->words[1] == "0" ? "" : "command for another database";
+    return false;
+  }
+  if (handling == Handling::kDrop && known != nullptr) return false;
+  if (known == nullptr || !other_database_.empty()) {
+    // Its name comes from the file, which may hold anything.
+    const bool nameable =
+        name.size() <= 20 && std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c < 127; });
+    ++notes_.left_out[!other_database_.empty() ? other_database_ : nameable ? "command " + name : "unknown command"];
+    return false;
+  }
+  record->repeatable = handling != Handling::kOnce;
+  if (handling == Handling::kSet) StripExpiry(record);
+  if (handling == Handling::kExpiry) {
+    ++notes_.with_expiry;
+    return false;
+  }
+  if (handling == Handling::kFlush && !allow_flush_) {
+    record->wrong = name + " would delete everything that the server holds; --force lets it pass";
+  }
+  return true;
+}
+
+absl::StatusOr<bool> CommandReader::Next(ImportRecord* record) {
+  while (true) {
+    input_->Consume(std::exchange(consumed_, 0));
+    record->wrong.clear();
+    VARVE_ASSIGN_OR_RETURN(const bool found, ReadCommand(record));
+    if (!found) return false;
+    if (Passes(record)) return true;
+  }
+}
+
+}  // namespace varve

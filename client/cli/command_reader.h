@@ -1,0 +1,45 @@
+// A stream of RESP commands: the format of export, of `redis-cli --pipe` and of Redis' AOF. Commands that write strings or delete
+// pass; those of other types are left out and counted, as are keys of other databases than 0. MULTI and EXEC are dropped: the
+// commands between them pass one by one. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "client/cli/input_file.h"
+#include "client/cli/record_reader.h"
+#include "util/resp_parser.h"
+
+namespace varve {
+
+// Appends SET key value.
+void AppendRespRecord(std::string_view key, std::string_view value, std::string* out);
+
+// Reads commands from where `input` is.
+class CommandReader final : public RecordReader {
+ public:
+  // `allow_flush`: FLUSHALL and FLUSHDB are passed on; else they are wrong records. `now_ms`: what has expired by then is left out.
+  CommandReader(std::unique_ptr<InputFile> input, bool allow_flush, uint64_t now_ms)
+      : input_(std::move(input)), allow_flush_(allow_flush), now_ms_(now_ms) {}
+
+  absl::StatusOr<bool> Next(ImportRecord* record) override;
+  uint64_t offset() const override { return input_->offset(); }
+  bool Seek(uint64_t offset, uint64_t line) override { return input_->Seek(offset); }
+
+ private:
+  // The next command's words; false at the end of the file.
+  absl::StatusOr<bool> ReadCommand(ImportRecord* record);
+  // Whether the command is to be sent. It may change the words.
+  bool Passes(ImportRecord* record);
+  // Takes expiry off a SET; where its time is over, the SET becomes a DEL.
+  void StripExpiry(ImportRecord* record);
+
+  const std::unique_ptr<InputFile> input_;
+  const bool allow_flush_;
+  const uint64_t now_ms_;
+  RespParser parser_;
+  size_t consumed_ = 0;  // by the record that was handed out last
+  std::string other_database_;
+};
+
+}  // namespace varve

@@ -1,0 +1,36 @@
+// The kinds of files that import and export know. Stateless.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "client/cli/record_reader.h"
+
+namespace varve {
+
+enum class FileFormat {
+  kResp,  // SET commands: our own, binary, also for redis-cli --pipe
+  kCsv,
+  kJson,   // JSON lines
+  kRedis,  // RDB and AOF: for import alone
+};
+
+// `name` is that of --format; where it is empty the file's first bytes decide (of a file that exists), else its name; kResp if
+// nothing speaks for another.
+[[nodiscard]] absl::StatusOr<FileFormat> ChooseFormat(std::string_view name, const std::string& path);
+std::string_view NameOf(FileFormat format);
+
+struct OpenedReader {
+  std::unique_ptr<RecordReader> reader;
+  uint64_t size = 0;  // bytes; 0: not known
+};
+// `path` "-": standard input (not for kRedis).
+[[nodiscard]] absl::StatusOr<OpenedReader> OpenReader(FileFormat format, const std::string& path, bool allow_flush);
+
+// Appends the record (not for kRedis), and what comes before the first one.
+void AppendRecord(FileFormat format, std::string_view key, std::string_view value, std::string* out);
+std::string_view TitleOf(FileFormat format);
+
+}  // namespace varve

@@ -1,0 +1,11 @@
+// `import FILE`: sends what a file holds to the server, pipelined and in bounded memory, and can go on after an interruption.
+#pragma once
+
+#include "client/cli/command_line.h"
+
+namespace varve {
+
+// The exit code: kFailed also when single records could not be imported; all others were.
+int RunImport(const CommandLine& line);
+
+}  // namespace varve

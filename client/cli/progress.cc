@@ -1,0 +1,53 @@
+#include "client/cli/progress.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "client/cli/text.h"
+#include "fmt/format.h"
+
+namespace varve {
+namespace {
+
+constexpr uint64_t kUpdatesALook = 64;
+constexpr std::chrono::milliseconds kPause{150};
+constexpr size_t kBarWidth = 24;
+
+}  // namespace
+
+Progress::Progress(std::string_view verb, uint64_t total, bool always)
+    : verb_(verb), total_(total), shown_(always || isatty(STDERR_FILENO) != 0), begun_(Clock::now()), next_(begun_) {}
+
+std::string Progress::Render(uint64_t done, uint64_t keys, uint64_t bytes, double seconds) const {
+  seconds = std::max(seconds, 0.001);
+  std::string text = verb_;
+  const double share = total_ == 0 ? 0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));
+  if (total_ > 0) {
+    const auto filled = static_cast<size_t>(share * static_cast<double>(kBarWidth));
+    text +=
+        fmt::format(" [{}{}] {:3.0f}%", std::string(filled, '#'), std::string(kBarWidth - filled, '.'), share * 100);
+  }
+  text += fmt::format("  {} keys  {}  {:.0f} keys/s  {}/s", keys, HumanBytes(static_cast<double>(bytes)),
+                      static_cast<double>(keys) / seconds, HumanBytes(static_cast<double>(bytes) / seconds));
+  if (share > 0.01 && share < 1) text += fmt::format("  {:.0f} s left", seconds / share - seconds);
+  return text;
+}
+
+void Progress::Update(uint64_t done, uint64_t keys, uint64_t bytes) {
+  if (!shown_ || ++updates_ % kUpdatesALook != 0) return;
+  const Clock::time_point now = Clock::now();
+  if (now < next_) return;
+  next_ = now + kPause;
+  on_line_ = true;
+  fmt::print(stderr, "\r{}\x1b[K", Render(done, keys, bytes, elapsed().count()));
+  std::fflush(stderr);
+}
+
+void Progress::Finish() {
+  if (on_line_) fmt::print(stderr, "\n");
+  on_line_ = false;
+}
+
+}  // namespace varve

@@ -1,0 +1,39 @@
+// How far a long piece of work is, on standard error: a bar that is drawn anew several times a second. Not thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace varve {
+
+class Progress {
+ public:
+  // `total` counts what Update() is told as done; 0: not known. Shown on a terminal only, unless `always`.
+  Progress(std::string_view verb, uint64_t total, bool always);
+  ~Progress() { Finish(); }
+
+  void set_total(uint64_t total) { total_ = total; }
+  // `done` of the total; `keys` and `bytes` for people. Cheap: looks at the clock only now and then.
+  void Update(uint64_t done, uint64_t keys, uint64_t bytes);
+  // Leaves the line.
+  void Finish();
+  std::chrono::duration<double> elapsed() const { return Clock::now() - begun_; }
+
+  // One line of text for what is done, without line end.
+  std::string Render(uint64_t done, uint64_t keys, uint64_t bytes, double seconds) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const std::string verb_;
+  uint64_t total_;
+  const bool shown_;
+  const Clock::time_point begun_;
+  Clock::time_point next_;
+  uint64_t updates_ = 0;
+  bool on_line_ = false;
+};
+
+}  // namespace varve

@@ -1,0 +1,76 @@
+// Reads a Redis RDB file (versions 1 to 12, of Redis up to 7.4): string keys become SET commands, values of other types are passed over
+// and counted. The checksum at its end is verified. Not thread-safe.
+//
+//   "REDIS" 4 digits of version, then items, each an opcode or a type, then 0xFF and the CRC-64 of all before it (8 bytes)
+//   0xFA  two strings: about the file             0xFD  expiry of the next key, 4 bytes, seconds
+//   0xFE  length: database number                 0xFC  the same, 8 bytes, milliseconds
+//   0xFB  two lengths: sizes of hash tables       0xF8, 0xF9  idle time (length), frequency (1 byte) of the next key
+//   0xF7  data of a module                        0xF5  a string: a library of functions
+//   type, key (string), value
+//
+//   length: 00LLLLLL | 01LLLLLL LLLLLLLL | 0x80, 4 bytes | 0x81, 8 bytes; most significant byte first
+//   string: length, bytes | 0xC0, int8 | 0xC1, int16 | 0xC2, int32 (least significant first) | 0xC3, length of LZF, length, LZF
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "client/cli/input_file.h"
+#include "client/cli/record_reader.h"
+
+namespace varve {
+
+class RdbReader {
+ public:
+  // Reads `input` from where it is, which is where the RDB data begins. `now_ms`: what has expired by then is left out.
+  RdbReader(InputFile* input, uint64_t now_ms, ImportNotes* notes) : input_(input), now_ms_(now_ms), notes_(notes) {}
+
+  // The next string key as SET. False: the end of the RDB data, whose checksum is right; `input` is right behind it.
+  [[nodiscard]] absl::StatusOr<bool> Next(ImportRecord* record);
+
+  // Whether these first bytes of a file are those of an RDB.
+  static bool IsRdb(std::string_view head) { return head.starts_with("REDIS"); }
+
+ private:
+  struct Length {
+    uint64_t value = 0;
+    bool is_encoding = false;  // value is one of the special encodings of strings
+  };
+
+  absl::Status ReadHeader();
+  absl::Status CheckEnd();
+  // One item that is no key; false: `opcode` is the type of a key's value.
+  absl::StatusOr<bool> ReadOpcode(uint8_t opcode);
+  absl::StatusOr<bool> ReadKey(uint8_t type, ImportRecord* record);
+
+  absl::StatusOr<std::string_view> Read(size_t bytes);
+  absl::StatusOr<uint8_t> ReadByte();
+  absl::StatusOr<Length> ReadLength();
+  absl::StatusOr<uint64_t> ReadCount();  // a length that is none of the encodings
+  absl::Status ReadString(std::string* out);
+  absl::Status ReadCompressed(std::string* out);
+
+  absl::Status Skip(uint64_t bytes);
+  absl::Status SkipString();
+  absl::Status SkipStrings(uint64_t count);
+  absl::Status SkipValue(uint8_t type);  // defined in rdb_values.cc, as are the ones below
+  absl::Status SkipSortedSet(bool binary_scores);
+  absl::Status SkipStream(uint8_t type);
+  absl::Status SkipStreamGroup(uint8_t type);
+  absl::Status SkipModule();
+
+  InputFile* const input_;
+  const uint64_t now_ms_;
+  ImportNotes* const notes_;
+  bool begun_ = false;
+  int version_ = 0;
+  uint64_t crc_ = 0;
+  uint64_t database_ = 0;
+  uint64_t expiry_ms_ = 0;  // of the next key; 0: none
+  std::string key_;
+  std::string value_;
+};
+
+}  // namespace varve

@@ -1,0 +1,122 @@
+#include "client/cli/text_readers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "client/cli/json_records.h"
+#include "fmt/format.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+constexpr size_t kLongestLine = size_t{3} << 30;  // the largest key and value, every byte escaped
+
+void AppendField(std::string_view bytes, std::string* out) {
+  const bool plain = bytes.find_first_of("\",\r\n") == std::string_view::npos && !bytes.empty() &&
+                     bytes.front() != ' ' && bytes.back() != ' ';
+  if (plain) {
+    *out += bytes;
+    return;
+  }
+  *out += '"';
+  for (const char c : bytes) {
+    if (c == '"') *out += '"';
+    *out += c;
+  }
+  *out += '"';
+}
+
+}  // namespace
+
+void AppendCsvRecord(std::string_view key, std::string_view value, std::string* out) {
+  AppendField(key, out);
+  *out += ',';
+  AppendField(value, out);
+  *out += '\n';
+}
+
+bool CsvReader::Seek(uint64_t offset, uint64_t line) {
+  line_ = line;
+  first_ = offset == 0;
+  return input_->Seek(offset);
+}
+
+absl::StatusOr<std::string> CsvReader::ReadRecord() {
+  std::string wrong;
+  size_t field = 0;
+  bool in_quotes = false;
+  bool was_quoted = false;  // the field ended with a quote: a comma or the line's end follows
+  fields_[0].clear();
+  fields_[1].clear();
+  while (true) {
+    VARVE_ASSIGN_OR_RETURN(const std::string_view bytes, input_->Peek(2));
+    if (bytes.empty()) {
+      if (in_quotes) wrong = "the file ends inside quotes";
+      break;
+    }
+    const char c = bytes[0];
+    const bool doubled = in_quotes && c == '"' && bytes.size() > 1 && bytes[1] == '"';
+    const bool ends_line = !in_quotes && (c == '\n' || (c == '\r' && bytes.size() > 1 && bytes[1] == '\n'));
+    input_->Consume(doubled || (ends_line && c == '\r') ? 2 : 1);
+    if (c == '\n' || (ends_line && c == '\r')) ++line_;
+    if (ends_line) break;
+    if (c == '"' && !doubled && (in_quotes || (fields_[std::min<size_t>(field, 1)].empty() && !was_quoted))) {
+      was_quoted = in_quotes;
+      in_quotes = !in_quotes;
+    } else if (c == ',' && !in_quotes) {
+      ++field;
+      was_quoted = false;
+    } else if (was_quoted) {
+      wrong = "text behind a closing quote";
+    } else if (field < 2) {
+      fields_[field] += c;
+    }
+  }
+  if (wrong.empty() && field != 1) wrong = fmt::format("{} columns instead of two", field + 1);
+  return wrong;
+}
+
+absl::StatusOr<bool> CsvReader::Next(ImportRecord* record) {
+  while (true) {
+    VARVE_ASSIGN_OR_RETURN(const std::string_view bytes, input_->Peek(1));
+    if (bytes.empty()) return false;
+    record->offset = input_->offset();
+    record->line = line_;
+    if (bytes[0] == '\n' || bytes[0] == '\r') {  // an empty line
+      input_->Consume(1);
+      line_ += bytes[0] == '\n';
+      continue;
+    }
+    VARVE_ASSIGN_OR_RETURN(record->wrong, ReadRecord());
+    const bool is_title = std::exchange(first_, false) && fields_[0] == "key" && fields_[1] == "value";
+    if (is_title) continue;
+    record->words = {"SET", fields_[0], fields_[1]};
+    record->repeatable = true;
+    return true;
+  }
+}
+
+bool JsonLinesReader::Seek(uint64_t offset, uint64_t line) {
+  line_ = line;
+  return input_->Seek(offset);
+}
+
+absl::StatusOr<bool> JsonLinesReader::Next(ImportRecord* record) {
+  while (true) {
+    record->offset = input_->offset();
+    record->line = line_;
+    bool end = false;
+    VARVE_ASSIGN_OR_RETURN(const std::string_view line, input_->Line(kLongestLine, &end));
+    if (end) return false;
+    ++line_;
+    if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
+    const absl::Status parsed = ParseJsonRecord(line, &key_, &value_);
+    record->wrong = std::string(parsed.message());
+    record->words = {"SET", key_, value_};
+    record->repeatable = true;
+    return true;
+  }
+}
+
+}  // namespace varve
