@@ -32,6 +32,7 @@ absl::StatusOr<CompactionResult> Merge(InternalIterator* input, std::vector<Rang
   CompactionResult result;
   result.records_read = merged.records_read;
   result.records_written = merged.records_written;
+  result.filtered = merged.filtered;
   for (const SegmentInfo& info : merged.segments) {
     absl::StatusOr<std::shared_ptr<Segment>> segment =
         Segment::Open(options.file_system, options.directory, info, options.caches);

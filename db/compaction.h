@@ -43,6 +43,7 @@ struct CompactionResult {
   uint64_t bytes_written = 0;
   uint64_t records_read = 0;
   uint64_t records_written = 0;
+  bool filtered = false;  // the filter dropped something
 };
 
 // Writes what a full write buffer holds. `entries` and `bytes` of its records are estimates for the layout. `drops_tombstones`:

@@ -1,10 +1,10 @@
 // The embedded engine behind StorageEngine. Its parts, one file each: engine_open.cc (open, recovery, close), engine_write.cc
-// (commit), engine_read.cc (lookups, iterators), engine_count.cc (the number of keys), engine_background.cc (flush, compaction,
-// installing what they made).
+// (commit), engine_read.cc (lookups, iterators), engine_count.cc and engine_settle.cc (the number of keys), engine_background.cc (flush,
+// compaction, installing what they made).
 //
 // Locks, in the order in which they may be taken together:
 //   1. install_mutex_   a new Version: manifest on disk, then published. Held across I/O; readers and writers never take it.
-//   2. count_mutex_     the number of keys. Held across I/O; readers and writers never take it.
+//   2. count_mutex_     counting all keys, one at a time. Held across I/O; only those who ask take it.
 //   3. commit_mutex_    the short critical section of a write, and each replacement of the ReadState. Not held across I/O, but
 //                       for Log::Reserve where others keep taking the room that was prepared (docs/decisions.md).
 //   4. the log's own    (db/log.h)
@@ -28,6 +28,7 @@
 #include "db/commit.h"
 #include "db/compaction.h"
 #include "db/compaction_picker.h"
+#include "db/key_ledger.h"
 #include "db/log.h"
 #include "db/manifest.h"
 #include "db/read_state.h"
@@ -99,24 +100,30 @@ class Engine final : public StorageEngine {
     bool done = false;  // guarded by commit_mutex_, like status
     absl::Status status;
   };
-  // Something that changes many keys at once; the count has to look at it in its turn.
-  struct CountEvent {
-    SequenceNumber sequence;
-    bool clears;  // the namespace; else a range is deleted:
-    RangeTombstone range;
+  // What a count starts from, all of one moment.
+  struct CountPoint {
+    std::shared_ptr<const ReadState> state;
+    SequenceNumber at = kNoSequence;  // everything up to here is in the state, and nothing newer
+    KeyLedger ledger;                 // of the state's version
+    std::map<SequenceNumber, KeyTallies> buffers;
+    uint64_t epoch = 0;
   };
-  struct Counted {
-    uint64_t keys;
-    SequenceNumber at;
-  };
-  // The number of keys as of one sequence, and how far the buffer that holds it has been looked through.
-  struct KeyCount {
-    bool known = false;
-    uint64_t keys = 0;
-    SequenceNumber at = kNoSequence;
+  // How far a write buffer has been looked through, and what that part of it changes.
+  struct BufferProgress {
     std::shared_ptr<WriteBuffer> buffer;
+    SequenceNumber at = kNoSequence;
     WriteBuffer::Position position;
-    std::map<SequenceNumber, uint64_t> at_buffer_ends;  // what the manifest will say of them
+    uint64_t walked = 0;  // records
+    KeyTallies change;
+    uint64_t epoch = 0;
+  };
+  // Records and range tombstones, some of all that is newer than what they are laid upon.
+  struct Layer {
+    std::shared_ptr<const ReadState> below;  // read at below_at
+    SequenceNumber below_at = kMaxSequence;
+    SequenceNumber after = kNoSequence;  // the layer's records are those with a sequence in (after, to]
+    SequenceNumber to = kMaxSequence;
+    RangeTombstoneList tombstones;
   };
   // What a read sees: the state and a sequence for which that state is complete.
   struct ReadPoint {
@@ -183,24 +190,46 @@ class Engine final : public StorageEngine {
                                          std::string lower, std::string upper) const;
 
   // --- engine_count.cc
-  // The number of keys of the default namespace at `target`, which `state` holds completely, or later; looks at what was
-  // written since the last time.
-  absl::StatusOr<Counted> SettleCount(const std::shared_ptr<const ReadState>& state, SequenceNumber target)
+  // Of everything in the namespace, at a sequence that it returns: what is known, and what is settled now.
+  absl::StatusOr<SequenceNumber> CountAll(NamespaceId space, KeyTally* tally)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
-  // While a buffer is there, it knows what each write replaced: brings the count to its end. One that isn't known, or fails, is
-  // made up for by a scan when somebody asks.
-  void SettleCountBeforeFlush(const WriteBuffer& buffer);
-  absl::Status SettleBuffer(const std::shared_ptr<const ReadState>& state, const std::shared_ptr<WriteBuffer>& buffer,
-                            SequenceNumber end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
-  absl::Status SettleRecords(const ReadState& state, const WriteBuffer& buffer, SequenceNumber end)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
-  absl::Status SettleEvent(const std::shared_ptr<const ReadState>& state, const CountEvent& event)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
-  absl::StatusOr<uint64_t> CountByScan(const std::shared_ptr<const ReadState>& state, SequenceNumber at,
+  absl::StatusOr<KeyTally> CountByScan(const std::shared_ptr<const ReadState>& state, SequenceNumber at,
                                        std::string lower, std::string upper) const;
-  // Writes the count as of the end of a buffer, if it is known, into the manifest's row of the default namespace.
-  void DescribeCount(SequenceNumber buffer_end, std::vector<ManifestNamespace>* namespaces);
-  absl::StatusOr<bool> ExistedAt(const ReadState& state, std::string_view tree_key, SequenceNumber at) const;
+  CountPoint NewCountPoint() const;
+  absl::Status SettleSegments(CountPoint* point);
+  // What the buffer changes, up to `end`.
+  absl::StatusOr<KeyTallies> SettleBuffer(const CountPoint& point, const std::shared_ptr<WriteBuffer>& buffer,
+                                          SequenceNumber end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
+  // The segments of the point's tree for which nothing is known.
+  static std::vector<KeyLedger::UnsettledSegment> Unsettled(const CountPoint& point);
+  // Notes what was found out, if it still holds.
+  void NoteSettled(CountPoint* point, SettledGroup group);
+  void NoteSettled(const CountPoint& point, const WriteBuffer& buffer, SequenceNumber end, const KeyTallies& change);
+  std::optional<KeyTallies> SettledChangeOf(const WriteBuffer& full) const;
+  // Settles segments, oldest first, until all are settled or the background has something else to do.
+  void SettleAtRest();
+  // Rests for as long as the work before took; false once there is something else to do.
+  bool StaysAtRest(absl::Time* since) ABSL_LOCKS_EXCLUDED(commit_mutex_);
+
+  // --- engine_settle.cc: what a layer changes. `keep_on` is asked now and then; Aborted when it says no.
+  absl::StatusOr<KeyTallies> ChangeOf(const ReadState& state, const KeyLedger::UnsettledSegment& unsettled,
+                                      absl::FunctionRef<bool()> keep_on) const;
+  // In records that are walked in the same time.
+  static uint64_t CostOf(const Version& version, const KeyLedger::UnsettledSegment& unsettled);
+  // Of the newest so many runs together.
+  absl::StatusOr<KeyTallies> ChangeOfNewest(const ReadState& state, size_t runs,
+                                            absl::FunctionRef<bool()> keep_on) const;
+  absl::Status ChangeOf(const Layer& layer, const WriteBuffer& buffer, BufferProgress* progress) const;
+  // Walks layer and keys below side by side, in [lower, upper) of one generation.
+  absl::Status ChangeBySide(const Layer& layer, InternalIterator* records, std::string lower, std::string upper,
+                            absl::FunctionRef<bool()> keep_on, KeyTallies* change) const;
+  // The same for what the range tombstones of the layer cover.
+  absl::Status ChangeUnderTombstones(const Layer& layer, InternalIterator* records, absl::FunctionRef<bool()> keep_on,
+                                     KeyTallies* change) const;
+  // Looks up what each record replaced, but for those that range tombstones of the layer cover.
+  absl::Status ChangeByLookups(const Layer& layer, InternalIterator* records, std::string_view lower,
+                               std::string_view upper, absl::FunctionRef<bool()> keep_on, KeyTallies* change) const;
+  absl::StatusOr<KeyTally> LiveAt(const ReadState& state, std::string_view tree_key, SequenceNumber at) const;
 
   // --- engine_background.cc
   void FlushLoop();
@@ -214,8 +243,13 @@ class Engine final : public StorageEngine {
   CompactionContext NewContext();
   std::shared_ptr<const Version> PresentVersion() const;
   // Makes `levels` the live tree: manifest first, then every reader. `flushed` (may be null): a buffer whose records it holds now.
-  absl::Status Install(std::vector<Level> levels, const FullBuffer* flushed)
+  // `follow` brings the ledger of the present tree to the new one; `sees_less`: keys that layers above replaced may be gone.
+  absl::Status Install(std::vector<Level> levels, const FullBuffer* flushed, bool sees_less,
+                       absl::FunctionRef<void(const Version& next, KeyLedger* ledger)> follow)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
+  bool HasBackgroundWorkLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_) {
+    return stopping_ || compaction_due_ || !compact_requests_.empty() || !flush_queue_.empty();
+  }
   // Generations that somebody can see, now or in a snapshot that is held.
   std::function<bool(NamespaceGeneration)> LiveGenerations(const SnapshotList::Held& held) const;
   // After Install() failed: removes what it would have installed, unless a restart could find it named.
@@ -249,7 +283,11 @@ class Engine final : public StorageEngine {
   std::atomic<int> full_buffers_{0};                                         // its size, for a look without the lock
   std::vector<RangeTombstone> buffered_tombstones_ ABSL_GUARDED_BY(commit_mutex_);
   std::vector<LeftGeneration> left_generations_ ABSL_GUARDED_BY(commit_mutex_);  // oldest first
-  std::deque<CountEvent> count_events_ ABSL_GUARDED_BY(commit_mutex_);           // not yet counted, in order
+  KeyLedger ledger_ ABSL_GUARDED_BY(commit_mutex_);                              // of present_->version
+  // What was settled in an earlier epoch doesn't hold any more.
+  uint64_t ledger_epoch_ ABSL_GUARDED_BY(commit_mutex_) = 0;
+  // What a write buffer changes up to the sequence up to which it was settled.
+  std::map<SequenceNumber, KeyTallies> settled_buffers_ ABSL_GUARDED_BY(commit_mutex_);
   bool closed_ ABSL_GUARDED_BY(commit_mutex_) = false;
   std::atomic<SequenceNumber> visible_{kNoSequence};
   SequenceNumber flushed_ ABSL_GUARDED_BY(commit_mutex_) = kNoSequence;
@@ -270,16 +308,15 @@ class Engine final : public StorageEngine {
   bool stopping_ ABSL_GUARDED_BY(commit_mutex_) = false;
   bool reclaim_due_ ABSL_GUARDED_BY(commit_mutex_) = false;
   bool compaction_due_ ABSL_GUARDED_BY(commit_mutex_) = false;
+  bool settling_due_ ABSL_GUARDED_BY(commit_mutex_) = true;  // the tree has changed since all of it was settled
   std::deque<CompactRequest*> compact_requests_ ABSL_GUARDED_BY(commit_mutex_);
   absl::Status background_status_ ABSL_GUARDED_BY(commit_mutex_);  // why flushes fail at present
   std::atomic<bool> cancel_compaction_{false};
   std::thread flush_thread_;
   std::thread compaction_thread_;
 
-  absl::Mutex count_mutex_;  // held while counting, across I/O
-  KeyCount count_ ABSL_GUARDED_BY(count_mutex_);
-  // End of the last buffer that went into segments uncounted: a count of before can't be brought forward.
-  SequenceNumber uncounted_end_ ABSL_GUARDED_BY(count_mutex_) = kNoSequence;
+  absl::Mutex count_mutex_ ABSL_ACQUIRED_BEFORE(commit_mutex_);  // held while counting, across I/O
+  BufferProgress counted_ ABSL_GUARDED_BY(count_mutex_);         // of the buffer that was active then
 
   absl::Mutex async_mutex_;
   std::multimap<SequenceNumber, std::pair<CommitResult, std::function<void(absl::StatusOr<CommitResult>)>>>

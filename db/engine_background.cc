@@ -21,6 +21,7 @@ constexpr absl::Duration kFlushRetry = absl::Milliseconds(200);
 constexpr absl::Duration kFirstCompactionRetry = absl::Seconds(1);
 constexpr absl::Duration kLastCompactionRetry = absl::Seconds(8);
 constexpr absl::Duration kLastRetryOfDamage = absl::Seconds(64);
+constexpr absl::Duration kRestBeforeSettling = absl::Seconds(1);
 
 // The log holds what is not in segments yet, and each synced group takes whole pages. Beyond this the active buffer is
 // flushed early, for each so many bytes since the last flush (which leaves the file in use).
@@ -72,11 +73,16 @@ void Engine::CompactionLoop() {
   absl::Time next_try = absl::InfinitePast();  // of merges; removing needs no I/O that could fail again
   for (;;) {
     CompactRequest* request = nullptr;
+    bool at_rest = false;
     {
       absl::MutexLock lock(&commit_mutex_);
-      while (!stopping_ && !compaction_due_ && compact_requests_.empty()) {
-        if (compaction_work_.WaitWithDeadline(&commit_mutex_, trouble.ok() ? absl::InfiniteFuture() : next_try))
+      while (!at_rest && !stopping_ && !compaction_due_ && compact_requests_.empty()) {
+        if (settling_due_ && trouble.ok()) {
+          at_rest = compaction_work_.WaitWithTimeout(&commit_mutex_, kRestBeforeSettling) && !HasBackgroundWorkLocked();
+        } else if (compaction_work_.WaitWithDeadline(&commit_mutex_,
+                                                     trouble.ok() ? absl::InfiniteFuture() : next_try)) {
           compaction_due_ = true;
+        }
       }
       if (!compact_requests_.empty()) {
         request = compact_requests_.front();
@@ -85,6 +91,11 @@ void Engine::CompactionLoop() {
         return;
       }
       compaction_due_ = false;
+    }
+    if (at_rest) {
+      SettleAtRest();
+      ReclaimStates();
+      continue;
     }
     const bool may_merge = absl::Now() >= next_try;
     absl::StatusOr<bool> more = true;  // after a request the tree may be out of shape
@@ -140,7 +151,6 @@ absl::Status Engine::FlushOldest() {
   }
   // Segments hold nothing that the log could still lose.
   if (log_->durable_sequence() < full.buffer->last_sequence()) VARVE_RETURN_IF_ERROR(log_->Sync());
-  if (options_.count_keys) SettleCountBeforeFlush(*full.buffer);
   return FlushBuffer(full);
 }
 
@@ -150,8 +160,13 @@ absl::Status Engine::FlushBuffer(const FullBuffer& full) {
   VARVE_ASSIGN_OR_RETURN(const CompactionResult result,
                          RunFlush(records.get(), full.buffer->range_tombstones(), full.buffer->entries(),
                                   full.buffer->bytes_used(), /*drops_tombstones=*/first, NewContext()));
+  const std::optional<KeyTallies> settled = result.filtered ? std::nullopt : SettledChangeOf(*full.buffer);
+  const auto follow = [&](const Version& next, KeyLedger* ledger) {
+    if (settled && !result.segments.empty()) ledger->Settle(next, {NumbersOf(result.segments), *settled});
+  };
   absl::MutexLock lock(&install_mutex_);
-  if (absl::Status installed = Install(ApplyFlush(*PresentVersion(), result.segments), &full); !installed.ok()) {
+  if (absl::Status installed = Install(ApplyFlush(*PresentVersion(), result.segments), &full, result.filtered, follow);
+      !installed.ok()) {
     DropUninstalled(result.segments);
     return installed;
   }
@@ -216,8 +231,12 @@ absl::StatusOr<bool> Engine::CompactStep(bool may_merge) {
 
 absl::Status Engine::RunPlan(const Version& version, const CompactionPlan& plan, const CompactionContext& context) {
   VARVE_ASSIGN_OR_RETURN(const CompactionResult result, RunCompaction(version, plan, context));
+  const auto follow = [&](const Version&, KeyLedger* ledger) {
+    ledger->Follow(version, plan, result.segments, result.filtered);
+  };
   absl::MutexLock lock(&install_mutex_);
-  if (absl::Status installed = Install(ApplyCompaction(*PresentVersion(), plan, result.segments), nullptr);
+  if (absl::Status installed = Install(ApplyCompaction(*PresentVersion(), plan, result.segments), nullptr,
+                                       result.filtered || plan.remove_only, follow);
       !installed.ok()) {
     DropUninstalled(result.segments);
     return installed;
@@ -251,14 +270,20 @@ absl::Status Engine::Compact(std::string_view lower, std::string_view upper) {
 
 // --- Installing ------------------------------------------------------------------------------------------------------------
 
-absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushed) {
+absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushed, bool sees_less,
+                             absl::FunctionRef<void(const Version&, KeyLedger*)> follow) {
+  const std::shared_ptr<const Version> before = PresentVersion();
+  const auto version = std::make_shared<const Version>(std::move(levels), before.get());
   Manifest next = manifest_;
-  next.levels = ManifestLevels(levels);
+  next.levels = ManifestLevels(version->levels());
   next.clean_end = false;
+  KeyLedger ledger = NewCountPoint().ledger;
+  follow(*version, &ledger);
+  ledger.Tidy(*version);
+  next.settled = ledger.groups();
   if (flushed != nullptr) {
     next.flushed_sequence = flushed->buffer->last_sequence();
     next.namespaces = flushed->namespaces.entries();
-    DescribeCount(next.flushed_sequence, &next.namespaces);
     std::erase_if(next.log_ends, [&](const LogEnd& end) { return end.last_sequence <= next.flushed_sequence; });
   }
   next.next_file_number = next_file_number_.load();
@@ -267,14 +292,18 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
   manifest_ = std::move(next);
 
   const SnapshotList::Held held = snapshots_.List(visible_);
-  std::shared_ptr<const Version> before;
   {
     absl::MutexLock lock(&commit_mutex_);
-    before = present_->version;
-    const auto version = std::make_shared<const Version>(std::move(levels), before.get());
+    follow(*version, &ledger_);  // more may have been settled meanwhile
+    ledger_.Tidy(*version);
+    if (sees_less) {
+      ++ledger_epoch_;
+      settled_buffers_.clear();
+    }
     if (flushed != nullptr) {
       flushed_ = manifest_.flushed_sequence;
       flush_queue_.pop_front();
+      settled_buffers_.erase(settled_buffers_.begin(), settled_buffers_.upper_bound(flushed_));
       full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
       const SequenceNumber flushed_now = flushed_;
       std::erase_if(buffered_tombstones_,
@@ -292,7 +321,7 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
     }
     PublishLocked(next_state);
     UpdatePressureLocked();
-    compaction_due_ = true;
+    compaction_due_ = settling_due_ = true;
     compaction_work_.Signal();
     room_.SignalAll();
   }

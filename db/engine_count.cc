@@ -1,47 +1,41 @@
-// Engine: the exact number of keys, kept without a cost to writers.
+// Engine: the exact number of keys, kept without a cost to writers, flushes and merges.
 //
-// A write buffer knows of each record whether it is the key's first in the buffer; what was there before stands in older buffers
-// and segments, where mostly a fingerprint says "absent" without a disk read. So the count is brought forward from one
-// sequence to a later one by looking at what was written between them: when somebody asks, and before a buffer is flushed.
-// Deleted ranges and cleared namespaces split the way into windows and are settled in their turn, a range by counting what it hides.
+// It is the sum of what each layer changes: the segments (db/key_ledger.h) and the write buffers. What a layer changes stays true while
+// the layers below it are merged, so it is found out once: by whoever asks, for what was written since somebody asked last,
+// or by the background when the store is at rest. Merges settle what they bring to the bottom without anybody's doing.
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "db/engine.h"
-#include "db/lookup.h"
+#include "fmt/format.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
-#include "util/hash.h"
 #include "util/status.h"
 
 namespace varve {
 
 absl::StatusOr<CountResult> Engine::Count(const ReadOptions& options, std::string_view lower, std::string_view upper) {
-  const bool everything =
-      lower.empty() && upper.empty() && options.snapshot == nullptr && options.space == kDefaultNamespace;
   const bool log_had_failed = log_failed_.load(std::memory_order_acquire);
-  std::shared_ptr<const ReadState> state;
+  KeyTally tally;
   SequenceNumber at;
-  NamespaceGeneration generation;
-  {
-    VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
-    state = point.state->shared_from_this();
-    at = point.sequence;
-    generation = point.generation;
-  }
-  CountResult result;
-  // The kept count may be ahead of what a failed log got to disk.
-  if (everything && options_.count_keys && !log_had_failed) {
+  // What a failed log did not get to disk is in the layers, but must not be counted.
+  if (lower.empty() && upper.empty() && options.snapshot == nullptr && !log_had_failed) {
     absl::MutexLock lock(&count_mutex_);
-    VARVE_ASSIGN_OR_RETURN(const Counted counted, SettleCount(state, at));
-    result.keys = counted.keys;
-    at = counted.at;
+    VARVE_ASSIGN_OR_RETURN(at, CountAll(options.space, &tally));
   } else {
+    std::shared_ptr<const ReadState> state;
+    NamespaceGeneration generation;
+    {
+      VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
+      state = point.state->shared_from_this();
+      at = point.sequence;
+      generation = point.generation;
+    }
     const std::string end = upper.empty() ? EndTreeKey(generation) : std::string(TreeKey(generation, upper).view());
-    VARVE_ASSIGN_OR_RETURN(result.keys, CountByScan(state, at, std::string(TreeKey(generation, lower).view()), end));
+    VARVE_ASSIGN_OR_RETURN(tally, CountByScan(state, at, std::string(TreeKey(generation, lower).view()), end));
   }
-  result.gate = GateOf(at);
+  CountResult result{static_cast<uint64_t>(tally.keys), static_cast<uint64_t>(tally.bytes), GateOf(at)};
   if (absl::Status waited = AwaitGate(options, result.gate); !waited.ok()) {
     if (WorthReadingAgain(options, log_had_failed)) return Count(options, lower, upper);
     return waited;
@@ -49,138 +43,157 @@ absl::StatusOr<CountResult> Engine::Count(const ReadOptions& options, std::strin
   return result;
 }
 
-absl::StatusOr<uint64_t> Engine::CountByScan(const std::shared_ptr<const ReadState>& state, SequenceNumber at,
+absl::StatusOr<KeyTally> Engine::CountByScan(const std::shared_ptr<const ReadState>& state, SequenceNumber at,
                                              std::string lower, std::string upper) const {
   const std::unique_ptr<Iterator> iterator =
       MakeIterator(state, at, /*fill_cache=*/false, std::move(lower), std::move(upper));
-  uint64_t count = 0;
-  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) ++count;
+  KeyTally tally;
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+    tally += TallyOf(iterator->key().size(), iterator->value().size());
+  }
   VARVE_RETURN_IF_ERROR(iterator->status());
-  return count;
+  return tally;
 }
 
-absl::StatusOr<Engine::Counted> Engine::SettleCount(const std::shared_ptr<const ReadState>& state,
-                                                    SequenceNumber target) {
-  if (count_.known && count_.at >= target) {
-    // Counted further already, by somebody who came later but was faster; or asked for the end of a buffer on its way out.
-    return Counted{count_.keys, count_.at};
-  }
-  if (!count_.known) {
-    const NamespaceGeneration generation = *state->namespaces.Generation(kDefaultNamespace);
-    VARVE_ASSIGN_OR_RETURN(const uint64_t keys,
-                           CountByScan(state, target, FirstTreeKey(generation), EndTreeKey(generation)));
-    if (target < uncounted_end_) return Counted{keys, target};
-    count_ = {.known = true, .keys = keys, .at = target};
-    absl::MutexLock commit_lock(&commit_mutex_);
-    while (!count_events_.empty() && count_events_.front().sequence <= target) count_events_.pop_front();
-  }
-  absl::Status status;
-  for (auto full = state->full.rbegin(); status.ok() && full != state->full.rend(); ++full) {
+Engine::CountPoint Engine::NewCountPoint() const {
+  absl::MutexLock lock(&commit_mutex_);
+  return {present_, last_sequence_, ledger_, settled_buffers_, ledger_epoch_};
+}
+
+absl::StatusOr<SequenceNumber> Engine::CountAll(NamespaceId space, KeyTally* tally) {
+  CountPoint point = NewCountPoint();
+  const ReadState& state = *point.state;
+  const std::optional<NamespaceGeneration> generation = state.namespaces.Generation(space);
+  if (!generation) return absl::InvalidArgumentError(fmt::format("namespace {} does not exist", space));
+  VARVE_RETURN_IF_ERROR(SettleSegments(&point));
+  *tally = point.ledger.Add(*state.version).settled.Of(*generation);
+  for (auto full = state.full.rbegin(); full != state.full.rend(); ++full) {
     const SequenceNumber end = (*full)->last_sequence();
-    if (end > target) break;
-    if (end > count_.at) status = SettleBuffer(state, *full, end);
-    if (count_.at == end) count_.at_buffer_ends[end] = count_.keys;
-  }
-  if (status.ok() && count_.at < target) {
-    const auto holder = std::find_if(state->full.begin(), state->full.end(), [&](const auto& full) {
-      return full->first_sequence() <= target && target <= full->last_sequence();
-    });
-    status = SettleBuffer(state, holder != state->full.end() ? *holder : state->active, target);
-  }
-  if (!status.ok()) {
-    count_ = {};  // a scan makes up for it
-    return status;
-  }
-  return Counted{count_.keys, count_.at};
-}
-
-void Engine::SettleCountBeforeFlush(const WriteBuffer& buffer) {
-  const std::shared_ptr<const ReadState> state = state_.share();
-  const SequenceNumber end = buffer.last_sequence();
-  absl::MutexLock lock(&count_mutex_);
-  if (count_.known) {
-    if (const auto counted = SettleCount(state, end); !counted.ok()) {
-      spdlog::error("counting keys: {}", counted.status().ToString());
-    }
-  }
-  if (count_.known) return;
-  uncounted_end_ = end;
-  absl::MutexLock commit_lock(&commit_mutex_);
-  while (!count_events_.empty() && count_events_.front().sequence <= end) count_events_.pop_front();
-}
-
-// From count_.at, which the buffer holds or begins behind, to `end`: records and events in their order.
-absl::Status Engine::SettleBuffer(const std::shared_ptr<const ReadState>& state,
-                                  const std::shared_ptr<WriteBuffer>& buffer, SequenceNumber end) {
-  if (count_.buffer != buffer) {
-    count_.buffer = buffer;
-    count_.position = {};
-  }
-  while (count_.at < end) {
-    std::optional<CountEvent> event;
-    {
-      absl::MutexLock lock(&commit_mutex_);
-      if (!count_events_.empty() && count_events_.front().sequence <= end) {
-        event = std::move(count_events_.front());
-        count_events_.pop_front();
-      }
-    }
-    VARVE_RETURN_IF_ERROR(SettleRecords(*state, *buffer, event ? event->sequence - 1 : end));
-    if (event) VARVE_RETURN_IF_ERROR(SettleEvent(state, *event));
-  }
-  return absl::OkStatus();
-}
-
-// Of each key written in (count_.at, end]: is it there at the end, and was it before?
-absl::Status Engine::SettleRecords(const ReadState& state, const WriteBuffer& buffer, SequenceNumber end) {
-  const SequenceNumber begin = count_.at;
-  uint64_t keys = count_.keys;
-  absl::Status status;
-  buffer.Walk(&count_.position, end, [&](const RecordView& record, const RecordView* previous) {
-    if (record.sequence <= begin || !status.ok()) return;
-    if (previous != nullptr && previous->sequence > begin) return;  // the key was dealt with in this window
-    const absl::StatusOr<bool> before = ExistedAt(state, record.key, begin);
-    const absl::StatusOr<bool> after = ExistedAt(state, record.key, end);
-    if (before.ok() && after.ok()) {
-      keys += static_cast<uint64_t>(*after) - static_cast<uint64_t>(*before);
+    const auto settled = point.buffers.find(end);
+    if (settled != point.buffers.end()) {
+      *tally += settled->second.Of(*generation);
     } else {
-      status = before.ok() ? after.status() : before.status();
+      VARVE_ASSIGN_OR_RETURN(const KeyTallies change, SettleBuffer(point, *full, end));
+      *tally += change.Of(*generation);
     }
-  });
-  count_.keys = keys;
-  count_.at = end;
-  return status;
+  }
+  VARVE_ASSIGN_OR_RETURN(const KeyTallies change, SettleBuffer(point, state.active, point.at));
+  *tally += change.Of(*generation);
+  return point.at;
 }
 
-absl::Status Engine::SettleEvent(const std::shared_ptr<const ReadState>& state, const CountEvent& event) {
-  if (event.clears) {
-    count_.keys = 0;
-  } else {
-    VARVE_ASSIGN_OR_RETURN(const uint64_t hidden,
-                           CountByScan(state, event.sequence - 1, event.range.begin, event.range.end));
-    count_.keys -= hidden;
+absl::Status Engine::SettleSegments(CountPoint* point) {
+  const ReadState& state = *point->state;
+  const Version& version = *state.version;
+  const std::vector<KeyLedger::UnsettledSegment> unsettled = Unsettled(*point);
+  if (unsettled.empty()) return absl::OkStatus();
+  const auto keep_on = [] { return true; };
+  uint64_t one_by_one = 0;
+  for (const KeyLedger::UnsettledSegment& segment : unsettled) one_by_one += CostOf(version, segment);
+  uint64_t all_at_once = 0;
+  for (const Run* run : version.runs()) {
+    for (const std::shared_ptr<Segment>& segment : run->segments) all_at_once += segment->info().entries;
   }
-  count_.at = event.sequence;
+  if (one_by_one <= all_at_once) {
+    for (const KeyLedger::UnsettledSegment& segment : unsettled) {
+      VARVE_ASSIGN_OR_RETURN(KeyTallies change, ChangeOf(state, segment, keep_on));
+      NoteSettled(point, {{segment.segment->info().number}, std::move(change)});
+    }
+    return absl::OkStatus();
+  }
+  // Down to the last run that is not counted by itself, so that no group is cut.
+  const size_t runs = point->ledger.UncountedRuns(version);
+  SettledGroup group;
+  for (size_t run = 0; run < runs; ++run) {
+    for (const std::shared_ptr<Segment>& segment : version.runs()[run]->segments) {
+      group.segments.push_back(segment->info().number);
+    }
+  }
+  std::sort(group.segments.begin(), group.segments.end());
+  VARVE_ASSIGN_OR_RETURN(group.change, ChangeOfNewest(state, runs, keep_on));
+  NoteSettled(point, std::move(group));
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Engine::ExistedAt(const ReadState& state, std::string_view tree_key, SequenceNumber at) const {
-  Lookup lookup(GenerationOf(tree_key), UserKeyOf(tree_key));
-  if (!LookUpBuffers(state, at, &lookup))
-    VARVE_RETURN_IF_ERROR(LookUpSegments(state, at, /*fill_cache=*/false, &lookup));
-  if (!lookup.found || lookup.record.kind != RecordKind::kValue) return false;
-  return state.CoveringSequence(tree_key, at) < lookup.record.sequence;
+// Those that hold something of a generation in use.
+std::vector<KeyLedger::UnsettledSegment> Engine::Unsettled(const CountPoint& point) {
+  std::vector<KeyLedger::UnsettledSegment> unsettled = point.ledger.Add(*point.state->version).unsettled;
+  std::erase_if(unsettled, [&](const KeyLedger::UnsettledSegment& segment) {
+    const SegmentInfo& info = segment.segment->info();
+    for (const ManifestNamespace& space : point.state->namespaces.entries()) {
+      const std::string end = EndTreeKey(space.generation);
+      if (ReachesTo(info, FirstTreeKey(space.generation)) && (end.empty() || info.smallest < end)) return false;
+    }
+    return true;
+  });
+  return unsettled;
 }
 
-void Engine::DescribeCount(SequenceNumber buffer_end, std::vector<ManifestNamespace>* namespaces) {
-  absl::MutexLock lock(&count_mutex_);
-  const auto keys = count_.at_buffer_ends.find(buffer_end);
-  for (ManifestNamespace& space : *namespaces) {
-    space.counted = space.id == kDefaultNamespace && keys != count_.at_buffer_ends.end();
-    space.keys = space.counted ? keys->second : 0;
+absl::StatusOr<KeyTallies> Engine::SettleBuffer(const CountPoint& point, const std::shared_ptr<WriteBuffer>& buffer,
+                                                SequenceNumber end) {
+  if (counted_.buffer != buffer || counted_.epoch != point.epoch) {
+    counted_ = {.buffer = buffer, .at = buffer->first_sequence() - 1, .epoch = point.epoch};
   }
-  count_.at_buffer_ends.erase(count_.at_buffer_ends.begin(), count_.at_buffer_ends.upper_bound(buffer_end));
-  if (count_.buffer != nullptr && count_.buffer->last_sequence() == buffer_end) count_.buffer.reset();
+  if (counted_.at >= end) return counted_.change;
+  std::vector<RangeTombstone> tombstones;
+  for (const RangeTombstone& tombstone : point.state->buffered_tombstones->tombstones()) {
+    if (tombstone.sequence > counted_.at && tombstone.sequence <= end) tombstones.push_back(tombstone);
+  }
+  const Layer layer{point.state, counted_.at, counted_.at, end, RangeTombstoneList(std::move(tombstones))};
+  BufferProgress progress = counted_;
+  VARVE_RETURN_IF_ERROR(ChangeOf(layer, *buffer, &progress));
+  progress.at = end;
+  counted_ = std::move(progress);
+  NoteSettled(point, *buffer, end, counted_.change);
+  return counted_.change;
+}
+
+void Engine::NoteSettled(CountPoint* point, SettledGroup group) {
+  point->ledger.Settle(*point->state->version, group);
+  absl::MutexLock lock(&commit_mutex_);
+  if (ledger_epoch_ == point->epoch) ledger_.Settle(*present_->version, std::move(group));
+}
+
+void Engine::NoteSettled(const CountPoint& point, const WriteBuffer& buffer, SequenceNumber end,
+                         const KeyTallies& change) {
+  absl::MutexLock lock(&commit_mutex_);
+  if (ledger_epoch_ != point.epoch || end <= flushed_) return;
+  settled_buffers_.erase(settled_buffers_.lower_bound(buffer.first_sequence()), settled_buffers_.upper_bound(end));
+  settled_buffers_[end] = change;
+}
+
+std::optional<KeyTallies> Engine::SettledChangeOf(const WriteBuffer& full) const {
+  absl::MutexLock lock(&commit_mutex_);
+  const auto settled = settled_buffers_.find(full.last_sequence());
+  if (settled == settled_buffers_.end()) return std::nullopt;
+  return settled->second;
+}
+
+void Engine::SettleAtRest() {
+  absl::Status status;
+  bool at_rest = true;
+  while (at_rest && status.ok()) {
+    CountPoint point = NewCountPoint();
+    const std::vector<KeyLedger::UnsettledSegment> unsettled = Unsettled(point);
+    if (unsettled.empty()) break;
+    absl::Time since = absl::Now();
+    absl::StatusOr<KeyTallies> change =
+        ChangeOf(*point.state, unsettled.back(), [&] { return at_rest = StaysAtRest(&since); });
+    status = change.status();
+    if (change.ok()) NoteSettled(&point, {{unsettled.back().segment->info().number}, *std::move(change)});
+  }
+  if (!at_rest) return;
+  if (!status.ok()) spdlog::error("counting keys: {}", status.ToString());
+  absl::MutexLock lock(&commit_mutex_);
+  if (!compaction_due_) settling_due_ = false;  // else the tree has changed
+}
+
+bool Engine::StaysAtRest(absl::Time* since) {
+  const absl::Duration worked = absl::Now() - *since;
+  absl::MutexLock lock(&commit_mutex_);
+  if (!HasBackgroundWorkLocked()) compaction_work_.WaitWithTimeout(&commit_mutex_, worked);
+  *since = absl::Now();
+  return !HasBackgroundWorkLocked();
 }
 
 }  // namespace varve

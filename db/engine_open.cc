@@ -100,9 +100,7 @@ absl::Status Engine::LoadOrCreateManifest() {
       }
     }
     if (!options_.create_if_missing) return absl::NotFoundError(fmt::format("{}: no store here", directory_));
-    manifest_ = Manifest{.store_id = RandomStoreId(),
-                         .next_generation = 2,
-                         .namespaces = {{kDefaultNamespace, 1, /*counted=*/true, /*keys=*/0}}};
+    manifest_ = Manifest{.store_id = RandomStoreId(), .next_generation = 2, .namespaces = {{kDefaultNamespace, 1}}};
     VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, directory_, manifest_));
   } else {
     VARVE_RETURN_IF_ERROR(manifest.status());
@@ -161,6 +159,8 @@ absl::Status Engine::OpenSegments() {
   state->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1);
   state->version = std::make_shared<const Version>(std::move(levels));
   state->namespaces = NamespaceTable(manifest_.namespaces);
+  ledger_ = KeyLedger(manifest_.settled);
+  ledger_.Tidy(*state->version);
   present_ = state;
   state_.Replace(std::move(state));
   return absl::OkStatus();
@@ -178,14 +178,6 @@ absl::Status Engine::ReplayLog(LogRecovery* recovery) {
                  recovery->last_sequence);
   }
   next_file_number_ = std::max(next_file_number_.load(), recovery->last_file_number + 1);
-  if (options_.count_keys) {
-    absl::MutexLock count_lock(&count_mutex_);
-    for (const ManifestNamespace& space : manifest_.namespaces) {
-      if (space.id == kDefaultNamespace && space.counted) {
-        count_ = {.known = true, .keys = space.keys, .at = manifest_.flushed_sequence};
-      }
-    }
-  }
   absl::MutexLock lock(&commit_mutex_);
   visible_ = last_sequence_;
   return absl::OkStatus();
@@ -268,6 +260,10 @@ absl::Status Engine::Close() {
   manifest_.clean_end = true;
   manifest_.next_file_number = next_file_number_.load();
   manifest_.next_generation = next_generation_.load();
+  {
+    absl::MutexLock commit_lock(&commit_mutex_);
+    manifest_.settled = ledger_.groups();
+  }
   return WriteManifest(file_system_, directory_, manifest_);
 }
 
@@ -300,6 +296,7 @@ std::vector<std::pair<std::string, uint64_t>> Engine::Statistics() const {
           {"segments", state->version->segment_count()},
           {"segment_bytes", state->version->bytes()},
           {"segment_entries", entries},
+          {"unsettled_segments", Unsettled(NewCountPoint()).size()},
           {"range_tombstone_fragments", state->version->range_tombstones().size() + state->buffered_tombstones->size()},
           {"left_generations", left_generations},
           {"log_groups", log.groups},

@@ -141,7 +141,6 @@ void Engine::ApplyLocked(const std::vector<Commit::Operation>& operations, bool 
       case RecordKind::kRangeTombstone: {
         RangeTombstone tombstone{std::string(record.key), std::string(record.value), record.sequence};
         active->AddRangeTombstone(tombstone);
-        if (options_.count_keys) count_events_.push_back({tombstone.sequence, /*clears=*/false, tombstone});
         buffered_tombstones_.push_back(std::move(tombstone));
         ranges_changed = true;
         break;
@@ -153,8 +152,6 @@ void Engine::ApplyLocked(const std::vector<Commit::Operation>& operations, bool 
           left_generations_.push_back({space, *left, record.sequence});
         namespaces.Set(space, GenerationOf(record.value));
         last_clear_.store(record.sequence);
-        if (options_.count_keys && space == kDefaultNamespace)
-          count_events_.push_back({record.sequence, /*clears=*/true, {}});
         break;
       }
     }

@@ -1,11 +1,14 @@
 // The fields behind the header, numbers as varints but where a size is given:
 //
 //   store id (8 bytes), next file number, flushed sequence, next generation, clean end (1 byte: 0 or 1)
-//   namespaces: count, and of each: id, generation, 1 + number of keys (0: not counted)
+//   namespaces: count, and of each: id, generation
 //   log ends:   count, and of each: file number, offset, last sequence
 //   levels:     count, and of each: count of runs, and of each: count of segments, and of each:
 //     number, file size, records, tombstones, range tombstones, smallest sequence, largest sequence,
-//     flags (1 byte; bit 0: the largest key is exclusive), smallest key, largest key (length-prefixed)
+//     flags (1 byte; bit 0: the largest key is exclusive), smallest key, largest key (length-prefixed), tallies of its live keys
+//   settled:    count, and of each: count of segments, and the number of each, ascending; tallies
+//
+//   tallies:    count, and of each, ascending: generation, keys, bytes (both zigzag)
 //
 // The checksum is seeded with the format version.
 #include "db/manifest.h"
@@ -28,11 +31,26 @@ constexpr size_t kChecksumOffset = 12;
 constexpr size_t kCheckedOffset = 16;
 constexpr size_t kFieldsOffset = 24;
 // The fewest bytes that one of each takes: a declared count never asks for more than the bytes at hand can hold.
-constexpr size_t kMinNamespaceSize = 3;
+constexpr size_t kMinNamespaceSize = 2;
 constexpr size_t kMinLogEndSize = 3;
-constexpr size_t kMinSegmentSize = 10 + 2 * kGenerationSize;
+constexpr size_t kMinSegmentSize = 11 + 2 * kGenerationSize;
+constexpr size_t kMinSettledSize = 2;
+constexpr size_t kMinTallySize = 3;
 
 std::string FileName(const std::string& directory) { return directory + "/MANIFEST"; }
+
+// Small numbers of either sign become small ones without.
+uint64_t ZigZag(int64_t value) { return static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63); }
+int64_t UnZigZag(uint64_t value) { return static_cast<int64_t>(value >> 1 ^ (0 - (value & 1))); }
+
+void EncodeTallies(const KeyTallies& tallies, std::string* bytes) {
+  PutVarint64(bytes, tallies.entries().size());
+  for (const KeyTallies::Entry& entry : tallies.entries()) {
+    PutVarint32(bytes, entry.generation);
+    PutVarint64(bytes, ZigZag(entry.tally.keys));
+    PutVarint64(bytes, ZigZag(entry.tally.bytes));
+  }
+}
 
 void EncodeSegment(const SegmentInfo& segment, std::string* bytes) {
   PutVarint64(bytes, segment.number);
@@ -45,6 +63,7 @@ void EncodeSegment(const SegmentInfo& segment, std::string* bytes) {
   bytes->push_back(segment.largest_is_exclusive ? '\1' : '\0');
   PutLengthPrefixed(bytes, segment.smallest);
   PutLengthPrefixed(bytes, segment.largest);
+  EncodeTallies(segment.live, bytes);
 }
 
 // Reads the fields in order and remembers what was wrong first.
@@ -62,13 +81,7 @@ class ManifestReader {
     if (!ReadCount(kMinNamespaceSize, &count)) return Damaged("count of namespaces");
     manifest->namespaces.resize(count);
     for (ManifestNamespace& space : manifest->namespaces) {
-      uint64_t keys = 0;
-      if (!reader_.ReadVarint32(&space.id) || !reader_.ReadVarint32(&space.generation) ||
-          !reader_.ReadVarint64(&keys)) {
-        return Damaged("namespace");
-      }
-      space.counted = keys != 0;
-      if (space.counted) space.keys = keys - 1;
+      if (!reader_.ReadVarint32(&space.id) || !reader_.ReadVarint32(&space.generation)) return Damaged("namespace");
     }
     if (!ReadCount(kMinLogEndSize, &count)) return Damaged("count of log ends");
     manifest->log_ends.resize(count);
@@ -79,6 +92,7 @@ class ManifestReader {
       }
     }
     VARVE_RETURN_IF_ERROR(ReadLevels(&manifest->levels));
+    VARVE_RETURN_IF_ERROR(ReadSettled(&manifest->settled));
     return reader_.empty() ? absl::OkStatus() : Damaged("bytes behind the last field");
   }
 
@@ -108,12 +122,44 @@ class ManifestReader {
         !reader_.ReadVarint64(&segment->entries) || !reader_.ReadVarint64(&segment->tombstones) ||
         !reader_.ReadVarint64(&segment->range_tombstones) || !reader_.ReadVarint64(&segment->smallest_sequence) ||
         !reader_.ReadVarint64(&segment->largest_sequence) || !ReadBool(&segment->largest_is_exclusive) ||
-        !reader_.ReadLengthPrefixed(&smallest) || !reader_.ReadLengthPrefixed(&largest)) {
+        !reader_.ReadLengthPrefixed(&smallest) || !reader_.ReadLengthPrefixed(&largest) ||
+        !ReadTallies(&segment->live)) {
       return false;
     }
     if (smallest.size() < kGenerationSize || largest.size() < kGenerationSize || smallest > largest) return false;
     segment->smallest = smallest;
     segment->largest = largest;
+    return true;
+  }
+
+  absl::Status ReadSettled(std::vector<SettledGroup>* settled) {
+    size_t count = 0;
+    if (!ReadCount(kMinSettledSize, &count)) return Damaged("count of settled groups");
+    settled->resize(count);
+    for (SettledGroup& group : *settled) {
+      if (!ReadCount(1, &count)) return Damaged("settled group");
+      group.segments.resize(count);
+      for (size_t i = 0; i < count; ++i) {
+        if (!reader_.ReadVarint64(&group.segments[i])) return Damaged("settled group");
+        if (i > 0 && group.segments[i] <= group.segments[i - 1]) return Damaged("settled group is out of order");
+      }
+      if (!ReadTallies(&group.change)) return Damaged("settled group");
+    }
+    return absl::OkStatus();
+  }
+
+  bool ReadTallies(KeyTallies* tallies) {
+    size_t count = 0;
+    if (!ReadCount(kMinTallySize, &count)) return false;
+    for (; count > 0; --count) {
+      NamespaceGeneration generation = 0;
+      uint64_t keys = 0, bytes = 0;
+      if (!reader_.ReadVarint32(&generation) || !reader_.ReadVarint64(&keys) || !reader_.ReadVarint64(&bytes)) {
+        return false;
+      }
+      if (!tallies->entries().empty() && tallies->entries().back().generation >= generation) return false;
+      tallies->Add(generation, {UnZigZag(keys), UnZigZag(bytes)});
+    }
     return true;
   }
 
@@ -159,7 +205,6 @@ std::string EncodeManifest(const Manifest& manifest) {
   for (const ManifestNamespace& space : manifest.namespaces) {
     PutVarint32(&bytes, space.id);
     PutVarint32(&bytes, space.generation);
-    PutVarint64(&bytes, space.counted ? space.keys + 1 : 0);
   }
   PutVarint64(&bytes, manifest.log_ends.size());
   for (const LogEnd& end : manifest.log_ends) {
@@ -174,6 +219,12 @@ std::string EncodeManifest(const Manifest& manifest) {
       PutVarint64(&bytes, run.size());
       for (const SegmentInfo& segment : run) EncodeSegment(segment, &bytes);
     }
+  }
+  PutVarint64(&bytes, manifest.settled.size());
+  for (const SettledGroup& group : manifest.settled) {
+    PutVarint64(&bytes, group.segments.size());
+    for (const uint64_t number : group.segments) PutVarint64(&bytes, number);
+    EncodeTallies(group.change, &bytes);
   }
   EncodeFixed64(bytes.data() + kCheckedOffset, bytes.size() - kFieldsOffset);
   const std::string_view checked = std::string_view(bytes).substr(kCheckedOffset);

@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "db/key_tally.h"
 #include "db/log.h"
 #include "db/segment_builder.h"
 #include "type/tree_key.h"
@@ -28,9 +29,6 @@ namespace varve {
 struct ManifestNamespace {
   NamespaceId id = kDefaultNamespace;
   NamespaceGeneration generation = 0;
-  // Keys as of flushed_sequence, if they were counted.
-  bool counted = false;
-  uint64_t keys = 0;
 };
 
 struct Manifest {
@@ -42,6 +40,7 @@ struct Manifest {
   std::vector<LogEnd> log_ends;  // log files that will not be written any more, with their ends
   bool clean_end = false;        // the last of log_ends is the end of a clean stop
   std::vector<std::vector<std::vector<SegmentInfo>>> levels;  // level -> run (newest first) -> segment
+  std::vector<SettledGroup> settled;                          // db/key_ledger.h
 };
 
 std::string EncodeManifest(const Manifest& manifest);

@@ -106,6 +106,7 @@ class Merge {
   absl::Status Consider(const RecordView& record) {
     const size_t stripe = StripeOf(record.sequence);
     if (stripe == stripe_) return absl::OkStatus();  // hidden by a newer version, also if that one was dropped
+    const bool is_newest = stripe_ == kNoStripe;
     stripe_ = stripe;
     if (key_is_in_fragment_ && tombstones_.SequenceInFragment(fragment_, ReadSequence(stripe)) > record.sequence) {
       return absl::OkStatus();
@@ -115,13 +116,23 @@ class Merge {
     const bool is_filtered =
         !is_tombstone && options_.filter != nullptr && only_the_present_sees_it && options_.filter->Drop(record);
     is_tombstone |= is_filtered;
+    result_.filtered |= is_filtered;
     if (is_tombstone && options_.drops_tombstones && stripe == 0) return absl::OkStatus();
-    if (!is_filtered) return Write(record);
+    if (!is_filtered) {
+      VARVE_RETURN_IF_ERROR(Write(record));
+      if (is_newest && !is_tombstone && !IsHidden(record)) live_.Add(generation_, TallyOf(record));
+      return absl::OkStatus();
+    }
     RecordView tombstone;
     tombstone.key = record.key;
     tombstone.sequence = record.sequence;
     tombstone.kind = RecordKind::kTombstone;
     return Write(tombstone);
+  }
+
+  // From readers of the present, by a range tombstone of the inputs.
+  bool IsHidden(const RecordView& record) const {
+    return key_is_in_fragment_ && tombstones_.SequenceInFragment(fragment_, kMaxSequence) > record.sequence;
   }
 
   absl::Status Write(const RecordView& record) {
@@ -166,6 +177,7 @@ class Merge {
     if (builder_ == nullptr) VARVE_RETURN_IF_ERROR(OpenOutput());
     for (const RangeTombstone& piece : pieces) VARVE_RETURN_IF_ERROR(builder_->AddRangeTombstone(piece));
     VARVE_ASSIGN_OR_RETURN(SegmentInfo info, builder_->Finish());
+    info.live = std::exchange(live_, {});
     result_.segments.push_back(std::move(info));
     builder_.reset();
     return absl::OkStatus();
@@ -206,6 +218,7 @@ class Merge {
   bool key_is_in_fragment_ = false;
 
   std::unique_ptr<SegmentBuilder> builder_;
+  KeyTallies live_;  // in the output at hand
   MergeResult result_;
 };
 

@@ -56,6 +56,7 @@ struct MergeResult {
   std::vector<SegmentInfo> segments;  // ascending and disjoint, on disk; none if nothing survived
   uint64_t records_read = 0;          // without what was skipped unread
   uint64_t records_written = 0;
+  bool filtered = false;  // the filter dropped something
 };
 
 // `tombstones`: all range tombstones of the inputs. After an error no output is left.

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "db/key_tally.h"
 #include "db/range_tombstone.h"
 #include "type/record.h"
 #include "util/file_system.h"
@@ -32,6 +33,9 @@ struct SegmentInfo {
   bool largest_is_exclusive = false;
   SequenceNumber smallest_sequence = kMaxSequence;
   SequenceNumber largest_sequence = kNoSequence;
+  // Keys whose newest version in the segment is a value that no range tombstone of the segment hides. Counted by the merge that wrote
+  // it; stands in the manifest alone.
+  KeyTallies live;
 };
 
 class SegmentBuilder {

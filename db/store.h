@@ -47,6 +47,7 @@ struct CommitResult {
 
 struct CountResult {
   uint64_t keys = 0;
+  uint64_t bytes = 0;                 // of keys and values together
   SequenceNumber gate = kNoSequence;  // as in ReadResult
 };
 
@@ -71,8 +72,8 @@ class Store {
   virtual std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower,
                                                 std::string_view upper, SequenceNumber* gate) = 0;
   virtual std::shared_ptr<const Snapshot> GetSnapshot() = 0;
-  // Exact number of keys in [lower, upper). With EngineOptions::count_keys the number of all keys costs what was written since it
-  // was last asked for; anything else reads the range.
+  // Exact number of keys in [lower, upper). That of all keys costs little: the looking up of what was written since it was last asked
+  // for and not merged or settled in the background since then, at most a scan. A range, or a snapshot, is read.
   [[nodiscard]] virtual absl::StatusOr<CountResult> Count(const ReadOptions& options, std::string_view lower,
                                                           std::string_view upper) = 0;
 

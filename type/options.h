@@ -48,10 +48,6 @@ struct EngineOptions {
   size_t offset_table_cache_size = 512u << 20;
   size_t block_cache_size = 512u << 20;
 
-  // Keep an exact count of the keys, so that counting all of them costs only what was written since the last time (a server
-  // wants that; writes don't pay for it, flushes do).
-  bool count_keys = false;
-
   // Shape of the tree.
   size_t segment_size = 128u << 20;  // bytes at which a compaction starts the next segment of a run
   int runs_per_level = 4;            // sorted runs that a level gathers before it is merged down

@@ -147,7 +147,7 @@ TEST_F(ReadersTest, SeeABatchWholeOrNotAtAll) {
 
 TEST(EngineConcurrencyTest, TheCountIsExactWhileWritersFlushesAndClearsGoOn) {
   EngineOptions options = SmallOptions();
-  options.count_keys = true;
+
   TestStore store(options);
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;

@@ -35,7 +35,7 @@ Manifest Example() {
   manifest.next_file_number = 42;
   manifest.flushed_sequence = 310;
   manifest.next_generation = 5;
-  manifest.namespaces = {{0, 1, true, 1000}, {7, 4}};
+  manifest.namespaces = {{0, 1}, {7, 4}};
   manifest.log_ends = {{40, 65536, 350}};
   manifest.clean_end = true;
   SegmentInfo exclusive = Segment(9, "\0\0\0\1n"s, "\0\0\0\2"s);
@@ -43,6 +43,9 @@ Manifest Example() {
   manifest.levels = {{{Segment(12, "\0\0\0\1a"s, "\0\0\0\1b"s)}, {Segment(11, "\0\0\0\1\0"s, "\0\0\0\1x"s)}},
                      {},
                      {{Segment(8, "\0\0\0\1a"s, "\0\0\0\1m"s), exclusive}}};
+  KeyTallies change;
+  change.Add(1, {-3, 1000});
+  manifest.settled = {{{11, 12}, change}};
   return manifest;
 }
 
@@ -59,24 +62,29 @@ TEST(ManifestTest, TheBytesNeverChange) {
   manifest.next_file_number = 300;
   manifest.flushed_sequence = 5;
   manifest.next_generation = 2;
-  manifest.namespaces = {{0, 1, true, 127}};
+  manifest.namespaces = {{0, 1}};
   manifest.log_ends = {{2, 128, 5}};
   manifest.clean_end = true;
   SegmentInfo segment = Segment(1, "\0\0\0\1a"s, "\0\0\0\1b"s);
   segment.largest_is_exclusive = true;
+  segment.live.Add(1, {2, 64});
   manifest.levels = {{{segment}}};
+  KeyTallies change;
+  change.Add(1, {-1, 0});
+  manifest.settled = {{{1}, change}};
   const std::string fields =
       "\x08\x07\x06\x05\x04\x03\x02\x01"s  // store id
       "\xac\x02\x05\x02\x01"s              // next file number, flushed sequence, next generation, clean end
-      "\x01\x00\x01\x80\x01"s              // one namespace
+      "\x01\x00\x01"s                      // one namespace
       "\x01\x02\x80\x01\x05"s              // one log end
       "\x01\x01\x01"s                      // one level with one run of one segment
       "\x01\x80\x20\xac\x02\x02\x01\x0a\xb6\x02\x01"s
-      "\x05\0\0\0\1a\x05\0\0\0\1b"s;
+      "\x05\0\0\0\1a\x05\0\0\0\1b\x01\x01\x04\x80\x01"s  // keys, one tally
+      "\x01\x01\x01\x01\x01\x01\x00"s;                   // one settled group
   const std::string bytes = EncodeManifest(manifest);
   EXPECT_EQ(bytes.substr(24), fields);
   EXPECT_EQ(bytes.substr(0, 12), "VARVEMAN\1\0\0\0"s);
-  EXPECT_EQ(bytes.substr(12, 12), "\xbb\xdf\x8a\x8a\x31\0\0\0\0\0\0\0"s);
+  EXPECT_EQ(bytes.substr(12, 12), "u2e\xb4;\0\0\0\0\0\0\0"s);
 }
 
 TEST(ManifestTest, EverythingComesBack) {
@@ -101,9 +109,10 @@ TEST(ManifestTest, EverythingComesBack) {
   EXPECT_TRUE(decoded.levels[2][0][1].largest_is_exclusive);
   EXPECT_EQ(decoded.namespaces[1].id, 7u);
   EXPECT_EQ(decoded.namespaces[1].generation, 4u);
-  EXPECT_TRUE(decoded.namespaces[0].counted);
-  EXPECT_EQ(decoded.namespaces[0].keys, 1000u);
-  EXPECT_FALSE(decoded.namespaces[1].counted);
+  EXPECT_EQ(decoded.levels[0][0][0].live, Example().levels[0][0][0].live);
+  ASSERT_EQ(decoded.settled.size(), 1u);
+  EXPECT_EQ(decoded.settled[0].segments, (std::vector<uint64_t>{11, 12}));
+  EXPECT_EQ(decoded.settled[0].change, Example().settled[0].change);
   EXPECT_EQ(decoded.log_ends[0].offset, 65536u);
 }
 
@@ -148,7 +157,7 @@ TEST(ManifestTest, FieldsThatMakeNoSenseAreRefusedOrReadWithinTheirBounds) {
 
 TEST(ManifestTest, ADeclaredCountAsksForNoMoreThanThereIs) {
   std::string bytes = EncodeManifest(Manifest{});
-  bytes.resize(bytes.size() - 3);          // the counts of namespaces, log ends and levels
+  bytes.resize(bytes.size() - 4);          // the counts of namespaces, log ends, levels and settled groups
   PutVarint64(&bytes, uint64_t{1} << 60);  // namespaces
   EXPECT_EQ(DecodeManifest(Sealed(bytes), "m").status().code(), absl::StatusCode::kDataLoss);
 }

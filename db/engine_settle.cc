@@ -1,0 +1,222 @@
+// Engine: by how much a layer changes the keys that are live below it.
+//
+// Two ways, by what they cost: looking up what each record replaced, where mostly a fingerprint says "nothing" without a read, or
+// walking layer and keys below side by side, which reads both in order. What range tombstones cover is always walked.
+#include <algorithm>
+#include <utility>
+
+#include "db/engine.h"
+#include "db/lookup.h"
+#include "db/merging_iterator.h"
+#include "db/run_iterator.h"
+#include "type/tree_key.h"
+#include "util/hash.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+// What a lookup that reads a record costs, in records that are walked in the same time.
+constexpr uint64_t kRecordsPerLookup = 16;
+constexpr uint64_t kKeysPerQuestion = 1024;
+
+// The runs from `run` on as a state of their own.
+std::shared_ptr<const ReadState> StateBelow(const ReadState& state, size_t run) {
+  constexpr size_t kNoBuffer = 4096;  // bytes; nothing is written to it
+  auto below = std::make_shared<ReadState>();
+  below->active = std::make_shared<WriteBuffer>(kNoBuffer, kNoSequence + 1);
+  Level level;
+  for (; run < state.version->runs().size(); ++run) level.runs.push_back(*state.version->runs()[run]);
+  below->version = std::make_shared<const Version>(std::vector<Level>{std::move(level)});
+  below->namespaces = state.namespaces;
+  return below;
+}
+
+uint64_t EntriesBelow(const Version& version, const KeyLedger::UnsettledSegment& unsettled) {
+  uint64_t entries = 0;
+  for (size_t run = unsettled.run + 1; run < version.runs().size(); ++run) {
+    const std::vector<std::shared_ptr<Segment>>& segments = version.runs()[run]->segments;
+    for (size_t i = version.runs()[run]->IndexOf(unsettled.segment->info().smallest); i < segments.size(); ++i) {
+      if (!Overlap(segments[i]->info(), unsettled.segment->info())) break;
+      entries += segments[i]->info().entries;
+    }
+  }
+  return entries;
+}
+
+bool BelongsTo(const RecordView& record, SequenceNumber after, SequenceNumber to) {
+  return record.sequence > after && record.sequence <= to;
+}
+
+}  // namespace
+
+uint64_t Engine::CostOf(const Version& version, const KeyLedger::UnsettledSegment& unsettled) {
+  const uint64_t entries = unsettled.segment->info().entries;
+  return std::min(entries * kRecordsPerLookup, entries + EntriesBelow(version, unsettled));
+}
+
+absl::StatusOr<KeyTallies> Engine::ChangeOf(const ReadState& state, const KeyLedger::UnsettledSegment& unsettled,
+                                            absl::FunctionRef<bool()> keep_on) const {
+  Segment& segment = *unsettled.segment;
+  const SegmentInfo& info = segment.info();
+  const Layer layer{.below = StateBelow(state, unsettled.run + 1), .tombstones = *segment.range_tombstones()};
+  const std::unique_ptr<InternalIterator> records = segment.NewIterator(/*fill_cache=*/false);
+  const bool by_lookups = info.entries * kRecordsPerLookup < info.entries + EntriesBelow(*state.version, unsettled);
+  KeyTallies change;
+  for (const ManifestNamespace& space : state.namespaces.entries()) {
+    std::string lower = std::max(FirstTreeKey(space.generation), info.smallest);
+    std::string upper = EndTreeKey(space.generation);
+    const std::string behind = info.largest_is_exclusive ? info.largest : info.largest + '\0';
+    if (upper.empty() || behind < upper) upper = behind;
+    if (lower >= upper) continue;
+    if (by_lookups) {
+      VARVE_RETURN_IF_ERROR(ChangeByLookups(layer, records.get(), lower, upper, keep_on, &change));
+    } else {
+      VARVE_RETURN_IF_ERROR(ChangeBySide(layer, records.get(), std::move(lower), std::move(upper), keep_on, &change));
+    }
+  }
+  if (by_lookups) VARVE_RETURN_IF_ERROR(ChangeUnderTombstones(layer, records.get(), keep_on, &change));
+  return change;
+}
+
+absl::StatusOr<KeyTallies> Engine::ChangeOfNewest(const ReadState& state, size_t runs,
+                                                  absl::FunctionRef<bool()> keep_on) const {
+  std::vector<std::unique_ptr<InternalIterator>> children;
+  std::vector<RangeTombstone> tombstones;
+  for (size_t run = 0; run < runs; ++run) {
+    const std::vector<std::shared_ptr<Segment>>& segments = state.version->runs()[run]->segments;
+    children.push_back(NewRunIterator(segments, /*fill_cache=*/false));
+    for (const std::shared_ptr<Segment>& segment : segments) {
+      const std::vector<RangeTombstone>& more = segment->range_tombstones()->tombstones();
+      tombstones.insert(tombstones.end(), more.begin(), more.end());
+    }
+  }
+  const std::unique_ptr<InternalIterator> records = NewMergingIterator(std::move(children));
+  const Layer layer{.below = StateBelow(state, runs), .tombstones = RangeTombstoneList(std::move(tombstones))};
+  KeyTallies change;
+  for (const ManifestNamespace& space : state.namespaces.entries()) {
+    VARVE_RETURN_IF_ERROR(ChangeBySide(layer, records.get(), FirstTreeKey(space.generation),
+                                       EndTreeKey(space.generation), keep_on, &change));
+  }
+  return change;
+}
+
+absl::Status Engine::ChangeOf(const Layer& layer, const WriteBuffer& buffer, BufferProgress* progress) const {
+  const auto keep_on = [] { return true; };
+  uint64_t entries = buffer.entries();
+  const uint64_t pending = entries - progress->walked;
+  for (const Run* run : layer.below->version->runs()) {
+    for (const std::shared_ptr<Segment>& segment : run->segments) entries += segment->info().entries;
+  }
+  const bool by_lookups = pending * kRecordsPerLookup < entries;
+  absl::Status status;
+  buffer.Walk(&progress->position, layer.to, [&](const RecordView& record, const RecordView* previous) {
+    ++progress->walked;
+    if (!by_lookups || !status.ok() || (previous != nullptr && previous->sequence > layer.after)) return;
+    const NamespaceGeneration generation = GenerationOf(record.key);
+    if (!layer.below->namespaces.Holds(generation)) return;
+    if (layer.tombstones.Covering(record.key, kMaxSequence) != nullptr) return;
+    const absl::StatusOr<KeyTally> before = LiveAt(*layer.below, record.key, layer.below_at);
+    status = before.status();
+    if (!status.ok()) return;
+    WriteBuffer::Found newest;
+    buffer.Get(record.key, HashKey(record.key), layer.to, &newest);
+    progress->change.Add(generation, -*before);
+    if (newest.record.kind == RecordKind::kValue) progress->change.Add(generation, TallyOf(newest.record));
+  });
+  VARVE_RETURN_IF_ERROR(status);
+  if (by_lookups && layer.tombstones.empty()) return absl::OkStatus();
+  const std::unique_ptr<InternalIterator> records = buffer.NewIterator();
+  if (by_lookups) return ChangeUnderTombstones(layer, records.get(), keep_on, &progress->change);
+  for (const ManifestNamespace& space : layer.below->namespaces.entries()) {
+    VARVE_RETURN_IF_ERROR(ChangeBySide(layer, records.get(), FirstTreeKey(space.generation),
+                                       EndTreeKey(space.generation), keep_on, &progress->change));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Engine::ChangeBySide(const Layer& layer, InternalIterator* records, std::string lower, std::string upper,
+                                  absl::FunctionRef<bool()> keep_on, KeyTallies* change) const {
+  const NamespaceGeneration generation = GenerationOf(lower);
+  const std::unique_ptr<Iterator> below = MakeIterator(layer.below, layer.below_at, /*fill_cache=*/false, lower, upper);
+  below->SeekToFirst();
+  records->Seek(lower, kMaxSequence);
+  std::string key;
+  KeyTally sum;
+  for (uint64_t keys = 1;; ++keys) {
+    if (keys % kKeysPerQuestion == 0 && !keep_on()) return absl::AbortedError("counting keys: interrupted");
+    while (records->Valid() && !BelongsTo(records->record(), layer.after, layer.to)) records->Next();
+    const bool more = records->Valid() && (upper.empty() || records->record().key < upper);
+    if (!more && !below->Valid()) break;
+    const int order = !more ? 1 : !below->Valid() ? -1 : UserKeyOf(records->record().key).compare(below->key());
+    if (order > 0) {
+      if (!layer.tombstones.empty() &&
+          layer.tombstones.Covering(TreeKey(generation, below->key()).view(), kMaxSequence) != nullptr) {
+        sum += -TallyOf(below->key().size(), below->value().size());
+      }
+      below->Next();
+      continue;
+    }
+    const RecordView& record = records->record();
+    if (record.kind == RecordKind::kValue &&
+        layer.tombstones.CoveringSequence(record.key, kMaxSequence) < record.sequence) {
+      sum += TallyOf(record);
+    }
+    if (order == 0) {
+      sum += -TallyOf(below->key().size(), below->value().size());
+      below->Next();
+    }
+    key.assign(record.key);
+    do {
+      records->Next();
+    } while (records->Valid() && records->record().key == key);
+  }
+  VARVE_RETURN_IF_ERROR(records->status());
+  VARVE_RETURN_IF_ERROR(below->status());
+  change->Add(generation, sum);
+  return absl::OkStatus();
+}
+
+absl::Status Engine::ChangeUnderTombstones(const Layer& layer, InternalIterator* records,
+                                           absl::FunctionRef<bool()> keep_on, KeyTallies* change) const {
+  for (const RangeTombstoneList::Fragment& fragment : layer.tombstones.fragments()) {
+    if (!layer.below->namespaces.Holds(GenerationOf(fragment.begin))) continue;
+    VARVE_RETURN_IF_ERROR(ChangeBySide(layer, records, fragment.begin, fragment.end, keep_on, change));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Engine::ChangeByLookups(const Layer& layer, InternalIterator* records, std::string_view lower,
+                                     std::string_view upper, absl::FunctionRef<bool()> keep_on,
+                                     KeyTallies* change) const {
+  const NamespaceGeneration generation = GenerationOf(lower);
+  std::string key;
+  KeyTally sum;
+  uint64_t keys = 0;
+  for (records->Seek(lower, kMaxSequence); records->Valid(); records->Next()) {
+    const RecordView& record = records->record();
+    if (record.key >= upper) break;
+    if (record.key == key) continue;  // an older version
+    if (++keys % kKeysPerQuestion == 0 && !keep_on()) return absl::AbortedError("counting keys: interrupted");
+    key.assign(record.key);
+    if (layer.tombstones.Covering(record.key, kMaxSequence) != nullptr) continue;
+    VARVE_ASSIGN_OR_RETURN(const KeyTally before, LiveAt(*layer.below, record.key, layer.below_at));
+    sum += -before;
+    if (record.kind == RecordKind::kValue) sum += TallyOf(record);
+  }
+  VARVE_RETURN_IF_ERROR(records->status());
+  change->Add(generation, sum);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<KeyTally> Engine::LiveAt(const ReadState& state, std::string_view tree_key, SequenceNumber at) const {
+  Lookup lookup(GenerationOf(tree_key), UserKeyOf(tree_key));
+  if (!LookUpBuffers(state, at, &lookup)) {
+    VARVE_RETURN_IF_ERROR(LookUpSegments(state, at, /*fill_cache=*/false, &lookup));
+  }
+  if (!lookup.found || lookup.record.kind != RecordKind::kValue) return KeyTally{};
+  if (state.CoveringSequence(tree_key, at) > lookup.record.sequence) return KeyTally{};
+  return TallyOf(lookup.record);
+}
+
+}  // namespace varve

@@ -1,0 +1,144 @@
+#include "db/key_ledger.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+
+namespace varve {
+namespace {
+
+using Segments = absl::flat_hash_map<uint64_t, KeyLedger::UnsettledSegment>;
+
+Segments SegmentsByNumber(const Version& version) {
+  Segments segments;
+  for (size_t run = 0; run < version.runs().size(); ++run) {
+    for (const std::shared_ptr<Segment>& segment : version.runs()[run]->segments) {
+      segments[segment->info().number] = {run, segment};
+    }
+  }
+  return segments;
+}
+
+// Whether no run behind `run` overlaps the segment: then what it changes is what it holds.
+bool NothingIsOlder(const Version& version, size_t run, const SegmentInfo& segment) {
+  for (size_t older = run + 1; older < version.runs().size(); ++older) {
+    const Run& below = *version.runs()[older];
+    const size_t index = below.IndexOf(segment.smallest);
+    if (index < below.segments.size() && Overlap(below.segments[index]->info(), segment)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<uint64_t> NumbersOf(const std::vector<std::shared_ptr<Segment>>& segments) {
+  std::vector<uint64_t> numbers;
+  for (const std::shared_ptr<Segment>& segment : segments) numbers.push_back(segment->info().number);
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+KeyLedger::Sum KeyLedger::Add(const Version& version) const {
+  Sum sum;
+  absl::flat_hash_set<uint64_t> grouped;
+  for (const SettledGroup& group : groups_) {
+    sum.settled.Add(group.change);
+    grouped.insert(group.segments.begin(), group.segments.end());
+  }
+  for (size_t run = 0; run < version.runs().size(); ++run) {
+    for (const std::shared_ptr<Segment>& segment : version.runs()[run]->segments) {
+      if (grouped.contains(segment->info().number)) continue;
+      if (NothingIsOlder(version, run, segment->info())) {
+        sum.settled.Add(segment->info().live);
+      } else {
+        sum.unsettled.push_back({run, segment});
+      }
+    }
+  }
+  return sum;
+}
+
+size_t KeyLedger::UncountedRuns(const Version& version) const {
+  const Sum sum = Add(version);
+  size_t runs = sum.unsettled.empty() ? 0 : sum.unsettled.back().run + 1;
+  const Segments segments = SegmentsByNumber(version);
+  for (const SettledGroup& group : groups_) {
+    for (const uint64_t number : group.segments) runs = std::max(runs, segments.at(number).run + 1);
+  }
+  return runs;
+}
+
+void KeyLedger::Settle(const Version& version, SettledGroup group) {
+  const Segments segments = SegmentsByNumber(version);
+  for (const uint64_t number : group.segments) {
+    if (!segments.contains(number)) return;
+  }
+  const absl::flat_hash_set<uint64_t> numbers(group.segments.begin(), group.segments.end());
+  std::erase_if(groups_, [&](const SettledGroup& other) {
+    return std::any_of(other.segments.begin(), other.segments.end(),
+                       [&](uint64_t number) { return numbers.contains(number); });
+  });
+  groups_.push_back(std::move(group));
+}
+
+void KeyLedger::Follow(const Version& version, const CompactionPlan& plan,
+                       const std::vector<std::shared_ptr<Segment>>& outputs, bool filtered) {
+  if (plan.move_only) return;
+  std::vector<std::shared_ptr<Segment>> inputs;
+  for (const CompactionPlan::Input& input : plan.inputs) {
+    inputs.insert(inputs.end(), input.segments.begin(), input.segments.end());
+  }
+  const std::vector<uint64_t> leaving = NumbersOf(inputs);
+  const auto leaves = [&](uint64_t number) { return std::binary_search(leaving.begin(), leaving.end(), number); };
+
+  SettledGroup merged{NumbersOf(outputs), {}};
+  bool all_settled = !filtered && !plan.remove_only;
+  absl::flat_hash_set<uint64_t> grouped;
+  std::erase_if(groups_, [&](const SettledGroup& group) {
+    const size_t of_group = std::count_if(group.segments.begin(), group.segments.end(), leaves);
+    if (of_group == 0) return false;
+    all_settled &= of_group == group.segments.size();
+    grouped.insert(group.segments.begin(), group.segments.end());
+    merged.change.Add(group.change);
+    return true;
+  });
+  const Segments segments = SegmentsByNumber(version);
+  for (const std::shared_ptr<Segment>& input : inputs) {
+    if (!all_settled) break;
+    if (grouped.contains(input->info().number)) continue;
+    const auto found = segments.find(input->info().number);
+    all_settled = found != segments.end() && NothingIsOlder(version, found->second.run, input->info());
+    merged.change.Add(input->info().live);
+  }
+  if (filtered || plan.remove_only) {
+    std::erase_if(groups_, [&](const SettledGroup& group) {
+      return std::any_of(group.segments.begin(), group.segments.end(), [&](uint64_t number) {
+        const auto found = segments.find(number);
+        return found == segments.end() ||
+               std::any_of(inputs.begin(), inputs.end(), [&](const std::shared_ptr<Segment>& input) {
+                 return Overlap(input->info(), found->second.segment->info());
+               });
+      });
+    });
+  }
+  if (!all_settled || outputs.empty()) return;
+  groups_.push_back(std::move(merged));
+}
+
+void KeyLedger::Tidy(const Version& version) {
+  if (groups_.empty()) return;
+  const Segments segments = SegmentsByNumber(version);
+  std::erase_if(groups_, [&](const SettledGroup& group) {
+    bool told_anyway = true;
+    for (const uint64_t number : group.segments) {
+      const auto found = segments.find(number);
+      if (found == segments.end()) return true;
+      told_anyway = told_anyway && NothingIsOlder(version, found->second.run, found->second.segment->info());
+    }
+    return told_anyway;
+  });
+}
+
+}  // namespace varve

@@ -1,0 +1,204 @@
+// The number of keys: exact whatever was written, merged or lost, and what asking for it costs.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "absl/time/clock.h"
+#include "db/compaction_filter.h"
+#include "fmt/format.h"
+#include "unit-tests/testing/test_store.h"
+
+namespace varve {
+namespace {
+
+using testing::TestStore;
+
+std::string Key(uint64_t i) { return fmt::format("key{:06}", i); }
+
+EngineOptions CountOptions() {
+  EngineOptions options = testing::TestEngineOptions();
+  options.sync = Durability::kNone;
+  options.write_buffer_size = 64 << 10;
+  options.segment_size = 128 << 10;
+  options.runs_per_level = 3;
+  options.block_cache_size = 0;
+  return options;
+}
+
+uint64_t Keys(TestStore& store) { return store->Count({}, {}, {}).value().keys; }
+
+uint64_t Reads(TestStore& store) {
+  return store.Statistic("segment_lookups") + store.Statistic("record_reads") + store.Statistic("table_page_reads") +
+         store.Statistic("scan_reads");
+}
+
+void Fill(TestStore& store, uint64_t begin, uint64_t end, uint64_t step = 1) {
+  for (uint64_t i = begin; i < end; i += step) ASSERT_TRUE(store->Put(Key(i), std::string(100, 'v')).ok());
+}
+
+// Layers of every kind over a large last run, so that they are settled by lookups, side by side, together, and by merges.
+class CountModelTest : public ::testing::TestWithParam<uint64_t> {};
+
+TEST_P(CountModelTest, IsThatOfAMap) {
+  std::mt19937_64 random(GetParam());
+  EngineOptions options = CountOptions();
+  if (GetParam() % 2 == 0) options.write_buffer_size = 16 << 10;
+  TestStore store(options);
+  std::map<std::string, size_t> model;
+  std::vector<std::shared_ptr<const Snapshot>> snapshots;
+  constexpr uint64_t kKeys = 12000;
+  for (int step = 0; step < 400; ++step) {
+    const uint64_t dice = random() % 100;
+    const std::string begin = Key(random() % kKeys);
+    if (dice < 70) {
+      const uint64_t size = dice < 3 ? 4000 : 1 + random() % 60, first = random() % kKeys;
+      WriteBatch batch;
+      for (uint64_t i = 0; i < size; ++i) {
+        const std::string key = Key(dice < 35 ? random() % kKeys : (first + i) % kKeys);
+        if (random() % 3 == 0) {
+          batch.Delete(key);
+          model.erase(key);
+        } else {
+          const std::string value(random() % 90, 'v');
+          batch.Put(key, value);
+          model[key] = value.size();
+        }
+      }
+      ASSERT_TRUE(store->Write({}, &batch).ok());
+    } else if (dice < 76) {
+      const std::string end = Key(random() % kKeys);
+      if (begin < end) {
+        ASSERT_TRUE(store->DeleteRange(begin, end).ok());
+        model.erase(model.lower_bound(begin), model.lower_bound(end));
+      }
+    } else if (dice < 80) {
+      ASSERT_TRUE(store->Flush().ok());
+    } else if (dice < 82) {
+      ASSERT_TRUE(store->Compact(random() % 2 == 0 ? "" : begin, random() % 2 == 0 ? "" : begin + "~").ok());
+    } else if (dice < 84) {
+      snapshots.push_back(store->GetSnapshot());
+      if (snapshots.size() > 3) snapshots.erase(snapshots.begin());
+    } else if (dice < 86) {
+      snapshots.clear();
+      store.Reopen();
+    } else if (dice == 86 && random() % 4 == 0) {
+      WriteBatch batch;
+      batch.ClearNamespace();
+      ASSERT_TRUE(store->Write({}, &batch).ok());
+      model.clear();
+    } else {
+      uint64_t bytes = 0;
+      for (const auto& [key, size] : model) bytes += key.size() + size;
+      const absl::StatusOr<CountResult> count = store->Count({}, {}, {});
+      ASSERT_TRUE(count.ok()) << count.status();
+      ASSERT_EQ(count->keys, model.size()) << "step " << step;
+      ASSERT_EQ(count->bytes, bytes) << "step " << step;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, CountModelTest, ::testing::Range<uint64_t>(1, 9));
+
+TEST(EngineCountTest, AskingAgainReadsNothing) {
+  TestStore store(CountOptions());
+  Fill(store, 0, 5000);
+  ASSERT_TRUE(store->Compact({}, {}).ok());
+  Fill(store, 0, 6000, 7);
+  ASSERT_TRUE(store->Flush().ok());
+  Fill(store, 1, 7000, 70);
+  const uint64_t before = Reads(store);
+  EXPECT_EQ(Keys(store), 5000u + 143 + 28);
+  const uint64_t asked = Reads(store);
+  EXPECT_GT(asked, before) << "keys were overwritten";
+  EXPECT_EQ(Keys(store), 5000u + 143 + 28);
+  EXPECT_EQ(Reads(store), asked);
+}
+
+TEST(EngineCountTest, WhatWasSettledIsRemembered) {
+  TestStore store(CountOptions());
+  Fill(store, 0, 5000);
+  ASSERT_TRUE(store->Compact({}, {}).ok());
+  Fill(store, 0, 6000, 70);
+  EXPECT_EQ(Keys(store), 5014u);
+  ASSERT_TRUE(store->Flush().ok());
+  const uint64_t asked = Reads(store);
+  EXPECT_EQ(Keys(store), 5014u) << "through a flush";
+  EXPECT_EQ(Reads(store), asked);
+  store.Reopen();
+  const uint64_t opened = Reads(store);
+  EXPECT_EQ(Keys(store), 5014u) << "through a restart";
+  EXPECT_EQ(Reads(store), opened);
+}
+
+TEST(EngineCountTest, MergesToTheBottomAndNewKeysAreSettledByThemselves) {
+  TestStore store(CountOptions());
+  Fill(store, 0, 5000);
+  Fill(store, 5000, 9000);
+  Fill(store, 0, 5000, 3);
+  ASSERT_TRUE(store->DeleteRange(Key(100), Key(200)).ok());
+  ASSERT_TRUE(store->Compact({}, {}).ok());
+  const uint64_t before = Reads(store);
+  EXPECT_EQ(Keys(store), 8900u);
+  Fill(store, 20000, 21000);
+  ASSERT_TRUE(store->Flush().ok());
+  EXPECT_EQ(Keys(store), 9900u);
+  EXPECT_EQ(Reads(store), before);
+}
+
+TEST(EngineCountTest, TheBackgroundSettlesAtRest) {
+  TestStore store(CountOptions());
+  Fill(store, 0, 5000);
+  ASSERT_TRUE(store->Compact({}, {}).ok());
+  Fill(store, 0, 6000, 7);
+  ASSERT_TRUE(store->DeleteRange(Key(100), Key(200)).ok());
+  ASSERT_TRUE(store->Flush().ok());
+  EXPECT_GT(store.Statistic("unsettled_segments"), 0u);
+  for (int i = 0; i < 600 && store.Statistic("unsettled_segments") != 0; ++i) absl::SleepFor(absl::Milliseconds(50));
+  EXPECT_EQ(store.Statistic("unsettled_segments"), 0u);
+  const uint64_t settled = Reads(store);
+  EXPECT_EQ(Keys(store), 5000u + 143 - 100);
+  EXPECT_EQ(Reads(store), settled);
+}
+
+TEST(EngineCountTest, AnEmptiedNamespaceIsCountedAtOnce) {
+  TestStore store(CountOptions());
+  Fill(store, 0, 5000);
+  ASSERT_TRUE(store->Flush().ok());
+  Fill(store, 0, 5000, 5);
+  WriteBatch batch;
+  batch.ClearNamespace();
+  batch.Put("one", "1");
+  ASSERT_TRUE(store->Write({}, &batch).ok());
+  const uint64_t before = Reads(store);
+  EXPECT_EQ(Keys(store), 1u);
+  EXPECT_EQ(Reads(store), before);
+}
+
+class DropLarge : public CompactionFilter {
+ public:
+  bool Drop(const RecordView& record) const override { return record.value.size() > 1000; }
+};
+
+// A record that a filter drops from below was replaced by nothing any more.
+TEST(EngineCountTest, AFilterUnsettlesWhatLiesAbove) {
+  EngineOptions options = CountOptions();
+  options.compaction_filter = std::make_shared<DropLarge>();
+  TestStore store(options);
+  const std::string large(2000, 'l');
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(store->Put(Key(i), large).ok());
+  EXPECT_EQ(Keys(store), 20u);
+  ASSERT_TRUE(store->Put(Key(0), "small").ok());
+  EXPECT_EQ(Keys(store), 20u);
+  ASSERT_TRUE(store->Flush().ok());
+  EXPECT_EQ(Keys(store), 1u);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(store->Put(Key(i), i % 2 == 0 ? "small" : large).ok());
+  EXPECT_EQ(Keys(store), 20u);
+  ASSERT_TRUE(store->Compact({}, {}).ok());
+  EXPECT_EQ(Keys(store), 10u);
+  ASSERT_TRUE(store->Put(Key(1), "small").ok());
+  EXPECT_EQ(Keys(store), 11u);
+}
+
+}  // namespace
+}  // namespace varve
