@@ -8,14 +8,15 @@
 
 #include "fmt/format.h"
 #include "server/command_groups.h"
+#include "server/foreign_commands.h"
 
 namespace varve {
 namespace {
 
 // Adding a group takes a line here and one in command_groups.h.
 using CommandGroup = absl::Span<const Command> (*)();
-constexpr CommandGroup kGroups[] = {BitCommands, ConnectionCommands, KeyCommands,
-                                    LcsCommands, RangeCommands,      ServerCommands};
+constexpr CommandGroup kGroups[] = {BitCommands,    ConnectionCommands, KeyCommands,    KeyListCommands, LcsCommands,
+                                    NumberCommands, RangeCommands,      ServerCommands, StringCommands};
 
 std::vector<Command> JoinGroups() {
   std::vector<Command> commands;
@@ -113,6 +114,9 @@ bool EqualsIgnoreCase(std::string_view a, std::string_view b) {
 }
 
 void ReplyUnknownCommand(CommandContext& context, Arguments arguments) {
+  if (const std::string foreign = ForeignCommandError(arguments[0]); !foreign.empty()) {
+    return context.reply.Error(foreign);
+  }
   constexpr size_t kShown = 128;  // bytes of the name and of all arguments
   std::string shown;
   for (size_t i = 1; i < arguments.size() && shown.size() < kShown; ++i) {
@@ -143,7 +147,7 @@ void ReplyHelp(CommandContext& context, Arguments arguments, std::initializer_li
   context.reply.Simple(command + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
   for (const std::string_view line : lines) context.reply.Simple(line);
   context.reply.Simple("HELP");
-  context.reply.Simple("    Print this help.");
+  context.reply.Simple("    Prints this help.");
 }
 
 }  // namespace varve

@@ -1,238 +1,241 @@
-// Commands on single keys and lists of keys.
+// Commands on keys, whatever their values are.
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <iterator>
+#include <optional>
 #include <string>
 
 #include "fmt/format.h"
 #include "server/command_groups.h"
 #include "server/command_table.h"
+#include "server/key_scan.h"
 #include "server/key_update.h"
+#include "server/random_key.h"
 #include "util/resp_parser.h"
 
 namespace varve {
 namespace {
 
-// Keys that a long MGET reads at a time.
-constexpr size_t kKeysPerSlice = 64;
-// Keys that a long DEL deletes at one instant: one that is written meanwhile makes it try that many again.
-constexpr size_t kKeysPerUpdate = 64;
-// Bytes of a value's memory that are worth keeping for the next one.
-constexpr size_t kKeptValue = 64u << 10;
+constexpr std::string_view kNoInteger = "ERR value is not an integer or out of range";
 
-struct SetOptions {
-  bool only_if_missing = false;
-  bool only_if_present = false;
-  bool get = false;
-};
-
-// Answers an error and returns false when the options can't be followed.
-bool ParseSetOptions(CommandContext& context, Arguments options, SetOptions* parsed) {
-  for (const std::string_view option : options) {
-    if (EqualsIgnoreCase(option, "nx") && !parsed->only_if_present) {
-      parsed->only_if_missing = true;
-    } else if (EqualsIgnoreCase(option, "xx") && !parsed->only_if_missing) {
-      parsed->only_if_present = true;
-    } else if (EqualsIgnoreCase(option, "get")) {
-      parsed->get = true;
-    } else if (EqualsIgnoreCase(option, "ex") || EqualsIgnoreCase(option, "px") || EqualsIgnoreCase(option, "exat") ||
-               EqualsIgnoreCase(option, "pxat") || EqualsIgnoreCase(option, "keepttl")) {
-      context.reply.Error("ERR expiry is not supported: SET takes NX, XX and GET");
-      return false;
-    } else {
-      ReplySyntaxError(context);
-      return false;
-    }
+// Reads the value of `key`. Nothing: an error was answered.
+std::optional<ReadResult> Read(CommandContext& context, std::string_view key, std::string* value) {
+  const absl::StatusOr<ReadResult> read = context.store.Get(GatedRead(), key, value);
+  if (!read.ok()) {
+    context.Fail(read.status());
+    return std::nullopt;
   }
-  return true;
-}
-
-// A long MGET, read in slices at one snapshot.
-class MGetStream : public ReplyStream {
- public:
-  // `keys` stay in place until the batch is done.
-  MGetStream(CommandContext& context, Arguments keys)
-      : snapshot_(context.store.GetSnapshot()), keys_(keys), results_(std::min(kKeysPerSlice, keys.size())) {
-    context.reply.Array(keys.size());
-  }
-
-  Progress Produce(CommandContext& context, size_t budget) override {
-    ReadOptions options = GatedReads();
-    options.snapshot = snapshot_.get();
-    const size_t full = context.reply.buffer()->size() + budget;
-    while (next_ < keys_.size() && context.reply.buffer()->size() < full) {
-      const Arguments slice = keys_.subspan(next_, kKeysPerSlice);
-      absl::Span<MultiGetResult> results = absl::MakeSpan(results_).first(slice.size());
-      const absl::Status status = context.store.MultiGet(options, slice, results);
-      if (status.ok()) results = results.first(CountRead(results));
-      for (MultiGetResult& result : results) {
-        const absl::Status& failed = !status.ok() ? status : result.status;
-        if (!failed.ok()) {
-          context.Fail(failed);  // in the place of this one value
-        } else if (result.result.found) {
-          context.reply.Bulk(result.value);
-        } else {
-          context.reply.Null();
-        }
-        context.DependOn(result.result.gate);
-        if (result.value.capacity() > kKeptValue) std::string().swap(result.value);
-      }
-      next_ += results.size();
-    }
-    return next_ == keys_.size() ? Progress::kDone : Progress::kMore;
-  }
-
- private:
-  const std::shared_ptr<const Snapshot> snapshot_;
-  const Arguments keys_;
-  std::vector<MultiGetResult> results_;
-  size_t next_ = 0;
-};
-
-void HandleGet(CommandContext& context, Arguments arguments) {
-  thread_local std::string value;  // keeps its memory from one request to the next
-  const absl::StatusOr<ReadResult> read = context.store.Get(GatedRead(), arguments[1], &value);
-  if (!read.ok()) return context.Fail(read.status());
   context.DependOn(read->gate);
-  if (!read->found) return context.reply.Null();
-  context.reply.Bulk(value);
-  if (value.capacity() > kKeptValue) std::string().swap(value);
+  return *read;
 }
 
-void HandleSet(CommandContext& context, Arguments arguments) {
-  const std::string_view key = arguments[1];
-  const std::string_view value = arguments[2];
-  SetOptions options;
-  if (!ParseSetOptions(context, arguments.subspan(3), &options)) return;
-  if (arguments.size() == 3) {
-    WriteBatch& batch = ClearedBatch();
-    batch.Put(key, value);
-    if (context.Submit(&batch)) context.reply.Ok();
-    return;
-  }
-  bool existed = false;
-  bool written = false;
+void HandleType(CommandContext& context, Arguments arguments) {
+  std::string value;
+  const std::optional<ReadResult> read = Read(context, arguments[1], &value);
+  if (read) context.reply.Simple(read->found ? "string" : "none");
+}
+
+// Gives the value of one key to another one in one step.
+struct Transfer {
+  bool keeps_source = false;
+  bool keeps_target = false;  // nothing happens when it exists
+};
+enum class Transferred : uint8_t { kDone, kNoSource, kTargetExists };
+
+// Nothing: it failed, and the error was answered. The keys differ.
+std::optional<Transferred> Move(CommandContext& context, std::string_view source, std::string_view target,
+                                const Transfer& transfer) {
+  Transferred outcome = Transferred::kDone;
+  std::string value;
   std::string old;
-  const bool done = Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
-    const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &old, batch);
+  const std::string_view keys[] = {source, target};
+  const bool done = Update(context, keys, [&](WriteBatch* batch) -> absl::Status {
+    absl::StatusOr<ReadResult> read = ReadForUpdate(context, source, &value, batch);
     if (!read.ok()) return read.status();
-    existed = read->found;
-    written = !(options.only_if_missing && existed) && !(options.only_if_present && !existed);
-    if (written) batch->Put(key, value);
+    outcome = read->found ? Transferred::kDone : Transferred::kNoSource;
+    if (!read->found) return absl::OkStatus();
+    if (transfer.keeps_target) {
+      read = ReadForUpdate(context, target, &old, batch);
+      if (!read.ok()) return read.status();
+      outcome = read->found ? Transferred::kTargetExists : Transferred::kDone;
+      if (read->found) return absl::OkStatus();
+    }
+    if (!transfer.keeps_source) batch->Delete(source);
+    batch->Put(target, value);
     return absl::OkStatus();
   });
-  if (!done) return;
-  if (options.get) return existed ? context.reply.Bulk(old) : context.reply.Null();
-  if (!written) return context.reply.Null();
-  context.reply.Ok();
+  if (!done) return std::nullopt;
+  return outcome;
 }
 
-void HandleMGet(CommandContext& context, Arguments arguments) {
-  context.Stream(std::make_unique<MGetStream>(context, arguments.subspan(1)));
-}
-
-void HandleMSet(CommandContext& context, Arguments arguments) {
-  if (arguments.size() % 2 == 0) return ReplyWrongArity(context, "mset");
-  WriteBatch& batch = ClearedBatch();
-  for (size_t i = 1; i < arguments.size(); i += 2) batch.Put(arguments[i], arguments[i + 1]);
-  if (context.Submit(&batch)) context.reply.Ok();
-}
-
-void HandleDel(CommandContext& context, Arguments arguments) {
-  const Arguments keys = arguments.subspan(1);
-  std::vector<std::string_view> distinct(keys.begin(), keys.end());
-  std::sort(distinct.begin(), distinct.end());
-  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-  int64_t deleted = 0;
-  std::string value;
-  for (size_t next = 0; next < distinct.size(); next += kKeysPerUpdate) {
-    const Arguments part = Arguments(distinct).subspan(next, kKeysPerUpdate);
-    int64_t found = 0;
-    const bool done = Update(context, part, [&](WriteBatch* batch) -> absl::Status {
-      found = 0;
-      for (const std::string_view key : part) {
-        const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
-        if (!read.ok()) return read.status();
-        if (!read->found) continue;
-        batch->Delete(key);
-        ++found;
-      }
-      return absl::OkStatus();
-    });
-    if (!done) return;
-    deleted += found;
+// The same for RENAME and RENAMENX, where a key may take its own name. Nothing: an error was answered.
+std::optional<Transferred> Rename(CommandContext& context, Arguments arguments, bool keeps_target) {
+  std::optional<Transferred> outcome = Transferred::kTargetExists;
+  if (arguments[1] == arguments[2]) {
+    std::string value;
+    const std::optional<ReadResult> read = Read(context, arguments[1], &value);
+    if (!read) return std::nullopt;
+    if (!read->found) outcome = Transferred::kNoSource;
+  } else {
+    outcome = Move(context, arguments[1], arguments[2], {.keeps_source = false, .keeps_target = keeps_target});
   }
-  context.reply.Integer(deleted);
+  if (outcome != Transferred::kNoSource) return outcome;
+  context.reply.Error("ERR no such key");
+  return std::nullopt;
 }
 
-void HandleExists(CommandContext& context, Arguments arguments) {
-  const Arguments keys = arguments.subspan(1);
-  std::vector<MultiGetResult> results(std::min(keys.size(), kKeysPerSlice));
-  const std::shared_ptr<const Snapshot> snapshot = keys.size() > 1 ? context.store.GetSnapshot() : nullptr;
-  ReadOptions options = GatedReads();
-  options.snapshot = snapshot.get();
-  int64_t found = 0;
-  for (size_t next = 0; next < keys.size();) {
-    const Arguments slice = keys.subspan(next, kKeysPerSlice);
-    const absl::Span<MultiGetResult> part = absl::MakeSpan(results).first(slice.size());
-    const absl::Status status = context.store.MultiGet(options, slice, part);
-    if (!status.ok()) return context.Fail(status);
-    const size_t read = CountRead(part);
-    next += read;
-    for (MultiGetResult& result : part.first(read)) {
-      if (!result.status.ok()) return context.Fail(result.status);
-      context.DependOn(result.result.gate);
-      found += result.result.found ? 1 : 0;
-      if (result.value.capacity() > kKeptValue) std::string().swap(result.value);
-    }
-  }
-  context.reply.Integer(found);
+void HandleRename(CommandContext& context, Arguments arguments) {
+  if (Rename(context, arguments, false)) context.reply.Ok();
 }
 
-void HandleIncr(CommandContext& context, Arguments arguments) {
-  const std::string_view key = arguments[1];
-  int64_t number = 0;
-  std::string value;
-  std::string_view refused;
-  const bool done = Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
-    refused = {};
-    number = 0;
-    const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
-    if (!read.ok()) return read.status();
-    if (read->found && !ParseRespInteger(value, &number)) {
-      refused = "ERR value is not an integer or out of range";
-    } else if (number == INT64_MAX) {
-      refused = "ERR increment or decrement would overflow";
+void HandleRenameNx(CommandContext& context, Arguments arguments) {
+  const std::optional<Transferred> outcome = Rename(context, arguments, true);
+  if (outcome) context.reply.Integer(*outcome == Transferred::kDone ? 1 : 0);
+}
+
+void HandleCopy(CommandContext& context, Arguments arguments) {
+  bool replace = false;
+  for (size_t i = 3; i < arguments.size(); ++i) {
+    if (EqualsIgnoreCase(arguments[i], "replace")) {
+      replace = true;
+    } else if (EqualsIgnoreCase(arguments[i], "db") && i + 1 < arguments.size()) {
+      int64_t database = 0;
+      if (!ParseRespInteger(arguments[++i], &database)) return context.reply.Error(kNoInteger);
+      if (database != 0) return context.reply.Error("ERR DB index is out of range");
     } else {
-      batch->Put(key, fmt::to_string(++number));
+      return ReplySyntaxError(context);
     }
-    return absl::OkStatus();
-  });
-  if (!done) return;
-  if (!refused.empty()) return context.reply.Error(refused);
-  context.reply.Integer(number);
+  }
+  if (arguments[1] == arguments[2]) {
+    return context.reply.Error("ERR source and destination objects are the same");
+  }
+  const std::optional<Transferred> outcome =
+      Move(context, arguments[1], arguments[2], {.keeps_source = true, .keeps_target = !replace});
+  if (outcome) context.reply.Integer(*outcome == Transferred::kDone ? 1 : 0);
+}
+
+void HandleRandomKey(CommandContext& context, Arguments) {
+  SequenceNumber gate = kNoSequence;
+  const absl::StatusOr<std::optional<std::string>> key = RandomKey(context.store, &gate);
+  context.DependOn(gate);
+  if (!key.ok()) return context.Fail(key.status());
+  key->has_value() ? context.reply.Bulk(**key) : context.reply.Null();
+}
+
+void HandleKeys(CommandContext& context, Arguments arguments) {
+  context.Stream(std::make_unique<KeysStream>(arguments[1]));
+}
+
+// As Redis reads it: anything that strtoull takes to its end, without blanks before it.
+bool ParseCursor(std::string_view text, uint64_t* cursor) {
+  const std::string terminated(text);
+  if (!text.empty() && (text[0] == ' ' || (text[0] >= '\t' && text[0] <= '\r'))) return false;
+  char* end = nullptr;
+  errno = 0;
+  *cursor = std::strtoull(terminated.c_str(), &end, 10);
+  return errno != ERANGE && end == terminated.c_str() + terminated.size();
+}
+
+void HandleScan(CommandContext& context, Arguments arguments) {
+  ScanRequest request;
+  if (!ParseCursor(arguments[1], &request.cursor)) return context.reply.Error("ERR invalid cursor");
+  bool strings = true;
+  for (size_t i = 2; i < arguments.size(); i += 2) {
+    if (i + 1 == arguments.size()) return ReplySyntaxError(context);
+    const std::string_view argument = arguments[i + 1];
+    if (EqualsIgnoreCase(arguments[i], "count")) {
+      int64_t count = 0;
+      if (!ParseRespInteger(argument, &count)) return context.reply.Error(kNoInteger);
+      if (count < 1) return ReplySyntaxError(context);
+      request.count = static_cast<uint64_t>(count);
+    } else if (EqualsIgnoreCase(arguments[i], "match")) {
+      request.pattern = argument;
+    } else if (EqualsIgnoreCase(arguments[i], "type")) {
+      strings = EqualsIgnoreCase(argument, "string");
+    } else {
+      return ReplySyntaxError(context);
+    }
+  }
+  if (!strings) {  // there are no others
+    context.reply.Array(2);
+    context.reply.Bulk("0");
+    return context.reply.Array(0);
+  }
+  if (request.cursor != 0) {
+    std::optional<std::string> begin = context.server.scan_cursors.Find(request.cursor);
+    if (!begin) {
+      return context.reply.Error(
+          "ERR invalid cursor: the server has restarted since, or the scan was left for too long; begin again with 0");
+    }
+    request.begin = *std::move(begin);
+  }
+  context.Stream(std::make_unique<ScanStream>(request));
+}
+
+// What Redis would call its way to keep such a value.
+std::string_view EncodingName(std::string_view value) {
+  constexpr size_t kLongestEmbedded = 44;
+  int64_t number = 0;
+  if (ParseRespInteger(value, &number)) return "int";
+  return value.size() <= kLongestEmbedded ? "embstr" : "raw";
+}
+
+// Redis shares the numbers below 10,000 among all keys and says so.
+int64_t ReferenceCount(std::string_view value) {
+  constexpr int64_t kSharedBelow = 10'000;
+  int64_t number = 0;
+  return ParseRespInteger(value, &number) && number >= 0 && number < kSharedBelow ? INT32_MAX : 1;
+}
+
+void HandleObject(CommandContext& context, Arguments arguments) {
+  const std::string_view what = arguments[1];
+  if (EqualsIgnoreCase(what, "help")) {
+    return ReplyHelp(context, arguments,
+                     {"ENCODING <key>", "    Return how Redis would keep the value of a <key>.", "FREQ <key>",
+                      "    Not known: reading leaves no mark on a key.", "IDLETIME <key>",
+                      "    Return 0: reading leaves no mark on a key.", "REFCOUNT <key>",
+                      "    Return how many references Redis would count for the value of a <key>."});
+  }
+  const std::string_view known[] = {"encoding", "freq", "idletime", "refcount"};
+  const auto* const found = std::find_if(std::begin(known), std::end(known),
+                                         [&](std::string_view name) { return EqualsIgnoreCase(name, what); });
+  if (found == std::end(known)) return ReplyUnknownSubcommand(context, "object", what);
+  if (arguments.size() != 3) return ReplyWrongArity(context, fmt::format("object|{}", *found));
+  std::string value;
+  const std::optional<ReadResult> read = Read(context, arguments[2], &value);
+  if (!read) return;
+  if (!read->found) return context.reply.Null();
+  if (*found == "encoding") return context.reply.Bulk(EncodingName(value));
+  if (*found == "refcount") return context.reply.Integer(ReferenceCount(value));
+  if (*found == "idletime") return context.reply.Integer(0);
+  context.reply.Error(
+      "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between "
+      "policies at runtime LRU and LFU data will take some time to adjust.");
 }
 
 }  // namespace
 
 absl::Span<const Command> KeyCommands() {
   static constexpr Command kRows[] = {
-      {"del", -2, kWriteCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "key",
-       "Deletes keys; answers how many there were.", "key [key ...]"},
-      {"delete", -2, kWriteCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "key", "The same as DEL.",
-       "key [key ...]"},
-      {"exists", -2, kReadCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleExists, "key",
-       "Counts how many of the keys exist.", "key [key ...]"},
-      {"get", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kGet, HandleGet, "key", "Reads the value of a key.",
-       "key"},
-      {"incr", 2, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleIncr, "key",
-       "Adds one to the integer value of a key.", "key"},
-      {"mget", -2, kReadCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleMGet, "key",
-       "Reads the values of several keys at one instant.", "key [key ...]"},
-      {"mset", -3, kWriteCommand, 1, -1, 2, CommandKind::kOther, HandleMSet, "key", "Writes several keys, all or none.",
-       "key value [key value ...]"},
-      {"put", -3, kWriteCommand, 1, 1, 1, CommandKind::kSet, HandleSet, "key", "The same as SET.",
-       "key value [NX | XX] [GET]"},
-      {"set", -3, kWriteCommand, 1, 1, 1, CommandKind::kSet, HandleSet, "key", "Writes the value of a key.",
-       "key value [NX | XX] [GET]"},
+      {"copy", -3, kWriteCommand, 1, 2, 1, CommandKind::kOther, HandleCopy, "key",
+       "Gives the value of a key to another key, too.", "source destination [DB 0] [REPLACE]"},
+      {"keys", 2, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleKeys, "key",
+       "Lists the keys that match a pattern, in order.", "pattern"},
+      {"object", -2, kReadCommand, 2, 2, 1, CommandKind::kOther, HandleObject, "key",
+       "Answers what Redis would say of how a value is kept.",
+       "ENCODING key | FREQ key | IDLETIME key | REFCOUNT key | HELP"},
+      {"randomkey", 1, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleRandomKey, "key",
+       "Answers a key at random.", ""},
+      {"rename", 3, kWriteCommand, 1, 2, 1, CommandKind::kOther, HandleRename, "key",
+       "Gives a key another name, in the place of what had it.", "key newkey"},
+      {"renamenx", 3, kWriteCommand | kFastCommand, 1, 2, 1, CommandKind::kOther, HandleRenameNx, "key",
+       "Gives a key another name that no key has.", "key newkey"},
+      {"scan", -2, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleScan, "key",
+       "Lists some keys, in order, and a cursor for the next ones.",
+       "cursor [MATCH pattern] [COUNT count] [TYPE type]"},
+      {"type", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleType, "key",
+       "Answers string, or none for a missing key.", "key"},
   };
   return kRows;
 }

@@ -113,7 +113,9 @@ void HandleConfig(CommandContext& context, Arguments arguments) {
   }
   std::vector<const std::pair<std::string, std::string>*> matches;
   for (const auto& setting : context.server.settings) {
-    const auto matched = [&](std::string_view pattern) { return GlobMatches(pattern, setting.first); };
+    const auto matched = [&](std::string_view pattern) {
+      return GlobMatches(pattern, setting.first, GlobCase::kInsensitive);
+    };
     if (std::any_of(arguments.begin() + 2, arguments.end(), matched)) matches.push_back(&setting);
   }
   context.reply.Map(matches.size());

@@ -11,6 +11,7 @@
 
 #include "db/store.h"
 #include "server/execution_policy.h"
+#include "server/scan_cursors.h"
 #include "type/server_options.h"
 
 namespace varve {
@@ -39,6 +40,8 @@ struct ServerState {
   std::atomic<uint64_t> batches_pooled{0};
   std::atomic<uint64_t> bytes_in{0};
   std::atomic<uint64_t> bytes_out{0};
+
+  ScanCursors scan_cursors;
 
   KeyCost read_cost{400};
   KeyCost write_cost{600};

@@ -263,7 +263,7 @@ TEST_F(CommandsTest, SubcommandsAnswerAsInRedis) {
   for (const std::string command : {"CONFIG", "CLIENT", "COMMAND"}) {
     const std::string help = Do({command, "help"});
     EXPECT_TRUE(help.starts_with("(" + command + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are: ")) << help;
-    EXPECT_TRUE(help.ends_with(" HELP     Print this help.)")) << help;
+    EXPECT_TRUE(help.ends_with(" HELP     Prints this help.)")) << help;
   }
   EXPECT_EQ(Do({"Config", "HELP", "x"}), "!ERR wrong number of arguments for 'config|help' command");
   EXPECT_EQ(Do({"CLIENT", "NO-TOUCH", "ON"}), "OK");

@@ -58,7 +58,7 @@ TEST(KeyRangeTest, APrefixEndsBeforeItsSuccessor) {
 
 TEST(GlobTest, MatchesPatternsOfConfigGet) {
   EXPECT_TRUE(GlobMatches("*", ""));
-  EXPECT_TRUE(GlobMatches("save", "SAVE"));
+  EXPECT_TRUE(GlobMatches("save", "SAVE", GlobCase::kInsensitive));
   EXPECT_TRUE(GlobMatches("max*", "maxclients"));
   EXPECT_TRUE(GlobMatches("*e*e", "where"));
   EXPECT_TRUE(GlobMatches("s?n[a-c]", "sync"));

@@ -1,0 +1,308 @@
+// Commands on the value of one key.
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "server/command_groups.h"
+#include "server/command_table.h"
+#include "server/key_update.h"
+#include "server/value_condition.h"
+#include "util/resp_parser.h"
+
+namespace varve {
+namespace {
+
+// Bytes of a value's memory that are worth keeping for the next one.
+constexpr size_t kKeptValue = 64u << 10;
+
+constexpr std::string_view kTooLong = "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+constexpr std::string_view kNoInteger = "ERR value is not an integer or out of range";
+
+struct SetOptions {
+  ValueCondition condition;
+  bool get = false;
+  std::string_view expiry;  // the option; empty: none
+  std::string_view time;    // its argument
+};
+
+bool IsExpiry(std::string_view option) {
+  return EqualsIgnoreCase(option, "ex") || EqualsIgnoreCase(option, "px") || EqualsIgnoreCase(option, "exat") ||
+         EqualsIgnoreCase(option, "pxat");
+}
+
+// Nothing on a syntax error.
+std::optional<SetOptions> ParseSetOptions(Arguments options) {
+  SetOptions parsed;
+  for (size_t i = 0; i < options.size(); ++i) {
+    const std::string_view option = options[i];
+    const bool argument_follows = i + 1 < options.size();
+    if (EqualsIgnoreCase(option, "get")) {
+      parsed.get = true;
+    } else if (EqualsIgnoreCase(option, "keepttl") && parsed.expiry.empty()) {
+      parsed.expiry = option;
+    } else if (IsExpiry(option) && argument_follows && parsed.expiry.empty()) {
+      parsed.expiry = option;
+      parsed.time = options[++i];
+    } else if (parsed.condition.SetPresence(option)) {
+      continue;
+    } else if (argument_follows && parsed.condition.SetComparison(option, options[i + 1])) {
+      ++i;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return parsed;
+}
+
+// Answers an error and returns false when the options can't be followed.
+bool AcceptSetOptions(CommandContext& context, const SetOptions& options) {
+  int64_t time = 1;
+  if (!options.time.empty() && !ParseRespInteger(options.time, &time)) {
+    context.reply.Error(kNoInteger);
+  } else if (time <= 0) {
+    context.reply.Error("ERR invalid expire time in 'set' command");
+  } else if (!options.expiry.empty()) {
+    context.reply.Error("ERR expiry is not supported: a key stays until it is deleted");
+  } else if (!options.condition.WellFormed()) {
+    context.reply.Error(kBadDigest);
+  } else {
+    return true;
+  }
+  return false;
+}
+
+void ReplyValue(CommandContext& context, bool found, std::string_view value) {
+  found ? context.reply.Bulk(value) : context.reply.Null();
+}
+
+void HandleGet(CommandContext& context, Arguments arguments) {
+  thread_local std::string value;  // keeps its memory from one request to the next
+  const absl::StatusOr<ReadResult> read = context.store.Get(GatedRead(), arguments[1], &value);
+  if (!read.ok()) return context.Fail(read.status());
+  context.DependOn(read->gate);
+  ReplyValue(context, read->found, value);
+  if (value.capacity() > kKeptValue) std::string().swap(value);
+}
+
+// Replaces the value of `key` if `condition` holds. False: it failed, and the error was answered.
+struct Replaced {
+  bool existed = false;
+  bool written = false;
+  std::string old;
+};
+bool Replace(CommandContext& context, std::string_view key, std::string_view value, const ValueCondition& condition,
+             Replaced* replaced) {
+  return Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
+    const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &replaced->old, batch);
+    if (!read.ok()) return read.status();
+    replaced->existed = read->found;
+    replaced->written = condition.Holds(read->found, replaced->old);
+    if (replaced->written) batch->Put(key, value);
+    return absl::OkStatus();
+  });
+}
+
+void HandleSet(CommandContext& context, Arguments arguments) {
+  if (arguments.size() == 3) {
+    WriteBatch& batch = ClearedBatch();
+    batch.Put(arguments[1], arguments[2]);
+    if (context.Submit(&batch)) context.reply.Ok();
+    return;
+  }
+  const std::optional<SetOptions> options = ParseSetOptions(arguments.subspan(3));
+  if (!options) return ReplySyntaxError(context);
+  if (!AcceptSetOptions(context, *options)) return;
+  Replaced replaced;
+  if (!Replace(context, arguments[1], arguments[2], options->condition, &replaced)) return;
+  if (options->get) return ReplyValue(context, replaced.existed, replaced.old);
+  replaced.written ? context.reply.Ok() : context.reply.Null();
+}
+
+void HandleGetSet(CommandContext& context, Arguments arguments) {
+  Replaced replaced;
+  if (!Replace(context, arguments[1], arguments[2], {}, &replaced)) return;
+  ReplyValue(context, replaced.existed, replaced.old);
+}
+
+void HandleSetNx(CommandContext& context, Arguments arguments) {
+  ValueCondition condition;
+  condition.SetPresence("nx");
+  Replaced replaced;
+  if (!Replace(context, arguments[1], arguments[2], condition, &replaced)) return;
+  context.reply.Integer(replaced.written ? 1 : 0);
+}
+
+void HandleGetDel(CommandContext& context, Arguments arguments) {
+  const std::string_view key = arguments[1];
+  bool found = false;
+  std::string value;
+  const bool done = Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
+    const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
+    if (!read.ok()) return read.status();
+    found = read->found;
+    if (found) batch->Delete(key);
+    return absl::OkStatus();
+  });
+  if (done) ReplyValue(context, found, value);
+}
+
+// Changes the value of `key`; a missing one is changed from the empty string. `change` returns an error text, or nothing and whether
+// there is anything to write. Answers the new length.
+struct Change {
+  std::string_view refused;
+  bool write = true;
+};
+void ChangeValue(CommandContext& context, std::string_view key,
+                 absl::FunctionRef<Change(bool found, std::string* value)> change) {
+  std::string value;
+  Change made;
+  const bool done = Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
+    const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
+    if (!read.ok()) return read.status();
+    made = change(read->found, &value);
+    if (made.refused.empty() && made.write) batch->Put(key, value);
+    return absl::OkStatus();
+  });
+  if (!done) return;
+  if (!made.refused.empty()) return context.reply.Error(made.refused);
+  context.reply.Integer(static_cast<int64_t>(value.size()));
+}
+
+void HandleAppend(CommandContext& context, Arguments arguments) {
+  const std::string_view tail = arguments[2];
+  ChangeValue(context, arguments[1], [&](bool found, std::string* value) -> Change {
+    if (value->size() + tail.size() > kMaxValueSize) return {kTooLong};
+    value->append(tail);
+    return {{}, !found || !tail.empty()};
+  });
+}
+
+void HandleSetRange(CommandContext& context, Arguments arguments) {
+  int64_t offset = 0;
+  if (!ParseRespInteger(arguments[2], &offset)) return context.reply.Error(kNoInteger);
+  if (offset < 0) return context.reply.Error("ERR offset is out of range");
+  const std::string_view part = arguments[3];
+  const auto begin = static_cast<size_t>(offset);
+  if (!part.empty() && (part.size() > kMaxValueSize || begin > kMaxValueSize - part.size())) {
+    return context.reply.Error(kTooLong);
+  }
+  ChangeValue(context, arguments[1], [&](bool, std::string* value) -> Change {
+    if (part.empty()) return {{}, false};
+    if (value->size() < begin + part.size()) value->resize(begin + part.size());
+    value->replace(begin, part.size(), part);
+    return {};
+  });
+}
+
+// Reads the value of `key`, the empty string if it is missing. False: it failed, and the error was answered.
+bool Read(CommandContext& context, std::string_view key, std::string* value, bool* found) {
+  const absl::StatusOr<ReadResult> read = context.store.Get(GatedRead(), key, value);
+  if (!read.ok()) {
+    context.Fail(read.status());
+    return false;
+  }
+  context.DependOn(read->gate);
+  *found = read->found;
+  if (!read->found) value->clear();
+  return true;
+}
+
+void HandleStrLen(CommandContext& context, Arguments arguments) {
+  std::string value;
+  bool found = false;
+  if (Read(context, arguments[1], &value, &found)) context.reply.Integer(static_cast<int64_t>(value.size()));
+}
+
+void HandleGetRange(CommandContext& context, Arguments arguments) {
+  int64_t first = 0;
+  int64_t last = 0;
+  if (!ParseRespInteger(arguments[2], &first) || !ParseRespInteger(arguments[3], &last)) {
+    return context.reply.Error(kNoInteger);
+  }
+  std::string value;
+  bool found = false;
+  if (!Read(context, arguments[1], &value, &found)) return;
+  const auto size = static_cast<int64_t>(value.size());
+  // Redis' order of steps: only then is what lies before the beginning the first byte, unless the range runs backwards.
+  const bool backwards = first < 0 && last < 0 && first > last;
+  if (first < 0) first = std::max<int64_t>(size + first, 0);
+  if (last < 0) last = std::max<int64_t>(size + last, 0);
+  last = std::min(last, size - 1);
+  if (backwards || first > last) return context.reply.Bulk({});
+  context.reply.Bulk(std::string_view(value).substr(static_cast<size_t>(first), static_cast<size_t>(last - first + 1)));
+}
+
+void HandleDigest(CommandContext& context, Arguments arguments) {
+  std::string value;
+  bool found = false;
+  if (Read(context, arguments[1], &value, &found)) ReplyValue(context, found, DigestText(value));
+}
+
+void HandleDelEx(CommandContext& context, Arguments arguments) {
+  if (arguments.size() != 2 && arguments.size() != 4) return ReplyWrongArity(context, "delex");
+  const std::string_view key = arguments[1];
+  ValueCondition condition;
+  std::string_view refused;
+  if (arguments.size() == 4) {
+    if (!condition.SetComparison(arguments[2], arguments[3])) {
+      refused = "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE";
+    } else if (!condition.WellFormed()) {
+      refused = kBadDigest;
+    }
+  }
+  bool found = false;
+  bool deleted = false;
+  std::string value;
+  const bool done = Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
+    const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
+    if (!read.ok()) return read.status();
+    found = read->found;
+    deleted = found && refused.empty() && condition.Holds(true, value);
+    if (deleted) batch->Delete(key);
+    return absl::OkStatus();
+  });
+  if (!done) return;
+  if (found && !refused.empty())
+    return context.reply.Error(refused);  // a missing key is 0 whatever is asked, as in Redis
+  context.reply.Integer(deleted ? 1 : 0);
+}
+
+constexpr std::string_view kSetSyntax =
+    "key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest] [GET]";
+
+}  // namespace
+
+absl::Span<const Command> StringCommands() {
+  static constexpr Command kRows[] = {
+      {"append", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleAppend, "string",
+       "Adds to the end of a value; answers its new length.", "key value"},
+      {"delex", -2, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleDelEx, "string",
+       "Deletes a key if its value or its digest is, or is not, the one named.",
+       "key [IFEQ value | IFNE value | IFDEQ digest | IFDNE digest]"},
+      {"digest", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleDigest, "string",
+       "Answers the XXH3 hash of a value as 16 hexadecimal digits.", "key"},
+      {"get", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kGet, HandleGet, "string",
+       "Reads the value of a key.", "key"},
+      {"getdel", 2, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleGetDel, "string",
+       "Reads the value of a key and deletes it.", "key"},
+      {"getrange", 4, kReadCommand, 1, 1, 1, CommandKind::kOther, HandleGetRange, "string",
+       "Reads the bytes of a value between two places, counted from 0, or from the end by -1, -2, ...",
+       "key start end"},
+      {"getset", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleGetSet, "string",
+       "Writes the value of a key; answers the old one.", "key value"},
+      {"put", -3, kWriteCommand, 1, 1, 1, CommandKind::kSet, HandleSet, "string", "The same as SET.", kSetSyntax},
+      {"set", -3, kWriteCommand, 1, 1, 1, CommandKind::kSet, HandleSet, "string", "Writes the value of a key.",
+       kSetSyntax},
+      {"setnx", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleSetNx, "string",
+       "Writes the value of a key that does not exist.", "key value"},
+      {"setrange", 4, kWriteCommand, 1, 1, 1, CommandKind::kOther, HandleSetRange, "string",
+       "Overwrites part of a value, which grows as needed; answers its new length.", "key offset value"},
+      {"strlen", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleStrLen, "string",
+       "Answers the length of a value, 0 for a missing key.", "key"},
+      {"substr", 4, kReadCommand, 1, 1, 1, CommandKind::kOther, HandleGetRange, "string", "The same as GETRANGE.",
+       "key start end"},
+  };
+  return kRows;
+}
+
+}  // namespace varve

@@ -1,0 +1,12 @@
+// The commands of Redis 7 for what Varve doesn't have, so that a client hears more than "unknown command". Pure function.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace varve {
+
+// The error reply to such a command, in upper or lower case; empty for every other name.
+std::string ForeignCommandError(std::string_view name);
+
+}  // namespace varve
