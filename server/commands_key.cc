@@ -210,7 +210,8 @@ void HandleObject(CommandContext& context, Arguments arguments) {
   if (*found == "refcount") return context.reply.Integer(ReferenceCount(value));
   if (*found == "idletime") return context.reply.Integer(0);
   context.reply.Error(
-      "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between "
+      "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching "
+      "between "
       "policies at runtime LRU and LFU data will take some time to adjust.");
 }
 

@@ -8,52 +8,13 @@
 #include <vector>
 
 #include "server/command_table.h"
-#include "unit-tests/server/test_server.h"
+#include "unit-tests/server/command_fixture.h"
 
 namespace varve {
 namespace {
 
 using namespace std::string_literals;
-using testing::TestServer;
-
-class CommandsTest : public ::testing::Test {
- protected:
-  // The reply in one line: text, "nil", "(1 2 3)" for arrays, "!..." for errors.
-  std::string Do(const std::vector<std::string>& arguments) {
-    const std::vector<std::string_view> views(arguments.begin(), arguments.end());
-    EXPECT_TRUE(client_->Send(views).ok());
-    absl::StatusOr<Reply> reply = client_->Receive();
-    return reply.ok() ? Text(*reply) : "lost: " + reply.status().ToString();
-  }
-  static std::string Text(const Reply& reply) {
-    switch (reply.type) {
-      case Reply::Type::kNull:
-        return "nil";
-      case Reply::Type::kError:
-        return "!" + reply.text;
-      case Reply::Type::kInteger:
-      case Reply::Type::kBool:
-        return std::to_string(reply.integer);
-      case Reply::Type::kArray:
-      case Reply::Type::kMap:
-      case Reply::Type::kPush: {
-        std::string text = "(";
-        for (const Reply& element : reply.elements) text += (&element == &reply.elements[0] ? "" : " ") + Text(element);
-        return text + ")";
-      }
-      default:
-        return reply.text;
-    }
-  }
-  void Restart() {
-    client_.reset();
-    server_.Restart();
-    client_ = server_.Connect();
-  }
-
-  TestServer server_;
-  std::unique_ptr<Client> client_ = server_.Connect();
-};
+using CommandsTest = testing::CommandTest;
 
 TEST_F(CommandsTest, SetAndGetWithTheirOptions) {
   EXPECT_EQ(Do({"SET", "k", "1"}), "OK");
@@ -63,7 +24,7 @@ TEST_F(CommandsTest, SetAndGetWithTheirOptions) {
   EXPECT_EQ(Do({"SET", "new", "2", "nx", "get"}), "nil");
   EXPECT_EQ(Do({"GET", "new"}), "2");
   EXPECT_EQ(Do({"SET", "k", "3", "NX", "XX"}), "!ERR syntax error");
-  EXPECT_EQ(Do({"SET", "k", "3", "EX", "10"}), "!ERR expiry is not supported: SET takes NX, XX and GET");
+  EXPECT_EQ(Do({"SET", "k", "3", "EX", "10"}), "!ERR expiry is not supported: a key stays until it is deleted");
   EXPECT_EQ(Do({"PUT", "k", "4"}), "OK");
   EXPECT_EQ(Do({"GET", "k"}), "4");
 }
