@@ -97,6 +97,7 @@ class AsyncClient::Connection : public std::enable_shared_from_this<Connection> 
   State state_ = State::kIdle;
   uint64_t generation_ = 0;  // of the connection
   bool waiting_for_room_ = false;
+  bool write_planned_ = false;
   bool fruitful_ = false;  // there was a reply since the last series of attempts began
   Clock::time_point watch_until_ = Clock::time_point::max();  // when watch_timer_ fires
   Clock::time_point retry_until_;
@@ -108,7 +109,14 @@ void AsyncClient::Connection::Add(const std::vector<std::string>& words, Callbac
   queue_.Add(std::vector<std::string_view>(words.begin(), words.end()), when_lost);
   pending_.push_back({std::move(callback), Clock::now()});
   if (state_ == State::kIdle) BeginConnecting();
-  if (state_ == State::kConnected) Write();
+  if (state_ == State::kConnected && !write_planned_) {
+    // After all calls that are queued by now, so that they leave together.
+    write_planned_ = true;
+    asio::post(strand_, [self = shared_from_this()] {
+      self->write_planned_ = false;
+      if (self->state_ == State::kConnected) self->Write();
+    });
+  }
   Watch();
 }
 
