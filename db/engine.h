@@ -49,6 +49,7 @@ class Engine final : public StorageEngine {
   ~Engine() override;
 
   absl::StatusOr<ReadResult> Get(const ReadOptions& options, std::string_view key, std::string* value) override;
+  absl::StatusOr<ExplainedRead> ExplainGet(const ReadOptions& options, std::string_view key) override;
   absl::Status MultiGet(const ReadOptions& options, absl::Span<const std::string_view> keys,
                         absl::Span<MultiGetResult> results) override;
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower, std::string_view upper,

@@ -51,6 +51,22 @@ struct CountResult {
   SequenceNumber gate = kNoSequence;  // as in ReadResult
 };
 
+// Where a read went, step by step (Store::ExplainGet).
+struct ExplainedStep {
+  std::string what;
+  uint64_t nanos = 0;
+  uint64_t disk_reads = 0;
+};
+struct ExplainedRead {
+  ReadResult result;
+  uint64_t value_bytes = 0;
+  uint64_t tables_probed = 0;  // of segments whose key range covers the key
+  uint64_t disk_reads = 0;
+  uint64_t cache_hits = 0;
+  uint64_t nanos = 0;
+  std::vector<ExplainedStep> steps;
+};
+
 // How much the background is behind: 0 at rest, 1 when writes should wait. The server moves batches with writes to its pool
 // when it is above kFreePressure, since such a write may sleep.
 using Pressure = double;
@@ -64,6 +80,8 @@ class Store {
   // The value goes into `*value` (replacing it). DataLoss names file and offset of what is damaged.
   [[nodiscard]] virtual absl::StatusOr<ReadResult> Get(const ReadOptions& options, std::string_view key,
                                                        std::string* value) = 0;
+  // Reads like Get with wait_until_durable = false, and tells what was looked at and what that cost. For people: slower than Get.
+  [[nodiscard]] virtual absl::StatusOr<ExplainedRead> ExplainGet(const ReadOptions& options, std::string_view key) = 0;
   // All keys at one snapshot; `results` has as many elements as `keys`. Fails as a whole only when the store is closed. The first
   // key is always read, those that follow as long as the values have less than ReadOptions::max_bytes.
   [[nodiscard]] virtual absl::Status MultiGet(const ReadOptions& options, absl::Span<const std::string_view> keys,

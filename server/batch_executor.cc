@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,11 @@ BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget)
   CommandContext context(server_, client_, &replies->bytes());
   const size_t full = replies->size() + budget;
   submitted_ = false;
+  auto lap_begin = std::chrono::steady_clock::now();
+  const auto lap = [&lap_begin] {
+    const auto now = std::chrono::steady_clock::now();
+    return static_cast<uint64_t>(std::chrono::nanoseconds(now - std::exchange(lap_begin, now)).count());
+  };
   while (!broken_ && (stream_ != nullptr || (next_ < batch_->requests.size() && !client_->close_after_reply))) {
     if (replies->size() >= full || context.slice_spent()) {
       if (stream_ != nullptr) replies->Mark(kNoSequence, 0);  // the header it began with
@@ -46,11 +52,17 @@ BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget)
       break;
     }
     if (stream_ != nullptr) {
-      if (RunStream(&context, replies, full - replies->size())) continue;
+      const bool ended = RunStream(&context, replies, full - replies->size());
+      stream_nanos_ += lap();
+      if (ended) {
+        Account(next_ - 1, 1, stream_nanos_);
+        continue;
+      }
       continued_ = true;
       break;
     }
-    const RequestBatch::Request& request = batch_->requests[next_];
+    const size_t first = next_;
+    const RequestBatch::Request& request = batch_->requests[first];
     const CommandKind kind = request.command != nullptr ? request.command->kind : CommandKind::kOther;
     if (kind == CommandKind::kGet) {
       next_ += RunGets(&context, replies);
@@ -59,6 +71,11 @@ BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget)
     } else {
       RunOne(&context, replies);
       ++next_;
+    }
+    if (stream_ == nullptr) {
+      Account(first, next_ - first, lap());
+    } else {
+      stream_nanos_ = lap();
     }
   }
   submitted_ = context.submitted();
@@ -93,23 +110,32 @@ size_t BatchExecutor::RunGets(CommandContext* context, GatedReplies* replies) {
 
 void BatchExecutor::WriteGets(CommandContext* context, GatedReplies* replies, const absl::Status& status,
                               absl::Span<MultiGetResult> results) {
+  uint64_t found = 0, missing = 0;
   for (MultiGetResult& result : results) {
+    const size_t begin = replies->size();
     const absl::Status& failed = status.ok() ? result.status : status;
     if (!failed.ok()) {
       context->Fail(failed);
+      AccountReply(batch_->requests[next_].command, *replies, begin);
     } else if (result.result.found) {
+      ++found;
       context->reply.Bulk(result.value);
     } else {
+      ++missing;
       context->reply.Null();
     }
     replies->Mark(failed.ok() ? result.result.gate : kNoSequence, 1);
     if (result.value.capacity() > kKeptValue) std::string().swap(result.value);
   }
+  server_->keyspace_hits.Add(found);
+  server_->keyspace_misses.Add(missing);
 }
 
-void BatchExecutor::AnswerGets(GatedReplies* replies, const absl::Status& status, absl::Span<MultiGetResult> results) {
+void BatchExecutor::AnswerGets(GatedReplies* replies, const absl::Status& status, absl::Span<MultiGetResult> results,
+                               uint64_t nanos_each) {
   CommandContext context(server_, client_, &replies->bytes());
   WriteGets(&context, replies, status, results);
+  Account(0, results.size(), results.size() * nanos_each);
 }
 
 size_t BatchExecutor::RunSets(CommandContext* context, GatedReplies* replies) {
@@ -144,19 +170,27 @@ void BatchExecutor::WriteSets(CommandContext* context, GatedReplies* replies,
     context->Submitted();
     replies->Mark(committed->gate, static_cast<uint32_t>(count));
   } else {
-    for (size_t i = 0; i < count; ++i) context->Fail(committed.status());
+    for (size_t i = 0; i < count; ++i) {
+      const size_t begin = replies->size();
+      context->Fail(committed.status());
+      AccountReply(batch_->requests[next_ + i].command, *replies, begin);
+    }
     replies->Mark(kNoSequence, static_cast<uint32_t>(count));
   }
 }
 
-void BatchExecutor::AnswerSets(GatedReplies* replies, const absl::StatusOr<CommitResult>& committed) {
+void BatchExecutor::AnswerSets(GatedReplies* replies, const absl::StatusOr<CommitResult>& committed,
+                               uint64_t nanos_each) {
   CommandContext context(server_, client_, &replies->bytes());
-  WriteSets(&context, replies, committed, batch_->requests.size());
+  const size_t count = batch_->requests.size();
+  WriteSets(&context, replies, committed, count);
+  Account(0, count, count * nanos_each);
 }
 
 void BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
   const RequestBatch::Request& request = batch_->requests[next_];
   const Arguments arguments = batch_->ArgumentsOf(request);
+  const size_t begin = replies->size();
   if (request.command == nullptr) {
     // What an HTTP client sends in its second line. A web page must not be able to send commands through a browser.
     if (EqualsIgnoreCase(arguments[0], "post") || EqualsIgnoreCase(arguments[0], "host:")) {
@@ -165,6 +199,7 @@ void BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
     }
     ReplyUnknownCommand(*context, arguments);
   } else if (!ArityMatches(*request.command, arguments.size())) {
+    server_->command_statistics.Rejected(CommandIndex(*request.command));
     ReplyWrongArity(*context, request.command->name);
   } else if (maintenance_refused_ && (request.command->flags & kMaintenanceCommand) != 0) {
     context->reply.Error("ERR too many COMPACTs are waiting");
@@ -178,7 +213,30 @@ void BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
       return;
     }
   }
+  AccountReply(request.command, *replies, begin);
   replies->Mark(context->TakeGate(), 1);
+}
+
+void BatchExecutor::Account(size_t first, size_t count, uint64_t nanos) {
+  const uint64_t each = nanos / std::max<size_t>(count, 1);
+  if (const Command* command = batch_->requests[first].command; command != nullptr) {
+    server_->command_statistics.Executed(CommandIndex(*command), count, each);
+  }
+  if (!server_->slow_log.Wants(each)) [[likely]]
+    return;
+  for (const RequestBatch::Request& request : absl::MakeSpan(batch_->requests).subspan(first, count)) {
+    const bool has_secrets = request.command != nullptr && (request.command->flags & kSecretArguments) != 0;
+    const Arguments arguments = batch_->ArgumentsOf(request);
+    server_->slow_log.Add(each, has_secrets ? arguments.first(1) : arguments, client_->address, client_->name);
+  }
+}
+
+void BatchExecutor::AccountReply(const Command* command, const GatedReplies& replies, size_t begin) {
+  const std::string_view reply = replies.bytes().view().substr(begin);
+  if (!reply.starts_with('-')) [[likely]]
+    return;
+  server_->error_statistics.Replied(reply);
+  if (command != nullptr) server_->command_statistics.Failed(CommandIndex(*command));
 }
 
 bool BatchExecutor::RunStream(CommandContext* context, GatedReplies* replies, size_t budget) {

@@ -35,10 +35,11 @@ class BatchExecutor {
   // Goes on until the batch is done, about `budget` bytes of replies were written to `*replies`, or others should get their turn.
   Progress Run(GatedReplies* replies, size_t budget);
 
-  // In the place of Run(): the batch's requests, all GETs, were read as `results`.
-  void AnswerGets(GatedReplies* replies, const absl::Status& status, absl::Span<MultiGetResult> results);
+  // In the place of Run(): the batch's requests, all GETs, were read as `results`, in `nanos_each` for each of them.
+  void AnswerGets(GatedReplies* replies, const absl::Status& status, absl::Span<MultiGetResult> results,
+                  uint64_t nanos_each);
   // In the place of Run(): the batch's requests, all plain SETs, were committed.
-  void AnswerSets(GatedReplies* replies, const absl::StatusOr<CommitResult>& committed);
+  void AnswerSets(GatedReplies* replies, const absl::StatusOr<CommitResult>& committed, uint64_t nanos_each);
 
   // Something was submitted in the last Run(): push the store before replies leave.
   bool submitted() const { return submitted_; }
@@ -59,15 +60,19 @@ class BatchExecutor {
  private:
   // Each executes requests from next_ on, and returns how many.
   size_t RunGets(CommandContext* context, GatedReplies* replies);
-  static void WriteGets(CommandContext* context, GatedReplies* replies, const absl::Status& status,
-                        absl::Span<MultiGetResult> results);
-  static void WriteSets(CommandContext* context, GatedReplies* replies, const absl::StatusOr<CommitResult>& committed,
-                        size_t count);
+  void WriteGets(CommandContext* context, GatedReplies* replies, const absl::Status& status,
+                 absl::Span<MultiGetResult> results);
+  void WriteSets(CommandContext* context, GatedReplies* replies, const absl::StatusOr<CommitResult>& committed,
+                 size_t count);
   size_t RunSets(CommandContext* context, GatedReplies* replies);
   void RunOne(CommandContext* context, GatedReplies* replies);
   // Goes on with stream_; false when there is more to come.
   bool RunStream(CommandContext* context, GatedReplies* replies, size_t budget);
   size_t RunLength(CommandKind kind, size_t arguments, size_t limit) const;
+  // For the statistics: `count` requests from `first` on, neighbours of one kind, took `nanos` together.
+  void Account(size_t first, size_t count, uint64_t nanos);
+  // For the statistics: whether the reply that begins at `begin` is an error. `command` is null for an unknown one.
+  void AccountReply(const Command* command, const GatedReplies& replies, size_t begin);
 
   ServerState* const server_;
   ClientState* const client_;
@@ -77,6 +82,7 @@ class BatchExecutor {
   std::chrono::steady_clock::time_point stream_since_;
   bool stream_began_ = false;  // it has written something
   bool slice_spent_ = false;
+  uint64_t stream_nanos_ = 0;  // spent on the request whose reply it is
   bool submitted_ = false;
   bool broken_ = false;
   bool continued_ = false;

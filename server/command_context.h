@@ -64,6 +64,9 @@ class CommandContext {
   }
   SequenceNumber TakeGate() { return std::exchange(gate_, kNoSequence); }
 
+  // For the statistics: a key was asked for.
+  void CountLookup(bool found) { (found ? server.keyspace_hits : server.keyspace_misses).Add(1); }
+
   // The rest of the reply comes from `stream`.
   void Stream(std::unique_ptr<ReplyStream> stream) { stream_ = std::move(stream); }
   std::unique_ptr<ReplyStream> TakeStream() { return std::move(stream_); }

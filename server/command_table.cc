@@ -15,8 +15,9 @@ namespace {
 
 // Adding a group takes a line here and one in command_groups.h.
 using CommandGroup = absl::Span<const Command> (*)();
-constexpr CommandGroup kGroups[] = {BitCommands,    ConnectionCommands, KeyCommands,    KeyListCommands, LcsCommands,
-                                    NumberCommands, RangeCommands,      ServerCommands, StringCommands};
+constexpr CommandGroup kGroups[] = {BitCommands,    ConnectionCommands, KeyCommands,    KeyListCommands,
+                                    LcsCommands,    MonitoringCommands, NumberCommands, RangeCommands,
+                                    ServerCommands, StringCommands};
 
 std::vector<Command> JoinGroups() {
   std::vector<Command> commands;
@@ -92,6 +93,8 @@ absl::Span<const Command> AllCommands() {
   static const std::vector<Command> commands = JoinGroups();
   return commands;
 }
+
+size_t CommandIndex(const Command& command) { return static_cast<size_t>(&command - AllCommands().data()); }
 
 const Command* FindCommand(std::string_view name) {
   static const NameIndex index;

@@ -20,6 +20,7 @@ enum CommandFlags : uint32_t {
   kSlowCommand = 16,         // may take long: never where it was read, unless --execution=inline
   kMaintenanceCommand = 32,  // waits for background work
   kConnectionCommand = 64,
+  kSecretArguments = 128,  // not to be shown to others
 };
 
 // How the executor may treat a request without calling its handler.
@@ -47,6 +48,9 @@ struct Command {
 
 // All groups (server/command_groups.h), in alphabetic order.
 absl::Span<const Command> AllCommands();
+
+// Where the command stands in AllCommands().
+size_t CommandIndex(const Command& command);
 
 // Null when there is none. Upper and lower case are the same.
 const Command* FindCommand(std::string_view name);

@@ -36,6 +36,7 @@ class MGetStream : public ReplyStream {
       if (status.ok()) results = results.first(CountRead(results));
       for (MultiGetResult& result : results) {
         const absl::Status& failed = !status.ok() ? status : result.status;
+        if (failed.ok()) context.CountLookup(result.result.found);
         if (!failed.ok()) {
           context.Fail(failed);  // in the place of this one value
         } else if (result.result.found) {
@@ -133,6 +134,7 @@ void HandleExists(CommandContext& context, Arguments arguments) {
     for (MultiGetResult& result : part.first(read)) {
       if (!result.status.ok()) return context.Fail(result.status);
       context.DependOn(result.result.gate);
+      context.CountLookup(result.result.found);
       found += result.result.found ? 1 : 0;
       if (result.value.capacity() > kKeptValue) std::string().swap(result.value);
     }

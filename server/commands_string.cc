@@ -80,6 +80,7 @@ void HandleGet(CommandContext& context, Arguments arguments) {
   const absl::StatusOr<ReadResult> read = context.store.Get(GatedRead(), arguments[1], &value);
   if (!read.ok()) return context.Fail(read.status());
   context.DependOn(read->gate);
+  context.CountLookup(read->found);
   ReplyValue(context, read->found, value);
   if (value.capacity() > kKeptValue) std::string().swap(value);
 }
@@ -202,6 +203,7 @@ bool Read(CommandContext& context, std::string_view key, std::string* value, boo
     return false;
   }
   context.DependOn(read->gate);
+  context.CountLookup(read->found);
   *found = read->found;
   if (!read->found) value->clear();
   return true;

@@ -15,6 +15,7 @@ namespace varve {
 class GatedReplies {
  public:
   ByteBuffer& bytes() { return bytes_; }
+  const ByteBuffer& bytes() const { return bytes_; }
   size_t size() const { return bytes_.size(); }
   bool empty() const { return bytes_.empty(); }
 

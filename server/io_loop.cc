@@ -124,18 +124,18 @@ void IoLoop::ReadTogether(bool writers_wait) {
     if (joined_.empty()) return;
     results_.resize(std::max(results_.size(), keys_.size()));
     absl::Span<MultiGetResult> results = absl::MakeSpan(results_).first(keys_.size());
-    const bool measured = ++joint_reads_ % kMeasureEvery == 0;
-    const auto begin = measured ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
+    const auto begin = std::chrono::steady_clock::now();
     const absl::Status status = server_->store->MultiGet(GatedReads(), keys_, results);
-    if (measured) {
-      const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begin;
+    const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begin;
+    if (++joint_reads_ % kMeasureEvery == 0) {
       server_->read_cost.Measured(taken.count(), static_cast<int64_t>(keys_.size()));
     }
+    const auto nanos_each = static_cast<uint64_t>(taken.count()) / keys_.size();
     for (const MultiGetResult& result : results) {
       if (result.value.size() > kLargeValue) rounds_apart_ = kRoundsApart;
     }
     for (Session* session : joined_) {
-      if (session->AnswerGets(status, &results)) executed_.push_back(session);
+      if (session->AnswerGets(status, &results, nanos_each)) executed_.push_back(session);
     }
   }
 }
@@ -148,9 +148,13 @@ void IoLoop::WriteTogether(bool writers_wait) {
       if (round_[next]->AddSets(&writes_, writers_wait)) joined_.push_back(round_[next]);
     }
     if (joined_.empty()) return;
+    const size_t writes = writes_.size();
+    const auto begin = std::chrono::steady_clock::now();
     const absl::StatusOr<CommitResult> committed = server_->store->Submit(WriteOptions(), &writes_);
+    const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begin;
+    const auto nanos_each = static_cast<uint64_t>(taken.count()) / writes;
     for (Session* session : joined_) {
-      session->AnswerSets(committed);
+      session->AnswerSets(committed, nanos_each);
       executed_.push_back(session);
     }
     submitted_ = submitted_ || committed.ok();

@@ -10,6 +10,6 @@ namespace varve {
 
 // The sections named (case-insensitive; "all", "default" and "everything" name each), or all of them when none is named.
 // `*gate`: the text must not be let out before it is durable.
-std::string ServerInfo(const ServerState& server, Arguments sections, SequenceNumber* gate);
+std::string ServerInfo(ServerState& server, Arguments sections, SequenceNumber* gate);
 
 }  // namespace varve

@@ -10,9 +10,14 @@
 #include <vector>
 
 #include "db/store.h"
+#include "server/command_statistics.h"
+#include "server/error_statistics.h"
 #include "server/execution_policy.h"
+#include "server/rate_meter.h"
 #include "server/scan_cursors.h"
+#include "server/slow_log.h"
 #include "type/server_options.h"
+#include "util/sharded_counter.h"
 
 namespace varve {
 
@@ -21,8 +26,7 @@ inline constexpr const char* kRedisVersion = "7.0.0";  // the protocol level tha
 
 struct ServerState {
   ServerState(Store* the_store, ServerOptions the_options,
-              std::vector<std::pair<std::string, std::string>> the_settings)
-      : store(the_store), options(std::move(the_options)), settings(std::move(the_settings)) {}
+              std::vector<std::pair<std::string, std::string>> the_settings);
 
   Store* const store;
   const ServerOptions options;
@@ -42,6 +46,13 @@ struct ServerState {
   std::atomic<uint64_t> bytes_out{0};
 
   ScanCursors scan_cursors;
+  RateMeter request_rate, input_rate, output_rate;  // of the counters above
+  ShardedCounter keyspace_hits;
+  ShardedCounter keyspace_misses;
+
+  CommandStatistics command_statistics;
+  ErrorStatistics error_statistics;
+  SlowLog slow_log;
 
   KeyCost read_cost{400};
   KeyCost write_cost{600};

@@ -180,7 +180,7 @@ bool Session::AddGets(std::vector<std::string_view>* keys, bool writers_wait) {
   return true;
 }
 
-bool Session::AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>* results) {
+bool Session::AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>* results, uint64_t nanos_each) {
   const absl::Span<MultiGetResult> own = results->first(batch_.requests.size());
   results->remove_prefix(own.size());
   if (status.ok() && CountRead(own) < own.size()) {  // values are large: executed apart, in the same round
@@ -188,7 +188,7 @@ bool Session::AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>*
     return false;
   }
   output_.BeginBatch();
-  executor_.AnswerGets(&output_, status, own);
+  executor_.AnswerGets(&output_, status, own, nanos_each);
   server_->batches_inline.fetch_add(1, std::memory_order_relaxed);
   FinishBatch();
   return true;
@@ -202,9 +202,9 @@ bool Session::AddSets(WriteBatch* writes, bool writers_wait) {
   return true;
 }
 
-void Session::AnswerSets(const absl::StatusOr<CommitResult>& committed) {
+void Session::AnswerSets(const absl::StatusOr<CommitResult>& committed, uint64_t nanos_each) {
   output_.BeginBatch();
-  executor_.AnswerSets(&output_, committed);
+  executor_.AnswerSets(&output_, committed, nanos_each);
   server_->batches_inline.fetch_add(1, std::memory_order_relaxed);
   FinishBatch();
 }

@@ -46,9 +46,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // other sessions, and returns true. Then the answer follows at once; GETs of which not all were read (false) are executed by
   // Execute().
   [[nodiscard]] bool AddGets(std::vector<std::string_view>* keys, bool writers_wait);
-  [[nodiscard]] bool AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>* results);
+  [[nodiscard]] bool AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>* results, uint64_t nanos_each);
   [[nodiscard]] bool AddSets(WriteBatch* writes, bool writers_wait);
-  void AnswerSets(const absl::StatusOr<CommitResult>& committed);
+  void AnswerSets(const absl::StatusOr<CommitResult>& committed, uint64_t nanos_each);
   // Executes the batch here (true) or hands it to the pool. Sets `*submitted` when the store must be pushed for what it wrote.
   [[nodiscard]] bool Execute(bool writers_wait, bool* submitted);
   // The push for this round failed: what the batch wrote is not acknowledged, and what it read is not shown.

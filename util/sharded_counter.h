@@ -46,6 +46,14 @@ class ShardedCounter {
     }
   }
 
+  // What this thread's slot holds: the difference of two looks is what the thread added between them (in the shared slot, with
+  // what others added).
+  uint64_t OfThisThread() const {
+    namespace internal = sharded_counter_internal;
+    if (internal::thread_slot == internal::kUnclaimed) internal::ClaimSlot();
+    return slots_[internal::thread_slot].value.load(std::memory_order_relaxed);
+  }
+
   // The total so far. Additions under way in other threads may or may not be in it.
   uint64_t Sum() const {
     uint64_t sum = 0;

@@ -1,0 +1,176 @@
+// Commands that tell what the server was busy with: SLOWLOG, LATENCY, EXPLAIN.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "fmt/format.h"
+#include "server/command_groups.h"
+#include "server/command_table.h"
+#include "util/resp_parser.h"
+
+namespace varve {
+namespace {
+
+void ReplyHelp(CommandContext& context, absl::Span<const std::string_view> lines) {
+  context.reply.Array(lines.size());
+  for (const std::string_view line : lines) context.reply.Simple(line);
+}
+
+// --- SLOWLOG ---------------------------------------------------------------------------------------------------------------
+
+constexpr int64_t kSlowLogEntriesShown = 10;  // by default, as in Redis
+
+void ReplySlowLog(CommandContext& context, int64_t count) {
+  const std::vector<SlowLog::Entry> entries =
+      context.server.slow_log.Newest(count < 0 ? SIZE_MAX : static_cast<size_t>(count));
+  RespWriter& reply = context.reply;
+  reply.Array(entries.size());
+  for (const SlowLog::Entry& entry : entries) {
+    reply.Array(6);
+    reply.Integer(static_cast<int64_t>(entry.id));
+    reply.Integer(entry.unix_seconds);
+    reply.Integer(entry.micros);
+    reply.Array(entry.arguments.size());
+    for (const std::string& argument : entry.arguments) reply.Bulk(argument);
+    reply.Bulk(entry.client_address);
+    reply.Bulk(entry.client_name);
+  }
+}
+
+void HandleSlowLog(CommandContext& context, Arguments arguments) {
+  const std::string_view what = arguments[1];
+  if (EqualsIgnoreCase(what, "get") && arguments.size() <= 3) {
+    int64_t count = kSlowLogEntriesShown;
+    if (arguments.size() == 3 && (!ParseRespInteger(arguments[2], &count) || count < -1)) {
+      return context.reply.Error("ERR count should be greater than or equal to -1");
+    }
+    return ReplySlowLog(context, count);
+  }
+  if (EqualsIgnoreCase(what, "len") && arguments.size() == 2) {
+    return context.reply.Integer(static_cast<int64_t>(context.server.slow_log.size()));
+  }
+  if (EqualsIgnoreCase(what, "reset") && arguments.size() == 2) {
+    context.server.slow_log.Clear();
+    return context.reply.Ok();
+  }
+  if (EqualsIgnoreCase(what, "help") && arguments.size() == 2) {
+    return ReplyHelp(context,
+                     {"SLOWLOG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "GET [<count>]",
+                      "    Show the slowest requests lately, newest first (10, or <count>; -1 for all): id,",
+                      "    time, microseconds, arguments, client address, client name.", "LEN",
+                      "    Say how many there are.", "RESET", "    Forget them.", "HELP", "    Print this help."});
+  }
+  ReplyUnknownSubcommand(context, "slowlog", what);
+}
+
+// --- LATENCY ---------------------------------------------------------------------------------------------------------------
+
+// Counts by microseconds: what took at most 1.024 µs times a power of two, cumulated; where nothing is added, nothing is said.
+void ReplyHistogram(CommandContext& context, const Command& command, const CommandFigures& figures) {
+  std::vector<std::pair<int64_t, int64_t>> lines;
+  uint64_t count = 0, said = 0;
+  for (size_t bucket = 0; bucket < LatencyBuckets::kCount; ++bucket) {
+    count += figures.histogram[bucket];
+    const uint64_t end = LatencyBuckets::EndOf(bucket);
+    const bool is_border = (end & (end - 1)) == 0 || bucket + 1 == LatencyBuckets::kCount;
+    if (!is_border || count == said) continue;
+    // Redis' histogram has a resolution of 1/128 and shows the highest value that it takes for the same.
+    lines.emplace_back(static_cast<int64_t>((end + end / 128 - 1) / 1000), static_cast<int64_t>(count));
+    said = count;
+  }
+  RespWriter& reply = context.reply;
+  reply.Bulk(command.name);
+  reply.Map(2);
+  reply.Bulk("calls");
+  reply.Integer(static_cast<int64_t>(figures.calls));
+  reply.Bulk("histogram_usec");
+  reply.Map(lines.size());
+  for (const auto& [micros, cumulated] : lines) {
+    reply.Integer(micros);
+    reply.Integer(cumulated);
+  }
+}
+
+void HandleLatencyHistogram(CommandContext& context, Arguments names) {
+  const std::vector<CommandFigures> figures = context.server.command_statistics.Read();
+  std::vector<const Command*> shown;
+  const auto show = [&](const Command* command) {
+    if (command != nullptr && figures[CommandIndex(*command)].calls > 0) shown.push_back(command);
+  };
+  if (names.empty()) {
+    for (const Command& command : AllCommands()) show(&command);
+  }
+  for (const std::string_view name : names) show(FindCommand(name));
+  context.reply.Map(shown.size());
+  for (const Command* command : shown) ReplyHistogram(context, *command, figures[CommandIndex(*command)]);
+}
+
+void HandleLatency(CommandContext& context, Arguments arguments) {
+  const std::string_view what = arguments[1];
+  if (EqualsIgnoreCase(what, "histogram")) return HandleLatencyHistogram(context, arguments.subspan(2));
+  // Events are not recorded one by one, as in Redis without a latency-monitor-threshold.
+  if (EqualsIgnoreCase(what, "latest") && arguments.size() == 2) return context.reply.Array(0);
+  if (EqualsIgnoreCase(what, "history") && arguments.size() == 3) return context.reply.Array(0);
+  if (EqualsIgnoreCase(what, "reset")) return context.reply.Integer(0);
+  if (EqualsIgnoreCase(what, "doctor") && arguments.size() == 2) {
+    return context.reply.Verbatim(
+        "Latency events are not recorded. LATENCY HISTOGRAM shows how long commands took, SLOWLOG GET which were slow, "
+        "EXPLAIN GET key where the time of a read goes.\n");
+  }
+  if (EqualsIgnoreCase(what, "help") && arguments.size() == 2) {
+    return ReplyHelp(context, {"LATENCY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+                               "HISTOGRAM [<command> ...]", "    Show how the times of commands are spread.", "DOCTOR",
+                               "    Say where to look.", "LATEST | HISTORY <event> | RESET [<event> ...]",
+                               "    As in Redis with latency-monitor-threshold 0: there are no events.", "HELP",
+                               "    Print this help."});
+  }
+  ReplyUnknownSubcommand(context, "latency", what);
+}
+
+// --- EXPLAIN ---------------------------------------------------------------------------------------------------------------
+
+void HandleExplain(CommandContext& context, Arguments arguments) {
+  if (!EqualsIgnoreCase(arguments[1], "get"))
+    return context.reply.Error("ERR EXPLAIN knows GET alone: EXPLAIN GET key");
+  const absl::StatusOr<ExplainedRead> read = context.store.ExplainGet(GatedRead(), arguments[2]);
+  if (!read.ok()) return context.Fail(read.status());
+  context.DependOn(read->result.gate);
+  RespWriter& reply = context.reply;
+  const std::array<std::pair<std::string_view, uint64_t>, 7> figures{{
+      {"found", read->result.found ? 1 : 0},
+      {"version", read->result.version},
+      {"value_bytes", read->value_bytes},
+      {"tables_probed", read->tables_probed},
+      {"disk_reads", read->disk_reads},
+      {"cache_hits", read->cache_hits},
+      {"nanoseconds", read->nanos},
+  }};
+  reply.Map(figures.size() + 1);
+  for (const auto& [name, value] : figures) {
+    reply.Bulk(name);
+    reply.Integer(static_cast<int64_t>(value));
+  }
+  reply.Bulk("steps");
+  reply.Array(read->steps.size());
+  for (const ExplainedStep& step : read->steps) {
+    reply.Bulk(fmt::format("{:>9} ns  {} reads  {}", step.nanos, step.disk_reads, step.what));
+  }
+}
+
+}  // namespace
+
+absl::Span<const Command> MonitoringCommands() {
+  static constexpr Command kRows[] = {
+      {"explain", 3, kReadCommand | kSlowCommand, 2, 2, 1, CommandKind::kOther, HandleExplain, "server",
+       "Reads a key and tells where it was looked for, what that cost, and which disk reads it took.", "GET key"},
+      {"latency", -2, kAdminCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleLatency, "server",
+       "Shows how the times of commands are spread.",
+       "HISTOGRAM [command ...] | DOCTOR | LATEST | HISTORY event | RESET [event ...]"},
+      {"slowlog", -2, kAdminCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleSlowLog, "server",
+       "Shows the requests that took long.", "GET [count] | LEN | RESET"},
+  };
+  return kRows;
+}
+
+}  // namespace varve

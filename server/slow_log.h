@@ -1,0 +1,59 @@
+// The last requests that took long (SLOWLOG): what was asked, by whom, for how long the executing thread was at it. Waiting for
+// the disk to make a write durable is not part of it, as no thread waits then. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "server/request_batch.h"
+
+namespace varve {
+
+class SlowLog {
+ public:
+  static constexpr int64_t kDefaultThresholdMicros = 10'000;
+  static constexpr size_t kDefaultMaxEntries = 128;
+  static constexpr size_t kMaxArguments = 32;       // of one entry; the last one says how many are missing
+  static constexpr size_t kMaxArgumentBytes = 128;  // of one argument; then how many are missing
+
+  struct Entry {
+    uint64_t id;
+    int64_t unix_seconds;
+    int64_t micros;
+    std::vector<std::string> arguments;
+    std::string client_address;
+    std::string client_name;
+  };
+
+  // Of a request that took `nanos`: whether it belongs here. A look without a lock.
+  bool Wants(uint64_t nanos) const {
+    const int64_t threshold = threshold_micros_.load(std::memory_order_relaxed);
+    return threshold >= 0 && static_cast<int64_t>(nanos / 1000) >= threshold;
+  }
+  void Add(uint64_t nanos, Arguments arguments, const std::string& client_address, const std::string& client_name);
+
+  // The newest `count`, newest first.
+  std::vector<Entry> Newest(size_t count) const;
+  size_t size() const;
+  void Clear();
+
+  // 0: every request; negative: none.
+  void set_threshold_micros(int64_t micros) { threshold_micros_.store(micros); }
+  int64_t threshold_micros() const { return threshold_micros_.load(); }
+  void set_max_entries(size_t entries);
+  size_t max_entries() const;
+
+ private:
+  std::atomic<int64_t> threshold_micros_{kDefaultThresholdMicros};
+  mutable absl::Mutex mutex_;
+  std::deque<Entry> entries_ ABSL_GUARDED_BY(mutex_);  // newest first
+  size_t max_entries_ ABSL_GUARDED_BY(mutex_) = kDefaultMaxEntries;
+  uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace varve
