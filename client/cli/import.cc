@@ -97,9 +97,17 @@ class Importer {
     Progress progress("importing", opened_.size, line_.progress);
     Clock::time_point checkpoint = Clock::now() + kCheckpointEvery;
     ImportRecord record;
-    while (!interrupted) {
-      VARVE_ASSIGN_OR_RETURN(const bool found, reader.Next(&record));
-      if (!found) return Drain();
+    while (true) {
+      const absl::StatusOr<bool> found = reader.Next(&record);
+      if (!found.ok() || !*found || interrupted) {
+        VARVE_RETURN_IF_ERROR(Drain());
+        const bool has_next = found.ok() && *found;
+        if (const uint64_t reached = has_next ? record.offset : reader.offset(); reached > state_.offset) {
+          state_.offset = reached;
+          state_.line = has_next ? record.line : reader.line();
+        }
+        return has_next ? absl::CancelledError("interrupted") : found.status();
+      }
       if (record.offset < state_.offset) continue;  // a reader that can't seek
       if (!record.wrong.empty()) {
         CountError(record.offset, record.line, record.wrong);
@@ -113,10 +121,6 @@ class Importer {
       VARVE_RETURN_IF_ERROR(Send(record));
       progress.Update(reader.offset(), state_.keys, reader.offset());
     }
-    VARVE_RETURN_IF_ERROR(Drain());
-    state_.offset = reader.offset();
-    state_.line = reader.line();
-    return absl::CancelledError("interrupted");
   }
 
   absl::Status Send(const ImportRecord& record) {

@@ -250,6 +250,19 @@ TEST_F(ImportExportTest, CommandsThatMustNotRunTwiceAreNotResumedBlindly) {
   EXPECT_THAT(Output(), HasSubstr("--force"));
 }
 
+TEST_F(ImportExportTest, WhatWasExecutedBeforeADamagedPlaceIsNotExecutedAgain) {
+  const std::string increment = "*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n";
+  Write("damaged.resp", increment + increment + increment + "garbage");
+  EXPECT_EQ(Run({"import", dir_.File("damaged.resp")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("--resume goes on at offset 63"));
+  Write("damaged.resp", increment + increment + increment);  // mended, and shorter
+  EXPECT_EQ(Run({"import", dir_.File("damaged.resp"), "--resume"}), 2);
+  EXPECT_THAT(Output(), HasSubstr("when the import began"));
+  Write("damaged.resp", increment + increment + increment + "*2\r\n$4\r");  // cut, and as long as it was
+  EXPECT_EQ(Run({"import", dir_.File("damaged.resp"), "--resume"}), 0) << Output();
+  EXPECT_EQ(*Connect()->Get("n"), "3");
+}
+
 // Imports what a redis-server leaves on disk.
 class RedisFilesTest : public ImportExportTest {
  protected:
