@@ -21,7 +21,7 @@ constexpr absl::Duration kFlushRetry = absl::Milliseconds(200);
 constexpr absl::Duration kFirstCompactionRetry = absl::Seconds(1);
 constexpr absl::Duration kLastCompactionRetry = absl::Seconds(8);
 constexpr absl::Duration kLastRetryOfDamage = absl::Seconds(64);
-constexpr absl::Duration kRestBeforeSettling = absl::Seconds(1);
+constexpr absl::Duration kRestBeforeSettling = absl::Seconds(5);  // under load something is installed more often
 
 // The log holds what is not in segments yet, and each synced group takes whole pages. Beyond this the active buffer is
 // flushed early, for each so many bytes since the last flush (which leaves the file in use).
