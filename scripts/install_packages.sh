@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of packages.txt that are missing. Takes milliseconds when none is; needs root or sudo
-# when one is. No installed package starts a service: only its programs are used.
+# install_packages.sh [LIST ...]: installs the Debian packages of the lists (packages.txt) that are missing. Takes milliseconds when
+# none is; needs root or sudo when one is. No installed package starts a service: only its programs are used. In a list a line is a
+# package, or COMMAND:PACKAGE for one that is only needed where there is no such command.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,7 +10,16 @@ if ! command -v dpkg-query >/dev/null; then
   exit 0
 fi
 
-mapfile -t wanted < <(sed 's/#.*//' packages.txt | tr -s ' \t' '\n' | sed '/^$/d')
+[ $# -gt 0 ] || set -- packages.txt
+wanted=()
+while read -r package; do
+  if [[ $package == *:* ]]; then
+    if command -v "${package%%:*}" >/dev/null; then continue; fi
+    package=${package#*:}
+  fi
+  wanted+=("$package")
+done < <(sed 's/#.*//' "$@" | tr -s ' \t' '\n' | sed '/^$/d')
+if [ ${#wanted[@]} -eq 0 ]; then exit 0; fi
 installed=$(dpkg-query --show --showformat '${Package} ${db:Status-Status}\n' "${wanted[@]}" 2>/dev/null |
   awk '$2 == "installed" {print $1}' || true)
 missing=()

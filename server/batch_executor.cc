@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "server/client_modes.h"
+#include "server/command_names.h"
 #include "server/command_table.h"
 
 namespace varve {
@@ -86,6 +88,7 @@ BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget)
 
 size_t BatchExecutor::RunLength(CommandKind kind, size_t arguments, size_t limit) const {
   size_t length = 0;
+  if (client_->Restricted()) return length;
   for (size_t i = next_; i < batch_->requests.size() && length < limit; ++i, ++length) {
     const RequestBatch::Request& request = batch_->requests[i];
     if (request.command == nullptr || request.command->kind != kind || request.count != arguments) break;
@@ -105,6 +108,7 @@ size_t BatchExecutor::RunGets(CommandContext* context, GatedReplies* replies) {
   const absl::Status status = context->store.MultiGet(GatedReads(), {scratch.keys.data(), length}, results);
   if (status.ok()) length = CountRead(results);
   WriteGets(context, replies, status, results.first(length));
+  ShowToMonitors(next_, length);
   return length;
 }
 
@@ -136,6 +140,7 @@ void BatchExecutor::AnswerGets(GatedReplies* replies, const absl::Status& status
   CommandContext context(server_, client_, &replies->bytes());
   WriteGets(&context, replies, status, results);
   Account(0, results.size(), results.size() * nanos_each);
+  ShowToMonitors(0, results.size());
 }
 
 size_t BatchExecutor::RunSets(CommandContext* context, GatedReplies* replies) {
@@ -160,6 +165,7 @@ size_t BatchExecutor::RunSets(CommandContext* context, GatedReplies* replies) {
   }
   const absl::StatusOr<CommitResult> committed = context->store.Submit(WriteOptions(), &writes);
   WriteSets(context, replies, committed, length);
+  ShowToMonitors(next_, length);
   return length;
 }
 
@@ -185,12 +191,13 @@ void BatchExecutor::AnswerSets(GatedReplies* replies, const absl::StatusOr<Commi
   const size_t count = batch_->requests.size();
   WriteSets(&context, replies, committed, count);
   Account(0, count, count * nanos_each);
+  ShowToMonitors(0, count);
 }
 
 void BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
   const RequestBatch::Request& request = batch_->requests[next_];
   const Arguments arguments = batch_->ArgumentsOf(request);
-  const size_t begin = replies->size();
+  const size_t before = replies->size();
   if (request.command == nullptr) {
     // What an HTTP client sends in its second line. A web page must not be able to send commands through a browser.
     if (EqualsIgnoreCase(arguments[0], "post") || EqualsIgnoreCase(arguments[0], "host:")) {
@@ -203,18 +210,43 @@ void BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
     ReplyWrongArity(*context, request.command->name);
   } else if (maintenance_refused_ && (request.command->flags & kMaintenanceCommand) != 0) {
     context->reply.Error("ERR too many COMPACTs are waiting");
-  } else {
-    const size_t before = replies->size();
+  } else if (!client_->Restricted() || !RefusedByModes(*context, *request.command, arguments)) {
+    client_->link.last_command.store(FullCommandName(*request.command, arguments), std::memory_order_relaxed);
     request.command->handler(*context, arguments);
+    ShowToMonitors(next_, 1);
     stream_ = context->TakeStream();
     if (stream_ != nullptr) {  // marked as it is produced
       stream_since_ = std::chrono::steady_clock::now();
+      if (client_->RepliesKept()) replies->Unwrite(before);
       stream_began_ = replies->size() > before;
       return;
     }
   }
-  AccountReply(request.command, *replies, begin);
-  replies->Mark(context->TakeGate(), 1);
+  EndReply(context, replies, before);
+}
+
+void BatchExecutor::EndReply(CommandContext* context, GatedReplies* replies, size_t before) {
+  const bool silent = context->TakeSilent();
+  const bool pushed = context->TakePushed();
+  AccountReply(batch_->requests[next_].command, *replies, before);
+  if (client_->Restricted()) [[unlikely]] {
+    if (client_->RepliesKept() && !pushed) replies->Unwrite(before);
+    client_->CountReply();
+    if (client_->modes.monitoring && !client_->link.mailbox.empty()) {
+      context->DependOn(client_->link.mailbox.TakeAll(&replies->bytes(), client_->protocol));
+    }
+  }
+  const SequenceNumber gate = context->TakeGate();
+  if (!silent && replies->size() > before) replies->Mark(gate, 1);
+}
+
+void BatchExecutor::ShowToMonitors(size_t first, size_t count) {
+  if (!server_->monitors.any()) [[likely]]
+    return;
+  for (size_t i = first; i < first + count; ++i) {
+    const RequestBatch::Request& request = batch_->requests[i];
+    server_->monitors.Show(client_->address, request, batch_->ArgumentsOf(request));
+  }
 }
 
 void BatchExecutor::Account(size_t first, size_t count, uint64_t nanos) {
@@ -242,9 +274,14 @@ void BatchExecutor::AccountReply(const Command* command, const GatedReplies& rep
 bool BatchExecutor::RunStream(CommandContext* context, GatedReplies* replies, size_t budget) {
   const size_t before = replies->size();
   const ReplyStream::Progress progress = stream_->Produce(*context, budget);
-  stream_began_ = stream_began_ || replies->size() > before;
   const bool ended = progress == ReplyStream::Progress::kDone;
-  replies->Mark(context->TakeGate(), ended ? 1 : 0);
+  if (client_->RepliesKept()) {
+    replies->Unwrite(before);
+    if (ended) EndReply(context, replies, before);
+  } else {
+    replies->Mark(context->TakeGate(), ended ? 1 : 0);
+  }
+  stream_began_ = stream_began_ || replies->size() > before;
   if (progress == ReplyStream::Progress::kMore) return false;
   broken_ = progress == ReplyStream::Progress::kBroken;
   stream_.reset();

@@ -68,6 +68,9 @@ class BatchExecutor {
   void RunOne(CommandContext* context, GatedReplies* replies);
   // Goes on with stream_; false when there is more to come.
   bool RunStream(CommandContext* context, GatedReplies* replies, size_t budget);
+  // What was written since `before` is the reply to a command, as far as the client wants it.
+  void EndReply(CommandContext* context, GatedReplies* replies, size_t before);
+  void ShowToMonitors(size_t first, size_t count);
   size_t RunLength(CommandKind kind, size_t arguments, size_t limit) const;
   // For the statistics: `count` requests from `first` on, neighbours of one kind, took `nanos` together.
   void Account(size_t first, size_t count, uint64_t nanos);

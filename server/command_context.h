@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "db/store.h"
+#include "server/client_link.h"
 #include "server/server_state.h"
 #include "util/resp_writer.h"
 
@@ -25,6 +26,24 @@ struct ClientState {
   std::string library_version;
   std::chrono::steady_clock::time_point connected = std::chrono::steady_clock::now();
   bool close_after_reply = false;
+  ClientModes modes;
+  ClientLink link;
+
+  // Others may send it what is no reply.
+  bool Listens() const { return modes.monitoring || modes.Subscribed(); }
+  // Replies are not sent, as CLIENT REPLY asked for.
+  bool RepliesKept() const {
+    return modes.replies == ClientModes::Replies::kOff || modes.replies == ClientModes::Replies::kSkip;
+  }
+  // A command has been answered.
+  void CountReply() {
+    if (modes.replies == ClientModes::Replies::kSkip) modes.replies = ClientModes::Replies::kOn;
+    if (modes.replies == ClientModes::Replies::kSkipNext) modes.replies = ClientModes::Replies::kSkip;
+  }
+  // Each of its commands is looked at by itself: some are refused, or their replies don't leave as they are.
+  bool Restricted() const {
+    return modes.replies != ClientModes::Replies::kOn || modes.monitoring || (protocol < 3 && modes.Subscribed());
+  }
 };
 
 class CommandContext;
@@ -67,6 +86,13 @@ class CommandContext {
   // For the statistics: a key was asked for.
   void CountLookup(bool found) { (found ? server.keyspace_hits : server.keyspace_misses).Add(1); }
 
+  // There is no reply at all.
+  void NoReply() { silent_ = true; }
+  // What was written leaves even where CLIENT REPLY keeps replies back.
+  void Pushed() { pushed_ = true; }
+  bool TakeSilent() { return std::exchange(silent_, false); }
+  bool TakePushed() { return std::exchange(pushed_, false); }
+
   // The rest of the reply comes from `stream`.
   void Stream(std::unique_ptr<ReplyStream> stream) { stream_ = std::move(stream); }
   std::unique_ptr<ReplyStream> TakeStream() { return std::move(stream_); }
@@ -92,6 +118,8 @@ class CommandContext {
   SequenceNumber gate_ = kNoSequence;
   std::unique_ptr<ReplyStream> stream_;
   bool submitted_ = false;
+  bool silent_ = false;
+  bool pushed_ = false;
   uint32_t steps_ = 0;
   bool slice_spent_ = false;
   std::chrono::steady_clock::time_point slice_end_;

@@ -13,91 +13,6 @@
 namespace varve {
 namespace {
 
-// The words Redis uses for what a command does.
-std::vector<std::string_view> FlagNames(const Command& command) {
-  std::vector<std::string_view> names;
-  if (command.flags & kWriteCommand) names.push_back("write");
-  if (command.flags & kReadCommand) names.push_back("readonly");
-  if (command.flags & kAdminCommand) names.push_back("admin");
-  if (command.flags & kFastCommand) names.push_back("fast");
-  return names;
-}
-
-void ReplyCommandInfo(RespWriter& reply, const Command& command) {
-  reply.Array(10);
-  reply.Bulk(command.name);
-  reply.Integer(command.arity);
-  const std::vector<std::string_view> flags = FlagNames(command);
-  reply.Set(flags.size());
-  for (const std::string_view flag : flags) reply.Simple(flag);
-  reply.Integer(command.first_key);
-  reply.Integer(command.last_key);
-  reply.Integer(command.key_step);
-  reply.Set(0);    // access categories
-  reply.Array(0);  // tips
-  reply.Array(0);  // key specifications
-  reply.Array(0);  // subcommands
-}
-
-void ReplyCommandDocs(RespWriter& reply, const Command& command) {
-  reply.Bulk(command.name);
-  reply.Map(4);
-  reply.Bulk("summary");
-  reply.Bulk(command.summary);
-  reply.Bulk("since");
-  reply.Bulk(kVarveVersion);
-  reply.Bulk("group");
-  reply.Bulk(command.group);
-  reply.Bulk("syntax");
-  reply.Bulk(command.syntax);
-}
-
-std::vector<const Command*> NamedCommands(Arguments names, bool all_if_none) {
-  std::vector<const Command*> commands;
-  if (names.empty() && all_if_none) {
-    for (const Command& command : AllCommands()) commands.push_back(&command);
-  }
-  for (const std::string_view name : names) commands.push_back(FindCommand(name));
-  return commands;
-}
-
-void HandleCommand(CommandContext& context, Arguments arguments) {
-  RespWriter& reply = context.reply;
-  const std::string_view what = arguments.size() > 1 ? arguments[1] : "info";
-  const Arguments names = arguments.size() > 1 ? arguments.subspan(2) : Arguments();
-  if (EqualsIgnoreCase(what, "count")) {
-    if (!names.empty()) return ReplyWrongArity(context, "command|count");
-    reply.Integer(static_cast<int64_t>(AllCommands().size()));
-  } else if (EqualsIgnoreCase(what, "list")) {
-    if (!names.empty()) return ReplySyntaxError(context);
-    reply.Array(AllCommands().size());
-    for (const Command& command : AllCommands()) reply.Bulk(command.name);
-  } else if (EqualsIgnoreCase(what, "info")) {
-    const std::vector<const Command*> commands = NamedCommands(names, true);
-    reply.Array(commands.size());
-    for (const Command* command : commands) {
-      if (command == nullptr) {
-        reply.Null();
-      } else {
-        ReplyCommandInfo(reply, *command);
-      }
-    }
-  } else if (EqualsIgnoreCase(what, "docs")) {
-    std::vector<const Command*> commands = NamedCommands(names, true);
-    commands.erase(std::remove(commands.begin(), commands.end(), nullptr), commands.end());
-    reply.Map(commands.size());
-    for (const Command* command : commands) ReplyCommandDocs(reply, *command);
-  } else if (EqualsIgnoreCase(what, "help")) {
-    ReplyHelp(
-        context, arguments,
-        {"(no subcommand)", "    Return how each command is called.", "COUNT", "    Return the number of commands.",
-         "DOCS [<command-name> ...]", "    Return what commands are for, and their syntax.",
-         "INFO [<command-name> ...]", "    Return how commands are called.", "LIST", "    Return their names."});
-  } else {
-    ReplyUnknownSubcommand(context, "command", what);
-  }
-}
-
 void HandleConfig(CommandContext& context, Arguments arguments) {
   if (EqualsIgnoreCase(arguments[1], "help")) {
     return ReplyHelp(
@@ -157,8 +72,6 @@ void HandleCompact(CommandContext& context, Arguments arguments) {
 
 absl::Span<const Command> ServerCommands() {
   static constexpr Command kRows[] = {
-      {"command", -1, kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleCommand, "server",
-       "Describes the commands of this server.", "[COUNT | LIST | INFO [name ...] | DOCS [name ...] | HELP]"},
       {"compact", -1, kAdminCommand | kMaintenanceCommand, 0, 0, 0, CommandKind::kOther, HandleCompact, "server",
        "Merges a range of keys down to one sorted run; answers when done.", "[min max]"},
       {"config", -2, kAdminCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleConfig, "server",

@@ -30,6 +30,9 @@ class GatedReplies {
   // With no replies: part of one that goes on.
   void Mark(SequenceNumber gate, uint32_t replies);
 
+  // Drops what was written behind the first `size` bytes and has no mark yet.
+  void Unwrite(size_t size) { bytes_.Truncate(size); }
+
   // Moves all of `other` behind what is here.
   void Take(GatedReplies* other);
 

@@ -66,8 +66,7 @@ void IoLoop::Round() {
     for (auto& [session, owner] : sessions_) Schedule(session);
   }
   if (durability_changed_.exchange(false)) ReleaseParked();
-  if (scheduled_.empty()) return;
-  ExecuteRound();
+  if (!scheduled_.empty()) ExecuteRound();
   removed_.clear();
 }
 
@@ -174,11 +173,22 @@ void IoLoop::CollectEvents() {
 void IoLoop::CollectCompleted() {
   {
     absl::MutexLock lock(&completed_mutex_);
-    if (completed_.empty()) return;
+    if (completed_.empty() && mailed_.empty()) return;
     completed_scratch_.swap(completed_);
+    mailed_scratch_.swap(mailed_);
   }
   for (const std::shared_ptr<Session>& session : completed_scratch_) session->OnCompleted();
   completed_scratch_.clear();
+  for (const std::shared_ptr<Session>& session : mailed_scratch_) session->OnMail();
+  mailed_scratch_.clear();
+}
+
+void IoLoop::NoteMail(std::shared_ptr<Session> session) {
+  {
+    absl::MutexLock lock(&completed_mutex_);
+    mailed_.push_back(std::move(session));
+  }
+  Wake();
 }
 
 void IoLoop::Complete(std::shared_ptr<Session> session) {
@@ -228,9 +238,9 @@ void IoLoop::Schedule(Session* session) {
   scheduled_.push_back(session);
 }
 
-void IoLoop::Adopt(int descriptor, std::string address) {
-  asio::post(io_, [this, descriptor, address = std::move(address)]() mutable {
-    auto session = std::make_shared<Session>(this, server_, descriptor, std::move(address));
+void IoLoop::Adopt(int descriptor, std::string address, std::string local_address) {
+  asio::post(io_, [this, descriptor, address = std::move(address), local = std::move(local_address)]() mutable {
+    auto session = std::make_shared<Session>(this, server_, descriptor, std::move(address), std::move(local));
     epoll_event event{};
     event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
     event.data.ptr = session.get();

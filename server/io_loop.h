@@ -2,7 +2,7 @@
 // for the sockets, which gives explicit rounds: read and parse all that is ready, execute it, push the store once, send. While
 // there is work the rounds follow each other without a visit to asio; when there is none the thread sleeps in asio.
 //
-// Run() is the thread's body. Adopt(), Wake(), Complete(), BeginDrain(), Abort() and aborted() may be called from any thread; Dispatch() and
+// Run() is the thread's body. Adopt(), Wake(), Complete(), NoteMail(), BeginDrain(), Abort() and aborted() may be called from any thread; Dispatch() and
 // the rest belong to the loop's thread. Replies that wait for the log are parked in order of their gates and released by one
 // coalesced wake-up for each group that became durable.
 #pragma once
@@ -38,11 +38,13 @@ class IoLoop {
   void Run();
 
   // Takes over a connected, non-blocking socket.
-  void Adopt(int descriptor, std::string address);
+  void Adopt(int descriptor, std::string address, std::string local_address);
   // The store's durable_sequence() or log_status() changed.
   void OnDurabilityChanged();
   // A session's batch is back from the pool.
   void Complete(std::shared_ptr<Session> session) ABSL_LOCKS_EXCLUDED(completed_mutex_);
+  // Something was left in the session's mailbox.
+  void NoteMail(std::shared_ptr<Session> session) ABSL_LOCKS_EXCLUDED(completed_mutex_);
   // Reads nothing more; answers what was read, then closes each connection.
   void BeginDrain();
   // Closes all connections at once.
@@ -133,6 +135,8 @@ class IoLoop {
   absl::Mutex completed_mutex_;
   std::vector<std::shared_ptr<Session>> completed_ ABSL_GUARDED_BY(completed_mutex_);
   std::vector<std::shared_ptr<Session>> completed_scratch_;
+  std::vector<std::shared_ptr<Session>> mailed_ ABSL_GUARDED_BY(completed_mutex_);
+  std::vector<std::shared_ptr<Session>> mailed_scratch_;
 };
 
 }  // namespace varve

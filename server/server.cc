@@ -148,12 +148,13 @@ void Server::OnAccepted(asio::ip::tcp::socket socket) {
     KeepAlive(socket.native_handle(), static_cast<int>(state_.options.tcp_keepalive.count()));
   }
   const asio::ip::tcp::endpoint peer = socket.remote_endpoint(error);
+  const asio::ip::tcp::endpoint local = socket.local_endpoint(error);
   const int descriptor = socket.release(error);
   if (error) {
     state_.clients.fetch_sub(1);
     return;
   }
-  loops_[next_loop_++ % loops_.size()]->Adopt(descriptor, AddressText(peer));
+  loops_[next_loop_++ % loops_.size()]->Adopt(descriptor, AddressText(peer), AddressText(local));
 }
 
 void Server::JoinLoops() {

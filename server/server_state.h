@@ -10,9 +10,12 @@
 #include <vector>
 
 #include "db/store.h"
+#include "server/client_registry.h"
 #include "server/command_statistics.h"
 #include "server/error_statistics.h"
 #include "server/execution_policy.h"
+#include "server/monitors.h"
+#include "server/pubsub.h"
 #include "server/rate_meter.h"
 #include "server/scan_cursors.h"
 #include "server/slow_log.h"
@@ -53,6 +56,10 @@ struct ServerState {
   CommandStatistics command_statistics;
   ErrorStatistics error_statistics;
   SlowLog slow_log;
+
+  PubSub pubsub;
+  Monitors monitors;
+  ClientRegistry registry;
 
   KeyCost read_cost{400};
   KeyCost write_cost{600};

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <ctime>
 #include <utility>
 
+#include "server/client_modes.h"
 #include "server/command_table.h"
 #include "server/io_loop.h"
 #include "spdlog/spdlog.h"
@@ -28,14 +30,24 @@ constexpr uint32_t kIdle = 1;                // seconds after which a connection
 
 }  // namespace
 
-Session::Session(IoLoop* loop, ServerState* server, int descriptor, std::string address)
+Session::Session(IoLoop* loop, ServerState* server, int descriptor, std::string address, std::string local_address)
     : loop_(loop), server_(server), descriptor_(descriptor), executor_(server, &client_) {
   client_.id = server->next_client_id.fetch_add(1);
   client_.address = std::move(address);
   active_at_ = loop->seconds();
+  client_.link.local_address = std::move(local_address);
+  client_.link.descriptor = descriptor;
+  client_.link.mailbox.Open(server->options.subscriber_limits, [this] {
+    if (std::shared_ptr<Session> self = weak_from_this().lock()) loop_->NoteMail(std::move(self));
+  });
+  client_.link.active_at.store(
+      std::chrono::duration_cast<std::chrono::seconds>(client_.connected.time_since_epoch()).count());
+  server->registry.Add(client_.id, &client_);
 }
 
 Session::~Session() {
+  server_->registry.Remove(client_.id);
+  LeaveModes(server_, &client_);
   ::close(descriptor_);
   server_->clients.fetch_sub(1);
 }
@@ -98,7 +110,13 @@ void Session::Read() {
       break;
     }
   }
-  if (received > 0) active_at_ = loop_->seconds();
+  if (received > 0) {
+    active_at_ = loop_->seconds();
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);  // the steady clock's, cheaper
+    client_.link.active_at.store(now.tv_sec, std::memory_order_relaxed);
+    ShowFigures();
+  }
   server_->bytes_in.fetch_add(received, std::memory_order_relaxed);
 }
 
@@ -169,7 +187,7 @@ Placement Session::Place(bool writers_wait) const {
 }
 
 bool Session::MayJoin(bool writers_wait) const {
-  return !closed_ && has_batch_ && !in_flight_ && !executor_.continued() && !OutputFull() &&
+  return !closed_ && has_batch_ && !in_flight_ && !client_.Restricted() && !executor_.continued() && !OutputFull() &&
          batch_.requests.size() <= kMostToJoin && batch_.input_bytes <= kMostBytesToJoin &&
          Place(writers_wait) == Placement::kInline;
 }
@@ -241,7 +259,8 @@ bool Session::Execute(bool writers_wait, bool* submitted) {
 }
 
 void Session::FailRound(std::string_view error) {
-  if (executor_.inside_reply() || executor_.continued() || !output_.FailBatch(error)) Close();
+  // Among messages of others an error in the place of each would not say which were replies.
+  if (client_.Listens() || executor_.inside_reply() || executor_.continued() || !output_.FailBatch(error)) Close();
 }
 
 void Session::FinishBatch() {
@@ -254,6 +273,7 @@ void Session::FinishBatch() {
     client_.close_after_reply = true;
   }
   if (input_.empty()) input_.ShrinkAbove(server_->options.keep_buffer_bytes);
+  ShowFigures();
 }
 
 void Session::ExecuteOnWorker() {
@@ -323,7 +343,9 @@ bool Session::Send(GatedReplies* replies, SequenceNumber durable, bool* would_bl
 }
 
 void Session::Flush(SequenceNumber durable) {
-  if (closed_ || (in_flight_ && send_from_worker_) || output_.empty()) return;
+  if (closed_) return;
+  TakeMail();
+  if ((in_flight_ && send_from_worker_) || output_.empty()) return;
   if (writable_) {
     bool would_block = false;
     if (!Send(&output_, durable, &would_block)) return Close();
@@ -347,7 +369,8 @@ void Session::Settle(bool draining) {
     executor_.Rest();
     return;
   }
-  if (has_batch_ || !hungry_ || (readable_ && !peer_closed_ && !draining)) loop_->Schedule(this);
+  const bool has_mail = !client_.link.mailbox.empty() && output_.empty();
+  if (has_batch_ || has_mail || !hungry_ || (readable_ && !peer_closed_ && !draining)) loop_->Schedule(this);
 }
 
 void Session::Visit() {
@@ -355,7 +378,10 @@ void Session::Visit() {
   const ServerOptions& options = server_->options;
   const uint32_t silent = loop_->seconds() - active_at_;
   const bool waits_for_client = !has_batch_ || OutputFull();
-  if (options.idle_timeout.count() > 0 && waits_for_client && silent > options.idle_timeout.count()) {
+  if (!client_.link.mailbox.empty()) OnMail();
+  if (closed_) return;
+  if (options.idle_timeout.count() > 0 && waits_for_client && !client_.Listens() &&
+      silent > options.idle_timeout.count()) {
     spdlog::debug("Client {} at {} was idle for {} s, its connection is closed", client_.id, client_.address, silent);
     return Close();
   }

@@ -30,7 +30,7 @@ class IoLoop;
 class Session : public std::enable_shared_from_this<Session> {
  public:
   // Takes the connected, non-blocking socket `descriptor`, which is already counted in ServerState::clients.
-  Session(IoLoop* loop, ServerState* server, int descriptor, std::string address);
+  Session(IoLoop* loop, ServerState* server, int descriptor, std::string address, std::string local_address);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -62,6 +62,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void Visit();
   // The log has failed: what waits for more than `durable` gets an error.
   void FailParked(SequenceNumber durable, std::string_view error);
+  // Something lies in the mailbox.
+  void OnMail();
   // The batch came back from the pool.
   void OnCompleted();
   // Closes now; if a batch is in flight, the descriptor stays open until it is back.
@@ -89,6 +91,10 @@ class Session : public std::enable_shared_from_this<Session> {
   // Nobody is there to take the reply that is being worked on.
   bool Abandoned() const;
   void FinishBatch();
+  // Moves messages of others behind the replies, where no reply is under way.
+  void TakeMail();
+  // Shows others the figures of the connection.
+  void ShowFigures();
   bool OutputFull() const;
   // Sends the front of `replies` without blocking; false when the connection is broken.
   bool Send(GatedReplies* replies, SequenceNumber durable, bool* would_block);

@@ -11,6 +11,13 @@ namespace varve {
 // Where a batch of requests runs: see server/execution_policy.h.
 enum class Execution : uint8_t { kAdaptive, kPool, kInline };
 
+// How far a connection may fall behind the messages that others send it, before it is closed.
+struct SubscriberLimits {
+  size_t hard = 32u << 20;  // bytes
+  size_t soft = 8u << 20;   // bytes for longer than soft_time
+  std::chrono::seconds soft_time{60};
+};
+
 struct ServerOptions {
   std::string bind = "127.0.0.1";
   uint16_t port = 7777;  // 0: any free port
@@ -25,6 +32,7 @@ struct ServerOptions {
   size_t max_unsent_reply_bytes = 1u << 20;  // replies a client may leave unread before its requests wait
   size_t reply_slice_bytes = 256u << 10;     // replies produced at a time
   size_t keep_buffer_bytes = 64u << 10;      // memory that an idle connection may keep for its next request
+  SubscriberLimits subscriber_limits;        // on messages that wait for a client
   size_t pool_queue_capacity = 16384;        // batches waiting for the pool; beyond it they run where they were read
   // Of a reply that is produced as the client takes it: as long as it is under way, versions of records stay on disk that others
   // have replaced. 0: as long as it takes.

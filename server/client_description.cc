@@ -1,0 +1,68 @@
+#include "server/client_description.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "fmt/format.h"
+
+namespace varve {
+namespace {
+
+// As in Redis: O monitors, P listens to channels, c closes after its reply, e is not evicted, N is nothing of these.
+std::string Flags(const ClientState& client, bool subscribed, bool closing) {
+  std::string flags;
+  if (client.link.monitoring.load(std::memory_order_relaxed)) flags += 'O';
+  if (subscribed) flags += 'P';
+  if (closing) flags += 'c';
+  if (client.link.no_evict.load(std::memory_order_relaxed)) flags += 'e';
+  return flags.empty() ? "N" : flags;
+}
+
+size_t Subscriptions(const ClientState& client, PubSub::Kind kind) {
+  return client.link.subscriptions[static_cast<size_t>(kind)].load(std::memory_order_relaxed);
+}
+
+bool Subscribed(const ClientState& client) {
+  return Subscriptions(client, PubSub::Kind::kChannel) + Subscriptions(client, PubSub::Kind::kPattern) +
+             Subscriptions(client, PubSub::Kind::kShard) >
+         0;
+}
+
+}  // namespace
+
+std::string DescribeClient(const ClientState& client, bool self) {
+  const ClientLink& link = client.link;
+  const auto now = std::chrono::steady_clock::now();
+  const int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count();
+  const int64_t age = std::chrono::duration_cast<std::chrono::seconds>(now - client.connected).count();
+  const int64_t idle = std::max<int64_t>(0, seconds - link.active_at.load(std::memory_order_relaxed));
+  const uint64_t input = link.input_bytes.load(std::memory_order_relaxed);
+  const uint64_t room = link.input_room.load(std::memory_order_relaxed);
+  const uint64_t output = link.output_bytes.load(std::memory_order_relaxed);
+  const uint64_t waiting = link.mailbox.bytes();
+  const int protocol = self ? client.protocol : link.protocol.load(std::memory_order_relaxed);
+  absl::MutexLock lock(&link.names_mutex);
+  return fmt::format(
+      "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db=0 sub={} psub={} ssub={} multi=-1 qbuf={} "
+      "qbuf-free={} argv-mem=0 multi-mem=0 rbs={} rbp={} obl={} oll={} omem={} tot-mem={} events={} cmd={} "
+      "user=default "
+      "redir=-1 resp={} lib-name={} lib-ver={}\n",
+      client.id, client.address, link.local_address, link.descriptor, client.name, age, idle,
+      Flags(client, Subscribed(client), self && client.close_after_reply),
+      Subscriptions(client, PubSub::Kind::kChannel), Subscriptions(client, PubSub::Kind::kPattern),
+      Subscriptions(client, PubSub::Kind::kShard), input, room, output, output, output, waiting > 0 ? 1 : 0, waiting,
+      sizeof(ClientState) + input + room + output + waiting, output + waiting > 0 ? "rw" : "r",
+      link.last_command.load(std::memory_order_relaxed), protocol, client.library_name, client.library_version);
+}
+
+std::string_view ClientType(const ClientState& client) { return Subscribed(client) ? "pubsub" : "normal"; }
+
+bool ClientFilter::Matches(const ClientState& client, uint64_t self) const {
+  if (skip_self && client.id == self) return false;
+  if (!ids.empty() && std::find(ids.begin(), ids.end(), client.id) == ids.end()) return false;
+  if (address && *address != client.address) return false;
+  if (local_address && *local_address != client.link.local_address) return false;
+  return !type || *type == ClientType(client);
+}
+
+}  // namespace varve

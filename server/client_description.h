@@ -1,0 +1,31 @@
+// The line that CLIENT LIST shows for a connection, with Redis' fields, and the choice of connections. Functions are thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/command_context.h"
+
+namespace varve {
+
+// Ends with a line end. `self`: the caller executes for this connection.
+std::string DescribeClient(const ClientState& client, bool self);
+
+// "normal" or "pubsub".
+std::string_view ClientType(const ClientState& client);
+
+// What CLIENT LIST and KILL choose by; each condition that is set must hold.
+struct ClientFilter {
+  std::vector<uint64_t> ids;
+  std::optional<std::string> address;
+  std::optional<std::string> local_address;
+  std::optional<std::string> type;  // lower case
+  bool skip_self = false;
+
+  bool Matches(const ClientState& client, uint64_t self) const;
+};
+
+}  // namespace varve

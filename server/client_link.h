@@ -1,0 +1,56 @@
+// What others know of a connection, and how they reach it; and the modes that change what it may do. ClientLink's figures are
+// written by whoever executes for the connection and read by anybody; ClientModes belong to whoever executes for it alone.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "absl/synchronization/mutex.h"
+#include "server/mailbox.h"
+#include "server/pubsub.h"
+
+namespace varve {
+
+struct ClientLink {
+  Mailbox mailbox;
+  // Fixed before others see the connection.
+  std::string local_address;
+  int descriptor = -1;
+
+  // Held by whoever changes the names of the connection and its library, and by others who read them.
+  mutable absl::Mutex names_mutex;
+
+  std::atomic<const char*> last_command{"NULL"};
+  std::atomic<int64_t> active_at{0};  // when bytes came last, in seconds of the steady clock
+  std::atomic<uint64_t> input_bytes{0};
+  std::atomic<uint64_t> input_room{0};
+  std::atomic<uint64_t> output_bytes{0};
+  std::atomic<int> protocol{2};
+  std::atomic<size_t> subscriptions[PubSub::kKinds] = {};
+  std::atomic<bool> monitoring{false};
+  std::atomic<bool> no_evict{false};
+};
+
+struct ClientModes {
+  enum class Replies : uint8_t {
+    kOn,
+    kOff,
+    kSkipNext,  // those to the next command
+    kSkip,      // those to this command
+  };
+
+  std::set<std::string> subscriptions[PubSub::kKinds];
+  size_t subscription_bytes = 0;
+  bool monitoring = false;
+  Replies replies = Replies::kOn;
+
+  bool Subscribed() const {
+    return !subscriptions[0].empty() || !subscriptions[1].empty() || !subscriptions[2].empty();
+  }
+};
+
+}  // namespace varve

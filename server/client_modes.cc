@@ -1,0 +1,76 @@
+#include "server/client_modes.h"
+
+#include <string>
+
+#include "fmt/format.h"
+#include "server/command_names.h"
+
+namespace varve {
+namespace {
+
+constexpr size_t kNameBytes = 128;  // of a subscription, beside its name
+
+void ShowSubscriptions(ClientState* client, size_t kind) {
+  client->link.subscriptions[kind].store(client->modes.subscriptions[kind].size(), std::memory_order_relaxed);
+}
+
+}  // namespace
+
+bool Subscribe(ServerState* server, ClientState* client, PubSub::Kind kind, std::string_view name) {
+  ClientModes& modes = client->modes;
+  const size_t index = static_cast<size_t>(kind);
+  std::string key(name);
+  if (modes.subscriptions[index].contains(key)) return true;
+  if (modes.subscription_bytes + name.size() + kNameBytes > kMaxSubscriptionBytes) return false;
+  modes.subscription_bytes += name.size() + kNameBytes;
+  modes.subscriptions[index].insert(std::move(key));
+  ShowSubscriptions(client, index);
+  server->pubsub.Subscribe(kind, name, &client->link.mailbox);
+  return true;
+}
+
+void Unsubscribe(ServerState* server, ClientState* client, PubSub::Kind kind, std::string_view name) {
+  const size_t index = static_cast<size_t>(kind);
+  if (client->modes.subscriptions[index].erase(std::string(name)) == 0) return;
+  client->modes.subscription_bytes -= name.size() + kNameBytes;
+  ShowSubscriptions(client, index);
+  server->pubsub.Unsubscribe(kind, name, &client->link.mailbox);
+}
+
+void Monitor(ServerState* server, ClientState* client) {
+  client->modes.monitoring = true;
+  client->link.monitoring.store(true, std::memory_order_relaxed);
+  server->monitors.Add(&client->link.mailbox);
+}
+
+void LeaveModes(ServerState* server, ClientState* client) {
+  for (size_t kind = 0; kind < PubSub::kKinds; ++kind) {
+    std::set<std::string>& names = client->modes.subscriptions[kind];
+    while (!names.empty()) {
+      const std::string name = *names.begin();
+      Unsubscribe(server, client, static_cast<PubSub::Kind>(kind), name);
+    }
+  }
+  if (client->modes.monitoring) server->monitors.Remove(&client->link.mailbox);
+  client->link.monitoring.store(false, std::memory_order_relaxed);
+  client->link.no_evict.store(false, std::memory_order_relaxed);
+  client->modes = ClientModes();
+}
+
+bool RefusedByModes(CommandContext& context, const Command& command, Arguments arguments) {
+  const ClientState& client = context.client;
+  if (client.protocol < 3 && client.modes.Subscribed() && (command.flags & kSubscriberCommand) == 0) {
+    context.reply.Error(fmt::format(
+        "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in "
+        "this context",
+        FullCommandName(command, arguments)));
+    return true;
+  }
+  if (client.modes.monitoring && (command.flags & (kReadCommand | kWriteCommand)) != 0) {
+    context.reply.Error("ERR Replica can't interact with the keyspace");  // what Redis says to those who monitor
+    return true;
+  }
+  return false;
+}
+
+}  // namespace varve

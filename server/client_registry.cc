@@ -1,0 +1,20 @@
+#include "server/client_registry.h"
+
+namespace varve {
+
+void ClientRegistry::Add(uint64_t id, ClientState* client) {
+  absl::MutexLock lock(&mutex_);
+  clients_.emplace(id, client);
+}
+
+void ClientRegistry::Remove(uint64_t id) {
+  absl::MutexLock lock(&mutex_);
+  clients_.erase(id);
+}
+
+void ClientRegistry::ForEach(const std::function<void(ClientState&)>& visit) const {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [id, client] : clients_) visit(*client);
+}
+
+}  // namespace varve

@@ -1,0 +1,283 @@
+// CLIENT: what the server knows of connections.
+#include <algorithm>
+#include <string>
+
+#include "fmt/format.h"
+#include "server/client_description.h"
+#include "server/client_name.h"
+#include "server/command_groups.h"
+#include "server/command_names.h"
+#include "server/command_table.h"
+#include "util/resp_parser.h"
+
+namespace varve {
+namespace {
+
+bool ReadType(CommandContext& context, std::string_view text, ClientFilter* filter) {
+  for (const std::string_view known : {"normal", "pubsub", "master", "replica", "slave"}) {
+    if (!EqualsIgnoreCase(text, known)) continue;
+    filter->type = std::string(known);
+    return true;
+  }
+  context.reply.Error(fmt::format("ERR Unknown client type '{}'", text.substr(0, 128)));
+  return false;
+}
+
+void ReplyList(CommandContext& context, const ClientFilter& filter) {
+  std::string text;
+  const uint64_t self = context.client.id;
+  context.server.registry.ForEach([&](ClientState& client) {
+    if (filter.Matches(client, self)) text += DescribeClient(client, client.id == self);
+  });
+  context.reply.Verbatim(text);
+}
+
+void HandleList(CommandContext& context, Arguments arguments) {
+  ClientFilter filter;
+  if (arguments.size() == 2) return ReplyList(context, filter);
+  if (arguments.size() == 4 && EqualsIgnoreCase(arguments[2], "type")) {
+    if (ReadType(context, arguments[3], &filter)) ReplyList(context, filter);
+    return;
+  }
+  if (arguments.size() < 4 || !EqualsIgnoreCase(arguments[2], "id")) return ReplySyntaxError(context);
+  for (const std::string_view text : arguments.subspan(3)) {
+    int64_t id = 0;
+    if (!ParseRespInteger(text, &id) || id < 0) return context.reply.Error("ERR Invalid client ID");
+    filter.ids.push_back(static_cast<uint64_t>(id));
+  }
+  ReplyList(context, filter);
+}
+
+// Returns how many were chosen.
+int64_t Kill(CommandContext& context, const ClientFilter& filter) {
+  int64_t killed = 0;
+  const uint64_t self = context.client.id;
+  context.server.registry.ForEach([&](ClientState& client) {
+    if (!filter.Matches(client, self)) return;
+    ++killed;
+    if (client.id == self) {
+      client.close_after_reply = true;  // so that it learns of it
+    } else {
+      client.link.mailbox.RequestClose();
+    }
+  });
+  return killed;
+}
+
+// Reads the new form: pairs of option and value. False: the error was answered.
+bool ReadKillOptions(CommandContext& context, Arguments options, ClientFilter* filter) {
+  filter->skip_self = true;
+  for (size_t i = 0; i < options.size(); i += 2) {
+    if (i + 1 == options.size()) {
+      ReplySyntaxError(context);
+      return false;
+    }
+    const std::string_view option = options[i];
+    const std::string_view value = options[i + 1];
+    if (EqualsIgnoreCase(option, "id")) {
+      int64_t id = 0;
+      if (!ParseRespInteger(value, &id) || id < 1) {
+        context.reply.Error("ERR client-id should be greater than 0");
+        return false;
+      }
+      filter->ids.assign(1, static_cast<uint64_t>(id));
+    } else if (EqualsIgnoreCase(option, "type")) {
+      if (!ReadType(context, value, filter)) return false;
+    } else if (EqualsIgnoreCase(option, "addr")) {
+      filter->address = std::string(value);
+    } else if (EqualsIgnoreCase(option, "laddr")) {
+      filter->local_address = std::string(value);
+    } else if (EqualsIgnoreCase(option, "user")) {
+      if (value != "default") {
+        context.reply.Error(fmt::format("ERR No such user '{}'", value.substr(0, 128)));
+        return false;
+      }
+    } else if (EqualsIgnoreCase(option, "skipme") &&
+               (EqualsIgnoreCase(value, "yes") || EqualsIgnoreCase(value, "no"))) {
+      filter->skip_self = EqualsIgnoreCase(value, "yes");
+    } else {
+      ReplySyntaxError(context);
+      return false;
+    }
+  }
+  return true;
+}
+
+void HandleKill(CommandContext& context, Arguments arguments) {
+  ClientFilter filter;
+  if (arguments.size() == 3) {
+    filter.address = std::string(arguments[2]);
+    if (Kill(context, filter) == 0) return context.reply.Error("ERR No such client");
+    return context.reply.Ok();
+  }
+  if (ReadKillOptions(context, arguments.subspan(2), &filter)) context.reply.Integer(Kill(context, filter));
+}
+
+void HandleSetInfo(CommandContext& context, Arguments arguments) {
+  ClientState& client = context.client;
+  const bool is_name = EqualsIgnoreCase(arguments[2], "lib-name");
+  if (!is_name && !EqualsIgnoreCase(arguments[2], "lib-ver")) {
+    return context.reply.Error(fmt::format("ERR Unrecognized option '{}'", arguments[2].substr(0, 128)));
+  }
+  if (!IsPlainClientName(arguments[3])) {
+    return context.reply.Error(
+        fmt::format("ERR {} cannot contain spaces, newlines or special characters.", is_name ? "lib-name" : "lib-ver"));
+  }
+  absl::MutexLock lock(&client.link.names_mutex);
+  (is_name ? client.library_name : client.library_version).assign(arguments[3]);
+  context.reply.Ok();
+}
+
+void HandleReply(CommandContext& context, std::string_view mode) {
+  using Replies = ClientModes::Replies;
+  Replies& replies = context.client.modes.replies;
+  if (EqualsIgnoreCase(mode, "on")) {
+    replies = Replies::kOn;
+    context.reply.Ok();
+  } else if (EqualsIgnoreCase(mode, "off")) {
+    replies = Replies::kOff;
+  } else if (EqualsIgnoreCase(mode, "skip")) {
+    if (replies != Replies::kOff) replies = Replies::kSkipNext;
+    context.NoReply();
+  } else {
+    ReplySyntaxError(context);
+  }
+}
+
+void HandleSwitch(CommandContext& context, Arguments arguments) {
+  const bool on = EqualsIgnoreCase(arguments[2], "on");
+  if (!on && !EqualsIgnoreCase(arguments[2], "off")) return ReplySyntaxError(context);
+  // Nothing here evicts a client and no read changes a record, so both settings hold whatever they are.
+  if (EqualsIgnoreCase(arguments[1], "no-evict")) context.client.link.no_evict.store(on, std::memory_order_relaxed);
+  context.reply.Ok();
+}
+
+// Nobody ever waits in a blocking command, since there is none.
+void HandleUnblock(CommandContext& context, Arguments arguments) {
+  int64_t id = 0;
+  if (arguments.size() > 4) return ReplyWrongArity(context, "client|unblock");
+  if (arguments.size() == 4 && !EqualsIgnoreCase(arguments[3], "timeout") && !EqualsIgnoreCase(arguments[3], "error")) {
+    return context.reply.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
+  }
+  if (!ParseRespInteger(arguments[2], &id)) {
+    return context.reply.Error("ERR value is not an integer or out of range");
+  }
+  context.reply.Integer(0);
+}
+
+void HandleTracking(CommandContext& context, Arguments arguments) {
+  if (EqualsIgnoreCase(arguments[2], "on")) {
+    return context.reply.Error("ERR Varve has no client-side caching: CLIENT TRACKING can't be turned on");
+  }
+  if (!EqualsIgnoreCase(arguments[2], "off")) return ReplySyntaxError(context);
+  context.reply.Ok();
+}
+
+void ReplyTrackingInfo(RespWriter& reply) {
+  reply.Map(3);
+  reply.Bulk("flags");
+  reply.Set(1);
+  reply.Bulk("off");
+  reply.Bulk("redirect");
+  reply.Integer(-1);
+  reply.Bulk("prefixes");
+  reply.Array(0);
+}
+
+void ReplyClientHelp(CommandContext& context, Arguments arguments) {
+  ReplyHelp(context, arguments,
+            {"GETNAME",
+             "    Return the name of this connection.",
+             "ID",
+             "    Return the number of this connection.",
+             "INFO",
+             "    Return what is known of this connection.",
+             "KILL <ip:port>",
+             "    Close the connection that comes from there.",
+             "KILL <option> <value> [<option> <value> [...]]",
+             "    Close connections. Options are:",
+             "    * ADDR <ip:port>, LADDR <ip:port>, ID <client-id>",
+             "    * TYPE (NORMAL|PUBSUB), USER default, SKIPME (YES|NO)",
+             "LIST [TYPE (NORMAL|PUBSUB)] [ID <client-id> ...]",
+             "    Return what is known of connections.",
+             "NO-EVICT (ON|OFF)",
+             "    Accepted: no connection is closed to win memory.",
+             "NO-TOUCH (ON|OFF)",
+             "    Accepted: no read changes a record.",
+             "REPLY (ON|OFF|SKIP)",
+             "    Tell whether replies are sent, or those to the next command.",
+             "SETINFO <option> <value>",
+             "    Tell the library's name or version. Options are:",
+             "    * LIB-NAME: name of the library.",
+             "    * LIB-VER: its version.",
+             "SETNAME <name>",
+             "    Name this connection.",
+             "TRACKINGINFO",
+             "    Return that there is no client-side caching.",
+             "UNBLOCK <client-id> [TIMEOUT|ERROR]",
+             "    Return 0: no command blocks."});
+}
+
+void HandleClient(CommandContext& context, Arguments arguments) {
+  ClientState& client = context.client;
+  const std::string_view full = FullCommandName(*FindCommand("client"), arguments);
+  const Subcommand* const subcommand = FindSubcommand(full);
+  if (subcommand == nullptr) return ReplyUnknownSubcommand(context, "client", arguments[1]);
+  const size_t least = static_cast<size_t>(std::abs(subcommand->arity));
+  if (arguments.size() < least || (subcommand->arity > 0 && arguments.size() > least)) {
+    return ReplyWrongArity(context, full);
+  }
+  const std::string_view what = full.substr(full.find('|') + 1);
+  if (what == "setname") {
+    if (SetClientName(context, arguments[2])) context.reply.Ok();
+  } else if (what == "getname") {
+    if (client.name.empty()) return context.reply.Null();
+    context.reply.Bulk(client.name);
+  } else if (what == "id") {
+    context.reply.Integer(static_cast<int64_t>(client.id));
+  } else if (what == "info") {
+    context.reply.Verbatim(DescribeClient(client, true));
+  } else if (what == "list") {
+    HandleList(context, arguments);
+  } else if (what == "kill") {
+    HandleKill(context, arguments);
+  } else if (what == "setinfo") {
+    HandleSetInfo(context, arguments);
+  } else if (what == "reply") {
+    HandleReply(context, arguments[2]);
+  } else if (what == "no-evict" || what == "no-touch") {
+    HandleSwitch(context, arguments);
+  } else if (what == "unblock") {
+    HandleUnblock(context, arguments);
+  } else if (what == "pause") {
+    context.reply.Error("ERR Varve can't pause its clients: CLIENT PAUSE is for handing over to a replica");
+  } else if (what == "unpause") {
+    context.reply.Ok();  // nobody is paused
+  } else if (what == "tracking") {
+    HandleTracking(context, arguments);
+  } else if (what == "trackinginfo") {
+    ReplyTrackingInfo(context.reply);
+  } else if (what == "getredir") {
+    context.reply.Integer(-1);
+  } else if (what == "caching") {
+    context.reply.Error(
+        "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled");
+  } else {
+    ReplyClientHelp(context, arguments);
+  }
+}
+
+}  // namespace
+
+absl::Span<const Command> ClientCommands() {
+  static constexpr Command kRows[] = {
+      {"client", -2, kConnectionCommand | kContainerCommand, 0, 0, 0, CommandKind::kOther, HandleClient, "connection",
+       "Shows or sets what the server knows of connections.",
+       "SETNAME name | GETNAME | ID | INFO | LIST [TYPE type | ID id ...] | KILL address | KILL option value ... | "
+       "REPLY ON|OFF|SKIP | SETINFO attribute value | NO-EVICT ON|OFF | NO-TOUCH ON|OFF | UNBLOCK id | TRACKINGINFO | "
+       "HELP"},
+  };
+  return kRows;
+}
+
+}  // namespace varve

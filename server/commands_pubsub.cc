@@ -1,0 +1,192 @@
+// Commands that send messages to other connections, and those that listen to them.
+#include <string>
+#include <vector>
+
+#include "fmt/format.h"
+#include "server/client_modes.h"
+#include "server/command_groups.h"
+#include "server/command_table.h"
+#include "server/glob.h"
+
+namespace varve {
+namespace {
+
+using Kind = PubSub::Kind;
+
+// What was sent to this client before it stopped to listen, or by itself, goes ahead of what is answered next.
+void TakeMailFirst(CommandContext& context) {
+  Mailbox& mailbox = context.client.link.mailbox;
+  if (!mailbox.empty()) context.DependOn(mailbox.TakeAll(context.reply.buffer(), context.client.protocol));
+}
+
+// Channels and patterns are counted together.
+size_t CountSubscriptions(const ClientModes& modes, Kind kind) {
+  const auto count = [&](Kind which) { return modes.subscriptions[static_cast<size_t>(which)].size(); };
+  return kind == Kind::kShard ? count(Kind::kShard) : count(Kind::kChannel) + count(Kind::kPattern);
+}
+
+void ReplyCount(CommandContext& context, Kind kind, std::string_view verb, const std::string_view* name) {
+  context.reply.Push(3);
+  context.reply.Bulk(verb);
+  if (name != nullptr) {
+    context.reply.Bulk(*name);
+  } else {
+    context.reply.Null();
+  }
+  context.reply.Integer(static_cast<int64_t>(CountSubscriptions(context.client.modes, kind)));
+}
+
+void SubscribeAll(CommandContext& context, Kind kind, std::string_view verb, Arguments names) {
+  context.Pushed();
+  TakeMailFirst(context);
+  for (const std::string_view name : names) {
+    if (kind == Kind::kPattern && name.size() > kMaxGlobPattern) {
+      context.reply.Error(fmt::format("ERR a pattern has at most {} bytes", kMaxGlobPattern));
+    } else if (!Subscribe(&context.server, &context.client, kind, name)) {
+      context.reply.Error(
+          fmt::format("ERR the names that a connection listens to have at most {} bytes", kMaxSubscriptionBytes));
+    } else {
+      ReplyCount(context, kind, verb, &name);
+    }
+  }
+}
+
+void UnsubscribeAll(CommandContext& context, Kind kind, std::string_view verb, Arguments names) {
+  context.Pushed();
+  const std::set<std::string>& own = context.client.modes.subscriptions[static_cast<size_t>(kind)];
+  const std::vector<std::string> all(own.begin(), own.end());
+  std::vector<std::string_view> wanted(names.begin(), names.end());
+  if (names.empty()) wanted.assign(all.begin(), all.end());
+  if (wanted.empty()) {
+    TakeMailFirst(context);
+    ReplyCount(context, kind, verb, nullptr);
+  }
+  for (const std::string_view& name : wanted) {
+    Unsubscribe(&context.server, &context.client, kind, name);
+    TakeMailFirst(context);
+    ReplyCount(context, kind, verb, &name);
+  }
+}
+
+void HandleSubscribe(CommandContext& context, Arguments arguments) {
+  SubscribeAll(context, Kind::kChannel, "subscribe", arguments.subspan(1));
+}
+void HandlePSubscribe(CommandContext& context, Arguments arguments) {
+  SubscribeAll(context, Kind::kPattern, "psubscribe", arguments.subspan(1));
+}
+void HandleSSubscribe(CommandContext& context, Arguments arguments) {
+  SubscribeAll(context, Kind::kShard, "ssubscribe", arguments.subspan(1));
+}
+void HandleUnsubscribe(CommandContext& context, Arguments arguments) {
+  UnsubscribeAll(context, Kind::kChannel, "unsubscribe", arguments.subspan(1));
+}
+void HandlePUnsubscribe(CommandContext& context, Arguments arguments) {
+  UnsubscribeAll(context, Kind::kPattern, "punsubscribe", arguments.subspan(1));
+}
+void HandleSUnsubscribe(CommandContext& context, Arguments arguments) {
+  UnsubscribeAll(context, Kind::kShard, "sunsubscribe", arguments.subspan(1));
+}
+
+// The publisher itself may listen.
+void TakeOwnMessage(CommandContext& context) {
+  if (context.client.modes.Subscribed() && !context.client.RepliesKept()) TakeMailFirst(context);
+}
+
+void HandlePublish(CommandContext& context, Arguments arguments) {
+  const size_t deliveries = context.server.pubsub.Publish(arguments[1], arguments[2]);
+  TakeOwnMessage(context);
+  context.reply.Integer(static_cast<int64_t>(deliveries));
+}
+
+void HandleSPublish(CommandContext& context, Arguments arguments) {
+  const size_t deliveries = context.server.pubsub.PublishShard(arguments[1], arguments[2]);
+  TakeOwnMessage(context);
+  context.reply.Integer(static_cast<int64_t>(deliveries));
+}
+
+void ReplyNames(CommandContext& context, Kind kind, Arguments pattern) {
+  if (!pattern.empty() && pattern[0].size() > kMaxGlobPattern) {
+    return context.reply.Error(fmt::format("ERR a pattern has at most {} bytes", kMaxGlobPattern));
+  }
+  const std::vector<std::string> names = pattern.empty()      ? context.server.pubsub.Names(kind, "")
+                                         : pattern[0].empty() ? std::vector<std::string>()
+                                                              : context.server.pubsub.Names(kind, pattern[0]);
+  context.reply.Array(names.size());
+  for (const std::string& name : names) context.reply.Bulk(name);
+}
+
+void ReplySubscribers(CommandContext& context, Kind kind, Arguments names) {
+  context.reply.Array(2 * names.size());
+  for (const std::string_view name : names) {
+    context.reply.Bulk(name);
+    context.reply.Integer(static_cast<int64_t>(context.server.pubsub.Subscribers(kind, name)));
+  }
+}
+
+void HandlePubSub(CommandContext& context, Arguments arguments) {
+  const std::string_view what = arguments[1];
+  const Arguments rest = arguments.subspan(2);
+  const bool shard = EqualsIgnoreCase(what, "shardchannels");
+  if (EqualsIgnoreCase(what, "channels") || shard) {
+    if (rest.size() > 1) {
+      return context.reply.Error(fmt::format(
+          "ERR unknown subcommand or wrong number of arguments for '{}'. Try PUBSUB HELP.", what.substr(0, 128)));
+    }
+    ReplyNames(context, shard ? Kind::kShard : Kind::kChannel, rest);
+  } else if (EqualsIgnoreCase(what, "numsub")) {
+    ReplySubscribers(context, Kind::kChannel, rest);
+  } else if (EqualsIgnoreCase(what, "shardnumsub")) {
+    ReplySubscribers(context, Kind::kShard, rest);
+  } else if (EqualsIgnoreCase(what, "numpat")) {
+    if (!rest.empty()) return ReplyWrongArity(context, "pubsub|numpat");
+    context.reply.Integer(static_cast<int64_t>(context.server.pubsub.Count(Kind::kPattern)));
+  } else if (EqualsIgnoreCase(what, "help")) {
+    ReplyHelp(context, arguments,
+              {"CHANNELS [<pattern>]", "    Return the channels somebody listens to that match the pattern.", "NUMPAT",
+               "    Return the number of patterns somebody listens to.", "NUMSUB [<channel> ...]",
+               "    Return how many listen to each channel, patterns not counted.", "SHARDCHANNELS [<pattern>]",
+               "    The same as CHANNELS for the channels of SSUBSCRIBE.", "SHARDNUMSUB [<channel> ...]",
+               "    The same as NUMSUB for the channels of SSUBSCRIBE."});
+  } else {
+    ReplyUnknownSubcommand(context, "pubsub", what);
+  }
+}
+
+void HandleMonitor(CommandContext& context, Arguments arguments) {
+  if (context.client.modes.monitoring) return context.NoReply();  // as in Redis
+  context.reply.Ok();
+  Monitor(&context.server, &context.client);
+}
+
+}  // namespace
+
+absl::Span<const Command> PubSubCommands() {
+  constexpr uint32_t kListens = kPubSubCommand | kSubscriberCommand;
+  static constexpr Command kRows[] = {
+      {"monitor", 1, kAdminCommand, 0, 0, 0, CommandKind::kOther, HandleMonitor, "server",
+       "Shows every command that the server executes, until RESET or QUIT.", ""},
+      {"psubscribe", -2, kListens, 0, 0, 0, CommandKind::kOther, HandlePSubscribe, "pubsub",
+       "Listens to all channels that match the patterns.", "pattern [pattern ...]"},
+      {"publish", 3, kPubSubCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandlePublish, "pubsub",
+       "Sends a message to all who listen to a channel now.", "channel message"},
+      {"pubsub", -2, kContainerCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandlePubSub, "pubsub",
+       "Shows who listens to what.",
+       "CHANNELS [pattern] | NUMSUB [channel ...] | NUMPAT | SHARDCHANNELS [pattern] | SHARDNUMSUB [channel ...] | "
+       "HELP"},
+      {"punsubscribe", -1, kListens, 0, 0, 0, CommandKind::kOther, HandlePUnsubscribe, "pubsub",
+       "Stops to listen to patterns, without arguments to all.", "[pattern ...]"},
+      {"spublish", 3, kPubSubCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleSPublish, "pubsub",
+       "Sends a message to all who listen to a shard channel now.", "shardchannel message"},
+      {"ssubscribe", -2, kListens, 0, 0, 0, CommandKind::kOther, HandleSSubscribe, "pubsub",
+       "Listens to shard channels.", "shardchannel [shardchannel ...]"},
+      {"subscribe", -2, kListens, 0, 0, 0, CommandKind::kOther, HandleSubscribe, "pubsub", "Listens to channels.",
+       "channel [channel ...]"},
+      {"sunsubscribe", -1, kListens, 0, 0, 0, CommandKind::kOther, HandleSUnsubscribe, "pubsub",
+       "Stops to listen to shard channels, without arguments to all.", "[shardchannel ...]"},
+      {"unsubscribe", -1, kListens, 0, 0, 0, CommandKind::kOther, HandleUnsubscribe, "pubsub",
+       "Stops to listen to channels, without arguments to all.", "[channel ...]"},
+  };
+  return kRows;
+}
+
+}  // namespace varve

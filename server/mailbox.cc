@@ -1,0 +1,78 @@
+#include "server/mailbox.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace varve {
+namespace {
+
+constexpr size_t kItemBytes = 64;  // that a message takes beside its text
+
+}  // namespace
+
+void Mailbox::Open(const SubscriberLimits& limits, std::function<void()> wake) {
+  limits_ = limits;
+  wake_ = std::move(wake);
+}
+
+void Mailbox::Deliver(Message message, SequenceNumber gate) {
+  bool wakes = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (overflowed_) return;
+    const size_t before = bytes_.load(std::memory_order_relaxed);
+    const size_t after = before + message->size() + kItemBytes;
+    wakes = items_.empty();
+    if (after > limits_.hard) {
+      overflowed_ = wakes = true;
+    } else {
+      if (after > limits_.soft && before <= limits_.soft) over_since_ = std::chrono::steady_clock::now();
+      items_.push_back({std::move(message), gate});
+      bytes_.store(after, std::memory_order_release);
+    }
+  }
+  if (wakes) wake_();
+}
+
+void Mailbox::RequestClose() {
+  close_requested_.store(true, std::memory_order_release);
+  wake_();
+}
+
+bool Mailbox::OverLimit(std::chrono::steady_clock::time_point now) {
+  absl::MutexLock lock(&mutex_);
+  if (overflowed_) return true;
+  return bytes_.load(std::memory_order_relaxed) > limits_.soft && now - over_since_ > limits_.soft_time;
+}
+
+SequenceNumber Mailbox::TakeFirst(ByteBuffer* out, int protocol) {
+  const Item item = std::move(items_.front());
+  items_.pop_front();
+  bytes_.fetch_sub(item.message->size() + kItemBytes, std::memory_order_release);
+  std::string_view text = *item.message;
+  if (protocol < 3 && text.front() == '>') {
+    out->Append("*");
+    text.remove_prefix(1);
+  }
+  out->Append(text);
+  return item.gate;
+}
+
+void Mailbox::Take(GatedReplies* replies, int protocol, size_t budget) {
+  absl::MutexLock lock(&mutex_);
+  const size_t full = replies->size() + budget;
+  while (!items_.empty() && replies->size() < full) {
+    const SequenceNumber gate = TakeFirst(&replies->bytes(), protocol);
+    replies->Mark(gate, 1);
+  }
+  if (items_.empty()) std::deque<Item>().swap(items_);
+}
+
+SequenceNumber Mailbox::TakeAll(ByteBuffer* out, int protocol) {
+  absl::MutexLock lock(&mutex_);
+  SequenceNumber gate = kNoSequence;
+  while (!items_.empty()) gate = std::max(gate, TakeFirst(out, protocol));
+  return gate;
+}
+
+}  // namespace varve

@@ -1,0 +1,73 @@
+// What other threads leave for one connection: messages of channels, lines of MONITOR, and the wish that it closes. The connection's
+// loop is woken for the first of them and sends them between replies. A message is shared by all mailboxes that it lies in.
+//
+// Threads: Deliver(), RequestClose(), bytes() and empty() from any thread; the rest belongs to whoever executes for the connection.
+// Messages of one thread leave in the order in which it delivered them. Invariant: at most `hard` bytes lie here; a connection that
+// would need more (or has more than `soft` for `soft_time`) is to be closed, and is left nothing more.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "server/gated_replies.h"
+#include "type/sequence.h"
+#include "type/server_options.h"
+#include "util/resp_buffer.h"
+
+namespace varve {
+
+class Mailbox {
+ public:
+  // Encoded in RESP3; a push is sent as an array where the connection speaks RESP2.
+  using Message = std::shared_ptr<const std::string>;
+
+  Mailbox() = default;
+  Mailbox(const Mailbox&) = delete;
+  Mailbox& operator=(const Mailbox&) = delete;
+
+  // To be called before anybody delivers. `wake` may be called by any thread.
+  void Open(const SubscriberLimits& limits, std::function<void()> wake);
+
+  // Leaves a message that must not leave before `gate` is durable.
+  void Deliver(Message message, SequenceNumber gate) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RequestClose();
+
+  bool empty() const { return bytes() == 0; }
+  size_t bytes() const { return bytes_.load(std::memory_order_acquire); }
+
+  bool close_requested() const { return close_requested_.load(std::memory_order_acquire); }
+  // The connection takes its messages too slowly.
+  bool OverLimit(std::chrono::steady_clock::time_point now) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Moves messages behind `replies` until about `budget` bytes were moved.
+  void Take(GatedReplies* replies, int protocol, size_t budget) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Appends all messages to `out`; returns the highest of their gates.
+  SequenceNumber TakeAll(ByteBuffer* out, int protocol) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Item {
+    Message message;
+    SequenceNumber gate;
+  };
+  // Appends the first message, and returns its gate.
+  SequenceNumber TakeFirst(ByteBuffer* out, int protocol) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  SubscriberLimits limits_;
+  std::function<void()> wake_;
+  std::atomic<size_t> bytes_{0};
+  std::atomic<bool> close_requested_{false};
+  absl::Mutex mutex_;
+  std::deque<Item> items_ ABSL_GUARDED_BY(mutex_);
+  bool overflowed_ ABSL_GUARDED_BY(mutex_) = false;
+  // Since when it is over the soft limit, if it is.
+  std::chrono::steady_clock::time_point over_since_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace varve

@@ -1,0 +1,68 @@
+#include "server/monitors.h"
+
+#include <chrono>
+#include <iterator>
+#include <memory>
+#include <string>
+
+#include "fmt/format.h"
+#include "server/command_table.h"
+
+namespace varve {
+namespace {
+
+void AppendQuoted(std::string_view text, std::string* out) {
+  constexpr std::string_view kEscaped = "\n\r\t\a\b\\\"";
+  constexpr std::string_view kLetters = "nrtab\\\"";
+  *out += " \"";
+  for (const char c : text) {
+    if (const size_t at = kEscaped.find(c); at != std::string_view::npos) {
+      *out += '\\';
+      *out += kLetters[at];
+    } else if (c >= ' ' && c <= '~') {
+      *out += c;
+    } else {
+      fmt::format_to(std::back_inserter(*out), "\\x{:02x}", static_cast<unsigned char>(c));
+    }
+  }
+  *out += '"';
+}
+
+// Whether the argument is a password, or a user's name beside one.
+bool IsSecret(const Command& command, Arguments arguments, size_t index) {
+  if (command.name == "auth") return index > 0;
+  if (command.name != "hello") return false;
+  const bool after_auth = index >= 3 && EqualsIgnoreCase(arguments[index - 1], "auth");
+  return after_auth || (index >= 4 && EqualsIgnoreCase(arguments[index - 2], "auth"));
+}
+
+}  // namespace
+
+void Monitors::Add(Mailbox* mailbox) {
+  absl::MutexLock lock(&mutex_);
+  if (mailboxes_.insert(mailbox).second) count_.fetch_add(1);
+}
+
+void Monitors::Remove(Mailbox* mailbox) {
+  absl::MutexLock lock(&mutex_);
+  if (mailboxes_.erase(mailbox) > 0) count_.fetch_sub(1);
+}
+
+void Monitors::Show(std::string_view address, const RequestBatch::Request& request, Arguments arguments) {
+  const Command& command = *request.command;
+  // What administrators do is not shown, as in Redis: it may hold secrets.
+  if (command.flags & kAdminCommand) return;
+  const auto now =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  std::string line = fmt::format("+{}.{:06} [0 {}]", now / 1000000, now % 1000000, address);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    AppendQuoted(IsSecret(command, arguments, i) ? "(redacted)" : arguments[i], &line);
+  }
+  line += "\r\n";
+  const auto message = std::make_shared<const std::string>(std::move(line));
+  absl::ReaderMutexLock lock(&mutex_);
+  for (Mailbox* mailbox : mailboxes_) mailbox->Deliver(message, kNoSequence);
+}
+
+}  // namespace varve

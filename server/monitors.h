@@ -1,0 +1,34 @@
+// The connections that see every command (MONITOR), and the line they see. Thread-safe. Where nobody monitors, a command pays one
+// load. A mailbox may go once it was removed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/synchronization/mutex.h"
+#include "server/mailbox.h"
+#include "server/request_batch.h"
+
+namespace varve {
+
+class Monitors {
+ public:
+  bool any() const { return count_.load(std::memory_order_relaxed) > 0; }
+
+  void Add(Mailbox* mailbox) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Remove(Mailbox* mailbox) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Shows that the client at `address` had this executed. Passwords are shown as "(redacted)".
+  void Show(std::string_view address, const RequestBatch::Request& request, Arguments arguments)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  std::atomic<uint32_t> count_{0};
+  absl::Mutex mutex_;
+  absl::flat_hash_set<Mailbox*> mailboxes_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace varve

@@ -1,0 +1,26 @@
+// The syntax of a command, as the command table writes it, read into the arguments that COMMAND DOCS describes one by one: what
+// redis-cli and libraries make their hints from. Pure function.
+//
+//   key [key ...] [NX | XX] [LIMIT offset count]
+//
+// Capitals are tokens, other words are names of arguments; [] is optional, | separates alternatives, ... repeats.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace varve {
+
+struct SyntaxArgument {
+  std::string name;  // lower case
+  std::string type;  // as in Redis: key, string, integer, pattern, pure-token, oneof, block
+  std::string token;
+  bool optional = false;
+  bool multiple = false;
+  std::vector<SyntaxArgument> arguments;  // of oneof and block
+};
+
+std::vector<SyntaxArgument> ParseSyntax(std::string_view syntax);
+
+}  // namespace varve

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# run_client.sh LIBRARY SERVER_MAIN DIRECTORY: starts a server on a free port, installs the library from its registry into DIRECTORY
+# (once) and has it do a round of what it wraps. Exits with 77 (skipped) where the runtime is missing or the registry can't be
+# reached; everything else that fails is a failure.
+set -euo pipefail
+library=$1 server=$2 directory=$3/$1
+scripts=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$directory"
+cd "$directory"
+
+skip() { echo "SKIPPED: $*" && exit 77; }
+need() { command -v "$1" >/dev/null || skip "$1 is not installed (packages-test.txt names what these tests need)"; }
+# Runs an installation; "installed" remembers which version was.
+install() {
+  local version=$1
+  shift
+  if [ "$(cat installed 2>/dev/null)" = "$version" ]; then return; fi
+  if ! "$@" >install.log 2>&1; then
+    tail -5 install.log
+    skip "$version could not be installed: can its registry be reached?"
+  fi
+  echo "$version" >installed
+}
+
+install_python() { python3 -m venv venv && timeout 60 venv/bin/pip install --quiet "$1"; }
+install_node() { timeout 60 npm install --no-audit --no-fund --no-save --prefix . "$1"; }
+install_go() { cp "$scripts"/go.mod "$scripts"/go.sum "$scripts"/go_redis.go . && timeout 100 go build -o round .; }
+
+case $library in
+  redis-py)
+    need python3
+    python3 -c 'import ensurepip, venv' 2>/dev/null || skip "python3-venv is not installed"
+    install redis==5.2.1 install_python redis==5.2.1
+    round=(venv/bin/python "$scripts/redis_py.py")
+    ;;
+  node-redis)
+    need npm
+    install redis@4.7.0 install_node redis@4.7.0
+    round=(env NODE_PATH="$PWD/node_modules" node "$scripts/node_redis.js")
+    ;;
+  ioredis)
+    need npm
+    install ioredis@5.4.1 install_node ioredis@5.4.1
+    round=(env NODE_PATH="$PWD/node_modules" node "$scripts/ioredis.js")
+    ;;
+  go-redis)
+    need go
+    install "go-redis $(cksum <"$scripts/go_redis.go")" install_go
+    round=(./round)
+    ;;
+  redis-tools)
+    need redis-cli
+    need python3
+    round=(python3 "$scripts/redis_tools.py")
+    ;;
+  *) echo "unknown library $library" && exit 1 ;;
+esac
+
+rm -rf data server.log
+"$server" --dir=data --port=0 --logfile=server.log &
+process=$!
+trap 'kill $process 2>/dev/null; wait $process 2>/dev/null || true' EXIT
+for _ in $(seq 200); do
+  port=$(sed -n 's/.* on 127\.0\.0\.1:\([0-9]*\),.*/\1/p' server.log 2>/dev/null || true)
+  [ -z "$port" ] || break
+  sleep 0.1
+done
+[ -n "$port" ] || { cat server.log; echo "the server did not start"; exit 1; }
+timeout 100 "${round[@]}" "$port"
+echo "$library: done"
