@@ -222,13 +222,13 @@ void BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
       return;
     }
   }
+  AccountReply(request.command, *replies, before);
   EndReply(context, replies, before);
 }
 
 void BatchExecutor::EndReply(CommandContext* context, GatedReplies* replies, size_t before) {
   const bool silent = context->TakeSilent();
   const bool pushed = context->TakePushed();
-  AccountReply(batch_->requests[next_].command, *replies, before);
   if (client_->Restricted()) [[unlikely]] {
     if (client_->RepliesKept() && !pushed) replies->Unwrite(before);
     client_->CountReply();

@@ -50,7 +50,7 @@ const Redis = require('ioredis');
   assert.deepStrictEqual(await heard, [['news', 'hello'], ['n*', 'news', 'hello']]);
   await subscriber.quit();
 
-  const monitor = await client.duplicate().monitor();
+  const monitor = await client.monitor();
   const seen = new Promise((resolve) => monitor.on('monitor', (time, args) => args[1] === 'seen' && resolve(args)));
   await client.get('seen');
   assert.deepStrictEqual(await seen, ['get', 'seen']);

@@ -17,6 +17,7 @@ def run(command, **options):
 
 
 commands = set(run(cli + ["command", "list"]).split())
+assert run(cli + ["flushall"]) == "OK\n"
 assert run(cli + ["set", "a", "1"]) == "OK\n" and run(cli + ["-3", "get", "a"]) == "1\n"
 
 # --pipe: bytes of requests, sent as they are
@@ -58,6 +59,9 @@ typed = False
 while time.monotonic() < deadline and b"arg" not in seen.split(b"prefix", 1)[-1]:
     if select.select([terminal], [], [], 0.2)[0]:
         seen += os.read(terminal, 65536)
+    if seen.endswith(b"\x1b[6n"):  # asks a terminal where its cursor is, to learn how wide it is
+        os.write(terminal, b"\x1b[1;80R")
+        seen += b"?"
     if b"> " in seen and not typed:
         os.write(terminal, b"prefix ")
         typed = True
