@@ -192,7 +192,7 @@ void ReplyInfo(RespWriter& reply, Arguments names) {
     } else if (const Subcommand* subcommand = FindSubcommand(name); subcommand != nullptr) {
       ReplySubcommandInfo(reply, *subcommand);
     } else {
-      reply.NullArray();
+      reply.Null();
     }
   }
 }
