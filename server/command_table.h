@@ -20,7 +20,7 @@ enum CommandFlags : uint32_t {
   kSlowCommand = 16,         // may take long: never where it was read, unless --execution=inline
   kMaintenanceCommand = 32,  // waits for background work
   kConnectionCommand = 64,
-  kSecretArguments = 128,  // not to be shown to others
+  kSecretArguments = 128,     // not to be shown to others
   kSubscriberCommand = 1024,  // allowed to a RESP2 client that is subscribed
   kPubSubCommand = 2048,
   kContainerCommand = 4096,  // has subcommands, see command_names.h
