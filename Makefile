@@ -8,10 +8,12 @@
 #   make clang    compile the libraries with clang: its warnings and thread-safety analysis are errors
 #   make format   lay out the sources as .clang-format says;  make check-format  only tells
 #   make tidy     clang-tidy over the libraries (slow)
+#   make install   the programs, the systemd unit and an example configuration (DESTDIR, PREFIX)
 #   make clean    remove build/; data stays
 
 JOBS ?= 2
 CMAKE_FLAGS ?=
+PREFIX ?= /usr/local
 CONCURRENT_TESTS = util_tests|structure_tests|db_tests|server_tests|client_tests
 SOURCES = git ls-files -co --exclude-standard -- '*.h' '*.cc'
 
@@ -20,7 +22,7 @@ export ASAN_OPTIONS = detect_stack_use_after_return=1:strict_string_checks=1
 export UBSAN_OPTIONS = print_stacktrace=1
 export TSAN_OPTIONS = second_deadlock_stack=1:history_size=4
 
-.PHONY: run build test asan tsan clang format check-format tidy packages clean
+.PHONY: run build test asan tsan clang format check-format tidy packages install clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
 
@@ -65,6 +67,12 @@ check-format: packages
 tidy: packages
 	cmake --preset clang $(CMAKE_FLAGS)
 	run-clang-tidy -quiet -j $(JOBS) -p build/clang
+
+# What was built is installed as it is, so that nothing is built as root.
+install:
+	install -D -t $(DESTDIR)$(PREFIX)/bin build/release/server_main build/release/client_main
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system packaging/varve.service
+	test -e $(DESTDIR)/etc/varve/varve.toml || install -D -m 644 packaging/varve.toml $(DESTDIR)/etc/varve/varve.toml
 
 clean:
 	rm -rf build

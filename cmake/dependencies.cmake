@@ -18,6 +18,11 @@ add_library(varve_xxhash INTERFACE)
 target_include_directories(varve_xxhash SYSTEM INTERFACE ${XXHASH_INCLUDE})
 target_compile_definitions(varve_xxhash INTERFACE XXH_INLINE_ALL)
 
+# Header-only, and included in one file alone, as it takes long to compile.
+find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h REQUIRED)
+add_library(varve_toml INTERFACE)
+target_include_directories(varve_toml SYSTEM INTERFACE ${TOMLPLUSPLUS_INCLUDE})
+
 find_path(ASIO_INCLUDE asio.hpp REQUIRED)
 add_library(varve_asio INTERFACE)
 target_include_directories(varve_asio SYSTEM INTERFACE ${ASIO_INCLUDE})

@@ -60,6 +60,7 @@ class Engine final : public StorageEngine {
 
   absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch) override;
   absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) override;
+  void SetSync(Durability sync) override { sync_.store(sync, std::memory_order_relaxed); }
   absl::Status Push() override { return log_->Push(); }
   absl::Status PushUnsynced() override { return log_->PushUnsynced(); }
   void WriteAsync(const WriteOptions& options, WriteBatch* batch,
@@ -262,6 +263,7 @@ class Engine final : public StorageEngine {
 
   const std::string directory_;
   const EngineOptions options_;
+  std::atomic<Durability> sync_{options_.sync};
   FileSystem* const file_system_;
   const std::shared_ptr<const CompactionPicker> picker_;
   std::unique_ptr<FileLock> directory_lock_;

@@ -29,7 +29,7 @@ absl::StatusOr<CommitResult> Engine::Submit(const WriteOptions& options, WriteBa
   VARVE_RETURN_IF_ERROR(batch->status());
   Commit commit(batch);
   VARVE_RETURN_IF_ERROR(WaitForRoom(commit.record_size(), commit.adds_data()));
-  const Durability durability = options.override_sync ? options.sync : options_.sync;
+  const Durability durability = options.override_sync ? options.sync : sync_.load(std::memory_order_relaxed);
   const bool gated = durability == Durability::kAlways;
   const auto new_generation = [this](NamespaceId) { return NewGeneration(); };
   std::optional<Published<ReadState>::Pin> pin(state_.Acquire());

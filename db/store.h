@@ -100,6 +100,9 @@ class Store {
   // ResourceExhausted: the disk is full, nothing was written. Unavailable: the log failed; the write may or may not survive.
   [[nodiscard]] virtual absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch) = 0;
 
+  // The mode of writes from now on that don't bring their own.
+  virtual void SetSync(Durability sync) = 0;
+
   // Commits the batch without waiting: visible on return, on its way to disk after the next Push().
   [[nodiscard]] virtual absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) = 0;
   // Sends what was submitted on its way: wakes the log thread for `always` writes, hands the others to the kernel.

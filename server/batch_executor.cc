@@ -208,12 +208,19 @@ void BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
   } else if (!ArityMatches(*request.command, arguments.size())) {
     server_->command_statistics.Rejected(CommandIndex(*request.command));
     ReplyWrongArity(*context, request.command->name);
+  } else if (batch_->refused) {
+    server_->command_statistics.Rejected(CommandIndex(*request.command));
+    context->reply.Error("NOAUTH Authentication required.");
   } else if (maintenance_refused_ && (request.command->flags & kMaintenanceCommand) != 0) {
     context->reply.Error("ERR too many COMPACTs are waiting");
   } else if (!client_->Restricted() || !RefusedByModes(*context, *request.command, arguments)) {
     client_->link.last_command.store(FullCommandName(*request.command, arguments), std::memory_order_relaxed);
     request.command->handler(*context, arguments);
     ShowToMonitors(next_, 1);
+    if (context->closes()) {
+      broken_ = true;
+      return;
+    }
     stream_ = context->TakeStream();
     if (stream_ != nullptr) {  // marked as it is produced
       stream_since_ = std::chrono::steady_clock::now();

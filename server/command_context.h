@@ -26,6 +26,9 @@ struct ClientState {
   std::string library_version;
   std::chrono::steady_clock::time_point connected = std::chrono::steady_clock::now();
   bool close_after_reply = false;
+  bool authenticated = true;             // has given the password, or came when none was needed
+  uint32_t failed_logins = 0;            // since the last that succeeded
+  std::chrono::milliseconds penalty{0};  // the replies of this batch are to be held back so long
   ClientModes modes;
   ClientLink link;
 
@@ -109,6 +112,10 @@ class CommandContext {
   bool SliceSpent();
   bool slice_spent() const { return slice_spent_; }
 
+  // There is no reply: the connection closes once those before it have left.
+  void CloseWithoutReply() { closes_ = true; }
+  bool closes() const { return closes_; }
+
   // Writes `status` as an error reply.
   void Fail(const absl::Status& status) { reply.Error(ErrorText(status)); }
 
@@ -120,6 +127,7 @@ class CommandContext {
   bool submitted_ = false;
   bool silent_ = false;
   bool pushed_ = false;
+  bool closes_ = false;
   uint32_t steps_ = 0;
   bool slice_spent_ = false;
   std::chrono::steady_clock::time_point slice_end_;

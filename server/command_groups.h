@@ -9,9 +9,11 @@
 
 namespace varve {
 
+absl::Span<const Command> AccessCommands();      // commands_access.cc
 absl::Span<const Command> BitCommands();         // commands_bit.cc
 absl::Span<const Command> ClientCommands();      // commands_client.cc
 absl::Span<const Command> CommandCommands();     // commands_command.cc
+absl::Span<const Command> ConfigCommands();      // commands_config.cc
 absl::Span<const Command> ConnectionCommands();  // commands_connection.cc
 absl::Span<const Command> KeyCommands();         // commands_key.cc
 absl::Span<const Command> KeyListCommands();     // commands_key_list.cc
@@ -20,6 +22,7 @@ absl::Span<const Command> MonitoringCommands();  // commands_monitoring.cc
 absl::Span<const Command> NumberCommands();      // commands_number.cc
 absl::Span<const Command> PubSubCommands();      // commands_pubsub.cc
 absl::Span<const Command> RangeCommands();       // commands_range.cc
+absl::Span<const Command> SaveCommands();        // commands_save.cc
 absl::Span<const Command> ServerCommands();      // commands_server.cc
 absl::Span<const Command> StringCommands();      // commands_string.cc
 

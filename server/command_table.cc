@@ -15,10 +15,10 @@ namespace {
 
 // Adding a group takes a line here and one in command_groups.h.
 using CommandGroup = absl::Span<const Command> (*)();
-constexpr CommandGroup kGroups[] = {BitCommands,    ClientCommands,  CommandCommands, ConnectionCommands,
-                                    KeyCommands,    KeyListCommands, LcsCommands,     MonitoringCommands,
-                                    NumberCommands, PubSubCommands,  RangeCommands,   ServerCommands,
-                                    StringCommands};
+constexpr CommandGroup kGroups[] = {AccessCommands, BitCommands,        ClientCommands, CommandCommands,
+                                    ConfigCommands, ConnectionCommands, KeyCommands,    KeyListCommands,
+                                    LcsCommands,    MonitoringCommands, NumberCommands, PubSubCommands,
+                                    RangeCommands,  SaveCommands,       ServerCommands, StringCommands};
 
 std::vector<Command> JoinGroups() {
   std::vector<Command> commands;

@@ -21,6 +21,7 @@ enum CommandFlags : uint32_t {
   kMaintenanceCommand = 32,  // waits for background work
   kConnectionCommand = 64,
   kSecretArguments = 128,     // not to be shown to others
+  kBeforeLoginCommand = 256,  // for clients that have not given the password yet
   kSubscriberCommand = 1024,  // allowed to a RESP2 client that is subscribed
   kPubSubCommand = 2048,
   kContainerCommand = 4096,  // has subcommands, see command_names.h

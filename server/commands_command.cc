@@ -24,6 +24,7 @@ Words FlagNames(uint32_t flags) {
   if (flags & kAdminCommand) names.push_back("admin");
   if (flags & kPubSubCommand) names.push_back("pubsub");
   if (flags & kFastCommand) names.push_back("fast");
+  if (flags & kBeforeLoginCommand) names.push_back("no_auth");
   return names;
 }
 

@@ -9,7 +9,6 @@ namespace varve {
 namespace {
 
 constexpr std::string_view kCluster = "belongs to clusters";
-constexpr std::string_view kDatabases = "needs several databases";
 constexpr std::string_view kExpiry = "works with times to live";
 constexpr std::string_view kHashes = "works on hashes";
 constexpr std::string_view kHyperLogLogs = "works on HyperLogLogs";
@@ -96,7 +95,6 @@ constexpr ForeignCommand kForeignCommands[] = {
     {"ltrim", kLists},
     {"migrate", kRedisFormat},
     {"module", kModules},
-    {"move", kDatabases},
     {"persist", kExpiry},
     {"pexpire", kExpiry},
     {"pexpireat", kExpiry},
@@ -141,7 +139,6 @@ constexpr ForeignCommand kForeignCommands[] = {
     {"sscan", kSets},
     {"sunion", kSets},
     {"sunionstore", kSets},
-    {"swapdb", kDatabases},
     {"sync", kReplication},
     {"ttl", kExpiry},
     {"xack", kStreams},

@@ -227,6 +227,18 @@ void IoLoop::Park(std::shared_ptr<Session> session, SequenceNumber gate) {
   parked_.insert(place, Parked{gate, std::move(session)});
 }
 
+void IoLoop::Hold(std::shared_ptr<Session> session, std::chrono::milliseconds delay) {
+  auto timer = std::make_shared<asio::steady_timer>(io_, delay);
+  asio::steady_timer* const waiting = timer.get();
+  waiting->async_wait(
+      [this, timer = std::move(timer), held = std::weak_ptr<Session>(session)](const asio::error_code&) {
+        const std::shared_ptr<Session> released = held.lock();
+        if (released == nullptr || released->closed()) return;
+        released->Release();
+        Schedule(released.get());
+      });
+}
+
 bool IoLoop::Dispatch(std::shared_ptr<Session> session, Placement placement) {
   ThreadPool* const pool = placement == Placement::kMaintenance ? maintenance_ : pool_;
   return pool->TrySubmit([session = std::move(session)] { session->ExecuteOnWorker(); });

@@ -9,6 +9,7 @@
 
 #include <asio.hpp>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -60,6 +61,8 @@ class IoLoop {
   void Schedule(Session* session);
   void Park(std::shared_ptr<Session> session, SequenceNumber gate);
   void Remove(Session* session);
+  // Calls Release() of the session after `delay` and lets it take part in a round.
+  void Hold(std::shared_ptr<Session> session, std::chrono::milliseconds delay);
   // The log had failed before this round began: what is read shows only what is durable.
   bool log_failed() const { return log_failed_; }
   // Where sessions receive what is too little for memory of their own.

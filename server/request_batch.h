@@ -31,6 +31,7 @@ struct RequestBatch {
   uint32_t writes = 0;       // keys written
   uint32_t gets = 0;         // requests that are a GET
   uint32_t plain_sets = 0;   // requests that are a SET without options
+  bool refused = false;      // its only request is one for which the client has to log in first
   bool slow = false;         // a request may take long or touch any number of keys
   bool maintenance = false;  // a request waits for background work
 
@@ -43,7 +44,7 @@ struct RequestBatch {
     requests.clear();
     if (arguments.capacity() > kKeep) arguments.shrink_to_fit();
     input_bytes = reads = writes = gets = plain_sets = 0;
-    slow = maintenance = false;
+    slow = maintenance = refused = false;
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -16,19 +17,20 @@
 namespace varve {
 namespace {
 
-constexpr std::chrono::milliseconds kAcceptRetry{100};  // after the process ran out of descriptors
-constexpr size_t kMaintenanceQueue = 256;               // COMPACTs that may wait
+constexpr size_t kMaintenanceQueue = 256;  // COMPACTs that may wait
+constexpr std::string_view kFull = "-ERR max number of clients reached\r\n";
+constexpr std::string_view kProtected =
+    "-DENIED Varve is in protected mode: no password is set, so only connections from the machine it runs on are "
+    "served. "
+    "To let others in, set a password (CONFIG SET requirepass on that machine, or --requirepass-file), or, where "
+    "everybody "
+    "who reaches this port is trusted, start with --protected-mode=no.\r\n";
 
 ServerOptions WithDefaults(ServerOptions options) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   if (options.io_threads <= 0) options.io_threads = std::clamp(cores / 4, 1, 8);
   if (options.threads <= 0) options.threads = std::max(2, cores);
   return options;
-}
-
-std::string AddressText(const asio::ip::tcp::endpoint& endpoint) {
-  return endpoint.address().is_v6() ? fmt::format("[{}]:{}", endpoint.address().to_string(), endpoint.port())
-                                    : fmt::format("{}:{}", endpoint.address().to_string(), endpoint.port());
 }
 
 // Asks a peer that was silent for `seconds` whether it is still there, three times at most.
@@ -45,9 +47,8 @@ void KeepAlive(int descriptor, int seconds) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerOptions options,
-                                                      std::vector<std::pair<std::string, std::string>> settings) {
-  std::unique_ptr<Server> server(new Server(store, WithDefaults(std::move(options)), std::move(settings)));
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig config, ServerProgram program) {
+  std::unique_ptr<Server> server(new Server(store, std::move(config), std::move(program)));
   const size_t threads = static_cast<size_t>(server->state_.options.threads);
   if (server->pool_.threads() < threads || server->maintenance_.threads() == 0) {
     return absl::ResourceExhaustedError(fmt::format("--threads={}: the system gives only {}", threads,
@@ -58,8 +59,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerOption
   return server;
 }
 
-Server::Server(Store* store, ServerOptions options, std::vector<std::pair<std::string, std::string>> settings)
-    : state_(store, std::move(options), std::move(settings)),
+Server::Server(Store* store, ServerConfig config, ServerProgram program)
+    : state_(store, WithDefaults(config.server), config, std::move(program)),
       pool_("varve-pool", static_cast<size_t>(state_.options.threads), state_.options.pool_queue_capacity),
       maintenance_("varve-upkeep", 1, kMaintenanceQueue) {}
 
@@ -67,29 +68,15 @@ Server::~Server() { Stop(); }
 
 absl::Status Server::Listen() {
   const ServerOptions& options = state_.options;
-  const auto failed = [&](std::string_view what, const asio::error_code& error) {
-    return absl::FailedPreconditionError(
-        fmt::format("can't listen on {}:{}: {}: {}", options.bind, options.port, what, error.message()));
-  };
-  asio::error_code error;
-  const asio::ip::address address =
-      asio::ip::make_address(options.bind == "localhost" ? "127.0.0.1" : options.bind, error);
-  if (error) return failed("--bind takes an IP address", error);
-  const asio::ip::tcp::endpoint endpoint(address, options.port);
-  if (acceptor_.open(endpoint.protocol(), error); error) return failed("open", error);
-  if (acceptor_.set_option(asio::socket_base::reuse_address(true), error); error) return failed("reuse_address", error);
-  if (acceptor_.bind(endpoint, error); error) return failed("bind", error);
-  if (acceptor_.listen(asio::socket_base::max_listen_connections, error); error) return failed("listen", error);
-  port_ = acceptor_.local_endpoint(error).port();
+  if (absl::Status status = listener_.Open(options); !status.ok()) return status;
   // What was left to the server to choose is shown as it was chosen.
-  for (auto& [name, value] : state_.settings) {
-    if (name == "port") value = fmt::to_string(port_);
-    if (name == "threads") value = fmt::to_string(options.threads);
-    if (name == "io-threads") value = fmt::to_string(options.io_threads);
-  }
+  state_.configuration.ShowChosen("port", fmt::to_string(port()));
+  state_.configuration.ShowChosen("threads", fmt::to_string(options.threads));
+  state_.configuration.ShowChosen("io-threads", fmt::to_string(options.io_threads));
 
   for (int i = 0; i < options.io_threads; ++i)
     loops_.push_back(std::make_unique<IoLoop>(&state_, &pool_, &maintenance_));
+  loop_seconds_.resize(loops_.size());
   listener_token_ = state_.store->AddDurabilityListener([this] {
     for (const std::unique_ptr<IoLoop>& loop : loops_) loop->OnDurabilityChanged();
   });
@@ -105,10 +92,9 @@ absl::Status Server::StartThreads() {
         loop->Run();
       });
     }
-    Accept();
     accept_thread_ = std::thread([this] {
       NameThread("varve-accept");
-      accept_io_.run();
+      listener_.Run([this](int descriptor, Listener::Peer peer) { OnAccepted(descriptor, std::move(peer)); });
     });
   } catch (const std::system_error& failed) {  // the standard library's way to say that there are no more
     return absl::ResourceExhaustedError(fmt::format("--io-threads={}: the system gives only {}: {}",
@@ -117,44 +103,34 @@ absl::Status Server::StartThreads() {
   return absl::OkStatus();
 }
 
-void Server::Accept() {
-  acceptor_.async_accept([this](const asio::error_code& error, asio::ip::tcp::socket socket) {
-    if (error == asio::error::operation_aborted || !acceptor_.is_open()) return;
-    if (!error) {
-      OnAccepted(std::move(socket));
-      return Accept();
-    }
-    spdlog::warn("A connection could not be accepted: {}", error.message());
-    accept_retry_.expires_after(kAcceptRetry);
-    accept_retry_.async_wait([this](const asio::error_code& stopped) {
-      if (!stopped) Accept();
-    });
-  });
+void Server::Refuse(int descriptor, std::string_view why) {
+  state_.clients.fetch_sub(1);
+  state_.connections_rejected.fetch_add(1);
+  ::send(descriptor, why.data(), why.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  ::close(descriptor);
 }
 
-void Server::OnAccepted(asio::ip::tcp::socket socket) {
+void Server::OnAccepted(int descriptor, Listener::Peer peer) {
   state_.connections_received.fetch_add(1);
-  asio::error_code error;
-  socket.non_blocking(true, error);
-  if (state_.clients.fetch_add(1) >= state_.options.max_clients) {
-    state_.clients.fetch_sub(1);
-    state_.connections_rejected.fetch_add(1);
-    constexpr std::string_view kFull = "-ERR max number of clients reached\r\n";
-    ::send(socket.native_handle(), kFull.data(), kFull.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    return;
+  if (state_.clients.fetch_add(1) >= state_.live.max_clients) return Refuse(descriptor, kFull);
+  if (!MayEnter(peer, state_.live.protected_mode, state_.password.needed())) return Refuse(descriptor, kProtected);
+  if (peer.tcp) {
+    const int on = 1;
+    ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    if (const std::chrono::seconds seconds = state_.live.tcp_keepalive; seconds.count() > 0) {
+      KeepAlive(descriptor, static_cast<int>(seconds.count()));
+    }
   }
-  socket.set_option(asio::ip::tcp::no_delay(true), error);
-  if (state_.options.tcp_keepalive.count() > 0) {
-    KeepAlive(socket.native_handle(), static_cast<int>(state_.options.tcp_keepalive.count()));
+  loops_[next_loop_++ % loops_.size()]->Adopt(descriptor, std::move(peer.address), std::move(peer.local_address));
+}
+
+bool Server::Responsive() {
+  bool all = true;
+  for (size_t i = 0; i < loops_.size(); ++i) {
+    all = all && loops_[i]->seconds() != loop_seconds_[i];
+    loop_seconds_[i] = loops_[i]->seconds();
   }
-  const asio::ip::tcp::endpoint peer = socket.remote_endpoint(error);
-  const asio::ip::tcp::endpoint local = socket.local_endpoint(error);
-  const int descriptor = socket.release(error);
-  if (error) {
-    state_.clients.fetch_sub(1);
-    return;
-  }
-  loops_[next_loop_++ % loops_.size()]->Adopt(descriptor, AddressText(peer), AddressText(local));
+  return all;
 }
 
 void Server::JoinLoops() {
@@ -184,11 +160,7 @@ void Server::JoinThreads() {
 
 void Server::Stop() {
   if (accept_thread_.joinable()) {
-    asio::post(accept_io_, [this] {
-      asio::error_code ignored;
-      acceptor_.close(ignored);
-      accept_retry_.cancel();
-    });
+    listener_.Stop();
     accept_thread_.join();
     for (const std::unique_ptr<IoLoop>& loop : loops_) loop->BeginDrain();
     JoinLoops();

@@ -3,47 +3,57 @@
 // The store is not owned and stays open; nobody but the server may use it from Stop() on until it is closed.
 #pragma once
 
-#include <asio.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/store.h"
 #include "server/io_loop.h"
+#include "server/listener.h"
 #include "server/server_state.h"
 #include "structure/thread_pool.h"
 #include "type/server_options.h"
 
 namespace varve {
 
+// Protected mode: whether a connection from there is served.
+inline bool MayEnter(const Listener::Peer& peer, bool protected_mode, bool password_needed) {
+  return !protected_mode || password_needed || peer.on_this_machine;
+}
+
 class Server {
  public:
-  // Starts to serve. `settings` is what CONFIG GET answers. FailedPrecondition: the address can't be listened on.
+  // Starts to serve with config.server; the rest of `config` is for CONFIG to show. FailedPrecondition: the address can't be listened on.
   // ResourceExhausted: the system gives too few threads.
-  [[nodiscard]] static absl::StatusOr<std::unique_ptr<Server>> Start(
-      Store* store, ServerOptions options, std::vector<std::pair<std::string, std::string>> settings = {});
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<Server>> Start(Store* store, ServerConfig config,
+                                                                     ServerProgram program = {});
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  uint16_t port() const { return port_; }
+  // 0: no TCP.
+  uint16_t port() const { return listener_.port(); }
   const ServerState& state() const { return state_; }
+  ServerState& state() { return state_; }
+
+  // Whether each I/O thread has come round since the last call. For one thread; at most every other second.
+  bool Responsive();
 
   // Accepts and reads nothing more, answers what was read (at most drain_timeout long), closes all connections.
   void Stop();
 
  private:
-  Server(Store* store, ServerOptions options, std::vector<std::pair<std::string, std::string>> settings);
+  Server(Store* store, ServerConfig config, ServerProgram program);
 
   absl::Status Listen();
   absl::Status StartThreads();
-  void Accept();
-  void OnAccepted(asio::ip::tcp::socket socket);
+  void OnAccepted(int descriptor, Listener::Peer peer);
+  void Refuse(int descriptor, std::string_view why);
   void JoinLoops();
   void JoinThreads();
 
@@ -52,13 +62,11 @@ class Server {
   ThreadPool maintenance_;
   std::vector<std::unique_ptr<IoLoop>> loops_;
   std::vector<std::thread> loop_threads_;
+  std::vector<uint32_t> loop_seconds_;  // when Responsive() was asked last
   size_t next_loop_ = 0;
 
-  asio::io_context accept_io_{1};
-  asio::ip::tcp::acceptor acceptor_{accept_io_};
-  asio::steady_timer accept_retry_{accept_io_};
+  Listener listener_;
   std::thread accept_thread_;
-  uint16_t port_ = 0;
   uint64_t listener_token_ = 0;
   bool listening_to_store_ = false;
 };

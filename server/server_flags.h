@@ -1,35 +1,29 @@
-// The command line of server_main. Names are written with dashes (`--write-buffer-size=64MiB`); underscores mean the same.
-// Not thread-safe: called once, at start.
+// The command line of server_main, and the configuration file it names. Flags are written with dashes
+// (`--write-buffer-size=64MiB`, or the value as the next argument); underscores mean the same. A flag goes before the file.
+// Functions are thread-safe.
 #pragma once
 
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "type/options.h"
-#include "type/server_options.h"
+#include "server/settings.h"
 
 namespace varve {
 
 struct ServerCommandLine {
   bool help = false;
   bool version = false;
-  std::string directory;
-  std::string log_level;
-  std::string log_file;  // empty: standard error
-  EngineOptions engine;
-  ServerOptions server;
+  bool check_config = false;
+  bool example_config = false;
+  std::string config_file;  // empty: none
+  ServerConfig config;
 };
 
-// Reads the command line. InvalidArgument says which setting is wrong and what it takes.
+// Reads the command line, the file and the password's file. InvalidArgument says which settings are wrong and what they take; those
+// of the file a line each, with file and line.
 [[nodiscard]] absl::StatusOr<ServerCommandLine> ParseServerCommandLine(int argc, char** argv);
 
 // What --help prints.
 std::string ServerHelp();
-
-// What CONFIG GET answers: the settings in force, under their own names and, where clients ask for it, under Redis' name.
-std::vector<std::pair<std::string, std::string>> ServerSettings(const ServerCommandLine& command_line);
 
 }  // namespace varve

@@ -44,13 +44,6 @@ class InfoText {
   std::string text_;
 };
 
-std::string_view Setting(const ServerState& server, std::string_view name) {
-  for (const auto& [key, value] : server.settings) {
-    if (key == name) return value;
-  }
-  return "";
-}
-
 // "1.50M" and the like, as Redis writes sizes for people.
 std::string Human(uint64_t bytes) {
   constexpr std::string_view kUnits = "BKMGTP";
@@ -94,7 +87,7 @@ void Server(const ServerState& server, InfoText* info) {
   info->Line("multiplexing_api", "epoll");
   info->Line("process_id", getpid());
   info->Line("run_id", RunId(server));
-  info->Line("tcp_port", Setting(server, "port"));
+  info->Line("tcp_port", server.configuration.Get("port"));
   info->Line("server_time_usec",
              std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
                  .count());
@@ -130,7 +123,7 @@ void Persistence(const ServerState& server, InfoText* info) {
   info->Line("aof_enabled", 1);
   info->Line("aof_rewrite_in_progress", 0);
   info->Line("aof_last_write_status", log.ok() ? "ok" : "err");
-  info->Line("sync", Setting(server, "sync"));
+  info->Line("sync", server.configuration.Get("sync"));
   info->Line("durable_sequence", server.store->durable_sequence());
   if (!log.ok()) info->Line("log_error", log.ToString());
 }
@@ -147,8 +140,8 @@ void Stats(ServerState& server, InfoText* info) {
   info->Line("rejected_connections", server.connections_rejected.load());
   info->Line("expired_keys", 0);
   info->Line("evicted_keys", 0);
-  info->Line("keyspace_hits", server.keyspace_hits.Sum());
-  info->Line("keyspace_misses", server.keyspace_misses.Sum());
+  info->Line("keyspace_hits", server.keyspace_hits.Sum() - server.hits_before_reset);
+  info->Line("keyspace_misses", server.keyspace_misses.Sum() - server.misses_before_reset);
   info->Line("total_error_replies", server.error_statistics.total());
   info->Line("protocol_errors", server.protocol_errors.load());
   info->Line("slowlog_entries", server.slow_log.size());
@@ -206,7 +199,7 @@ std::string ServerInfo(ServerState& server, Arguments sections, SequenceNumber* 
   if (info.Section("Server")) Server(server, &info);
   if (info.Section("Clients")) {
     info.Line("connected_clients", server.clients.load());
-    info.Line("maxclients", server.options.max_clients);
+    info.Line("maxclients", server.live.max_clients.load());
     info.Line("blocked_clients", 0);
   }
   if (info.Section("Memory")) Memory(&info);

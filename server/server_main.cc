@@ -1,11 +1,10 @@
 // server_main: opens the store in --dir and serves it until SIGTERM or SIGINT.
-// Exit codes: 0 after a graceful stop, 1 when the store or the address can't be had or the end was not clean, 2 for a wrong
-// command line.
-#include <sys/resource.h>
+// Exit codes: 0 after a graceful stop, 1 when the store or the address can't be had or the end was not clean, 2 for wrong
+// settings. With --check-config: 0, or 1 for wrong settings.
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <asio.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -13,101 +12,72 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <string>
+#include <string_view>
 #include <system_error>
-#include <thread>
 
 #include "db/storage_engine.h"
 #include "fmt/format.h"
+#include "server/config_file.h"
+#include "server/descriptor_limit.h"
+#include "server/process_signals.h"
 #include "server/server.h"
 #include "server/server_flags.h"
-#include "spdlog/sinks/basic_file_sink.h"
-#include "spdlog/sinks/stdout_color_sinks.h"
+#include "server/server_log.h"
+#include "server/service_manager.h"
 #include "spdlog/spdlog.h"
 
 namespace varve {
 namespace {
 
-constexpr rlim_t kOwnDescriptors = 1024;  // for files of the store, beside one for each client
-constexpr int kForcedExit = 130;
-
-bool StartLog(const ServerCommandLine& line) {
-  try {
-    auto log =
-        line.log_file.empty() ? spdlog::stderr_color_mt("varve") : spdlog::basic_logger_mt("varve", line.log_file);
-    spdlog::set_default_logger(std::move(log));
-  } catch (const spdlog::spdlog_ex& failed) {
-    fmt::print(stderr, "server_main: --logfile={}: {}\n", line.log_file, failed.what());
-    return false;
-  }
-  spdlog::set_level(spdlog::level::from_str(line.log_level));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %L %v");
-  spdlog::flush_on(spdlog::level::info);
-  return true;
+// "127.0.0.1:7777 and /run/varve/varve.sock"
+std::string ListeningOn(const Server& server, const ServerOptions& options) {
+  std::string text = server.port() != 0 ? fmt::format("{}:{}", options.bind, server.port()) : "";
+  if (!options.unix_socket.empty()) text += (text.empty() ? "" : " and ") + options.unix_socket;
+  return text;
 }
 
-// Raises the limit on open files as far as the system lets us, since a store may have many; where that is too little for all
-// clients, fewer are served.
-void FitDescriptors(ServerOptions* options) {
-  const rlim_t wanted = static_cast<rlim_t>(options->max_clients) + kOwnDescriptors;
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  rlim_t files = limit.rlim_cur;
-  for (const rlim_t target : {std::max(limit.rlim_max, wanted), limit.rlim_max, wanted}) {
-    const rlimit raised{target, std::max(limit.rlim_max, target)};
-    if (target <= files || setrlimit(RLIMIT_NOFILE, &raised) != 0) continue;
-    files = target;
-    break;
+// SIGHUP: the log's file was moved away, or the password's changed.
+void Reload(ServerState& state) {
+  if (const absl::Status status = ReopenServerLog(); !status.ok()) {
+    spdlog::error("SIGHUP: the old file stays in use: {}", status.ToString());
   }
-  if (files >= wanted) return;
-  options->max_clients = files > 2 * kOwnDescriptors ? files - kOwnDescriptors : files / 2;
-  spdlog::warn("The limit on open files is {}: at most {} clients are served", files, options->max_clients);
+  if (const absl::Status status = state.configuration.ReloadPassword(state); !status.ok()) {
+    spdlog::error("SIGHUP: the old password stays in force: {}", status.ToString());
+  }
+  spdlog::info("SIGHUP: log and password were read anew");
 }
-
-// Waits for the first SIGTERM or SIGINT; a second one ends the process at once, which the log survives.
-class StopSignals {
- public:
-  StopSignals() : signals_(io_, SIGTERM, SIGINT) {}
-  ~StopSignals() {
-    io_.stop();
-    if (thread_.joinable()) thread_.join();
-  }
-
-  void WaitForFirst() {
-    signals_.async_wait([](const asio::error_code&, int signal) {
-      spdlog::info("{}: stopping, a second signal ends at once", signal == SIGINT ? "SIGINT" : "SIGTERM");
-    });
-    io_.run();
-    io_.restart();
-    signals_.async_wait([](const asio::error_code& stopped, int) {
-      if (!stopped) std::_Exit(kForcedExit);
-    });
-    thread_ = std::thread([this] { io_.run(); });
-  }
-
- private:
-  asio::io_context io_{1};
-  asio::signal_set signals_;
-  std::thread thread_;
-};
 
 int Serve(ServerCommandLine line) {
-  StopSignals signals;  // from here on a signal waits until it can be obeyed
-  FitDescriptors(&line.server);
+  ProcessSignals signals;  // from here on a signal waits until it can be obeyed
+  const ServiceManager manager;
+  ServerOptions& options = line.config.server;
+  if (const size_t fits = FitClients(options.max_clients); fits < options.max_clients) {
+    options.max_clients = fits;
+    spdlog::warn("The limit on open files is too low: at most {} clients are served", fits);
+  }
   const auto begin = std::chrono::steady_clock::now();
-  absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(line.directory, line.engine);
+  const std::string& directory = line.config.directory;
+  absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(directory, line.config.engine);
   if (!store.ok()) {
-    spdlog::critical("The store in {} can't be opened: {}", line.directory, store.status().ToString());
+    spdlog::critical("The store in {} can't be opened: {}", directory, store.status().ToString());
     return 1;
   }
   const auto opened = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
-  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(store->get(), line.server, ServerSettings(line));
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(
+      store->get(), line.config, {.config_file = line.config_file, .shut_down = [&signals] { signals.RequestStop(); }});
   if (!server.ok()) {
     spdlog::critical("{}", server.status().ToString());
     return 1;
   }
-  spdlog::info("varve {} serves {} on {}:{}, opened in {} ms", kVarveVersion, line.directory, line.server.bind,
-               (*server)->port(), opened.count());
-  signals.WaitForFirst();
+  spdlog::info("varve {} serves {} on {}, opened in {} ms", kVarveVersion, directory, ListeningOn(**server, options),
+               opened.count());
+  manager.Notify("READY=1");
+  signals.WaitForStop([&] { Reload((*server)->state()); }, manager.watchdog() / 2,
+                      [&] {
+                        if ((*server)->Responsive()) manager.Notify("WATCHDOG=1");
+                      });
+  manager.Notify("STOPPING=1");
   (*server)->Stop();
   server->reset();
   if (const absl::Status closed = (*store)->Close(); !closed.ok()) {
@@ -143,16 +113,24 @@ int Main(int argc, char** argv) {
   std::set_terminate(EndWithReason);
   umask(077);
   std::signal(SIGPIPE, SIG_IGN);
+  const bool only_check =
+      std::any_of(argv, argv + argc, [](std::string_view flag) { return flag == "--check-config"; });
   absl::StatusOr<ServerCommandLine> line = ParseServerCommandLine(argc, argv);
   if (!line.ok()) {
     fmt::print(stderr, "server_main: {}\n", std::string(line.status().message()));
-    return 2;
+    return only_check ? 1 : 2;
   }
-  if (line->help || line->version) {
-    fmt::print("{}", line->help ? ServerHelp() : fmt::format("varve {}\n", kVarveVersion));
+  if (line->help || line->version || line->example_config || line->check_config) {
+    fmt::print("{}", line->help             ? ServerHelp()
+                     : line->version        ? fmt::format("varve {}\n", kVarveVersion)
+                     : line->example_config ? ExampleConfig()
+                                            : "The settings are fine\n");
     return 0;
   }
-  if (!StartLog(*line)) return 1;
+  if (const absl::Status status = StartServerLog(line->config); !status.ok()) {
+    fmt::print(stderr, "server_main: --{}\n", std::string(status.message()));
+    return 1;
+  }
   return Serve(*std::move(line));
 }
 

@@ -4,11 +4,27 @@
 
 namespace varve {
 
-ServerState::ServerState(Store* the_store, ServerOptions the_options,
-                         std::vector<std::pair<std::string, std::string>> the_settings)
+ServerState::ServerState(Store* the_store, ServerOptions the_options, ServerConfig settings, ServerProgram program)
     : store(the_store),
       options(std::move(the_options)),
-      settings(std::move(the_settings)),
-      command_statistics(AllCommands().size()) {}
+      live(options),
+      password(options.password),
+      configuration(std::move(settings), std::move(program.config_file)),
+      shut_down(std::move(program.shut_down)),
+      command_statistics(AllCommands().size()) {
+  slow_log.set_threshold_micros(options.slow_log_micros);
+  slow_log.set_max_entries(options.slow_log_entries);
+}
+
+void ServerState::ResetStatistics() {
+  for (std::atomic<uint64_t>* counter : {&connections_received, &connections_rejected, &protocol_errors, &failed_logins,
+                                         &requests, &batches_inline, &batches_pooled, &bytes_in, &bytes_out}) {
+    counter->store(0, std::memory_order_relaxed);
+  }
+  hits_before_reset = keyspace_hits.Sum();
+  misses_before_reset = keyspace_misses.Sum();
+  command_statistics.Reset();
+  error_statistics.Reset();
+}
 
 }  // namespace varve

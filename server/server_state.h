@@ -1,20 +1,24 @@
-// What all connections share: the store, the settings in force, and the counters that INFO shows. Thread-safe: the settings do
-// not change while the server runs, counters are atomic.
+// What all connections share: the store, the settings in force, and the counters that INFO shows. Thread-safe: the options do
+// not change while the server runs, what may change is atomic or has a lock of its own.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
+#include <functional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "db/store.h"
 #include "server/client_registry.h"
 #include "server/command_statistics.h"
+#include "server/configuration.h"
 #include "server/error_statistics.h"
 #include "server/execution_policy.h"
+#include "server/live_options.h"
 #include "server/monitors.h"
+#include "server/password.h"
 #include "server/pubsub.h"
 #include "server/rate_meter.h"
 #include "server/scan_cursors.h"
@@ -27,21 +31,34 @@ namespace varve {
 inline constexpr const char* kVarveVersion = "0.1.0";
 inline constexpr const char* kRedisVersion = "7.0.0";  // the protocol level that clients may count on
 
+// The program around the server.
+struct ServerProgram {
+  // Where settings came from, and CONFIG REWRITE writes to; empty: there is none.
+  std::string config_file;
+  // What SHUTDOWN does: has the server stopped soon, from another thread; may be empty.
+  std::function<void()> shut_down;
+};
+
 struct ServerState {
-  ServerState(Store* the_store, ServerOptions the_options,
-              std::vector<std::pair<std::string, std::string>> the_settings);
+  // `the_options`: those of `settings` with what was left to the server filled in.
+  ServerState(Store* the_store, ServerOptions the_options, ServerConfig settings, ServerProgram program);
 
   Store* const store;
-  const ServerOptions options;
-  // Name and value of what CONFIG GET answers.
-  std::vector<std::pair<std::string, std::string>> settings;  // fixed before the first connection is accepted
+  const ServerOptions options;  // as they were at start; what may change stands in `live`
+  LiveOptions live;
+  Password password;
+  Configuration configuration;
+  const std::function<void()> shut_down;
   const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
+  // When everything was put on disk because somebody asked for it, in seconds since the epoch; before that: the start.
+  std::atomic<int64_t> last_save = std::time(nullptr);
 
   std::atomic<uint64_t> next_client_id{1};
   std::atomic<uint64_t> clients{0};
   std::atomic<uint64_t> connections_received{0};
   std::atomic<uint64_t> connections_rejected{0};
   std::atomic<uint64_t> protocol_errors{0};
+  std::atomic<uint64_t> failed_logins{0};
   std::atomic<uint64_t> requests{0};
   std::atomic<uint64_t> batches_inline{0};
   std::atomic<uint64_t> batches_pooled{0};
@@ -52,6 +69,8 @@ struct ServerState {
   RateMeter request_rate, input_rate, output_rate;  // of the counters above
   ShardedCounter keyspace_hits;
   ShardedCounter keyspace_misses;
+  std::atomic<uint64_t> hits_before_reset{0};
+  std::atomic<uint64_t> misses_before_reset{0};
 
   CommandStatistics command_statistics;
   ErrorStatistics error_statistics;
@@ -63,6 +82,9 @@ struct ServerState {
 
   KeyCost read_cost{400};
   KeyCost write_cost{600};
+
+  // CONFIG RESETSTAT: counts begin anew. Not those of what there is now, such as `clients`.
+  void ResetStatistics();
 };
 
 }  // namespace varve

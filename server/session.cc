@@ -26,7 +26,6 @@ constexpr size_t kMostBytesToJoin = 16384;   // and bytes, well below the limits
 constexpr int kReadsAtClose = 16;            // of bytes nobody will answer
 constexpr int kSlicesOnWorker = 16;          // of one reply, before others get their turn
 constexpr uint32_t kPatience = 10;           // seconds for which a client that has closed its side is worked for
-constexpr uint32_t kIdle = 1;                // seconds after which a connection's buffers are given back
 
 }  // namespace
 
@@ -34,6 +33,7 @@ Session::Session(IoLoop* loop, ServerState* server, int descriptor, std::string 
     : loop_(loop), server_(server), descriptor_(descriptor), executor_(server, &client_) {
   client_.id = server->next_client_id.fetch_add(1);
   client_.address = std::move(address);
+  client_.authenticated = !server->password.needed();
   active_at_ = loop->seconds();
   client_.link.local_address = std::move(local_address);
   client_.link.descriptor = descriptor;
@@ -62,7 +62,7 @@ void Session::NoteEvents(uint32_t epoll_events) {
 bool Session::OutputFull() const { return output_.size() >= server_->options.max_unsent_reply_bytes; }
 
 void Session::ReadAndParse(bool draining) {
-  if (closed_ || has_batch_ || OutputFull() || client_.close_after_reply || !protocol_error_.empty()) return;
+  if (closed_ || held_ || has_batch_ || OutputFull() || client_.close_after_reply || !protocol_error_.empty()) return;
   if (hungry_ && readable_ && !draining && !peer_closed_) Read();
   if (!closed_) Parse();
 }
@@ -121,7 +121,10 @@ void Session::Read() {
 }
 
 void Session::Parse() {
-  const size_t max_requests = server_->options.max_batch_requests;
+  // Before the login each request by itself, since the next may be the first that is allowed.
+  const bool must_log_in = MustLogIn();
+  parser_.set_trusted(!must_log_in);
+  const size_t max_requests = must_log_in ? 1 : server_->options.max_batch_requests;
   const size_t max_bytes = server_->options.max_batch_bytes;
   size_t offset = 0;
   hungry_ = false;
@@ -157,6 +160,8 @@ void Session::AddRequest(size_t first) {
   const Command* const command = FindCommand(batch_.arguments[first]);
   batch_.requests.push_back({command, static_cast<uint32_t>(first), static_cast<uint32_t>(count)});
   if (command == nullptr) return;
+  batch_.refused = MustLogIn() && (command->flags & kBeforeLoginCommand) == 0;
+  if (batch_.refused) return;
   const uint32_t keys = KeyCount(*command, count);
   if (command->kind == CommandKind::kGet && count == 2) ++batch_.gets;
   if (command->kind == CommandKind::kSet && count == 3) ++batch_.plain_sets;
@@ -263,7 +268,13 @@ void Session::FailRound(std::string_view error) {
   if (client_.Listens() || executor_.inside_reply() || executor_.continued() || !output_.FailBatch(error)) Close();
 }
 
+void Session::HoldBack() {
+  held_ = true;
+  loop_->Hold(shared_from_this(), std::exchange(client_.penalty, std::chrono::milliseconds(0)));
+}
+
 void Session::FinishBatch() {
+  if (client_.penalty.count() > 0) HoldBack();
   input_.Consume(batch_.input_bytes);
   batch_.Clear();
   has_batch_ = false;
@@ -294,7 +305,7 @@ void Session::ExecuteOnWorker() {
         worker_replies_.Clear();
       }
     }
-    if (!send_from_worker_ || worker_broken_) break;
+    if (!send_from_worker_ || worker_broken_ || client_.penalty.count() > 0) break;
     bool would_block = false;
     if (!Send(&worker_replies_, server_->store->durable_sequence(), &would_block)) worker_broken_ = true;
     if (worker_progress_ == BatchExecutor::Progress::kDone || !worker_replies_.empty() || worker_broken_) break;
@@ -345,7 +356,7 @@ bool Session::Send(GatedReplies* replies, SequenceNumber durable, bool* would_bl
 void Session::Flush(SequenceNumber durable) {
   if (closed_) return;
   TakeMail();
-  if ((in_flight_ && send_from_worker_) || output_.empty()) return;
+  if (held_ || (in_flight_ && send_from_worker_) || output_.empty()) return;
   if (writable_) {
     bool would_block = false;
     if (!Send(&output_, durable, &would_block)) return Close();
@@ -363,6 +374,8 @@ void Session::FailParked(SequenceNumber durable, std::string_view error) {
 
 void Session::Settle(bool draining) {
   if (closed_ || in_flight_) return;
+  if (reset_) return Close();
+  if (held_) return;
   const bool finished = client_.close_after_reply || ((peer_closed_ || draining) && hungry_);
   if ((finished && !has_batch_ && output_.empty()) || Abandoned()) return Close();
   if (OutputFull() || client_.close_after_reply) {  // goes on when the client has taken its replies
@@ -371,31 +384,6 @@ void Session::Settle(bool draining) {
   }
   const bool has_mail = !client_.link.mailbox.empty() && output_.empty();
   if (has_batch_ || has_mail || !hungry_ || (readable_ && !peer_closed_ && !draining)) loop_->Schedule(this);
-}
-
-void Session::Visit() {
-  if (closed_ || in_flight_) return;
-  const ServerOptions& options = server_->options;
-  const uint32_t silent = loop_->seconds() - active_at_;
-  const bool waits_for_client = !has_batch_ || OutputFull();
-  if (!client_.link.mailbox.empty()) OnMail();
-  if (closed_) return;
-  if (options.idle_timeout.count() > 0 && waits_for_client && !client_.Listens() &&
-      silent > options.idle_timeout.count()) {
-    spdlog::debug("Client {} at {} was idle for {} s, its connection is closed", client_.id, client_.address, silent);
-    return Close();
-  }
-  if (const auto since = executor_.streaming_since();
-      since && options.snapshot_max_age.count() > 0 && !output_.empty() &&
-      std::chrono::steady_clock::now() - *since > options.snapshot_max_age) {
-    spdlog::warn("Client {} at {} has not taken its reply within --snapshot-max-age, its connection is closed",
-                 client_.id, client_.address);
-    return Close();
-  }
-  if (silent <= kIdle || has_batch_) return;
-  input_.ShrinkAbove(input_.size());
-  output_.ShrinkAbove(output_.size());
-  worker_replies_.ShrinkAbove(0);
 }
 
 void Session::Close() {

@@ -64,6 +64,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void FailParked(SequenceNumber durable, std::string_view error);
   // Something lies in the mailbox.
   void OnMail();
+  // The time of IoLoop::Hold() is over.
+  void Release() { held_ = false; }
   // The batch came back from the pool.
   void OnCompleted();
   // Closes now; if a batch is in flight, the descriptor stays open until it is back.
@@ -84,6 +86,10 @@ class Session : public std::enable_shared_from_this<Session> {
   Placement Place(bool writers_wait) const;
   // Runs the executor once and measures what a key costs.
   BatchExecutor::Progress RunExecutor(GatedReplies* replies);
+  // The client has to give the password first.
+  bool MustLogIn() const { return !client_.authenticated && server_->password.needed(); }
+  // Holds back what is to be sent, and reads nothing, for as long as the last batch asks for.
+  void HoldBack();
   // Hands the batch to the pool; false when its queue is full.
   bool Dispatch(Placement placement);
   // The push that goes before the replies of the last RunExecutor().
@@ -123,6 +129,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool reset_ = false;           // the connection is gone in both directions
   bool log_had_failed_ = false;  // when the batch was handed to the pool
   uint32_t active_at_ = 0;       // IoLoop::seconds() when bytes came or went last
+  bool held_ = false;            // nothing is sent or read until the loop calls Release()
   bool closed_ = false;
   bool send_from_worker_ = false;
   BatchExecutor::Progress worker_progress_ = BatchExecutor::Progress::kDone;

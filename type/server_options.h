@@ -20,7 +20,13 @@ struct SubscriberLimits {
 
 struct ServerOptions {
   std::string bind = "127.0.0.1";
-  uint16_t port = 7777;  // 0: any free port
+  uint16_t port = 7777;             // 0: no TCP if there is a Unix socket, any free port if there is none
+  std::string unix_socket;          // path of a Unix socket to listen on as well; empty: none
+  int unix_socket_mode = 0700;      // its permissions
+  int64_t slow_log_micros = 10000;  // requests that take so long are kept for SLOWLOG; negative: none
+  size_t slow_log_entries = 128;    // so many
+  std::string password;             // that clients must give; empty: none
+  bool protected_mode = true;       // without a password, serve only clients of this machine
   Execution execution = Execution::kAdaptive;
   int io_threads = 0;  // 0: one for every four cores, 1 to 8
   int threads = 0;     // of the pool; 0: one for every core, at least 2

@@ -7,6 +7,8 @@
 namespace varve {
 namespace {
 
+constexpr int64_t kUntrustedArguments = 10;
+constexpr int64_t kUntrustedBulk = 16384;
 constexpr char kTlsHandshake = 0x16;  // the first byte of a TLS hello; no command begins with it
 
 }  // namespace
@@ -98,6 +100,7 @@ RespParser::Result RespParser::NextArray(const char* data, size_t size) {
     const Result header = ReadLength(data, size, "too big mbulk count string", "invalid multibulk length", &count);
     if (header != Result::kRequest) return header;
     if (count > limits_.max_arguments) return Fail("invalid multibulk length");
+    if (!trusted_ && count > kUntrustedArguments) return Fail("unauthenticated multibulk length");
     remaining_ = count > 0 ? count : 0;
   }
   while (remaining_ > 0) {
@@ -107,6 +110,7 @@ RespParser::Result RespParser::NextArray(const char* data, size_t size) {
       const Result header = ReadLength(data, size, "too big bulk count string", "invalid bulk length", &bulk_);
       if (header != Result::kRequest) return header;
       if (bulk_ < 0 || bulk_ > limits_.max_bulk) return Fail("invalid bulk length");
+      if (!trusted_ && bulk_ > kUntrustedBulk) return Fail("unauthenticated bulk length");
       if (position_ + static_cast<size_t>(bulk_) + 2 > limits_.max_request) return Fail("too big request");
     }
     const size_t length = static_cast<size_t>(bulk_);

@@ -38,6 +38,9 @@ class RespParser {
   // `*arguments` and sets `*consumed` to its length. After kNeedMore the bytes may move in memory but must stay the same.
   Result Next(char* data, size_t size, std::vector<std::string_view>* arguments, size_t* consumed);
 
+  // Off: requests are held to what a client may send that has not said who it is, 10 arguments of 16 KiB each.
+  void set_trusted(bool trusted) { trusted_ = trusted; }
+
   // The error reply's text without the leading "-", e.g. "ERR Protocol error: invalid bulk length".
   const std::string& error() const { return error_; }
 
@@ -59,6 +62,7 @@ class RespParser {
   Result Fail(std::string_view what);
 
   RespLimits limits_;
+  bool trusted_ = true;
   size_t position_ = 0;    // bytes of this request already understood
   int64_t remaining_ = 0;  // arguments still to come
   int64_t bulk_ = -1;      // declared length of the argument at position_, -1: its header is still to come

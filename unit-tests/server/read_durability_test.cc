@@ -33,7 +33,7 @@ class ReadDurabilityTest : public ::testing::TestWithParam<std::tuple<Durability
     ServerOptions options;
     options.port = 0;
     options.execution = std::get<1>(GetParam());
-    absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(store_.get(), options);
+    absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(store_.get(), {.server = options});
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     ASSERT_TRUE(store_->Put("kept", "1").ok());

@@ -1,15 +1,24 @@
-// The command line: bounds of every setting, and that each is shown as it was given.
+// The settings from all sides: bounds, words, the command line, the file and which goes first, the example and the manual.
 #include "server/server_flags.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "server/config_file.h"
+#include "server/configuration.h"
+#include "unit-tests/testing/server_process.h"
+#include "unit-tests/testing/temp_dir.h"
+
 namespace varve {
 namespace {
+
+using testing::ReadFile;
+using testing::TempDir;
 
 absl::StatusOr<ServerCommandLine> Parse(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "server_main");
@@ -18,27 +27,20 @@ absl::StatusOr<ServerCommandLine> Parse(std::vector<std::string> arguments) {
   return ParseServerCommandLine(static_cast<int>(argv.size()), argv.data());
 }
 
-std::map<std::string, std::string> Shown(const ServerCommandLine& line) {
-  const auto settings = ServerSettings(line);
-  return {settings.begin(), settings.end()};
+std::string Problem(const std::vector<std::string>& arguments) {
+  return std::string(Parse(arguments).status().message());
 }
 
-// From --help: what a new setting can't be left out of.
-std::map<std::string, std::string> Defaults() {
-  std::map<std::string, std::string> defaults;
-  const std::string help = ServerHelp();
-  for (size_t at = help.find("\n  --"); at != std::string::npos; at = help.find("\n  --", at + 1)) {
-    const std::string line = help.substr(at + 5, help.find('\n', at + 1) - at - 5);
-    if (const size_t equals = line.find('='); equals != std::string::npos) {
-      defaults[line.substr(0, equals)] = line.substr(equals + 1);
-    }
-  }
-  return defaults;
+std::map<std::string, std::string> Shown(const ServerConfig& config) {
+  const Configuration configuration(config, "");
+  const std::string_view everything = "*";
+  const auto settings = configuration.Get({&everything, 1});
+  return {settings.begin(), settings.end()};
 }
 
 struct Bounds {
   std::string name;
-  std::string below;  // empty: there is nothing below
+  std::string below;
   std::string min;
   std::string max;
   std::string above;
@@ -49,9 +51,12 @@ struct Bounds {
 const std::vector<Bounds>& AllBounds() {
   static const std::vector<Bounds> bounds = {
       {"port", "-1", "0", "65535", "65536"},
+      {"unixsocketperm", "-1", "0", "777", "1000"},
       {"threads", "-1", "0", "256", "257"},
       {"io-threads", "-1", "0", "256", "257"},
       {"maxclients", "0", "1", "1000000", "1000001"},
+      {"slowlog-log-slower-than", "-2", "-1", "1000000000000", "1000000000001"},
+      {"slowlog-max-len", "-1", "0", "1000000", "1000001"},
       {"timeout", "-1", "0", "31536000", "31536001"},
       {"tcp-keepalive", "-1", "0", "32767", "32768"},
       {"write-buffer-size", "4095", "4KiB", "64GiB", "68719476737", "4096", "68719476736"},
@@ -67,73 +72,164 @@ const std::vector<Bounds>& AllBounds() {
 
 const std::map<std::string, std::vector<std::string>>& Words() {
   static const std::map<std::string, std::vector<std::string>> words = {
-      {"bind", {"127.0.0.1", "::1"}},
+      {"bind", {"127.0.0.1", "::1", "localhost"}},
+      {"unixsocket", {"", "varve.sock"}},
       {"dir", {"data", "/srv/x y"}},
       {"sync", {"always", "everysec", "no"}},
       {"execution", {"adaptive", "pool", "inline"}},
+      {"protected-mode", {"yes", "no"}},
       {"loglevel", {"trace", "debug", "info", "warning", "error", "critical", "off"}},
       {"logfile", {"", "/var/log/varve.log"}},
   };
   return words;
 }
 
-class ServerFlagsTest : public ::testing::Test {
- protected:
-  // Flags are global and keep what a test set.
-  void TearDown() override {
-    std::vector<std::string> arguments;
-    for (const auto& [name, value] : Defaults()) arguments.push_back("--" + name + "=" + value);
-    EXPECT_TRUE(Parse(arguments).ok());
-  }
-  static void ExpectShown(const std::string& name, const std::string& value, const std::string& shown) {
-    const absl::StatusOr<ServerCommandLine> line = Parse({"--" + name + "=" + value});
-    ASSERT_TRUE(line.ok()) << line.status();
-    const std::map<std::string, std::string> settings = Shown(*line);
-    ASSERT_EQ(settings.count(name), 1u) << name;
-    EXPECT_EQ(settings.at(name), shown) << name;
-  }
-};
+void ExpectShown(const std::string& name, const std::string& value, const std::string& shown) {
+  const absl::StatusOr<ServerCommandLine> line = Parse({"--" + name + "=" + value});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(Shown(line->config).at(name), shown) << name;
+}
 
-TEST_F(ServerFlagsTest, EverySettingHasATestOfItsBoundsOrWords) {
-  std::vector<std::string> tested;
+TEST(ServerFlagsTest, EverySettingHasATestOfItsBoundsOrWords) {
+  std::vector<std::string> tested = {"requirepass", "requirepass-file"};
   for (const Bounds& bounds : AllBounds()) tested.push_back(bounds.name);
   for (const auto& [name, words] : Words()) tested.push_back(name);
   std::sort(tested.begin(), tested.end());
   std::vector<std::string> all;
-  for (const auto& [name, value] : Defaults()) all.push_back(name);
+  for (const Setting& setting : AllSettings()) all.emplace_back(setting.name);
+  std::sort(all.begin(), all.end());
   EXPECT_EQ(tested, all);
 }
 
-TEST_F(ServerFlagsTest, BoundsAreTakenAndShownAndWhatIsBeyondIsRefused) {
+TEST(ServerFlagsTest, BoundsAreTakenAndShownAndWhatIsBeyondIsRefused) {
   for (const Bounds& bounds : AllBounds()) {
-    for (const std::string& beyond : {bounds.below, bounds.above}) {
-      const absl::StatusOr<ServerCommandLine> line = Parse({"--" + bounds.name + "=" + beyond});
-      ASSERT_FALSE(line.ok()) << bounds.name << "=" << beyond;
-      EXPECT_NE(line.status().ToString().find("--" + bounds.name), std::string::npos) << line.status();
+    for (const std::string& beyond : {bounds.below, bounds.above, std::string("many"), std::string()}) {
+      EXPECT_NE(Problem({"--" + bounds.name + "=" + beyond}).find("--" + bounds.name + "=" + beyond + ": takes "),
+                std::string::npos)
+          << Problem({"--" + bounds.name + "=" + beyond});
     }
     ExpectShown(bounds.name, bounds.min, bounds.min_shown.empty() ? bounds.min : bounds.min_shown);
     ExpectShown(bounds.name, bounds.max, bounds.max_shown.empty() ? bounds.max : bounds.max_shown);
   }
 }
 
-TEST_F(ServerFlagsTest, WordsAreTakenAndShown) {
+TEST(ServerFlagsTest, WordsAreTakenAndShown) {
   for (const auto& [name, words] : Words()) {
     for (const std::string& word : words) ExpectShown(name, word, word);
   }
-  for (const char* name : {"sync", "execution", "loglevel"}) {
-    EXPECT_FALSE(Parse({std::string("--") + name + "=other"}).ok()) << name;
-    ASSERT_TRUE(Parse({std::string("--") + name + "=" + Words().at(name)[0]}).ok());
+  EXPECT_EQ(Problem({"--sync=other"}), "--sync=other: takes always, everysec, no");
+  EXPECT_EQ(Problem({"--execution="}), "--execution=: takes adaptive, pool, inline");
+  EXPECT_EQ(Problem({"--protected-mode=maybe"}), "--protected-mode=maybe: takes yes or no");
+}
+
+TEST(ServerFlagsTest, AFlagIsWrittenInSeveralWays) {
+  for (const std::vector<std::string>& flags : {std::vector<std::string>{"--write-buffer-size=1MiB"},
+                                                {"--write_buffer_size=1MiB"},
+                                                {"--write-buffer-size", "1m"}}) {
+    const absl::StatusOr<ServerCommandLine> line = Parse(flags);
+    ASSERT_TRUE(line.ok()) << line.status();
+    EXPECT_EQ(line->config.engine.write_buffer_size, 1u << 20);
+  }
+  EXPECT_EQ(Parse({"--port=1", "--port=2"})->config.server.port, 2);
+}
+
+TEST(ServerFlagsTest, WhatIsUnknownIsRefusedWithTheNearestName) {
+  EXPECT_EQ(Problem({"--maxclient=5"}), "--maxclient is no setting, did you mean --maxclients?");
+  EXPECT_EQ(Problem({"--appendfsync=no"}), "--appendfsync is no setting, did you mean --sync?");
+  EXPECT_EQ(Problem({"--nonsense-of-a-flag=5"}), "--nonsense-of-a-flag is no setting; --help lists them");
+  EXPECT_EQ(Problem({"stray"}), "stray is no setting; --help lists them");
+  EXPECT_EQ(Problem({"--port"}), "--port needs a value");
+}
+
+TEST(ServerFlagsTest, SettingsThatDontFitTogetherAreRefused) {
+  EXPECT_EQ(Problem({"--bind=everywhere"}), "bind: \"everywhere\" is no IP address");
+  EXPECT_EQ(Problem({"--dir="}), "dir is empty");
+  EXPECT_EQ(Problem({"--unixsocket=" + std::string(108, 'x')}), "unixsocket: a path has at most 107 bytes");
+}
+
+TEST(ServerFlagsTest, ThePasswordComesFromAFileAlone) {
+  TempDir dir;
+  const std::string file = dir.File("password");
+  EXPECT_NE(Problem({"--requirepass=secret"}).find("can be read by others"), std::string::npos);
+  EXPECT_EQ(Problem({"--requirepass=secret"}).find("secret"), std::string::npos);
+  EXPECT_EQ(Problem({"--requirepass-file=" + file}), "requirepass-file: " + file + " can't be read");
+  std::ofstream(file) << "\nsecond line\n";
+  EXPECT_EQ(Problem({"--requirepass-file=" + file}),
+            "requirepass-file: " + file + " holds no password in its first line");
+  std::ofstream(file) << "pass word\r\nsecond line\n";
+  const absl::StatusOr<ServerCommandLine> line = Parse({"--requirepass-file=" + file});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->config.server.password, "pass word");
+  std::ofstream(dir.File("toml")) << "requirepass = \"other\"\n";
+  EXPECT_EQ(Problem({"--config=" + dir.File("toml"), "--requirepass-file=" + file}),
+            "requirepass and requirepass-file: only one of them can hold the password");
+}
+
+TEST(ServerFlagsTest, AFlagGoesBeforeTheFileAndTheFileBeforeTheDefault) {
+  TempDir dir;
+  const std::string file = dir.File("varve.toml");
+  std::ofstream(file) << "port = 1234\nmaxclients = 5 # few\nsync = \"everysec\"\nwrite-buffer-size = \"1MiB\"\n"
+                      << "block-cache-size = 65536\nprotected-mode = false\ngroup-max-delay = \"200us\"\n";
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"--maxclients=7", "--config", file}, {"--config=" + file, "--maxclients=7"}}) {
+    const absl::StatusOr<ServerCommandLine> line = Parse(flags);
+    ASSERT_TRUE(line.ok()) << line.status();
+    EXPECT_EQ(line->config_file, file);
+    EXPECT_EQ(line->config.server.port, 1234);
+    EXPECT_EQ(line->config.server.max_clients, 7u);
+    EXPECT_EQ(line->config.engine.sync, Durability::kEverySecond);
+    EXPECT_EQ(line->config.engine.write_buffer_size, 1u << 20);
+    EXPECT_EQ(line->config.engine.block_cache_size, 65536u);
+    EXPECT_FALSE(line->config.server.protected_mode);
+    EXPECT_EQ(line->config.engine.group_max_delay, std::chrono::microseconds(200));
+    EXPECT_EQ(line->config.server.bind, "127.0.0.1");
+  }
+  EXPECT_NE(Problem({"--config=" + dir.File("missing")}).find("missing: can't be read"), std::string::npos);
+}
+
+TEST(ServerFlagsTest, HelpListsEveryFlagWithItsDefault) {
+  const std::string help = ServerHelp();
+  for (const Setting& setting : AllSettings()) {
+    const std::string line = "\n  --" + std::string(setting.name) + "=" + WriteSetting(setting, ServerConfig()) + "\n";
+    EXPECT_EQ(help.find(line) != std::string::npos, !setting.secret) << line;
   }
 }
 
-TEST_F(ServerFlagsTest, RedisNamesShowTheSameSettings) {
-  const absl::StatusOr<ServerCommandLine> line = Parse({"--sync=everysec"});
-  ASSERT_TRUE(line.ok()) << line.status();
-  const std::map<std::string, std::string> settings = Shown(*line);
-  EXPECT_EQ(settings.at("appendfsync"), "everysec");
-  EXPECT_EQ(settings.at("appendonly"), "yes");
-  EXPECT_EQ(settings.at("timeout"), "0");
-  EXPECT_EQ(settings.at("tcp-keepalive"), "300");
+// Each of these fails when a setting was added, or its default or description changed, and the file was not.
+TEST(ServerFlagsTest, TheExampleFileIsWhatTheSettingsSay) {
+  EXPECT_EQ(ReadFile(VARVE_SOURCE_DIR "/packaging/varve.toml"), ExampleConfig())
+      << "make it anew: server_main --example-config > packaging/varve.toml";
+}
+
+TEST(ServerFlagsTest, TheManualHasEverySettingWithItsDefault) {
+  const std::string manual = ReadFile(VARVE_SOURCE_DIR "/docs/operations.md");
+  for (const Setting& setting : AllSettings()) {
+    const std::string value = WriteSetting(setting, ServerConfig());
+    const std::string live = setting.apply != nullptr ? "live" : "";
+    const auto cell = [](const std::string& text) { return text.empty() ? "" : text + " "; };
+    const std::string row = "\n| `" + std::string(setting.name) + "` | " + cell(value) + "| " + cell(live) + "| ";
+    EXPECT_NE(manual.find(row), std::string::npos) << row;
+  }
+}
+
+TEST(ServerFlagsTest, TheExampleWithoutItsCommentMarksHasTheDefaults) {
+  std::string text;
+  std::istringstream lines{ExampleConfig()};
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_setting = std::any_of(AllSettings().begin(), AllSettings().end(), [&](const Setting& setting) {
+      return line.starts_with("# " + std::string(setting.name) + " = ");
+    });
+    if (is_setting) text += line.substr(2) + "\n";
+  }
+  ServerConfig config;
+  config.server.port = 1;
+  config.engine.sync = Durability::kNone;
+  config.server.bind = "changed";
+  const absl::Status parsed = ParseConfigText(text, "example", &config);
+  ASSERT_TRUE(parsed.ok()) << parsed;
+  for (const Setting& setting : AllSettings()) {
+    EXPECT_EQ(WriteSetting(setting, config), WriteSetting(setting, ServerConfig())) << setting.name;
+  }
 }
 
 }  // namespace

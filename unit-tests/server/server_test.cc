@@ -230,7 +230,7 @@ TEST(ServerTest, ABusyPortIsAnErrorThatNamesIt) {
   ASSERT_TRUE(store.ok());
   ServerOptions options;
   options.port = server.port();
-  const absl::StatusOr<std::unique_ptr<Server>> second = Server::Start(store->get(), options);
+  const absl::StatusOr<std::unique_ptr<Server>> second = Server::Start(store->get(), {.server = options});
   ASSERT_FALSE(second.ok());
   EXPECT_NE(second.status().ToString().find(std::to_string(server.port())), std::string::npos) << second.status();
 }

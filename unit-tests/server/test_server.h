@@ -43,7 +43,7 @@ class TestServer {
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
     absl::StatusOr<std::unique_ptr<Server>> server =
-        Server::Start(store_.get(), options_, {{"save", ""}, {"appendonly", "yes"}, {"maxmemory", "0"}});
+        Server::Start(store_.get(), {.engine = engine_, .server = options_}, program_);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -63,6 +63,9 @@ class TestServer {
     Start();
   }
 
+  // From the next Start() on.
+  void UseProgram(ServerProgram program) { program_ = std::move(program); }
+
   // For tests that break the disk.
   void ExpectUncleanClose() { closes_cleanly_ = false; }
 
@@ -81,6 +84,7 @@ class TestServer {
   TempDir dir_;
   ServerOptions options_;
   EngineOptions engine_;
+  ServerProgram program_;
   bool closes_cleanly_ = true;
   std::unique_ptr<StorageEngine> store_;
   std::unique_ptr<Server> server_;
@@ -89,12 +93,13 @@ class TestServer {
 // Bytes in, bytes out.
 class RawConnection {
  public:
-  explicit RawConnection(uint16_t port, int receive_buffer = 0) : descriptor_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  explicit RawConnection(uint16_t port, int receive_buffer = 0, const char* host = "127.0.0.1")
+      : descriptor_(::socket(AF_INET, SOCK_STREAM, 0)) {
     if (receive_buffer > 0) ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer));
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::inet_pton(AF_INET, host, &address.sin_addr), 1);
     EXPECT_EQ(::connect(descriptor_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
     const int on = 1;
     ::setsockopt(descriptor_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

@@ -1,0 +1,106 @@
+#include "server/configuration.h"
+
+#include <algorithm>
+#include <map>
+
+#include "fmt/format.h"
+#include "server/config_file.h"
+#include "server/glob.h"
+#include "server/server_state.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+std::string LowerCase(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+  return lower;
+}
+
+absl::Status Refused(std::string_view name, std::string_view why) {
+  return absl::InvalidArgumentError(fmt::format("'{}') - {}", name, why));
+}
+
+}  // namespace
+
+void Configuration::ShowChosen(std::string_view name, std::string value) {
+  absl::MutexLock lock(&mutex_);
+  chosen_.emplace_back(name, std::move(value));
+}
+
+std::vector<std::pair<std::string, std::string>> Configuration::Get(absl::Span<const std::string_view> patterns) const {
+  std::map<std::string, std::string> shown;
+  const auto show = [&](std::string_view name, std::string value) {
+    const auto matches = [&](std::string_view pattern) { return GlobMatches(pattern, name, GlobCase::kInsensitive); };
+    if (std::any_of(patterns.begin(), patterns.end(), matches)) shown[std::string(name)] = std::move(value);
+  };
+  for (const auto& [name, value] : FixedSettings()) show(name, std::string(value));
+  absl::MutexLock lock(&mutex_);
+  const ServerConfig& config = config_;
+  for (const Setting& setting : AllSettings()) {
+    show(setting.name, ShowSetting(setting, config));
+    if (!setting.redis_name.empty()) show(setting.redis_name, ShowSetting(setting, config));
+  }
+  for (const auto& [name, value] : chosen_) show(name, value);
+  return {shown.begin(), shown.end()};
+}
+
+std::string Configuration::Get(std::string_view name) const {
+  const auto found = Get(absl::Span<const std::string_view>(&name, 1));
+  return found.empty() ? std::string() : found[0].second;
+}
+
+absl::Status Configuration::Set(ServerState& server, absl::Span<const std::string_view> pairs) {
+  absl::MutexLock lock(&mutex_);
+  ServerConfig wanted = config_;
+  std::vector<const Setting*> changed;
+  for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
+    const std::string name = LowerCase(pairs[i]);
+    const auto& fixed = FixedSettings();
+    if (const auto at = std::find_if(fixed.begin(), fixed.end(), [&](const auto& row) { return row.first == name; });
+        at != fixed.end()) {
+      if (at->second == pairs[i + 1]) continue;
+      return Refused(name, fmt::format("it is always '{}'", at->second));
+    }
+    const auto& all = AllSettings();
+    const auto setting = std::find_if(all.begin(), all.end(), [&](const Setting& row) {
+      return row.name == name || (!row.redis_name.empty() && row.redis_name == name);
+    });
+    if (setting == all.end()) return absl::NotFoundError(std::string(pairs[i]));
+    if (setting->apply == nullptr) return Refused(name, "can't set immutable config");
+    if (std::find(changed.begin(), changed.end(), &*setting) != changed.end()) {
+      return Refused(name, "duplicate parameter");
+    }
+    if (const absl::Status status = AssignSetting(*setting, pairs[i + 1], &wanted); !status.ok()) {
+      return Refused(name, std::string(status.message()));
+    }
+    changed.push_back(&*setting);
+  }
+  for (size_t i = 0; i < changed.size(); ++i) {
+    const absl::Status applied = changed[i]->apply(server, wanted);
+    if (applied.ok()) continue;
+    // What was in force can be put into force.
+    for (size_t undo = 0; undo < i; ++undo) changed[undo]->apply(server, config_).IgnoreError();
+    return Refused(changed[i]->name, std::string(applied.message()));
+  }
+  config_ = std::move(wanted);
+  return absl::OkStatus();
+}
+
+absl::Status Configuration::ReloadPassword(ServerState& server) {
+  absl::MutexLock lock(&mutex_);
+  ServerConfig config = config_;
+  VARVE_RETURN_IF_ERROR(LoadPassword(&config));
+  if (!config.password_file.empty()) server.password.Set(config.server.password);
+  config_ = std::move(config);
+  return absl::OkStatus();
+}
+
+absl::Status Configuration::Rewrite() const {
+  if (file_.empty()) return absl::FailedPreconditionError("The server is running without a config file");
+  absl::MutexLock lock(&mutex_);
+  return RewriteConfigFile(file_, config_);
+}
+
+}  // namespace varve

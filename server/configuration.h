@@ -1,0 +1,49 @@
+// The settings in force while the server runs: what CONFIG shows and changes. Thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "server/settings.h"
+
+namespace varve {
+
+class Configuration {
+ public:
+  // `file`: where the settings came from, in part; empty: there is none.
+  Configuration(ServerConfig config, std::string file) : file_(std::move(file)), config_(std::move(config)) {}
+
+  // Shows `value` for a setting that was left to the server to choose.
+  void ShowChosen(std::string_view name, std::string value) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Names (Redis' own among them) that match one of the patterns, and their values; in alphabetic order.
+  std::vector<std::pair<std::string, std::string>> Get(absl::Span<const std::string_view> patterns) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // One of them; empty when there is none.
+  std::string Get(std::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Puts all settings into force, or none. `pairs` is name, value, name, value, ... NotFound: the message is the name that there
+  // is no setting for. Otherwise the message begins with the setting's name in quotes.
+  [[nodiscard]] absl::Status Set(ServerState& server, absl::Span<const std::string_view> pairs)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Reads the password's file again, if there is one.
+  [[nodiscard]] absl::Status ReloadPassword(ServerState& server) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Writes the settings in force into the file. FailedPrecondition: there is none.
+  [[nodiscard]] absl::Status Rewrite() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  const std::string file_;
+  mutable absl::Mutex mutex_;
+  ServerConfig config_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<std::string, std::string>> chosen_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace varve

@@ -1,0 +1,141 @@
+#include "server/listener.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "fmt/format.h"
+#include "spdlog/spdlog.h"
+
+namespace varve {
+namespace {
+
+constexpr std::chrono::milliseconds kRetry{100};  // after the process ran out of descriptors
+
+absl::Status CannotListen(std::string_view where, std::string_view what, std::string_view why) {
+  return absl::FailedPreconditionError(fmt::format("can't listen on {}: {}: {}", where, what, why));
+}
+
+std::string AddressText(const asio::ip::tcp::endpoint& endpoint) {
+  const std::string host = endpoint.address().to_string();
+  return endpoint.address().is_v6() ? fmt::format("[{}]:{}", host, endpoint.port())
+                                    : fmt::format("{}:{}", host, endpoint.port());
+}
+
+}  // namespace
+
+bool IsLoopback(const asio::ip::address& address) {
+  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback();
+  }
+  return address.is_loopback();
+}
+
+absl::Status Listener::Open(const ServerOptions& options) {
+  const bool has_unix = !options.unix_socket.empty();
+  if (options.port != 0 || !has_unix) {
+    if (absl::Status status = OpenTcp(options); !status.ok()) return status;
+  }
+  return has_unix ? OpenUnix(options) : absl::OkStatus();
+}
+
+absl::Status Listener::OpenTcp(const ServerOptions& options) {
+  const std::string where = fmt::format("{}:{}", options.bind, options.port);
+  const auto failed = [&](std::string_view what, const asio::error_code& error) {
+    return CannotListen(where, what, error.message());
+  };
+  asio::error_code error;
+  const asio::ip::address address =
+      asio::ip::make_address(options.bind == "localhost" ? "127.0.0.1" : options.bind, error);
+  if (error) return failed("--bind takes an IP address", error);
+  const asio::ip::tcp::endpoint endpoint(address, options.port);
+  if (tcp_.open(endpoint.protocol(), error); error) return failed("open", error);
+  if (tcp_.set_option(asio::socket_base::reuse_address(true), error); error) return failed("reuse_address", error);
+  if (tcp_.bind(endpoint, error); error) return failed("bind", error);
+  if (tcp_.listen(asio::socket_base::max_listen_connections, error); error) return failed("listen", error);
+  port_ = tcp_.local_endpoint(error).port();
+  return absl::OkStatus();
+}
+
+absl::Status Listener::OpenUnix(const ServerOptions& options) {
+  const std::string& path = options.unix_socket;
+  asio::error_code error;
+  const asio::local::stream_protocol::endpoint endpoint(path);
+  // A socket that a crash left behind is in the way, but one that somebody serves is not ours to remove.
+  struct stat there {};
+  if (::lstat(path.c_str(), &there) == 0) {
+    if (!S_ISSOCK(there.st_mode)) return CannotListen(path, "--unixsocket", "there is a file that is no socket");
+    asio::local::stream_protocol::socket probe(io_);
+    probe.connect(endpoint, error);
+    if (error != asio::error::connection_refused) {
+      return CannotListen(path, "--unixsocket", error ? error.message() : "another process serves it");
+    }
+    ::unlink(path.c_str());
+  }
+  if (unix_.open(endpoint.protocol(), error); error) return CannotListen(path, "open", error.message());
+  if (unix_.bind(endpoint, error); error) return CannotListen(path, "bind", error.message());
+  unix_path_ = path;
+  if (::chmod(path.c_str(), static_cast<mode_t>(options.unix_socket_mode)) != 0) {
+    return CannotListen(path, "--unixsocketperm", std::strerror(errno));
+  }
+  if (unix_.listen(asio::socket_base::max_listen_connections, error); error) {
+    return CannotListen(path, "listen", error.message());
+  }
+  return absl::OkStatus();
+}
+
+Listener::Peer Listener::PeerOf(const asio::ip::tcp::socket& socket) const {
+  asio::error_code error;  // of a connection that is lost already: its session will find out
+  const asio::ip::tcp::endpoint peer = socket.remote_endpoint(error);
+  return {.address = AddressText(peer),
+          .local_address = AddressText(socket.local_endpoint(error)),
+          .on_this_machine = IsLoopback(peer.address())};
+}
+
+Listener::Peer Listener::PeerOf(const asio::local::stream_protocol::socket&) const {
+  return {.address = unix_path_ + ":0", .local_address = unix_path_ + ":0", .tcp = false, .on_this_machine = true};
+}
+
+template <typename Acceptor>
+void Listener::Accept(Acceptor* acceptor, asio::steady_timer* retry) {
+  acceptor->async_accept(
+      [this, acceptor, retry](const asio::error_code& failed, typename Acceptor::protocol_type::socket socket) {
+        if (failed == asio::error::operation_aborted || !acceptor->is_open()) return;
+        if (failed) {
+          spdlog::warn("A connection could not be accepted: {}", failed.message());
+          retry->expires_after(kRetry);
+          return retry->async_wait([this, acceptor, retry](const asio::error_code& stopped) {
+            if (!stopped) Accept(acceptor, retry);
+          });
+        }
+        asio::error_code error;
+        socket.non_blocking(true, error);
+        Peer peer = PeerOf(socket);
+        if (const int descriptor = socket.release(error); !error) on_accepted_(descriptor, std::move(peer));
+        Accept(acceptor, retry);
+      });
+}
+
+void Listener::Run(OnAccepted on_accepted) {
+  on_accepted_ = std::move(on_accepted);
+  if (tcp_.is_open()) Accept(&tcp_, &tcp_retry_);
+  if (unix_.is_open()) Accept(&unix_, &unix_retry_);
+  io_.run();
+}
+
+void Listener::Stop() {
+  asio::post(io_, [this] {
+    asio::error_code ignored;
+    if (!unix_path_.empty()) ::unlink(unix_path_.c_str());
+    tcp_.close(ignored);
+    unix_.close(ignored);
+    tcp_retry_.cancel();
+    unix_retry_.cancel();
+  });
+}
+
+}  // namespace varve

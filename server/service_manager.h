@@ -1,0 +1,27 @@
+// Tells systemd, or whoever started the process with $NOTIFY_SOCKET set, how the server is: one datagram of `NAME=value` lines to
+// that Unix socket (sd_notify(3) describes the protocol). Without the variable nothing happens. Thread-safe after construction.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+namespace varve {
+
+class ServiceManager {
+ public:
+  // Reads the environment.
+  ServiceManager();
+
+  // E.g. "READY=1" or "STOPPING=1". Never blocks for long, never fails: nobody could act on it.
+  void Notify(std::string_view state) const;
+
+  // How often "WATCHDOG=1" is expected at least; 0: it isn't.
+  std::chrono::microseconds watchdog() const { return watchdog_; }
+
+ private:
+  std::string socket_;  // a path, or "@name" in the abstract namespace
+  std::chrono::microseconds watchdog_{0};
+};
+
+}  // namespace varve

@@ -1,0 +1,329 @@
+#include "server/settings.h"
+
+#include <arpa/inet.h>
+#include <sys/un.h>
+
+#include <charconv>
+#include <chrono>
+#include <fstream>
+#include <limits>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "server/settings_live.h"
+#include "util/nearest_text.h"
+#include "util/size_text.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+// In the rows: where the setting is kept.
+#define VARVE_KEPT_IN(field) \
+  [](ServerConfig & config) -> auto& { return config.field; }
+
+template <typename Value>
+int64_t AsNumber(Value value) {
+  return static_cast<int64_t>(value);
+}
+template <typename Rep, typename Period>
+int64_t AsNumber(std::chrono::duration<Rep, Period> value) {
+  return value.count();
+}
+
+template <typename Field>
+constexpr Setting Number(SettingKind kind, std::string_view name, int64_t min, int64_t max, Field,
+                         std::string_view help) {
+  Setting setting{.name = name, .kind = kind, .help = help};
+  setting.get = [](const ServerConfig& config) { return AsNumber(Field()(const_cast<ServerConfig&>(config))); };
+  setting.set = [](ServerConfig& config, int64_t value) {
+    auto& field = Field()(config);
+    field = static_cast<std::remove_reference_t<decltype(field)>>(value);
+  };
+  setting.min = min;
+  setting.max = max;
+  return setting;
+}
+
+template <typename Field>
+constexpr Setting Text(std::string_view name, Field field, std::string_view help) {
+  Setting setting{.name = name, .kind = SettingKind::kText, .help = help};
+  setting.text = field;
+  return setting;
+}
+template <typename Field>
+constexpr Setting Word(std::string_view name, absl::Span<const std::string_view> words, Field field,
+                       std::string_view help) {
+  Setting setting = Number(SettingKind::kWord, name, 0, static_cast<int64_t>(words.size()) - 1, field, help);
+  setting.words = words;
+  return setting;
+}
+template <typename Field>
+constexpr Setting Switch(std::string_view name, Field field, std::string_view help) {
+  return Number(SettingKind::kSwitch, name, 0, 1, field, help);
+}
+template <typename Field>
+constexpr Setting Integer(std::string_view name, int64_t min, int64_t max, Field field, std::string_view help) {
+  return Number(SettingKind::kInteger, name, min, max, field, help);
+}
+template <typename Field>
+constexpr Setting Size(std::string_view name, int64_t min, int64_t max, Field field, std::string_view help) {
+  return Number(SettingKind::kSize, name, min, max, field, help);
+}
+template <typename Field>
+constexpr Setting Duration(std::string_view name, std::chrono::nanoseconds max, Field, std::string_view help) {
+  Setting setting{.name = name, .kind = SettingKind::kDuration, .help = help};
+  setting.get = [](const ServerConfig& config) {
+    return std::chrono::nanoseconds(Field()(const_cast<ServerConfig&>(config))).count();
+  };
+  setting.set = [](ServerConfig& config, int64_t value) {
+    auto& field = Field()(config);
+    field = std::chrono::duration_cast<std::remove_reference_t<decltype(field)>>(std::chrono::nanoseconds(value));
+  };
+  setting.max = max.count();
+  return setting;
+}
+
+constexpr std::string_view kSyncWords[] = {"always", "everysec", "no"};             // Durability
+constexpr std::string_view kExecutionWords[] = {"adaptive", "pool", "inline"};      // Execution
+constexpr std::string_view kLogLevels[] = {"trace", "debug",    "info", "warning",  // spdlog's
+                                           "error", "critical", "off"};
+
+constexpr int64_t kKi = 1024, kGi = kKi * kKi * kKi, kTi = kKi * kGi;
+constexpr std::chrono::seconds kYear{365 * 24 * 3600};
+constexpr int64_t kLongestKeepalive = 32767;  // the kernel's, in seconds
+
+constexpr Setting kSettings[] = {
+    // Where it listens.
+    Text("bind", VARVE_KEPT_IN(server.bind), "IP address to listen on"),
+    Integer("port", 0, 65535, VARVE_KEPT_IN(server.port),
+            "TCP port; 0: none, or, where there is no --unixsocket either, any free one"),
+    Text("unixsocket", VARVE_KEPT_IN(server.unix_socket), "path of a Unix socket to listen on as well; empty: none"),
+    Number(SettingKind::kMode, "unixsocketperm", 0, 0777, VARVE_KEPT_IN(server.unix_socket_mode),
+           "permissions of the Unix socket, octal"),
+    // Who may come in.
+    Switch("protected-mode", VARVE_KEPT_IN(server.protected_mode),
+           "serve only clients of this machine while no password is set")
+        .Live(ApplyProtectedMode),
+    Text("requirepass", VARVE_KEPT_IN(server.password),
+         "password that clients must give; empty: none. Not on the command line, where other users can read it")
+        .Live(ApplyPassword)
+        .Secret(),
+    Text("requirepass-file", VARVE_KEPT_IN(password_file),
+         "file whose first line is that password; read again at SIGHUP"),
+    Integer("maxclients", 1, 1'000'000, VARVE_KEPT_IN(server.max_clients), "connections at a time")
+        .Live(ApplyMaxClients),
+    Integer("timeout", 0, kYear.count(), VARVE_KEPT_IN(server.idle_timeout),
+            "seconds after which a silent connection is closed; 0: never")
+        .Live(ApplyTimeout),
+    Integer("tcp-keepalive", 0, kLongestKeepalive, VARVE_KEPT_IN(server.tcp_keepalive),
+            "seconds after which a silent peer is asked whether it is still there; 0: never")
+        .Live(ApplyKeepalive),
+    Duration(
+        "snapshot-max-age", kYear, VARVE_KEPT_IN(server.snapshot_max_age),
+        "how long a client may take for one long reply, which keeps old versions of records; 0: as long as it likes")
+        .Live(ApplySnapshotMaxAge),
+    // What is promised of the data.
+    Text("dir", VARVE_KEPT_IN(directory), "directory of the data, made if it is missing"),
+    Word("sync", kSyncWords, VARVE_KEPT_IN(engine.sync),
+         "when a write is acknowledged: always (it is on disk), everysec (the kernel has it, synced each second) or no "
+         "(the kernel has it)")
+        .Live(ApplySync)
+        .CalledByRedis("appendfsync"),
+    Size("group-max-bytes", 4 * kKi, kGi, VARVE_KEPT_IN(engine.group_max_bytes),
+         "bytes of writes that are synced together at most"),
+    Duration("group-max-delay", std::chrono::seconds(10), VARVE_KEPT_IN(engine.group_max_delay),
+             "how long a write may wait for company before it is synced, e.g. 200us"),
+    // What it may use.
+    Integer("threads", 0, 256, VARVE_KEPT_IN(server.threads), "threads of the pool; 0: one for each core, at least 2"),
+    Integer("io-threads", 0, 256, VARVE_KEPT_IN(server.io_threads),
+            "threads that read and answer; 0: one for every four cores, 1 to 8"),
+    Word("execution", kExecutionWords, VARVE_KEPT_IN(server.execution),
+         "where requests run: adaptive, pool (always on the pool) or inline (always where they were read)"),
+    Size("write-buffer-size", 4 * kKi, 64 * kGi, VARVE_KEPT_IN(engine.write_buffer_size),
+         "memory of one write buffer; when it is full it becomes a segment"),
+    Size("offset-table-cache-size", 0, 16 * kTi, VARVE_KEPT_IN(engine.offset_table_cache_size),
+         "memory for offset tables, which find a record in one read"),
+    Size("block-cache-size", 0, 16 * kTi, VARVE_KEPT_IN(engine.block_cache_size),
+         "memory for records that are read often"),
+    Size("value-separation-size", 0, 0, VARVE_KEPT_IN(value_separation_size),
+         "values from this size up go to value files; 0, the only size accepted so far: none do"),
+    // What it tells.
+    Word("loglevel", kLogLevels, VARVE_KEPT_IN(log_level), "trace, debug, info, warning, error, critical or off")
+        .Live(ApplyLogLevel),
+    Integer("slowlog-log-slower-than", -1, 1'000'000'000'000, VARVE_KEPT_IN(server.slow_log_micros),
+            "microseconds from which on a request is kept for SLOWLOG; 0: each, -1: none")
+        .Live(ApplySlowLog),
+    Integer("slowlog-max-len", 0, 1'000'000, VARVE_KEPT_IN(server.slow_log_entries), "requests kept for SLOWLOG")
+        .Live(ApplySlowLog),
+    Text("logfile", VARVE_KEPT_IN(log_file), "file to append the log to, opened anew at SIGHUP; empty: standard error"),
+};
+
+#undef VARVE_KEPT_IN
+
+std::string Takes(const Setting& setting) {
+  switch (setting.kind) {
+    case SettingKind::kText:
+      return "takes a text";
+    case SettingKind::kWord:
+      return fmt::format("takes {}", fmt::join(setting.words, ", "));
+    case SettingKind::kSwitch:
+      return "takes yes or no";
+    case SettingKind::kInteger:
+      return fmt::format("takes {} to {}", setting.min, setting.max);
+    case SettingKind::kSize:
+      if (setting.max == 0) return "takes only 0";
+      return fmt::format("takes {} to {}", FormatSize(static_cast<uint64_t>(setting.min)),
+                         FormatSize(static_cast<uint64_t>(setting.max)));
+    case SettingKind::kDuration:
+      return fmt::format("takes 0 to {}", FormatDuration(std::chrono::nanoseconds(setting.max)));
+    case SettingKind::kMode:
+      return "takes octal permissions such as 700";
+  }
+  return "";
+}
+
+absl::StatusOr<int64_t> ParseDigits(std::string_view text, int base) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  if (error != std::errc() || end != text.data() + text.size()) return absl::InvalidArgumentError("no number");
+  return number;
+}
+
+// The number that `text` stands for, not yet held against the bounds.
+absl::StatusOr<int64_t> ParseNumber(const Setting& setting, std::string_view text) {
+  switch (setting.kind) {
+    case SettingKind::kText:
+      break;
+    case SettingKind::kWord:
+      for (size_t i = 0; i < setting.words.size(); ++i) {
+        if (setting.words[i] == text) return static_cast<int64_t>(i);
+      }
+      break;
+    case SettingKind::kSwitch:
+      if (text == "yes" || text == "true") return 1;
+      if (text == "no" || text == "false") return 0;
+      break;
+    case SettingKind::kInteger:
+      return ParseDigits(text, 10);
+    case SettingKind::kMode:
+      return ParseDigits(text, 8);
+    case SettingKind::kSize: {
+      VARVE_ASSIGN_OR_RETURN(const uint64_t bytes, ParseSize(text));
+      return static_cast<int64_t>(std::min<uint64_t>(bytes, std::numeric_limits<int64_t>::max()));
+    }
+    case SettingKind::kDuration: {
+      VARVE_ASSIGN_OR_RETURN(const std::chrono::nanoseconds delay, ParseDuration(text));
+      return delay.count();
+    }
+  }
+  return absl::InvalidArgumentError("no value");
+}
+
+std::string Show(const Setting& setting, const ServerConfig& config, bool short_sizes) {
+  if (setting.kind == SettingKind::kText) return setting.text(const_cast<ServerConfig&>(config));
+  const int64_t value = setting.get(config);
+  switch (setting.kind) {
+    case SettingKind::kWord:
+      return std::string(setting.words[static_cast<size_t>(value)]);
+    case SettingKind::kSwitch:
+      return value != 0 ? "yes" : "no";
+    case SettingKind::kSize:
+      return short_sizes ? FormatSize(static_cast<uint64_t>(value)) : fmt::to_string(value);
+    case SettingKind::kDuration:
+      return FormatDuration(std::chrono::nanoseconds(value));
+    case SettingKind::kMode:
+      return fmt::format("{:o}", value);
+    default:
+      return fmt::to_string(value);
+  }
+}
+
+bool IsAddress(const std::string& text) {
+  char address[sizeof(in6_addr)];
+  return text == "localhost" || inet_pton(AF_INET, text.c_str(), address) == 1 ||
+         inet_pton(AF_INET6, text.c_str(), address) == 1;
+}
+
+}  // namespace
+
+absl::Span<const Setting> AllSettings() { return kSettings; }
+
+const Setting* FindSetting(std::string_view name) {
+  for (const Setting& setting : kSettings) {
+    if (setting.name == name) return &setting;
+  }
+  return nullptr;
+}
+
+std::string SettingSuggestion(std::string_view name, std::string_view dashes) {
+  std::vector<std::string_view> names;
+  for (const Setting& setting : kSettings) {
+    if (!setting.redis_name.empty() && setting.redis_name == name) {
+      return fmt::format(", did you mean {}{}?", dashes, setting.name);
+    }
+    names.push_back(setting.name);
+  }
+  const std::string_view nearest = NearestText(name, names);
+  return nearest.empty() ? std::string() : fmt::format(", did you mean {}{}?", dashes, nearest);
+}
+
+absl::Status AssignSetting(const Setting& setting, std::string_view text, ServerConfig* config) {
+  if (setting.kind == SettingKind::kText) {
+    if (text.find('\0') != std::string_view::npos) return absl::InvalidArgumentError("takes no zero bytes");
+    setting.text(*config).assign(text);
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<int64_t> value = ParseNumber(setting, text);
+  if (!value.ok() || *value < setting.min || *value > setting.max) return absl::InvalidArgumentError(Takes(setting));
+  setting.set(*config, *value);
+  return absl::OkStatus();
+}
+
+std::string ShowSetting(const Setting& setting, const ServerConfig& config) { return Show(setting, config, false); }
+std::string WriteSetting(const Setting& setting, const ServerConfig& config) { return Show(setting, config, true); }
+
+absl::Status CheckTogether(const ServerConfig& config) {
+  if (config.directory.empty()) return absl::InvalidArgumentError("dir is empty");
+  if (!IsAddress(config.server.bind)) {
+    return absl::InvalidArgumentError(fmt::format("bind: \"{}\" is no IP address", config.server.bind));
+  }
+  if (config.server.unix_socket.size() >= sizeof(sockaddr_un::sun_path)) {
+    return absl::InvalidArgumentError(
+        fmt::format("unixsocket: a path has at most {} bytes", sizeof(sockaddr_un::sun_path) - 1));
+  }
+  if (!config.password_file.empty() && !config.server.password.empty()) {
+    return absl::InvalidArgumentError("requirepass and requirepass-file: only one of them can hold the password");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LoadPassword(ServerConfig* config) {
+  if (config->password_file.empty()) return absl::OkStatus();
+  std::ifstream file(config->password_file);
+  std::string password;
+  std::getline(file, password);
+  if (password.ends_with('\r')) password.pop_back();
+  if (password.empty()) {
+    return absl::InvalidArgumentError(
+        fmt::format("requirepass-file: {} {}", config->password_file,
+                    file.is_open() ? "holds no password in its first line" : "can't be read"));
+  }
+  if (password.find('\0') != std::string::npos) {
+    return absl::InvalidArgumentError(fmt::format("requirepass-file: {} has a zero byte", config->password_file));
+  }
+  config->server.password = std::move(password);
+  return absl::OkStatus();
+}
+
+absl::Span<const std::pair<std::string_view, std::string_view>> FixedSettings() {
+  static_assert(kMaxValueSize == 536870912);
+  static constexpr std::pair<std::string_view, std::string_view> kFixed[] = {
+      {"appendonly", "yes"}, {"cluster-enabled", "no"},          {"databases", "1"},
+      {"maxmemory", "0"},    {"maxmemory-policy", "noeviction"}, {"proto-max-bulk-len", "536870912"},
+      {"save", ""},
+  };
+  return kFixed;
+}
+
+}  // namespace varve

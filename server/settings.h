@@ -1,0 +1,103 @@
+// Every setting of the server, once: its name, what it takes, its default, where it is kept, and how a change takes effect while
+// the server runs. The command line, the configuration file, CONFIG GET/SET/REWRITE, --help, the example file and the test of
+// the manual all come from this table; a new setting is one row of it.
+// The table is immutable and thread-safe; a ServerConfig is a plain value.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "type/options.h"
+#include "type/server_options.h"
+
+namespace varve {
+
+struct ServerState;
+
+// What the settings are kept in. A fresh one has the defaults.
+struct ServerConfig {
+  std::string directory = "data";
+  int log_level = 2;          // index of the setting's words, which is spdlog's number
+  std::string log_file;       // empty: standard error
+  std::string password_file;  // holds server.password
+  size_t value_separation_size = 0;
+  EngineOptions engine;
+  ServerOptions server;
+};
+
+enum class SettingKind : uint8_t {
+  kText,
+  kWord,      // one of `words`; kept as its index
+  kSwitch,    // yes or no
+  kInteger,   // min to max
+  kSize,      // bytes: 4096, 64MiB
+  kDuration,  // 200us, 10min; kept as nanoseconds
+  kMode,      // permissions of a file, octal
+};
+
+struct Setting {
+  std::string_view name;
+  SettingKind kind;
+  std::string_view help;
+  // Access to where it is kept: `text` for kText, the others for every other kind.
+  std::string& (*text)(ServerConfig& config) = nullptr;
+  int64_t (*get)(const ServerConfig& config) = nullptr;
+  void (*set)(ServerConfig& config, int64_t value) = nullptr;
+  int64_t min = 0;
+  int64_t max = 0;
+  absl::Span<const std::string_view> words;
+
+  // Makes the config's value the one in force. Null: it can't change while the server runs.
+  absl::Status (*apply)(ServerState& server, const ServerConfig& config) = nullptr;
+  // A second name, that Redis' clients ask for; for CONFIG only.
+  std::string_view redis_name;
+  // Not taken from the command line, where other users of the machine can read it.
+  bool secret = false;
+
+  constexpr Setting Live(absl::Status (*how)(ServerState&, const ServerConfig&)) const {
+    Setting setting = *this;
+    setting.apply = how;
+    return setting;
+  }
+  constexpr Setting CalledByRedis(std::string_view other_name) const {
+    Setting setting = *this;
+    setting.redis_name = other_name;
+    return setting;
+  }
+  constexpr Setting Secret() const {
+    Setting setting = *this;
+    setting.secret = true;
+    return setting;
+  }
+};
+
+// All settings, in the order in which they are best read.
+absl::Span<const Setting> AllSettings();
+// Null when there is none of that name. Only the setting's own name counts.
+const Setting* FindSetting(std::string_view name);
+// ", did you mean NAME?", or empty when no name comes near. `dashes` go before the name.
+std::string SettingSuggestion(std::string_view name, std::string_view dashes = "");
+
+// Reads `text` into the setting's place in `*config`. InvalidArgument: what it takes instead, e.g. "takes 1 to 1000000".
+[[nodiscard]] absl::Status AssignSetting(const Setting& setting, std::string_view text, ServerConfig* config);
+
+// The value as CONFIG GET shows it: sizes in bytes.
+std::string ShowSetting(const Setting& setting, const ServerConfig& config);
+// The value as people write it: 64MiB.
+std::string WriteSetting(const Setting& setting, const ServerConfig& config);
+
+// What no row can tell alone. InvalidArgument names the settings that don't go together.
+[[nodiscard]] absl::Status CheckTogether(const ServerConfig& config);
+// Reads the password from the file that holds it, if one is set; after CheckTogether. InvalidArgument: it can't be read, or holds
+// none.
+[[nodiscard]] absl::Status LoadPassword(ServerConfig* config);
+
+// Names that Redis has, whose value is always the same here.
+absl::Span<const std::pair<std::string_view, std::string_view>> FixedSettings();
+
+}  // namespace varve

@@ -1,0 +1,219 @@
+// Who is served: passwords, what is held back from those without, protected mode.
+#include <gtest/gtest.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/password.h"
+#include "unit-tests/server/reply_text.h"
+#include "unit-tests/server/test_server.h"
+
+namespace varve {
+namespace {
+
+using testing::Ask;
+using testing::RawConnection;
+using testing::Resp;
+using testing::TestServer;
+
+constexpr char kWrong[] = "!WRONGPASS invalid username-password pair or user is disabled.";
+constexpr char kNoAuth[] = "!NOAUTH Authentication required.";
+
+ServerOptions WithPassword() {
+  ServerOptions options;
+  options.password = "secret";
+  return options;
+}
+
+// An IPv4 address of this machine that is no loopback address; empty: it has none.
+std::string OtherAddress() {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return "";
+  std::string found;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET || (one->ifa_flags & IFF_LOOPBACK) != 0)
+      continue;
+    char text[INET_ADDRSTRLEN];
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, text, sizeof(text));
+    found = text;
+  }
+  freeifaddrs(all);
+  return found;
+}
+
+TEST(PasswordTest, OnlyTheSameMatches) {
+  Password password("secret");
+  EXPECT_TRUE(password.needed());
+  EXPECT_TRUE(password.Matches("secret"));
+  for (const char* other : {"", "s", "secre", "secret ", "Secret", "secretsecret", "terces"}) {
+    EXPECT_FALSE(password.Matches(other)) << other;
+  }
+  password.Set("");
+  EXPECT_FALSE(password.needed());
+  EXPECT_TRUE(password.Matches("any"));
+}
+
+TEST(AccessTest, WithoutThePasswordNothingIsDone) {
+  TestServer server(WithPassword());
+  const std::unique_ptr<Client> client = server.Connect();
+  for (const std::vector<std::string>& request : {std::vector<std::string>{"PING"},
+                                                  {"SET", "k", "v"},
+                                                  {"GET", "k"},
+                                                  {"RANGE", "-", "+"},
+                                                  {"CONFIG", "GET", "*"},
+                                                  {"SHUTDOWN"},
+                                                  {"COMMAND"}}) {
+    EXPECT_EQ(Ask(*client, request), kNoAuth) << request[0];
+  }
+  EXPECT_EQ(Ask(*client, {"GET"}), "!ERR wrong number of arguments for 'get' command");
+  EXPECT_EQ(Ask(*client, {"NOSUCH"}), "!ERR unknown command 'NOSUCH', with args beginning with: ");
+  EXPECT_TRUE(
+      Ask(*client, {"HELLO", "3"}).starts_with("!NOAUTH HELLO must be called with the client already authenticated"));
+  EXPECT_EQ(Ask(*client, {"AUTH", "secret"}), "OK");
+  EXPECT_EQ(Ask(*client, {"GET", "k"}), "nil");
+  EXPECT_EQ(Ask(*client, {"RESET"}), "RESET");
+  EXPECT_EQ(Ask(*client, {"GET", "k"}), kNoAuth);
+  EXPECT_EQ(Ask(*client, {"AUTH", "default", "secret"}), "OK");
+  EXPECT_EQ(Ask(*client, {"AUTH", "a", "b", "c"}), "!ERR syntax error");
+  EXPECT_EQ(Ask(*client, {"QUIT"}), "OK");
+}
+
+TEST(AccessTest, HelloLogsIn) {
+  TestServer server(WithPassword());
+  const std::unique_ptr<Client> client = server.Connect();
+  EXPECT_EQ(Ask(*client, {"HELLO", "3", "AUTH", "default", "wrong"}), kWrong);
+  EXPECT_EQ(Ask(*client, {"HELLO", "3", "AUTH", "other", "secret"}), kWrong);
+  EXPECT_TRUE(Ask(*client, {"HELLO", "3", "AUTH", "default", "secret", "SETNAME", "n"}).starts_with("(server varve"));
+  EXPECT_EQ(Ask(*client, {"CLIENT", "GETNAME"}), "n");
+}
+
+TEST(AccessTest, RequestsSentAheadWaitForTheLogin) {
+  for (const Execution execution : {Execution::kAdaptive, Execution::kPool}) {
+    ServerOptions options = WithPassword();
+    options.execution = execution;
+    TestServer server(options);
+    RawConnection connection(server.port());
+    std::string requests = Resp({"GET", "a"}) + Resp({"AUTH", "secret"});
+    for (int i = 0; i < 20; ++i) requests += Resp({"SET", "a", "1"});
+    ASSERT_TRUE(connection.Send(requests + Resp({"GET", "a"}) + "QUIT\r\n"));
+    std::string expected = "-NOAUTH Authentication required.\r\n+OK\r\n";
+    for (int i = 0; i < 20; ++i) expected += "+OK\r\n";
+    EXPECT_EQ(connection.ReceiveAll(), expected + "$1\r\n1\r\n+OK\r\n");
+  }
+}
+
+TEST(AccessTest, AWrongPasswordIsAnsweredLateAndHoldsUpNobodyElse) {
+  for (const Execution execution : {Execution::kAdaptive, Execution::kPool}) {
+    ServerOptions options = WithPassword();
+    options.execution = execution;
+    options.io_threads = 1;
+    options.threads = 1;
+    TestServer server(options);
+    const std::unique_ptr<Client> polite = server.Connect();
+    ASSERT_EQ(Ask(*polite, {"AUTH", "secret"}), "OK");
+    RawConnection guesser(server.port());
+    const auto begin = std::chrono::steady_clock::now();
+    // 100, 200 and 400 ms; what is sent ahead waits.
+    ASSERT_TRUE(guesser.Send("AUTH a\r\nAUTH b\r\nAUTH c\r\nAUTH secret\r\nQUIT\r\n"));
+    std::chrono::steady_clock::duration longest{0};
+    for (int i = 0; i < 50; ++i) {
+      const auto sent = std::chrono::steady_clock::now();
+      ASSERT_EQ(Ask(*polite, {"PING"}), "PONG");
+      longest = std::max(longest, std::chrono::steady_clock::now() - sent);
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(650));
+    EXPECT_LT(longest, std::chrono::milliseconds(95));
+    const std::string replies = guesser.ReceiveAll();
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(700));
+    const std::string wrong = "-" + std::string(kWrong).substr(1) + "\r\n";
+    EXPECT_EQ(replies, wrong + wrong + wrong + "+OK\r\n+OK\r\n");
+    EXPECT_EQ(server.state().failed_logins.load(), 3u);
+  }
+}
+
+TEST(AccessTest, AGuesserWhoGoesAwayOrAStopLeavesNothingBehind) {
+  TestServer server(WithPassword());
+  for (int i = 0; i < 10; ++i) {
+    RawConnection guesser(server.port());
+    ASSERT_TRUE(guesser.Send("AUTH a\r\nAUTH b\r\n"));
+    if (i % 2 == 0) guesser.Vanish();
+  }
+  RawConnection last(server.port());
+  ASSERT_TRUE(last.Send("AUTH a\r\n"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  const auto begin = std::chrono::steady_clock::now();
+  server.Stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_EQ(last.ReceiveAll(), "-" + std::string(kWrong).substr(1) + "\r\n");
+}
+
+TEST(AccessTest, RequestsBeforeTheLoginAreSmall) {
+  TestServer server(WithPassword());
+  const auto reply = [&](const std::string& request) {
+    RawConnection connection(server.port());
+    connection.Send(request);
+    connection.FinishSending();
+    return connection.ReceiveAll();
+  };
+  EXPECT_EQ(reply("*11\r\n"), "-ERR Protocol error: unauthenticated multibulk length\r\n");
+  EXPECT_EQ(reply("*2\r\n$4\r\nAUTH\r\n$16385\r\n"), "-ERR Protocol error: unauthenticated bulk length\r\n");
+  EXPECT_TRUE(reply(Resp({"AUTH", std::string(16384, 'x')})).starts_with("-WRONGPASS"));
+  const std::string large = Resp({"SET", "k", std::string(100000, 'x')});
+  EXPECT_EQ(reply(Resp({"AUTH", "secret"}) + large), "+OK\r\n+OK\r\n");
+}
+
+TEST(AccessTest, APasswordThatIsSetLaterHoldsForThoseWhoComeLater) {
+  TestServer server;
+  const std::unique_ptr<Client> early = server.Connect();
+  EXPECT_TRUE(Ask(*early, {"AUTH", "any"}).starts_with("!ERR AUTH <password> called without any password configured"));
+  EXPECT_EQ(Ask(*early, {"AUTH", "default", "any"}), "OK");
+  EXPECT_EQ(Ask(*early, {"CONFIG", "SET", "requirepass", "new"}), "OK");
+  EXPECT_EQ(Ask(*early, {"PING"}), "PONG");
+  const std::unique_ptr<Client> late = server.Connect();
+  EXPECT_EQ(Ask(*late, {"PING"}), kNoAuth);
+  EXPECT_EQ(Ask(*early, {"CONFIG", "SET", "requirepass", ""}), "OK");
+  EXPECT_EQ(Ask(*late, {"PING"}), "PONG");
+}
+
+TEST(AccessTest, ProtectedModeServesThisMachineAlone) {
+  const std::string other = OtherAddress();
+  if (other.empty()) GTEST_SKIP() << "this machine has no other address";
+  ServerOptions options;
+  options.bind = "0.0.0.0";
+  TestServer server(options);
+  RawConnection outside(server.port(), 0, other.c_str());
+  EXPECT_TRUE(outside.ReceiveAll().starts_with("-DENIED Varve is in protected mode"));
+  EXPECT_TRUE(outside.closed());
+  const std::unique_ptr<Client> inside = server.Connect();
+  EXPECT_EQ(Ask(*inside, {"CONFIG", "SET", "requirepass", "secret"}), "OK");
+  RawConnection with_password(server.port(), 0, other.c_str());
+  ASSERT_TRUE(with_password.Send("AUTH secret\r\nPING\r\nQUIT\r\n"));
+  EXPECT_EQ(with_password.ReceiveAll(), "+OK\r\n+PONG\r\n+OK\r\n");
+  EXPECT_EQ(Ask(*inside, {"CONFIG", "SET", "requirepass", "", "protected-mode", "no"}), "OK");
+  RawConnection trusted(server.port(), 0, other.c_str());
+  ASSERT_TRUE(trusted.Send("PING\r\nQUIT\r\n"));
+  EXPECT_EQ(trusted.ReceiveAll(), "+PONG\r\n+OK\r\n");
+}
+
+TEST(AccessTest, WhatCountsAsThisMachine) {
+  for (const char* address : {"127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"}) {
+    EXPECT_TRUE(IsLoopback(asio::ip::make_address(address))) << address;
+  }
+  for (const char* address : {"10.0.0.1", "0.0.0.0", "::", "fe80::1", "::ffff:10.0.0.1", "128.0.0.1"}) {
+    EXPECT_FALSE(IsLoopback(asio::ip::make_address(address))) << address;
+  }
+  const Listener::Peer far{.address = "10.0.0.1:1", .on_this_machine = false};
+  const Listener::Peer near{.address = "127.0.0.1:1", .on_this_machine = true};
+  EXPECT_FALSE(MayEnter(far, true, false));
+  EXPECT_TRUE(MayEnter(far, true, true));
+  EXPECT_TRUE(MayEnter(far, false, false));
+  EXPECT_TRUE(MayEnter(near, true, false));
+}
+
+}  // namespace
+}  // namespace varve
