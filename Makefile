@@ -19,6 +19,7 @@ SOURCES = git ls-files -co --exclude-standard -- '*.h' '*.cc'
 
 export CTEST_OUTPUT_ON_FAILURE = 1
 export ASAN_OPTIONS = detect_stack_use_after_return=1:strict_string_checks=1
+export LSAN_OPTIONS = suppressions=$(CURDIR)/cmake/lsan_suppressions.txt:print_suppressions=0
 export UBSAN_OPTIONS = print_stacktrace=1
 export TSAN_OPTIONS = second_deadlock_stack=1:history_size=4
 

@@ -291,8 +291,9 @@ class RedisFilesTest : public ImportExportTest {
     for (const auto& [key, value] : pairs) EXPECT_EQ(redis->Put(key, value), absl::OkStatus());
     for (int i = 0; i < 600; ++i) {  // beyond what packed encodings take
       const std::string n = std::to_string(i);
+      const std::string member = "m" + n;
       const std::vector<std::vector<std::string_view>> commands = {{"RPUSH", "list", n},
-                                                                   {"SADD", "set", "m" + n},
+                                                                   {"SADD", "set", member},
                                                                    {"ZADD", "zset", n, n},
                                                                    {"HSET", "hash", n, n},
                                                                    {"XADD", "stream", "*", "f", n}};

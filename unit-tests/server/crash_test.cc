@@ -109,7 +109,9 @@ TEST_P(KillTest, EveryAcknowledgedWriteSurvivesAndEachBatchIsWhole) {
     for (int t = 0; t < 4; ++t) writers.push_back({std::to_string(cycle) + "-" + std::to_string(t)});
     std::vector<std::thread> threads;
     for (size_t i = before; i < writers.size(); ++i) {
-      threads.emplace_back([&, i] { writers[i].Run(Connect(server).get()); });
+      std::unique_ptr<Client> client = Connect(server);
+      ASSERT_NE(client, nullptr);
+      threads.emplace_back([&writers, i, client = std::move(client)] { writers[i].Run(client.get()); });
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(30 + random() % 200));
     server.process().Kill(SIGKILL);
