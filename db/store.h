@@ -91,7 +91,7 @@ class Store {
                                                 std::string_view upper, SequenceNumber* gate) = 0;
   virtual std::shared_ptr<const Snapshot> GetSnapshot() = 0;
   // Exact number of keys in [lower, upper). That of all keys costs little: the looking up of what was written since it was last asked
-  // for and not merged or settled in the background since then, at most a scan. A range, or a snapshot, is read.
+  // for and not merged or settled in the background since then (up to some scans' time). A range, or a snapshot, is read.
   [[nodiscard]] virtual absl::StatusOr<CountResult> Count(const ReadOptions& options, std::string_view lower,
                                                           std::string_view upper) = 0;
 
