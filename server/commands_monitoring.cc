@@ -12,11 +12,6 @@
 namespace varve {
 namespace {
 
-void ReplyHelp(CommandContext& context, absl::Span<const std::string_view> lines) {
-  context.reply.Array(lines.size());
-  for (const std::string_view line : lines) context.reply.Simple(line);
-}
-
 // --- SLOWLOG ---------------------------------------------------------------------------------------------------------------
 
 constexpr int64_t kSlowLogEntriesShown = 10;  // by default, as in Redis
@@ -55,11 +50,11 @@ void HandleSlowLog(CommandContext& context, Arguments arguments) {
     return context.reply.Ok();
   }
   if (EqualsIgnoreCase(what, "help") && arguments.size() == 2) {
-    return ReplyHelp(context,
-                     {"SLOWLOG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "GET [<count>]",
-                      "    Show the slowest requests lately, newest first (10, or <count>; -1 for all): id,",
-                      "    time, microseconds, arguments, client address, client name.", "LEN",
-                      "    Say how many there are.", "RESET", "    Forget them.", "HELP", "    Print this help."});
+    return ReplyHelp(
+        context, arguments,
+        {"GET [<count>]", "    Show the slowest requests lately, newest first (10, or <count>; -1 for all): id,",
+         "    time, microseconds, arguments, client address, client name.", "LEN", "    Say how many there are.",
+         "RESET", "    Forget them."});
   }
   ReplyUnknownSubcommand(context, "slowlog", what);
 }
@@ -119,11 +114,10 @@ void HandleLatency(CommandContext& context, Arguments arguments) {
         "EXPLAIN GET key where the time of a read goes.\n");
   }
   if (EqualsIgnoreCase(what, "help") && arguments.size() == 2) {
-    return ReplyHelp(context, {"LATENCY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-                               "HISTOGRAM [<command> ...]", "    Show how the times of commands are spread.", "DOCTOR",
-                               "    Say where to look.", "LATEST | HISTORY <event> | RESET [<event> ...]",
-                               "    As in Redis with latency-monitor-threshold 0: there are no events.", "HELP",
-                               "    Print this help."});
+    return ReplyHelp(context, arguments,
+                     {"HISTOGRAM [<command> ...]", "    Show how the times of commands are spread.", "DOCTOR",
+                      "    Say where to look.", "LATEST | HISTORY <event> | RESET [<event> ...]",
+                      "    As in Redis with latency-monitor-threshold 0: there are no events."});
   }
   ReplyUnknownSubcommand(context, "latency", what);
 }

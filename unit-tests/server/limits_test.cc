@@ -7,34 +7,21 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "unit-tests/server/test_server.h"
+#include "unit-tests/testing/process_memory.h"
 
 namespace varve {
 namespace {
 
+using testing::kMemoryIsTold;
 using testing::RawConnection;
+using testing::ResidentBytes;
 using testing::Resp;
 using testing::TestServer;
-
-// Sanitizers keep memory of their own beside each byte, and give nothing back.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kMemoryIsTold = false;
-#else
-constexpr bool kMemoryIsTold = true;
-#endif
-
-size_t ResidentBytes() {
-  std::ifstream file("/proc/self/statm");
-  size_t total = 0;
-  size_t resident = 0;
-  file >> total >> resident;
-  return resident * 4096;
-}
 
 constexpr size_t kConnections = 1000;
 constexpr size_t kBytesOfOne = 6400;  // 64 MB for 10,000 of them

@@ -5,17 +5,19 @@
 
 #include <atomic>
 #include <chrono>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "unit-tests/server/test_server.h"
+#include "unit-tests/testing/process_memory.h"
 
 namespace varve {
 namespace {
 
+using testing::kMemoryIsTold;
 using testing::RawConnection;
+using testing::ResidentBytes;
 using testing::Resp;
 using testing::TestServer;
 
@@ -27,21 +29,6 @@ bool Eventually(const Condition& condition) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return false;
-}
-
-// Sanitizers keep memory of their own beside each byte, and give nothing back.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kMemoryIsTold = false;
-#else
-constexpr bool kMemoryIsTold = true;
-#endif
-
-size_t ResidentBytes() {
-  std::ifstream file("/proc/self/statm");
-  size_t total = 0;
-  size_t resident = 0;
-  file >> total >> resident;
-  return resident * 4096;
 }
 
 TEST(ServerTest, AClientThatGoesAwayInTheMiddleOfAReplyHurtsNobody) {

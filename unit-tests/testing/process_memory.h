@@ -1,0 +1,24 @@
+// How much memory this process takes, for tests of what is bounded.
+#pragma once
+
+#include <cstddef>
+#include <fstream>
+
+namespace varve::testing {
+
+// Sanitizers keep memory of their own beside each byte, and give nothing back.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kMemoryIsTold = false;
+#else
+inline constexpr bool kMemoryIsTold = true;
+#endif
+
+inline size_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  size_t total = 0;
+  size_t resident = 0;
+  file >> total >> resident;
+  return resident * 4096;
+}
+
+}  // namespace varve::testing
