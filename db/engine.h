@@ -150,6 +150,8 @@ class Engine final : public StorageEngine {
   // --- engine_write.cc
   absl::Status CheckConditions(const Commit& commit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   absl::Status CheckWritable(const Commit& commit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  // What a write is told while flushes fail.
+  absl::Status RefusalLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // Puts the operations into the active buffer; replaces the ReadState where ranges or namespaces change.
   void ApplyLocked(const std::vector<Commit::Operation>& operations, bool gated)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);

@@ -93,13 +93,20 @@ absl::Status Engine::WaitForRoom(size_t bytes, bool adds_data) {
   }
   // Deletes may be what makes room on a full disk.
   const int limit = options_.max_full_write_buffers * (adds_data ? 1 : 2);
-  return static_cast<int>(flush_queue_.size()) >= limit ? UnsharedCopy(background_status_) : absl::OkStatus();
+  return static_cast<int>(flush_queue_.size()) >= limit ? RefusalLocked() : absl::OkStatus();
 }
 
 absl::Status Engine::CheckWritable(const Commit& commit) const {
   if (closed_) return absl::UnavailableError("the store is closed");
-  if (commit.adds_data() && !background_status_.ok()) return UnsharedCopy(background_status_);
-  return absl::OkStatus();
+  return commit.adds_data() ? RefusalLocked() : absl::OkStatus();
+}
+
+absl::Status Engine::RefusalLocked() const {
+  if (background_status_.ok() || absl::IsUnavailable(background_status_)) return UnsharedCopy(background_status_);
+  // Whatever a flush fails for, nothing is lost by it, and the next try makes its files anew.
+  return absl::ResourceExhaustedError(
+      fmt::format("flushing fails; it is tried again, and writes resume when it succeeds: {}",
+                  std::string(background_status_.message())));
 }
 
 // Every write after the condition's sequence must still be in a buffer for the answer to be sure; else it counts as changed.

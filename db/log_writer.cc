@@ -100,11 +100,13 @@ absl::Status LogWriter::Reserve(size_t bytes, bool for_deletes) {
 }
 
 absl::Status LogWriter::PrepareNextFile(uint64_t unit) {
-  if (files_.spare_size() > 0) return files_.GrowSpare(kLogPageSize + unit + delete_reserve_);
-  const absl::Status status = files_.WaitForSpare();
-  if (!absl::IsResourceExhausted(status)) return status;
+  const absl::Status status =
+      files_.spare_size() > 0 ? files_.GrowSpare(kLogPageSize + unit + delete_reserve_) : files_.WaitForSpare();
+  if (status.ok() || absl::IsUnavailable(status)) return status;
+  // Whatever keeps the file from being made: nothing was promised in it, and the next try makes it anew.
   return absl::ResourceExhaustedError(
-      fmt::format("no room left in the log, and no file to go on with; writes resume when there is space: {}",
+      fmt::format("no room left in the log, and no file to go on with; making one is tried again, and writes resume "
+                  "when it is there: {}",
                   std::string(status.message())));
 }
 

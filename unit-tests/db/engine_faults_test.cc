@@ -314,6 +314,21 @@ TEST_F(FullDiskTest, TheLogRefusesBeforeItPromises) {
   ExpectAllReadable();
 }
 
+TEST_F(FullDiskTest, AFlushThatFailsRefusesWritesUntilItWorksAgain) {
+  for (; filled_ < 100; ++filled_) ASSERT_TRUE(store_->Put(Key(filled_), std::string(1000, 'v')).ok());
+  file_system_.Fail(FileOperation::kRename, 1, absl::InternalError("the device says no"), FaultFileSystem::kUnlimited,
+                    "MANIFEST");
+  EXPECT_FALSE(store_->Flush().ok());
+  const absl::Status refused = store_->Put("more", "x");
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_NE(refused.message().find("writes resume when it succeeds: the device says no"), std::string::npos) << refused;
+  file_system_.ClearFaults();
+  ASSERT_TRUE(Eventually([&] { return store_->Put("more", "x").ok(); }));
+  ASSERT_TRUE(store_->Delete("more").ok());
+  EXPECT_TRUE(store_->Flush().ok());
+  ExpectAllReadable();
+}
+
 TEST_F(FullDiskTest, AnInstallWhoseRenameWasDoneButNotSyncedKeepsWhatBothManifestsName) {
   for (; filled_ < 100; ++filled_) ASSERT_TRUE(store_->Put(Key(filled_), std::string(1000, 'v')).ok());
   ASSERT_TRUE(store_->Sync().ok());

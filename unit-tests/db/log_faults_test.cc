@@ -150,6 +150,21 @@ TEST_F(LogFaultsTest, AFullDiskRefusesPutsAndGoesOnWhenThereIsSpace) {
   EXPECT_EQ(Replay(dir_.path()).batches.size(), user.last());
 }
 
+TEST_F(LogFaultsTest, AFileThatCannotBeMadeRefusesWritesUntilItCan) {
+  LogUser user(dir_.path(), kSmallFile, 0, 1, &fs_);
+  user.Open();
+  ASSERT_TRUE(SpareIsReady(2));
+  fs_.Fail(FileOperation::kSyncDirectory, 1, absl::InternalError("EIO"), /*times=*/3);
+  absl::Status status;
+  while ((status = user.Commit(std::string(1000, 'v'))).ok()) ASSERT_LT(user.last(), 1000u);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("is tried again"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("EIO"));
+  EXPECT_TRUE(user.log().status().ok()) << "nothing that was promised is at stake";
+  ASSERT_TRUE(Eventually([&] { return user.Commit("value").ok(); }));
+  EXPECT_EQ(Replay(dir_.path()).batches.size(), user.last());
+}
+
 TEST_F(LogFaultsTest, OnAFullDiskRetiredFilesMakeRoom) {
   LogUser user(dir_.path(), kSmallFile, 0, 1, &fs_);
   user.Open();

@@ -87,8 +87,12 @@ inline std::string ReadFile(const std::string& path) {
 // A server_main on a free port.
 class ServerProcess {
  public:
-  ServerProcess(const std::string& program, const std::string& directory, std::vector<std::string> arguments = {})
-      : log_(directory + ".log"), process_(program, WithDefaults(directory, std::move(arguments)), log_) {
+  // `wrapper`: a command that runs it, such as {"strace", "-D"}; empty: none.
+  ServerProcess(const std::string& program, const std::string& directory, std::vector<std::string> arguments = {},
+                const std::vector<std::string>& wrapper = {})
+      : log_(directory + ".log"),
+        process_(wrapper.empty() ? program : wrapper[0],
+                 WithDefaults(program, directory, std::move(arguments), wrapper), log_) {
     constexpr std::string_view kBefore = " on 127.0.0.1:";
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (port_ == 0 && process_.Running() && std::chrono::steady_clock::now() < deadline) {
@@ -108,8 +112,13 @@ class ServerProcess {
   Process& process() { return process_; }
 
  private:
-  static std::vector<std::string> WithDefaults(const std::string& directory, std::vector<std::string> arguments) {
+  static std::vector<std::string> WithDefaults(const std::string& program, const std::string& directory,
+                                               std::vector<std::string> arguments,
+                                               const std::vector<std::string>& wrapper) {
     arguments.insert(arguments.begin(), {"--dir=" + directory, "--port=0"});
+    if (wrapper.empty()) return arguments;
+    arguments.insert(arguments.begin(), program);
+    arguments.insert(arguments.begin(), wrapper.begin() + 1, wrapper.end());
     return arguments;
   }
 

@@ -1,0 +1,84 @@
+// Several writers on a server at once, pipelined, and a reader beside them; and what they find when it is back after a crash.
+//
+// The reader looks at the writers' first keys: what it is shown must survive like what is acknowledged, in all modes for a crash of the
+// process, and with --sync=always for a loss of power.
+// Thread-compatible; Start makes threads of its own, which Join ends.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/client.h"
+#include "unit-tests/prove/writer.h"
+
+namespace varve::prove {
+
+// What one crash, or many, came to.
+struct Figures {
+  uint64_t cycles = 0;
+  uint64_t sent = 0;
+  uint64_t acknowledged = 0;  // promised to survive and looked for
+  uint64_t released = 0;      // acknowledged, and not promised to survive this crash (everysec and no, power)
+  uint64_t taken = 0;         // of them, those that were gone
+  uint64_t unasked = 0;       // not acknowledged, and there all the same
+  uint64_t shown = 0;         // values shown to readers, and looked for
+  uint64_t refused = 0;       // connections that ended with an error reply
+  uint64_t lost = 0;          // keys
+  uint64_t torn = 0;
+  std::chrono::milliseconds longest_start{0};
+  std::chrono::milliseconds oldest_taken{0};  // how long before the crash the oldest of `taken` was acknowledged
+  std::vector<std::string> complaints;        // all else that must not be, and in words what is lost or torn
+
+  void Add(const Figures& other);
+};
+
+// What a crash may take of what was acknowledged.
+struct Grace {
+  bool any = false;                               // false: nothing
+  std::chrono::milliseconds age{0};               // what was acknowledged longer ago is there; 0: no promise
+  std::chrono::steady_clock::time_point crash{};  // counted from here
+};
+
+class Fleet {
+ public:
+  Fleet(size_t writers, uint64_t seed);
+  ~Fleet() { Join(); }
+
+  // Connects them and has them write until the connection is lost, or there was an error reply, or Stop. `depth`: requests each sends ahead. `may_go_back`: with everysec and no, reads show what
+  // is durable once the log has failed, which is less than they had shown.
+  [[nodiscard]] absl::Status Start(uint16_t port, size_t depth, bool may_go_back = false);
+  // Lets them collect what is under way, and end.
+  void Stop() { stop_ = true; }
+  void Join();
+
+  // After Join: looks at what the server has now. Then goes on from there. The figures are those of this crash.
+  Figures Check(uint16_t port, const Grace& grace = {});
+
+  size_t writers() const { return writers_.size(); }
+
+ private:
+  void Write(Writer* writer, std::unique_ptr<Client> client, size_t depth);
+  void Watch(std::unique_ptr<Client> client, bool may_go_back);
+  absl::Status CheckAgainst(Client* client, const Grace& grace, Figures* figures);
+  void CheckRefusals(Figures* figures) const;
+  void CountTaken(const Writer& writer, uint64_t survived, const Grace& grace, Figures* figures) const;
+  void Complain(std::string complaint);
+
+  std::vector<std::unique_ptr<Writer>> writers_;
+  std::vector<std::thread> threads_;
+  std::atomic<bool> stop_{false};
+  std::vector<uint64_t> shown_;  // by writer: highest count that the reader was shown
+  uint64_t shows_ = 0;
+  std::mutex mutex_;
+  std::vector<std::string> complaints_;
+};
+
+}  // namespace varve::prove

@@ -1,0 +1,67 @@
+// make prove: kills a fresh server, cuts its power and fails its calls for about a minute, and says in one table what was acknowledged and what
+// of it was lost. Exits with 1 when anything was.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "fmt/format.h"
+#include "unit-tests/prove/failing_calls.h"
+#include "unit-tests/prove/kill_cycles.h"
+#include "unit-tests/prove/power_cuts.h"
+#include "unit-tests/prove/report.h"
+#include "unit-tests/testing/temp_dir.h"
+
+ABSL_FLAG(int, seconds, 60, "how long, about; 0: as long as the counts take");
+ABSL_FLAG(uint64_t, kills, 1'000'000, "cycles of kill -9, at most");
+ABSL_FLAG(uint64_t, cuts, 1'000'000, "power cuts, at most");
+ABSL_FLAG(uint64_t, calls, 1'000'000, "how many of each kind of call to fail, at most");
+ABSL_FLAG(uint64_t, seed, 0, "0: another one each time");
+ABSL_FLAG(std::string, server, VARVE_SERVER_MAIN, "the server_main to test");
+
+namespace varve::prove {
+namespace {
+
+// Of the time that there is, in percent.
+constexpr int kKillShare = 45, kCutShare = 35, kCallShare = 20;
+
+CycleOptions Options(const std::string& directory, uint64_t cycles, int percent, uint64_t seed) {
+  CycleOptions options{.server = absl::GetFlag(FLAGS_server), .directory = directory, .cycles = cycles, .seed = seed};
+  const int seconds = absl::GetFlag(FLAGS_seconds);
+  if (seconds > 0) options.at_most = std::chrono::seconds(std::max(1, seconds * percent / 100));
+  return options;
+}
+
+int Main() {
+  const uint64_t seed = absl::GetFlag(FLAGS_seed) != 0 ? absl::GetFlag(FLAGS_seed) : std::random_device{}();
+  Report report;
+  if (const uint64_t kills = absl::GetFlag(FLAGS_kills); kills > 0) {
+    testing::TempDir directory;
+    report.AddKills(RunKillCycles(Options(directory.path(), kills, kKillShare, seed)));
+  }
+  if (const uint64_t cuts = absl::GetFlag(FLAGS_cuts); cuts > 0) {
+    testing::TempDir directory;
+    report.AddCuts(RunPowerCuts(Options(directory.path(), cuts, kCutShare, seed)));
+  }
+  if (const uint64_t calls = absl::GetFlag(FLAGS_calls); calls > 0) {
+    testing::TempDir directory;
+    report.AddCalls(RunFailingCalls(Options(directory.path(), calls, kCallShare, seed)));
+  }
+  fmt::print("{}", report.Text());
+  if (!report.good()) fmt::print("again: --seed={}\n", seed);
+  return report.good() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace varve::prove
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage("kills a server again and again, and shows what of the acknowledged writes was lost");
+  absl::ParseCommandLine(argc, argv);
+  return varve::prove::Main();
+}

@@ -1,0 +1,36 @@
+// What a run of `make prove` came to, as one table. A part that this machine doesn't allow has a line that says why. Not thread-safe.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "unit-tests/prove/failing_calls.h"
+#include "unit-tests/prove/fleet.h"
+#include "unit-tests/prove/power_cuts.h"
+
+namespace varve::prove {
+
+class Report {
+ public:
+  void AddKills(const Figures& figures);
+  void AddCuts(const absl::StatusOr<PowerFigures>& figures);
+  void AddCalls(const absl::StatusOr<FailureFigures>& figures);
+
+  // Nothing was lost, torn or otherwise wrong.
+  bool good() const { return complaints_.empty(); }
+  std::string Text() const;
+
+ private:
+  void AddRow(std::string what, const Figures& figures, bool may_take = false);
+  void AddMissing(const std::string& what, const absl::Status& why);
+
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::vector<std::string> rows_;
+  std::vector<std::string> notes_;
+  std::vector<std::string> complaints_;
+  std::chrono::milliseconds longest_start_{0};
+};
+
+}  // namespace varve::prove
