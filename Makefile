@@ -83,7 +83,8 @@ tidy: packages
 # What was built is installed as it is, so that nothing is built as root.
 install:
 	install -D -t $(DESTDIR)$(PREFIX)/bin build/release/server_main build/release/client_main
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system packaging/varve.service
+	sed 's|/usr/local/|$(PREFIX)/|g' packaging/varve.service | \
+		install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/lib/systemd/system/varve.service
 	test -e $(DESTDIR)/etc/varve/varve.toml || install -D -m 644 packaging/varve.toml $(DESTDIR)/etc/varve/varve.toml
 
 clean:

@@ -29,6 +29,7 @@ struct ClientLink {
   std::atomic<uint64_t> input_bytes{0};
   std::atomic<uint64_t> input_room{0};
   std::atomic<uint64_t> output_bytes{0};
+  std::atomic<size_t> memory{0};  // of requests and replies, as far as ClientMemory counts it
   std::atomic<int> protocol{2};
   std::atomic<size_t> subscriptions[PubSub::kKinds] = {};
   std::atomic<bool> monitoring{false};

@@ -26,7 +26,12 @@ bool LogIn(CommandContext& context, std::string_view user, std::string_view pass
     return true;
   }
   context.server.failed_logins.fetch_add(1, std::memory_order_relaxed);
-  if (client.failed_logins == 0) spdlog::warn("A client at {} gave a wrong password", client.address);
+  const LoginGuard::Report report = context.server.login_guard.Failed(client.address, std::chrono::steady_clock::now());
+  if (report == LoginGuard::Report::kFirst) spdlog::warn("A client at {} gave a wrong password", client.address);
+  if (report == LoginGuard::Report::kMany) {
+    spdlog::warn("Clients at {} give many wrong passwords: passwords from there are looked at after {} ms from now on",
+                 client.address, LoginGuard::kDelay.count());
+  }
   client.penalty = std::min(kFirstPenalty * (1 << std::min(client.failed_logins, 10u)), kLongestPenalty);
   ++client.failed_logins;
   context.reply.Error("WRONGPASS invalid username-password pair or user is disabled.");

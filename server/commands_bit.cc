@@ -34,7 +34,7 @@ bool ReadValue(CommandContext& context, std::string_view key, std::string* value
 void HandleSetBit(CommandContext& context, Arguments arguments) {
   const std::string_view key = arguments[1];
   const std::optional<uint64_t> bit = ParseBitOffset(arguments[2]);
-  if (!bit) return context.reply.Error(kBadOffset);
+  if (!bit || *bit / 8 >= context.server.live.max_value_bytes) return context.reply.Error(kBadOffset);
   if (arguments[3] != "0" && arguments[3] != "1") {
     return context.reply.Error("ERR bit is not an integer or out of range");
   }
@@ -254,7 +254,7 @@ void HandleBitField(CommandContext& context, Arguments arguments) {
     if (operation.kind == FieldOperation::Kind::kGet) continue;
     bytes = std::max(bytes, (operation.offset + operation.type.bits + 7) / 8);
   }
-  if (bytes > kMaxValueSize) return context.reply.Error(kBadOffset);
+  if (bytes > context.server.live.max_value_bytes) return context.reply.Error(kBadOffset);
   std::string value;
   std::vector<std::optional<int64_t>> results;
   const auto apply_all = [&] {

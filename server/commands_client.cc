@@ -147,7 +147,7 @@ void HandleReply(CommandContext& context, std::string_view mode) {
 void HandleSwitch(CommandContext& context, Arguments arguments) {
   const bool on = EqualsIgnoreCase(arguments[2], "on");
   if (!on && !EqualsIgnoreCase(arguments[2], "off")) return ReplySyntaxError(context);
-  // Nothing here evicts a client and no read changes a record, so both settings hold whatever they are.
+  // NO-TOUCH holds whatever it is: no read changes a record.
   if (EqualsIgnoreCase(arguments[1], "no-evict")) context.client.link.no_evict.store(on, std::memory_order_relaxed);
   context.reply.Ok();
 }

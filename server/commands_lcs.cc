@@ -81,7 +81,7 @@ void HandleLcs(CommandContext& context, Arguments arguments) {
   const std::string_view a = values[0].value;
   const std::string_view b = values[1].value;
   // The limit of Redis, whose table takes four bytes a cell: it bounds the time here as there.
-  if ((a.size() + 1) * (b.size() + 1) * 4 > kMaxValueSize) {
+  if ((a.size() + 1) * (b.size() + 1) * 4 > context.server.live.max_value_bytes) {
     return context.reply.Error("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
   }
   if (options.length_only) return context.reply.Integer(static_cast<int64_t>(CommonSubsequenceLength(a, b)));

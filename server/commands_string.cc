@@ -172,7 +172,7 @@ void ChangeValue(CommandContext& context, std::string_view key,
 void HandleAppend(CommandContext& context, Arguments arguments) {
   const std::string_view tail = arguments[2];
   ChangeValue(context, arguments[1], [&](bool found, std::string* value) -> Change {
-    if (value->size() + tail.size() > kMaxValueSize) return {kTooLong};
+    if (value->size() + tail.size() > context.server.live.max_value_bytes) return {kTooLong};
     value->append(tail);
     return {{}, !found || !tail.empty()};
   });
@@ -184,7 +184,8 @@ void HandleSetRange(CommandContext& context, Arguments arguments) {
   if (offset < 0) return context.reply.Error("ERR offset is out of range");
   const std::string_view part = arguments[3];
   const auto begin = static_cast<size_t>(offset);
-  if (!part.empty() && (part.size() > kMaxValueSize || begin > kMaxValueSize - part.size())) {
+  const size_t most = context.server.live.max_value_bytes;
+  if (!part.empty() && (part.size() > most || begin > most - part.size())) {
     return context.reply.Error(kTooLong);
   }
   ChangeValue(context, arguments[1], [&](bool, std::string* value) -> Change {

@@ -93,6 +93,10 @@ absl::StatusOr<Parsed> ParseText(std::string_view text, std::string_view path, S
 }
 
 absl::StatusOr<std::string> ReadText(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {  // opening one succeeds
+    return absl::InvalidArgumentError(fmt::format("{}: is a directory", path));
+  }
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();

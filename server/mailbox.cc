@@ -10,7 +10,7 @@ constexpr size_t kItemBytes = 64;  // that a message takes beside its text
 
 }  // namespace
 
-void Mailbox::Open(const SubscriberLimits& limits, std::function<void()> wake) {
+void Mailbox::Open(const LiveOutputLimits* limits, std::function<void()> wake) {
   limits_ = limits;
   wake_ = std::move(wake);
 }
@@ -23,10 +23,9 @@ void Mailbox::Deliver(Message message, SequenceNumber gate) {
     const size_t before = bytes_.load(std::memory_order_relaxed);
     const size_t after = before + message->size() + kItemBytes;
     wakes = items_.empty();
-    if (after > limits_.hard) {
+    if (const OutputLimits limits = limits_->Get(); limits.hard > 0 && after > limits.hard) {
       overflowed_ = wakes = true;
     } else {
-      if (after > limits_.soft && before <= limits_.soft) over_since_ = std::chrono::steady_clock::now();
       items_.push_back({std::move(message), gate});
       bytes_.store(after, std::memory_order_release);
     }
@@ -42,7 +41,7 @@ void Mailbox::RequestClose() {
 bool Mailbox::OverLimit(std::chrono::steady_clock::time_point now) {
   absl::MutexLock lock(&mutex_);
   if (overflowed_) return true;
-  return bytes_.load(std::memory_order_relaxed) > limits_.soft && now - over_since_ > limits_.soft_time;
+  return gauge_.Over(bytes_.load(std::memory_order_relaxed), limits_->Get(), now);
 }
 
 SequenceNumber Mailbox::TakeFirst(ByteBuffer* out, int protocol) {

@@ -2,8 +2,8 @@
 // loop is woken for the first of them and sends them between replies. A message is shared by all mailboxes that it lies in.
 //
 // Threads: Deliver(), RequestClose(), bytes() and empty() from any thread; the rest belongs to whoever executes for the connection.
-// Messages of one thread leave in the order in which it delivered them. Invariant: at most `hard` bytes lie here; a connection that
-// would need more (or has more than `soft` for `soft_time`) is to be closed, and is left nothing more.
+// Messages of one thread leave in the order in which it delivered them. Invariant: no more bytes lie here than the
+// limits allow; a connection that would need more is to be closed, and is left nothing more.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "server/gated_replies.h"
+#include "server/live_options.h"
+#include "server/output_gauge.h"
 #include "type/sequence.h"
-#include "type/server_options.h"
 #include "util/resp_buffer.h"
 
 namespace varve {
@@ -32,8 +33,8 @@ class Mailbox {
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
-  // To be called before anybody delivers. `wake` may be called by any thread.
-  void Open(const SubscriberLimits& limits, std::function<void()> wake);
+  // To be called before anybody delivers. The limits outlive the mailbox; `wake` may be called by any thread.
+  void Open(const LiveOutputLimits* limits, std::function<void()> wake);
 
   // Leaves a message that must not leave before `gate` is durable.
   void Deliver(Message message, SequenceNumber gate) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -59,15 +60,14 @@ class Mailbox {
   // Appends the first message, and returns its gate.
   SequenceNumber TakeFirst(ByteBuffer* out, int protocol) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  SubscriberLimits limits_;
+  const LiveOutputLimits* limits_ = nullptr;
   std::function<void()> wake_;
   std::atomic<size_t> bytes_{0};
   std::atomic<bool> close_requested_{false};
   absl::Mutex mutex_;
   std::deque<Item> items_ ABSL_GUARDED_BY(mutex_);
   bool overflowed_ ABSL_GUARDED_BY(mutex_) = false;
-  // Since when it is over the soft limit, if it is.
-  std::chrono::steady_clock::time_point over_since_ ABSL_GUARDED_BY(mutex_);
+  OutputGauge gauge_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace varve

@@ -60,7 +60,7 @@ void Monitors::Show(std::string_view address, const RequestBatch::Request& reque
     AppendQuoted(IsSecret(command, arguments, i) ? "(redacted)" : arguments[i], &line);
   }
   line += "\r\n";
-  const auto message = std::make_shared<const std::string>(std::move(line));
+  const auto message = memory_->Count(std::move(line));
   absl::ReaderMutexLock lock(&mutex_);
   for (Mailbox* mailbox : mailboxes_) mailbox->Deliver(message, kNoSequence);
 }

@@ -14,8 +14,13 @@
 
 namespace varve {
 
+class ClientMemory;
+
 class Monitors {
  public:
+  // Lines are counted there; it outlives their last reader.
+  explicit Monitors(ClientMemory* memory) : memory_(memory) {}
+
   bool any() const { return count_.load(std::memory_order_relaxed) > 0; }
 
   void Add(Mailbox* mailbox) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -26,6 +31,7 @@ class Monitors {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  ClientMemory* const memory_;
   std::atomic<uint32_t> count_{0};
   absl::Mutex mutex_;
   absl::flat_hash_set<Mailbox*> mailboxes_ ABSL_GUARDED_BY(mutex_);

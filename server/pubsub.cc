@@ -4,18 +4,19 @@
 #include <initializer_list>
 #include <memory>
 
+#include "server/client_memory.h"
 #include "server/glob.h"
 #include "util/resp_writer.h"
 
 namespace varve {
 namespace {
 
-Mailbox::Message Encode(std::initializer_list<std::string_view> parts) {
+Mailbox::Message Encode(ClientMemory* memory, std::initializer_list<std::string_view> parts) {
   ByteBuffer bytes;
   RespWriter writer(&bytes, 3);
   writer.Push(parts.size());
   for (const std::string_view part : parts) writer.Bulk(part);
-  return std::make_shared<const std::string>(bytes.view());
+  return memory->Count(std::string(bytes.view()));
 }
 
 }  // namespace
@@ -40,13 +41,13 @@ size_t PubSub::Publish(std::string_view channel, std::string_view message, Seque
   size_t deliveries = 0;
   const Table& channels = tables_[static_cast<size_t>(Kind::kChannel)];
   if (const auto found = channels.find(channel); found != channels.end()) {
-    const Mailbox::Message encoded = Encode({"message", channel, message});
+    const Mailbox::Message encoded = Encode(memory_, {"message", channel, message});
     for (Mailbox* mailbox : found->second) mailbox->Deliver(encoded, gate);
     deliveries += found->second.size();
   }
   for (const auto& [pattern, mailboxes] : tables_[static_cast<size_t>(Kind::kPattern)]) {
     if (!GlobMatches(pattern, channel)) continue;
-    const Mailbox::Message encoded = Encode({"pmessage", pattern, channel, message});
+    const Mailbox::Message encoded = Encode(memory_, {"pmessage", pattern, channel, message});
     for (Mailbox* mailbox : mailboxes) mailbox->Deliver(encoded, gate);
     deliveries += mailboxes.size();
   }
@@ -59,7 +60,7 @@ size_t PubSub::PublishShard(std::string_view channel, std::string_view message) 
   const Table& channels = tables_[static_cast<size_t>(Kind::kShard)];
   const auto found = channels.find(channel);
   if (found == channels.end()) return 0;
-  const Mailbox::Message encoded = Encode({"smessage", channel, message});
+  const Mailbox::Message encoded = Encode(memory_, {"smessage", channel, message});
   for (Mailbox* mailbox : found->second) mailbox->Deliver(encoded, kNoSequence);
   return found->second.size();
 }

@@ -23,8 +23,13 @@
 
 namespace varve {
 
+class ClientMemory;
+
 class PubSub {
  public:
+  // Messages are counted there; it outlives their last receiver.
+  explicit PubSub(ClientMemory* memory) : memory_(memory) {}
+
   enum class Kind : uint8_t {
     kChannel,
     kPattern,  // of channels' names
@@ -55,6 +60,7 @@ class PubSub {
   };
   using Table = absl::flat_hash_map<std::string, Mailboxes, NameHash, std::equal_to<>>;
 
+  ClientMemory* const memory_;
   std::atomic<size_t> subscriptions_{0};
   mutable absl::Mutex mutex_;
   Table tables_[kKinds] ABSL_GUARDED_BY(mutex_);

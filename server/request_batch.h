@@ -27,13 +27,14 @@ struct RequestBatch {
   size_t input_bytes = 0;  // of the session's input that the batch covers
 
   // What the execution policy asks about.
-  uint32_t reads = 0;        // keys read
-  uint32_t writes = 0;       // keys written
-  uint32_t gets = 0;         // requests that are a GET
-  uint32_t plain_sets = 0;   // requests that are a SET without options
-  bool refused = false;      // its only request is one for which the client has to log in first
-  bool slow = false;         // a request may take long or touch any number of keys
-  bool maintenance = false;  // a request waits for background work
+  uint32_t reads = 0;           // keys read
+  uint32_t writes = 0;          // keys written
+  uint32_t gets = 0;            // requests that are a GET
+  uint32_t plain_sets = 0;      // requests that are a SET without options
+  bool refused = false;         // its only request is one for which the client has to log in first
+  bool tries_password = false;  // its only request may be a client's login
+  bool slow = false;            // a request may take long or touch any number of keys
+  bool maintenance = false;     // a request waits for background work
 
   Arguments ArgumentsOf(const Request& request) const {
     return Arguments(arguments).subspan(request.first, request.count);
@@ -44,7 +45,7 @@ struct RequestBatch {
     requests.clear();
     if (arguments.capacity() > kKeep) arguments.shrink_to_fit();
     input_bytes = reads = writes = gets = plain_sets = 0;
-    slow = maintenance = refused = false;
+    slow = maintenance = refused = tries_password = false;
   }
 
  private:

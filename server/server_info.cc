@@ -97,7 +97,7 @@ void Server(const ServerState& server, InfoText* info) {
   info->Line("pool_threads", server.options.threads);
 }
 
-void Memory(InfoText* info) {
+void Memory(const ServerState& server, InfoText* info) {
   const uint64_t resident = ProcessStatus("VmRSS");
   const uint64_t peak = ProcessStatus("VmHWM");
   const uint64_t system = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -107,6 +107,7 @@ void Memory(InfoText* info) {
   info->Line("used_memory_rss_human", Human(resident));
   info->Line("used_memory_peak", peak);
   info->Line("used_memory_peak_human", Human(peak));
+  info->Line("mem_clients_normal", server.client_memory.bytes());
   info->Line("total_system_memory", system);
   info->Line("total_system_memory_human", Human(system));
   info->Line("maxmemory", 0);
@@ -138,6 +139,7 @@ void Stats(ServerState& server, InfoText* info) {
   info->Line("instantaneous_output_kbps",
              fmt::format("{:.2f}", server.output_rate.Rate(server.bytes_out.load()) / 1024));
   info->Line("rejected_connections", server.connections_rejected.load());
+  info->Line("evicted_clients", server.client_memory.evicted());
   info->Line("expired_keys", 0);
   info->Line("evicted_keys", 0);
   info->Line("keyspace_hits", server.keyspace_hits.Sum() - server.hits_before_reset);
@@ -202,7 +204,7 @@ std::string ServerInfo(ServerState& server, Arguments sections, SequenceNumber* 
     info.Line("maxclients", server.live.max_clients.load());
     info.Line("blocked_clients", 0);
   }
-  if (info.Section("Memory")) Memory(&info);
+  if (info.Section("Memory")) Memory(server, &info);
   if (info.Section("Persistence")) Persistence(server, &info);
   if (info.Section("Stats")) Stats(server, &info);
   if (info.Section("Replication")) Replication(server, &info);

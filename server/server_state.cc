@@ -23,6 +23,7 @@ void ServerState::ResetStatistics() {
   }
   hits_before_reset = keyspace_hits.Sum();
   misses_before_reset = keyspace_misses.Sum();
+  client_memory.ResetStatistics();
   command_statistics.Reset();
   error_statistics.Reset();
 }

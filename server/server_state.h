@@ -11,12 +11,14 @@
 #include <utility>
 
 #include "db/store.h"
+#include "server/client_memory.h"
 #include "server/client_registry.h"
 #include "server/command_statistics.h"
 #include "server/configuration.h"
 #include "server/error_statistics.h"
 #include "server/execution_policy.h"
 #include "server/live_options.h"
+#include "server/login_guard.h"
 #include "server/monitors.h"
 #include "server/password.h"
 #include "server/pubsub.h"
@@ -47,6 +49,7 @@ struct ServerState {
   const ServerOptions options;  // as they were at start; what may change stands in `live`
   LiveOptions live;
   Password password;
+  LoginGuard login_guard;
   Configuration configuration;
   const std::function<void()> shut_down;
   const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
@@ -76,8 +79,9 @@ struct ServerState {
   ErrorStatistics error_statistics;
   SlowLog slow_log;
 
-  PubSub pubsub;
-  Monitors monitors;
+  ClientMemory client_memory;
+  PubSub pubsub{&client_memory};
+  Monitors monitors{&client_memory};
   ClientRegistry registry;
 
   KeyCost read_cost{400};

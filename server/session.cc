@@ -37,7 +37,7 @@ Session::Session(IoLoop* loop, ServerState* server, int descriptor, std::string 
   active_at_ = loop->seconds();
   client_.link.local_address = std::move(local_address);
   client_.link.descriptor = descriptor;
-  client_.link.mailbox.Open(server->options.subscriber_limits, [this] {
+  client_.link.mailbox.Open(&server->live.message_limits, [this] {
     if (std::shared_ptr<Session> self = weak_from_this().lock()) loop_->NoteMail(std::move(self));
   });
   client_.link.active_at.store(
@@ -48,6 +48,7 @@ Session::Session(IoLoop* loop, ServerState* server, int descriptor, std::string 
 Session::~Session() {
   server_->registry.Remove(client_.id);
   LeaveModes(server_, &client_);
+  server_->client_memory.Change(client_.link.memory, 0);
   ::close(descriptor_);
   server_->clients.fetch_sub(1);
 }
@@ -59,7 +60,7 @@ void Session::NoteEvents(uint32_t epoll_events) {
   if (epoll_events & (EPOLLHUP | EPOLLERR)) reset_ = true;
 }
 
-bool Session::OutputFull() const { return output_.size() >= server_->options.max_unsent_reply_bytes; }
+bool Session::OutputFull() const { return output_.size() >= server_->live.unsent_max_bytes; }
 
 void Session::ReadAndParse(bool draining) {
   if (closed_ || held_ || has_batch_ || OutputFull() || client_.close_after_reply || !protocol_error_.empty()) return;
@@ -124,6 +125,7 @@ void Session::Parse() {
   // Before the login each request by itself, since the next may be the first that is allowed.
   const bool must_log_in = MustLogIn();
   parser_.set_trusted(!must_log_in);
+  parser_.set_max_bulk(server_->live.max_value_bytes);
   const size_t max_requests = must_log_in ? 1 : server_->options.max_batch_requests;
   const size_t max_bytes = server_->options.max_batch_bytes;
   size_t offset = 0;
@@ -152,6 +154,9 @@ void Session::Parse() {
   }
   has_batch_ = true;
   executor_.Begin(&batch_);
+  if (batch_.tries_password) {
+    HoldBack(server_->login_guard.Delay(client_.address, std::chrono::steady_clock::now()));
+  }
   server_->requests.fetch_add(batch_.requests.size(), std::memory_order_relaxed);
 }
 
@@ -160,7 +165,10 @@ void Session::AddRequest(size_t first) {
   const Command* const command = FindCommand(batch_.arguments[first]);
   batch_.requests.push_back({command, static_cast<uint32_t>(first), static_cast<uint32_t>(count)});
   if (command == nullptr) return;
-  batch_.refused = MustLogIn() && (command->flags & kBeforeLoginCommand) == 0;
+  if (MustLogIn()) {
+    batch_.refused = (command->flags & kBeforeLoginCommand) == 0;
+    batch_.tries_password = (command->flags & kSecretArguments) != 0;
+  }
   if (batch_.refused) return;
   const uint32_t keys = KeyCount(*command, count);
   if (command->kind == CommandKind::kGet && count == 2) ++batch_.gets;
@@ -245,7 +253,7 @@ bool Session::Dispatch(Placement placement) {
 }
 
 bool Session::Execute(bool writers_wait, bool* submitted) {
-  if (closed_ || !has_batch_ || in_flight_ || OutputFull()) return false;
+  if (closed_ || held_ || !has_batch_ || in_flight_ || OutputFull()) return false;
   Placement placement = Place(writers_wait);
   if (placement == Placement::kMaintenance) {
     if (Dispatch(placement)) return false;
@@ -268,13 +276,14 @@ void Session::FailRound(std::string_view error) {
   if (client_.Listens() || executor_.inside_reply() || executor_.continued() || !output_.FailBatch(error)) Close();
 }
 
-void Session::HoldBack() {
+void Session::HoldBack(std::chrono::milliseconds delay) {
+  if (delay.count() == 0) return;
   held_ = true;
-  loop_->Hold(shared_from_this(), std::exchange(client_.penalty, std::chrono::milliseconds(0)));
+  loop_->Hold(shared_from_this(), delay);
 }
 
 void Session::FinishBatch() {
-  if (client_.penalty.count() > 0) HoldBack();
+  HoldBack(std::exchange(client_.penalty, std::chrono::milliseconds(0)));
   input_.Consume(batch_.input_bytes);
   batch_.Clear();
   has_batch_ = false;
@@ -333,6 +342,7 @@ void Session::OnCompleted() {
   if (worker_broken_) client_.close_after_reply = true;
   if (worker_progress_ == BatchExecutor::Progress::kDone || worker_broken_) FinishBatch();
   if (Abandoned()) return Close();
+  CountMemory();
   loop_->Schedule(this);
 }
 
@@ -361,6 +371,7 @@ void Session::Flush(SequenceNumber durable) {
     bool would_block = false;
     if (!Send(&output_, durable, &would_block)) return Close();
     if (would_block) writable_ = false;
+    if (would_block || client_.link.memory.load(std::memory_order_relaxed) > 0) CountMemory();
   }
   if (output_.empty()) return output_.ShrinkAbove(server_->options.keep_buffer_bytes);
   if (parked) return;

@@ -6,9 +6,10 @@
 // queue and back through IoLoop::Complete(). At most one batch exists at a time, so order needs no lock.
 //
 // Backpressure: nothing is read while a batch is unfinished, and no batch is begun or continued while more than
-// max_unsent_reply_bytes of replies are unsent.
+// --unsent-max-bytes of replies are unsent.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -19,6 +20,7 @@
 #include "server/command_context.h"
 #include "server/execution_policy.h"
 #include "server/gated_replies.h"
+#include "server/output_gauge.h"
 #include "server/request_batch.h"
 #include "util/resp_buffer.h"
 #include "util/resp_parser.h"
@@ -88,8 +90,8 @@ class Session : public std::enable_shared_from_this<Session> {
   BatchExecutor::Progress RunExecutor(GatedReplies* replies);
   // The client has to give the password first.
   bool MustLogIn() const { return !client_.authenticated && server_->password.needed(); }
-  // Holds back what is to be sent, and reads nothing, for as long as the last batch asks for.
-  void HoldBack();
+  // Executes, sends and reads nothing for as long as that.
+  void HoldBack(std::chrono::milliseconds delay);
   // Hands the batch to the pool; false when its queue is full.
   bool Dispatch(Placement placement);
   // The push that goes before the replies of the last RunExecutor().
@@ -101,6 +103,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void TakeMail();
   // Shows others the figures of the connection.
   void ShowFigures();
+  // Counts what the connection holds among that of all connections, and has the largest closed when it is too much.
+  void CountMemory();
   bool OutputFull() const;
   // Sends the front of `replies` without blocking; false when the connection is broken.
   bool Send(GatedReplies* replies, SequenceNumber durable, bool* would_block);
@@ -115,6 +119,7 @@ class Session : public std::enable_shared_from_this<Session> {
   RequestBatch batch_;
   BatchExecutor executor_;
   GatedReplies output_;
+  OutputGauge output_gauge_;
   GatedReplies worker_replies_;
   std::string protocol_error_;  // to be answered after the batch
   uint32_t executions_ = 0;
@@ -129,7 +134,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool reset_ = false;           // the connection is gone in both directions
   bool log_had_failed_ = false;  // when the batch was handed to the pool
   uint32_t active_at_ = 0;       // IoLoop::seconds() when bytes came or went last
-  bool held_ = false;            // nothing is sent or read until the loop calls Release()
+  bool held_ = false;            // nothing is executed, sent or read until the loop calls Release()
   bool closed_ = false;
   bool send_from_worker_ = false;
   BatchExecutor::Progress worker_progress_ = BatchExecutor::Progress::kDone;

@@ -10,7 +10,7 @@ namespace varve {
 void Session::TakeMail() {
   if (client_.link.mailbox.empty() || in_flight_ || executor_.inside_reply() || client_.close_after_reply) return;
   if (OutputFull()) return;
-  client_.link.mailbox.Take(&output_, client_.protocol, server_->options.max_unsent_reply_bytes - output_.size());
+  client_.link.mailbox.Take(&output_, client_.protocol, server_->live.unsent_max_bytes - output_.size());
 }
 
 void Session::OnMail() {
@@ -29,6 +29,18 @@ void Session::ShowFigures() {
   client_.link.output_bytes.store(output_.size(), std::memory_order_relaxed);
   client_.link.input_bytes.store(input_.size(), std::memory_order_relaxed);
   client_.link.input_room.store(input_.room(), std::memory_order_relaxed);
+  CountMemory();
+}
+
+void Session::CountMemory() {
+  const size_t held = input_.size() + output_.size();
+  const size_t counted = held > ClientMemory::kNothing ? held : 0;
+  if (const size_t before = client_.link.memory.load(std::memory_order_relaxed); counted != before) {
+    client_.link.memory.store(counted, std::memory_order_relaxed);
+    server_->client_memory.Change(before, counted);
+  }
+  const size_t limit = server_->live.max_clients_memory.load(std::memory_order_relaxed);
+  if (limit > 0 && server_->client_memory.bytes() > limit) server_->client_memory.Evict(limit, server_->registry);
 }
 
 }  // namespace varve

@@ -84,21 +84,39 @@ constexpr Setting Duration(std::string_view name, std::chrono::nanoseconds max, 
   return setting;
 }
 
+constexpr Setting Limits(std::string_view name, std::string_view help) {
+  return {.name = name, .kind = SettingKind::kLimits, .help = help};
+}
+
+// What a text setting takes where it doesn't take any; empty: the text is fine.
+std::string AddressNeeded(const std::string& text) {
+  char address[sizeof(in6_addr)];
+  const bool fine = text == "localhost" || inet_pton(AF_INET, text.c_str(), address) == 1 ||
+                    inet_pton(AF_INET6, text.c_str(), address) == 1;
+  return fine ? "" : "takes an IP address";
+}
+std::string DirectoryNeeded(const std::string& text) { return text.empty() ? "takes a path" : ""; }
+std::string SocketPathNeeded(const std::string& text) {
+  constexpr size_t kMost = sizeof(sockaddr_un::sun_path) - 1;
+  return text.size() <= kMost ? "" : fmt::format("takes a path of at most {} bytes", kMost);
+}
+
 constexpr std::string_view kSyncWords[] = {"always", "everysec", "no"};             // Durability
 constexpr std::string_view kExecutionWords[] = {"adaptive", "pool", "inline"};      // Execution
 constexpr std::string_view kLogLevels[] = {"trace", "debug",    "info", "warning",  // spdlog's
                                            "error", "critical", "off"};
 
-constexpr int64_t kKi = 1024, kGi = kKi * kKi * kKi, kTi = kKi * kGi;
+constexpr int64_t kKi = 1024, kMi = kKi * kKi, kGi = kKi * kMi, kTi = kKi * kGi;
 constexpr std::chrono::seconds kYear{365 * 24 * 3600};
 constexpr int64_t kLongestKeepalive = 32767;  // the kernel's, in seconds
 
 constexpr Setting kSettings[] = {
     // Where it listens.
-    Text("bind", VARVE_KEPT_IN(server.bind), "IP address to listen on"),
+    Text("bind", VARVE_KEPT_IN(server.bind), "IP address to listen on").Checked(AddressNeeded),
     Integer("port", 0, 65535, VARVE_KEPT_IN(server.port),
             "TCP port; 0: none, or, where there is no --unixsocket either, any free one"),
-    Text("unixsocket", VARVE_KEPT_IN(server.unix_socket), "path of a Unix socket to listen on as well; empty: none"),
+    Text("unixsocket", VARVE_KEPT_IN(server.unix_socket), "path of a Unix socket to listen on as well; empty: none")
+        .Checked(SocketPathNeeded),
     Number(SettingKind::kMode, "unixsocketperm", 0, 0777, VARVE_KEPT_IN(server.unix_socket_mode),
            "permissions of the Unix socket, octal"),
     // Who may come in.
@@ -113,9 +131,28 @@ constexpr Setting kSettings[] = {
          "file whose first line is that password; read again at SIGHUP"),
     Integer("maxclients", 1, 1'000'000, VARVE_KEPT_IN(server.max_clients), "connections at a time")
         .Live(ApplyMaxClients),
+    Size("maxmemory-clients", 0, 16 * kTi, VARVE_KEPT_IN(server.max_clients_memory),
+         "memory for what all connections hold of requests, replies and messages; the one that holds most is closed "
+         "then. 0: any")
+        .Live(ApplyClientsMemory),
+    Limits(
+        "client-output-buffer-limit",
+        "what a client may leave unread before its connection is closed, for replies (normal) and for messages of "
+        "channels and MONITOR (pubsub): at most so many bytes, and more than so many for at most so many seconds; 0: "
+        "any")
+        .Live(ApplyOutputLimits),
+    Size("unsent-max-bytes", 16 * kKi, kGi, VARVE_KEPT_IN(server.unsent_max_bytes),
+         "replies that a client may leave unread before its further requests wait")
+        .Live(ApplyUnsent),
+    Size("proto-max-bulk-len", kMi, kMaxValueSize, VARVE_KEPT_IN(server.max_value_bytes),
+         "bytes of one argument, and of a value that a command lets grow")
+        .Live(ApplyValueSize),
     Integer("timeout", 0, kYear.count(), VARVE_KEPT_IN(server.idle_timeout),
             "seconds after which a silent connection is closed; 0: never")
         .Live(ApplyTimeout),
+    Integer("login-timeout", 0, kYear.count(), VARVE_KEPT_IN(server.login_timeout),
+            "seconds within which a client has to give the password, where one is needed; 0: as many as it likes")
+        .Live(ApplyLoginTimeout),
     Integer("tcp-keepalive", 0, kLongestKeepalive, VARVE_KEPT_IN(server.tcp_keepalive),
             "seconds after which a silent peer is asked whether it is still there; 0: never")
         .Live(ApplyKeepalive),
@@ -124,7 +161,7 @@ constexpr Setting kSettings[] = {
         "how long a client may take for one long reply, which keeps old versions of records; 0: as long as it likes")
         .Live(ApplySnapshotMaxAge),
     // What is promised of the data.
-    Text("dir", VARVE_KEPT_IN(directory), "directory of the data, made if it is missing"),
+    Text("dir", VARVE_KEPT_IN(directory), "directory of the data, made if it is missing").Checked(DirectoryNeeded),
     Word("sync", kSyncWords, VARVE_KEPT_IN(engine.sync),
          "when a write is acknowledged: always (it is on disk), everysec (the kernel has it, synced each second) or no "
          "(the kernel has it)")
@@ -179,6 +216,8 @@ std::string Takes(const Setting& setting) {
       return fmt::format("takes 0 to {}", FormatDuration(std::chrono::nanoseconds(setting.max)));
     case SettingKind::kMode:
       return "takes octal permissions such as 700";
+    case SettingKind::kLimits:
+      return "takes normal or pubsub, bytes, bytes, seconds; such as: pubsub 32MiB 8MiB 60";
   }
   return "";
 }
@@ -194,6 +233,7 @@ absl::StatusOr<int64_t> ParseDigits(std::string_view text, int base) {
 absl::StatusOr<int64_t> ParseNumber(const Setting& setting, std::string_view text) {
   switch (setting.kind) {
     case SettingKind::kText:
+    case SettingKind::kLimits:
       break;
     case SettingKind::kWord:
       for (size_t i = 0; i < setting.words.size(); ++i) {
@@ -220,7 +260,42 @@ absl::StatusOr<int64_t> ParseNumber(const Setting& setting, std::string_view tex
   return absl::InvalidArgumentError("no value");
 }
 
+std::vector<std::string_view> WordsOf(std::string_view text) {
+  std::vector<std::string_view> words;
+  for (size_t begin = text.find_first_not_of(' '); begin < text.size(); begin = text.find_first_not_of(' ', begin)) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end;
+  }
+  return words;
+}
+
+// Sets the classes that `text` names; the other stays as it is, as in Redis. False: it can't be read.
+bool ParseLimits(std::string_view text, ServerConfig* config) {
+  const std::vector<std::string_view> words = WordsOf(text);
+  if (words.empty() || words.size() % 4 != 0) return false;
+  for (size_t i = 0; i < words.size(); i += 4) {
+    const absl::StatusOr<uint64_t> hard = ParseSize(words[i + 1]);
+    const absl::StatusOr<uint64_t> soft = ParseSize(words[i + 2]);
+    const absl::StatusOr<int64_t> seconds = ParseDigits(words[i + 3], 10);
+    if ((words[i] != "normal" && words[i] != "pubsub") || !hard.ok() || !soft.ok() || !seconds.ok()) return false;
+    if (*seconds < 0 || *seconds > kYear.count()) return false;
+    OutputLimits* const limits = words[i] == "normal" ? &config->server.reply_limits : &config->server.message_limits;
+    *limits = {*hard, *soft, std::chrono::seconds(*seconds)};
+  }
+  return true;
+}
+
+std::string ShowLimits(std::string_view name, const OutputLimits& limits, bool short_sizes) {
+  const auto size = [&](size_t bytes) { return short_sizes ? FormatSize(bytes) : fmt::to_string(bytes); };
+  return fmt::format("{} {} {} {}", name, size(limits.hard), size(limits.soft), limits.soft_time.count());
+}
+
 std::string Show(const Setting& setting, const ServerConfig& config, bool short_sizes) {
+  if (setting.kind == SettingKind::kLimits) {
+    return ShowLimits("normal", config.server.reply_limits, short_sizes) + " " +
+           ShowLimits("pubsub", config.server.message_limits, short_sizes);
+  }
   if (setting.kind == SettingKind::kText) return setting.text(const_cast<ServerConfig&>(config));
   const int64_t value = setting.get(config);
   switch (setting.kind) {
@@ -237,12 +312,6 @@ std::string Show(const Setting& setting, const ServerConfig& config, bool short_
     default:
       return fmt::to_string(value);
   }
-}
-
-bool IsAddress(const std::string& text) {
-  char address[sizeof(in6_addr)];
-  return text == "localhost" || inet_pton(AF_INET, text.c_str(), address) == 1 ||
-         inet_pton(AF_INET6, text.c_str(), address) == 1;
 }
 
 }  // namespace
@@ -271,8 +340,17 @@ std::string SettingSuggestion(std::string_view name, std::string_view dashes) {
 absl::Status AssignSetting(const Setting& setting, std::string_view text, ServerConfig* config) {
   if (setting.kind == SettingKind::kText) {
     if (text.find('\0') != std::string_view::npos) return absl::InvalidArgumentError("takes no zero bytes");
-    setting.text(*config).assign(text);
+    std::string value(text);
+    if (setting.refuses != nullptr) {
+      if (const std::string needed = setting.refuses(value); !needed.empty()) {
+        return absl::InvalidArgumentError(needed);
+      }
+    }
+    setting.text(*config) = std::move(value);
     return absl::OkStatus();
+  }
+  if (setting.kind == SettingKind::kLimits) {
+    return ParseLimits(text, config) ? absl::OkStatus() : absl::InvalidArgumentError(Takes(setting));
   }
   const absl::StatusOr<int64_t> value = ParseNumber(setting, text);
   if (!value.ok() || *value < setting.min || *value > setting.max) return absl::InvalidArgumentError(Takes(setting));
@@ -284,14 +362,6 @@ std::string ShowSetting(const Setting& setting, const ServerConfig& config) { re
 std::string WriteSetting(const Setting& setting, const ServerConfig& config) { return Show(setting, config, true); }
 
 absl::Status CheckTogether(const ServerConfig& config) {
-  if (config.directory.empty()) return absl::InvalidArgumentError("dir is empty");
-  if (!IsAddress(config.server.bind)) {
-    return absl::InvalidArgumentError(fmt::format("bind: \"{}\" is no IP address", config.server.bind));
-  }
-  if (config.server.unix_socket.size() >= sizeof(sockaddr_un::sun_path)) {
-    return absl::InvalidArgumentError(
-        fmt::format("unixsocket: a path has at most {} bytes", sizeof(sockaddr_un::sun_path) - 1));
-  }
   if (!config.password_file.empty() && !config.server.password.empty()) {
     return absl::InvalidArgumentError("requirepass and requirepass-file: only one of them can hold the password");
   }
@@ -317,11 +387,9 @@ absl::Status LoadPassword(ServerConfig* config) {
 }
 
 absl::Span<const std::pair<std::string_view, std::string_view>> FixedSettings() {
-  static_assert(kMaxValueSize == 536870912);
   static constexpr std::pair<std::string_view, std::string_view> kFixed[] = {
       {"appendonly", "yes"}, {"cluster-enabled", "no"},          {"databases", "1"},
-      {"maxmemory", "0"},    {"maxmemory-policy", "noeviction"}, {"proto-max-bulk-len", "536870912"},
-      {"save", ""},
+      {"maxmemory", "0"},    {"maxmemory-policy", "noeviction"}, {"save", ""},
   };
   return kFixed;
 }

@@ -38,13 +38,14 @@ enum class SettingKind : uint8_t {
   kSize,      // bytes: 4096, 64MiB
   kDuration,  // 200us, 10min; kept as nanoseconds
   kMode,      // permissions of a file, octal
+  kLimits,    // of output: normal 0 0 0 pubsub 32MiB 8MiB 60
 };
 
 struct Setting {
   std::string_view name;
   SettingKind kind;
   std::string_view help;
-  // Access to where it is kept: `text` for kText, the others for every other kind.
+  // Access to where it is kept: `text` for kText, `get` and `set` for every other kind but kLimits.
   std::string& (*text)(ServerConfig& config) = nullptr;
   int64_t (*get)(const ServerConfig& config) = nullptr;
   void (*set)(ServerConfig& config, int64_t value) = nullptr;
@@ -52,6 +53,8 @@ struct Setting {
   int64_t max = 0;
   absl::Span<const std::string_view> words;
 
+  // Of kText: what it takes instead of this text; empty: it is fine. Null: it takes any.
+  std::string (*refuses)(const std::string& text) = nullptr;
   // Makes the config's value the one in force. Null: it can't change while the server runs.
   absl::Status (*apply)(ServerState& server, const ServerConfig& config) = nullptr;
   // A second name, that Redis' clients ask for; for CONFIG only.
@@ -62,6 +65,11 @@ struct Setting {
   constexpr Setting Live(absl::Status (*how)(ServerState&, const ServerConfig&)) const {
     Setting setting = *this;
     setting.apply = how;
+    return setting;
+  }
+  constexpr Setting Checked(std::string (*how)(const std::string&)) const {
+    Setting setting = *this;
+    setting.refuses = how;
     return setting;
   }
   constexpr Setting CalledByRedis(std::string_view other_name) const {

@@ -8,6 +8,11 @@
 
 namespace varve {
 
+absl::Status ApplyClientsMemory(ServerState& server, const ServerConfig& config) {
+  server.live.max_clients_memory = config.server.max_clients_memory;
+  return absl::OkStatus();
+}
+
 absl::Status ApplyKeepalive(ServerState& server, const ServerConfig& config) {
   server.live.tcp_keepalive = config.server.tcp_keepalive;
   return absl::OkStatus();
@@ -18,12 +23,23 @@ absl::Status ApplyLogLevel(ServerState& server, const ServerConfig& config) {
   return absl::OkStatus();
 }
 
+absl::Status ApplyLoginTimeout(ServerState& server, const ServerConfig& config) {
+  server.live.login_timeout = config.server.login_timeout;
+  return absl::OkStatus();
+}
+
 absl::Status ApplyMaxClients(ServerState& server, const ServerConfig& config) {
   const size_t wanted = config.server.max_clients;
   if (const size_t fits = FitClients(wanted); fits < wanted) {
     return absl::FailedPreconditionError(fmt::format("the limit on open files allows only {}", fits));
   }
   server.live.max_clients = wanted;
+  return absl::OkStatus();
+}
+
+absl::Status ApplyOutputLimits(ServerState& server, const ServerConfig& config) {
+  server.live.reply_limits.Set(config.server.reply_limits);
+  server.live.message_limits.Set(config.server.message_limits);
   return absl::OkStatus();
 }
 
@@ -58,6 +74,16 @@ absl::Status ApplySync(ServerState& server, const ServerConfig& config) {
 
 absl::Status ApplyTimeout(ServerState& server, const ServerConfig& config) {
   server.live.idle_timeout = config.server.idle_timeout;
+  return absl::OkStatus();
+}
+
+absl::Status ApplyUnsent(ServerState& server, const ServerConfig& config) {
+  server.live.unsent_max_bytes = config.server.unsent_max_bytes;
+  return absl::OkStatus();
+}
+
+absl::Status ApplyValueSize(ServerState& server, const ServerConfig& config) {
+  server.live.max_value_bytes = config.server.max_value_bytes;
   return absl::OkStatus();
 }
 

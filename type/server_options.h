@@ -6,16 +6,20 @@
 #include <cstdint>
 #include <string>
 
+#include "type/options.h"
+
 namespace varve {
 
 // Where a batch of requests runs: see server/execution_policy.h.
 enum class Execution : uint8_t { kAdaptive, kPool, kInline };
 
-// How far a connection may fall behind the messages that others send it, before it is closed.
-struct SubscriberLimits {
-  size_t hard = 32u << 20;  // bytes
-  size_t soft = 8u << 20;   // bytes for longer than soft_time
-  std::chrono::seconds soft_time{60};
+// How far a connection may fall behind with taking what is sent to it, before it is closed. 0 bytes: without a limit.
+struct OutputLimits {
+  size_t hard = 0;  // bytes
+  size_t soft = 0;  // bytes for longer than soft_time
+  std::chrono::seconds soft_time{0};
+
+  bool operator==(const OutputLimits&) const = default;
 };
 
 struct ServerOptions {
@@ -33,17 +37,21 @@ struct ServerOptions {
   size_t max_clients = 10000;
 
   // Bounds on what one connection may hold.
-  size_t max_batch_requests = 1024;   // requests that are read ahead and executed together
-  size_t max_batch_bytes = 1u << 20;  // bytes read ahead before the first of them is executed, unless one needs more
-  size_t max_unsent_reply_bytes = 1u << 20;  // replies a client may leave unread before its requests wait
-  size_t reply_slice_bytes = 256u << 10;     // replies produced at a time
-  size_t keep_buffer_bytes = 64u << 10;      // memory that an idle connection may keep for its next request
-  SubscriberLimits subscriber_limits;        // on messages that wait for a client
-  size_t pool_queue_capacity = 16384;        // batches waiting for the pool; beyond it they run where they were read
+  size_t max_batch_requests = 1024;    // requests that are read ahead and executed together
+  size_t max_batch_bytes = 1u << 20;   // bytes read ahead before the first of them is executed, unless one needs more
+  size_t unsent_max_bytes = 1u << 20;  // replies a client may leave unread before its requests wait
+  OutputLimits reply_limits;           // on replies that wait for a client; a single one may be as large as a value
+  OutputLimits message_limits{32u << 20, 8u << 20, std::chrono::seconds(60)};  // on messages that wait for it
+  size_t max_value_bytes = kMaxValueSize;       // of one argument, and of a value that grows
+  size_t max_clients_memory = size_t{2} << 30;  // requests, replies and messages that all connections hold; 0: any
+  size_t reply_slice_bytes = 256u << 10;        // replies produced at a time
+  size_t keep_buffer_bytes = 64u << 10;         // memory that an idle connection may keep for its next request
+  size_t pool_queue_capacity = 16384;           // batches waiting for the pool; beyond it they run where they were read
   // Of a reply that is produced as the client takes it: as long as it is under way, versions of records stay on disk that others
   // have replaced. 0: as long as it takes.
   std::chrono::nanoseconds snapshot_max_age = std::chrono::minutes(10);
   std::chrono::seconds idle_timeout{0};     // after which a silent connection is closed; 0: never
+  std::chrono::seconds login_timeout{60};   // within which a client has to give the password; 0: never
   std::chrono::seconds tcp_keepalive{300};  // after which a silent peer is asked whether it is still there; 0: never
   std::chrono::milliseconds drain_timeout{10000};  // a graceful stop waits this long for clients to take their replies
 };

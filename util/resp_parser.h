@@ -41,6 +41,9 @@ class RespParser {
   // Off: requests are held to what a client may send that has not said who it is, 10 arguments of 16 KiB each.
   void set_trusted(bool trusted) { trusted_ = trusted; }
 
+  // Bytes of one argument from the next header on.
+  void set_max_bulk(size_t bytes) { limits_.max_bulk = static_cast<int64_t>(bytes); }
+
   // The error reply's text without the leading "-", e.g. "ERR Protocol error: invalid bulk length".
   const std::string& error() const { return error_; }
 

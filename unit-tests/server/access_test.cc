@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/login_guard.h"
 #include "server/password.h"
 #include "unit-tests/server/reply_text.h"
 #include "unit-tests/server/test_server.h"
@@ -134,6 +135,82 @@ TEST(AccessTest, AWrongPasswordIsAnsweredLateAndHoldsUpNobodyElse) {
     EXPECT_EQ(replies, wrong + wrong + wrong + "+OK\r\n+OK\r\n");
     EXPECT_EQ(server.state().failed_logins.load(), 3u);
   }
+}
+
+TEST(AccessTest, GuessesOverManyConnectionsWaitAndClientsElsewhereDont) {
+  TestServer server(WithPassword());
+  const auto guess = [&](const std::string& password) {  // and doesn't wait for the answer
+    RawConnection guesser(server.port());
+    EXPECT_TRUE(guesser.Send("AUTH " + password + "\r\n"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  };
+  for (uint32_t i = 0; i < LoginGuard::kFree; ++i) guess("wrong" + std::to_string(i));
+  EXPECT_EQ(server.state().failed_logins.load(), LoginGuard::kFree);
+  // Who goes away before the second is over has not tried at all.
+  for (int i = 0; i < 20; ++i) guess("secret");
+  EXPECT_EQ(server.state().failed_logins.load(), LoginGuard::kFree);
+
+  const auto log_in = [&](const char* from, const std::string& request) {
+    RawConnection polite(server.port(), 0, "127.0.0.1", from);
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_TRUE(polite.Send(request));
+    EXPECT_EQ(polite.Receive(5), "+OK\r\n");
+    return std::chrono::steady_clock::now() - begin;
+  };
+  EXPECT_LT(log_in("127.0.0.2", "AUTH secret\r\n"), LoginGuard::kDelay / 2);
+  EXPECT_GE(log_in("127.0.0.1", "AUTH secret\r\n"), LoginGuard::kDelay);
+}
+
+TEST(LoginGuardTest, ForgetsOneFailureASecondAndRemembersAMinuteAtMost) {
+  LoginGuard guard;
+  const LoginGuard::Time start{std::chrono::hours(1)};
+  const std::string address = "10.0.0.5:4000";
+  EXPECT_EQ(guard.Failed(address, start), LoginGuard::Report::kFirst);
+  for (uint32_t i = 2; i < LoginGuard::kFree; ++i) {
+    EXPECT_EQ(guard.Failed("10.0.0.5:" + std::to_string(i), start), LoginGuard::Report::kNothing);
+  }
+  EXPECT_EQ(guard.Delay(address, start).count(), 0);
+  EXPECT_EQ(guard.Failed(address, start), LoginGuard::Report::kMany);
+  EXPECT_EQ(guard.Delay("10.0.0.5:9", start), LoginGuard::kDelay);
+  EXPECT_EQ(guard.Delay("10.0.0.6:4000", start).count(), 0);
+  EXPECT_EQ(guard.Delay(address, start + std::chrono::seconds(1)).count(), 0);
+  for (int i = 0; i < 1000; ++i) (void)guard.Failed(address, start);
+  EXPECT_EQ(guard.Delay(address, start + std::chrono::seconds(50)), LoginGuard::kDelay);
+  EXPECT_EQ(guard.Delay(address, start + std::chrono::seconds(51)).count(), 0);
+}
+
+TEST(LoginGuardTest, ManyAddressesTakeNoMoreMemory) {
+  LoginGuard guard;
+  const LoginGuard::Time start{std::chrono::hours(1)};
+  for (uint32_t i = 0; i < LoginGuard::kFree; ++i) (void)guard.Failed("10.0.0.5:1", start);
+  for (size_t i = 0; i + 1 < LoginGuard::kMostAddresses; ++i) (void)guard.Failed(std::to_string(i) + ":1", start);
+  EXPECT_EQ(guard.Delay("10.0.0.5:1", start), LoginGuard::kDelay);
+  (void)guard.Failed("one more:1", start + std::chrono::seconds(2));  // the others have no failure left but the one
+  EXPECT_EQ(guard.Delay("10.0.0.5:1", start), LoginGuard::kDelay);
+  for (size_t i = 0; i < LoginGuard::kMostAddresses; ++i) (void)guard.Failed(std::to_string(i) + ":1", start);
+  EXPECT_EQ(guard.Delay("10.0.0.5:1", start).count(), 0);  // all forgotten
+}
+
+TEST(LoginGuardTest, AnAddressIsAMachineOrANetwork) {
+  EXPECT_EQ(NetworkOf("10.0.0.5:4000"), "10.0.0.5");
+  EXPECT_EQ(NetworkOf("/run/varve.sock:0"), "/run/varve.sock");
+  EXPECT_EQ(NetworkOf("[2001:db8::1]:1"), NetworkOf("[2001:db8::ffff:2]:7"));
+  EXPECT_NE(NetworkOf("[2001:db8::1]:1"), NetworkOf("[2001:db8:0:1::1]:1"));
+  EXPECT_EQ(NetworkOf("[fe80::1%eth0]:1"), NetworkOf("[fe80::2%eth0]:1"));
+  EXPECT_NE(NetworkOf("[::ffff:10.0.0.1]:1"), NetworkOf("[::ffff:10.0.0.2]:1"));  // IPv4 written so
+}
+
+TEST(AccessTest, WhoDoesNotLogInIsClosed) {
+  ServerOptions options = WithPassword();
+  options.login_timeout = std::chrono::seconds(1);
+  TestServer server(options);
+  const std::unique_ptr<Client> polite = server.Connect();
+  ASSERT_EQ(Ask(*polite, {"AUTH", "secret"}), "OK");
+  RawConnection silent(server.port());
+  ASSERT_TRUE(silent.Send("PING\r\n"));
+  EXPECT_TRUE(silent.ReceiveAll().starts_with("-NOAUTH"));
+  EXPECT_TRUE(silent.closed());
+  EXPECT_EQ(Ask(*polite, {"PING"}), "PONG");
 }
 
 TEST(AccessTest, AGuesserWhoGoesAwayOrAStopLeavesNothingBehind) {

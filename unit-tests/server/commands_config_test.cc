@@ -82,6 +82,30 @@ TEST_F(ConfigTest, MaxclientsHoldsForTheNextConnection) {
   EXPECT_EQ(server_.Connect()->Ping(), absl::OkStatus());
 }
 
+TEST_F(ConfigTest, OutputLimitsChangeClassByClass) {
+  EXPECT_EQ(Do({"CONFIG", "SET", "client-output-buffer-limit", "normal 20MiB 10MiB 5"}), "OK");
+  EXPECT_EQ(Get("client-output-buffer-limit"),
+            "(client-output-buffer-limit normal 20971520 10485760 5 pubsub 33554432 8388608 60)");
+  EXPECT_EQ(server_.state().live.reply_limits.Get(), (OutputLimits{20u << 20, 10u << 20, std::chrono::seconds(5)}));
+}
+
+TEST_F(ConfigTest, ValuesGrowAsFarAsTheirLimit) {
+  EXPECT_EQ(Do({"CONFIG", "SET", "proto-max-bulk-len", "1MiB"}), "OK");
+  const std::string most(1u << 20, 'x');
+  EXPECT_EQ(Do({"SET", "k", most}), "OK");
+  EXPECT_EQ(Do({"SETRANGE", "k", "1048575", "y"}), "1048576");
+  EXPECT_EQ(Do({"SETBIT", "k", "8388607", "0"}), "1");
+  const std::string too_long = "!ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+  EXPECT_EQ(Do({"APPEND", "k", "x"}), too_long);
+  EXPECT_EQ(Do({"SETRANGE", "k", "1048576", "x"}), too_long);
+  const std::string beyond = "!ERR bit offset is not an integer or out of range";
+  EXPECT_EQ(Do({"SETBIT", "k", "8388608", "1"}), beyond);
+  EXPECT_EQ(Do({"BITFIELD", "k", "SET", "u8", "8388601", "1"}), beyond);
+  RawConnection larger(server_.port());
+  ASSERT_TRUE(larger.Send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1048577\r\n"));
+  EXPECT_EQ(larger.ReceiveAll(), "-ERR Protocol error: invalid bulk length\r\n");
+}
+
 TEST_F(ConfigTest, TimeoutHoldsForConnectionsThatAreThere) {
   RawConnection idle(server_.port());
   ASSERT_TRUE(idle.Send("PING\r\n"));

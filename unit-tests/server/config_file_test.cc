@@ -44,9 +44,16 @@ TEST(ConfigFileTest, EachMistakeIsNamedWithItsLineAndWhatWouldBeRight) {
 }
 
 TEST(ConfigFileTest, AllMistakesAreNamedInTheOrderOfTheLines) {
-  EXPECT_EQ(
-      Mistakes("timeout = -1\nzzzzzzzzzz = 1\nport = 7777\nbind = 5\nmaxclients = 0\n"),
-      "f:1: timeout = -1: takes 0 to 31536000\nf:2: zzzzzzzzzz is no setting\nf:5: maxclients = 0: takes 1 to 1000000");
+  EXPECT_EQ(Mistakes("timeout = -1\nzzzzzzzzzz = 1\nport = 7777\nbind = 5\nmaxclients = 0\n"),
+            "f:1: timeout = -1: takes 0 to 31536000\nf:2: zzzzzzzzzz is no setting\nf:4: bind = 5: takes an IP "
+            "address\nf:5: maxclients = 0: takes 1 to 1000000");
+}
+
+TEST(ConfigFileTest, WhatIsNoFileIsRefused) {
+  const testing::TempDir dir;
+  ServerConfig config;
+  EXPECT_EQ(ReadConfigFile(dir.path(), &config).message(), dir.path() + ": is a directory");
+  EXPECT_EQ(ReadConfigFile(dir.File("none"), &config).message(), dir.File("none") + ": can't be read");
 }
 
 TEST(ConfigFileTest, WhatIsNoTomlIsRefusedWithItsLine) {
@@ -103,6 +110,7 @@ TEST(ConfigFileTest, EveryValueThatIsWrittenIsReadBack) {
   config.engine.group_max_delay = std::chrono::microseconds(250);
   config.engine.block_cache_size = 12345;
   config.log_level = 0;
+  config.server.message_limits = {1u << 20, 5, std::chrono::seconds(7)};
   ServerConfig again;
   const std::string text = Rewritten(ExampleConfig(), config);
   const absl::Status parsed = ParseConfigText(text, "f", &again);

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/output_gauge.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/process_memory.h"
 
@@ -128,6 +129,96 @@ int OptionOfServer(uint16_t port, int level, int option) {
     return ::getsockopt(descriptor, level, option, &value, &size) == 0 ? value : -1;
   }
   return -1;
+}
+
+// Connections that each hold a reply which they don't take.
+class UnreadRepliesTest : public ::testing::Test {
+ protected:
+  static constexpr size_t kValue = 8u << 20;
+
+  void SetUp() override { ASSERT_EQ(server_.Connect()->Put("large", std::string(kValue, 'x')), absl::OkStatus()); }
+  std::string Config(const std::vector<std::string>& change) {
+    std::vector<std::string> request = {"CONFIG", "SET"};
+    request.insert(request.end(), change.begin(), change.end());
+    RawConnection connection(server_.port());
+    EXPECT_TRUE(connection.Send(Resp(request)));
+    return connection.Receive(5);
+  }
+  std::unique_ptr<RawConnection> Greedy(const std::string& before = "") {
+    auto connection = std::make_unique<RawConnection>(server_.port(), 4096);
+    EXPECT_TRUE(connection->Send(before + Resp({"GET", "large"})));
+    return connection;
+  }
+  void WaitForClients(size_t count) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (server_.state().clients.load() != count && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    EXPECT_EQ(server_.state().clients.load(), count);
+  }
+  TestServer server_;
+};
+
+TEST_F(UnreadRepliesTest, AreBoundedForAllConnectionsTogether) {
+  constexpr size_t kLimit = 20u << 20;
+  EXPECT_EQ(Config({"maxmemory-clients", "20MiB"}), "+OK\r\n");
+  WaitForClients(0);
+  const ServerState& state = server_.state();
+  RawConnection polite(server_.port());
+  std::vector<std::unique_ptr<RawConnection>> greedy;
+  for (size_t i = 0; i < 20; ++i) {  // each leaves what the system's buffers don't take, half of its reply at least
+    greedy.push_back(Greedy("CLIENT NO-EVICT ON\r\n"));
+    EXPECT_EQ(greedy.back()->Receive(15), "+OK\r\n$8388608\r\n");
+    WaitForClients(1 + greedy.size() - state.client_memory.evicted());
+  }
+  EXPECT_GT(state.client_memory.evicted(), 20 - 2 * kLimit / kValue);
+  EXPECT_LT(state.client_memory.evicted(), 20u);
+  EXPECT_LE(state.client_memory.bytes(), kLimit);
+  ASSERT_TRUE(polite.Send("PING\r\n"));
+  EXPECT_EQ(polite.Receive(7), "+PONG\r\n");
+  greedy.clear();
+  WaitForClients(1);
+  EXPECT_EQ(state.client_memory.bytes(), 0u);
+}
+
+TEST_F(UnreadRepliesTest, AreCountedOnlyWhileTheyWait) {
+  RawConnection reader(server_.port());
+  ASSERT_TRUE(reader.Send(Resp({"GET", "large"})));
+  EXPECT_EQ(reader.Receive(kValue + 12).size(), kValue + 12);
+  EXPECT_EQ(server_.Connect()->Ping(), absl::OkStatus());
+  EXPECT_EQ(server_.state().client_memory.bytes(), 0u);
+}
+
+TEST_F(UnreadRepliesTest, OfOneConnectionAreBoundedWhereThatIsAskedFor) {
+  EXPECT_EQ(Config({"client-output-buffer-limit", "normal 4MiB 0 0"}), "+OK\r\n");
+  const std::unique_ptr<RawConnection> greedy = Greedy();
+  EXPECT_EQ(greedy->Receive(10), "$8388608\r\n");
+  WaitForClients(0);
+}
+
+TEST_F(UnreadRepliesTest, HalfRequestsCountAsWell) {
+  EXPECT_EQ(Config({"maxmemory-clients", "20MiB"}), "+OK\r\n");
+  WaitForClients(0);
+  std::vector<std::unique_ptr<RawConnection>> halves;
+  const std::string half = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$16777216\r\n" + std::string(kValue, 'x');
+  for (int i = 0; i < 6; ++i) {
+    halves.push_back(std::make_unique<RawConnection>(server_.port()));
+    (void)halves.back()->Send(half);  // it may be closed meanwhile
+  }
+  WaitForClients(2);
+}
+
+TEST(OutputGaugeTest, HardLimitsHoldAtOnceAndSoftOnesAfterTheirTime) {
+  const OutputLimits limits{100, 10, std::chrono::seconds(5)};
+  OutputGauge gauge;
+  const OutputGauge::Time start;
+  EXPECT_TRUE(gauge.Over(101, limits, start));
+  EXPECT_FALSE(gauge.Over(100, limits, start));
+  EXPECT_FALSE(gauge.Over(11, limits, start + std::chrono::seconds(5)));
+  EXPECT_TRUE(gauge.Over(11, limits, start + std::chrono::seconds(6)));
+  EXPECT_FALSE(gauge.Over(10, limits, start + std::chrono::seconds(7)));  // it caught up: the time begins anew
+  EXPECT_FALSE(gauge.Over(11, limits, start + std::chrono::seconds(8)));
+  EXPECT_FALSE(gauge.Over(SIZE_MAX, {}, start));
 }
 
 TEST(KeepaliveTest, SilentPeersAreAsked) {

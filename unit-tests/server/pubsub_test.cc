@@ -94,7 +94,7 @@ TEST(PubSubTest, AnyThreadMayPublishAndAGateHoldsAMessageBack) {
 
 TEST(PubSubTest, ASlowSubscriberIsClosedAtItsLimit) {
   ServerOptions options;
-  options.subscriber_limits.hard = 1u << 20;
+  options.message_limits.hard = 1u << 20;
   TestServer server(options);
   RawConnection slow(server.port(), 4096);
   EXPECT_REPLY(slow, "SUBSCRIBE c\r\n", "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n");

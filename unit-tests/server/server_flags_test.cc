@@ -58,11 +58,15 @@ const std::vector<Bounds>& AllBounds() {
       {"slowlog-log-slower-than", "-2", "-1", "1000000000000", "1000000000001"},
       {"slowlog-max-len", "-1", "0", "1000000", "1000001"},
       {"timeout", "-1", "0", "31536000", "31536001"},
+      {"login-timeout", "-1", "0", "31536000", "31536001"},
       {"tcp-keepalive", "-1", "0", "32767", "32768"},
       {"write-buffer-size", "4095", "4KiB", "64GiB", "68719476737", "4096", "68719476736"},
       {"group-max-bytes", "4095", "4KiB", "1GiB", "1073741825", "4096", "1073741824"},
       {"offset-table-cache-size", "-1", "0", "16TiB", "17592186044417", "0", "17592186044416"},
       {"block-cache-size", "-1", "0", "16TiB", "17592186044417", "0", "17592186044416"},
+      {"maxmemory-clients", "-1", "0", "16TiB", "17592186044417", "0", "17592186044416"},
+      {"unsent-max-bytes", "16383", "16KiB", "1GiB", "1073741825", "16384", "1073741824"},
+      {"proto-max-bulk-len", "1048575", "1MiB", "512MiB", "536870913", "1048576", "536870912"},
       {"value-separation-size", "-1", "0", "0", "1"},
       {"group-max-delay", "-1s", "0", "10s", "10001ms"},
       {"snapshot-max-age", "-1s", "0", "8760h", "31536001s"},
@@ -91,7 +95,7 @@ void ExpectShown(const std::string& name, const std::string& value, const std::s
 }
 
 TEST(ServerFlagsTest, EverySettingHasATestOfItsBoundsOrWords) {
-  std::vector<std::string> tested = {"requirepass", "requirepass-file"};
+  std::vector<std::string> tested = {"client-output-buffer-limit", "requirepass", "requirepass-file"};
   for (const Bounds& bounds : AllBounds()) tested.push_back(bounds.name);
   for (const auto& [name, words] : Words()) tested.push_back(name);
   std::sort(tested.begin(), tested.end());
@@ -122,6 +126,18 @@ TEST(ServerFlagsTest, WordsAreTakenAndShown) {
   EXPECT_EQ(Problem({"--protected-mode=maybe"}), "--protected-mode=maybe: takes yes or no");
 }
 
+TEST(ServerFlagsTest, OutputLimitsAreTakenClassByClass) {
+  const std::string name = "client-output-buffer-limit";
+  ExpectShown(name, "pubsub 1MiB 0 7", "normal 0 0 0 pubsub 1048576 0 7");
+  ExpectShown(name, "  pubsub 1 2 3  normal 2GiB 1m 31536000", "normal 2147483648 1048576 31536000 pubsub 1 2 3");
+  for (const char* wrong : {"", " ", "normal", "normal 1 2", "normal 1 2 3 4", "slave 1 2 3", "normal x 2 3",
+                            "normal 1 2 -3", "normal 1 2 31536001", "normal 1 2 3s"}) {
+    EXPECT_EQ(
+        Problem({"--" + name + "=" + wrong}),
+        "--" + name + "=" + wrong + ": takes normal or pubsub, bytes, bytes, seconds; such as: pubsub 32MiB 8MiB 60");
+  }
+}
+
 TEST(ServerFlagsTest, AFlagIsWrittenInSeveralWays) {
   for (const std::vector<std::string>& flags : {std::vector<std::string>{"--write-buffer-size=1MiB"},
                                                 {"--write_buffer_size=1MiB"},
@@ -141,10 +157,11 @@ TEST(ServerFlagsTest, WhatIsUnknownIsRefusedWithTheNearestName) {
   EXPECT_EQ(Problem({"--port"}), "--port needs a value");
 }
 
-TEST(ServerFlagsTest, SettingsThatDontFitTogetherAreRefused) {
-  EXPECT_EQ(Problem({"--bind=everywhere"}), "bind: \"everywhere\" is no IP address");
-  EXPECT_EQ(Problem({"--dir="}), "dir is empty");
-  EXPECT_EQ(Problem({"--unixsocket=" + std::string(108, 'x')}), "unixsocket: a path has at most 107 bytes");
+TEST(ServerFlagsTest, TextsThatCantServeAreRefused) {
+  EXPECT_EQ(Problem({"--bind=everywhere"}), "--bind=everywhere: takes an IP address");
+  EXPECT_EQ(Problem({"--dir="}), "--dir=: takes a path");
+  const std::string path(108, 'x');
+  EXPECT_EQ(Problem({"--unixsocket=" + path}), "--unixsocket=" + path + ": takes a path of at most 107 bytes");
 }
 
 TEST(ServerFlagsTest, ThePasswordComesFromAFileAlone) {

@@ -93,10 +93,17 @@ class TestServer {
 // Bytes in, bytes out.
 class RawConnection {
  public:
-  explicit RawConnection(uint16_t port, int receive_buffer = 0, const char* host = "127.0.0.1")
+  // `from`: the address of its own that it uses; null: what the system chooses.
+  explicit RawConnection(uint16_t port, int receive_buffer = 0, const char* host = "127.0.0.1",
+                         const char* from = nullptr)
       : descriptor_(::socket(AF_INET, SOCK_STREAM, 0)) {
     if (receive_buffer > 0) ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer));
     sockaddr_in address{};
+    if (from != nullptr) {
+      address.sin_family = AF_INET;
+      EXPECT_EQ(::inet_pton(AF_INET, from, &address.sin_addr), 1);
+      EXPECT_EQ(::bind(descriptor_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    }
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
     EXPECT_EQ(::inet_pton(AF_INET, host, &address.sin_addr), 1);

@@ -1,0 +1,42 @@
+// What all connections together hold of requests that are incomplete or wait, replies that were not taken, and messages: when it is
+// more than --maxmemory-clients, those that hold most are closed. Thread-safe. A connection that holds little is not counted, so
+// that nothing is paid for it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "server/client_registry.h"
+#include "server/mailbox.h"
+
+namespace varve {
+
+class ClientMemory {
+ public:
+  // Bytes up to which a connection counts as holding nothing.
+  static constexpr size_t kNothing = 16u << 10;
+
+  size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  uint64_t evicted() const { return evicted_.load(std::memory_order_relaxed); }
+  void ResetStatistics() { evicted_.store(0, std::memory_order_relaxed); }
+
+  // A connection that was counted with `before` bytes holds `now`.
+  void Change(size_t before, size_t now) { bytes_.fetch_add(now - before, std::memory_order_relaxed); }
+
+  // A message that is counted once, in however many mailboxes it lies, until it has left the last. Must not outlive this.
+  Mailbox::Message Count(std::string text);
+
+  // Asks as many connections to close as it takes to come below `limit`, the largest first. Those that
+  // CLIENT NO-EVICT spares come last: it is no way around the limit.
+  void Evict(size_t limit, const ClientRegistry& registry) ABSL_LOCKS_EXCLUDED(evicting_);
+
+ private:
+  std::atomic<size_t> bytes_{0};
+  std::atomic<uint64_t> evicted_{0};
+  absl::Mutex evicting_;  // held by the one who looks for the largest
+};
+
+}  // namespace varve
