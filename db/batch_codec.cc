@@ -25,6 +25,10 @@ void SealBatch(SequenceNumber first, uint32_t count, uint64_t operations_hash, s
   EncodeFixed32(header, BatchChecksum(header, operations_hash));
 }
 
+uint32_t BatchChecksum(std::string_view record) {
+  return BatchChecksum(record.data(), HashOperations(record.substr(kBatchHeaderSize)));
+}
+
 size_t DecodeBatch(std::string_view data, BatchHeader* header, std::string_view* operations) {
   if (data.size() < kBatchHeaderSize) return 0;
   header->size = DecodeFixed32(data.data() + 4);

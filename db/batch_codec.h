@@ -23,6 +23,9 @@ struct BatchHeader {
 // Decodes the header at data[0] and verifies the whole record. Returns the record's size; 0 if it is cut short or damaged.
 size_t DecodeBatch(std::string_view data, BatchHeader* header, std::string_view* operations);
 
+// What the checksum of this batch record, of kBatchHeaderSize bytes or more, must be.
+uint32_t BatchChecksum(std::string_view record);
+
 // Walks the operations of a batch. Bytes that make no sense end the walk with ok() false.
 class BatchReader {
  public:

@@ -49,7 +49,7 @@ class LogDumper {
         continue;
       }
       if (offset != LogBlockAlign(good_end) && offset != LogPageAlign(good_end)) {
-        Damage(good_end, fmt::format("no block that can be read up to {}", offset));
+        DumpLostBlock(good_end, offset);
       }
       DumpBlock(offset, *block);
       offset = good_end =
@@ -88,29 +88,89 @@ class LogDumper {
     return DecodeLogBlockHeader(std::string_view(bytes_).substr(offset), epoch_, store_id_, offset);
   }
 
+  // Between `begin` and the block at `end` something should be that can't be read.
+  void DumpLostBlock(uint64_t begin, uint64_t end) {
+    // A block begins at a multiple of 8, or of a page where the one before was synced.
+    uint64_t place = LogBlockAlign(begin);
+    if (HeaderIsZero(place)) place = LogPageAlign(begin);
+    if (place + kLogBlockHeaderSize > end || HeaderIsZero(place)) {
+      return Damage(begin, fmt::format("no block up to {}", end));
+    }
+    Damage(place, fmt::format("no block that can be read up to {}: {}", end, DescribeBlockHeader(place)));
+    // What lay in it may be whole none the less.
+    LogBlockHeader all;
+    all.last = kMaxSequence;
+    for (uint64_t position = place + kLogBlockHeaderSize;;) {
+      const size_t size = BatchAt(position, end, all);
+      if (size == 0) return;
+      DumpBatch(position);
+      position += size;
+    }
+  }
+
+  bool HeaderIsZero(uint64_t offset) const {
+    const std::string_view header = std::string_view(bytes_).substr(std::min<uint64_t>(offset, bytes_.size()));
+    const std::string_view bytes = header.substr(0, kLogBlockHeaderSize);
+    return std::all_of(bytes.begin(), bytes.end(), IsZero);
+  }
+
+  // Of a header that is damaged. There is room for it.
+  std::string DescribeBlockHeader(uint64_t offset) const {
+    const std::string_view header = std::string_view(bytes_).substr(offset, kLogBlockHeaderSize);
+    std::string text = DescribeChecksums(DecodeFixed32(header.data()), LogBlockChecksum(header, store_id_, offset),
+                                         kLogBlockHeaderSize);
+    if (const uint64_t epoch = DecodeFixed64(header.data() + 8); epoch != epoch_) {
+      text += fmt::format("; it says that it is of file {}", epoch);
+    }
+    return "its header has " + text;
+  }
+
   void DumpBlock(uint64_t offset, const LogBlockHeader& block) {
     Line(offset, fmt::format("block: {} bytes, sequences {} to {}, durable up to {}", block.payload_size, block.first,
                              block.last, block.durable_mark));
     uint64_t position = offset + kLogBlockHeaderSize;
     const uint64_t end = position + block.payload_size;
-    while (position < end) {
-      BatchHeader header;
-      std::string_view operations;
-      const uint64_t available = std::min<uint64_t>(end, bytes_.size());
-      const size_t size =
-          position >= available
-              ? 0
-              : DecodeBatch(std::string_view(bytes_).substr(position, available - position), &header, &operations);
-      if (size == 0) {
-        return Damage(position, fmt::format("batch: cut short or wrong checksum; {} bytes of its block are skipped",
-                                            end - position));
+    const uint64_t available = std::min<uint64_t>(end, bytes_.size());
+    if (end > available)
+      Damage(available, fmt::format("the file ends here, {} bytes before the block does", end - available));
+    while (position < available) {
+      const size_t size = BatchAt(position, available, block);
+      if (size > 0) {
+        DumpBatch(position);
+        position += size;
+        continue;
       }
-      DumpBatch(position, header, operations);
-      position += size;
+      uint64_t next = position + 1;
+      while (next < available && BatchAt(next, available, block) == 0) ++next;
+      Damage(position, fmt::format("batch: {}; {} bytes of its block are skipped",
+                                   DescribeDamagedBatch(position, available), next - position));
+      position = next;
     }
   }
 
-  void DumpBatch(uint64_t offset, const BatchHeader& header, std::string_view operations) {
+  // The size of the batch at `position`, of a block that ends at `end`; 0 if there is none. Cheap where there is none.
+  size_t BatchAt(uint64_t position, uint64_t end, const LogBlockHeader& block) const {
+    if (position + kBatchHeaderSize > end) return 0;
+    const SequenceNumber first = DecodeFixed64(bytes_.data() + position + 8);
+    if (first < block.first || first > block.last) return 0;
+    BatchHeader header;
+    std::string_view operations;
+    return DecodeBatch(std::string_view(bytes_).substr(position, end - position), &header, &operations);
+  }
+
+  std::string DescribeDamagedBatch(uint64_t position, uint64_t end) const {
+    const std::string_view rest = std::string_view(bytes_).substr(position, end - position);
+    if (rest.size() < kBatchHeaderSize) return "cut short in its header";
+    const uint64_t size = kBatchHeaderSize + DecodeFixed32(rest.data() + 4);
+    if (size > rest.size()) return fmt::format("cut short, {} of {} bytes are here", rest.size(), size);
+    return DescribeChecksums(DecodeFixed32(rest.data()), BatchChecksum(rest.substr(0, size)), size);
+  }
+
+  // A batch that was found whole.
+  void DumpBatch(uint64_t offset) {
+    BatchHeader header;
+    std::string_view operations;
+    DecodeBatch(std::string_view(bytes_).substr(offset), &header, &operations);
     Line(offset, fmt::format("  batch: sequence {}, {} operations, {} bytes", header.first, header.count, header.size));
     BatchReader reader(operations);
     RecordView operation;
@@ -146,6 +206,10 @@ absl::StatusOr<size_t> DumpFile(FileSystem* file_system, const std::string& path
 }
 
 }  // namespace
+
+std::string DescribeChecksums(uint32_t stored, uint32_t given, uint64_t bytes) {
+  return fmt::format("checksum {:08x}, but its {} bytes give {:08x}", stored, bytes, given);
+}
 
 std::string DescribeRecord(const RecordView& record) {
   std::string text;

@@ -11,7 +11,10 @@
 #include "db/dump.h"
 #include "db/record_format.h"
 #include "db/segment_footer.h"
+#include "db/segment_index.h"
 #include "db/segment_verifier.h"
+#include "structure/offset_table.h"
+#include "util/coding.h"
 #include "util/status.h"
 
 namespace varve {
@@ -55,6 +58,10 @@ class SegmentDumper {
          fmt::format("offset table: {} pages, {} keys beside it", footer.table_pages, footer.overflow.size()));
     Line(footer.fences_offset, fmt::format("fences: {}, {} bytes, of blocks of {} bytes", footer.fence_count,
                                            footer.fences_size, footer.block_size));
+    CheckTable(footer);
+    if (const absl::Status fences = LoadedFences::Load(file_, footer).status(); !fences.ok()) {
+      Damage(footer.fences_offset, std::string(fences.message()));
+    }
     const absl::StatusOr<std::vector<RangeTombstone>> tombstones = ReadSegmentRangeTombstones(file_, footer);
     if (!tombstones.ok()) return Damage(footer.range_tombstones_offset, std::string(tombstones.status().message()));
     for (const RangeTombstone& tombstone : *tombstones) {
@@ -64,6 +71,35 @@ class SegmentDumper {
       record.value = tombstone.end;
       Line(footer.range_tombstones_offset, fmt::format("{} {}", tombstone.sequence, DescribeRecord(record)));
     }
+  }
+
+  // Page by page, so that each damaged one is named.
+  void CheckTable(const SegmentFooter& footer) {
+    std::string page(kOffsetTablePageSize, '\0');
+    for (uint32_t i = 0; i < footer.table_pages; ++i) {
+      const uint64_t offset = footer.table_offset + uint64_t{i} * kOffsetTablePageSize;
+      const absl::StatusOr<size_t> read = file_.Read(offset, page.size(), page.data());
+      if (!read.ok()) return Damage(offset, std::string(read.status().message()));
+      if (OffsetTablePageIsIntact(std::string_view(page).substr(0, *read), number_, i)) continue;
+      Damage(offset, fmt::format("page {} of the offset table: wrong checksum", i));
+    }
+  }
+
+  // Why there is no record at `offset`, of data that ends at `end`.
+  absl::StatusOr<std::string> DescribeDamage(uint64_t offset, uint64_t end) {
+    VARVE_ASSIGN_OR_RETURN(std::string_view bytes, Window(offset, kMaxRecordHeaderSize, end));
+    const uint64_t size = RecordSize(bytes);
+    if (size == 0) return std::string("its header makes no sense");
+    if (size > end - offset) return fmt::format("it says that it has {} bytes, but {} are left", size, end - offset);
+    VARVE_ASSIGN_OR_RETURN(bytes, Window(offset, size, end));
+    if (bytes.size() < size) return std::string("the file ends in it");
+    return DescribeChecksums(DecodeFixed32(bytes.data()), RecordChecksum(bytes.substr(0, size), number_), size);
+  }
+
+  absl::Status DumpLostRecord(uint64_t offset, uint64_t next, uint64_t end) {
+    VARVE_ASSIGN_OR_RETURN(const std::string why, DescribeDamage(offset, end));
+    Damage(offset, fmt::format("record: {}; no other up to {}", why, next));
+    return absl::OkStatus();
   }
 
   // Has at least `wanted` bytes from `offset` on in window_ (fewer only at `end`), and returns all there are.
@@ -97,12 +133,15 @@ class SegmentDumper {
         ++offset;
         continue;
       }
-      if (offset != good_end) Damage(good_end, fmt::format("no record that can be read up to {}", offset));
+      if (offset != good_end) {
+        // It moves the window on which the record lies.
+        VARVE_RETURN_IF_ERROR(DumpLostRecord(good_end, offset, end));
+        VARVE_RETURN_IF_ERROR(RecordAt(offset, kLongestWhenLost, end, &record).status());
+      }
       Line(offset, fmt::format("{} {}", record.sequence, DescribeRecord(record)));
       offset = good_end = offset + size;
     }
-    if (good_end != end) Damage(good_end, fmt::format("no record that can be read up to {}", end));
-    return absl::OkStatus();
+    return good_end == end ? absl::OkStatus() : DumpLostRecord(good_end, end, end);
   }
 
   const File& file_;

@@ -61,8 +61,8 @@ absl::Status CheckLogHeaderPage(std::string_view page, const std::string& path, 
   if (std::memcmp(page.data(), kLogMagic, sizeof(kLogMagic)) != 0) {
     return Corruption(path, 0, "log header: does not begin with VARVELOG");
   }
-  if (DecodeFixed32(page.data() + 12) != HeaderChecksum(page.data())) {
-    return Corruption(path, 0, "log header: checksum differs");
+  if (const uint32_t stored = DecodeFixed32(page.data() + 12), given = HeaderChecksum(page.data()); stored != given) {
+    return Corruption(path, 0, fmt::format("log header: checksum {:08x}, but its bytes give {:08x}", stored, given));
   }
   if (const uint32_t version = DecodeFixed32(page.data() + 8); version != kLogFormatVersion) {
     return absl::FailedPreconditionError(fmt::format(
@@ -85,16 +85,20 @@ void EncodeLogBlockHeader(char* destination, const LogBlockHeader& header, uint6
   EncodeFixed64(destination + 16, header.first);
   EncodeFixed64(destination + 24, header.last);
   EncodeFixed64(destination + 32, header.durable_mark);
-  EncodeFixed32(destination,
-                Checksum(std::string_view(destination + 4, kLogBlockHeaderSize - 4), BlockSeed(store_id, offset)));
+  EncodeFixed32(destination, LogBlockChecksum({destination, kLogBlockHeaderSize}, store_id, offset));
+}
+
+uint32_t LogBlockChecksum(std::string_view header, uint64_t store_id, uint64_t offset) {
+  return Checksum(header.substr(4), BlockSeed(store_id, offset));
 }
 
 std::optional<LogBlockHeader> DecodeLogBlockHeader(std::string_view bytes, uint64_t epoch, uint64_t store_id,
                                                    uint64_t offset) {
   // The epoch comes first: it is the cheap test when every 8 bytes of a file are tried.
   if (bytes.size() < kLogBlockHeaderSize || DecodeFixed64(bytes.data() + 8) != epoch) return std::nullopt;
-  const std::string_view covered = bytes.substr(4, kLogBlockHeaderSize - 4);
-  if (DecodeFixed32(bytes.data()) != Checksum(covered, BlockSeed(store_id, offset))) return std::nullopt;
+  if (DecodeFixed32(bytes.data()) != LogBlockChecksum(bytes.substr(0, kLogBlockHeaderSize), store_id, offset)) {
+    return std::nullopt;
+  }
   LogBlockHeader header;
   header.payload_size = DecodeFixed32(bytes.data() + 4);
   header.epoch = epoch;

@@ -93,6 +93,8 @@ struct LogBlockHeader {
 
 // Writes kLogBlockHeaderSize bytes at `destination` for the block that will lie at `offset` of its file.
 void EncodeLogBlockHeader(char* destination, const LogBlockHeader& header, uint64_t store_id, uint64_t offset);
+// What its checksum must be, of the kLogBlockHeaderSize bytes `header` at `offset`.
+uint32_t LogBlockChecksum(std::string_view header, uint64_t store_id, uint64_t offset);
 // The header at the front of `bytes`, which lie at `offset` of file `epoch`; nothing if there is none of that epoch and
 // place.
 std::optional<LogBlockHeader> DecodeLogBlockHeader(std::string_view bytes, uint64_t epoch, uint64_t store_id,

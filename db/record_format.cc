@@ -90,9 +90,13 @@ size_t AppendRecord(const RecordView& record, uint64_t checksum_seed, std::strin
   if (has_metadata) destination->append(record.metadata);
   destination->append(record.key);
   destination->append(record.value);
-  const std::string_view body = std::string_view(*destination).substr(start + kRecordChecksumSize);
-  EncodeFixed32(destination->data() + start, Checksum(body, checksum_seed));
+  const std::string_view whole = std::string_view(*destination).substr(start);
+  EncodeFixed32(destination->data() + start, RecordChecksum(whole, checksum_seed));
   return destination->size() - start;
+}
+
+uint32_t RecordChecksum(std::string_view record, uint64_t checksum_seed) {
+  return Checksum(record.substr(kRecordChecksumSize), checksum_seed);
 }
 
 size_t RecordSize(std::string_view data) {

@@ -30,6 +30,9 @@ size_t AppendRecord(const RecordView& record, uint64_t checksum_seed, std::strin
 // kMaxRecordHeaderSize bytes always hold the header. The header is not verified: a damaged one may give any size.
 size_t RecordSize(std::string_view data);
 
+// What the checksum of this record, which is whole, must be.
+uint32_t RecordChecksum(std::string_view record, uint64_t checksum_seed);
+
 enum class ChecksumMode : uint8_t { kVerify, kTrusted };
 // Decodes the record at data[0]; views point into `data`. Returns its size; 0 if it is cut short or damaged.
 size_t DecodeRecord(std::string_view data, uint64_t checksum_seed, ChecksumMode mode, RecordView* record);

@@ -9,12 +9,15 @@
 #include <string>
 #include <vector>
 
+#include "db/batch_codec.h"
+#include "db/log_format.h"
 #include "db/storage_engine.h"
 #include "unit-tests/testing/temp_dir.h"
 
 namespace varve {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -98,6 +101,76 @@ TEST_F(DumpTest, ADamagedLogIsReadOnBehindTheDamage) {
   EXPECT_THAT(text, HasSubstr("value of c"));
   Damage(path, "VARVELOG");
   EXPECT_THAT(Log(path), HasSubstr("value of c"));
+}
+
+// Two damaged batches in one block, a block whose header is damaged, and a file that ends too early: each is named.
+TEST_F(DumpTest, EachDamagedPlaceOfALogIsShownWithItsChecksums) {
+  constexpr uint64_t kStore = 5;
+  const auto batch = [](SequenceNumber sequence, std::string_view key) {
+    const std::string tree_key = std::string("\0\0\0\1", 4).append(key);
+    std::string record(kBatchHeaderSize, '\0');
+    record += {static_cast<char>(RecordKind::kValue), static_cast<char>(tree_key.size()), 5};
+    record += tree_key + "value";
+    SealBatch(sequence, 1, HashOperations(std::string_view(record).substr(kBatchHeaderSize)), &record);
+    return record;
+  };
+  std::string bytes = EncodeLogHeaderPage(1, kStore);
+  const auto add_block = [&](SequenceNumber first, SequenceNumber last, const std::string& payload) {
+    LogBlockHeader header;
+    header.payload_size = static_cast<uint32_t>(payload.size());
+    header.epoch = 1;
+    header.first = first;
+    header.last = last;
+    bytes.resize(LogBlockAlign(bytes.size()));
+    char encoded[kLogBlockHeaderSize];
+    EncodeLogBlockHeader(encoded, header, kStore, bytes.size());
+    bytes.append(encoded, sizeof(encoded)).append(payload);
+  };
+  std::string payload;
+  for (SequenceNumber i = 1; i <= 5; ++i) payload += batch(i, "first" + std::to_string(i));
+  add_block(1, 5, payload);
+  const size_t second = LogBlockAlign(bytes.size());
+  add_block(6, 6, batch(6, "second"));
+  add_block(7, 7, batch(7, "third"));
+  const size_t damaged_value = bytes.find("first2") + 8;
+  bytes[damaged_value] ^= 1;
+  const size_t damaged_size = bytes.find("first4") - 19;  // the batch says that it is longer than its block
+  bytes[damaged_size] ^= 0x40;
+  bytes[second + 20] ^= 1;
+  std::ofstream(dir_.File("000001.log"), std::ios::binary) << bytes;
+  std::string text = Log(dir_.File("000001.log"));
+  EXPECT_THAT(status_.message(), HasSubstr("3 damaged places")) << text;
+  for (const char* key : {"first1", "first3", "first5", "second", "third"}) EXPECT_THAT(text, HasSubstr(key));
+  for (const char* key : {"first2", "first4"}) EXPECT_THAT(text, Not(HasSubstr(key)));
+  EXPECT_THAT(text, ContainsRegex("DAMAGED: batch: checksum [0-9a-f]{8}, but its [0-9]+ bytes give [0-9a-f]{8}"));
+  EXPECT_THAT(text, ContainsRegex(std::to_string(second) +
+                                  "  DAMAGED: no block that can be read up to [0-9]+: its "
+                                  "header has checksum [0-9a-f]{8}, but its 40 bytes give [0-9a-f]{8}"));
+  std::ofstream(dir_.File("000001.log"), std::ios::binary) << bytes.substr(0, bytes.size() - 3);
+  text = Log(dir_.File("000001.log"));
+  EXPECT_THAT(status_.message(), HasSubstr("5 damaged places")) << text;
+  EXPECT_THAT(text, HasSubstr("the file ends here, 3 bytes before the block does"));
+}
+
+TEST_F(DumpTest, EachDamagedPlaceOfASegmentIsShownWithItsChecksums) {
+  Fill(true);
+  const std::string path = FileThatEndsWith(".seg");
+  const std::string whole = Segment(path);
+  Damage(path, "value of a");
+  Damage(path, "value of c");
+  const std::string table = "offset table: ";
+  const auto offset = std::stoul(whole.substr(whole.rfind('\n', whole.find(table)) + 1));
+  {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(static_cast<std::streamoff>(offset + 100));
+    file.put('#');
+  }
+  const std::string text = Segment(path);
+  EXPECT_THAT(status_.message(), HasSubstr("3 damaged places")) << text;
+  EXPECT_THAT(text, HasSubstr("value of b"));
+  EXPECT_THAT(text, HasSubstr("\"odd\""));
+  EXPECT_THAT(text, ContainsRegex("DAMAGED: record: checksum [0-9a-f]{8}, but its [0-9]+ bytes give [0-9a-f]{8}"));
+  EXPECT_THAT(text, HasSubstr("DAMAGED: page 0 of the offset table"));
 }
 
 TEST_F(DumpTest, ASegmentIsShownRecordByRecord) {
