@@ -106,8 +106,10 @@ class AsyncClient::Connection : public std::enable_shared_from_this<Connection> 
 
 void AsyncClient::Connection::Add(const std::vector<std::string>& words, Callback callback, WhenLost when_lost) {
   if (state_ == State::kClosed) return callback(absl::CancelledError("the client is closed"));
+  if (pending_.empty()) retry_until_ = Clock::now() + options_.reconnect_for;
   queue_.Add(std::vector<std::string_view>(words.begin(), words.end()), when_lost);
   pending_.push_back({std::move(callback), Clock::now()});
+  if (words.empty()) TakeReplies();  // nothing will be sent for it
   if (state_ == State::kIdle) BeginConnecting();
   if (state_ == State::kConnected && !write_planned_) {
     // After all calls that are queued by now, so that they leave together.
@@ -152,6 +154,7 @@ void AsyncClient::Connection::Attempt() {
   Watch();
   endpoints_.clear();
   if (!options_.unix_socket.empty()) {
+    if (const absl::Status usable = CheckUnixPath(options_.unix_socket); !usable.ok()) return AttemptFailed(usable);
     endpoints_.push_back(asio::local::stream_protocol::endpoint(options_.unix_socket));
     return TryEndpoint(0);
   }
@@ -180,6 +183,7 @@ void AsyncClient::Connection::TryEndpoint(size_t index) {
 void AsyncClient::Connection::Connected() {
   asio::error_code ignored;
   if (options_.unix_socket.empty()) socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  socket_.set_option(asio::socket_base::keep_alive(true), ignored);  // who only listens would never notice
   socket_.non_blocking(true, ignored);
   state_ = State::kConnected;
   queue_.BeginConnection();
@@ -194,16 +198,23 @@ void AsyncClient::Connection::AttemptFailed(absl::Status why) {
   const Clock::time_point now = Clock::now();
   // Another attempt would meet a refused handshake again.
   const bool is_final = !absl::IsUnavailable(why) && !absl::IsDeadlineExceeded(why);
-  if (pending_.empty() || is_final || now >= retry_until_) {
+  // Who listens has no request that could fail and tell: attempts go on until Close().
+  const bool listens = queue_.listens() && options_.reconnect_for.count() > 0;
+  const bool is_late = is_final || now >= retry_until_;
+  if (!listens && (is_late || pending_.empty())) {
     state_ = State::kIdle;
     queue_.FailAll(why);
     return TakeReplies();
   }
   state_ = State::kPausing;
-  retry_timer_.expires_at(std::min(now + Clock::duration(backoff_.Next()), retry_until_));
+  const Clock::time_point next = now + Clock::duration(backoff_.Next());
+  retry_timer_.expires_at(is_late ? next : std::min(next, retry_until_));
   retry_timer_.async_wait([self = shared_from_this(), generation = generation_](const asio::error_code& error) {
     if (!error && generation == self->generation_) self->Attempt();
   });
+  if (!is_late) return;
+  queue_.FailAll(why);
+  TakeReplies();
 }
 
 void AsyncClient::Connection::Read() {
@@ -274,7 +285,7 @@ void AsyncClient::Connection::Lose(absl::Status why) {
     return CloseNow();
   }
   TakeReplies();
-  if (state_ != State::kIdle || pending_.empty()) return;
+  if (state_ != State::kIdle || (pending_.empty() && !queue_.listens())) return;
   // A server that takes connections and drops them is tried at the pace of one that can't be reached.
   return fruitful_ ? BeginConnecting() : AttemptFailed(why);
 }
@@ -282,7 +293,7 @@ void AsyncClient::Connection::Lose(absl::Status why) {
 void AsyncClient::Connection::Watch() {
   const bool connecting = state_ == State::kConnecting;
   const milliseconds bound = connecting ? options_.connect_timeout : options_.timeout;
-  if (bound.count() == 0 || pending_.empty() || (!connecting && state_ != State::kConnected)) return;
+  if (bound.count() == 0 || (!connecting && (pending_.empty() || state_ != State::kConnected))) return;
   const Clock::time_point until = (connecting ? attempt_began_ : pending_.front().since) + bound;
   if (watch_until_ <= until) return;  // it looks again then
   watch_until_ = until;

@@ -9,7 +9,8 @@
 // are the same, error replies come as replies. Callbacks come in the order of the requests, each exactly once, from a thread that
 // runs the io_context, one at a time, never from inside Call(). Call() and Close() may be called from any thread, and from
 // callbacks. The object may go at any time before its io_context: what is pending then ends with Cancelled, if the io_context goes on
-// running. A connected client keeps the io_context busy until Close(), or until the object goes.
+// running. A connected client keeps the io_context busy until Close(), or until the object goes; one that listens
+// (subscriptions, MONITOR) makes a lost connection again without being asked, for as long as that takes.
 #pragma once
 
 #include <functional>

@@ -30,8 +30,9 @@ struct ClientOptions {
   std::chrono::milliseconds backoff_first{20};
   std::chrono::milliseconds backoff_last{2000};
 
-  // Takes RESP3 push messages (published messages, confirmations of subscriptions). Called by the thread that reads the
-  // connection, while it reads: it must not use the client. Subscriptions are made again on a new connection.
+  // Takes RESP3 push messages (published messages, confirmations of subscriptions), and the lines that follow a MONITOR (as
+  // Type::kSimple). Called by the thread that reads the connection, while it reads: it must not use the client. Subscriptions and
+  // MONITOR are made again on a new connection.
   std::function<void(const Reply& message)> on_push;
 };
 

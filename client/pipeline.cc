@@ -147,6 +147,13 @@ void Pipeline::Flush() {
   }
 }
 
+void Pipeline::Disconnect() {
+  TakeAll();
+  queue_.StopListening();
+  Lose(absl::UnavailableError("the connection was closed on purpose"));
+  fruitful_ = true;
+}
+
 absl::StatusOr<Reply> Pipeline::Receive() {
   if (outstanding() == 0) return absl::FailedPreconditionError("no request is outstanding");
   absl::StatusOr<Reply> reply = Reply();
@@ -172,25 +179,25 @@ absl::StatusOr<Reply> Pipeline::Receive() {
 absl::Status Pipeline::WaitForPush(std::chrono::milliseconds timeout) {
   const size_t before = queue_.pushes();
   const Clock::time_point deadline = Clock::now() + timeout;
-  while (queue_.pushes() == before) {
+  const absl::Status too_late = absl::DeadlineExceededError("no push message came in time");
+  while (true) {
+    // What came with the last reply is here already.
+    absl::StatusOr<Reply> reply = Reply();
+    if (queue_.outstanding() == 0 && queue_.Take(&reply) == RequestQueue::Taken::kBroken) Lose(queue_.broken());
+    if (queue_.pushes() > before) return absl::OkStatus();
     if (!EnsureOpen()) return absl::UnavailableError(fmt::format("no connection: {}", std::string(lost_.message())));
-    if (queue_.pushes() > before) break;  // subscriptions were made again
+    if (queue_.pushes() > before) return absl::OkStatus();  // subscriptions were made again
     milliseconds left{0};
     if (timeout.count() > 0) {
       left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
-      if (left.count() <= 0) return absl::DeadlineExceededError("no push message came in time");
+      if (left.count() <= 0) return too_late;
     }
     absl::Status status = SendSome();
     if (status.ok()) status = socket_.Wait(!queue_.Unsent().empty(), left);
-    if (absl::IsDeadlineExceeded(status)) return absl::DeadlineExceededError("no push message came in time");
+    if (absl::IsDeadlineExceeded(status)) return too_late;
     if (status.ok()) status = ReceiveSome();
-    absl::StatusOr<Reply> reply = Reply();
-    if (status.ok() && queue_.outstanding() == 0 && queue_.Take(&reply) == RequestQueue::Taken::kBroken) {
-      status = queue_.broken();
-    }
     if (!status.ok()) Lose(status);
   }
-  return absl::OkStatus();
 }
 
 }  // namespace varve

@@ -43,9 +43,14 @@ class Pipeline {
   [[nodiscard]] absl::StatusOr<Reply> Receive();
   // Waits until at least one push message was handed to options.on_push. `timeout` 0: as long as it takes.
   [[nodiscard]] absl::Status WaitForPush(std::chrono::milliseconds timeout);
+  // Closes the connection, and with it ends subscriptions and MONITOR; the next request makes a new one. Requests under way end as
+  // if it had been lost.
+  void Disconnect();
 
   size_t outstanding() const { return done_.size() + queue_.outstanding(); }
   size_t outstanding_bytes() const { return queue_.outstanding_bytes(); }
+  // Messages come unasked: subscriptions, or MONITOR.
+  bool listens() const { return queue_.listens(); }
   // How often a lost connection was made again.
   size_t reconnects() const { return reconnects_; }
   // Lost, and by the options not to be made again.

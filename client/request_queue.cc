@@ -34,16 +34,31 @@ size_t Confirmations(std::string_view command, size_t arguments) {
   return std::max<size_t>(arguments - 1, 1);
 }
 
+// A line such as `1700000000.123456 [0 127.0.0.1:50000] "get" "a"`.
+bool IsMonitorLine(const Reply& reply) {
+  if (reply.type != Reply::Type::kSimple || reply.text.empty()) return false;
+  return reply.text[0] >= '0' && reply.text[0] <= '9' && reply.text.find(" [") != std::string::npos;
+}
+
 }  // namespace
 
 void RequestQueue::Add(absl::Span<const std::string_view> arguments, WhenLost when_lost,
                        std::unique_ptr<ReplySink> sink) {
   Entry& entry = entries_.emplace_back();
+  if (arguments.empty()) {
+    entry.outcome = absl::InvalidArgumentError("a request without a command");
+    return;
+  }
   entry.command = Upper(arguments[0]);
   entry.reads = std::binary_search(std::begin(kReads), std::end(kReads), std::string_view(entry.command));
   entry.resend = when_lost == WhenLost::kResend || (when_lost == WhenLost::kByCommand && entry.reads);
   entry.confirmations = options_.protocol >= 3 ? Confirmations(entry.command, arguments.size()) : 0;
   entry.sink = std::move(sink);
+  if (entry.command == "AUTH" && (arguments.size() == 2 || arguments.size() == 3)) {
+    entry.credentials = std::make_unique<Credentials>();
+    if (arguments.size() == 3) entry.credentials->user = arguments[1];
+    entry.credentials->password = arguments.back();
+  }
   const size_t before = bytes_.size();
   AppendRequest(arguments, &bytes_);
   entry.size = bytes_.size() - before;
@@ -62,20 +77,22 @@ void RequestQueue::BeginConnection() {
   handshake_.Clear();
   handshake_sent_ = 0;
   handshake_replies_ = 0;
-  const std::string_view user = options_.user.empty() ? std::string_view("default") : options_.user;
+  const std::string& password = credentials_.password;
+  const std::string_view user = credentials_.user.empty() ? std::string_view("default") : credentials_.user;
   if (options_.protocol >= 3) {
     std::vector<std::string_view> hello = {"HELLO", "3"};
-    if (!options_.password.empty()) hello.insert(hello.end(), {"AUTH", user, options_.password});
+    if (!password.empty()) hello.insert(hello.end(), {"AUTH", user, password});
     if (!options_.name.empty()) hello.insert(hello.end(), {"SETNAME", options_.name});
     AppendHandshake(hello, true);
   } else {
-    if (!options_.password.empty() && options_.user.empty()) AppendHandshake({"AUTH", options_.password}, true);
-    if (!options_.password.empty() && !options_.user.empty()) AppendHandshake({"AUTH", user, options_.password}, true);
+    if (!password.empty() && credentials_.user.empty()) AppendHandshake({"AUTH", password}, true);
+    if (!password.empty() && !credentials_.user.empty()) AppendHandshake({"AUTH", user, password}, true);
     if (!options_.name.empty()) AppendHandshake({"CLIENT", "SETNAME", options_.name}, true);
   }
   // Confirmed by push messages, which are no replies.
   for (const auto& channel : channels_) AppendHandshake({"SUBSCRIBE", channel}, false);
   for (const auto& pattern : patterns_) AppendHandshake({"PSUBSCRIBE", pattern}, false);
+  if (monitors_) AppendHandshake({"MONITOR"}, true);
 }
 
 std::string_view RequestQueue::Unsent() const {
@@ -184,15 +201,31 @@ RequestQueue::Taken RequestQueue::Take(absl::StatusOr<Reply>* reply) {
       const bool confirms = handshaken() && front != nullptr && front->confirmations > 0 && !parsed.elements.empty() &&
                             Upper(parsed.elements[0].text) == front->command;
       if (confirms && --front->confirmations == 0) return Finish(reply, std::move(parsed));
+    } else if (monitors_ && IsMonitorLine(parsed)) {
+      HandlePush(parsed);
     } else if (handshake_replies_ > 0) {
       if (TakeHandshakeReply(parsed) == Taken::kBroken) return Taken::kBroken;
     } else if (front == nullptr || sent_ == 0) {
       return Break(absl::UnavailableError(
           parsed.is_error() ? parsed.text : std::string("the server sent a reply that nobody had asked for")));
     } else {
+      NoteReply(front, parsed);
       return Finish(reply, std::move(parsed));
     }
   }
+}
+
+void RequestQueue::NoteReply(Entry* entry, const Reply& reply) {
+  if (reply.is_error()) return;
+  if (entry->credentials != nullptr) credentials_ = std::move(*entry->credentials);
+  if (entry->command == "MONITOR") monitors_ = true;
+  if (entry->command == "RESET") StopListening();
+}
+
+void RequestQueue::StopListening() {
+  channels_.clear();
+  patterns_.clear();
+  monitors_ = false;
 }
 
 void RequestQueue::HandlePush(const Reply& push) {
@@ -245,6 +278,8 @@ void RequestQueue::FailAll(const absl::Status& why) {
   }
   bytes_.Clear();
   sent_ = 0;
+  in_.Clear();  // nothing of it belongs to a request any more
+  wanted_ = 1;
 }
 
 }  // namespace varve

@@ -39,15 +39,18 @@ class RequestQueue {
     kBroken,  // what arrived makes no sense, or the server refused the handshake: broken() says so; close the connection
   };
 
-  explicit RequestQueue(const ClientOptions& options) : options_(options) {}
+  explicit RequestQueue(const ClientOptions& options)
+      : options_(options), credentials_{options.user, options.password} {}
 
+  // A request without words ends with InvalidArgument. An AUTH that the server takes replaces the options' user and password.
   void Add(absl::Span<const std::string_view> arguments, WhenLost when_lost, std::unique_ptr<ReplySink> sink = nullptr);
   // Requests without a reply so far, and their bytes.
   size_t outstanding() const { return entries_.size(); }
   size_t outstanding_bytes() const { return bytes_.size(); }
 
   // --- One connection ---------------------------------------------------------------------------------------------------
-  // Nothing has been sent or received on the new connection. The handshake (HELLO, AUTH, subscriptions) goes first.
+  // Nothing has been sent or received on the new connection. The handshake (HELLO, AUTH, subscriptions, MONITOR) goes
+  // first.
   void BeginConnection();
   bool handshaken() const { return handshake_replies_ == 0 && handshake_sent_ == handshake_.size(); }
   // What is to be sent now; call MarkSent() with how much of it was taken.
@@ -61,6 +64,9 @@ class RequestQueue {
   const absl::Status& broken() const { return broken_; }
   // Push messages handed over so far.
   size_t pushes() const { return pushes_; }
+  // Messages come unasked on this connection: there are subscriptions, or it is in MONITOR. Made again on the next one.
+  bool listens() const { return monitors_ || !channels_.empty() || !patterns_.empty(); }
+  void StopListening();
 
   // The connection is gone. `again`: requests that may be are sent once more on the next connection.
   void ConnectionLost(const absl::Status& why, bool again);
@@ -68,6 +74,10 @@ class RequestQueue {
   void FailAll(const absl::Status& why);
 
  private:
+  struct Credentials {
+    std::string user;
+    std::string password;
+  };
   struct Entry {
     std::string command;  // upper case
     size_t size = 0;      // of its request; 0 once it is known to be lost
@@ -78,7 +88,8 @@ class RequestQueue {
     size_t remaining = 0;      // elements that the sink still waits for
     size_t confirmations = 0;  // push messages that together are the reply
     std::unique_ptr<ReplySink> sink;
-    absl::Status outcome;  // an error: the reply will not come
+    std::unique_ptr<Credentials> credentials;  // of an AUTH
+    absl::Status outcome;                      // an error: the reply will not come
   };
 
   void AppendHandshake(absl::Span<const std::string_view> arguments, bool has_reply);
@@ -90,6 +101,8 @@ class RequestQueue {
   // True: one whole reply (or array header, with `header`) was read and consumed. False: *taken says why not.
   bool Parse(Reply* reply, Taken* taken);
   bool ParseArrayHeader(size_t* elements, Taken* taken);
+  // What a reply says about the connection from now on.
+  void NoteReply(Entry* entry, const Reply& reply);
   void HandlePush(const Reply& push);
   void RememberSubscription(std::string_view kind, const std::string& channel);
   absl::Status LostStatus(const Entry& entry, const absl::Status& why) const;
@@ -106,8 +119,10 @@ class RequestQueue {
   size_t handshake_replies_ = 0;  // still to come
   absl::Status broken_;
   size_t pushes_ = 0;
+  Credentials credentials_;
   std::set<std::string> channels_;
   std::set<std::string> patterns_;
+  bool monitors_ = false;
 };
 
 }  // namespace varve

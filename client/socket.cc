@@ -53,9 +53,7 @@ int OpenConnection(int family, const sockaddr* address, socklen_t size, std::chr
 absl::StatusOr<int> ConnectUnix(const ClientOptions& options) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (options.unix_socket.size() >= sizeof(address.sun_path)) {
-    return absl::InvalidArgumentError(fmt::format("{}: too long for the path of a socket", options.unix_socket));
-  }
+  if (const absl::Status usable = CheckUnixPath(options.unix_socket); !usable.ok()) return usable;
   std::memcpy(address.sun_path, options.unix_socket.data(), options.unix_socket.size());
   const int descriptor =
       OpenConnection(AF_UNIX, reinterpret_cast<sockaddr*>(&address), sizeof(address), options.connect_timeout);
@@ -85,6 +83,12 @@ absl::StatusOr<int> ConnectTcp(const ClientOptions& options) {
 }
 
 }  // namespace
+
+absl::Status CheckUnixPath(const std::string& path) {
+  if (path.size() < sizeof(sockaddr_un::sun_path)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("{}: too long for the path of a socket (at most {} bytes)", path, sizeof(sockaddr_un::sun_path) - 1));
+}
 
 std::string AddressOf(const ClientOptions& options) {
   return options.unix_socket.empty() ? fmt::format("{}:{}", options.host, options.port) : options.unix_socket;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -44,6 +45,8 @@ class Socket {
   int descriptor_ = -1;
 };
 
+// InvalidArgument: the path is longer than the address of a Unix socket may be.
+[[nodiscard]] absl::Status CheckUnixPath(const std::string& path);
 // "host:port" or the path of the Unix socket, for messages.
 std::string AddressOf(const ClientOptions& options);
 

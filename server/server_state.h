@@ -26,11 +26,11 @@
 #include "server/scan_cursors.h"
 #include "server/slow_log.h"
 #include "type/server_options.h"
+#include "type/version.h"
 #include "util/sharded_counter.h"
 
 namespace varve {
 
-inline constexpr const char* kVarveVersion = "0.1.0";
 inline constexpr const char* kRedisVersion = "7.0.0";  // the protocol level that clients may count on
 
 // The program around the server.

@@ -14,6 +14,7 @@ struct Reply {
   std::string text;             // kSimple, kError (without "-"), kBulk, kDouble (as sent)
   int64_t integer = 0;          // kInteger, kBool
   std::vector<Reply> elements;  // kArray, kPush, kMap (key, value, key, value, ...)
+  bool is_verbatim = false;     // kBulk: text for people, such as INFO's, that RESP3 marks as such
 
   bool is_error() const { return type == Type::kError; }
   bool is_null() const { return type == Type::kNull; }

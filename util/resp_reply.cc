@@ -71,6 +71,7 @@ class Reader {
     std::string_view text = bytes_.substr(position_, size);
     position_ += size + 2;
     if (verbatim) text.remove_prefix(size < 4 ? size : 4);
+    reply->is_verbatim = verbatim;
     return Text(reply, Reply::Type::kBulk, text);
   }
 

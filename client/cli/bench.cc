@@ -11,8 +11,11 @@
 
 #include "asio/io_context.hpp"
 #include "client/async_client.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/output.h"
+#include "client/client.h"
 #include "fmt/format.h"
+#include "util/status.h"
 
 namespace varve {
 namespace {
@@ -57,8 +60,12 @@ class LatencyHistogram {
 // One kind of request over all connections until the time is up.
 class Load {
  public:
-  Load(const CommandLine& line, bool writes)
-      : bench_(line.bench), writes_(writes), value_(static_cast<size_t>(bench_.value_size), 'v'), random_(1) {
+  Load(const CommandLine& line, const std::string& prefix, bool writes)
+      : bench_(line.bench),
+        prefix_(prefix),
+        writes_(writes),
+        value_(static_cast<size_t>(bench_.value_size), 'v'),
+        random_(1) {
     ClientOptions options = line.connection;
     options.reconnect_for = std::chrono::milliseconds(0);
     for (int64_t i = 0; i < bench_.connections; ++i) {
@@ -77,6 +84,7 @@ class Load {
     seconds_ = std::chrono::duration<double>(Clock::now() - begun_).count();
   }
 
+  bool interrupted() const { return interrupt_.happened(); }
   const std::string& error() const { return error_; }
   std::string Report(OutputStyle style) const {
     const double rate = static_cast<double>(latencies_.total()) / seconds_;
@@ -91,7 +99,7 @@ class Load {
 
  private:
   void Ask(AsyncClient* client) {
-    const std::string key = fmt::format("bench:{}", random_() % static_cast<uint64_t>(bench_.keyspace));
+    const std::string key = fmt::format("{}{}", prefix_, random_() % static_cast<uint64_t>(bench_.keyspace));
     auto answered = [this, client, asked = Clock::now()](const absl::StatusOr<Reply>& reply) {
       Answered(client, asked, reply);
     };
@@ -108,7 +116,7 @@ class Load {
       if (error_.empty()) error_ = reply.ok() ? reply->text : std::string(reply.status().message());
     } else {
       latencies_.Add(now - asked);
-      if (now < until_ && error_.empty()) return Ask(client);
+      if (now < until_ && error_.empty() && !interrupt_.happened()) return Ask(client);
     }
     if (--running_ == 0) {
       for (const auto& each : clients_) each->Close();
@@ -116,7 +124,9 @@ class Load {
   }
 
   const BenchOptions& bench_;
+  const std::string& prefix_;
   const bool writes_;
+  const Interrupt interrupt_;
   const std::string value_;
   std::minstd_rand random_;
   asio::io_context context_{1};
@@ -129,6 +139,27 @@ class Load {
   std::string error_;
 };
 
+// Keys of its own, that nobody else has.
+std::string OwnPrefix() { return fmt::format("bench:{:08x}:", std::random_device()()); }
+
+absl::Status DeleteAll(const CommandLine& line, const std::string& prefix) {
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client, Client::Connect(line.connection));
+  const std::string end = prefix.substr(0, prefix.size() - 1) + static_cast<char>(prefix.back() + 1);
+  return client->Call({"DELRANGE", "[" + prefix, "(" + end}).status();
+}
+
+absl::Status RunLoads(const CommandLine& line, const std::string& prefix, OutputStyle style) {
+  for (const bool writes : {true, false}) {
+    Load load(line, prefix, writes);
+    load.Run();
+    if (!load.error().empty()) return absl::UnavailableError(load.error());
+    if (load.interrupted()) return absl::CancelledError("interrupted");
+    PrintOut(load.Report(style));
+    std::fflush(stdout);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int RunBench(const CommandLine& line) {
@@ -138,14 +169,13 @@ int RunBench(const CommandLine& line) {
                          line.bench.connections, line.bench.pipeline, line.bench.value_size, line.bench.keyspace,
                          line.bench.seconds));
   }
-  for (const bool writes : {true, false}) {
-    Load load(line, writes);
-    load.Run();
-    if (!load.error().empty()) return Fail(absl::UnavailableError(load.error()));
-    PrintOut(load.Report(style));
-    std::fflush(stdout);
+  const std::string prefix = OwnPrefix();
+  const absl::Status status = RunLoads(line, prefix, style);
+  if (const absl::Status deleted = DeleteAll(line, prefix); !deleted.ok()) {
+    fmt::print(stderr, "client_main: keys that begin with {} are left behind: {}\n", prefix,
+               std::string(deleted.message()));
   }
-  return kDone;
+  return status.ok() ? kDone : Fail(status);
 }
 
 }  // namespace varve

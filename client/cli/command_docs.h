@@ -14,6 +14,16 @@ struct CommandDoc {
   std::string summary;
   std::string syntax;  // its arguments, such as "key value [NX | XX] [GET]"
   std::string group;
+
+  // "KILL address" where the syntax of CLIENT goes on with its subcommands; empty for commands without any.
+  struct Subcommand {
+    std::string name;    // upper case
+    std::string syntax;  // with the name
+  };
+  std::vector<Subcommand> subcommands;
+
+  // What may follow the command, or this subcommand of it (in any case).
+  std::string SyntaxAfter(std::string_view subcommand) const;
 };
 
 class CommandDocs {
@@ -31,12 +41,12 @@ class CommandDocs {
   std::map<std::string, CommandDoc> docs_;
 };
 
-// How a word that was begun can go on.
+// How the last word of a line can go on: a command, a subcommand, or a keyword of the command's syntax.
 struct Completion {
-  std::string
-      insertion;  // to be typed for the user, in the case of what is there; ends with a blank if nothing else fits
+  // To be typed for the user, in the case of what is there; ends with a blank if nothing else fits.
+  std::string insertion;
   std::vector<std::string> matches;  // more than one: what it may become
 };
-Completion Complete(const CommandDocs& docs, std::string_view begun);
+Completion Complete(const CommandDocs& docs, std::string_view line);
 
 }  // namespace varve

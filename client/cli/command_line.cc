@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "fmt/format.h"
+#include "util/nearest_text.h"
 #include "util/resp_parser.h"
 
 namespace varve {
@@ -43,6 +44,7 @@ const std::string_view kUsage =
     "  --progress             show progress also where standard error is no terminal\n"
     "Bench:\n"
     "  --connections=50  --pipeline=1  --size=100 (bytes of a value)  --keyspace=100000  --seconds=2\n\n"
+    "  --help  --version\n"
     "  --                     what follows is no option, e.g. a key that begins with --\n\n"
     "Exit codes: 0 done, 1 missing, 2 an error (printed to standard error).\n";
 
@@ -82,7 +84,8 @@ bool SetOption(const Option& option, std::string_view value) {
 }  // namespace
 
 int Fail(const absl::Status& status) {
-  fmt::print(stderr, "client_main: {}\n", std::string(status.message()));
+  fmt::print(stderr, "client_main: {}{}\n", std::string(status.message()),
+             absl::IsUnauthenticated(status) ? " (the password is taken from the environment, as VARVE_PASSWORD)" : "");
   return kFailed;
 }
 
@@ -115,6 +118,7 @@ std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
       {"--keyspace", OptionKind::kNumber, &line.bench.keyspace, 1},
       {"--seconds", OptionKind::kNumber, &line.bench.seconds, 1, 3600},
       {"--help", OptionKind::kFlag, &line.help},
+      {"--version", OptionKind::kFlag, &line.version},
   };
   if (const char* password = std::getenv("VARVE_PASSWORD"); password != nullptr) line.connection.password = password;
   bool options_end = false;
@@ -136,7 +140,11 @@ std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
         found = &option;
     }
     if (found == nullptr) {
-      fmt::print(stderr, "client_main: {} is no option; --help lists them\n", argument);
+      std::vector<std::string_view> names;
+      for (const Option& option : options) names.push_back(option.name);
+      const std::string_view nearest = NearestText(name, names);
+      fmt::print(stderr, "client_main: {} is no option{}; --help lists them\n", argument,
+                 nearest.empty() ? std::string() : fmt::format(" (did you mean {}?)", nearest));
       return std::nullopt;
     }
     if (found->kind == OptionKind::kFlag) {

@@ -37,6 +37,7 @@ struct CommandLine {
   bool progress = false;  // also where standard error is no terminal
   BenchOptions bench;
   bool help = false;
+  bool version = false;
   std::vector<std::string> words;  // the command and its arguments
 };
 

@@ -12,7 +12,7 @@
 namespace varve {
 namespace {
 
-enum class Handling { kRepeatable, kOnce, kSet, kSelect, kFlush, kExpiry, kDrop };
+enum class Handling { kRepeatable, kOnce, kSet, kSelect, kFlush, kExpiry, kExpiryAt, kBegin, kEnd, kDrop };
 
 struct KnownCommand {
   std::string_view name;
@@ -49,11 +49,12 @@ constexpr KnownCommand kKnown[] = {
     {"SELECT", Handling::kSelect},
     {"EXPIRE", Handling::kExpiry},
     {"PEXPIRE", Handling::kExpiry},
-    {"EXPIREAT", Handling::kExpiry},
-    {"PEXPIREAT", Handling::kExpiry},
+    {"EXPIREAT", Handling::kExpiryAt},
+    {"PEXPIREAT", Handling::kExpiryAt},
     {"PERSIST", Handling::kDrop},
-    {"MULTI", Handling::kDrop},
-    {"EXEC", Handling::kDrop},
+    {"MULTI", Handling::kBegin},
+    {"EXEC", Handling::kEnd},
+    {"DISCARD", Handling::kEnd},
     {"PING", Handling::kDrop},
 };
 
@@ -81,7 +82,10 @@ absl::StatusOr<bool> CommandReader::ReadCommand(ImportRecord* record) {
   size_t wanted = 1;
   while (true) {
     VARVE_ASSIGN_OR_RETURN(const std::string_view bytes, input_->Peek(wanted));
-    if (bytes.empty()) return false;
+    if (bytes.empty()) {
+      NoteOpenTransaction();
+      return false;
+    }
     if (bytes[0] == '#') {  // a note in an AOF, such as #TS:1700000000
       bool end = false;
       VARVE_RETURN_IF_ERROR(input_->Line(1 << 16, &end).status());
@@ -91,6 +95,7 @@ absl::StatusOr<bool> CommandReader::ReadCommand(ImportRecord* record) {
     if (bytes.size() < wanted) {
       notes_.warning = fmt::format("{} ends in the middle of a command that begins at offset {}; it is left out",
                                    input_->path(), input_->offset());
+      NoteOpenTransaction();
       return false;
     }
     record->words.clear();
@@ -104,6 +109,27 @@ absl::StatusOr<bool> CommandReader::ReadCommand(ImportRecord* record) {
     }
     wanted = bytes.size() + std::max<size_t>(parser_.missing(), 1);
   }
+}
+
+void CommandReader::NoteOpenTransaction() {
+  if (!transaction_) return;
+  notes_.open_transaction = transaction_;
+  notes_.warning =
+      fmt::format("{} ends in the middle of a transaction that begins at offset {}", input_->path(), *transaction_);
+}
+
+bool CommandReader::PassesExpiry(ImportRecord* record, uint64_t unit_ms) {
+  int64_t time = 0;
+  const std::vector<std::string_view>& words = record->words;
+  const bool is_over = words.size() >= 3 && ParseRespInteger(words[2], &time) &&
+                       (time <= 0 || static_cast<uint64_t>(time) <= now_ms_ / unit_ms);
+  if (!is_over) {
+    ++notes_.with_expiry;
+    return false;
+  }
+  ++notes_.expired;
+  record->words = {"DEL", words[1]};
+  return true;
 }
 
 void CommandReader::StripExpiry(ImportRecord* record) {
@@ -143,6 +169,9 @@ bool CommandReader::Passes(ImportRecord* record) {
     other_database_ = record->words.size() == 2 && record->words[1] == "0" ? "" : "command for another database";
     return false;
   }
+  if (handling == Handling::kBegin) transaction_ = record->offset;
+  if (handling == Handling::kEnd) transaction_.reset();
+  if (handling == Handling::kBegin || handling == Handling::kEnd) return false;
   if (handling == Handling::kDrop && known != nullptr) return false;
   if (known == nullptr || !other_database_.empty()) {
     // Its name comes from the file, which may hold anything.
@@ -153,6 +182,7 @@ bool CommandReader::Passes(ImportRecord* record) {
   }
   record->repeatable = handling != Handling::kOnce;
   if (handling == Handling::kSet) StripExpiry(record);
+  if (handling == Handling::kExpiryAt) return PassesExpiry(record, name == "EXPIREAT" ? 1000 : 1);
   if (handling == Handling::kExpiry) {
     ++notes_.with_expiry;
     return false;

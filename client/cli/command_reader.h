@@ -1,9 +1,10 @@
 // A stream of RESP commands: the format of export, of `redis-cli --pipe` and of Redis' AOF. Commands that write strings or delete
 // pass; those of other types are left out and counted, as are keys of other databases than 0. MULTI and EXEC are dropped: the
-// commands between them pass one by one. Not thread-safe.
+// commands between them pass one by one; a MULTI without an EXEC is noted. Not thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "client/cli/input_file.h"
@@ -33,6 +34,10 @@ class CommandReader final : public RecordReader {
   bool Passes(ImportRecord* record);
   // Takes expiry off a SET; where its time is over, the SET becomes a DEL.
   void StripExpiry(ImportRecord* record);
+  // An EXPIREAT (`unit_ms` 1000) or PEXPIREAT whose time is over becomes a DEL; false: it is not to be sent.
+  bool PassesExpiry(ImportRecord* record, uint64_t unit_ms);
+  // At the end of the file.
+  void NoteOpenTransaction();
 
   const std::unique_ptr<InputFile> input_;
   const bool allow_flush_;
@@ -40,6 +45,7 @@ class CommandReader final : public RecordReader {
   RespParser parser_;
   size_t consumed_ = 0;  // by the record that was handed out last
   std::string other_database_;
+  std::optional<uint64_t> transaction_;  // where the MULTI is whose EXEC hasn't come
 };
 
 }  // namespace varve

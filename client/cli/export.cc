@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "client/cli/formats.h"
+#include "client/cli/input_file.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/output.h"
 #include "client/cli/progress.h"
 #include "client/client.h"
@@ -80,14 +82,18 @@ class Exporter {
     return absl::OkStatus();
   }
 
-  // Goes on behind the last key but one: the last record may be cut in a way that can't be seen.
+  // Goes on behind the last key but one: the last record may be cut in a way that can't be seen. FailedPrecondition: this is no file
+  // of export's.
   absl::Status OpenAgain() {
+    VARVE_RETURN_IF_ERROR(CheckBeginning());
     VARVE_ASSIGN_OR_RETURN(OpenedReader opened, OpenReader(format_, path_, false));
     std::optional<Seen> last, before_last;
     ImportRecord record;
     while (true) {
-      VARVE_ASSIGN_OR_RETURN(const bool found, opened.reader->Next(&record));
-      if (!found) break;
+      const absl::StatusOr<bool> found = opened.reader->Next(&record);
+      if (!found.ok() && !absl::IsDataLoss(found.status())) return found.status();
+      if (!found.ok() || !*found)
+        break;  // a torn end, such as zeros after a power failure, is cut off like a short one
       before_last =
           std::exchange(last, Seen{record.offset, std::string(record.words.size() > 1 ? record.words[1] : "")});
       if (!record.wrong.empty()) break;  // cut here
@@ -106,7 +112,19 @@ class Exporter {
     return absl::OkStatus();
   }
 
+  // Whether the file begins as every export does, so that nothing else is cut off and written over.
+  absl::Status CheckBeginning() const {
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> input, InputFile::Open(path_));
+    const std::string_view beginning = BeginningOf(format_);
+    VARVE_ASSIGN_OR_RETURN(std::string_view head, input->Peek(beginning.size()));
+    head = head.substr(0, beginning.size());
+    if (beginning.starts_with(head)) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        fmt::format("{}: was not written by export --format={}; --force replaces it", path_, NameOf(format_)));
+  }
+
   absl::Status ExportAll(Client* client, Progress* progress) {
+    const Interrupt interrupt;
     Client::PairSink sink;
     absl::Status written;
     sink.begin = [&](uint64_t pairs) { progress->set_total(keys_ + pairs); };
@@ -118,7 +136,7 @@ class Exporter {
       has_last_key_ = true;
       if (out_.size() >= kWriteBytes) written = WriteOut();
       progress->Update(keys_, keys_, bytes_);
-      return written.ok();
+      return written.ok() && !interrupt.happened();
     };
     while (true) {
       const uint64_t before = keys_;
@@ -128,6 +146,7 @@ class Exporter {
       const std::string min = has_last_key_ ? "(" + last_key_ : min_;
       const absl::Status status = client->StreamRange(min, max_, query, sink);
       if (!written.ok()) return written;
+      if (interrupt.happened()) return absl::CancelledError("interrupted");
       // Lost on the way: on behind the last key, as long as that gets anywhere.
       if (!absl::IsUnavailable(status) || keys_ == before) return status;
     }

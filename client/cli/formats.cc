@@ -83,6 +83,11 @@ absl::StatusOr<OpenedReader> OpenReader(FileFormat format, const std::string& pa
 
 std::string_view TitleOf(FileFormat format) { return format == FileFormat::kCsv ? kCsvTitle : std::string_view(); }
 
+std::string_view BeginningOf(FileFormat format) {
+  if (format == FileFormat::kJson) return "{\"key";
+  return format == FileFormat::kCsv ? kCsvTitle : "*3\r\n$3\r\nSET\r\n";
+}
+
 void AppendRecord(FileFormat format, std::string_view key, std::string_view value, std::string* out) {
   if (format == FileFormat::kCsv) {
     AppendCsvRecord(key, value, out);

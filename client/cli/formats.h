@@ -32,5 +32,7 @@ struct OpenedReader {
 // Appends the record (not for kRedis), and what comes before the first one.
 void AppendRecord(FileFormat format, std::string_view key, std::string_view value, std::string* out);
 std::string_view TitleOf(FileFormat format);
+// What every file of AppendRecord() and TitleOf() begins with.
+std::string_view BeginningOf(FileFormat format);
 
 }  // namespace varve

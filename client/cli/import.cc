@@ -1,7 +1,6 @@
 #include "client/cli/import.h"
 
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <deque>
 #include <filesystem>
@@ -12,6 +11,7 @@
 
 #include "client/cli/formats.h"
 #include "client/cli/import_state.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/progress.h"
 #include "client/cli/record_reader.h"
 #include "client/cli/text.h"
@@ -29,9 +29,6 @@ constexpr size_t kAhead = 2000;                  // requests under way
 constexpr size_t kAheadBytes = size_t{8} << 20;  // and their bytes
 constexpr std::chrono::milliseconds kCheckpointEvery{1000};
 
-volatile std::sig_atomic_t interrupted = 0;
-void OnInterrupt(int) { interrupted = 1; }
-
 class Importer {
  public:
   Importer(const CommandLine& line, FileFormat format)
@@ -47,14 +44,17 @@ class Importer {
     }
     state_.size = opened_.size;
     VARVE_ASSIGN_OR_RETURN(pipeline_, Pipeline::Connect(line_.connection));
-    std::signal(SIGINT, OnInterrupt);
     const absl::Status status = Import();
-    std::signal(SIGINT, SIG_DFL);
     Summarize();
     if (!status.ok()) return Interrupted(status);
-    if (saved_ || line_.resume) std::filesystem::remove(state_path_);
-    if (errors_ == 0) return absl::OkStatus();
-    return absl::FailedPreconditionError(fmt::format("{} records could not be imported", errors_));
+    std::error_code ignored;
+    if (saved_ || line_.resume) std::filesystem::remove(state_path_, ignored);
+    if (errors_ > 0) return absl::FailedPreconditionError(fmt::format("{} records could not be imported", errors_));
+    // Redis itself takes an AOF that was cut so; what export wrote has no such end.
+    if (format_ == FileFormat::kResp && !opened_.reader->notes().warning.empty()) {
+      return absl::DataLossError("the file is cut short; what it still holds was imported");
+    }
+    return absl::OkStatus();
   }
 
  private:
@@ -66,16 +66,16 @@ class Importer {
     bool is_key;
   };
 
-  bool resumable() const { return path_ != "-"; }
+  bool resumable() const { return path_ != "-" && state_error_.empty(); }
 
   absl::Status LoadState() {
-    if (!resumable()) return absl::InvalidArgumentError("--resume needs a file");
+    if (path_ == "-") return absl::InvalidArgumentError("--resume needs a file");
     VARVE_ASSIGN_OR_RETURN(state_, ImportState::Load(state_path_));
     if (!state_.at_risk || line_.force) return absl::OkStatus();
     return absl::FailedPreconditionError(fmt::format(
         "{}: the import ended among commands that build on an old value (INCR, APPEND, ...), some of which may have "
-        "been "
-        "executed; import the file anew into an empty server, or use --resume --force, which may execute them twice",
+        "been executed; import the file anew into an empty server, or use --resume --force, which may execute them "
+        "twice",
         path_));
   }
 
@@ -86,20 +86,26 @@ class Importer {
     ImportRecord record;
     for (uint64_t records = 0;; ++records) {
       VARVE_ASSIGN_OR_RETURN(const bool found, opened.reader->Next(&record));
-      if (!found) return absl::OkStatus();
+      if (!found) {
+        end_ = opened.reader->notes().open_transaction.value_or(end_);
+        return absl::OkStatus();
+      }
       progress.Update(opened.reader->offset(), records, opened.reader->offset());
     }
   }
 
   absl::Status Import() {
+    const Interrupt interrupt;
     RecordReader& reader = *opened_.reader;
     if (state_.offset > 0) reader.Seek(state_.offset, state_.line);
     Progress progress("importing", opened_.size, line_.progress);
+    progress.StartFrom(state_.offset, state_.keys, state_.offset);
     Clock::time_point checkpoint = Clock::now() + kCheckpointEvery;
     ImportRecord record;
     while (true) {
       const absl::StatusOr<bool> found = reader.Next(&record);
-      if (!found.ok() || !*found || interrupted) {
+      if (found.ok() && *found && record.offset >= end_) continue;
+      if (!found.ok() || !*found || interrupt.happened()) {
         VARVE_RETURN_IF_ERROR(Drain());
         const bool has_next = found.ok() && *found;
         if (const uint64_t reached = has_next ? record.offset : reader.offset(); reached > state_.offset) {
@@ -164,13 +170,16 @@ class Importer {
     state_.offset = next.offset;
     state_.line = next.line;
     state_.at_risk = !next.repeatable;
-    return SaveState();
+    SaveState();
+    return absl::OkStatus();
   }
 
-  absl::Status SaveState() {
-    if (!resumable()) return absl::OkStatus();
-    saved_ = true;
-    return state_.Save(state_path_);
+  // Where no state can be kept the import goes on, but can't be resumed.
+  void SaveState() {
+    if (!resumable()) return;
+    const absl::Status saved = state_.Save(state_path_);
+    saved_ |= saved.ok();
+    if (!saved.ok()) state_error_ = std::string(saved.message());
   }
 
   void CountError(uint64_t offset, uint64_t line, const std::string& what) {
@@ -192,6 +201,7 @@ class Importer {
     if (notes.with_expiry > 0) fmt::print(stderr, "keys with an expiry, imported without it: {}\n", notes.with_expiry);
     if (notes.expired > 0) fmt::print(stderr, "keys that have expired, left out: {}\n", notes.expired);
     if (!notes.warning.empty()) fmt::print(stderr, "warning: {}\n", notes.warning);
+    if (!state_error_.empty()) fmt::print(stderr, "warning: --resume will not be possible: {}\n", state_error_);
     if (errors_ > 0) fmt::print(stderr, "{} errors, the first: {}\n", errors_, first_error_);
   }
 
@@ -204,7 +214,8 @@ class Importer {
     }
     state_.at_risk = false;
     for (const Place& place : places_) state_.at_risk |= !place.repeatable;
-    VARVE_RETURN_IF_ERROR(SaveState());
+    SaveState();
+    if (!resumable()) return why;
     return absl::Status(why.code(),
                         fmt::format("{}; --resume goes on at offset {}", std::string(why.message()), state_.offset));
   }
@@ -216,6 +227,8 @@ class Importer {
   const Clock::time_point begun_ = Clock::now();
   ImportState state_;
   bool saved_ = false;
+  std::string state_error_;    // why no state can be kept
+  uint64_t end_ = UINT64_MAX;  // what begins here or later is left out
   OpenedReader opened_;
   std::unique_ptr<Pipeline> pipeline_;
   std::deque<Place> places_;  // of the requests under way

@@ -1,8 +1,10 @@
 #include "client/cli/line_editor.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <utility>
 
@@ -20,6 +22,13 @@ bool HoldsPassword(std::string_view line) {
     if (lower.find(word) != std::string::npos) return true;
   }
   return false;
+}
+
+// The second word, once a blank follows it.
+std::string_view FinishedSubcommand(std::string_view typed) {
+  const size_t first = typed.find(' ');
+  const size_t second = first == std::string_view::npos ? first : typed.find(' ', first + 1);
+  return second == std::string_view::npos ? std::string_view() : typed.substr(first + 1, second - first - 1);
 }
 
 }  // namespace
@@ -43,6 +52,12 @@ LineEditor::LineEditor(std::string prompt, std::string history_path, const Comma
   el_set(editor_, EL_ADDFN, "varve-blank", "ends a word and shows a hint", &LineEditor::OnBlank);
   el_set(editor_, EL_BIND, "^I", "varve-complete", nullptr);
   el_set(editor_, EL_BIND, " ", "varve-blank", nullptr);
+  // While a line is typed Ctrl-C is a key; while a request is under way it is a signal, as in any program.
+  el_set(editor_, EL_SETTY, "-d", "-isig", nullptr);
+  el_set(editor_, EL_ADDFN, "varve-interrupt", "begins the line anew", &LineEditor::OnInterrupt);
+  el_set(editor_, EL_BIND, "^C", "varve-interrupt", nullptr);
+  el_set(editor_, EL_ADDFN, "varve-suspend", "stops the program for a while", &LineEditor::OnSuspend);
+  el_set(editor_, EL_BIND, "^Z", "varve-suspend", nullptr);
   el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
   el_source(editor_, nullptr);  // the user's own .editrc
 }
@@ -66,7 +81,7 @@ char* LineEditor::Hint(EditLine* editor) {
   const std::string_view typed = self->Typed();
   const size_t blank = typed.find(' ');
   const CommandDoc* const doc = blank == std::string_view::npos ? nullptr : self->docs_->Find(typed.substr(0, blank));
-  self->hint_ = doc == nullptr ? std::string() : doc->syntax;
+  self->hint_ = doc == nullptr ? std::string() : doc->SyntaxAfter(FinishedSubcommand(typed));
   return self->hint_.data();
 }
 
@@ -80,17 +95,30 @@ unsigned char LineEditor::OnBlank(EditLine* editor, int key) {
   return el_insertstr(editor, " ") == 0 ? CC_REFRESH : CC_ERROR;
 }
 
+unsigned char LineEditor::OnInterrupt(EditLine* editor, int key) {
+  fmt::print("^C\n");
+  const LineInfo* const line = el_line(editor);
+  el_cursor(editor, static_cast<int>(line->lastchar - line->cursor));
+  el_deletestr(editor, static_cast<int>(line->lastchar - line->buffer));
+  return CC_REDISPLAY;
+}
+
+unsigned char LineEditor::OnSuspend(EditLine* editor, int key) {
+  raise(SIGTSTP);
+  return CC_REFRESH;
+}
+
 unsigned char LineEditor::OnTab(EditLine* editor, int key) {
   LineEditor* const self = Self(editor);
   const std::string_view typed = self->Typed();
-  if (const size_t blank = typed.find(' '); blank != std::string_view::npos) {
-    const CommandDoc* const doc = self->docs_->Find(typed.substr(0, blank));
+  const Completion completion = Complete(*self->docs_, typed);
+  if (completion.matches.empty()) {
+    const size_t blank = typed.find(' ');
+    const CommandDoc* const doc = blank == std::string_view::npos ? nullptr : self->docs_->Find(typed.substr(0, blank));
     if (doc == nullptr) return CC_ERROR;
-    fmt::print("\n{} {}\n{}\n", typed.substr(0, blank), doc->syntax, doc->summary);
+    fmt::print("\n{} {}\n{}\n", typed.substr(0, blank), doc->SyntaxAfter(FinishedSubcommand(typed)), doc->summary);
     return CC_REDISPLAY;
   }
-  const Completion completion = Complete(*self->docs_, typed);
-  if (completion.matches.empty()) return CC_ERROR;
   if (!completion.insertion.empty()) {
     return el_insertstr(editor, completion.insertion.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
   }
@@ -102,7 +130,10 @@ unsigned char LineEditor::OnTab(EditLine* editor, int key) {
 
 std::optional<std::string> LineEditor::Read() {
   int length = 0;
+  // The prompt is shown a moment before Ctrl-C becomes a key.
+  const auto before = std::signal(SIGINT, SIG_IGN);
   const char* const line = el_gets(editor_, &length);
+  std::signal(SIGINT, before);
   if (line == nullptr || length <= 0) return std::nullopt;
   std::string text(line, static_cast<size_t>(length));
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
@@ -113,9 +144,10 @@ void LineEditor::Remember(const std::string& line) {
   if (HoldsPassword(line)) return;
   history(history_, &event_, H_ENTER, line.c_str());
   if (history_path_.empty()) return;
-  // Made here so that it never has another mode than 0600.
+  // Made here so that it never has another mode than 0600; one that was there is closed to others, too.
   const int descriptor = open(history_path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   if (descriptor < 0) return;
+  fchmod(descriptor, 0600);
   close(descriptor);
   history(history_, &event_, H_SAVE, history_path_.c_str());
 }

@@ -1,5 +1,5 @@
 // One line from a person: editing, history in a file of its own, completion of the first word and hints of arguments; libedit does
-// the work. One object a process; not thread-safe.
+// the work. Ctrl-C empties the line, Ctrl-D on an empty line ends the input. One object a process; not thread-safe.
 #pragma once
 
 #include <histedit.h>
@@ -16,7 +16,7 @@ namespace varve {
 
 class LineEditor {
  public:
-  // `history_path` may be empty: then history ends with the process. The file is made with mode 0600. `docs` outlives the editor.
+  // `history_path` may be empty: then history ends with the process. The file has mode 0600. `docs` outlives the editor.
   LineEditor(std::string prompt, std::string history_path, const CommandDocs* docs);
   ~LineEditor();
   LineEditor(const LineEditor&) = delete;
@@ -32,6 +32,8 @@ class LineEditor {
   static char* Hint(EditLine* editor);
   static unsigned char OnTab(EditLine* editor, int key);
   static unsigned char OnBlank(EditLine* editor, int key);
+  static unsigned char OnInterrupt(EditLine* editor, int key);
+  static unsigned char OnSuspend(EditLine* editor, int key);
   static LineEditor* Self(EditLine* editor);
 
   // What is typed so far, up to the cursor.

@@ -7,12 +7,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "client/cli/json_records.h"
 #include "client/cli/output.h"
 #include "client/cli/text.h"
 #include "fmt/format.h"
+#include "util/nearest_text.h"
 
 namespace varve {
 namespace {
@@ -110,21 +112,29 @@ int RunCall(const Asked& asked) {
 
 struct OneShotCommand {
   std::string_view name;
+  std::string_view arguments;
   size_t least_words;  // with the command itself
   size_t most_words;
   int (*run)(const Asked&);
 };
 
 constexpr OneShotCommand kCommands[] = {
-    {"put", 2, 3, RunPut},
-    {"get", 2, 2, RunGet},
-    {"delete", 2, SIZE_MAX, RunDelete},
-    {"range", 1, 3, [](const Asked& asked) { return RunRange(asked, false); }},
-    {"prefix", 2, 2, [](const Asked& asked) { return RunRange(asked, true); }},
-    {"count", 1, 3, RunCount},
-    {"ping", 1, 1, RunPing},
-    {"call", 2, SIZE_MAX, RunCall},
+    {"put", "KEY [VALUE]", 2, 3, RunPut},
+    {"get", "KEY", 2, 2, RunGet},
+    {"delete", "KEY [KEY ...]", 2, SIZE_MAX, RunDelete},
+    {"range", "[MIN MAX]", 1, 3, [](const Asked& asked) { return RunRange(asked, false); }},
+    {"prefix", "PREFIX", 2, 2, [](const Asked& asked) { return RunRange(asked, true); }},
+    {"count", "[MIN MAX]", 1, 3, RunCount},
+    {"ping", "", 1, 1, RunPing},
+    {"call", "COMMAND [ARG ...]", 2, SIZE_MAX, RunCall},
 };
+
+// Those that run.cc knows, which come here with the wrong number of arguments.
+constexpr std::pair<std::string_view, std::string_view> kOthers[] = {{"import", "FILE"},
+                                                                     {"export", "FILE [MIN MAX]"},
+                                                                     {"bench", ""},
+                                                                     {"dump-log", "FILE|DIR"},
+                                                                     {"dump-segment", "FILE"}};
 
 const OneShotCommand* FindCommand(const std::vector<std::string>& words) {
   for (const OneShotCommand& command : kCommands) {
@@ -135,15 +145,35 @@ const OneShotCommand* FindCommand(const std::vector<std::string>& words) {
   return nullptr;
 }
 
+int Misused(std::string_view name, std::string_view arguments) {
+  return Fail(absl::InvalidArgumentError(
+      fmt::format("{} is used as: client_main {}{}{}", name, name, arguments.empty() ? "" : " ", arguments)));
+}
+
+// Says why the words are no command, in one line; --help has the rest.
+int Explain(const std::vector<std::string>& words) {
+  std::vector<std::string_view> names;
+  for (const OneShotCommand& command : kCommands) {
+    if (command.name == words[0]) return Misused(command.name, command.arguments);
+    names.push_back(command.name);
+  }
+  for (const auto& [name, arguments] : kOthers) {
+    if (name == words[0]) return Misused(name, arguments);
+    names.push_back(name);
+  }
+  const std::string_view nearest = NearestText(words[0], names);
+  return Fail(absl::InvalidArgumentError(
+      fmt::format("there is no command {}{}; --help lists them, and `call {}` sends it to the server as it is",
+                  words[0], nearest.empty() ? std::string() : fmt::format(" (did you mean {}?)", nearest), words[0])));
+}
+
 }  // namespace
 
 int RunOneShot(const CommandLine& line) {
   const OneShotCommand* const command = FindCommand(line.words);
-  if (command == nullptr) {
-    fmt::print(stderr, "{}", kUsage);
-    return kFailed;
-  }
+  if (command == nullptr) return Explain(line.words);
   ClientOptions options = line.connection;
+  if (command->name == "call") options.protocol = 3;  // whose replies say more: maps, text that is laid out for people
   options.reconnect_for = std::chrono::milliseconds(0);  // a script decides for itself whether to try again
   absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(std::move(options));
   if (!client.ok()) return Fail(client.status());

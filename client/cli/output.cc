@@ -21,6 +21,13 @@ constexpr std::string_view kErrorColour = "31";   // red
 constexpr std::string_view kNumberColour = "33";  // yellow
 constexpr std::string_view kDimColour = "2";
 
+// Text for people, such as INFO's, with its own line ends, but for the last.
+std::string LaidOut(std::string text) {
+  text.erase(std::remove(text.begin(), text.end(), '\r'), text.end());
+  if (text.ends_with('\n')) text.pop_back();
+  return Escaped(text, true);
+}
+
 // What stands for a reply without elements; numbered elements follow each other with their indent.
 std::string RenderScalar(const Reply& reply, const Output& output) {
   switch (reply.type) {
@@ -37,8 +44,7 @@ std::string RenderScalar(const Reply& reply, const Output& output) {
     case Reply::Type::kBool:
       return reply.integer != 0 ? "(true)" : "(false)";
     default:
-      // Text for people, such as INFO's, is shown as it is laid out.
-      if (reply.text.find("\r\n") != std::string::npos && IsUtf8(reply.text)) return Escaped(reply.text, true);
+      if (reply.is_verbatim) return LaidOut(reply.text);
       return fmt::format("\"{}\"", Escaped(reply.text, false, true));
   }
 }
@@ -135,9 +141,15 @@ Output Output::ForStandardOutput(OutputStyle wanted) {
   const char* kind = std::getenv("TERM");
   output.colours = terminal && output.style == OutputStyle::kTable && (no_colour == nullptr || *no_colour == '\0') &&
                    kind != nullptr && std::string_view(kind) != "dumb";
-  winsize size{};
-  if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20) output.width = size.ws_col;
+  output.width = TerminalWidth(STDOUT_FILENO).value_or(output.width);
   return output;
+}
+
+std::optional<size_t> TerminalWidth(int descriptor) {
+  constexpr size_t kLeast = 20;
+  winsize size{};
+  if (ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return std::nullopt;
+  return std::max<size_t>(size.ws_col, kLeast);
 }
 
 std::string Output::Coloured(std::string_view text, std::string_view code) const {

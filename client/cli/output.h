@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,5 +56,8 @@ std::string RenderReply(const Reply& reply, const Output& output);
 std::string JsonOf(const Reply& reply);
 
 void PrintOut(std::string_view bytes);
+
+// Nothing where the descriptor is no terminal, or one that does not tell its width.
+std::optional<size_t> TerminalWidth(int descriptor);
 
 }  // namespace varve

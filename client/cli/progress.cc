@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "client/cli/output.h"
 #include "client/cli/text.h"
 #include "fmt/format.h"
 
@@ -12,6 +13,7 @@ namespace varve {
 namespace {
 
 constexpr uint64_t kUpdatesALook = 64;
+constexpr uint64_t kBytesALook = uint64_t{1} << 20;
 constexpr std::chrono::milliseconds kPause{150};
 constexpr size_t kBarWidth = 24;
 
@@ -30,23 +32,36 @@ std::string Progress::Render(uint64_t done, uint64_t keys, uint64_t bytes, doubl
         fmt::format(" [{}{}] {:3.0f}%", std::string(filled, '#'), std::string(kBarWidth - filled, '.'), share * 100);
   }
   text += fmt::format("  {} keys  {}  {:.0f} keys/s  {}/s", keys, HumanBytes(static_cast<double>(bytes)),
-                      static_cast<double>(keys) / seconds, HumanBytes(static_cast<double>(bytes) / seconds));
-  if (share > 0.01 && share < 1) text += fmt::format("  {:.0f} s left", seconds / share - seconds);
+                      static_cast<double>(keys - start_.keys) / seconds,
+                      HumanBytes(static_cast<double>(bytes - start_.bytes) / seconds));
+  const double rate = static_cast<double>(done - start_.done) / seconds;
+  const double left = static_cast<double>(total_) - static_cast<double>(done);
+  if (rate > 0 && share > 0.01 && left > 0) text += fmt::format("  {:.0f} s left", left / rate);
   return text;
 }
 
 void Progress::Update(uint64_t done, uint64_t keys, uint64_t bytes) {
-  if (!shown_ || ++updates_ % kUpdatesALook != 0) return;
+  last_ = {done, keys, bytes};
+  if (!shown_ || (++updates_ % kUpdatesALook != 0 && bytes - looked_at_ < kBytesALook)) return;
+  looked_at_ = bytes;
   const Clock::time_point now = Clock::now();
   if (now < next_) return;
   next_ = now + kPause;
+  Draw();
+}
+
+void Progress::Draw() {
   on_line_ = true;
-  fmt::print(stderr, "\r{}\x1b[K", Render(done, keys, bytes, elapsed().count()));
+  // A longer line would wrap, and stay.
+  const size_t columns = TerminalWidth(STDERR_FILENO).value_or(SIZE_MAX);
+  fmt::print(stderr, "\r{}\x1b[K", Fitted(Render(last_.done, last_.keys, last_.bytes, elapsed().count()), columns - 1));
   std::fflush(stderr);
 }
 
 void Progress::Finish() {
-  if (on_line_) fmt::print(stderr, "\n");
+  if (!on_line_) return;
+  Draw();
+  fmt::print(stderr, "\n");
   on_line_ = false;
 }
 

@@ -15,9 +15,11 @@ class Progress {
   ~Progress() { Finish(); }
 
   void set_total(uint64_t total) { total_ = total; }
+  // What an earlier run did counts as done, but not for the rate.
+  void StartFrom(uint64_t done, uint64_t keys, uint64_t bytes) { start_ = last_ = {done, keys, bytes}; }
   // `done` of the total; `keys` and `bytes` for people. Cheap: looks at the clock only now and then.
   void Update(uint64_t done, uint64_t keys, uint64_t bytes);
-  // Leaves the line.
+  // Draws what was told last, and leaves the line.
   void Finish();
   std::chrono::duration<double> elapsed() const { return Clock::now() - begun_; }
 
@@ -27,12 +29,23 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
 
+  struct Work {
+    uint64_t done = 0;
+    uint64_t keys = 0;
+    uint64_t bytes = 0;
+  };
+
+  void Draw();
+
   const std::string verb_;
   uint64_t total_;
   const bool shown_;
   const Clock::time_point begun_;
   Clock::time_point next_;
+  Work start_;
+  Work last_;
   uint64_t updates_ = 0;
+  uint64_t looked_at_ = 0;  // bytes when it last looked at the clock
   bool on_line_ = false;
 };
 

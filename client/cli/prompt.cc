@@ -1,7 +1,9 @@
 #include "client/cli/prompt.h"
 
+#include <termios.h>
+#include <unistd.h>
+
 #include <clocale>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "client/cli/command_docs.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/line_editor.h"
 #include "client/cli/output.h"
 #include "client/client.h"
@@ -24,9 +27,6 @@ namespace {
 constexpr std::chrono::milliseconds kReconnectFor{3000};
 constexpr std::chrono::milliseconds kListenPause{200};
 
-volatile std::sig_atomic_t interrupted = 0;
-void OnInterrupt(int) { interrupted = 1; }
-
 std::string HistoryPath() {
   if (const char* path = std::getenv("VARVE_HISTORY"); path != nullptr) return path;
   const char* home = std::getenv("HOME");
@@ -39,6 +39,25 @@ bool IsWord(std::string_view word, std::string_view lower) {
     if ((word[i] | 0x20) != lower[i]) return false;
   }
   return true;
+}
+
+// Asks for a password on the terminal, without showing it. Nothing: there is none to be had.
+std::optional<std::string> AskForPassword(const std::string& address) {
+  termios before{};
+  if (tcgetattr(STDIN_FILENO, &before) != 0) return std::nullopt;
+  termios silent = before;
+  silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+  PrintOut(fmt::format("Password for {}: ", address));
+  std::fflush(stdout);
+  const Interrupt interrupt;  // ends the reading, so that the echo comes back
+  tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent);
+  std::string password;
+  int c = 0;
+  while ((c = std::getchar()) != EOF && c != '\n') password += static_cast<char>(c);
+  tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
+  PrintOut("\n");
+  if (password.empty() || interrupt.happened()) return std::nullopt;
+  return password;
 }
 
 class Prompt {
@@ -75,17 +94,19 @@ class Prompt {
 
   void Execute(const std::vector<std::string_view>& words) {
     if (IsWord(words[0], "help")) return Help(words.size() > 1 ? words[1] : std::string_view());
-    const bool lists_pairs = (IsWord(words[0], "range") || IsWord(words[0], "prefix")) && !AsksForKeys(words);
+    if (IsWord(words[0], "range") || IsWord(words[0], "prefix")) return List(words);
     client_->pipeline().Send(words);
     const absl::StatusOr<Reply> reply = client_->Receive();
-    if (!reply.ok()) return Print(output_.Coloured(std::string(reply.status().message()), "31") + "\n");
-    if (lists_pairs && reply->type == Reply::Type::kArray && reply->elements.size() % 2 == 0) {
-      PrintPairs(*reply);
-    } else if (reply->type != Reply::Type::kPush) {  // a push message was shown already
-      Print(RenderReply(*reply, output_));
-    }
-    if (reply->type == Reply::Type::kPush && (IsWord(words[0], "subscribe") || IsWord(words[0], "psubscribe")))
-      Listen();
+    if (!reply.ok()) return PrintError(reply.status());
+    // A push message was shown already.
+    if (reply->type != Reply::Type::kPush) Print(RenderReply(*reply, output_));
+    if (client_->pipeline().listens()) Listen();
+    // RESET takes the connection back to RESP2.
+    if (IsWord(words[0], "reset") && !reply->is_error()) client_->pipeline().Disconnect();
+  }
+
+  void PrintError(const absl::Status& status) const {
+    Print(output_.Coloured(std::string(status.message()), "31") + "\n");
   }
 
   static bool AsksForKeys(const std::vector<std::string_view>& words) {
@@ -95,27 +116,45 @@ class Prompt {
     return false;
   }
 
-  void PrintPairs(const Reply& reply) {
-    PairPrinter printer(output_, false);
-    for (size_t i = 0; i < reply.elements.size(); i += 2)
-      printer.Add(reply.elements[i].text, reply.elements[i + 1].text);
+  // Keys as they arrive, so that a range may be larger than memory; Ctrl-C ends it.
+  void List(const std::vector<std::string_view>& words) {
+    const bool keys_only = AsksForKeys(words);
+    PairPrinter printer(output_, keys_only);
+    std::string key;
+    bool has_key = false;
+    const Interrupt interrupt;
+    ReplySink sink;
+    sink.element = [&](Reply&& element) {
+      if (keys_only || has_key) {
+        printer.Add(keys_only ? element.text : key, element.text);
+      } else {
+        key = std::move(element.text);
+      }
+      has_key = !keys_only && !has_key;
+      return !interrupt.happened();
+    };
+    client_->pipeline().SendStream(words, std::move(sink));
+    const absl::StatusOr<Reply> reply = client_->Receive();
+    if (reply.ok() && reply->is_error()) return Print(RenderReply(*reply, output_));
     printer.Finish();
+    if (interrupt.happened()) return Print("(interrupted)\n");
+    if (!reply.ok()) return PrintError(reply.status());
     std::fflush(stdout);
   }
 
-  // Shows published messages until Ctrl-C.
+  // Shows what comes unasked (published messages, MONITOR's lines) until Ctrl-C. A lost connection is made again.
   void Listen() {
     Print("Messages are shown as they come; Ctrl-C ends that.\n");
-    interrupted = 0;
-    const auto before = std::signal(SIGINT, OnInterrupt);
-    absl::Status status;
-    while (!interrupted && (status.ok() || absl::IsDeadlineExceeded(status))) {
-      status = client_->pipeline().WaitForPush(kListenPause);
+    const Interrupt interrupt;
+    bool lost = false;
+    while (!interrupt.happened()) {
+      const absl::Status status = client_->pipeline().WaitForPush(kListenPause);
+      const bool is_lost = !status.ok() && !absl::IsDeadlineExceeded(status);
+      if (is_lost && !lost) PrintError(status);
+      lost = is_lost;
     }
-    std::signal(SIGINT, before);
-    client_->pipeline().Send({"UNSUBSCRIBE"});
-    client_->pipeline().Send({"PUNSUBSCRIBE"});
-    while (client_->pipeline().outstanding() > 0 && client_->Receive().ok()) continue;
+    Print("\n");
+    client_->pipeline().Disconnect();
   }
 
   void Help(std::string_view name) {
@@ -147,7 +186,13 @@ int RunPrompt(const CommandLine& line) {
     PrintOut(RenderReply(message, output));
     std::fflush(stdout);
   };
-  absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(std::move(options));
+  absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(options);
+  if (absl::IsUnauthenticated(client.status()) && options.password.empty()) {
+    const std::optional<std::string> password = AskForPassword(AddressOf(options));
+    if (!password) return Fail(client.status());
+    options.password = *password;
+    client = Client::Connect(options);
+  }
   if (!client.ok()) return Fail(client.status());
   return Prompt(*std::move(client), output).Run();
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,7 @@ struct ImportNotes {
   uint64_t with_expiry = 0;                  // imported without it
   uint64_t expired = 0;                      // left out, as their time is over
   std::string warning;                       // about the file as a whole, such as a cut end
+  std::optional<uint64_t> open_transaction;  // a MULTI here has no EXEC: what follows it was never executed
 };
 
 class RecordReader {

@@ -103,6 +103,7 @@ void RedisFilesReader::EndFile() {
   notes_.with_expiry += notes.with_expiry;
   notes_.expired += notes.expired;
   if (!notes.warning.empty()) notes_.warning = notes.warning;
+  if (notes.open_transaction) notes_.open_transaction = base_ + *notes.open_transaction;
   base_ += commands_->offset();
   commands_.reset();
 }

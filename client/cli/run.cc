@@ -13,6 +13,7 @@
 #include "client/cli/output.h"
 #include "client/cli/prompt.h"
 #include "fmt/format.h"
+#include "type/version.h"
 
 namespace varve {
 namespace {
@@ -49,6 +50,10 @@ int RunClient(int argc, char** argv, absl::Span<const OfflineCommand> offline_co
   if (!line) return kFailed;
   if (line->help) {
     PrintOut(kUsage);
+    return kDone;
+  }
+  if (line->version) {
+    PrintOut(fmt::format("varve {}\n", kVarveVersion));
     return kDone;
   }
   const int code = RunCommand(*line, offline_commands);

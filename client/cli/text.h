@@ -10,11 +10,11 @@ namespace varve {
 
 bool IsUtf8(std::string_view bytes);
 
-// What is safe to show on a terminal: printable UTF-8 as it is, \n \r \t \\ and \xHH for all else. `keep_lines` leaves line ends and
-// tabs alone. The result, in double quotes, is what the prompt and plain lines read back (a quote is escaped where `quoted`).
+// What is safe to show on a terminal: UTF-8 that can be seen as it is, \n \r \t \\ and \xHH for all else. `keep_lines` leaves line
+// ends and tabs alone. The result, in double quotes, is what the prompt and plain lines read back (a quote is escaped where `quoted`).
 std::string Escaped(std::string_view bytes, bool keep_lines = false, bool quoted = false);
 
-// Columns that the text takes on a terminal, counting one for each code point.
+// Columns that the text takes on a terminal.
 size_t DisplayWidth(std::string_view utf8);
 // The text cut to so many columns, with an ellipsis as its last one where something is missing.
 std::string Fitted(std::string_view utf8, size_t columns);

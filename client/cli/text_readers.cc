@@ -5,12 +5,23 @@
 
 #include "client/cli/json_records.h"
 #include "fmt/format.h"
+#include "type/options.h"
 #include "util/status.h"
 
 namespace varve {
 namespace {
 
 constexpr size_t kLongestLine = size_t{3} << 30;  // the largest key and value, every byte escaped
+
+// Some editors put it before the first character.
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+absl::Status SkipByteOrderMark(InputFile* input) {
+  if (input->offset() != 0) return absl::OkStatus();
+  VARVE_ASSIGN_OR_RETURN(const std::string_view head, input->Peek(kByteOrderMark.size()));
+  if (head.starts_with(kByteOrderMark)) input->Consume(kByteOrderMark.size());
+  return absl::OkStatus();
+}
 
 void AppendField(std::string_view bytes, std::string* out) {
   const bool plain = bytes.find_first_of("\",\r\n") == std::string_view::npos && !bytes.empty() &&
@@ -52,7 +63,7 @@ absl::StatusOr<std::string> CsvReader::ReadRecord() {
   while (true) {
     VARVE_ASSIGN_OR_RETURN(const std::string_view bytes, input_->Peek(2));
     if (bytes.empty()) {
-      if (in_quotes) wrong = "the file ends inside quotes";
+      if (in_quotes && wrong.empty()) wrong = "the file ends inside quotes";
       break;
     }
     const char c = bytes[0];
@@ -69,6 +80,11 @@ absl::StatusOr<std::string> CsvReader::ReadRecord() {
       was_quoted = false;
     } else if (was_quoted) {
       wrong = "text behind a closing quote";
+    } else if (!wrong.empty()) {
+      continue;  // to the record's end
+    } else if (field < 2 && fields_[field].size() == (field == 0 ? kMaxKeySize : kMaxValueSize)) {
+      wrong = fmt::format("a {}; is a closing quote missing?",
+                          field == 0 ? "key of more than 1 MiB" : "value of more than 512 MiB");
     } else if (field < 2) {
       fields_[field] += c;
     }
@@ -78,6 +94,7 @@ absl::StatusOr<std::string> CsvReader::ReadRecord() {
 }
 
 absl::StatusOr<bool> CsvReader::Next(ImportRecord* record) {
+  VARVE_RETURN_IF_ERROR(SkipByteOrderMark(input_.get()));
   while (true) {
     VARVE_ASSIGN_OR_RETURN(const std::string_view bytes, input_->Peek(1));
     if (bytes.empty()) return false;
@@ -103,6 +120,7 @@ bool JsonLinesReader::Seek(uint64_t offset, uint64_t line) {
 }
 
 absl::StatusOr<bool> JsonLinesReader::Next(ImportRecord* record) {
+  VARVE_RETURN_IF_ERROR(SkipByteOrderMark(input_.get()));
   while (true) {
     record->offset = input_->offset();
     record->line = line_;

@@ -4,14 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "client/client.h"
-#include "unit-tests/testing/server_process.h"
-#include "unit-tests/testing/temp_dir.h"
+#include "unit-tests/client/restarting_server.h"
 
 namespace varve {
 namespace {
@@ -19,24 +18,9 @@ namespace {
 using std::chrono::milliseconds;
 using testing::Process;
 using testing::ReadFile;
-using testing::ServerProcess;
-using testing::TempDir;
 
-class AsyncClientTest : public ::testing::Test {
+class AsyncClientTest : public testing::RestartingServer {
  protected:
-  void SetUp() override {
-    Start("--port=0");
-    ASSERT_NE(server_->port(), 0) << server_->log();
-    options_.port = server_->port();
-    options_.backoff_first = milliseconds(5);
-  }
-  void Start(const std::string& port) {
-    server_.emplace(VARVE_SERVER_MAIN, dir_.File("data"), std::vector<std::string>{port});
-  }
-  void Kill() {
-    server_->process().Kill(SIGKILL);
-    server_->process().Wait();
-  }
   // Appends what became of the request to outcomes_; runs the loop until `pending_` requests have ended.
   void Call(AsyncClient* client, std::vector<std::string_view> arguments) {
     ++pending_;
@@ -55,9 +39,6 @@ class AsyncClientTest : public ::testing::Test {
   }
   std::vector<std::string> Outcomes() { return std::exchange(outcomes_, {}); }
 
-  TempDir dir_;
-  std::optional<ServerProcess> server_;
-  ClientOptions options_;
   asio::io_context context_;
   int pending_ = 0;
   std::vector<std::string> outcomes_;
@@ -120,8 +101,7 @@ TEST_F(AsyncClientTest, ALostConnectionIsMadeAgain) {
   Call(&client, {"APPEND", "n", "x"});
   std::thread later([this] {
     std::this_thread::sleep_for(milliseconds(200));
-    server_.reset();
-    Start("--port=" + std::to_string(options_.port));
+    Restart();
   });
   RunUntilDone();
   later.join();
@@ -191,6 +171,84 @@ TEST_F(AsyncClientTest, CallsComeFromAnyThread) {
   context_.restart();
   context_.run();
   EXPECT_EQ(done, 2000);
+}
+
+TEST_F(AsyncClientTest, PasswordOverAUnixSocket) {
+  UsePassword("secret");
+  Restart();
+  for (const int protocol : {2, 3}) {
+    options_.protocol = protocol;
+    options_.unix_socket = Socket();
+    AsyncClient client(context_, options_);
+    options_.password = "wrong";
+    AsyncClient stranger(context_, options_);
+    options_.password = "secret";
+    options_.unix_socket.clear();
+    AsyncClient over_tcp(context_, options_);
+    Call(&client, {"SET", "a", "1"});
+    RunUntilDone();
+    Call(&over_tcp, {"GET", "a"});
+    RunUntilDone();
+    Call(&stranger, {"GET", "a"});
+    RunUntilDone();
+    EXPECT_EQ(Outcomes(), (std::vector<std::string>{"OK", "1", "UNAUTHENTICATED"}));
+  }
+}
+
+TEST_F(AsyncClientTest, WhatCannotBeSentIsSaid) {
+  AsyncClient client(context_, options_);
+  Call(&client, {"PING"});
+  Call(&client, {});
+  Call(&client, {"PING"});
+  RunUntilDone();
+  EXPECT_EQ(Outcomes(), (std::vector<std::string>{"PONG", "INVALID_ARGUMENT", "PONG"}));
+  options_.unix_socket = std::string(200, 'x');
+  AsyncClient nowhere(context_, options_);
+  Call(&nowhere, {"PING"});
+  RunUntilDone();
+  EXPECT_EQ(Outcomes(), (std::vector<std::string>{"INVALID_ARGUMENT"}));
+}
+
+// It has no request that could bring the connection back.
+TEST_F(AsyncClientTest, WhoOnlyListensIsConnectedAgain) {
+  std::vector<std::string> messages;
+  options_.protocol = 3;
+  options_.reconnect_for = milliseconds(100);
+  options_.backoff_last = milliseconds(50);
+  options_.on_push = [&](const Reply& push) {
+    if (push.elements[0].text == "message") messages.push_back(push.elements[2].text);
+  };
+  AsyncClient subscriber(context_, options_);
+  Call(&subscriber, {"SUBSCRIBE", "news"});
+  RunUntilDone();
+  Kill();
+  context_.run_for(milliseconds(300));  // longer than a request would wait for
+  Restart();
+  const std::unique_ptr<Client> publisher = Connect();
+  for (int i = 0; i < 500 && messages.empty(); ++i) {
+    ASSERT_TRUE(publisher->Call({"PUBLISH", "news", "again"}).ok());
+    context_.run_for(milliseconds(10));
+  }
+  ASSERT_FALSE(messages.empty());
+  EXPECT_EQ(messages[0], "again");
+  Kill();
+  Call(&subscriber, {"GET", "a"});
+  RunUntilDone();
+  EXPECT_EQ(Outcomes().back(), "UNAVAILABLE");  // a request still ends in time
+}
+
+TEST_F(AsyncClientTest, ManyClientsAtOnce) {
+  constexpr size_t kClients = 500;
+  std::vector<std::unique_ptr<AsyncClient>> clients;
+  for (size_t i = 0; i < kClients; ++i) clients.push_back(std::make_unique<AsyncClient>(context_, options_));
+  for (int round = 0; round < 4; ++round) {
+    for (const auto& client : clients) Call(client.get(), {"INCR", "n"});
+  }
+  RunUntilDone();
+  std::set<std::string> numbers;
+  for (const std::string& outcome : Outcomes()) numbers.insert(outcome);
+  EXPECT_EQ(numbers.size(), 4 * kClients);
+  EXPECT_TRUE(numbers.contains(std::to_string(4 * kClients)));
 }
 
 TEST_F(AsyncClientTest, TheExamplesRun) {

@@ -1,11 +1,14 @@
 // client_main against server_main: what it prints and how it ends.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "client/client.h"
+#include "type/version.h"
+#include "unit-tests/client/restarting_server.h"
 #include "unit-tests/testing/server_process.h"
 #include "unit-tests/testing/temp_dir.h"
 
@@ -116,13 +119,29 @@ TEST_F(ClientMainTest, DumpsFilesOfAStore) {
 TEST_F(ClientMainTest, ErrorsHaveTheirOwnExitCode) {
   EXPECT_EQ(Run({}), 2);
   EXPECT_EQ(Run({"get"}), 2);
-  EXPECT_EQ(Run({"fetch", "a"}), 2);
+  EXPECT_EQ(Output(), "client_main: get is used as: client_main get KEY\n");
+  EXPECT_EQ(Run({"export"}), 2);
+  EXPECT_EQ(Output(), "client_main: export is used as: client_main export FILE [MIN MAX]\n");
+  EXPECT_EQ(Run({"prefx", "a"}), 2);
+  EXPECT_EQ(
+      Output(),
+      "client_main: there is no command prefx (did you mean prefix?); --help lists them, and `call prefx` sends it "
+      "to the server as it is\n");
   EXPECT_EQ(Run({"get", "a", "--nonsense"}), 2);
+  EXPECT_EQ(Run({"range", "--revers"}), 2);
+  EXPECT_EQ(Output(), "client_main: --revers is no option (did you mean --reverse?); --help lists them\n");
   EXPECT_EQ(Run({"range", "a", "b"}), 2);
   EXPECT_EQ(Output(), "client_main: ERR min or max not valid string range item\n");
   EXPECT_EQ(Run({"--port=1", "ping"}), 2);
   EXPECT_NE(Output().find("127.0.0.1:1"), std::string::npos) << Output();
   EXPECT_EQ(Run({"--help"}), 0);
+  EXPECT_EQ(Run({"--version"}), 0);
+  EXPECT_EQ(Output(), std::string("varve ") + kVarveVersion + "\n");
+}
+
+TEST_F(ClientMainTest, MapsAreObjectsInJson) {
+  EXPECT_EQ(Run({"call", "config", "get", "maxclients", "--json"}), 0);
+  EXPECT_EQ(Output(), "{\"maxclients\":\"10000\"}\n");
 }
 
 TEST_F(ClientMainTest, TheLibraryPipelinesAndReportsErrors) {
@@ -140,6 +159,40 @@ TEST_F(ClientMainTest, TheLibraryPipelinesAndReportsErrors) {
   server_.process().Kill(SIGKILL);
   EXPECT_TRUE(absl::IsUnavailable(client.Ping()));
   EXPECT_TRUE(absl::IsUnavailable(client.Put("a", "b")));
+}
+
+class GuardedServerTest : public testing::RestartingServer {
+ protected:
+  void SetUp() override {
+    RestartingServer::SetUp();
+    UsePassword("secret");
+    Restart();
+  }
+  int Run(const std::vector<std::string>& arguments) {
+    return Process(VARVE_CLIENT_MAIN, arguments, dir_.File("out")).Wait();
+  }
+  std::string Output() const { return ReadFile(dir_.File("out")); }
+};
+
+TEST_F(GuardedServerTest, APasswordAndASocket) {
+  for (const std::string& where : {"--unixsocket=" + Socket(), "--port=" + std::to_string(options_.port)}) {
+    EXPECT_EQ(Run({where, "ping"}), 2);
+    EXPECT_NE(Output().find("VARVE_PASSWORD"), std::string::npos) << Output();
+    EXPECT_EQ(Run({where, "--password=wrong", "ping"}), 2);
+    EXPECT_NE(Output().find("WRONGPASS"), std::string::npos) << Output();
+    EXPECT_EQ(Run({where, "--password=secret", "put", "a", "1"}), 0) << Output();
+    EXPECT_EQ(Run({where, "--password=secret", "--user=default", "call", "get", "a"}), 0) << Output();
+    EXPECT_EQ(Output(), "1\n");
+    std::filesystem::remove(dir_.File("all.csv"));
+    EXPECT_EQ(Run({where, "--password=secret", "export", dir_.File("all.csv")}), 0) << Output();
+    EXPECT_EQ(Run({where, "--password=secret", "import", dir_.File("all.csv")}), 0) << Output();
+    EXPECT_EQ(Run({where, "--password=secret", "bench", "--seconds=1", "--connections=2"}), 0) << Output();
+    EXPECT_EQ(Run({where, "import", dir_.File("all.csv")}), 2);
+    EXPECT_NE(Output().find("NOAUTH"), std::string::npos) << Output();
+  }
+  const std::string in_environment = "VARVE_PASSWORD=secret " VARVE_CLIENT_MAIN " --unixsocket=" + Socket() + " get a";
+  EXPECT_EQ(Process("/bin/sh", {"-c", in_environment}, dir_.File("out")).Wait(), 0);
+  EXPECT_EQ(Output(), "1");
 }
 
 }  // namespace

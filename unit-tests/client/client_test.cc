@@ -10,7 +10,7 @@
 
 #include "client/backoff.h"
 #include "unit-tests/client/redis_process.h"
-#include "unit-tests/testing/server_process.h"
+#include "unit-tests/client/restarting_server.h"
 #include "unit-tests/testing/temp_dir.h"
 
 namespace varve {
@@ -18,39 +18,9 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::RedisProcess;
-using testing::ServerProcess;
 using testing::TempDir;
 
-class ClientTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    Start("--port=0");
-    ASSERT_NE(server_->port(), 0) << server_->log();
-    options_.port = server_->port();
-    options_.backoff_first = milliseconds(5);
-  }
-  void Start(const std::string& port) {
-    server_.emplace(VARVE_SERVER_MAIN, dir_.File("data"), std::vector<std::string>{port});
-  }
-  void Kill() {
-    server_->process().Kill(SIGKILL);
-    server_->process().Wait();
-  }
-  void Restart() {
-    server_.reset();
-    Start("--port=" + std::to_string(options_.port));
-    ASSERT_EQ(server_->port(), options_.port) << server_->log();
-  }
-  std::unique_ptr<Client> Connect() {
-    absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(options_);
-    EXPECT_TRUE(client.ok()) << client.status();
-    return client.ok() ? *std::move(client) : nullptr;
-  }
-
-  TempDir dir_;
-  std::optional<ServerProcess> server_;
-  ClientOptions options_;
-};
+class ClientTest : public testing::RestartingServer {};
 
 TEST(BackoffTest, PausesGrowAndAreNeverTheSame) {
   Backoff backoff(milliseconds(100), milliseconds(1000), 1);
@@ -171,6 +141,84 @@ TEST_F(ClientTest, ARangeIsStreamed) {
   EXPECT_EQ(keys[20000], "k9999");
   EXPECT_EQ(*client->Get("k1"), "v");
   EXPECT_TRUE(absl::IsFailedPrecondition(client->StreamRange("bad", "+", {}, sink)));
+}
+
+// Both ways to the server, with and without RESP3, over all kinds of clients.
+TEST_F(ClientTest, PasswordOverAUnixSocket) {
+  UsePassword("sec ret\xff");
+  Restart();
+  for (const int protocol : {2, 3}) {
+    for (const std::string& socket : {std::string(), Socket()}) {
+      ClientOptions options = options_;
+      options.protocol = protocol;
+      options.unix_socket = socket;
+      options.name = "tester";
+      const std::unique_ptr<Client> client = Connect(options);
+      ASSERT_NE(client, nullptr);
+      EXPECT_EQ(client->Put("a", "1"), absl::OkStatus());
+      EXPECT_EQ(client->Call({"CLIENT", "GETNAME"})->text, "tester");
+      for (int i = 0; i < 1000; ++i) client->pipeline().Send({"GET", "a"});
+      for (int i = 0; i < 1000; ++i) ASSERT_EQ(client->Receive()->text, "1");
+      options.password = "wrong";
+      EXPECT_TRUE(absl::IsUnauthenticated(Client::Connect(options).status()));
+      options.password.clear();
+      options.name.clear();
+      options.protocol = 2;
+      EXPECT_TRUE(absl::IsUnauthenticated(Connect(options)->Ping()));
+    }
+  }
+}
+
+TEST_F(ClientTest, APasswordGivenByHandServesTheNextConnectionToo) {
+  UsePassword("secret");
+  Restart();
+  options_.password.clear();
+  const std::unique_ptr<Client> client = Connect();
+  EXPECT_TRUE(absl::IsUnauthenticated(client->Put("a", "1")));
+  EXPECT_FALSE(client->Call({"AUTH", "wrong"}).ok());
+  ASSERT_EQ(client->Call({"AUTH", "secret"}).status(), absl::OkStatus());
+  ASSERT_EQ(client->Put("a", "1"), absl::OkStatus());
+  client->pipeline().Disconnect();
+  EXPECT_EQ(*client->Get("a"), "1");
+  EXPECT_FALSE(client->Call({"AUTH", "default", "wrong"}).ok());  // changes nothing
+  Kill();
+  Restart();
+  EXPECT_EQ(*client->Get("a"), "1");
+}
+
+TEST_F(ClientTest, MonitoredCommandsAreNoReplies) {
+  std::vector<std::string> lines;
+  options_.on_push = [&](const Reply& line) { lines.push_back(line.text); };
+  const std::unique_ptr<Client> monitor = Connect();
+  ASSERT_EQ(monitor->Call({"MONITOR"})->text, "OK");
+  EXPECT_TRUE(monitor->pipeline().listens());
+  const std::unique_ptr<Client> other = Connect();
+  const auto is_shown = [&](std::string_view words) {
+    for (int i = 0; i < 100; ++i) {
+      if (!lines.empty() && lines.back().ends_with(words)) return true;
+      if (monitor->pipeline().WaitForPush(milliseconds(100)).ok()) continue;
+    }
+    return false;
+  };
+  EXPECT_EQ(other->Put("a", "1"), absl::OkStatus());
+  EXPECT_TRUE(is_shown("\"SET\" \"a\" \"1\""));
+  EXPECT_EQ(monitor->Call({"PING"})->text, "PONG");  // not one of the lines
+  Kill();
+  Restart();
+  while (monitor->pipeline().WaitForPush(milliseconds(200)).ok()) continue;  // connected again
+  EXPECT_EQ(other->Put("b", "2"), absl::OkStatus());
+  EXPECT_TRUE(is_shown("\"SET\" \"b\" \"2\""));
+  monitor->pipeline().Disconnect();
+  EXPECT_FALSE(monitor->pipeline().listens());
+  EXPECT_EQ(*monitor->Get("b"), "2");
+}
+
+TEST_F(ClientTest, WhatCannotBeSentIsSaid) {
+  const std::unique_ptr<Client> client = Connect();
+  EXPECT_TRUE(absl::IsInvalidArgument(client->Call({}).status()));
+  EXPECT_EQ(client->Ping(), absl::OkStatus());
+  options_.unix_socket = std::string(200, 'x');
+  EXPECT_TRUE(absl::IsInvalidArgument(Client::Connect(options_).status()));
 }
 
 class RedisTest : public ::testing::Test {

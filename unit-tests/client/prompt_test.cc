@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <string>
 
@@ -17,27 +18,27 @@
 #include "client/cli/text.h"
 #include "client/client.h"
 #include "unit-tests/client/redis_process.h"
-#include "unit-tests/testing/server_process.h"
-#include "unit-tests/testing/temp_dir.h"
+#include "unit-tests/client/restarting_server.h"
 
 namespace varve {
 namespace {
 
 using testing::ReadFile;
 using testing::RedisProcess;
-using testing::ServerProcess;
 using testing::TempDir;
 
 // client_main on a terminal of its own.
 class Terminal {
  public:
-  Terminal(uint16_t port, const std::string& history, std::vector<std::string> arguments = {}) {
-    winsize size{24, 100, 0, 0};
+  Terminal(uint16_t port, const std::string& history, std::vector<std::string> arguments = {},
+           unsigned short columns = 100, bool colours = true) {
+    winsize size{24, columns, 0, 0};
     pid_ = forkpty(&terminal_, nullptr, nullptr, &size);
     if (pid_ != 0) return;
     setenv("TERM", "xterm", 1);
     setenv("VARVE_HISTORY", history.c_str(), 1);
     unsetenv("NO_COLOR");
+    if (!colours) setenv("NO_COLOR", "1", 1);
     arguments.insert(arguments.begin(), {VARVE_CLIENT_MAIN, "--port=" + std::to_string(port)});
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -70,6 +71,8 @@ class Terminal {
     shown.erase(0, end);
     return seen;
   }
+  // Everything until it ends.
+  std::string ShownToTheEnd() { return ShownUntil("nothing that it ever says"); }
   int Wait() {
     if (pid_ <= 0) return code_;
     int status = 0;
@@ -91,16 +94,13 @@ class Terminal {
     EXPECT_NE(shown_.find(text), std::string::npos) << "shown instead: " << shown_; \
   } while (false)
 
-class PromptTest : public ::testing::Test {
+class PromptTest : public testing::RestartingServer {
  protected:
-  void SetUp() override { ASSERT_NE(server_.port(), 0) << server_.log(); }
-
-  TempDir dir_;
-  ServerProcess server_{VARVE_SERVER_MAIN, dir_.File("data")};
+  std::string History() const { return dir_.File("history"); }
 };
 
 TEST_F(PromptTest, CompletesRemembersAndShows) {
-  Terminal terminal(server_.port(), dir_.File("history"));
+  Terminal terminal(server_->port(), History());
   EXPECT_SHOWN(terminal, "> ");
   terminal.Type("DBS\t\n");
   EXPECT_SHOWN(terminal, "(integer) 0");
@@ -127,29 +127,170 @@ TEST_F(PromptTest, CompletesRemembersAndShows) {
   terminal.Type("quit\n");
   EXPECT_EQ(terminal.Wait(), 0);
   struct stat info {};
-  ASSERT_EQ(stat(dir_.File("history").c_str(), &info), 0);
+  ASSERT_EQ(stat(History().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
-  EXPECT_EQ(ReadFile(dir_.File("history")).find("secret"), std::string::npos);
-  Terminal second(server_.port(), dir_.File("history"));
+  EXPECT_EQ(ReadFile(History()).find("secret"), std::string::npos);
+  Terminal second(server_->port(), History());
   EXPECT_SHOWN(second, "> ");
   second.Type("\x1b[A\x1b[A");
   EXPECT_SHOWN(second, "nonsense");
 }
 
 TEST_F(PromptTest, HintsStandAtTheRight) {
-  Terminal terminal(server_.port(), "");
+  Terminal terminal(server_->port(), "");
   EXPECT_SHOWN(terminal, "> ");
   terminal.Type("delrange ");
   EXPECT_SHOWN(terminal, "min max");
 }
 
 TEST_F(PromptTest, ATerminalGetsTablesAndColours) {
-  ASSERT_EQ((*Client::Connect("127.0.0.1", server_.port()))->Put("k\x1b[2J", "v\n"), absl::OkStatus());
-  Terminal coloured(server_.port(), "", {"range"});
+  ASSERT_EQ((*Client::Connect("127.0.0.1", server_->port()))->Put("k\x1b[2J", "v\n"), absl::OkStatus());
+  Terminal coloured(server_->port(), "", {"range"});
   EXPECT_SHOWN(coloured, "\x1b[36mk\\x1b[2J\x1b[0m  v\\n");
   EXPECT_EQ(coloured.Wait(), 0);
-  Terminal raw(server_.port(), "", {"range", "--raw"});
+  Terminal raw(server_->port(), "", {"range", "--raw"});
   EXPECT_SHOWN(raw, "k\x1b[2J\tv\r\n");
+}
+
+TEST_F(PromptTest, ATableFitsTheTerminal) {
+  const std::unique_ptr<Client> client = Connect();
+  ASSERT_EQ(client->Put("東京都千代田区", std::string(300, 'x')), absl::OkStatus());
+  std::string wide;
+  for (int i = 0; i < 100; ++i) wide += "漢";
+  ASSERT_EQ(client->Put(std::string(100, 'k'), wide), absl::OkStatus());
+  ASSERT_EQ(client->Put("a\xe2\x80\xae", "\xff\x9b"), absl::OkStatus());
+  Terminal plain(server_->port(), "", {"range"}, 41, false);
+  const std::string shown = plain.ShownToTheEnd();
+  EXPECT_EQ(shown.find('\x1b'), std::string::npos) << shown;
+  EXPECT_NE(shown.find("東京都千代田区"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("\\xe2\\x80\\xae"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("(3 keys)"), std::string::npos) << shown;
+  size_t widest = 0;
+  for (size_t begin = 0; begin < shown.size();) {
+    const size_t end = std::min(shown.find("\r\n", begin), shown.size());
+    const size_t width = DisplayWidth(std::string_view(shown).substr(begin, end - begin));
+    EXPECT_LE(width, 41u) << shown.substr(begin, end - begin);
+    widest = std::max(widest, width);
+    begin = end + 2;
+  }
+  EXPECT_GE(widest, 40u);
+}
+
+TEST_F(PromptTest, CtrlCBeginsTheLineAnew) {
+  Terminal terminal(server_->port(), History());
+  EXPECT_SHOWN(terminal, "> ");
+  usleep(50000);  // it shows its prompt before it takes keys one by one
+  terminal.Type("set a never\x1b[D\x1b[D\x03");
+  EXPECT_SHOWN(terminal, "^C");
+  terminal.Type("dbsize\n");
+  EXPECT_SHOWN(terminal, "(integer) 0");
+  terminal.Type("\x04");
+  EXPECT_EQ(terminal.Wait(), 0);
+  EXPECT_EQ(ReadFile(History()).find("never"), std::string::npos);
+}
+
+TEST_F(PromptTest, SubcommandsAreCompletedToo) {
+  Terminal terminal(server_->port(), "");
+  EXPECT_SHOWN(terminal, "> ");
+  terminal.Type("CLI\tGETN\t\n");
+  EXPECT_SHOWN(terminal, "(nil)");
+  terminal.Type("config re\t");
+  EXPECT_SHOWN(terminal, "RESETSTAT");  // or REWRITE
+  terminal.Type("s\t\n");
+  EXPECT_SHOWN(terminal, "OK");
+  terminal.Type("latency history ");
+  EXPECT_SHOWN(terminal, "HISTORY event");
+  EXPECT_EQ(terminal.ShownUntil("event").find("DOCTOR"), std::string::npos);  // only what may follow now
+  terminal.Type("\x03");
+  terminal.Type("set k v ifn\t");
+  EXPECT_SHOWN(terminal, "ifn");
+  terminal.Type("v\n");
+  EXPECT_SHOWN(terminal, "OK");  // SET k v ifne v
+}
+
+TEST_F(PromptTest, TextForPeopleIsShownAsItIsLaidOut) {
+  Terminal terminal(server_->port(), "");
+  EXPECT_SHOWN(terminal, "> ");
+  terminal.Type("info clients\n");
+  const std::string info = terminal.ShownUntil("blocked_clients:0");
+  EXPECT_NE(info.find("# Clients\r\n"), std::string::npos) << info;
+  EXPECT_EQ(info.find("\\r"), std::string::npos) << info;
+  terminal.Type("set k \"a\\r\\nb\"\n");
+  EXPECT_SHOWN(terminal, "OK");
+  terminal.Type("get k\n");
+  EXPECT_SHOWN(terminal, "\"a\\r\\nb\"");
+}
+
+TEST_F(PromptTest, MonitorShowsWhatOthersDoUntilCtrlC) {
+  Terminal terminal(server_->port(), "");
+  EXPECT_SHOWN(terminal, "> ");
+  terminal.Type("monitor\n");
+  EXPECT_SHOWN(terminal, "Ctrl-C ends that");
+  const std::unique_ptr<Client> other = Connect();
+  ASSERT_EQ(other->Put("city", "Bern\x1b[2J"), absl::OkStatus());
+  EXPECT_SHOWN(terminal, "\"SET\" \"city\" \"Bern");
+  terminal.Type("\x03");
+  EXPECT_SHOWN(terminal, "> ");
+  terminal.Type("echo here\n");
+  EXPECT_SHOWN(terminal, "\"here\"");
+}
+
+TEST_F(PromptTest, AServerThatComesBackIsAskedAgain) {
+  Terminal terminal(server_->port(), "");
+  EXPECT_SHOWN(terminal, "> ");
+  terminal.Type("set a 1\n");
+  EXPECT_SHOWN(terminal, "OK");
+  Kill();
+  terminal.Type("get a\n");  // it waits a little
+  Restart();
+  EXPECT_SHOWN(terminal, "\"1\"");
+  terminal.Type("subscribe news\n");
+  EXPECT_SHOWN(terminal, "Ctrl-C ends that");
+  Kill();
+  Restart();
+  const std::unique_ptr<Client> publisher = Connect();
+  while (publisher->Call({"PUBLISH", "news", "after all"})->integer == 0) usleep(10000);
+  EXPECT_SHOWN(terminal, "\"after all\"");
+  terminal.Type("\x03");
+  EXPECT_SHOWN(terminal, "> ");
+  terminal.Type("get a\n");
+  EXPECT_SHOWN(terminal, "\"1\"");
+}
+
+TEST_F(PromptTest, APasswordIsAskedForAndNeitherShownNorKept) {
+  UsePassword("secret");
+  Restart();
+  Terminal terminal(server_->port(), History());
+  EXPECT_SHOWN(terminal, "Password for 127.0.0.1:");
+  usleep(50000);  // what is typed before the echo is off would be shown by the terminal
+  terminal.Type("secret\n");
+  const std::string shown = terminal.ShownUntil("> ");
+  EXPECT_EQ(shown.find("secret"), std::string::npos) << shown;
+  terminal.Type("set a 1\n");
+  EXPECT_SHOWN(terminal, "OK");
+  Kill();
+  Restart();
+  terminal.Type("get a\n");  // on a new connection
+  EXPECT_SHOWN(terminal, "\"1\"");
+  EXPECT_EQ(ReadFile(History()).find("secret"), std::string::npos);
+  Terminal stranger(server_->port(), "");
+  EXPECT_SHOWN(stranger, "Password for 127.0.0.1:");
+  usleep(50000);
+  stranger.Type("wrong\n");
+  EXPECT_SHOWN(stranger, "WRONGPASS");
+  EXPECT_EQ(stranger.Wait(), 2);
+}
+
+TEST_F(PromptTest, AHistoryThatOthersCouldReadIsClosedToThem) {
+  std::ofstream(History()) << "";
+  ASSERT_EQ(chmod(History().c_str(), 0644), 0);
+  Terminal terminal(server_->port(), History());
+  EXPECT_SHOWN(terminal, "> ");
+  terminal.Type("echo one\n");
+  EXPECT_SHOWN(terminal, "\"one\"");
+  struct stat info {};
+  ASSERT_EQ(stat(History().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
 TEST(CompletionTest, GoesAsFarAsItIsClear) {
@@ -171,6 +312,43 @@ TEST(CompletionTest, GoesAsFarAsItIsClear) {
   EXPECT_EQ(docs.Find("getd"), nullptr);
 }
 
+Reply Bulk(std::string_view text) {
+  Reply bulk;
+  bulk.type = Reply::Type::kBulk;
+  bulk.text = text;
+  return bulk;
+}
+
+// COMMAND DOCS of one command with a syntax.
+CommandDocs DocsOf(std::string_view name, std::string_view syntax) {
+  Reply about;
+  about.type = Reply::Type::kMap;
+  about.elements = {Bulk("syntax"), Bulk(syntax)};
+  Reply reply;
+  reply.type = Reply::Type::kMap;
+  reply.elements = {Bulk(name), about};
+  return CommandDocs::FromReply(reply);
+}
+
+TEST(CompletionTest, SubcommandsAndKeywords) {
+  const CommandDocs client =
+      DocsOf("client", "ID | LIST [TYPE type | ID id ...] | KILL address | KILL option value ...");
+  EXPECT_EQ(Complete(client, "client ").matches, (std::vector<std::string>{"ID", "KILL", "LIST"}));
+  EXPECT_EQ(Complete(client, "client K").insertion, "ILL ");
+  EXPECT_EQ(Complete(client, "CLIENT l").insertion, "ist ");
+  EXPECT_EQ(Complete(client, "client list t").insertion, "ype ");
+  EXPECT_TRUE(Complete(client, "client list ").matches.empty());
+  EXPECT_EQ(client.Find("client")->SyntaxAfter("kill"), "KILL address | KILL option value ...");
+  EXPECT_EQ(client.Find("client")->SyntaxAfter("none"), client.Find("client")->syntax);
+  const CommandDocs bracketed = DocsOf("command", "[COUNT | DOCS [name ...]]");
+  EXPECT_EQ(Complete(bracketed, "COMMAND D").insertion, "OCS ");
+  const CommandDocs set = DocsOf("set", "key value [NX | XX | IFEQ value] [GET]");
+  EXPECT_TRUE(set.Find("set")->subcommands.empty());
+  EXPECT_EQ(Complete(set, "SET key value ").matches.size(), 0u);  // most words are keys and values
+  EXPECT_EQ(Complete(set, "SET key value i").insertion, "feq ");
+  EXPECT_TRUE(DocsOf("bitop", "AND|OR|XOR|NOT destination key").Find("bitop")->subcommands.empty());
+}
+
 TEST(CompletionTest, RedisDescribesItsArgumentsInAnotherWay) {
   if (!RedisProcess::IsInstalled()) GTEST_SKIP() << "redis-server is not installed";
   TempDir dir;
@@ -186,6 +364,8 @@ TEST(CompletionTest, RedisDescribesItsArgumentsInAnotherWay) {
     EXPECT_EQ(docs.Find("set")->syntax,
               "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT "
               "unix-time-milliseconds | KEEPTTL]");
+    EXPECT_EQ(Complete(docs, "config rew").insertion, "rite ");
+    EXPECT_EQ(docs.Find("object")->SyntaxAfter("freq"), "FREQ key");
   }
 }
 
@@ -195,6 +375,14 @@ TEST(TextTest, EscapesWhatATerminalWouldObey) {
   EXPECT_EQ(Escaped("\"", false, true), "\\\"");
   EXPECT_EQ(Escaped("a\n\tb\r", true), "a\n\tb\\r");
   EXPECT_EQ(Escaped("\xc2\x9b"), "\\xc2\\x9b");  // a control of eight bits
+  EXPECT_EQ(Escaped("a\xe2\x80\xae"
+                    "b\xef\xbb\xbf"),
+            "a\\xe2\\x80\\xae"
+            "b\\xef\\xbb\\xbf");  // can't be seen, or turns what follows
+  EXPECT_EQ(DisplayWidth("漢字e\xcc\x81"), 5u);
+  EXPECT_EQ(Fitted("漢字漢字", 8), "漢字漢字");
+  EXPECT_EQ(Fitted("漢字漢字", 7), "漢字漢…");
+  EXPECT_EQ(Fitted("漢字漢字", 6), "漢字…");
   EXPECT_EQ(Fitted("Zürich West", 6), "Züric…");
   EXPECT_FALSE(IsUtf8("\xc0\x80"));
   EXPECT_FALSE(IsUtf8("\xed\xa0\x80"));

@@ -1,0 +1,23 @@
+#include "client/cli/interrupt.h"
+
+namespace varve {
+namespace {
+
+volatile sig_atomic_t interrupted = 0;
+void OnInterrupt(int) { interrupted = 1; }
+
+}  // namespace
+
+Interrupt::Interrupt() {
+  interrupted = 0;
+  struct sigaction action {};
+  action.sa_handler = OnInterrupt;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, &before_);
+}
+
+Interrupt::~Interrupt() { sigaction(SIGINT, &before_, nullptr); }
+
+bool Interrupt::happened() const { return interrupted != 0; }
+
+}  // namespace varve
