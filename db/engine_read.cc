@@ -123,7 +123,8 @@ void Engine::Conclude(const ReadState& state, SequenceNumber at, const Lookup& l
   if (lookup.record.kind != RecordKind::kValue || covering > lookup.record.sequence) return;
   result->found = true;
   result->version = lookup.record.sequence;
-  value->assign(lookup.record.value);
+  result->value_size = lookup.record.value.size();
+  if (value != nullptr) value->assign(lookup.record.value);
 }
 
 absl::StatusOr<ReadResult> Engine::Get(const ReadOptions& options, std::string_view key, std::string* value) {
@@ -137,7 +138,7 @@ absl::StatusOr<ReadResult> Engine::Get(const ReadOptions& options, std::string_v
     if (!LookUpBuffers(*point.state, point.sequence, &lookup)) {
       VARVE_RETURN_IF_ERROR(LookUpSegments(*point.state, point.sequence, options.fill_cache, &lookup));
     }
-    Conclude(*point.state, point.sequence, lookup, &result, value, &unwritten);
+    Conclude(*point.state, point.sequence, lookup, &result, options.without_value ? nullptr : value, &unwritten);
   }
   if (absl::Status waited = AwaitGate(options, result.gate, unwritten); !waited.ok()) {
     if (WorthReadingAgain(options, log_had_failed)) return Get(options, key, value);
@@ -180,9 +181,10 @@ absl::Status Engine::MultiGet(const ReadOptions& options, absl::Span<const std::
         result.status = lookups[i].found
                             ? absl::OkStatus()
                             : LookUpSegments(*point.state, point.sequence, options.fill_cache, &lookups[i]);
-        Conclude(*point.state, point.sequence, lookups[i], &result.result, &result.value, &unwritten);
+        Conclude(*point.state, point.sequence, lookups[i], &result.result,
+                 options.without_value ? nullptr : &result.value, &unwritten);
         gate = std::max(gate, result.result.gate);
-        bytes += result.value.size();
+        bytes += result.result.value_size;
       }
     }
   }

@@ -28,6 +28,7 @@ namespace varve {
 struct ReadResult {
   bool found = false;
   SequenceNumber version = kNoSequence;        // of the value found
+  size_t value_size = 0;                       // in bytes
   SequenceNumber read_sequence = kNoSequence;  // the point in time of the read, for WriteBatch::RequireUnchanged
   SequenceNumber gate = kNoSequence;           // durable_sequence() must reach this before the result may be let out
 };

@@ -205,7 +205,7 @@ void BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
       return;
     }
     ReplyUnknownCommand(*context, arguments);
-  } else if (!ArityMatches(*request.command, arguments.size())) {
+  } else if (!ArityMatches(request.command->arity, arguments.size())) {
     server_->command_statistics.Rejected(CommandIndex(*request.command));
     ReplyWrongArity(*context, request.command->name);
   } else if (batch_->refused) {

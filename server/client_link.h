@@ -34,6 +34,12 @@ struct ClientLink {
   std::atomic<size_t> subscriptions[PubSub::kKinds] = {};
   std::atomic<bool> monitoring{false};
   std::atomic<bool> no_evict{false};
+
+  // Of what its buffers hold and keep ready.
+  uint64_t BufferBytes() const {
+    return input_bytes.load(std::memory_order_relaxed) + input_room.load(std::memory_order_relaxed) +
+           output_bytes.load(std::memory_order_relaxed) + mailbox.bytes();
+  }
 };
 
 struct ClientModes {

@@ -18,6 +18,7 @@ absl::Span<const Command> ConnectionCommands();  // commands_connection.cc
 absl::Span<const Command> KeyCommands();         // commands_key.cc
 absl::Span<const Command> KeyListCommands();     // commands_key_list.cc
 absl::Span<const Command> LcsCommands();         // commands_lcs.cc
+absl::Span<const Command> MemoryCommands();      // commands_memory.cc
 absl::Span<const Command> MonitoringCommands();  // commands_monitoring.cc
 absl::Span<const Command> NumberCommands();      // commands_number.cc
 absl::Span<const Command> PubSubCommands();      // commands_pubsub.cc

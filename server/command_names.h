@@ -12,7 +12,12 @@ namespace varve {
 struct Subcommand {
   const char* name;  // full, lower case
   int arity;         // as in Command
-  uint32_t flags;
+  uint32_t flags;    // of kReadCommand those that read the container's key
+  std::string_view summary;
+  std::string_view syntax;  // of what follows the subcommand
+
+  // Without the container: "list".
+  std::string_view word() const { return std::string_view(name).substr(std::string_view(name).find('|') + 1); }
 };
 
 // In alphabetic order; none for a command without.
@@ -23,5 +28,12 @@ const Subcommand* FindSubcommand(std::string_view full_name);
 
 // "get", "client|list"; valid forever. Where the subcommand is unknown, the command's name.
 const char* FullCommandName(const Command& command, Arguments arguments);
+
+// The subcommand that a container is called with, where it is known and the number of its arguments fits. Null: it is not, or it was
+// HELP, and that was answered, as Redis would.
+const Subcommand* TakeSubcommand(CommandContext& context, Arguments arguments);
+
+// The reply to options that a subcommand doesn't take, as Redis words it for some of them.
+void ReplySubcommandSyntax(CommandContext& context, Arguments arguments);
 
 }  // namespace varve

@@ -15,10 +15,10 @@ namespace {
 
 // Adding a group takes a line here and one in command_groups.h.
 using CommandGroup = absl::Span<const Command> (*)();
-constexpr CommandGroup kGroups[] = {AccessCommands, BitCommands,        ClientCommands, CommandCommands,
-                                    ConfigCommands, ConnectionCommands, KeyCommands,    KeyListCommands,
-                                    LcsCommands,    MonitoringCommands, NumberCommands, PubSubCommands,
-                                    RangeCommands,  SaveCommands,       ServerCommands, StringCommands};
+constexpr CommandGroup kGroups[] = {
+    AccessCommands, BitCommands,     ClientCommands, CommandCommands, ConfigCommands,     ConnectionCommands,
+    KeyCommands,    KeyListCommands, LcsCommands,    MemoryCommands,  MonitoringCommands, NumberCommands,
+    PubSubCommands, RangeCommands,   SaveCommands,   ServerCommands,  StringCommands};
 
 std::vector<Command> JoinGroups() {
   std::vector<Command> commands;
@@ -79,12 +79,6 @@ class NameIndex {
   std::array<Slot, size_t{1} << kSlotBits> slots_;
 };
 
-std::string UpperCase(std::string_view text) {
-  std::string upper(text);
-  for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 0x20) : c;
-  return upper;
-}
-
 // At most `limit` bytes of what a client sent, for an error text; like Redis' it ends at a zero.
 std::string_view Head(std::string_view text, size_t limit) { return text.substr(0, std::min(limit, text.find('\0'))); }
 
@@ -136,22 +130,6 @@ void ReplyWrongArity(CommandContext& context, std::string_view name) {
 
 void ReplySyntaxError(CommandContext& context) { context.reply.Error("ERR syntax error"); }
 
-void ReplyUnknownSubcommand(CommandContext& context, std::string_view command, std::string_view subcommand) {
-  context.reply.Error(
-      fmt::format("ERR unknown subcommand '{}'. Try {} HELP.", Head(subcommand, 128), UpperCase(command)));
-}
-
-void ReplyHelp(CommandContext& context, Arguments arguments, std::initializer_list<std::string_view> lines) {
-  std::string command = UpperCase(arguments[0]);
-  if (arguments.size() != 2) {
-    for (char& c : command) c = Lower(c);
-    return ReplyWrongArity(context, command + "|help");
-  }
-  context.reply.Array(lines.size() + 3);
-  context.reply.Simple(command + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
-  for (const std::string_view line : lines) context.reply.Simple(line);
-  context.reply.Simple("HELP");
-  context.reply.Simple("    Prints this help.");
-}
+std::string_view ShownInError(std::string_view text) { return Head(text, 128); }
 
 }  // namespace varve

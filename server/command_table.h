@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <string_view>
 
 #include "absl/types/span.h"
@@ -59,9 +58,8 @@ size_t CommandIndex(const Command& command);
 // Null when there is none. Upper and lower case are the same.
 const Command* FindCommand(std::string_view name);
 
-inline bool ArityMatches(const Command& command, size_t arguments) {
-  return command.arity >= 0 ? arguments == static_cast<size_t>(command.arity)
-                            : arguments >= static_cast<size_t>(-command.arity);
+inline bool ArityMatches(int arity, size_t arguments) {
+  return arity >= 0 ? arguments == static_cast<size_t>(arity) : arguments >= static_cast<size_t>(-arity);
 }
 
 // Keys among `arguments` (the name included).
@@ -74,8 +72,7 @@ bool EqualsIgnoreCase(std::string_view a, std::string_view b);
 void ReplyUnknownCommand(CommandContext& context, Arguments arguments);
 void ReplyWrongArity(CommandContext& context, std::string_view name);
 void ReplySyntaxError(CommandContext& context);
-void ReplyUnknownSubcommand(CommandContext& context, std::string_view command, std::string_view subcommand);
-// The reply to `<command> HELP`, with Redis' first and last lines around `lines`.
-void ReplyHelp(CommandContext& context, Arguments arguments, std::initializer_list<std::string_view> lines);
+// As much as an error text repeats of a word that a client sent.
+std::string_view ShownInError(std::string_view text);
 
 }  // namespace varve

@@ -80,7 +80,7 @@ bool ParseHello(CommandContext& context, Arguments arguments, HelloOptions* opti
       options->names = true;
       options->name = arguments[++i];
     } else {
-      context.reply.Error(fmt::format("ERR Syntax error in HELLO option '{}'", arguments[i].substr(0, 128)));
+      context.reply.Error(fmt::format("ERR Syntax error in HELLO option '{}'", ShownInError(arguments[i])));
       return false;
     }
   }

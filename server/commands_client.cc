@@ -19,7 +19,7 @@ bool ReadType(CommandContext& context, std::string_view text, ClientFilter* filt
     filter->type = std::string(known);
     return true;
   }
-  context.reply.Error(fmt::format("ERR Unknown client type '{}'", text.substr(0, 128)));
+  context.reply.Error(fmt::format("ERR Unknown client type '{}'", ShownInError(text)));
   return false;
 }
 
@@ -89,7 +89,7 @@ bool ReadKillOptions(CommandContext& context, Arguments options, ClientFilter* f
       filter->local_address = std::string(value);
     } else if (EqualsIgnoreCase(option, "user")) {
       if (value != "default") {
-        context.reply.Error(fmt::format("ERR No such user '{}'", value.substr(0, 128)));
+        context.reply.Error(fmt::format("ERR No such user '{}'", ShownInError(value)));
         return false;
       }
     } else if (EqualsIgnoreCase(option, "skipme") &&
@@ -117,7 +117,7 @@ void HandleSetInfo(CommandContext& context, Arguments arguments) {
   ClientState& client = context.client;
   const bool is_name = EqualsIgnoreCase(arguments[2], "lib-name");
   if (!is_name && !EqualsIgnoreCase(arguments[2], "lib-ver")) {
-    return context.reply.Error(fmt::format("ERR Unrecognized option '{}'", arguments[2].substr(0, 128)));
+    return context.reply.Error(fmt::format("ERR Unrecognized option '{}'", ShownInError(arguments[2])));
   }
   if (!IsPlainClientName(arguments[3])) {
     return context.reply.Error(
@@ -184,50 +184,11 @@ void ReplyTrackingInfo(RespWriter& reply) {
   reply.Array(0);
 }
 
-void ReplyClientHelp(CommandContext& context, Arguments arguments) {
-  ReplyHelp(context, arguments,
-            {"GETNAME",
-             "    Return the name of this connection.",
-             "ID",
-             "    Return the number of this connection.",
-             "INFO",
-             "    Return what is known of this connection.",
-             "KILL <ip:port>",
-             "    Close the connection that comes from there.",
-             "KILL <option> <value> [<option> <value> [...]]",
-             "    Close connections. Options are:",
-             "    * ADDR <ip:port>, LADDR <ip:port>, ID <client-id>",
-             "    * TYPE (NORMAL|PUBSUB), USER default, SKIPME (YES|NO)",
-             "LIST [TYPE (NORMAL|PUBSUB)] [ID <client-id> ...]",
-             "    Return what is known of connections.",
-             "NO-EVICT (ON|OFF)",
-             "    Accepted: no connection is closed to win memory.",
-             "NO-TOUCH (ON|OFF)",
-             "    Accepted: no read changes a record.",
-             "REPLY (ON|OFF|SKIP)",
-             "    Tell whether replies are sent, or those to the next command.",
-             "SETINFO <option> <value>",
-             "    Tell the library's name or version. Options are:",
-             "    * LIB-NAME: name of the library.",
-             "    * LIB-VER: its version.",
-             "SETNAME <name>",
-             "    Name this connection.",
-             "TRACKINGINFO",
-             "    Return that there is no client-side caching.",
-             "UNBLOCK <client-id> [TIMEOUT|ERROR]",
-             "    Return 0: no command blocks."});
-}
-
 void HandleClient(CommandContext& context, Arguments arguments) {
   ClientState& client = context.client;
-  const std::string_view full = FullCommandName(*FindCommand("client"), arguments);
-  const Subcommand* const subcommand = FindSubcommand(full);
-  if (subcommand == nullptr) return ReplyUnknownSubcommand(context, "client", arguments[1]);
-  const size_t least = static_cast<size_t>(std::abs(subcommand->arity));
-  if (arguments.size() < least || (subcommand->arity > 0 && arguments.size() > least)) {
-    return ReplyWrongArity(context, full);
-  }
-  const std::string_view what = full.substr(full.find('|') + 1);
+  const Subcommand* const subcommand = TakeSubcommand(context, arguments);
+  if (subcommand == nullptr) return;
+  const std::string_view what = subcommand->word();
   if (what == "setname") {
     if (SetClientName(context, arguments[2])) context.reply.Ok();
   } else if (what == "getname") {
@@ -259,11 +220,9 @@ void HandleClient(CommandContext& context, Arguments arguments) {
     ReplyTrackingInfo(context.reply);
   } else if (what == "getredir") {
     context.reply.Integer(-1);
-  } else if (what == "caching") {
+  } else {  // caching
     context.reply.Error(
         "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled");
-  } else {
-    ReplyClientHelp(context, arguments);
   }
 }
 
@@ -273,9 +232,9 @@ absl::Span<const Command> ClientCommands() {
   static constexpr Command kRows[] = {
       {"client", -2, kConnectionCommand | kContainerCommand, 0, 0, 0, CommandKind::kOther, HandleClient, "connection",
        "Shows or sets what the server knows of connections.",
-       "SETNAME name | GETNAME | ID | INFO | LIST [TYPE type | ID id ...] | KILL address | KILL option value ... | "
-       "REPLY ON|OFF|SKIP | SETINFO attribute value | NO-EVICT ON|OFF | NO-TOUCH ON|OFF | UNBLOCK id | TRACKINGINFO | "
-       "HELP"},
+       "CACHING | GETNAME | GETREDIR | ID | INFO | KILL | LIST | NO-EVICT | NO-TOUCH | PAUSE | REPLY | SETINFO | "
+       "SETNAME | "
+       "TRACKING | TRACKINGINFO | UNBLOCK | UNPAUSE | HELP"},
   };
   return kRows;
 }

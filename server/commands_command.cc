@@ -1,6 +1,6 @@
 // COMMAND: the server describes its commands.
 #include <algorithm>
-#include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,82 +8,26 @@
 #include "server/command_groups.h"
 #include "server/command_names.h"
 #include "server/command_table.h"
+#include "server/command_traits.h"
 #include "server/glob.h"
 #include "server/syntax_arguments.h"
 
 namespace varve {
 namespace {
 
-using Words = std::vector<std::string_view>;
-
-// The words Redis uses for what a command does.
-Words FlagNames(uint32_t flags) {
-  Words names;
-  if (flags & kWriteCommand) names.push_back("write");
-  if (flags & kReadCommand) names.push_back("readonly");
-  if (flags & kAdminCommand) names.push_back("admin");
-  if (flags & kPubSubCommand) names.push_back("pubsub");
-  if (flags & kFastCommand) names.push_back("fast");
-  if (flags & kBeforeLoginCommand) names.push_back("no_auth");
-  return names;
-}
-
-// Redis' categories of access control, in its order.
-Words Categories(uint32_t flags, std::string_view group) {
-  Words names;
-  const bool data = (flags & (kReadCommand | kWriteCommand)) != 0;
-  if (group == "key" || group == "range" || (group == "server" && data)) names.push_back("@keyspace");
-  if (flags & kReadCommand) names.push_back("@read");
-  if (flags & kWriteCommand) names.push_back("@write");
-  if (group == "string") names.push_back("@string");
-  if (group == "bitmap") names.push_back("@bitmap");
-  if (flags & kPubSubCommand) names.push_back("@pubsub");
-  if (flags & kAdminCommand) names.push_back("@admin");
-  names.push_back((flags & kFastCommand) != 0 ? "@fast" : "@slow");
-  if (flags & kAdminCommand) names.push_back("@dangerous");
-  if (flags & kConnectionCommand) names.push_back("@connection");
-  return names;
-}
-
-// What a command does with its keys, in Redis' words.
-Words KeyFlags(const Command& command) {
-  struct Special {
-    std::string_view name;
-    Words flags;
-  };
-  static const Special kSpecial[] = {
-      {"append", {"RW", "insert"}},
-      {"del", {"RM", "delete"}},
-      {"delete", {"RM", "delete"}},
-      {"exists", {"RO"}},
-      {"getdel", {"RW", "access", "delete"}},
-      {"mset", {"OW", "update"}},
-      {"msetnx", {"OW", "insert"}},
-      {"setnx", {"OW", "insert"}},
-      {"setrange", {"RW", "update"}},
-      {"strlen", {"RO"}},
-      {"touch", {"RO"}},
-      {"type", {"RO"}},
-      {"unlink", {"RM", "delete"}},
-  };
-  for (const Special& special : kSpecial) {
-    if (special.name == command.name) return special.flags;
-  }
-  if (command.flags & kWriteCommand) return {"RW", "access", "update"};
-  return {"RO", "access"};
-}
-
 void ReplyWords(RespWriter& reply, const Words& words) {
   reply.Set(words.size());
   for (const std::string_view word : words) reply.Simple(word);
 }
 
-void ReplyKeySpecification(RespWriter& reply, const Command& command) {
-  if (command.first_key == 0) return reply.Set(0);
-  reply.Set(1);
-  reply.Map(3);
+void ReplyKeySpecification(RespWriter& reply, const KeySpecification& specification) {
+  reply.Map(specification.notes.empty() ? 3 : 4);
+  if (!specification.notes.empty()) {
+    reply.Bulk("notes");
+    reply.Bulk(specification.notes);
+  }
   reply.Bulk("flags");
-  ReplyWords(reply, KeyFlags(command));
+  ReplyWords(reply, specification.flags);
   reply.Bulk("begin_search");
   reply.Map(2);
   reply.Bulk("type");
@@ -91,52 +35,50 @@ void ReplyKeySpecification(RespWriter& reply, const Command& command) {
   reply.Bulk("spec");
   reply.Map(1);
   reply.Bulk("index");
-  reply.Integer(command.first_key);
+  reply.Integer(specification.first);
   reply.Bulk("find_keys");
   reply.Map(2);
   reply.Bulk("type");
   reply.Bulk("range");
   reply.Bulk("spec");
   reply.Map(3);
-  reply.Bulk("lastkey");  // counted from the first
-  reply.Integer(command.last_key < 0 ? command.last_key : command.last_key - command.first_key);
+  reply.Bulk("lastkey");
+  reply.Integer(specification.last);
   reply.Bulk("keystep");
-  reply.Integer(command.key_step);
+  reply.Integer(specification.step);
   reply.Bulk("limit");
   reply.Integer(0);
 }
 
-void ReplySubcommandInfo(RespWriter& reply, const Subcommand& subcommand) {
-  reply.Array(10);
-  reply.Bulk(subcommand.name);
-  reply.Integer(subcommand.arity);
-  ReplyWords(reply, FlagNames(subcommand.flags));
-  for (int i = 0; i < 3; ++i) reply.Integer(0);  // keys
-  ReplyWords(reply, Categories(subcommand.flags, ""));
-  for (int i = 0; i < 2; ++i) reply.Set(0);  // tips, key specifications
-  reply.Array(0);
-}
-
-void ReplyCommandInfo(RespWriter& reply, const Command& command) {
+void ReplyCommandInfo(RespWriter& reply, const NamedCommand& command) {
+  const std::vector<KeySpecification> specifications = KeySpecifications(command);
   reply.Array(10);
   reply.Bulk(command.name);
-  reply.Integer(command.arity);
-  ReplyWords(reply, FlagNames(command.flags));
-  reply.Integer(command.first_key);
-  reply.Integer(command.last_key);
-  reply.Integer(command.key_step);
-  ReplyWords(reply, Categories(command.flags, command.group));
-  reply.Set(0);  // tips
-  ReplyKeySpecification(reply, command);
-  const absl::Span<const Subcommand> subcommands = SubcommandsOf(command);
+  reply.Integer(command.arity());
+  ReplyWords(reply, FlagNames(command));
+  const int last = specifications.empty() ? 0 : specifications.back().last;
+  reply.Integer(specifications.empty() ? 0 : specifications.front().first);
+  reply.Integer(last < 0 || specifications.empty() ? last : last + specifications.back().first);
+  reply.Integer(specifications.empty() ? 0 : specifications.front().step);
+  ReplyWords(reply, Categories(command));
+  const Words tips = Tips(command);
+  reply.Set(tips.size());
+  for (const std::string_view tip : tips) reply.Bulk(tip);
+  reply.Set(specifications.size());
+  for (const KeySpecification& specification : specifications) ReplyKeySpecification(reply, specification);
+  const absl::Span<const Subcommand> subcommands =
+      command.subcommand == nullptr ? SubcommandsOf(command.command) : absl::Span<const Subcommand>();
+  if (subcommands.empty()) return reply.Set(0);  // as in Redis
   reply.Array(subcommands.size());
-  for (const Subcommand& subcommand : subcommands) ReplySubcommandInfo(reply, subcommand);
+  for (const Subcommand& subcommand : subcommands) ReplyCommandInfo(reply, {command.command, subcommand});
 }
 
-void ReplyArguments(RespWriter& reply, const std::vector<SyntaxArgument>& arguments) {
+// `*keys` counts the arguments that are keys: each is found by the specification of its place, the last one by what follows, too.
+void ReplyArguments(RespWriter& reply, const std::vector<SyntaxArgument>& arguments, size_t specifications,
+                    size_t* keys) {
   reply.Array(arguments.size());
   for (const SyntaxArgument& argument : arguments) {
-    const bool is_key = argument.type == "key";
+    const bool is_key = argument.type == "key" && specifications > 0;
     const bool has_flags = argument.optional || argument.multiple;
     reply.Map(2u + is_key + !argument.token.empty() + has_flags + !argument.arguments.empty());
     reply.Bulk("name");
@@ -145,7 +87,7 @@ void ReplyArguments(RespWriter& reply, const std::vector<SyntaxArgument>& argume
     reply.Bulk(argument.type);
     if (is_key) {
       reply.Bulk("key_spec_index");
-      reply.Integer(0);
+      reply.Integer(static_cast<int64_t>(std::min((*keys)++, specifications - 1)));
     }
     if (!argument.token.empty()) {
       reply.Bulk("token");
@@ -160,54 +102,74 @@ void ReplyArguments(RespWriter& reply, const std::vector<SyntaxArgument>& argume
     }
     if (!argument.arguments.empty()) {
       reply.Bulk("arguments");
-      ReplyArguments(reply, argument.arguments);
+      ReplyArguments(reply, argument.arguments, specifications, keys);
     }
   }
 }
 
-void ReplyCommandDocs(RespWriter& reply, const Command& command) {
-  const std::vector<SyntaxArgument> arguments = ParseSyntax(command.syntax);
+void ReplyDocs(RespWriter& reply, const NamedCommand& command) {
+  const bool is_subcommand = command.subcommand != nullptr;
+  const absl::Span<const Subcommand> subcommands =
+      is_subcommand ? absl::Span<const Subcommand>() : SubcommandsOf(command.command);
+  const std::string_view syntax = is_subcommand ? command.subcommand->syntax : command.command.syntax;
+  // What stands behind a container's name is what its subcommands say.
+  const std::vector<SyntaxArgument> arguments =
+      subcommands.empty() ? ParseSyntax(syntax) : std::vector<SyntaxArgument>();
   reply.Bulk(command.name);
-  reply.Map(arguments.empty() ? 4 : 5);
+  reply.Map(4u + !arguments.empty() + !subcommands.empty());
   reply.Bulk("summary");
-  reply.Bulk(command.summary);
+  reply.Bulk(is_subcommand ? command.subcommand->summary : command.command.summary);
   reply.Bulk("since");
   reply.Bulk(kVarveVersion);
   reply.Bulk("group");
-  reply.Bulk(command.group);
+  reply.Bulk(command.command.group);
   reply.Bulk("syntax");
-  reply.Bulk(command.syntax);
-  if (arguments.empty()) return;
-  reply.Bulk("arguments");
-  ReplyArguments(reply, arguments);
+  reply.Bulk(syntax);
+  if (!arguments.empty()) {
+    size_t keys = 0;
+    reply.Bulk("arguments");
+    ReplyArguments(reply, arguments, KeySpecifications(command).size(), &keys);
+  }
+  if (subcommands.empty()) return;
+  reply.Bulk("subcommands");
+  reply.Map(subcommands.size());
+  for (const Subcommand& subcommand : subcommands) ReplyDocs(reply, {command.command, subcommand});
 }
 
-void ReplyInfo(RespWriter& reply, Arguments names) {
+// Of a command or, by its full name, a subcommand.
+std::optional<NamedCommand> FindNamed(std::string_view name) {
+  const Command* const command = FindCommand(name.substr(0, name.find('|')));
+  if (command == nullptr) return std::nullopt;
+  if (name.size() == command->name.size()) return NamedCommand(*command);
+  const Subcommand* const subcommand = FindSubcommand(name);
+  if (subcommand == nullptr) return std::nullopt;
+  return NamedCommand(*command, *subcommand);
+}
+
+void HandleInfo(RespWriter& reply, Arguments names) {
   reply.Array(names.empty() ? AllCommands().size() : names.size());
   if (names.empty()) {
-    for (const Command& command : AllCommands()) ReplyCommandInfo(reply, command);
+    for (const Command& command : AllCommands()) ReplyCommandInfo(reply, NamedCommand(command));
   }
   for (const std::string_view name : names) {
-    if (const Command* command = FindCommand(name); command != nullptr) {
+    if (const std::optional<NamedCommand> command = FindNamed(name)) {
       ReplyCommandInfo(reply, *command);
-    } else if (const Subcommand* subcommand = FindSubcommand(name); subcommand != nullptr) {
-      ReplySubcommandInfo(reply, *subcommand);
     } else {
       reply.Null();
     }
   }
 }
 
-void ReplyDocs(RespWriter& reply, Arguments names) {
-  std::vector<const Command*> commands;
+void HandleDocs(RespWriter& reply, Arguments names) {
+  std::vector<NamedCommand> commands;
   for (const Command& command : AllCommands()) {
-    if (names.empty()) commands.push_back(&command);
+    if (names.empty()) commands.emplace_back(command);
   }
   for (const std::string_view name : names) {
-    if (const Command* command = FindCommand(name); command != nullptr) commands.push_back(command);
+    if (const std::optional<NamedCommand> command = FindNamed(name)) commands.push_back(*command);
   }
   reply.Map(commands.size());
-  for (const Command* command : commands) ReplyCommandDocs(reply, *command);
+  for (const NamedCommand& command : commands) ReplyDocs(reply, command);
 }
 
 // What follows COMMAND LIST chooses names; false: it has another form.
@@ -235,9 +197,9 @@ void HandleList(CommandContext& context, Arguments filter) {
   }
   Words names;
   for (const Command& command : AllCommands()) {
-    if (Chosen(filter, command.name, Categories(command.flags, command.group))) names.push_back(command.name);
+    if (Chosen(filter, command.name, Categories(NamedCommand(command)))) names.push_back(command.name);
     for (const Subcommand& subcommand : SubcommandsOf(command)) {
-      if (Chosen(filter, subcommand.name, Categories(subcommand.flags, ""))) names.push_back(subcommand.name);
+      if (Chosen(filter, subcommand.name, Categories({command, subcommand}))) names.push_back(subcommand.name);
     }
   }
   context.reply.Array(names.size());
@@ -247,49 +209,40 @@ void HandleList(CommandContext& context, Arguments filter) {
 void HandleGetKeys(CommandContext& context, Arguments request, bool with_flags) {
   const Command* const command = FindCommand(request[0]);
   if (command == nullptr) return context.reply.Error("ERR Invalid command specified");
-  if (command->first_key == 0) return context.reply.Error("ERR The command has no key arguments");
-  if (!ArityMatches(*command, request.size())) {
+  const std::optional<NamedCommand> named = FindNamed(FullCommandName(*command, request));
+  if (!named->HasKeys()) return context.reply.Error("ERR The command has no key arguments");
+  if (!ArityMatches(named->arity(), request.size())) {
     return context.reply.Error("ERR Invalid number of arguments specified for command");
   }
-  const uint32_t keys = KeyCount(*command, request.size());
-  context.reply.Array(keys);
-  for (uint32_t i = 0; i < keys; ++i) {
-    if (with_flags) context.reply.Array(2);
-    context.reply.Bulk(request[static_cast<size_t>(command->first_key) + i * static_cast<size_t>(command->key_step)]);
-    if (with_flags) ReplyWords(context.reply, KeyFlags(*command));
+  const std::vector<KeySpecification> specifications = KeySpecifications(*named);
+  context.reply.Array(KeyCount(*command, request.size()));
+  for (const KeySpecification& specification : specifications) {
+    const auto first = static_cast<size_t>(specification.first);
+    const size_t last = specification.last < 0 ? request.size() - 1 : first + static_cast<size_t>(specification.last);
+    for (size_t i = first; i <= last; i += static_cast<size_t>(specification.step)) {
+      if (with_flags) context.reply.Array(2);
+      context.reply.Bulk(request[i]);
+      if (with_flags) ReplyWords(context.reply, KeyFlagsOf(specification, *command, request));
+    }
   }
 }
 
 void HandleCommand(CommandContext& context, Arguments arguments) {
-  if (arguments.size() == 1) return ReplyInfo(context.reply, {});
-  const std::string_view full = FullCommandName(*FindCommand("command"), arguments);
-  const Subcommand* const subcommand = FindSubcommand(full);
-  if (subcommand == nullptr) return ReplyUnknownSubcommand(context, "command", arguments[1]);
-  const size_t least = static_cast<size_t>(std::abs(subcommand->arity));
-  if (arguments.size() < least || (subcommand->arity > 0 && arguments.size() > least)) {
-    return ReplyWrongArity(context, full);
-  }
-  const std::string_view what = full.substr(full.find('|') + 1);
+  if (arguments.size() == 1) return HandleInfo(context.reply, {});
+  const Subcommand* const subcommand = TakeSubcommand(context, arguments);
+  if (subcommand == nullptr) return;
+  const std::string_view what = subcommand->word();
   const Arguments rest = arguments.subspan(2);
   if (what == "count") {
     context.reply.Integer(static_cast<int64_t>(AllCommands().size()));
   } else if (what == "list") {
     HandleList(context, rest);
   } else if (what == "info") {
-    ReplyInfo(context.reply, rest);
+    HandleInfo(context.reply, rest);
   } else if (what == "docs") {
-    ReplyDocs(context.reply, rest);
-  } else if (what == "getkeys" || what == "getkeysandflags") {
-    HandleGetKeys(context, rest, what == "getkeysandflags");
+    HandleDocs(context.reply, rest);
   } else {
-    ReplyHelp(
-        context, arguments,
-        {"(no subcommand)", "    Return how each command is called.", "COUNT", "    Return the number of commands.",
-         "DOCS [<command-name> ...]", "    Return what commands are for, and their syntax.", "GETKEYS <full-command>",
-         "    Return the keys of a request.", "GETKEYSANDFLAGS <full-command>",
-         "    Return them and what the command does with them.", "INFO [<command-name> ...]",
-         "    Return how commands are called.", "LIST [FILTERBY (PATTERN <pattern>|ACLCAT <category>|MODULE <name>)]",
-         "    Return their names."});
+    HandleGetKeys(context, rest, what == "getkeysandflags");
   }
 }
 
@@ -299,8 +252,7 @@ absl::Span<const Command> CommandCommands() {
   static constexpr Command kRows[] = {
       {"command", -1, kSlowCommand | kContainerCommand | kConnectionCommand, 0, 0, 0, CommandKind::kOther,
        HandleCommand, "server", "Describes the commands of this server.",
-       "[COUNT | LIST [FILTERBY filter value] | INFO [name ...] | DOCS [name ...] | GETKEYS request ... | "
-       "GETKEYSANDFLAGS request ... | HELP]"},
+       "[COUNT | DOCS | GETKEYS | GETKEYSANDFLAGS | INFO | LIST | HELP]"},
   };
   return kRows;
 }

@@ -3,6 +3,7 @@
 
 #include "fmt/format.h"
 #include "server/command_groups.h"
+#include "server/command_names.h"
 #include "server/command_table.h"
 #include "server/glob.h"
 
@@ -10,7 +11,6 @@ namespace varve {
 namespace {
 
 void ConfigGet(CommandContext& context, Arguments patterns) {
-  if (patterns.empty()) return ReplyWrongArity(context, "config|get");
   for (const std::string_view pattern : patterns) {
     if (pattern.size() > kMaxGlobPattern) {
       return context.reply.Error(fmt::format("ERR a pattern has at most {} bytes", kMaxGlobPattern));
@@ -25,7 +25,6 @@ void ConfigGet(CommandContext& context, Arguments patterns) {
 }
 
 void ConfigSet(CommandContext& context, Arguments pairs) {
-  if (pairs.size() < 2) return ReplyWrongArity(context, "config|set");
   if (pairs.size() % 2 != 0) return ReplySyntaxError(context);
   const absl::Status set = context.server.configuration.Set(context.server, pairs);
   const std::string message(set.message());
@@ -48,28 +47,19 @@ void ConfigRewrite(CommandContext& context) {
 }
 
 void HandleConfig(CommandContext& context, Arguments arguments) {
-  const std::string_view what = arguments[1];
+  const Subcommand* const subcommand = TakeSubcommand(context, arguments);
+  if (subcommand == nullptr) return;
+  const std::string_view what = subcommand->word();
   const Arguments rest = arguments.subspan(2);
-  if (EqualsIgnoreCase(what, "get")) {
+  if (what == "get") {
     ConfigGet(context, rest);
-  } else if (EqualsIgnoreCase(what, "set")) {
+  } else if (what == "set") {
     ConfigSet(context, rest);
-  } else if (EqualsIgnoreCase(what, "resetstat")) {
-    if (!rest.empty()) return ReplyWrongArity(context, "config|resetstat");
+  } else if (what == "rewrite") {
+    ConfigRewrite(context);
+  } else {  // resetstat
     context.server.ResetStatistics();
     context.reply.Ok();
-  } else if (EqualsIgnoreCase(what, "rewrite")) {
-    if (!rest.empty()) return ReplyWrongArity(context, "config|rewrite");
-    ConfigRewrite(context);
-  } else if (EqualsIgnoreCase(what, "help")) {
-    ReplyHelp(
-        context, arguments,
-        {"GET <pattern> [<pattern> ...]", "    Return the settings whose names match a pattern, and their values.",
-         "SET <name> <value> [<name> <value> ...]", "    Change settings, all or none.", "RESETSTAT",
-         "    Let the counts that INFO shows begin anew.", "REWRITE",
-         "    Write the settings in force into the configuration file."});
-  } else {
-    ReplyUnknownSubcommand(context, "config", what);
   }
 }
 
@@ -78,8 +68,7 @@ void HandleConfig(CommandContext& context, Arguments arguments) {
 absl::Span<const Command> ConfigCommands() {
   static constexpr Command kRows[] = {
       {"config", -2, kAdminCommand | kSlowCommand | kSecretArguments | kContainerCommand, 0, 0, 0, CommandKind::kOther,
-       HandleConfig, "server", "Shows and changes the settings in force.",
-       "GET pattern [pattern ...] | SET name value [name value ...] | RESETSTAT | REWRITE | HELP"},
+       HandleConfig, "server", "Shows and changes the settings in force.", "GET | RESETSTAT | REWRITE | SET | HELP"},
   };
   return kRows;
 }

@@ -2,13 +2,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <iterator>
 #include <optional>
 #include <string>
 
 #include "fmt/format.h"
 #include "server/command_groups.h"
+#include "server/command_names.h"
 #include "server/command_table.h"
+#include "server/key_read.h"
 #include "server/key_scan.h"
 #include "server/key_update.h"
 #include "server/random_key.h"
@@ -19,20 +20,8 @@ namespace {
 
 constexpr std::string_view kNoInteger = "ERR value is not an integer or out of range";
 
-// Reads the value of `key`. Nothing: an error was answered.
-std::optional<ReadResult> Read(CommandContext& context, std::string_view key, std::string* value) {
-  const absl::StatusOr<ReadResult> read = context.store.Get(GatedRead(), key, value);
-  if (!read.ok()) {
-    context.Fail(read.status());
-    return std::nullopt;
-  }
-  context.DependOn(read->gate);
-  return *read;
-}
-
 void HandleType(CommandContext& context, Arguments arguments) {
-  std::string value;
-  const std::optional<ReadResult> read = Read(context, arguments[1], &value);
+  const std::optional<ReadResult> read = LookUpKey(context, arguments[1]);
   if (read) context.reply.Simple(read->found ? "string" : "none");
 }
 
@@ -73,8 +62,7 @@ std::optional<Transferred> Move(CommandContext& context, std::string_view source
 std::optional<Transferred> Rename(CommandContext& context, Arguments arguments, bool keeps_target) {
   std::optional<Transferred> outcome = Transferred::kTargetExists;
   if (arguments[1] == arguments[2]) {
-    std::string value;
-    const std::optional<ReadResult> read = Read(context, arguments[1], &value);
+    const std::optional<ReadResult> read = LookUpKey(context, arguments[1]);
     if (!read) return std::nullopt;
     if (!read->found) outcome = Transferred::kNoSource;
   } else {
@@ -189,26 +177,16 @@ int64_t ReferenceCount(std::string_view value) {
 }
 
 void HandleObject(CommandContext& context, Arguments arguments) {
-  const std::string_view what = arguments[1];
-  if (EqualsIgnoreCase(what, "help")) {
-    return ReplyHelp(context, arguments,
-                     {"ENCODING <key>", "    Return how Redis would keep the value of a <key>.", "FREQ <key>",
-                      "    Not known: reading leaves no mark on a key.", "IDLETIME <key>",
-                      "    Return 0: reading leaves no mark on a key.", "REFCOUNT <key>",
-                      "    Return how many references Redis would count for the value of a <key>."});
-  }
-  const std::string_view known[] = {"encoding", "freq", "idletime", "refcount"};
-  const auto* const found = std::find_if(std::begin(known), std::end(known),
-                                         [&](std::string_view name) { return EqualsIgnoreCase(name, what); });
-  if (found == std::end(known)) return ReplyUnknownSubcommand(context, "object", what);
-  if (arguments.size() != 3) return ReplyWrongArity(context, fmt::format("object|{}", *found));
+  const Subcommand* const subcommand = TakeSubcommand(context, arguments);
+  if (subcommand == nullptr) return;
+  const std::string_view what = subcommand->word();
   std::string value;
-  const std::optional<ReadResult> read = Read(context, arguments[2], &value);
+  const std::optional<ReadResult> read = ReadKey(context, arguments[2], &value);
   if (!read) return;
   if (!read->found) return context.reply.Null();
-  if (*found == "encoding") return context.reply.Bulk(EncodingName(value));
-  if (*found == "refcount") return context.reply.Integer(ReferenceCount(value));
-  if (*found == "idletime") return context.reply.Integer(0);
+  if (what == "encoding") return context.reply.Bulk(EncodingName(value));
+  if (what == "refcount") return context.reply.Integer(ReferenceCount(value));
+  if (what == "idletime") return context.reply.Integer(0);
   context.reply.Error(
       "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching "
       "between "
@@ -219,23 +197,22 @@ void HandleObject(CommandContext& context, Arguments arguments) {
 
 absl::Span<const Command> KeyCommands() {
   static constexpr Command kRows[] = {
-      {"copy", -3, kWriteCommand, 1, 2, 1, CommandKind::kOther, HandleCopy, "key",
+      {"copy", -3, kWriteCommand, 1, 2, 1, CommandKind::kOther, HandleCopy, "generic",
        "Gives the value of a key to another key, too.", "source destination [DB 0] [REPLACE]"},
-      {"keys", 2, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleKeys, "key",
+      {"keys", 2, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleKeys, "generic",
        "Lists the keys that match a pattern, in order.", "pattern"},
-      {"object", -2, kReadCommand, 2, 2, 1, CommandKind::kOther, HandleObject, "key",
-       "Answers what Redis would say of how a value is kept.",
-       "ENCODING key | FREQ key | IDLETIME key | REFCOUNT key | HELP"},
-      {"randomkey", 1, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleRandomKey, "key",
+      {"object", -2, kReadCommand | kContainerCommand, 2, 2, 1, CommandKind::kOther, HandleObject, "generic",
+       "Answers what Redis would say of how a value is kept.", "ENCODING | FREQ | IDLETIME | REFCOUNT | HELP"},
+      {"randomkey", 1, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleRandomKey, "generic",
        "Answers a key at random.", ""},
-      {"rename", 3, kWriteCommand, 1, 2, 1, CommandKind::kOther, HandleRename, "key",
+      {"rename", 3, kWriteCommand, 1, 2, 1, CommandKind::kOther, HandleRename, "generic",
        "Gives a key another name, in the place of what had it.", "key newkey"},
-      {"renamenx", 3, kWriteCommand | kFastCommand, 1, 2, 1, CommandKind::kOther, HandleRenameNx, "key",
+      {"renamenx", 3, kWriteCommand | kFastCommand, 1, 2, 1, CommandKind::kOther, HandleRenameNx, "generic",
        "Gives a key another name that no key has.", "key newkey"},
-      {"scan", -2, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleScan, "key",
+      {"scan", -2, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleScan, "generic",
        "Lists some keys, in order, and a cursor for the next ones.",
        "cursor [MATCH pattern] [COUNT count] [TYPE type]"},
-      {"type", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleType, "key",
+      {"type", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleType, "generic",
        "Answers string, or none for a missing key.", "key"},
   };
   return kRows;

@@ -121,22 +121,20 @@ void HandleExists(CommandContext& context, Arguments arguments) {
   const Arguments keys = arguments.subspan(1);
   std::vector<MultiGetResult> results(std::min(keys.size(), kKeysPerSlice));
   const std::shared_ptr<const Snapshot> snapshot = keys.size() > 1 ? context.store.GetSnapshot() : nullptr;
-  ReadOptions options = GatedReads();
+  ReadOptions options = GatedRead();
+  options.without_value = true;
   options.snapshot = snapshot.get();
   int64_t found = 0;
-  for (size_t next = 0; next < keys.size();) {
+  for (size_t next = 0; next < keys.size(); next += kKeysPerSlice) {
     const Arguments slice = keys.subspan(next, kKeysPerSlice);
     const absl::Span<MultiGetResult> part = absl::MakeSpan(results).first(slice.size());
     const absl::Status status = context.store.MultiGet(options, slice, part);
     if (!status.ok()) return context.Fail(status);
-    const size_t read = CountRead(part);
-    next += read;
-    for (MultiGetResult& result : part.first(read)) {
+    for (const MultiGetResult& result : part) {
       if (!result.status.ok()) return context.Fail(result.status);
       context.DependOn(result.result.gate);
       context.CountLookup(result.result.found);
       found += result.result.found ? 1 : 0;
-      if (result.value.capacity() > kKeptValue) std::string().swap(result.value);
     }
   }
   context.reply.Integer(found);
@@ -146,11 +144,11 @@ void HandleExists(CommandContext& context, Arguments arguments) {
 
 absl::Span<const Command> KeyListCommands() {
   static constexpr Command kRows[] = {
-      {"del", -2, kWriteCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "key",
+      {"del", -2, kWriteCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "generic",
        "Deletes keys; answers how many there were.", "key [key ...]"},
-      {"delete", -2, kWriteCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "key", "The same as DEL.",
+      {"delete", -2, kWriteCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "generic", "The same as DEL.",
        "key [key ...]"},
-      {"exists", -2, kReadCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleExists, "key",
+      {"exists", -2, kReadCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleExists, "generic",
        "Counts how many of the keys exist.", "key [key ...]"},
       {"mget", -2, kReadCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleMGet, "string",
        "Reads the values of several keys at one instant.", "key [key ...]"},
@@ -158,9 +156,9 @@ absl::Span<const Command> KeyListCommands() {
        "Writes several keys, all or none.", "key value [key value ...]"},
       {"msetnx", -3, kWriteCommand, 1, -1, 2, CommandKind::kOther, HandleMSetNx, "string",
        "Writes several keys if none of them exists.", "key value [key value ...]"},
-      {"touch", -2, kReadCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleExists, "key",
+      {"touch", -2, kReadCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleExists, "generic",
        "The same as EXISTS: reading leaves no mark on a key.", "key [key ...]"},
-      {"unlink", -2, kWriteCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "key",
+      {"unlink", -2, kWriteCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "generic",
        "The same as DEL: memory is never freed while a client waits.", "key [key ...]"},
   };
   return kRows;

@@ -6,6 +6,7 @@
 
 #include "fmt/format.h"
 #include "server/command_groups.h"
+#include "server/command_names.h"
 #include "server/command_table.h"
 #include "util/resp_parser.h"
 
@@ -34,29 +35,22 @@ void ReplySlowLog(CommandContext& context, int64_t count) {
 }
 
 void HandleSlowLog(CommandContext& context, Arguments arguments) {
-  const std::string_view what = arguments[1];
-  if (EqualsIgnoreCase(what, "get") && arguments.size() <= 3) {
+  const Subcommand* const subcommand = TakeSubcommand(context, arguments);
+  if (subcommand == nullptr) return;
+  const std::string_view what = subcommand->word();
+  if (what == "get") {
     int64_t count = kSlowLogEntriesShown;
+    if (arguments.size() > 3) return ReplySubcommandSyntax(context, arguments);
     if (arguments.size() == 3 && (!ParseRespInteger(arguments[2], &count) || count < -1)) {
       return context.reply.Error("ERR count should be greater than or equal to -1");
     }
-    return ReplySlowLog(context, count);
-  }
-  if (EqualsIgnoreCase(what, "len") && arguments.size() == 2) {
-    return context.reply.Integer(static_cast<int64_t>(context.server.slow_log.size()));
-  }
-  if (EqualsIgnoreCase(what, "reset") && arguments.size() == 2) {
+    ReplySlowLog(context, count);
+  } else if (what == "len") {
+    context.reply.Integer(static_cast<int64_t>(context.server.slow_log.size()));
+  } else {  // reset
     context.server.slow_log.Clear();
-    return context.reply.Ok();
+    context.reply.Ok();
   }
-  if (EqualsIgnoreCase(what, "help") && arguments.size() == 2) {
-    return ReplyHelp(
-        context, arguments,
-        {"GET [<count>]", "    Show the slowest requests lately, newest first (10, or <count>; -1 for all): id,",
-         "    time, microseconds, arguments, client address, client name.", "LEN", "    Say how many there are.",
-         "RESET", "    Forget them."});
-  }
-  ReplyUnknownSubcommand(context, "slowlog", what);
 }
 
 // --- LATENCY ---------------------------------------------------------------------------------------------------------------
@@ -102,24 +96,19 @@ void HandleLatencyHistogram(CommandContext& context, Arguments names) {
 }
 
 void HandleLatency(CommandContext& context, Arguments arguments) {
-  const std::string_view what = arguments[1];
-  if (EqualsIgnoreCase(what, "histogram")) return HandleLatencyHistogram(context, arguments.subspan(2));
+  const Subcommand* const subcommand = TakeSubcommand(context, arguments);
+  if (subcommand == nullptr) return;
+  const std::string_view what = subcommand->word();
+  if (what == "histogram") return HandleLatencyHistogram(context, arguments.subspan(2));
   // Events are not recorded one by one, as in Redis without a latency-monitor-threshold.
-  if (EqualsIgnoreCase(what, "latest") && arguments.size() == 2) return context.reply.Array(0);
-  if (EqualsIgnoreCase(what, "history") && arguments.size() == 3) return context.reply.Array(0);
-  if (EqualsIgnoreCase(what, "reset")) return context.reply.Integer(0);
-  if (EqualsIgnoreCase(what, "doctor") && arguments.size() == 2) {
-    return context.reply.Verbatim(
-        "Latency events are not recorded. LATENCY HISTOGRAM shows how long commands took, SLOWLOG GET which were slow, "
-        "EXPLAIN GET key where the time of a read goes.\n");
+  if (what == "reset") return context.reply.Integer(0);
+  if (what == "graph") {
+    return context.reply.Error(fmt::format("ERR No samples available for event '{}'", ShownInError(arguments[2])));
   }
-  if (EqualsIgnoreCase(what, "help") && arguments.size() == 2) {
-    return ReplyHelp(context, arguments,
-                     {"HISTOGRAM [<command> ...]", "    Show how the times of commands are spread.", "DOCTOR",
-                      "    Say where to look.", "LATEST | HISTORY <event> | RESET [<event> ...]",
-                      "    As in Redis with latency-monitor-threshold 0: there are no events."});
-  }
-  ReplyUnknownSubcommand(context, "latency", what);
+  if (what != "doctor") return context.reply.Array(0);  // latest, history
+  context.reply.Verbatim(
+      "Latency events are not recorded. LATENCY HISTOGRAM shows how long commands took, SLOWLOG GET which were slow, "
+      "EXPLAIN GET key where the time of a read goes.\n");
 }
 
 // --- EXPLAIN ---------------------------------------------------------------------------------------------------------------
@@ -158,11 +147,11 @@ absl::Span<const Command> MonitoringCommands() {
   static constexpr Command kRows[] = {
       {"explain", 3, kReadCommand | kSlowCommand, 2, 2, 1, CommandKind::kOther, HandleExplain, "server",
        "Reads a key and tells where it was looked for, what that cost, and which disk reads it took.", "GET key"},
-      {"latency", -2, kAdminCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleLatency, "server",
-       "Shows how the times of commands are spread.",
-       "HISTOGRAM [command ...] | DOCTOR | LATEST | HISTORY event | RESET [event ...]"},
-      {"slowlog", -2, kAdminCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleSlowLog, "server",
-       "Shows the requests that took long.", "GET [count] | LEN | RESET"},
+      {"latency", -2, kAdminCommand | kSlowCommand | kContainerCommand, 0, 0, 0, CommandKind::kOther, HandleLatency,
+       "server", "Shows how the times of commands are spread.",
+       "DOCTOR | GRAPH | HISTOGRAM | HISTORY | LATEST | RESET | HELP"},
+      {"slowlog", -2, kAdminCommand | kSlowCommand | kContainerCommand, 0, 0, 0, CommandKind::kOther, HandleSlowLog,
+       "server", "Shows the requests that took long.", "GET | LEN | RESET | HELP"},
   };
   return kRows;
 }

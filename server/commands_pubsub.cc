@@ -5,6 +5,7 @@
 #include "fmt/format.h"
 #include "server/client_modes.h"
 #include "server/command_groups.h"
+#include "server/command_names.h"
 #include "server/command_table.h"
 #include "server/glob.h"
 
@@ -124,31 +125,17 @@ void ReplySubscribers(CommandContext& context, Kind kind, Arguments names) {
 }
 
 void HandlePubSub(CommandContext& context, Arguments arguments) {
-  const std::string_view what = arguments[1];
+  const Subcommand* const subcommand = TakeSubcommand(context, arguments);
+  if (subcommand == nullptr) return;
+  const std::string_view what = subcommand->word();
   const Arguments rest = arguments.subspan(2);
-  const bool shard = EqualsIgnoreCase(what, "shardchannels");
-  if (EqualsIgnoreCase(what, "channels") || shard) {
-    if (rest.size() > 1) {
-      return context.reply.Error(fmt::format(
-          "ERR unknown subcommand or wrong number of arguments for '{}'. Try PUBSUB HELP.", what.substr(0, 128)));
-    }
-    ReplyNames(context, shard ? Kind::kShard : Kind::kChannel, rest);
-  } else if (EqualsIgnoreCase(what, "numsub")) {
-    ReplySubscribers(context, Kind::kChannel, rest);
-  } else if (EqualsIgnoreCase(what, "shardnumsub")) {
-    ReplySubscribers(context, Kind::kShard, rest);
-  } else if (EqualsIgnoreCase(what, "numpat")) {
-    if (!rest.empty()) return ReplyWrongArity(context, "pubsub|numpat");
+  if (what == "channels" || what == "shardchannels") {
+    if (rest.size() > 1) return ReplySubcommandSyntax(context, arguments);
+    ReplyNames(context, what == "channels" ? Kind::kChannel : Kind::kShard, rest);
+  } else if (what == "numsub" || what == "shardnumsub") {
+    ReplySubscribers(context, what == "numsub" ? Kind::kChannel : Kind::kShard, rest);
+  } else {  // numpat
     context.reply.Integer(static_cast<int64_t>(context.server.pubsub.Count(Kind::kPattern)));
-  } else if (EqualsIgnoreCase(what, "help")) {
-    ReplyHelp(context, arguments,
-              {"CHANNELS [<pattern>]", "    Return the channels somebody listens to that match the pattern.", "NUMPAT",
-               "    Return the number of patterns somebody listens to.", "NUMSUB [<channel> ...]",
-               "    Return how many listen to each channel, patterns not counted.", "SHARDCHANNELS [<pattern>]",
-               "    The same as CHANNELS for the channels of SSUBSCRIBE.", "SHARDNUMSUB [<channel> ...]",
-               "    The same as NUMSUB for the channels of SSUBSCRIBE."});
-  } else {
-    ReplyUnknownSubcommand(context, "pubsub", what);
   }
 }
 
@@ -170,9 +157,7 @@ absl::Span<const Command> PubSubCommands() {
       {"publish", 3, kPubSubCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandlePublish, "pubsub",
        "Sends a message to all who listen to a channel now.", "channel message"},
       {"pubsub", -2, kContainerCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandlePubSub, "pubsub",
-       "Shows who listens to what.",
-       "CHANNELS [pattern] | NUMSUB [channel ...] | NUMPAT | SHARDCHANNELS [pattern] | SHARDNUMSUB [channel ...] | "
-       "HELP"},
+       "Shows who listens to what.", "CHANNELS | NUMPAT | NUMSUB | SHARDCHANNELS | SHARDNUMSUB | HELP"},
       {"punsubscribe", -1, kListens, 0, 0, 0, CommandKind::kOther, HandlePUnsubscribe, "pubsub",
        "Stops to listen to patterns, without arguments to all.", "[pattern ...]"},
       {"spublish", 3, kPubSubCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleSPublish, "pubsub",

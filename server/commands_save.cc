@@ -6,6 +6,7 @@
 
 #include "fmt/format.h"
 #include "server/command_groups.h"
+#include "server/command_names.h"
 #include "server/command_table.h"
 #include "util/resp_parser.h"
 
@@ -36,6 +37,10 @@ void HandleBgSave(CommandContext& context, Arguments arguments) {
     return ReplySyntaxError(context);
   }
   if (Save(context)) context.reply.Simple("Background saving started");
+}
+
+void HandleBgRewriteAof(CommandContext& context, Arguments arguments) {
+  if (Save(context)) context.reply.Simple("Background append only file rewriting started");
 }
 
 void HandleLastSave(CommandContext& context, Arguments arguments) { context.reply.Integer(context.server.last_save); }
@@ -92,21 +97,25 @@ void HandleTime(CommandContext& context, Arguments arguments) {
 }
 
 void HandleFunction(CommandContext& context, Arguments arguments) {
-  const std::string_view what = arguments[1];
-  if (EqualsIgnoreCase(what, "flush")) {
-    if (arguments.size() > 3) return ReplyWrongArity(context, "function|flush");
-    if (arguments.size() == 3 && !EqualsIgnoreCase(arguments[2], "async") && !EqualsIgnoreCase(arguments[2], "sync")) {
-      return context.reply.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
-    }
-    return context.reply.Ok();
+  if (FindSubcommand(FullCommandName(*FindCommand("function"), arguments)) == nullptr) {
+    return context.reply.Error("ERR Varve runs no functions: of FUNCTION there are FLUSH and LIST");
   }
-  if (EqualsIgnoreCase(what, "list") && arguments.size() == 2) return context.reply.Array(0);
-  if (EqualsIgnoreCase(what, "help")) {
-    return ReplyHelp(
-        context, arguments,
-        {"FLUSH [ASYNC|SYNC]", "    Accepted: there are no functions.", "LIST", "    Return no functions."});
+  const Subcommand* const subcommand = TakeSubcommand(context, arguments);
+  if (subcommand == nullptr) return;
+  if (subcommand->word() == "list") return context.reply.Array(0);
+  if (arguments.size() > 3) return ReplySubcommandSyntax(context, arguments);
+  if (arguments.size() == 3 && !EqualsIgnoreCase(arguments[2], "async") && !EqualsIgnoreCase(arguments[2], "sync")) {
+    return context.reply.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
   }
-  context.reply.Error("ERR Varve runs no functions: of FUNCTION there are FLUSH and LIST");
+  context.reply.Ok();
+}
+
+// As a master without replicas; what would be sent to them is counted in sequence numbers.
+void HandleRole(CommandContext& context, Arguments arguments) {
+  context.reply.Array(3);
+  context.reply.Bulk("master");
+  context.reply.Integer(static_cast<int64_t>(context.store.durable_sequence()));
+  context.reply.Array(0);
 }
 
 void HandleSwapDb(CommandContext& context, Arguments arguments) {
@@ -131,14 +140,18 @@ void HandleMove(CommandContext& context, Arguments arguments) {
 
 absl::Span<const Command> SaveCommands() {
   static constexpr Command kRows[] = {
+      {"bgrewriteaof", 1, kAdminCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleBgRewriteAof, "server",
+       "The same as SAVE, with another answer: the log is recycled as it goes.", ""},
       {"bgsave", -1, kAdminCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleBgSave, "server",
        "The same as SAVE, with another answer.", "[SCHEDULE]"},
-      {"function", -2, kNoCommandFlags, 0, 0, 0, CommandKind::kOther, HandleFunction, "scripting",
-       "There are no functions.", "FLUSH [ASYNC | SYNC] | LIST | HELP"},
+      {"function", -2, kContainerCommand, 0, 0, 0, CommandKind::kOther, HandleFunction, "scripting",
+       "There are no functions.", "FLUSH | LIST | HELP"},
       {"lastsave", 1, kFastCommand, 0, 0, 0, CommandKind::kOther, HandleLastSave, "server",
        "Tells when the last SAVE was done, or the start.", ""},
       {"move", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleMove, "generic",
        "Answers an error: there is one database.", "key db"},
+      {"role", 1, kFastCommand, 0, 0, 0, CommandKind::kOther, HandleRole, "server",
+       "Answers that this is a master without replicas.", ""},
       {"save", 1, kAdminCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleSave, "server",
        "Puts everything written so far on disk, whatever its mode.", ""},
       {"shutdown", -1, kAdminCommand, 0, 0, 0, CommandKind::kOther, HandleShutdown, "server",

@@ -48,7 +48,9 @@ absl::Span<const Command> ServerCommands() {
        "Merges a range of keys down to one sorted run; answers when done.", "[min max]"},
       {"flushall", -1, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleFlushAll, "server",
        "Deletes all keys in constant time.", "[ASYNC | SYNC]"},
-      {"info", -1, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleInfo, "server",
+      {"flushdb", -1, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleFlushAll, "server",
+       "The same as FLUSHALL: there is one database.", "[ASYNC | SYNC]"},
+      {"info", -1, kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleInfo, "server",
        "Shows figures of the server and the engine.", "[section ...]"},
   };
   return kRows;

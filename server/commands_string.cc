@@ -5,6 +5,7 @@
 
 #include "server/command_groups.h"
 #include "server/command_table.h"
+#include "server/key_read.h"
 #include "server/key_update.h"
 #include "server/value_condition.h"
 #include "util/resp_parser.h"
@@ -196,24 +197,9 @@ void HandleSetRange(CommandContext& context, Arguments arguments) {
   });
 }
 
-// Reads the value of `key`, the empty string if it is missing. False: it failed, and the error was answered.
-bool Read(CommandContext& context, std::string_view key, std::string* value, bool* found) {
-  const absl::StatusOr<ReadResult> read = context.store.Get(GatedRead(), key, value);
-  if (!read.ok()) {
-    context.Fail(read.status());
-    return false;
-  }
-  context.DependOn(read->gate);
-  context.CountLookup(read->found);
-  *found = read->found;
-  if (!read->found) value->clear();
-  return true;
-}
-
 void HandleStrLen(CommandContext& context, Arguments arguments) {
-  std::string value;
-  bool found = false;
-  if (Read(context, arguments[1], &value, &found)) context.reply.Integer(static_cast<int64_t>(value.size()));
+  const std::optional<ReadResult> read = LookUpKey(context, arguments[1]);
+  if (read) context.reply.Integer(static_cast<int64_t>(read->value_size));
 }
 
 void HandleGetRange(CommandContext& context, Arguments arguments) {
@@ -223,8 +209,7 @@ void HandleGetRange(CommandContext& context, Arguments arguments) {
     return context.reply.Error(kNoInteger);
   }
   std::string value;
-  bool found = false;
-  if (!Read(context, arguments[1], &value, &found)) return;
+  if (!ReadKey(context, arguments[1], &value)) return;
   const auto size = static_cast<int64_t>(value.size());
   // Redis' order of steps: only then is what lies before the beginning the first byte, unless the range runs backwards.
   const bool backwards = first < 0 && last < 0 && first > last;
@@ -237,8 +222,8 @@ void HandleGetRange(CommandContext& context, Arguments arguments) {
 
 void HandleDigest(CommandContext& context, Arguments arguments) {
   std::string value;
-  bool found = false;
-  if (Read(context, arguments[1], &value, &found)) ReplyValue(context, found, DigestText(value));
+  const std::optional<ReadResult> read = ReadKey(context, arguments[1], &value);
+  if (read) ReplyValue(context, read->found, DigestText(value));
 }
 
 void HandleDelEx(CommandContext& context, Arguments arguments) {

@@ -19,6 +19,8 @@ class Configuration {
   // `file`: where the settings came from, in part; empty: there is none.
   Configuration(ServerConfig config, std::string file) : file_(std::move(file)), config_(std::move(config)) {}
 
+  const std::string& file() const { return file_; }
+
   // Shows `value` for a setting that was left to the server to choose.
   void ShowChosen(std::string_view name, std::string value) ABSL_LOCKS_EXCLUDED(mutex_);
 

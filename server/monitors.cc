@@ -28,14 +28,6 @@ void AppendQuoted(std::string_view text, std::string* out) {
   *out += '"';
 }
 
-// Whether the argument is a password, or a user's name beside one.
-bool IsSecret(const Command& command, Arguments arguments, size_t index) {
-  if (command.name == "auth") return index > 0;
-  if (command.name != "hello") return false;
-  const bool after_auth = index >= 3 && EqualsIgnoreCase(arguments[index - 1], "auth");
-  return after_auth || (index >= 4 && EqualsIgnoreCase(arguments[index - 2], "auth"));
-}
-
 }  // namespace
 
 void Monitors::Add(Mailbox* mailbox) {
@@ -56,9 +48,8 @@ void Monitors::Show(std::string_view address, const RequestBatch::Request& reque
       std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();
   std::string line = fmt::format("+{}.{:06} [0 {}]", now / 1000000, now % 1000000, address);
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    AppendQuoted(IsSecret(command, arguments, i) ? "(redacted)" : arguments[i], &line);
-  }
+  const bool secret = (command.flags & kSecretArguments) != 0;
+  for (size_t i = 0; i < arguments.size(); ++i) AppendQuoted(secret && i > 0 ? "(redacted)" : arguments[i], &line);
   line += "\r\n";
   const auto message = memory_->Count(std::move(line));
   absl::ReaderMutexLock lock(&mutex_);

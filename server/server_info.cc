@@ -4,12 +4,15 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
 #include "fmt/format.h"
+#include "server/client_description.h"
+#include "server/command_context.h"
 #include "server/command_table.h"
+#include "server/process_memory.h"
 
 namespace varve {
 namespace {
@@ -53,25 +56,15 @@ std::string Human(uint64_t bytes) {
   return unit == 0 ? fmt::format("{}B", bytes) : fmt::format("{:.2f}{}", value, kUnits[unit]);
 }
 
-// A line of /proc/self/status in bytes; 0 where the system doesn't tell.
-uint64_t ProcessStatus(std::string_view field) {
-  std::FILE* file = std::fopen("/proc/self/status", "re");
-  if (file == nullptr) return 0;
-  char line[256];
-  unsigned long long kibibytes = 0;
-  while (std::fgets(line, sizeof(line), file) != nullptr) {
-    if (std::string_view(line).starts_with(field) && line[field.size()] == ':') {
-      std::sscanf(line + field.size() + 1, "%llu", &kibibytes);
-      break;
-    }
-  }
-  std::fclose(file);
-  return kibibytes * 1024;
-}
-
 std::string RunId(const ServerState& server) {
   const auto started = static_cast<uint64_t>(server.started.time_since_epoch().count());
   return fmt::format("{:016x}{:016x}{:08x}", started, started * 0x9E3779B97F4A7C15u, static_cast<uint32_t>(getpid()));
+}
+
+std::string ReadLink(const char* link) {
+  char path[4096];
+  const ssize_t size = ::readlink(link, path, sizeof(path));
+  return size < 0 ? std::string() : std::string(path, static_cast<size_t>(size));
 }
 
 void Server(const ServerState& server, InfoText* info) {
@@ -87,6 +80,8 @@ void Server(const ServerState& server, InfoText* info) {
   info->Line("multiplexing_api", "epoll");
   info->Line("process_id", getpid());
   info->Line("run_id", RunId(server));
+  info->Line("executable", ReadLink("/proc/self/exe"));
+  info->Line("config_file", server.configuration.file());
   info->Line("tcp_port", server.configuration.Get("port"));
   info->Line("server_time_usec",
              std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
@@ -97,9 +92,27 @@ void Server(const ServerState& server, InfoText* info) {
   info->Line("pool_threads", server.options.threads);
 }
 
+void Clients(const ServerState& server, InfoText* info) {
+  uint64_t listening = 0;
+  uint64_t most_input = 0;
+  uint64_t most_output = 0;
+  server.registry.ForEach([&](const ClientState& client) {
+    listening += ClientType(client) == "pubsub" ? 1 : 0;
+    most_input = std::max(most_input, client.link.input_bytes.load(std::memory_order_relaxed));
+    most_output = std::max(most_output, client.link.output_bytes.load(std::memory_order_relaxed));
+  });
+  info->Line("connected_clients", server.clients.load());
+  info->Line("cluster_connections", 0);
+  info->Line("maxclients", server.live.max_clients.load());
+  info->Line("client_recent_max_input_buffer", most_input);
+  info->Line("client_recent_max_output_buffer", most_output);
+  info->Line("blocked_clients", 0);
+  info->Line("tracking_clients", 0);
+  info->Line("pubsub_clients", listening);
+}
+
 void Memory(const ServerState& server, InfoText* info) {
-  const uint64_t resident = ProcessStatus("VmRSS");
-  const uint64_t peak = ProcessStatus("VmHWM");
+  const auto [resident, peak] = ReadProcessMemory();
   const uint64_t system = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   info->Line("used_memory", resident);
   info->Line("used_memory_human", Human(resident));
@@ -107,12 +120,17 @@ void Memory(const ServerState& server, InfoText* info) {
   info->Line("used_memory_rss_human", Human(resident));
   info->Line("used_memory_peak", peak);
   info->Line("used_memory_peak_human", Human(peak));
+  info->Line(
+      "used_memory_peak_perc",
+      fmt::format("{:.2f}%", peak == 0 ? 100.0 : 100.0 * static_cast<double>(resident) / static_cast<double>(peak)));
   info->Line("mem_clients_normal", server.client_memory.bytes());
   info->Line("total_system_memory", system);
   info->Line("total_system_memory_human", Human(system));
   info->Line("maxmemory", 0);
   info->Line("maxmemory_human", "0B");
   info->Line("maxmemory_policy", "noeviction");
+  info->Line("mem_fragmentation_ratio", "1.00");  // as used_memory is what is resident
+  info->Line("mem_allocator", "libc");
 }
 
 void Persistence(const ServerState& server, InfoText* info) {
@@ -120,9 +138,11 @@ void Persistence(const ServerState& server, InfoText* info) {
   info->Line("loading", 0);
   info->Line("async_loading", 0);
   info->Line("rdb_bgsave_in_progress", 0);
+  info->Line("rdb_last_save_time", server.last_save.load());
   info->Line("rdb_last_bgsave_status", "ok");
   info->Line("aof_enabled", 1);
   info->Line("aof_rewrite_in_progress", 0);
+  info->Line("aof_last_bgrewrite_status", "ok");
   info->Line("aof_last_write_status", log.ok() ? "ok" : "err");
   info->Line("sync", server.configuration.Get("sync"));
   info->Line("durable_sequence", server.store->durable_sequence());
@@ -144,6 +164,10 @@ void Stats(ServerState& server, InfoText* info) {
   info->Line("evicted_keys", 0);
   info->Line("keyspace_hits", server.keyspace_hits.Sum() - server.hits_before_reset);
   info->Line("keyspace_misses", server.keyspace_misses.Sum() - server.misses_before_reset);
+  info->Line("pubsub_channels", server.pubsub.Count(PubSub::Kind::kChannel));
+  info->Line("pubsub_patterns", server.pubsub.Count(PubSub::Kind::kPattern));
+  info->Line("pubsubshard_channels", server.pubsub.Count(PubSub::Kind::kShard));
+  info->Line("latest_fork_usec", 0);
   info->Line("total_error_replies", server.error_statistics.total());
   info->Line("protocol_errors", server.protocol_errors.load());
   info->Line("slowlog_entries", server.slow_log.size());
@@ -156,6 +180,7 @@ void Stats(ServerState& server, InfoText* info) {
 void Replication(const ServerState& server, InfoText* info) {
   info->Line("role", "master");
   info->Line("connected_slaves", 0);
+  info->Line("master_failover_state", "no-failover");
   info->Line("master_replid", RunId(server));
   info->Line("master_repl_offset", server.store->durable_sequence());
 }
@@ -199,11 +224,7 @@ std::string ServerInfo(ServerState& server, Arguments sections, SequenceNumber* 
   *gate = kNoSequence;
   InfoText info(sections);
   if (info.Section("Server")) Server(server, &info);
-  if (info.Section("Clients")) {
-    info.Line("connected_clients", server.clients.load());
-    info.Line("maxclients", server.live.max_clients.load());
-    info.Line("blocked_clients", 0);
-  }
+  if (info.Section("Clients")) Clients(server, &info);
   if (info.Section("Memory")) Memory(server, &info);
   if (info.Section("Persistence")) Persistence(server, &info);
   if (info.Section("Stats")) Stats(server, &info);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 namespace varve {
@@ -36,14 +37,42 @@ SyntaxArgument Word(std::string_view word) {
   return argument;
 }
 
+// A token before one argument or several becomes theirs: LIMIT offset count is a block with a token, as Redis describes it.
+void GiveToken(Arguments* sequence) {
+  const SyntaxArgument& first = sequence->front();
+  if (sequence->size() < 2 || first.type != "pure-token" || first.optional || first.multiple) return;
+  SyntaxArgument& second = (*sequence)[1];
+  if (sequence->size() == 2 && (!second.token.empty() || second.optional)) return;
+  SyntaxArgument whole;
+  if (sequence->size() == 2) {
+    whole = std::move(second);
+  } else {
+    whole.name = first.name;
+    whole.type = "block";
+    whole.arguments.assign(std::make_move_iterator(sequence->begin() + 1), std::make_move_iterator(sequence->end()));
+  }
+  whole.token = first.token;
+  sequence->clear();
+  sequence->push_back(std::move(whole));
+}
+
 // One argument for a sequence.
 SyntaxArgument Block(Arguments sequence) {
+  if (!sequence.empty()) GiveToken(&sequence);
   if (sequence.size() == 1) return std::move(sequence.front());
   SyntaxArgument block;
   block.name = sequence.empty() ? "" : sequence.front().name;
   block.type = "block";
   block.arguments = std::move(sequence);
   return block;
+}
+
+SyntaxArgument OneOf(Arguments alternatives) {
+  SyntaxArgument oneof;
+  oneof.name = alternatives.front().name;
+  oneof.type = "oneof";
+  oneof.arguments = std::move(alternatives);
+  return oneof;
 }
 
 class Parser {
@@ -72,25 +101,27 @@ class Parser {
     }
     if (!several) return sequence;
     alternatives.push_back(Block(std::move(sequence)));
-    SyntaxArgument oneof;
-    oneof.name = alternatives.front().name;
-    oneof.type = "oneof";
-    oneof.arguments = std::move(alternatives);
     Arguments single;
-    single.push_back(std::move(oneof));
+    single.push_back(OneOf(std::move(alternatives)));
     return single;
   }
 
  private:
+  // A word, or several in a choice: ON|OFF.
   void Next(Arguments* sequence, bool* repeats) {
-    const size_t end = std::min(text_.find_first_of(" []|", position_), text_.size());
-    const std::string_view word = text_.substr(position_, end - position_);
+    const size_t end = std::min(text_.find_first_of(" []", position_), text_.size());
+    std::string_view words = text_.substr(position_, end - position_);
     position_ = end;
-    if (word == "...") {
+    if (words == "...") {
       *repeats = true;
-    } else {
-      sequence->push_back(Word(word));
+      return;
     }
+    Arguments choice;
+    for (size_t bar; (bar = words.find('|')) != std::string_view::npos; words.remove_prefix(bar + 1)) {
+      choice.push_back(Word(words.substr(0, bar)));
+    }
+    choice.push_back(Word(words));
+    sequence->push_back(choice.size() == 1 ? std::move(choice.front()) : OneOf(std::move(choice)));
   }
 
   void Optional(Arguments* sequence) {

@@ -67,6 +67,8 @@ struct ReadOptions {
   bool wait_until_durable = true;
   // Off for long scans that should not push hot blocks out.
   bool fill_cache = true;
+  // The value itself is not wanted: it is not copied, ReadResult::value_size tells of it.
+  bool without_value = false;
   // Of the values of one MultiGet: when they have reached it, the keys that follow are not read (MultiGetResult::read says which).
   size_t max_bytes = SIZE_MAX;
 };

@@ -26,6 +26,12 @@ install_python() { python3 -m venv venv && timeout 60 venv/bin/pip install --qui
 install_node() { timeout 60 npm install --no-audit --no-fund --no-save --prefix . "$1"; }
 install_go() { cp "$scripts"/go.mod "$scripts"/go.sum "$scripts"/go_redis.go . && timeout 100 go build -o round .; }
 
+install_java() {
+  cp "$scripts"/pom.xml . && rm -rf jars classes &&
+    timeout 100 mvn -q -B org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies -DoutputDirectory=jars &&
+    javac -d classes -cp 'jars/*' "$scripts/jedis.java"
+}
+
 case $library in
   redis-py)
     need python3
@@ -47,6 +53,12 @@ case $library in
     need go
     install "go-redis $(cksum <"$scripts/go_redis.go")" install_go
     round=(./round)
+    ;;
+  jedis)
+    need javac
+    need mvn
+    install "jedis $(cat "$scripts/jedis.java" "$scripts/pom.xml" | cksum)" install_java
+    round=(java -XX:TieredStopAtLevel=1 -cp 'classes:jars/*' Round)
     ;;
   redis-tools)
     need redis-cli

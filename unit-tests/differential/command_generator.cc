@@ -385,16 +385,4 @@ void CommandGenerator::AddBits() {
   });
 }
 
-void CommandGenerator::AddOthers() {
-  Add("ping", 3, [this](CommandLine* line) {
-    if (OneIn(2)) line->push_back(Value());
-  });
-  Add("echo", 3, [this](CommandLine* line) { line->push_back(Value()); });
-  Add("select", 2, [this](CommandLine* line) { line->push_back(Pick({"0", "-1", "abc", "99999", ""})); });
-  kinds_.push_back({"nosuchcommand", 2, [this](CommandLine* line) {
-                      for (uint64_t i = Below(4); i > 0; --i) line->push_back(Key());
-                    }});
-  weights_ += kinds_.back().weight;
-}
-
 }  // namespace varve::differential

@@ -45,11 +45,15 @@ constexpr Difference kDifferences[] = {
      [](const CommandLine& line) { return Is(line, "scan") && line.size() > 1 && line[1] != "0"; }},
     {"KEYS and SCAN with the pattern **: in Redis it doesn't match the empty key", false,
      [](const CommandLine& line) { return (Is(line, "keys") || Is(line, "scan")) && HasWord(line, "**"); }},
-    {"SELECT and COPY: Redis has 16 databases, Varve one", true,
+    {"SELECT, MOVE, SWAPDB and COPY: Redis has 16 databases, Varve one", true,
      [](const CommandLine& line) {
        if (Is(line, "select")) return line.size() == 2 && NamesAnotherDatabase(line[1]);
+       if (Is(line, "move")) return line.size() == 3 && NamesAnotherDatabase(line[2]);
+       if (Is(line, "swapdb")) return std::any_of(line.begin(), line.end(), NamesAnotherDatabase);
        return Is(line, "copy") && HasWord(line, "db") && std::any_of(line.begin(), line.end(), NamesAnotherDatabase);
      }},
+    {"COMMAND without the names of commands: each server has its own", false,
+     [](const CommandLine& line) { return Is(line, "command") && line.size() <= 2; }},
     {"BITFIELD with OVERFLOW SAT, SET of a number near -2^63 to a narrower signed field: Redis stores the largest "
      "number, as "
      "its comparison overflows, Varve the smallest",

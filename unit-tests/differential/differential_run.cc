@@ -13,6 +13,13 @@ namespace {
 constexpr uint64_t kCommandsPerRound = 400;
 constexpr uint64_t kLongestBatch = 64;
 
+Reply Parsed(std::string_view bytes) {
+  Reply reply;
+  size_t consumed = 0;
+  ParseReply(bytes, &reply, &consumed);
+  return reply;
+}
+
 std::string Quoted(std::string_view bytes) {
   constexpr size_t kShown = 300;
   std::string text = "\"";
@@ -66,7 +73,7 @@ absl::Status DifferentialRun::StartServers() {
   varve_ = *std::move(varve);
   const absl::StatusOr<std::set<std::string>> redis_names = RedisCommands();
   if (!redis_names.ok()) return redis_names.status();
-  const absl::StatusOr<std::set<std::string>> varve_names = VarveCommands();
+  const absl::StatusOr<std::set<std::string>> varve_names = CommandNames(varve_.get());
   if (!varve_names.ok()) return varve_names.status();
   std::set_intersection(redis_names->begin(), redis_names->end(), varve_names->begin(), varve_names->end(),
                         std::inserter(known_, known_.end()));
@@ -78,14 +85,15 @@ absl::StatusOr<std::set<std::string>> DifferentialRun::CommandNames(Peer* peer) 
   if (absl::Status sent = peer->Send({&list, 1}); !sent.ok()) return sent;
   const absl::StatusOr<std::vector<std::string>> received = peer->Receive(1);
   if (!received.ok()) return received.status();
-  Reply reply;
-  size_t consumed = 0;
-  ParseReply((*received)[0], &reply, &consumed);
   std::set<std::string> names;
-  for (const Reply& name : reply.elements) {
-    if (name.text.find('|') == std::string::npos) names.insert(name.text);
-  }
+  for (const Reply& name : Parsed((*received)[0]).elements) names.insert(name.text);
   return names;
+}
+
+absl::StatusOr<DifferentialRun::Answers> DifferentialRun::Ask(const CommandLine& line) {
+  const absl::StatusOr<Replies> replies = Exchange({&line, 1});
+  if (!replies.ok()) return replies.status();
+  return Answers{.redis = Parsed(replies->redis[0]), .varve = Parsed(replies->varve[0])};
 }
 
 absl::StatusOr<DifferentialRun::Replies> DifferentialRun::Exchange(absl::Span<const CommandLine> lines) {

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "type/reply.h"
 #include "unit-tests/differential/command_generator.h"
 #include "unit-tests/differential/differences.h"
 #include "unit-tests/differential/peer.h"
@@ -46,9 +47,15 @@ class DifferentialRun {
   // Fails when a server can't be spoken to any more.
   [[nodiscard]] absl::StatusOr<RunResult> Run();
 
-  // Names of the commands that a server has (in COMMAND LIST), without those of its containers.
+  // Names of the commands that Redis has (in COMMAND LIST), those of its containers' subcommands among them.
   [[nodiscard]] absl::StatusOr<std::set<std::string>> RedisCommands() { return CommandNames(redis_.get()); }
-  [[nodiscard]] absl::StatusOr<std::set<std::string>> VarveCommands() { return CommandNames(varve_.get()); }
+
+  // Both servers' answers to one request.
+  struct Answers {
+    Reply redis;
+    Reply varve;
+  };
+  [[nodiscard]] absl::StatusOr<Answers> Ask(const CommandLine& line);
 
  private:
   struct Replies {

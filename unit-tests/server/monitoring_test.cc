@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "server/slow_log.h"
+#include "unit-tests/server/reply_text.h"
 #include "unit-tests/server/test_server.h"
 
 namespace varve {
@@ -78,6 +79,35 @@ TEST_F(MonitoringTest, DefaultSectionsLeaveOutWhatIsLong) {
   EXPECT_EQ(by_default.find("# Commandstats"), std::string::npos);
   EXPECT_NE(Do({"INFO", "everything"}).text.find("# Commandstats"), std::string::npos);
   EXPECT_NE(Do({"INFO", "latencystats", "cpu"}).text.find("used_cpu_user:"), std::string::npos);
+}
+
+TEST_F(MonitoringTest, MemoryTellsWhatItIsUsedFor) {
+  const Reply stats = Do({"MEMORY", "STATS"});
+  ASSERT_NE(Field(stats, "total.allocated"), nullptr);
+  const int64_t resident = Field(stats, "total.allocated")->integer;
+  EXPECT_GT(resident, 1 << 20);
+  EXPECT_GE(Field(stats, "peak.allocated")->integer, resident);
+  EXPECT_GT(Field(stats, "clients.normal")->integer, 0);
+  EXPECT_EQ(Field(stats, "keys.count")->integer, 0);
+  EXPECT_NE(Do({"MEMORY", "DOCTOR"}).text.find("MiB are resident"), std::string::npos);
+  EXPECT_NE(Do({"MEMORY", "MALLOC-STATS"}).text.find("in use: "), std::string::npos);
+  EXPECT_EQ(Do({"MEMORY", "PURGE"}).text, "OK");
+  EXPECT_EQ(Do({"MEMORY", "PURGE", "x"}).type, Reply::Type::kError);
+}
+
+TEST_F(MonitoringTest, ClientsAndChannelsAreCounted) {
+  EXPECT_EQ(Info("stats", "pubsub_channels"), "0");
+  const std::unique_ptr<Client> listener = server_.Connect();
+  testing::Ask(*listener, {"SUBSCRIBE", "news"});
+  EXPECT_EQ(Info("stats", "pubsub_channels"), "1");
+  EXPECT_EQ(Info("stats", "pubsub_patterns"), "0");
+  EXPECT_EQ(Info("clients", "connected_clients"), "2");
+  EXPECT_EQ(Info("clients", "pubsub_clients"), "1");
+  EXPECT_NE(Info("server", "executable"), "(none)");
+  const Reply role = Do({"ROLE"});
+  ASSERT_EQ(role.elements.size(), 3u);
+  EXPECT_EQ(role.elements[0].text, "master");
+  EXPECT_EQ(Do({"BGREWRITEAOF"}).text, "Background append only file rewriting started");
 }
 
 TEST_F(MonitoringTest, TheHistogramCountsUpToEachPowerOfTwo) {

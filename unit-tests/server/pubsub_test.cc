@@ -7,6 +7,7 @@
 
 #include "server/command_table.h"
 #include "server/syntax_arguments.h"
+#include "unit-tests/server/reply_text.h"
 #include "unit-tests/server/test_server.h"
 
 namespace varve {
@@ -135,7 +136,8 @@ TEST(PubSubTest, MonitorShowsCommandsButNoSecrets) {
   while (seen.find("\"PING\"\r\n") == std::string::npos) seen += monitor.Receive(1);
   EXPECT_NE(seen.find("] \"SET\" \"a\" \"b\\x00\\n\\\"\"\r\n"), std::string::npos) << seen;
   EXPECT_EQ(seen.find("secret"), std::string::npos) << seen;
-  EXPECT_NE(seen.find("\"AUTH\" \"(redacted)\" \"(redacted)\""), std::string::npos) << seen;
+  EXPECT_NE(seen.find("\"HELLO\" \"(redacted)\" \"(redacted)\" \"(redacted)\" \"(redacted)\"\r\n"), std::string::npos)
+      << seen;
   EXPECT_REPLY(monitor, "GET a\r\nRESET\r\nPING\r\n",
                "-ERR Replica can't interact with the keyspace\r\n+RESET\r\n+PONG\r\n");
   EXPECT_FALSE(server.state().monitors.any());
@@ -198,8 +200,42 @@ TEST(CommandCommandTest, SyntaxBecomesArguments) {
   EXPECT_EQ(arguments[1].type, "oneof");
   EXPECT_TRUE(arguments[1].optional);
   EXPECT_EQ(arguments[1].arguments[1].token, "XX");
-  EXPECT_EQ(arguments[2].arguments.size(), 3u);
-  EXPECT_EQ(arguments[2].arguments[2].type, "integer");
+  EXPECT_EQ(arguments[2].type, "block");
+  EXPECT_EQ(arguments[2].token, "LIMIT");
+  ASSERT_EQ(arguments[2].arguments.size(), 2u);
+  EXPECT_EQ(arguments[2].arguments[1].type, "integer");
+}
+
+TEST(CommandCommandTest, ATokenBelongsToWhatFollowsIt) {
+  const auto arguments = ParseSyntax("[MATCH pattern] ON|OFF|SKIP [OVERFLOW WRAP|SAT]");
+  ASSERT_EQ(arguments.size(), 3u);
+  EXPECT_EQ(arguments[0].token, "MATCH");
+  EXPECT_EQ(arguments[0].type, "pattern");
+  EXPECT_TRUE(arguments[0].optional);
+  EXPECT_EQ(arguments[1].type, "oneof");
+  ASSERT_EQ(arguments[1].arguments.size(), 3u);
+  EXPECT_EQ(arguments[1].arguments[2].token, "SKIP");
+  EXPECT_EQ(arguments[2].token, "OVERFLOW");
+  EXPECT_EQ(arguments[2].type, "oneof");
+  EXPECT_EQ(arguments[2].arguments.size(), 2u);
+}
+
+TEST(CommandCommandTest, ContainersDescribeTheirSubcommands) {
+  TestServer server;
+  const std::unique_ptr<Client> client = server.Connect();
+  const auto ask = [&](const std::vector<std::string>& line) { return testing::Ask(*client, line); };
+  const std::string docs = ask({"COMMAND", "DOCS", "object"});
+  EXPECT_NE(docs.find("subcommands (object|encoding (summary"), std::string::npos) << docs;
+  EXPECT_NE(docs.find("arguments ((name key type key key_spec_index 0))"), std::string::npos) << docs;
+  EXPECT_TRUE(ask({"COMMAND", "DOCS", "client|id", "client|foo"}).starts_with("(client|id (summary"));
+  EXPECT_TRUE(ask({"CONFIG", "HELP"})
+                  .starts_with("(CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are: GET pattern [pattern "
+                               "...]     Answers the settings"));
+  EXPECT_EQ(ask({"CONFIG", "HELP", "x"}), "!ERR wrong number of arguments for 'config|help' command");
+  EXPECT_EQ(ask({"SLOWLOG", "LEN", "x"}), "!ERR wrong number of arguments for 'slowlog|len' command");
+  EXPECT_EQ(ask({"LATENCY", "FOO"}), "!ERR unknown subcommand 'FOO'. Try LATENCY HELP.");
+  EXPECT_EQ(ask({"SLOWLOG", "GET", "1", "2"}),
+            "!ERR unknown subcommand or wrong number of arguments for 'GET'. Try SLOWLOG HELP.");
 }
 
 }  // namespace
