@@ -52,6 +52,8 @@ constexpr Difference kDifferences[] = {
        if (Is(line, "swapdb")) return std::any_of(line.begin(), line.end(), NamesAnotherDatabase);
        return Is(line, "copy") && HasWord(line, "db") && std::any_of(line.begin(), line.end(), NamesAnotherDatabase);
      }},
+    {"LATENCY GRAPH: Varve's error repeats 128 bytes of the name at most", false,
+     [](const CommandLine& line) { return Is(line, "latency") && line.size() == 3 && line[2].size() > 128; }},
     {"COMMAND without the names of commands: each server has its own", false,
      [](const CommandLine& line) { return Is(line, "command") && line.size() <= 2; }},
     {"BITFIELD with OVERFLOW SAT, SET of a number near -2^63 to a narrower signed field: Redis stores the largest "
