@@ -4,7 +4,9 @@
 #   make test     build and run every test
 #   make build    build everything: servers, clients, benchmarks and tests, in build/release
 #   make prove    a minute of kills, power cuts and failing calls against a fresh server, and one table of what was lost
-#   make asan     the tests under AddressSanitizer and UndefinedBehaviorSanitizer
+#   make asan     the tests under AddressSanitizer and UndefinedBehaviorSanitizer, built by clang, whose warnings and thread-safety
+#                 analysis are errors
+#   make fuzz     each fuzz target for FUZZ_SECONDS (30), two at a time; FUZZ_TARGETS names some of them
 #   make tsan     the tests of what runs concurrently under ThreadSanitizer
 #   make clang    compile the libraries with clang: its warnings and thread-safety analysis are errors
 #   make format   lay out the sources as .clang-format says;  make check-format  only tells
@@ -13,6 +15,8 @@
 #   make clean    remove build/; data stays
 
 JOBS ?= 2
+FUZZ_SECONDS ?= 30
+FUZZ_TARGETS ?=
 CMAKE_FLAGS ?=
 PREFIX ?= /usr/local
 CONCURRENT_TESTS = util_tests|structure_tests|db_tests|server_tests|client_tests
@@ -27,7 +31,7 @@ export LSAN_OPTIONS = suppressions=$(CURDIR)/cmake/lsan_suppressions.txt:print_s
 export UBSAN_OPTIONS = print_stacktrace=1
 export TSAN_OPTIONS = second_deadlock_stack=1:history_size=4
 
-.PHONY: run build test prove asan tsan clang format check-format tidy packages install clean
+.PHONY: run build test prove asan fuzz tsan clang format check-format tidy packages install clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
 
@@ -59,6 +63,12 @@ asan: packages
 	cmake --preset asan $(CMAKE_FLAGS)
 	cmake --build --preset asan -j $(JOBS)
 	ctest --test-dir build/asan -j $(JOBS) --output-on-failure
+
+# Reproduce a find with build/asan/TARGET_fuzz FILE, and put the file into unit-tests/fuzz/corpus/TARGET once it is mended.
+fuzz: packages
+	cmake --preset asan $(CMAKE_FLAGS)
+	cmake --build --preset asan -j $(JOBS) --target fuzz_targets
+	FUZZ_JOBS=$(JOBS) scripts/fuzz.sh build/asan $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 # Without address space randomisation, which ThreadSanitizer's fixed memory layout does not survive on newer kernels.
 tsan: packages

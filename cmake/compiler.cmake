@@ -5,6 +5,8 @@ option(VARVE_BENCHMARKS "Build the benchmarks and the peers they compare with" O
 option(VARVE_WERROR "Treat warnings as errors; off by default, as other compilers warn of other things" OFF)
 set(VARVE_SANITIZER "" CACHE STRING "Sanitizers to build with: address, undefined, thread, or address,undefined")
 
+option(VARVE_FUZZ "Build the fuzz targets, and everything so that it counts what a run covers; clang alone can" OFF)
+
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
@@ -39,6 +41,9 @@ endif()
 if(VARVE_SANITIZER)
   target_compile_options(varve_flags INTERFACE -fsanitize=${VARVE_SANITIZER} -fno-sanitize-recover=all)
   target_link_options(varve_flags INTERFACE -fsanitize=${VARVE_SANITIZER})
+endif()
+if(VARVE_FUZZ)
+  target_compile_options(varve_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 if(VARVE_SANITIZER STREQUAL "thread")
   find_package(absl REQUIRED)

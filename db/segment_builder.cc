@@ -27,8 +27,6 @@ namespace {
 constexpr size_t kBufferSize = size_t{256} << 10;
 constexpr size_t kMaxKeptBuffer = size_t{4} << 20;  // after a huge value the buffer is given back
 constexpr uint64_t kRecordsPerBlock = 8;
-constexpr uint32_t kMinBlockSize = 4096;
-constexpr uint32_t kMaxBlockSize = 65536;
 constexpr uint64_t kMaxFenceKeyBytes = uint64_t{1} << 32;
 
 class Builder final : public SegmentBuilder {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "db/segment_format.h"
@@ -61,6 +62,10 @@ bool DecodeBody(std::string_view bytes, SegmentFooter* footer) {
       !reader.ReadVarint64(&overflow_count) || overflow_count > reader.rest().size() / kOverflowEntrySize) {
     return false;
   }
+  if (block_size < kMinBlockSize || block_size > kMaxBlockSize || !std::has_single_bit(block_size) ||
+      table_pages > UINT32_MAX || fence_count > UINT32_MAX || exclusive > 1) {
+    return false;
+  }
   info.largest_is_exclusive = exclusive != 0;
   info.smallest = smallest;
   info.largest = largest;
@@ -74,13 +79,17 @@ bool DecodeBody(std::string_view bytes, SegmentFooter* footer) {
       return false;
     }
   }
-  return reader.empty();
+  return reader.empty() && std::is_sorted(footer->overflow.begin(), footer->overflow.end(),
+                                          [](const auto& a, const auto& b) { return a.hash < b.hash; });
 }
 
 // Whether the parts lie one behind the other without a gap.
 bool IsConsistent(const SegmentFooter& footer, uint64_t number, uint64_t footer_offset) {
+  for (const uint64_t part : {footer.data_size, footer.fences_size, footer.range_tombstones_size}) {
+    if (part > footer_offset) return false;
+  }
   const uint64_t padded = (footer.data_size + kSegmentPageSize - 1) / kSegmentPageSize * kSegmentPageSize;
-  return footer.info.number == number && footer.table_offset == padded && footer.block_size >= kSegmentPageSize &&
+  return footer.info.number == number && footer.table_offset == padded &&
          footer.fences_offset == footer.table_offset + uint64_t{footer.table_pages} * kOffsetTablePageSize &&
          footer.range_tombstones_offset == footer.fences_offset + footer.fences_size &&
          footer_offset == footer.range_tombstones_offset + footer.range_tombstones_size &&

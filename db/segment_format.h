@@ -21,6 +21,8 @@ inline constexpr char kSegmentMagic[8] = {'V', 'A', 'R', 'V', 'E', 'S', 'E', 'G'
 inline constexpr uint32_t kSegmentFormatVersion = 1;
 inline constexpr uint64_t kSegmentPageSize = 4096;
 inline constexpr uint64_t kSegmentTailSize = 32;
+inline constexpr uint32_t kMinBlockSize = 4096;  // powers of two
+inline constexpr uint32_t kMaxBlockSize = 65536;
 
 // What a checksum covers is part of its seed, so that no part passes for another. Records are seeded with the number alone.
 enum class SegmentPart : uint8_t { kFences = 1, kRangeTombstones = 2, kFooter = 3, kTail = 4 };

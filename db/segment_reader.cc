@@ -239,6 +239,8 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadFromBlock(const Offset
     if (span.end == 0) return ReadOwnEntry(entry, target, fill_cache, found);
     VARVE_ASSIGN_OR_RETURN(block, Block(span, footer->block_size, &caches_->statistics.record_reads));
   }
+  // A table that leads elsewhere has a right checksum over a wrong slot.
+  if (entry.offset - block.base() >= block.data().size()) return DamagedRecord(entry.offset);
   const std::string_view window = block.data().substr(entry.offset - block.base());
   const ChecksumMode mode = block.flagged() ? ChecksumMode::kVerify : ChecksumMode::kTrusted;
   found->pin = std::move(block);

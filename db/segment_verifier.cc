@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "db/record_format.h"
+#include "db/segment_fences.h"
 #include "db/segment_footer.h"
 #include "db/segment_format.h"
 #include "db/segment_index.h"
@@ -22,7 +23,7 @@ constexpr uint64_t kPiece = uint64_t{1} << 20;
 class DataVerifier {
  public:
   DataVerifier(const File& file, const SegmentFooter& footer, const SegmentIndex& index)
-      : file_(file), footer_(footer), index_(index) {}
+      : file_(file), footer_(footer), index_(index), fences_(footer.block_size) {}
 
   absl::Status Run() {
     uint64_t wanted = kPiece;
@@ -33,6 +34,7 @@ class DataVerifier {
       if (read != size) return Corruption(file_.path(), offset_ + read, "segment: the file ends within its data");
       VARVE_ASSIGN_OR_RETURN(wanted, CheckPiece());
     }
+    VARVE_RETURN_IF_ERROR(CheckFences());
     if (entries_ != footer_.info.entries || tombstones_ != footer_.info.tombstones) {
       return Corruption(file_.path(), footer_.range_tombstones_offset + footer_.range_tombstones_size,
                         fmt::format("segment footer: it counts {} records and {} tombstones, but there are {} and {}",
@@ -56,14 +58,17 @@ class DataVerifier {
         }
         return std::max(kPiece, needed);
       }
-      VARVE_RETURN_IF_ERROR(CheckRecord(record));
+      VARVE_RETURN_IF_ERROR(CheckRecord(record, size));
       rest.remove_prefix(size);
       offset_ += size;
     }
     return kPiece;
   }
 
-  absl::Status CheckRecord(const RecordView& record) {
+  absl::Status CheckRecord(const RecordView& record, size_t size) {
+    if (record.kind != RecordKind::kValue && record.kind != RecordKind::kTombstone) {
+      return Corruption(file_.path(), offset_, "segment record: neither value nor tombstone");
+    }
     const bool first = entries_ == 0;
     if (!first && CompareInternal(key_, sequence_, record.key, record.sequence) >= 0) {
       return Corruption(file_.path(), offset_, "segment record: out of order");
@@ -72,19 +77,39 @@ class DataVerifier {
       OffsetTableCandidates candidates;
       index_.table().Lookup(HashKey(record.key), &candidates);
       const bool found = std::any_of(candidates.begin(), candidates.end(),
-                                     [this](const OffsetTableEntry& entry) { return entry.offset == offset_; });
+                                     [&](const OffsetTableEntry& entry) { return LeadsTo(entry, size); });
       if (!found) return Corruption(file_.path(), offset_, "segment record: the offset table doesn't lead to it");
-      key_.assign(record.key);
     }
+    fences_.Add(record.key, offset_, key_);
+    if (first || record.key != key_) key_.assign(record.key);
     sequence_ = record.sequence;
     ++entries_;
     if (record.kind == RecordKind::kTombstone) ++tombstones_;
     return absl::OkStatus();
   }
 
+  // Whether a reader that follows the entry reads the whole record at offset_.
+  bool LeadsTo(const OffsetTableEntry& entry, size_t size) const {
+    return entry.offset == offset_ &&
+           (entry.length_class == kUnboundedLengthClass || LengthClassLimit(entry.length_class) >= size);
+  }
+
+  // The records have exactly one encoding of fences.
+  absl::Status CheckFences() const {
+    const std::string_view found(index_.table_bytes() + uint64_t{footer_.table_pages} * kOffsetTablePageSize,
+                                 footer_.fences_size);
+    std::string expected(fences_.size(), '\0');
+    fences_.Write(footer_.info.number, expected.data());
+    if (found == expected) return absl::OkStatus();
+    const auto differs = std::mismatch(found.begin(), found.end(), expected.begin(), expected.end()).first;
+    return Corruption(file_.path(), footer_.fences_offset + static_cast<uint64_t>(differs - found.begin()),
+                      "segment fences: not those of the records");
+  }
+
   const File& file_;
   const SegmentFooter& footer_;
   const SegmentIndex& index_;
+  SegmentFencesBuilder fences_;
   std::string piece_;
   uint64_t offset_ = 0;
   std::string key_;

@@ -28,6 +28,7 @@ const std::map<std::string, Folders, std::less<>>& Arrows() {
       {"client", {"type", "util", "client"}},
       {"examples", {"type", "client"}},
       {"differential", {"type", "util", "db", "server"}},
+      {"fuzz", {"type", "util", "structure", "db", "server", "client"}},
       {"prove", {"type", "util", "client"}},
       {"benchmark", {"type", "util", "structure", "db", "server", "client", "benchmark"}},
   };

@@ -1,0 +1,125 @@
+// Records of segments and batches of the log: what is accepted is written again as the same bytes, and everything that is handed out
+// lies within the input.
+//
+//   input = [ how: 1; bit 0: leave the checksum as it is, bit 1: a batch, else a record ][ the record or batch ]
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "db/batch_codec.h"
+#include "db/dump.h"
+#include "db/log_format.h"
+#include "db/record_format.h"
+#include "unit-tests/fuzz/fuzz_target.h"
+#include "util/checksum.h"
+#include "util/coding.h"
+
+namespace varve::fuzz {
+namespace {
+
+constexpr uint64_t kSeed = 7;
+
+bool Within(std::string_view part, std::string_view whole) {
+  return part.empty() || (part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size());
+}
+
+void RunRecord(std::string bytes, bool leave_checksum) {
+  const size_t size = RecordSize(bytes);
+  if (!leave_checksum && size > kRecordChecksumSize && size <= bytes.size()) {
+    const std::string_view body = std::string_view(bytes).substr(0, size).substr(kRecordChecksumSize);
+    EncodeFixed32(bytes.data(), Checksum(body, kSeed));
+  }
+  const ExactCopy copy(bytes);
+  const std::string_view head = copy.view().substr(0, kMaxRecordHeaderSize);
+  VARVE_FUZZ_REQUIRE(RecordSize(ExactCopy(head).view()) == size);
+  RecordView record;
+  const size_t decoded = DecodeRecord(copy.view(), kSeed, ChecksumMode::kVerify, &record);
+  RecordView trusted;
+  VARVE_FUZZ_REQUIRE(decoded == 0 || DecodeRecord(copy.view(), kSeed, ChecksumMode::kTrusted, &trusted) == decoded);
+  if (decoded == 0) return;
+  VARVE_FUZZ_REQUIRE(decoded == size);
+  VARVE_FUZZ_REQUIRE(Within(record.key, copy.view()) && Within(record.value, copy.view()) &&
+                     Within(record.metadata, copy.view()));
+  (void)DescribeRecord(record);
+  std::string again;
+  VARVE_FUZZ_REQUIRE(AppendRecord(record, kSeed, &again) == decoded);
+  VARVE_FUZZ_REQUIRE(again == copy.view().substr(0, decoded));
+}
+
+// The one encoding of an operation, from db/log_format.h.
+void AppendOperation(const RecordView& operation, std::string* out) {
+  out->push_back(static_cast<char>(static_cast<uint8_t>(operation.kind) | operation.flags));
+  PutVarint32(out, static_cast<uint32_t>(operation.key.size()));
+  PutVarint32(out, static_cast<uint32_t>(operation.value.size()));
+  if ((operation.flags & kHasExpiry) != 0) PutFixed64(out, operation.expiry_ms);
+  if ((operation.flags & kHasMetadata) != 0) PutLengthPrefixed(out, operation.metadata);
+  out->append(operation.key).append(operation.value);
+}
+
+void RunBatch(std::string bytes, bool leave_checksum) {
+  if (!leave_checksum && bytes.size() >= kBatchHeaderSize) {
+    const std::string_view operations = std::string_view(bytes).substr(kBatchHeaderSize);
+    SealBatch(DecodeFixed64(bytes.data() + 8), DecodeFixed32(bytes.data() + 16), HashOperations(operations), &bytes);
+  }
+  const ExactCopy copy(bytes);
+  BatchHeader header;
+  std::string_view operations;
+  const size_t size = DecodeBatch(copy.view(), &header, &operations);
+  if (size == 0) return;
+  VARVE_FUZZ_REQUIRE(size == kBatchHeaderSize + header.size && size <= copy.size());
+  VARVE_FUZZ_REQUIRE(Within(operations, copy.view()) && operations.size() == header.size);
+  BatchReader reader(operations);
+  RecordView operation;
+  std::string again;
+  while (reader.Next(&operation)) {
+    VARVE_FUZZ_REQUIRE(Within(operation.key, operations) && Within(operation.value, operations) &&
+                       Within(operation.metadata, operations));
+    (void)DescribeRecord(operation);
+    AppendOperation(operation, &again);
+  }
+  if (reader.ok()) VARVE_FUZZ_REQUIRE(again == operations);
+}
+
+void Run(std::string_view bytes) {
+  Input input(bytes);
+  const uint8_t how = input.Byte();
+  const std::string rest(input.Rest());
+  (how & 2) != 0 ? RunBatch(rest, (how & 1) != 0) : RunRecord(rest, (how & 1) != 0);
+}
+
+std::vector<std::string> Seeds() {
+  const std::string key = std::string("\0\0\0\1", 4) + "key";
+  const std::string end = std::string("\0\0\0\1", 4) + "kez";
+  const std::vector<RecordView> records = {
+      {.key = key, .value = "value", .sequence = 9},
+      {.key = key, .sequence = 1ull << 40, .kind = RecordKind::kTombstone},
+      {.key = key, .value = end, .sequence = 300, .kind = RecordKind::kRangeTombstone},
+      {.key = std::string_view(key).substr(0, 4), .value = "\0\0\0\2", .kind = RecordKind::kSwitchGeneration},
+      {.key = key,
+       .value = std::string_view(key),
+       .metadata = "meta",
+       .sequence = kMaxSequence,
+       .expiry_ms = 1700000000000,
+       .flags = kHasExpiry | kHasMetadata},
+      {.key = key, .value = "12345678", .sequence = 5, .flags = kSoftDeleted | kSeparatedValue},
+  };
+  std::vector<std::string> seeds;
+  std::string batch(1 + kBatchHeaderSize, '\0');
+  batch[0] = '\2';
+  for (const RecordView& record : records) {
+    std::string bytes(1, '\0');
+    AppendRecord(record, kSeed, &bytes);
+    seeds.push_back(bytes);
+    bytes[0] = '\1';
+    seeds.push_back(bytes);
+    AppendOperation(record, &batch);
+    seeds.push_back(batch);
+  }
+  return seeds;
+}
+
+const Announced kTarget({"record", Run, Seeds});
+
+}  // namespace
+}  // namespace varve::fuzz
