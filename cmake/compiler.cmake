@@ -7,6 +7,8 @@ set(VARVE_SANITIZER "" CACHE STRING "Sanitizers to build with: address, undefine
 
 option(VARVE_FUZZ "Build the fuzz targets, and everything so that it counts what a run covers; clang alone can" OFF)
 
+option(VARVE_PCH "Precompile what most files include of others; pays where ccache finds nothing, which it can't keep" OFF)
+
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
@@ -37,6 +39,15 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release")
                                                -D_FORTIFY_SOURCE=2 -Wformat -Werror=format-security)
   target_link_options(varve_flags INTERFACE -pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
 endif()
+
+# Precompiles headers for the target, with VARVE_PCH: those that most files take, and the ones given.
+function(varve_precompile target)
+  if(VARVE_PCH)
+    target_precompile_headers(${target} PRIVATE <algorithm> <atomic> <chrono> <functional> <map> <memory> <optional> <string>
+                              <string_view> <thread> <utility> <vector> <absl/status/statusor.h>
+                              <absl/synchronization/mutex.h> <absl/types/span.h> <fmt/format.h> ${ARGN})
+  endif()
+endfunction()
 
 if(VARVE_SANITIZER)
   target_compile_options(varve_flags INTERFACE -fsanitize=${VARVE_SANITIZER} -fno-sanitize-recover=all)

@@ -73,38 +73,6 @@ void ParseEntry(const toml::key& key, const toml::node& node, std::string_view t
                                    OffsetOf(text, lines, node.source().end)};
 }
 
-// Offset of the first byte that is not ASCII and stands outside of quotes and comments, or npos. toml++ 3.3 must not get to see one:
-// for some letters its test for blanks has no defined result.
-size_t FindForeignLetter(std::string_view text) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  size_t at = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-  std::string_view quotes;  // those of the string that `at` is in
-  for (bool comment = false; at < text.size();) {
-    const char c = text[at];
-    if (c == '\n' && quotes.size() <= 1) {  // one that is still open is an error, but not this one
-      comment = false;
-      quotes = {};
-      ++at;
-    } else if (comment) {
-      ++at;
-    } else if (!quotes.empty()) {
-      const bool closes = text.substr(at).starts_with(quotes);
-      at += closes ? quotes.size() : c == '\\' && quotes[0] == '"' ? 2 : 1;
-      if (closes) quotes = {};
-    } else if (c == '"' || c == '\'') {
-      const bool three = text.size() - at >= 3 && text[at + 1] == c && text[at + 2] == c;
-      quotes = text.substr(at, three ? 3 : 1);
-      at += quotes.size();
-    } else if (static_cast<unsigned char>(c) >= 0x80) {
-      return at;
-    } else {
-      comment = c == '#';
-      ++at;
-    }
-  }
-  return std::string_view::npos;
-}
-
 // The line on which toml++ loses its way.
 size_t LineOfConfusion(std::string_view text) {
   const std::vector<size_t> begins = LineBegins(text);
@@ -121,11 +89,6 @@ size_t LineOfConfusion(std::string_view text) {
 }
 
 absl::StatusOr<toml::table> ParseToml(std::string_view text, std::string_view path) {
-  if (const size_t foreign = FindForeignLetter(text); foreign != std::string_view::npos) {
-    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(foreign), '\n');
-    return absl::InvalidArgumentError(
-        fmt::format("{}:{}: what is no plain letter, digit or sign stands in quotes", path, line));
-  }
   try {
     return toml::parse(text);
   } catch (const toml::parse_error& error) {

@@ -58,7 +58,7 @@ class Connection {
   Connection(Server* server, int protocol) : server_(server) {
     client_.id = 1;
     client_.protocol = protocol;
-    client_.link.mailbox.Open(SubscriberLimits(), [] {});
+    client_.link.mailbox.Open(&server->state.live.message_limits, [] {});
     server_->state.registry.Add(client_.id, &client_);
   }
   ~Connection() {

@@ -66,11 +66,12 @@ TEST(ConfigFileTest, WhatIsNoTomlIsRefusedWithItsLine) {
 // toml++ has an assertion where it should have an error; it must not end the server.
 TEST(ConfigFileTest, WhatTomlPlusPlusStumblesOverIsRefusedWithItsLine) {
   EXPECT_EQ(Mistakes("port = 1\ntimeout = 1979-05-27Tthreads07:32\n"), "f:2: this can't be read as TOML");
-  constexpr std::string_view kForeign = "f:2: what is no plain letter, digit or sign stands in quotes";
-  EXPECT_EQ(Mistakes("port = 1\np\u00f6rt = 2\n"), kForeign);
-  EXPECT_EQ(Mistakes("dir = \"\"\"a\n\"\"\"\u00a0# x\n"), kForeign);
+  for (const std::string text :
+       {"\np\u00f6rt = 2\n", "\ndir = \"\"\u00e9# x\n", "\nport = 0\"\u00e9\"\n", "\nport = \u00e9"}) {
+    EXPECT_TRUE(Mistakes(text).starts_with("f:2: ")) << Mistakes(text);
+  }
   EXPECT_EQ(Mistakes("\xEF\xBB\xBF# \u00fc \"\ndir = \"\u00fc\\\"\u00fc\" # \u00fc\nbind = '\u00fc\\'\n"), "");
-  EXPECT_EQ(Mistakes("unixsocket = '''\n\u00fc'''\ndir = \"\"\"\n\u00fc\"\"\"\n"), "");
+  EXPECT_EQ(Mistakes("unixsocket = '''\n\u00fc'''\ndir = \"\"\"\\\n\u00fc\"\"\"\n"), "");
 }
 
 std::string Rewritten(std::string_view text, const ServerConfig& config) {
