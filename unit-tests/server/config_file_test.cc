@@ -70,7 +70,7 @@ TEST(ConfigFileTest, WhatTomlPlusPlusStumblesOverIsRefusedWithItsLine) {
        {"\np\u00f6rt = 2\n", "\ndir = \"\"\u00e9# x\n", "\nport = 0\"\u00e9\"\n", "\nport = \u00e9"}) {
     EXPECT_TRUE(Mistakes(text).starts_with("f:2: ")) << Mistakes(text);
   }
-  EXPECT_EQ(Mistakes("\xEF\xBB\xBF# \u00fc \"\ndir = \"\u00fc\\\"\u00fc\" # \u00fc\nbind = '\u00fc\\'\n"), "");
+  EXPECT_EQ(Mistakes("\xEF\xBB\xBF# \u00fc \"\ndir = \"\u00fc\\\"\u00fc\" # \u00fc\nrequirepass = '\u00fc\\'\n"), "");
   EXPECT_EQ(Mistakes("unixsocket = '''\n\u00fc'''\ndir = \"\"\"\\\n\u00fc\"\"\"\n"), "");
 }
 
