@@ -1,5 +1,6 @@
 // Commands that concern the connection alone.
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "fmt/format.h"
@@ -7,7 +8,7 @@
 #include "server/client_name.h"
 #include "server/command_groups.h"
 #include "server/command_table.h"
-#include "util/resp_parser.h"
+#include "server/database_index.h"
 
 namespace varve {
 namespace {
@@ -44,10 +45,9 @@ void HandleReset(CommandContext& context, Arguments arguments) {
 }
 
 void HandleSelect(CommandContext& context, Arguments arguments) {
-  int64_t index = 0;
-  if (!ParseRespInteger(arguments[1], &index))
-    return context.reply.Error("ERR value is not an integer or out of range");
-  if (index != 0) return context.reply.Error("ERR DB index is out of range");
+  const std::optional<int32_t> index = ParseDatabaseIndex(context, arguments[1]);
+  if (!index) return;
+  if (*index != 0) return context.reply.Error("ERR DB index is out of range");
   context.reply.Ok();
 }
 

@@ -9,6 +9,7 @@
 #include "server/command_groups.h"
 #include "server/command_names.h"
 #include "server/command_table.h"
+#include "server/database_index.h"
 #include "server/key_read.h"
 #include "server/key_scan.h"
 #include "server/key_update.h"
@@ -88,9 +89,9 @@ void HandleCopy(CommandContext& context, Arguments arguments) {
     if (EqualsIgnoreCase(arguments[i], "replace")) {
       replace = true;
     } else if (EqualsIgnoreCase(arguments[i], "db") && i + 1 < arguments.size()) {
-      int64_t database = 0;
-      if (!ParseRespInteger(arguments[++i], &database)) return context.reply.Error(kNoInteger);
-      if (database != 0) return context.reply.Error("ERR DB index is out of range");
+      const std::optional<int32_t> database = ParseDatabaseIndex(context, arguments[++i]);
+      if (!database) return;
+      if (*database != 0) return context.reply.Error("ERR DB index is out of range");
     } else {
       return ReplySyntaxError(context);
     }

@@ -2,12 +2,14 @@
 // saving is syncing the log; there are no replicas, no functions and one database.
 #include <chrono>
 #include <ctime>
+#include <optional>
 #include <string>
 
 #include "fmt/format.h"
 #include "server/command_groups.h"
 #include "server/command_names.h"
 #include "server/command_table.h"
+#include "server/database_index.h"
 #include "util/resp_parser.h"
 
 namespace varve {
@@ -121,18 +123,18 @@ void HandleRole(CommandContext& context, Arguments arguments) {
 void HandleSwapDb(CommandContext& context, Arguments arguments) {
   int64_t first = 0;
   int64_t second = 0;
-  if (!ParseRespInteger(arguments[1], &first)) return context.reply.Error("ERR invalid first DB index");
-  if (!ParseRespInteger(arguments[2], &second)) return context.reply.Error("ERR invalid second DB index");
+  if (!ParseRespInteger(arguments[1], &first) || first != static_cast<int32_t>(first))
+    return context.reply.Error("ERR invalid first DB index");
+  if (!ParseRespInteger(arguments[2], &second) || second != static_cast<int32_t>(second))
+    return context.reply.Error("ERR invalid second DB index");
   if (first != 0 || second != 0) return context.reply.Error("ERR DB index is out of range");
   context.reply.Ok();
 }
 
 void HandleMove(CommandContext& context, Arguments arguments) {
-  int64_t database = 0;
-  if (!ParseRespInteger(arguments[2], &database)) {
-    return context.reply.Error("ERR value is not an integer or out of range");
-  }
-  if (database != 0) return context.reply.Error("ERR DB index is out of range");
+  const std::optional<int32_t> database = ParseDatabaseIndex(context, arguments[2]);
+  if (!database) return;
+  if (*database != 0) return context.reply.Error("ERR DB index is out of range");
   context.reply.Error("ERR source and destination objects are the same");
 }
 

@@ -67,6 +67,16 @@ TEST_F(KeyCommandsTest, WhatNeedsNoValueCountsAndSizesIt) {
   EXPECT_EQ(after.second - before.second, 3);
 }
 
+TEST_F(KeyCommandsTest, ADatabaseIsA32BitNumber) {
+  Do({"SET", "a", "1"});
+  const std::string beyond = "!ERR value is out of range, value must between -2147483648 and 2147483647";
+  EXPECT_EQ(Do({"COPY", "a", "b", "DB", "2147483648"}), beyond);
+  EXPECT_EQ(Do({"SELECT", "-2147483649"}), beyond);
+  EXPECT_EQ(Do({"MOVE", "a", "2147483648"}), beyond);
+  EXPECT_EQ(Do({"SELECT", "2147483647"}), "!ERR DB index is out of range");
+  EXPECT_EQ(Do({"SELECT", "x"}), "!ERR value is not an integer or out of range");
+}
+
 TEST_F(KeyCommandsTest, FlushDbEmptiesTheOneDatabase) {
   Do({"SET", "a", "1"});
   EXPECT_EQ(Do({"FLUSHDB", "SOON"}), "!ERR syntax error");
