@@ -180,7 +180,7 @@ class Engine final : public StorageEngine {
   NamespaceTable NamespacesAtLocked(SequenceNumber at) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   SequenceNumber GateOf(SequenceNumber sequence) const;
   // Before a result leaves the library. `unwritten`: it may show something of a mode without sync that isn't with the kernel yet.
-  absl::Status AwaitGate(const ReadOptions& options, SequenceNumber gate, bool unwritten = true);
+  absl::Status AwaitGate(const ReadOptions& options, SequenceNumber gate, bool unwritten);
   // Whether a read whose gate will never open can be answered as of what is durable.
   bool WorthReadingAgain(const ReadOptions& options, bool log_had_failed) const;
   bool LookUpBuffers(const ReadState& state, SequenceNumber at, Lookup* lookup) const;

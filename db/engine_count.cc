@@ -36,7 +36,7 @@ absl::StatusOr<CountResult> Engine::Count(const ReadOptions& options, std::strin
     VARVE_ASSIGN_OR_RETURN(tally, CountByScan(state, at, std::string(TreeKey(generation, lower).view()), end));
   }
   CountResult result{static_cast<uint64_t>(tally.keys), static_cast<uint64_t>(tally.bytes), GateOf(at)};
-  if (absl::Status waited = AwaitGate(options, result.gate); !waited.ok()) {
+  if (absl::Status waited = AwaitGate(options, result.gate, at > log_->written_sequence()); !waited.ok()) {
     if (WorthReadingAgain(options, log_had_failed)) return Count(options, lower, upper);
     return waited;
   }

@@ -100,6 +100,11 @@ absl::Status Engine::LoadOrCreateManifest() {
       }
     }
     if (!options_.create_if_missing) return absl::NotFoundError(fmt::format("{}: no store here", directory_));
+    // Whoever made the directory, a power cut must not take it, and all that will be in it. Where we may not, its maker has to.
+    if (absl::Status synced = file_system_->SyncDirectory(ParentDirectory(directory_));
+        !synced.ok() && !absl::IsPermissionDenied(synced)) {
+      return synced;
+    }
     manifest_ = Manifest{.store_id = RandomStoreId(), .next_generation = 2, .namespaces = {{kDefaultNamespace, 1}}};
     VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, directory_, manifest_));
   } else {
@@ -123,13 +128,17 @@ absl::Status Engine::RemoveOrphans() {
       }
     }
   }
-  VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(directory_));
+  VARVE_ASSIGN_OR_RETURN(std::vector<std::string> names, file_system_->List(directory_));
+  std::erase_if(names, [&](const std::string& name) {
+    const bool is_orphan = name.ends_with(".seg") && !live.contains(directory_ + "/" + name);
+    return name != "MANIFEST.tmp" && !ParseLogTemporaryName(name) && !is_orphan;
+  });
+  if (names.empty()) return absl::OkStatus();
+  // The manifest that was read may be there in the kernel's memory alone. The one on disk still needs what this one doesn't.
+  VARVE_RETURN_IF_ERROR(file_system_->SyncDirectory(directory_));
   for (const std::string& name : names) {
-    const std::string path = directory_ + "/" + name;
-    if (name == "MANIFEST.tmp" || ParseLogTemporaryName(name) || (name.ends_with(".seg") && !live.contains(path))) {
-      spdlog::info("removing {}, left by a crash", path);
-      VARVE_RETURN_IF_ERROR(file_system_->Remove(path));
-    }
+    spdlog::info("removing {}/{}, left by a crash", directory_, name);
+    VARVE_RETURN_IF_ERROR(file_system_->Remove(directory_ + "/" + name));
   }
   return absl::OkStatus();
 }

@@ -250,7 +250,8 @@ std::unique_ptr<Iterator> Engine::NewIterator(const ReadOptions& options, std::s
   if (!point.ok()) return NewErrorIterator(point.status());
   const SequenceNumber own_gate = GateOf(point->sequence);
   if (gate != nullptr) *gate = own_gate;
-  if (absl::Status waited = AwaitGate(options, own_gate); !waited.ok()) {
+  const bool unwritten = point->sequence > log_->written_sequence();
+  if (absl::Status waited = AwaitGate(options, own_gate, unwritten); !waited.ok()) {
     if (WorthReadingAgain(options, log_had_failed)) return NewIterator(options, lower, upper, gate);
     return NewErrorIterator(std::move(waited));
   }

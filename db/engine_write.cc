@@ -102,6 +102,7 @@ absl::Status Engine::CheckWritable(const Commit& commit) const {
 }
 
 absl::Status Engine::RefusalLocked() const {
+  if (log_failed_.load()) return log_->status();  // for good, whatever else fails at present
   if (background_status_.ok() || absl::IsUnavailable(background_status_)) return UnsharedCopy(background_status_);
   // Whatever a flush fails for, nothing is lost by it, and the next try makes its files anew.
   return absl::ResourceExhaustedError(

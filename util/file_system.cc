@@ -36,11 +36,16 @@ class Descriptor {
   int fd_;
 };
 
+// Makes the call until no signal comes in between. That says nothing of what the call was to do: a sync, too, may be made again then.
+template <typename Call>
+auto Uninterrupted(const Call& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
 absl::StatusOr<Descriptor> OpenDescriptor(const std::string& path, int flags) {
-  int fd;
-  do {
-    fd = ::open(path.c_str(), flags | O_CLOEXEC, kFileMode);
-  } while (fd < 0 && errno == EINTR);
+  const int fd = Uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, kFileMode); });
   if (fd < 0) return IoError(errno, "open", path);
   return Descriptor(fd);
 }
@@ -52,12 +57,10 @@ class PosixFile : public File {
   absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const override {
     size_t done = 0;
     while (done < size) {
-      const ssize_t n = ::pread(descriptor_.get(), buffer + done, size - done, static_cast<off_t>(offset + done));
+      const ssize_t n = Uninterrupted(
+          [&] { return ::pread(descriptor_.get(), buffer + done, size - done, static_cast<off_t>(offset + done)); });
       if (n == 0) break;
-      if (n < 0) {
-        if (errno == EINTR) continue;
-        return IoError(errno, "read", path_, offset + done);
-      }
+      if (n < 0) return IoError(errno, "read", path_, offset + done);
       done += static_cast<size_t>(n);
     }
     return done;
@@ -65,11 +68,10 @@ class PosixFile : public File {
 
   absl::Status Write(uint64_t offset, std::string_view data) override {
     while (!data.empty()) {
-      const ssize_t n = ::pwrite(descriptor_.get(), data.data(), data.size(), static_cast<off_t>(offset));
-      if (n < 0) {
-        if (errno == EINTR) continue;
-        return IoError(errno, "write", path_, offset);
-      }
+      const ssize_t n = Uninterrupted(
+          [&] { return ::pwrite(descriptor_.get(), data.data(), data.size(), static_cast<off_t>(offset)); });
+      if (n < 0) return IoError(errno, "write", path_, offset);
+      if (n == 0) return IoError(EIO, "write", path_, offset);  // else it would never end
       data.remove_prefix(static_cast<size_t>(n));
       offset += static_cast<uint64_t>(n);
     }
@@ -77,7 +79,7 @@ class PosixFile : public File {
   }
 
   absl::Status Sync() override {
-    if (::fdatasync(descriptor_.get()) != 0) return IoError(errno, "fdatasync", path_);
+    if (Uninterrupted([&] { return ::fdatasync(descriptor_.get()); }) != 0) return IoError(errno, "fdatasync", path_);
     return absl::OkStatus();
   }
 
@@ -87,11 +89,8 @@ class PosixFile : public File {
   }
 
   absl::Status Truncate(uint64_t size) override {
-    int result;
-    do {
-      result = ::ftruncate(descriptor_.get(), static_cast<off_t>(size));
-    } while (result != 0 && errno == EINTR);
-    if (result != 0) return IoError(errno, "truncate", path_, size);
+    if (Uninterrupted([&] { return ::ftruncate(descriptor_.get(), static_cast<off_t>(size)); }) != 0)
+      return IoError(errno, "truncate", path_, size);
     return absl::OkStatus();
   }
 
@@ -121,13 +120,6 @@ class PosixFileLock : public FileLock {
   const Descriptor descriptor_;
 };
 
-// Directory part of `path`: "a/b" -> "a", "a" -> "", "/a" -> "/".
-std::string ParentOf(const std::string& path) {
-  const size_t slash = path.find_last_of('/');
-  if (slash == std::string::npos) return "";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 class RealFileSystem : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<File>> OpenForRead(const std::string& path) override {
@@ -152,16 +144,17 @@ class RealFileSystem : public FileSystem {
 
   absl::Status SyncDirectory(const std::string& path) override {
     VARVE_ASSIGN_OR_RETURN(const Descriptor descriptor, OpenDescriptor(path, O_RDONLY | O_DIRECTORY));
-    if (::fsync(descriptor.get()) != 0) return IoError(errno, "fsync directory", path);
+    if (Uninterrupted([&] { return ::fsync(descriptor.get()); }) != 0) return IoError(errno, "fsync directory", path);
     return absl::OkStatus();
   }
 
   absl::Status CreateDirectory(const std::string& path) override {
     if (::mkdir(path.c_str(), kDirectoryMode) == 0) return absl::OkStatus();
     if (errno == ENOENT) {
-      const std::string parent = ParentOf(path);
-      if (parent.empty() || parent == path) return IoError(ENOENT, "create directory", path);
+      const std::string parent = ParentDirectory(path);
+      if (parent == "." || parent == path) return IoError(ENOENT, "create directory", path);
       VARVE_RETURN_IF_ERROR(CreateDirectory(parent));
+      VARVE_RETURN_IF_ERROR(SyncDirectory(ParentDirectory(parent)));
       if (::mkdir(path.c_str(), kDirectoryMode) == 0) return absl::OkStatus();
     }
     const int error = errno;
@@ -187,11 +180,7 @@ class RealFileSystem : public FileSystem {
 
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
     VARVE_ASSIGN_OR_RETURN(Descriptor descriptor, OpenDescriptor(path, O_RDWR | O_CREAT));
-    int result;
-    do {
-      result = ::flock(descriptor.get(), LOCK_EX | LOCK_NB);
-    } while (result != 0 && errno == EINTR);
-    if (result != 0) {
+    if (Uninterrupted([&] { return ::flock(descriptor.get(), LOCK_EX | LOCK_NB); }) != 0) {
       if (errno != EWOULDBLOCK) return IoError(errno, "lock", path);
       return absl::FailedPreconditionError(
           fmt::format("lock {}: held by another process or store; stop it, or choose another directory", path));
@@ -201,6 +190,13 @@ class RealFileSystem : public FileSystem {
 };
 
 }  // namespace
+
+std::string ParentDirectory(std::string_view path) {
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  const size_t slash = path.find_last_of('/');
+  if (slash == std::string_view::npos) return ".";
+  return std::string(path.substr(0, std::max<size_t>(slash, 1)));
+}
 
 FileSystem* PosixFileSystem() {
   static RealFileSystem file_system;  // has no state, so that its end at exit harms nobody

@@ -53,13 +53,17 @@ class FileSystem {
   [[nodiscard]] virtual absl::Status Remove(const std::string& path) = 0;
   // Makes created, renamed and removed names in `path` survive a power cut.
   [[nodiscard]] virtual absl::Status SyncDirectory(const std::string& path) = 0;
-  // Creates the directory (mode 0700) and missing parents; fine if it is there.
+  // Creates the directory (mode 0700) and missing parents, which are on disk when it returns; its own name in the last of them is not.
+  // Fine if it is there.
   [[nodiscard]] virtual absl::Status CreateDirectory(const std::string& path) = 0;
   // Names (not paths) in the directory, without . and .., sorted.
   [[nodiscard]] virtual absl::StatusOr<std::vector<std::string>> List(const std::string& path) = 0;
   // FailedPrecondition when another process (or another store of this process) holds it.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
 };
+
+// The directory that holds `path`'s name: "a/b" and "a/b/" -> "a", "a" -> ".", "/a" -> "/".
+std::string ParentDirectory(std::string_view path);
 
 // The real one; lives forever.
 FileSystem* PosixFileSystem();

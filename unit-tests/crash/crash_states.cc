@@ -1,0 +1,237 @@
+#include "unit-tests/crash/crash_states.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <unordered_set>
+#include <utility>
+
+#include "db/file_names.h"
+#include "db/log_format.h"
+#include "db/manifest.h"
+#include "fmt/format.h"
+#include "unit-tests/crash/deterministic_threads.h"
+#include "unit-tests/crash/workload.h"
+#include "unit-tests/testing/simulated_file_system.h"
+#include "util/hash.h"
+#include "util/status.h"
+
+namespace varve::testing {
+namespace {
+
+constexpr uint64_t kChangesPerRecoveryCrash = 6;  // of a recovery's changes, one in so many is a place to crash
+constexpr uint64_t kStatesPerRecovery = 16;       // of so many states, one has its recovery crashed
+constexpr int kStepsAfterwards = 4;
+
+uint64_t Mixed(uint64_t a, uint64_t b) {
+  const uint64_t both[] = {a, b};
+  return HashKey({reinterpret_cast<const char*>(both), sizeof(both)});
+}
+
+absl::Status Bad(const std::string& what) { return absl::FailedPreconditionError(what); }
+
+// What a crash left is one of the states that it may leave: its last sequence.
+absl::StatusOr<SequenceNumber> CheckOpened(StorageEngine* store, const History::Bounds& bounds,
+                                           const History& history) {
+  const SequenceNumber last = StatisticOf(*store, "sequence");
+  if (last < bounds.least) return Bad(fmt::format("{} was acknowledged, and only {} is there", bounds.least, last));
+  if (last > bounds.most) return Bad(fmt::format("{} is there, and only {} was sent", last, bounds.most));
+  const Contents* const contents = history.At(last);
+  if (contents == nullptr) return Bad(fmt::format("{} is in the middle of a batch", last));
+  if (absl::Status status = CheckContents(store, *contents); !status.ok()) {
+    return Bad(fmt::format("at {} (acknowledged: {}, sent: {}): {}", last, bounds.least, bounds.most,
+                           std::string(status.message())));
+  }
+  return last;
+}
+
+// A store that was closed consists of what its manifest names.
+absl::Status CheckFiles(SimulatedFileSystem* file_system) {
+  VARVE_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(file_system, kStoreDirectory));
+  std::set<std::string> expected = {"LOCK", "MANIFEST"};
+  for (const LogEnd& end : manifest.log_ends) expected.insert(LogFileName(end.file_number));
+  for (const auto& level : manifest.levels) {
+    for (const auto& run : level) {
+      for (const SegmentInfo& segment : run) {
+        expected.insert(SegmentPath(kStoreDirectory, segment.number).substr(kStoreDirectory.size() + 1));
+      }
+    }
+  }
+  VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system->List(kStoreDirectory));
+  for (const std::string& name : names) {
+    if (expected.erase(name) == 0) return Bad(name + " belongs to nobody");
+  }
+  return expected.empty() ? absl::OkStatus() : Bad(*expected.begin() + " is missing after a clean stop");
+}
+
+}  // namespace
+
+CrashStates::CrashStates(uint64_t seed, int steps) : seed_(seed), steps_(steps), first_(EmptyDisk()) {
+  const DeterministicThreads threads(seed);
+  SimulatedFileSystem file_system(first_, &DeterministicThreads::MaySwitch);
+  {
+    Workload workload(seed, &file_system, &history_);
+    status_ = workload.Open();
+    if (status_.ok()) status_ = workload.Run(steps);
+    if (status_.ok() && workload.errors() > 0) status_ = workload.last_error();
+    if (status_.ok()) status_ = workload.Close();
+    if (status_.ok()) status_ = CheckFiles(&file_system);
+  }
+  trace_ = file_system.trace();
+}
+
+uint64_t CrashStates::Fingerprint() const {
+  uint64_t hash = 0;
+  for (const DiskEvent& event : trace_) {
+    hash = Mixed(hash, static_cast<uint64_t>(event.type));
+    hash = Mixed(hash, event.inode);
+    hash = Mixed(hash, event.offset);
+    hash = Mixed(hash, HashKey(event.path));
+    hash = Mixed(hash, HashKey(event.to));
+    if (event.data != nullptr) hash = Mixed(hash, HashKey(*event.data));
+  }
+  return hash;
+}
+
+CrashStates::State CrashStates::MakeState(const SimulatedDisk& at_change, uint64_t index) const {
+  const uint64_t at = index / kStatesPerChange, variant = index % kStatesPerChange;
+  State state;
+  state.index = index;
+  state.bounds = history_.After(at, /*power_was_cut=*/variant != 0);
+  state.least_after_power_cut = history_.After(at, /*power_was_cut=*/true).least;
+  if (variant == 0) {
+    state.disk = at_change;
+  } else if (variant - 1 <= SimulatedDisk::kKeepContents) {
+    state.disk = at_change.CutPower(variant - 1);
+  } else {
+    state.disk = at_change.CutPower(Mixed(seed_, index) | 4);  // beyond the four plain ways
+  }
+  return state;
+}
+
+absl::Status CrashStates::CheckAll(uint64_t most, Counts* counts) {
+  SimulatedDisk disk = first_;
+  std::unordered_set<uint64_t> seen, distinct;
+  // Without limits all states; else each with the same chance, drawn from the seed.
+  const double share = std::min(1.0, static_cast<double>(most) / static_cast<double>(size()) * 1.7);
+  for (uint64_t at = 0; at <= trace_.size(); ++at) {
+    if (at > 0) disk.Apply(trace_[at - 1]);
+    const bool loses_something = disk.HasUnsynced();
+    for (uint64_t variant = 0; variant < (loses_something ? kStatesPerChange : 1); ++variant) {
+      const uint64_t index = at * kStatesPerChange + variant;
+      if (static_cast<double>(Mixed(index, seed_) % 1'000'000) >= share * 1'000'000) continue;
+      const State state = MakeState(disk, index);
+      const uint64_t hash = state.disk.Hash();
+      if (!seen.insert(Mixed(hash, state.bounds.least)).second) continue;
+      if (absl::Status status = CheckState(state, &counts->in_recovery); !status.ok()) {
+        return Bad(fmt::format("crash state {} of seed {} with {} steps, after {} changes: {}", index, seed_, steps_,
+                               at, std::string(status.message())));
+      }
+      if (!distinct.insert(hash).second) continue;
+      ++counts->distinct;
+      if (variant == 0) ++counts->kills;
+      if (distinct.size() == most) return absl::OkStatus();
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string CrashStates::Describe(uint64_t index, uint64_t count) const {
+  static constexpr const char* kNames[] = {"make directory", "create", "rename",     "remove",        "write",
+                                           "truncate",       "sync",   "sync fails", "sync directory"};
+  const uint64_t end = std::min<uint64_t>(index / kStatesPerChange, trace_.size());
+  std::map<uint64_t, std::string> paths;
+  uint64_t next_inode = first_.next_inode();
+  SimulatedDisk disk = first_;
+  std::string text;
+  for (uint64_t at = 0; at < end; ++at) {
+    const DiskEvent& event = trace_[at];
+    disk.Apply(event);
+    if (event.type == DiskEvent::Type::kMakeDirectory || event.type == DiskEvent::Type::kCreate) {
+      paths[next_inode++] = event.path;
+    } else if (event.type == DiskEvent::Type::kRename) {
+      paths[*disk.Find(event.to)] = event.to;
+    }
+    if (at + count < end) continue;
+    const History::Bounds bounds = history_.After(at + 1, /*power_was_cut=*/true);
+    text += fmt::format("{:6} {} {}", at + 1, kNames[static_cast<size_t>(event.type)],
+                        event.path.empty() ? paths[event.inode] : event.path);
+    if (!event.to.empty()) text += " to " + event.to;
+    if (event.data != nullptr) text += fmt::format(" [{}, {})", event.offset, event.offset + event.data->size());
+    text += fmt::format("   (acknowledged {}, sent {})\n", bounds.least, bounds.most);
+  }
+  return text;
+}
+
+absl::Status CrashStates::Check(uint64_t index) {
+  SimulatedDisk disk = first_;
+  for (uint64_t at = 0; at < std::min<uint64_t>(index / kStatesPerChange, trace_.size()); ++at) disk.Apply(trace_[at]);
+  uint64_t in_recovery = 0;
+  return CheckState(MakeState(disk, index), &in_recovery);
+}
+
+absl::Status CrashStates::CheckState(const State& state, uint64_t* deep) const {
+  const uint64_t dice = Mixed(state.index, seed_ + 1);
+  History after(&history_);
+  std::vector<DiskEvent> trace;
+  {
+    const DeterministicThreads threads(dice, 16);
+    SimulatedFileSystem file_system(state.disk, &DeterministicThreads::MaySwitch);
+    {
+      VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<StorageEngine> store,
+                             StorageEngine::Open(kStoreDirectory, SmallOptions(seed_, &file_system)));
+      const uint64_t opened_at = file_system.trace_size();
+      VARVE_ASSIGN_OR_RETURN(const SequenceNumber last, CheckOpened(store.get(), state.bounds, history_));
+      after.Sent(last, Durability::kAlways, *history_.At(last), 0);
+      after.Acknowledged(last, Durability::kAlways, state.disk.HasUnsynced() ? opened_at : 0);
+      if (dice % 2 == 0) {
+        VARVE_RETURN_IF_ERROR(store->Close());
+      } else {
+        file_system.StopHere();
+      }
+    }
+    file_system.GoOn();
+    Workload workload(dice, &file_system, &after);
+    VARVE_RETURN_IF_ERROR(workload.Open());
+    VARVE_RETURN_IF_ERROR(workload.Run(kStepsAfterwards));
+    VARVE_RETURN_IF_ERROR(workload.Put());
+    if (workload.errors() > 0) return workload.last_error();
+    VARVE_RETURN_IF_ERROR(CheckContents(workload.store(), workload.contents()));
+    VARVE_RETURN_IF_ERROR(workload.Close());
+    VARVE_RETURN_IF_ERROR(CheckFiles(&file_system));
+    trace = file_system.trace();
+  }
+  return dice / 2 % kStatesPerRecovery == 0 ? CheckRecoveries(state, trace, after, deep) : absl::OkStatus();
+}
+
+absl::Status CrashStates::CheckRecoveries(const State& state, const std::vector<DiskEvent>& trace,
+                                          const History& history, uint64_t* deep) const {
+  std::mt19937_64 random(Mixed(seed_, state.index));
+  SimulatedDisk disk = state.disk;
+  for (uint64_t at = 0; at < trace.size(); ++at) {
+    disk.Apply(trace[at]);
+    if (random() % kChangesPerRecoveryCrash != 0) continue;
+    const uint64_t choice = random() % 8;
+    const bool power_was_cut = choice != SimulatedDisk::kKeepAll;
+    History::Bounds bounds = history.After(at + 1, power_was_cut);
+    bounds.least = std::max(bounds.least, state.least_after_power_cut);
+    const DeterministicThreads threads(random(), 16);
+    SimulatedFileSystem file_system(power_was_cut ? disk.CutPower(choice) : disk, &DeterministicThreads::MaySwitch);
+    const auto check = [&]() -> absl::Status {
+      VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<StorageEngine> store,
+                             StorageEngine::Open(kStoreDirectory, SmallOptions(seed_, &file_system)));
+      VARVE_RETURN_IF_ERROR(CheckOpened(store.get(), bounds, history).status());
+      return store->Close();
+    };
+    absl::Status status = check();
+    if (status.ok()) status = CheckFiles(&file_system);
+    if (!status.ok()) {
+      return Bad(fmt::format("after {} changes of its recovery, with what is left by choice {}: {}", at + 1, choice,
+                             std::string(status.message())));
+    }
+    ++*deep;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace varve::testing

@@ -1,0 +1,113 @@
+// What the crash states and failing calls of this folder have found, each by itself (docs/decisions.md).
+#include <errno.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "spdlog/spdlog.h"
+#include "unit-tests/crash/deterministic_threads.h"
+#include "unit-tests/crash/workload.h"
+#include "util/status.h"
+
+namespace varve::testing {
+namespace {
+
+constexpr WriteOptions kUnsynced{.sync = Durability::kNone, .override_sync = true};
+
+class FindsTest : public ::testing::Test {
+ protected:
+  FindsTest() : threads_(1), file_system_(EmptyDisk(), &DeterministicThreads::MaySwitch) {
+    spdlog::set_level(spdlog::level::off);
+  }
+  ~FindsTest() override { spdlog::set_level(spdlog::level::info); }
+
+  static absl::StatusOr<std::unique_ptr<StorageEngine>> Open(SimulatedFileSystem* file_system) {
+    return StorageEngine::Open(kStoreDirectory, SmallOptions(1, file_system));
+  }
+  // What the store holds that opens on the disk, as "key=value ", or why it doesn't.
+  static std::string Opened(const SimulatedDisk& disk) {
+    SimulatedFileSystem file_system(disk, &DeterministicThreads::MaySwitch);
+    const auto store = Open(&file_system);
+    return store.ok() ? Scan(store->get()) : store.status().ToString();
+  }
+  static std::string Scan(StorageEngine* store) {
+    std::string text;
+    const auto iterator = store->NewIterator({}, {}, {}, nullptr);
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+      text.append(iterator->key()).append("=").append(iterator->value()).append(" ");
+    }
+    return iterator->status().ok() ? text : iterator->status().ToString();
+  }
+  static absl::Status PutUnsynced(StorageEngine* store, std::string_view key, std::string_view value) {
+    WriteBatch batch;
+    batch.Put(key, value);
+    return store->Write(kUnsynced, &batch).status();
+  }
+
+  const DeterministicThreads threads_;
+  SimulatedFileSystem file_system_;
+};
+
+TEST_F(FindsTest, ANewStoresDirectoryIsNotLostWithAllThatWasAcknowledgedInIt) {
+  const auto store = Open(&file_system_);
+  ASSERT_TRUE(store.ok()) << store.status();
+  ASSERT_TRUE((*store)->Put("key", "value").ok());
+  EXPECT_EQ(Opened(file_system_.disk().CutPower(SimulatedDisk::kLoseAll)), "key=value ");
+}
+
+TEST_F(FindsTest, SegmentsThatTheManifestOnDiskMayStillNameAreNotRemovedByAnOpening) {
+  {
+    const auto store = Open(&file_system_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    ASSERT_TRUE((*store)->Put("key", "value").ok());
+    ASSERT_TRUE((*store)->Flush().ok());
+    // The manifest without the segment is there for programs, but its name is not on disk when the process is killed.
+    file_system_.Fail(FileOperation::kSyncDirectory, 1, IoError(EIO, "sync directory", "injected"));
+    WriteBatch batch;
+    batch.ClearNamespace();
+    ASSERT_TRUE((*store)->Write({}, &batch).ok());
+    absl::SleepFor(absl::Seconds(1));
+    file_system_.StopHere();
+  }
+  file_system_.GoOn();
+  file_system_.ClearFaults();
+  for (uint64_t calls = 0; calls < 20; ++calls) {
+    SimulatedFileSystem opening(file_system_.disk(), &DeterministicThreads::MaySwitch);
+    opening.StopAfter(calls);
+    Open(&opening).status().IgnoreError();
+    for (uint64_t choice = 0; choice < 40; ++choice) {
+      ASSERT_EQ(Opened(opening.disk().CutPower(choice)), "") << calls << " calls, choice " << choice;
+    }
+  }
+}
+
+TEST_F(FindsTest, ScansAndCountsGoOnAfterAFailedWriteOfAModeWithoutSync) {
+  const auto store = Open(&file_system_);
+  ASSERT_TRUE(store.ok()) << store.status();
+  ASSERT_TRUE((*store)->Put("durable", "1").ok());
+  absl::SleepFor(absl::Seconds(1));  // the log's next file is ready
+  file_system_.Fail(FileOperation::kWrite, 1, IoError(EIO, "write", "injected"), 1, ".log");
+  EXPECT_TRUE(absl::IsUnavailable(PutUnsynced(store->get(), "lost", "2")));
+  EXPECT_EQ(Scan(store->get()), "durable=1 ");
+  const absl::StatusOr<CountResult> count = (*store)->Count({}, {}, {});
+  ASSERT_TRUE(count.ok()) << count.status();
+  EXPECT_EQ(count->keys, 1u);
+}
+
+TEST_F(FindsTest, OnceTheLogHasFailedWritesSaySoWhateverElseFails) {
+  const auto store = Open(&file_system_);
+  ASSERT_TRUE(store.ok()) << store.status();
+  file_system_.Fail(FileOperation::kSync, 1, IoError(EIO, "sync", "injected"), SimulatedFileSystem::kUnlimited, ".seg");
+  ASSERT_TRUE(PutUnsynced(store->get(), "key", std::string(20'000, 'v')).ok());
+  absl::SleepFor(absl::Seconds(1));
+  EXPECT_TRUE(absl::IsResourceExhausted((*store)->Put("key", "value"))) << "flushes fail";
+  file_system_.Fail(FileOperation::kSync, 1, IoError(EIO, "sync", "injected"), 1, ".log");
+  EXPECT_TRUE(absl::IsUnavailable((*store)->Delete("key"))) << (*store)->log_status();
+  EXPECT_TRUE(absl::IsUnavailable((*store)->Put("key", "value")));
+}
+
+}  // namespace
+}  // namespace varve::testing
