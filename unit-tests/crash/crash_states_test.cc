@@ -16,7 +16,7 @@ namespace {
 constexpr int kSteps = 120;
 constexpr uint64_t kStatesPerRun = 625;
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(VARVE_SANITIZED)
 constexpr uint64_t kStates = 500;
 #elif defined(NDEBUG)
 constexpr uint64_t kStates = 5'000;

@@ -152,13 +152,13 @@ class World {
   uint64_t now_ = kStartOfTime;
 };
 
-// What a thread keeps for itself is destroyed when it ends, and that may take and give locks, too. So it keeps the turn until the last
-// of the rounds in which the C library calls such destructors.
+// What a thread keeps for itself is destroyed when it ends, and that may take and give locks, too. So it keeps the turn until the last but
+// one of the rounds in which the C library calls such destructors.
 pthread_key_t EndKey();
 
 void CountRounds(void* rounds) {
   const auto round = reinterpret_cast<uintptr_t>(rounds);
-  if (round < PTHREAD_DESTRUCTOR_ITERATIONS) {
+  if (round + 1 < PTHREAD_DESTRUCTOR_ITERATIONS) {
     pthread_setspecific(EndKey(), reinterpret_cast<void*>(round + 1));
   } else {
     world->Finish();
@@ -321,10 +321,15 @@ int sched_yield() noexcept {
   return real();
 }
 
+// The sanitizers' own, through which they learn of threads, where they are part of the program.
+int __interceptor_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) __attribute__((weak));
+
 int pthread_create(pthread_t* handle, const pthread_attr_t* attributes, void* (*routine)(void*),
                    void* argument) noexcept {
   static auto* const real =
-      varve::testing::Library<int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
+      __interceptor_pthread_create != nullptr
+          ? __interceptor_pthread_create
+          : varve::testing::Library<int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
   if (mine == nullptr) return real(handle, attributes, routine, argument);
   varve::testing::Thread* const thread = world->Add();
   thread->routine = routine;

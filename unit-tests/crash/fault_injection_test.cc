@@ -22,7 +22,7 @@
 namespace varve::testing {
 namespace {
 
-#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__)
+#if defined(NDEBUG) && !defined(VARVE_SANITIZED)
 constexpr uint64_t kSeeds = 2, kStride = 1;
 #else
 constexpr uint64_t kSeeds = 1, kStride = 7;
