@@ -67,6 +67,7 @@ absl::Status CheckFiles(SimulatedFileSystem* file_system) {
 }  // namespace
 
 CrashStates::CrashStates(uint64_t seed, int steps) : seed_(seed), steps_(steps), first_(EmptyDisk()) {
+  SetUpLibraries();
   const DeterministicThreads threads(seed);
   SimulatedFileSystem file_system(first_, &DeterministicThreads::MaySwitch);
   {

@@ -35,7 +35,7 @@ int Run() {
     if (!states.status().ok()) return Fail(seed, states.status());
     fmt::print("{}", states.Describe(static_cast<uint64_t>(index), absl::GetFlag(FLAGS_changes)));
     if (const absl::Status status = states.Check(static_cast<uint64_t>(index)); !status.ok()) return Fail(seed, status);
-    fmt::print("state {} of seed {}: good\n", index, seed);
+    fmt::print("state {} of seed {} (run {:016x}): good\n", index, seed, states.Fingerprint());
     return 0;
   }
   const absl::Time begun = absl::Now();

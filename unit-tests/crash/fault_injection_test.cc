@@ -138,7 +138,10 @@ class FaultRun {
 
 class FaultInjectionTest : public ::testing::TestWithParam<Fault> {
  protected:
-  void SetUp() override { spdlog::set_level(spdlog::level::off); }
+  void SetUp() override {
+    spdlog::set_level(spdlog::level::off);
+    SetUpLibraries();
+  }
   void TearDown() override { spdlog::set_level(spdlog::level::info); }
 };
 

@@ -6,6 +6,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "fmt/format.h"
+#include "spdlog/spdlog.h"
 #include "unit-tests/crash/deterministic_threads.h"
 #include "util/status.h"
 
@@ -89,6 +90,19 @@ absl::Status CheckContents(StorageEngine* store, const Contents& contents) {
         fmt::format("{} keys of {} bytes are counted, not {} of {}", count.keys, count.bytes, contents.size(), bytes));
   }
   return absl::OkStatus();
+}
+
+void SetUpLibraries() {
+  static const absl::Status status = []() -> absl::Status {
+    const DeterministicThreads threads(0);
+    SimulatedFileSystem file_system(EmptyDisk(), &DeterministicThreads::MaySwitch);
+    History history;
+    Workload workload(0, &file_system, &history);
+    VARVE_RETURN_IF_ERROR(workload.Open());
+    VARVE_RETURN_IF_ERROR(workload.Run(60));
+    return workload.store() == nullptr ? absl::OkStatus() : workload.Close();
+  }();
+  if (!status.ok()) spdlog::error("the first simulation: {}", status.ToString());
 }
 
 Workload::Workload(uint64_t seed, SimulatedFileSystem* file_system, History* history)

@@ -22,6 +22,9 @@ inline const std::string kStoreDirectory = "/disk/store";
 
 // A disk on which a store may be made in kStoreDirectory.
 SimulatedDisk EmptyDisk();
+// Libraries measure and set up things when they are first used, which takes turns and time from a simulation: the first one in a process
+// would not be like the others. Call it before each; it does something once.
+void SetUpLibraries();
 // Everything small, so that flushes, merges and changes of files come often; how small, the seed decides.
 EngineOptions SmallOptions(uint64_t seed, FileSystem* file_system);
 

@@ -1,5 +1,5 @@
-// What a store finds when it is opened after a crash: killed processes (a copy of the running store's directory), power cuts
-// (the fault file system), torn ends, damage, missing files.
+// What a store finds when it is opened after a crash: killed processes (a copy of the running store's directory), torn ends, damage,
+// missing files. Power cuts at every moment are unit-tests/crash.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -14,6 +14,7 @@
 #include "fmt/format.h"
 #include "unit-tests/db/log_test_util.h"
 #include "unit-tests/testing/fault_file_system.h"
+#include "unit-tests/testing/simulated_file_system.h"
 #include "unit-tests/testing/test_store.h"
 
 namespace varve {
@@ -23,6 +24,8 @@ using testing::CopyDirectory;
 using testing::FaultFileSystem;
 using testing::FileOperation;
 using testing::ReadFile;
+using testing::SimulatedDisk;
+using testing::SimulatedFileSystem;
 using testing::TempDir;
 using testing::TestStore;
 using testing::WriteFile;
@@ -131,7 +134,7 @@ TEST(EngineRecoveryTest, AKilledStoreHoldsAtLeastWhatWasAcknowledged) {
     std::atomic<uint64_t> acknowledged{0}, sent{0};
     std::atomic<bool> stop{false};
     std::thread writer([&] {
-      for (uint64_t i = 0; !stop; ++i) {
+      for (uint64_t i = 0; !stop && i < 5'000; ++i) {
         sent = i + 1;
         EXPECT_TRUE(WritePair(&*store, i).ok());
         acknowledged = i + 1;
@@ -159,73 +162,28 @@ TEST(EngineRecoveryTest, AKilledStoreHoldsAtLeastWhatWasAcknowledged) {
   }
 }
 
-// Power cuts at any moment, also while recovering, again and again on the same store.
-class PowerCutTest : public ::testing::TestWithParam<int> {};
-
-TEST_P(PowerCutTest, AcknowledgedWritesSurviveEachOfMany) {
-  const int seed = GetParam();
-  std::mt19937 random(seed);
-  FaultFileSystem file_system;
-  TempDir directory;
-  EngineOptions options = RecoveryOptions();
-  options.file_system = &file_system;
-  if (seed % 3 != 0) options.write_buffer_size = 64 << 10;
-  uint64_t acknowledged = 0, sent = 0;
-  for (int life = 0; life < 14; ++life) {
-    const bool cut_in_recovery = life % 3 == 2;
-    if (cut_in_recovery) file_system.CutPowerAfter(random() % 12);
-    auto opened = OpenAt(directory.path(), options);
-    if (cut_in_recovery) {
-      opened = absl::UnavailableError("");
-      file_system.CutPower();
-      file_system.RestorePower(random());
-      continue;
-    }
-    ASSERT_TRUE(opened.ok()) << opened.status() << ", life " << life;
-    const std::optional<uint64_t> pairs = CountPairs(opened->get());
-    ASSERT_TRUE(pairs.has_value()) << "life " << life;
-    ASSERT_GE(*pairs, acknowledged) << "life " << life;
-    ASSERT_LE(*pairs, sent) << "life " << life;
-    ASSERT_EQ((*opened)->Count({}, {}, {}).value().keys, 2 * *pairs);
-    acknowledged = sent = *pairs;  // what was recovered has to stay, too
-    file_system.CutPowerAfter(random() % 400);
-    for (int i = 0; i < 400; ++i) {
-      sent = acknowledged + 1;
-      if (!WritePair(opened->get(), acknowledged).ok()) break;
-      acknowledged = sent;
-    }
-    file_system.CutPower();
-    opened = absl::UnavailableError("");
-    file_system.RestorePower(random());
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Seeds, PowerCutTest, ::testing::Range(1, 9));
-
 TEST(EngineRecoveryTest, WhatAKilledProcessLeftToTheKernelIsOnDiskAfterTheNextOpening) {
-  FaultFileSystem file_system;
-  TempDir running, directory;
+  const std::string directory = "/disk/store";
+  SimulatedFileSystem file_system;
   EngineOptions options = RecoveryOptions();
   options.file_system = &file_system;
   options.sync = Durability::kNone;
-  {
-    auto opened = OpenAt(running.path(), options);
-    ASSERT_TRUE(opened.ok());
-    for (int i = 0; i < 10; ++i) ASSERT_TRUE(WritePair(opened->get(), i).ok());
-    CopyDirectory(running.path(), directory.path());  // the process is killed: nothing was synced
-  }
-  const uint64_t writes = file_system.calls(FileOperation::kWrite), syncs = file_system.calls(FileOperation::kSync);
-  // The copy's bytes are the kernel's alone. To the fault file system they are new with the first write to them.
-  auto opened = OpenAt(directory.path(), options);
+  auto opened = OpenAt(directory, options);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(WritePair(opened->get(), i).ok());
+  const auto stop = [&] {
+    file_system.StopHere();
+    opened = absl::UnavailableError("");
+  };
+  stop();  // the process is killed: nothing was synced
+  file_system.GoOn();
+  opened = OpenAt(directory, options);
   ASSERT_TRUE(opened.ok()) << opened.status();
   EXPECT_EQ(CountPairs(opened->get()), 10u);
   EXPECT_EQ((*opened)->durable_sequence(), 20u);
-  EXPECT_GT(file_system.calls(FileOperation::kWrite), writes);
-  EXPECT_GT(file_system.calls(FileOperation::kSync), syncs);
-  file_system.CutPower();
-  opened = absl::UnavailableError("");
-  file_system.RestorePower();
-  opened = OpenAt(directory.path(), options);
+  stop();
+  file_system.RestorePower(SimulatedDisk::kLoseAll);
+  opened = OpenAt(directory, options);
   ASSERT_TRUE(opened.ok()) << opened.status();
   EXPECT_EQ(CountPairs(opened->get()), 10u);
 }

@@ -13,6 +13,7 @@
 
 #include "unit-tests/db/log_test_util.h"
 #include "unit-tests/testing/fault_file_system.h"
+#include "unit-tests/testing/simulated_file_system.h"
 
 namespace varve {
 namespace {
@@ -24,6 +25,8 @@ using ::testing::HasSubstr;
 using testing::LogUser;
 using testing::Replay;
 using testing::Replayed;
+using testing::SimulatedDisk;
+using testing::SimulatedFileSystem;
 
 constexpr size_t kSmallFile = 64u << 10;
 
@@ -132,7 +135,7 @@ TEST_F(LogFaultsTest, AFullDiskRefusesPutsAndGoesOnWhenThereIsSpace) {
   const std::string value(1000, 'v');
   while ((status = user.Commit(value)).ok()) ASSERT_LT(user.last(), 1000u);
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("no space left"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("No space left"));
   EXPECT_TRUE(user.log().status().ok()) << "a full disk is not final";
   EXPECT_EQ(user.log().durable_sequence(), user.last());
 
@@ -228,19 +231,22 @@ TEST_F(LogFaultsTest, RecycledFilesShowNothingOfTheirEarlierLife) {
 // Many lives of one store: each recovers, goes on, and ends with a power cut somewhere, with what was not synced lost or torn.
 class LogLives {
  public:
-  LogLives(const std::string& directory, uint32_t seed) : directory_(directory), random_(seed) {}
+  explicit LogLives(uint32_t seed) : random_(seed) {
+    EXPECT_TRUE(fs_.CreateDirectory(directory_).ok());
+    EXPECT_TRUE(fs_.SyncDirectory("").ok());
+  }
 
   void Live() {
     SCOPED_TRACE("life " + std::to_string(++life_));
     Recover();
     if (::testing::Test::HasFatalFailure()) return;
     LogUser user(directory_, kSmallFile, last_, next_file_number_, &fs_);
-    fs_.CutPowerAfter(random_() % 300);
+    fs_.StopAfter(random_() % 300);
     Write(&user);
     if (::testing::Test::HasFatalFailure()) return;
-    fs_.CutPower();
+    fs_.StopHere();
     user.Drop();
-    fs_.RestorePower(random_() % 8 == 0 ? std::nullopt : std::optional<uint64_t>(random_()));
+    fs_.RestorePower(random_());
   }
 
  private:
@@ -291,12 +297,12 @@ class LogLives {
       }
     }
     acknowledged_ = std::max(acknowledged_, log.durable_sequence());
-    fs_.CutPower();
+    fs_.StopHere();
   }
 
-  const std::string directory_;
+  const std::string directory_ = "/log";
   std::minstd_rand random_;
-  FaultFileSystem fs_;
+  SimulatedFileSystem fs_;
   int life_ = 0;
   std::map<SequenceNumber, std::string> model_;
   SequenceNumber last_ = 0, flushed_ = 0, acknowledged_ = 0;
@@ -307,8 +313,7 @@ class LogLives {
 TEST(LogPowerCutTest, WhatWasAcknowledgedSurvivesManyLives) {
   for (uint32_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    testing::TempDir dir;
-    LogLives lives(dir.path(), seed);
+    LogLives lives(seed);
     for (int life = 0; life < 15; ++life) {
       lives.Live();
       if (::testing::Test::HasFatalFailure()) return;
@@ -316,16 +321,20 @@ TEST(LogPowerCutTest, WhatWasAcknowledgedSurvivesManyLives) {
   }
 }
 
-TEST_F(LogFaultsTest, PowerLossTakesBackOnlyWhatWasNotSynced) {
-  LogUser user(dir_.path(), kSmallFile, 0, 1, &fs_);
+TEST(LogPowerCutTest, TakesBackOnlyWhatWasNotSynced) {
+  const std::string directory = "/log";
+  SimulatedFileSystem disk;
+  ASSERT_TRUE(disk.CreateDirectory(directory).ok());
+  ASSERT_TRUE(disk.SyncDirectory("").ok());
+  LogUser user(directory, kSmallFile, 0, 1, &disk);
   user.Open();
   ASSERT_TRUE(user.Commit("always").ok());
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(user.Add("none", Durability::kNone).ok());
   ASSERT_TRUE(user.log().Push().ok());
-  fs_.CutPower();
+  disk.StopHere();
   user.Drop();
-  fs_.RestorePower();
-  const Replayed replayed = Replay(dir_.path(), 0, {}, &fs_);
+  disk.RestorePower(SimulatedDisk::kLoseAll);
+  const Replayed replayed = Replay(directory, 0, {}, &disk);
   ASSERT_TRUE(replayed.status.ok()) << replayed.status;
   EXPECT_EQ(replayed.recovery.last_sequence, 1u);
 }

@@ -10,14 +10,6 @@
 
 namespace varve::testing {
 
-const char* NameOf(FileOperation operation) {
-  static constexpr const char* kNames[] = {"open",           "create",           "read", "write",  "growing write",
-                                           "sync",           "truncate",         "size", "rename", "remove",
-                                           "sync directory", "create directory", "list", "lock"};
-  static_assert(std::size(kNames) == static_cast<size_t>(FileOperation::kCount));
-  return kNames[static_cast<size_t>(operation)];
-}
-
 class SimulatedFileSystem::SimulatedFile : public File {
  public:
   SimulatedFile(SimulatedFileSystem* owner, std::string path, uint64_t inode, bool writable)
@@ -37,10 +29,7 @@ class SimulatedFileSystem::SimulatedFile : public File {
     if (!writable_) return IoError(EBADF, "write", path_, offset);
     const uint64_t size = owner_->disk_.Content(inode_).size();
     const uint64_t end = offset + data.size();
-    if (end > size) {
-      VARVE_RETURN_IF_ERROR(owner_->Count(FileOperation::kGrow, path_));
-      VARVE_RETURN_IF_ERROR(owner_->TakeSpace(end - size, path_));
-    }
+    if (end > size) VARVE_RETURN_IF_ERROR(owner_->TakeSpace(end - size, path_));
     owner_->Do({.type = DiskEvent::Type::kWrite,
                 .inode = inode_,
                 .offset = offset,
@@ -99,33 +88,7 @@ class SimulatedFileSystem::SimulatedLock : public FileLock {
   const std::string path_;
 };
 
-// --- Faults ----------------------------------------------------------------------------------------------------------------
-
-void SimulatedFileSystem::Fail(FileOperation operation, uint64_t nth, absl::Status error, uint64_t times,
-                               std::string path_part) {
-  absl::MutexLock lock(&mutex_);
-  faults_.push_back({operation, nth, times, std::move(error), std::move(path_part)});
-}
-
-void SimulatedFileSystem::ClearFaults() {
-  absl::MutexLock lock(&mutex_);
-  faults_.clear();
-}
-
-uint64_t SimulatedFileSystem::failed_calls() const {
-  absl::MutexLock lock(&mutex_);
-  return failed_calls_;
-}
-
-void SimulatedFileSystem::SetFreeBytes(uint64_t bytes) {
-  absl::MutexLock lock(&mutex_);
-  free_bytes_ = bytes;
-}
-
-uint64_t SimulatedFileSystem::calls(FileOperation operation) const {
-  absl::MutexLock lock(&mutex_);
-  return calls_[static_cast<size_t>(operation)];
-}
+// --- Power -----------------------------------------------------------------------------------------------------------------
 
 void SimulatedFileSystem::StopHere() {
   absl::MutexLock lock(&mutex_);
@@ -174,22 +137,6 @@ absl::Status SimulatedFileSystem::Enter(FileOperation operation, const std::stri
   return Count(operation, path);
 }
 
-absl::Status SimulatedFileSystem::Count(FileOperation operation, const std::string& path) {
-  ++calls_[static_cast<size_t>(operation)];
-  for (Fault& fault : faults_) {
-    if (fault.operation != operation || path.find(fault.path_part) == std::string::npos) continue;
-    if (fault.calls_before > 1) {
-      --fault.calls_before;
-      continue;
-    }
-    if (fault.times == 0) continue;
-    if (fault.times != kUnlimited) --fault.times;
-    ++failed_calls_;
-    return fault.error;
-  }
-  return absl::OkStatus();
-}
-
 void SimulatedFileSystem::Do(DiskEvent event) {
   disk_.Apply(event);
   trace_.push_back(std::move(event));
@@ -199,17 +146,6 @@ absl::StatusOr<uint64_t> SimulatedFileSystem::Find(const std::string& path, cons
   const std::optional<uint64_t> inode = disk_.Find(path);
   if (!inode) return IoError(ENOENT, operation, path);
   return *inode;
-}
-
-absl::Status SimulatedFileSystem::TakeSpace(uint64_t bytes, const std::string& path) {
-  if (free_bytes_ == kUnlimited) return absl::OkStatus();
-  if (bytes > free_bytes_) return IoError(ENOSPC, "write", path);
-  free_bytes_ -= bytes;
-  return absl::OkStatus();
-}
-
-void SimulatedFileSystem::GiveSpace(uint64_t bytes) {
-  if (free_bytes_ != kUnlimited) free_bytes_ += bytes;
 }
 
 // --- Calls -----------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
-// A file system in memory that fails on command, has a size, loses what was not synced, and writes down what was done to it.
+// A file system in memory whose calls fail on command and whose disk has a size (unit-tests/testing/failing_file_system.h), that loses
+// what was not synced, and writes down what was done to it.
 //
-//   Fail(op, n, error)       the n-th call of `op` from now fails with `error`, and all later ones too unless said otherwise
-//   SetFreeBytes(n)          files grow by n bytes altogether, then growing them is ResourceExhausted; cutting and removing gives back
 //   StopHere(), GoOn()       in between every call fails and changes nothing: for programs, what a killed process finds later
 //   RestorePower(choice)     GoOn() after a power cut: what was not synced is lost, kept or torn (SimulatedDisk::CutPower)
 //   trace()                  every change so far: crash states are made of its beginnings
@@ -10,7 +9,6 @@
 // their file system; a file that is open when power is restored still stands for what it was, and must not be used any more.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -23,46 +21,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "unit-tests/testing/failing_file_system.h"
 #include "unit-tests/testing/simulated_disk.h"
 #include "util/file_system.h"
 
 namespace varve::testing {
 
-enum class FileOperation {
-  kOpen,  // of an existing file
-  kCreate,
-  kRead,
-  kWrite,
-  kGrow,  // a write that makes the file larger; it counts as kWrite, too
-  kSync,
-  kTruncate,
-  kSize,
-  kRename,
-  kRemove,
-  kSyncDirectory,
-  kCreateDirectory,
-  kList,
-  kLock,
-  kCount,
-};
-const char* NameOf(FileOperation operation);
-
-class SimulatedFileSystem : public FileSystem {
+class SimulatedFileSystem : public FailingFileSystem {
  public:
-  static constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
-
   // `before_each_call`: a place where threads may be switched.
   explicit SimulatedFileSystem(SimulatedDisk disk = {}, std::function<void()> before_each_call = nullptr)
       : before_each_call_(std::move(before_each_call)), disk_(std::move(disk)) {}
-
-  // Only calls on paths that contain `path_part` count. `times`: how many calls fail.
-  void Fail(FileOperation operation, uint64_t nth, absl::Status error, uint64_t times = kUnlimited,
-            std::string path_part = "");
-  void ClearFaults();
-  // How many calls have failed on command.
-  uint64_t failed_calls() const;
-  void SetFreeBytes(uint64_t bytes);
-  uint64_t calls(FileOperation operation) const;
 
   void StopHere();
   // Stops in the middle of things: once `calls` more writes, syncs and changes of names were made.
@@ -85,36 +54,21 @@ class SimulatedFileSystem : public FileSystem {
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override;
 
  private:
-  struct Fault {
-    FileOperation operation;
-    uint64_t calls_before;  // this one is hit when it has counted down to zero
-    uint64_t times;
-    absl::Status error;
-    std::string path_part;
-  };
   class SimulatedFile;
   class SimulatedLock;
 
   // Before each call, without the lock. An error if it is to fail.
   absl::Status Enter(FileOperation operation, const std::string& path);
-  absl::Status Count(FileOperation operation, const std::string& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Applied and written down.
   void Do(DiskEvent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<uint64_t> Find(const std::string& path, const char* operation) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status TakeSpace(uint64_t bytes, const std::string& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void GiveSpace(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::function<void()> before_each_call_;
-  mutable absl::Mutex mutex_;
   SimulatedDisk disk_ ABSL_GUARDED_BY(mutex_);
   std::vector<DiskEvent> trace_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t calls_until_stop_ ABSL_GUARDED_BY(mutex_) = kUnlimited;
-  uint64_t free_bytes_ ABSL_GUARDED_BY(mutex_) = kUnlimited;
-  uint64_t failed_calls_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::array<uint64_t, static_cast<size_t>(FileOperation::kCount)> calls_ ABSL_GUARDED_BY(mutex_) = {};
-  std::vector<Fault> faults_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> locks_ ABSL_GUARDED_BY(mutex_);
 };
 
