@@ -3,7 +3,7 @@
 #   make run      install what is missing, build, and serve 127.0.0.1:7777 with data in ./data
 #   make test     build and run every test
 #   make build    build everything: servers, clients, benchmarks and tests, in build/release
-#   make prove    a minute of kills, power cuts and failing calls against a fresh server, and one table of what was lost
+#   make prove    a minute of kills, power cuts, failing calls and bit flips against a fresh server, and one table of what was lost
 #   make asan     the tests under AddressSanitizer and UndefinedBehaviorSanitizer, built by clang, whose warnings and thread-safety
 #                 analysis are errors
 #   make fuzz     each fuzz target for FUZZ_SECONDS (30), two at a time; FUZZ_TARGETS names some of them

@@ -62,7 +62,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig
 Server::Server(Store* store, ServerConfig config, ServerProgram program)
     : state_(store, WithDefaults(config.server), config, std::move(program)),
       pool_("varve-pool", static_cast<size_t>(state_.options.threads), state_.options.pool_queue_capacity),
-      maintenance_("varve-upkeep", 1, kMaintenanceQueue) {}
+      maintenance_("varve-upkeep", 1, kMaintenanceQueue) {
+  config.engine.sync_backend = Resolve(config.engine.sync_backend);
+  state_.configuration.ShowChosen("sync-backend", ShowSetting(*FindSetting("sync-backend"), config));
+}
 
 Server::~Server() { Stop(); }
 

@@ -145,6 +145,7 @@ void Persistence(const ServerState& server, InfoText* info) {
   info->Line("aof_last_bgrewrite_status", "ok");
   info->Line("aof_last_write_status", log.ok() ? "ok" : "err");
   info->Line("sync", server.configuration.Get("sync"));
+  info->Line("sync_backend", server.configuration.Get("sync-backend"));
   info->Line("durable_sequence", server.store->durable_sequence());
   if (!log.ok()) info->Line("log_error", log.ToString());
 }

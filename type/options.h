@@ -30,11 +30,22 @@ enum class Durability : uint8_t {
   kNone,         // with the kernel
 };
 
+// How what is written gets to the disk.
+enum class SyncBackend : uint8_t {
+  kAuto,    // the fastest there is
+  kPwrite,  // pwrite and fdatasync, which every tracer of system calls sees
+};
+// What `wanted` comes to on this machine.
+constexpr SyncBackend Resolve(SyncBackend wanted) {
+  return wanted == SyncBackend::kAuto ? SyncBackend::kPwrite : wanted;
+}
+
 struct EngineOptions {
   bool create_if_missing = true;
 
   // Durability.
   Durability sync = Durability::kAlways;
+  SyncBackend sync_backend = SyncBackend::kAuto;
   // A group is written when nothing is under way, or has reached this size, or its first write has waited this long.
   size_t group_max_bytes = 4u << 20;
   std::chrono::microseconds group_max_delay{0};

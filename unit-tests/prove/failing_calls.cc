@@ -62,7 +62,8 @@ class FailingCalls {
   }
 
   absl::Status Cycle(const std::string& call, uint64_t n) {
-    const std::vector<std::string> flags = SettingsOf(0, &random_);
+    std::vector<std::string> flags = SettingsOf(0, &random_);
+    flags.emplace_back("--sync-backend=pwrite");
     const std::string what = fmt::format("{} number {} (seed {})", call, n, options_.seed);
     std::filesystem::remove(trace_);
     {

@@ -48,7 +48,6 @@ void Figures::Add(const Figures& other) {
   taken += other.taken;
   unasked += other.unasked;
   shown += other.shown;
-  refused += other.refused;
   lost += other.lost;
   torn += other.torn;
   longest_start = std::max(longest_start, other.longest_start);
@@ -142,16 +141,28 @@ Figures Fleet::Check(uint16_t port, const Grace& grace) {
   return figures;
 }
 
+Pairs Fleet::Expected() const {
+  Pairs pairs;
+  for (const std::unique_ptr<Writer>& writer : writers_) pairs.merge(writer->Beginning());
+  return pairs;
+}
+
+std::vector<std::string> Fleet::AllKeys() const {
+  std::vector<std::string> keys;
+  for (const std::unique_ptr<Writer>& writer : writers_) {
+    for (size_t key = 0; key < Writer::kKeys; ++key) keys.push_back(writer->Key(key));
+  }
+  return keys;
+}
+
 // A log that has failed once acknowledges nothing that was sent after a client had been told.
 void Fleet::CheckRefusals(Figures* figures) const {
   auto first = Writer::Clock::time_point::max();
   for (const std::unique_ptr<Writer>& writer : writers_) {
-    if (writer->error().empty()) continue;
-    ++figures->refused;
-    first = std::min(first, writer->error_time());
+    if (writer->refused_for_good()) first = std::min(first, writer->error_time());
   }
   for (const std::unique_ptr<Writer>& writer : writers_) {
-    if (writer->acknowledged() > 0 && writer->SentAt(writer->acknowledged() - 1) > first) {
+    if (writer->LastChangeSentAt() > first) {
       figures->complaints.push_back(writer->prefix() +
                                     " was acknowledged what was sent after another client got an error");
     }

@@ -30,7 +30,6 @@ struct Figures {
   uint64_t taken = 0;         // of them, those that were gone
   uint64_t unasked = 0;       // not acknowledged, and there all the same
   uint64_t shown = 0;         // values shown to readers, and looked for
-  uint64_t refused = 0;       // connections that ended with an error reply
   uint64_t lost = 0;          // keys
   uint64_t torn = 0;
   std::chrono::milliseconds longest_start{0};
@@ -62,7 +61,9 @@ class Fleet {
   // After Join: looks at what the server has now. Then goes on from there. The figures are those of this crash.
   Figures Check(uint16_t port, const Grace& grace = {});
 
-  size_t writers() const { return writers_.size(); }
+  // Of all writers, after Check: what is there, and the keys that can be.
+  Pairs Expected() const;
+  std::vector<std::string> AllKeys() const;
 
  private:
   void Write(Writer* writer, std::unique_ptr<Client> client, size_t depth);

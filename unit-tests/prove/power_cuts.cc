@@ -70,8 +70,9 @@ class PowerCuts {
     const auto begin = steady_clock::now();
     ServerProcess server(options_.server, device_->path() + "/data", flags);
     if (server.port() == 0) return Complain(&figures, what + ": the server does not start again: " + server.log());
+    const auto took = std::chrono::duration_cast<milliseconds>(steady_clock::now() - begin);
     Figures found = fleet_.Check(server.port(), grace);
-    found.longest_start = std::chrono::duration_cast<milliseconds>(steady_clock::now() - begin);
+    found.longest_start = took;
     found.cycles = 1;
     figures.Add(found);
     if (!found.complaints.empty()) return Complain(&figures, what);

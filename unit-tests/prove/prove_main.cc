@@ -1,4 +1,4 @@
-// make prove: kills a fresh server, cuts its power and fails its calls for about a minute, and says in one table what was acknowledged and what
+// make prove: kills a fresh server, cuts its power, fails its calls and flips its bits for about a minute, and says in one table what was acknowledged and what
 // of it was lost. Exits with 1 when anything was.
 #include <algorithm>
 #include <chrono>
@@ -11,6 +11,7 @@
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
 #include "fmt/format.h"
+#include "unit-tests/prove/bit_flips.h"
 #include "unit-tests/prove/failing_calls.h"
 #include "unit-tests/prove/kill_cycles.h"
 #include "unit-tests/prove/power_cuts.h"
@@ -21,6 +22,7 @@ ABSL_FLAG(int, seconds, 60, "how long, about; 0: as long as the counts take");
 ABSL_FLAG(uint64_t, kills, 1'000'000, "cycles of kill -9, at most");
 ABSL_FLAG(uint64_t, cuts, 1'000'000, "power cuts, at most");
 ABSL_FLAG(uint64_t, calls, 1'000'000, "how many of each kind of call to fail, at most");
+ABSL_FLAG(uint64_t, flips, 1'000'000, "bits to flip, at most");
 ABSL_FLAG(uint64_t, seed, 0, "0: another one each time");
 ABSL_FLAG(std::string, server, VARVE_SERVER_MAIN, "the server_main to test");
 
@@ -28,7 +30,7 @@ namespace varve::prove {
 namespace {
 
 // Of the time that there is, in percent.
-constexpr int kKillShare = 45, kCutShare = 35, kCallShare = 20;
+constexpr int kKillShare = 40, kCutShare = 30, kCallShare = 15, kFlipShare = 15;
 
 CycleOptions Options(const std::string& directory, uint64_t cycles, int percent, uint64_t seed) {
   CycleOptions options{.server = absl::GetFlag(FLAGS_server), .directory = directory, .cycles = cycles, .seed = seed};
@@ -51,6 +53,10 @@ int Main() {
   if (const uint64_t calls = absl::GetFlag(FLAGS_calls); calls > 0) {
     testing::TempDir directory;
     report.AddCalls(RunFailingCalls(Options(directory.path(), calls, kCallShare, seed)));
+  }
+  if (const uint64_t flips = absl::GetFlag(FLAGS_flips); flips > 0) {
+    testing::TempDir directory;
+    report.AddFlips(RunBitFlips(Options(directory.path(), flips, kFlipShare, seed)));
   }
   fmt::print("{}", report.Text());
   if (!report.good()) fmt::print("again: --seed={}\n", seed);

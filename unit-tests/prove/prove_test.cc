@@ -5,6 +5,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "unit-tests/prove/bit_flips.h"
 #include "unit-tests/prove/failing_calls.h"
 #include "unit-tests/prove/kill_cycles.h"
 #include "unit-tests/prove/power_cuts.h"
@@ -17,9 +18,9 @@ using testing::TempDir;
 
 // Sanitizers slow the server down; how often it is ended is proven without them.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint64_t kKills = 15, kCuts = 6, kCalls = 2;
+constexpr uint64_t kKills = 15, kCuts = 6, kCalls = 2, kFlips = 10;
 #else
-constexpr uint64_t kKills = 100, kCuts = 30, kCalls = 6;
+constexpr uint64_t kKills = 100, kCuts = 30, kCalls = 6, kFlips = 60;
 #endif
 
 uint64_t RandomSeed() { return std::random_device{}(); }
@@ -67,6 +68,17 @@ TEST(ProveTest, NothingIsAcknowledgedAfterACallThatFailed) {
   EXPECT_GT(failures->failed_calls, 0u);
   EXPECT_GT(failures->refusing, 0u);
   EXPECT_GT(failures->failed_starts, 0u);
+}
+
+TEST(ProveTest, EveryFlippedBitIsFoundOrHarmless) {
+  TempDir directory;
+  const absl::StatusOr<FlipFigures> figures =
+      RunBitFlips({.server = VARVE_SERVER_MAIN, .directory = directory.path(), .cycles = kFlips, .seed = RandomSeed()});
+  ASSERT_TRUE(figures.ok()) << figures.status();
+  EXPECT_EQ(figures->complaints.size(), 0u) << fmt::format("{}", fmt::join(figures->complaints, "\n"));
+  EXPECT_EQ(figures->flips, kFlips);
+  EXPECT_GT(figures->refused + figures->reported, 0u);
+  EXPECT_GE(figures->files, 5u);
 }
 
 }  // namespace

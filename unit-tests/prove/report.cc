@@ -54,6 +54,16 @@ void Report::AddCalls(const absl::StatusOr<FailureFigures>& figures) {
       Grouped(figures->failed_calls), Grouped(figures->refusing), Grouped(figures->failed_starts)));
 }
 
+void Report::AddFlips(const absl::StatusOr<FlipFigures>& figures) {
+  if (!figures.ok()) return AddMissing("bit flips", figures.status());
+  rows_.push_back(fmt::format(kRow, "one bit flipped, everything read", Grouped(figures->flips), "-", "-",
+                              Grouped(figures->unnoticed), "-",
+                              fmt::format("{} found ({} at the start, {} by readers), {} harmless",
+                                          Grouped(figures->refused + figures->reported), Grouped(figures->refused),
+                                          Grouped(figures->reported), Grouped(figures->harmless))));
+  for (const std::string& complaint : figures->complaints) complaints_.push_back("bit flip: " + complaint);
+}
+
 std::string Report::Text() const {
   std::string text = fmt::format(kRow, "what was done", "cycles", "acknowledged", "shown", "lost", "torn", "");
   for (const std::string& row : rows_) text += row;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "unit-tests/prove/bit_flips.h"
 #include "unit-tests/prove/failing_calls.h"
 #include "unit-tests/prove/fleet.h"
 #include "unit-tests/prove/power_cuts.h"
@@ -16,6 +17,7 @@ class Report {
  public:
   void AddKills(const Figures& figures);
   void AddCuts(const absl::StatusOr<PowerFigures>& figures);
+  void AddFlips(const absl::StatusOr<FlipFigures>& figures);
   void AddCalls(const absl::StatusOr<FailureFigures>& figures);
 
   // Nothing was lost, torn or otherwise wrong.

@@ -9,7 +9,6 @@ namespace varve::prove {
 namespace {
 
 constexpr size_t kMaxComplaints = 5;
-constexpr std::string_view kRefusal = "writes resume when";
 
 // Bytes to fill values with; two values of different steps begin at different places of it.
 const std::string& Filler() {
@@ -184,7 +183,7 @@ void Writer::Apply(const Step& step, State* state) {
 
 bool Writer::Acknowledge(const Reply& reply, Clock::time_point now, std::string* complaint) {
   if (reply.is_error()) {
-    if (acknowledged_ + 1 == steps_.size() && reply.text.find(kRefusal) != std::string::npos) {
+    if (acknowledged_ + 1 == steps_.size() && reply.text.find(kRefusalForNow) != std::string::npos) {
       for (const Effect& effect : undo_) planned_[effect.key] = effect.content;
       steps_.pop_back();
       ++refusals_;
@@ -242,6 +241,13 @@ Writer::Clock::time_point Writer::SentAt(uint64_t step) const {
     if (each.steps <= step) time = each.time;
   }
   return time;
+}
+
+Writer::Clock::time_point Writer::LastChangeSentAt() const {
+  for (uint64_t step = acknowledged_; step > 0; --step) {
+    if (!steps_[step - 1].effects.empty()) return SentAt(step - 1);
+  }
+  return Clock::time_point::min();
 }
 
 Writer::Clock::time_point Writer::AcknowledgedAt(uint64_t step) const {
@@ -331,9 +337,12 @@ void Writer::GoOnFrom(uint64_t steps) {
   error_.clear();
 }
 
-size_t Writer::CountKeys() const {
-  return static_cast<size_t>(
-      std::count_if(base_.begin(), base_.end(), [](const auto& key) { return key.has_value(); }));
+Pairs Writer::Beginning() const {
+  Pairs pairs;
+  for (size_t key = 0; key < kKeys; ++key) {
+    if (base_[key].has_value()) pairs[Key(key)] = base_[key]->Text();
+  }
+  return pairs;
 }
 
 }  // namespace varve::prove

@@ -48,6 +48,9 @@ struct Verdict {
 
 class Writer {
  public:
+  // Part of each refusal that ends by itself.
+  static constexpr std::string_view kRefusalForNow = "writes resume when";
+
   using Clock = std::chrono::steady_clock;
 
   static constexpr size_t kCounters = 8;  // the first keys; key 0 is counted up and never deleted
@@ -76,6 +79,10 @@ class Writer {
 
   // How many requests must survive because another client was shown key 0 at `value`.
   uint64_t StepsUntilCount(uint64_t value) const;
+  // Whether the error says that no write will be taken any more.
+  bool refused_for_good() const { return !error_.empty() && error_.find(kRefusalForNow) == std::string::npos; }
+  // When the last acknowledged request that changed something was sent, at the earliest; the beginning of time if there is none.
+  Clock::time_point LastChangeSentAt() const;
   // How many were acknowledged before `moment`.
   uint64_t AcknowledgedBefore(Clock::time_point moment) const;
   // When the step's request was sent at the earliest.
@@ -87,7 +94,8 @@ class Writer {
   Verdict Check(const Pairs& found, uint64_t least) const;
   // Goes on from the state after `steps` of the steps, which becomes the new beginning.
   void GoOnFrom(uint64_t steps);
-  size_t CountKeys() const;
+  // What is there at the beginning.
+  Pairs Beginning() const;
 
  private:
   using State = std::vector<std::optional<Content>>;

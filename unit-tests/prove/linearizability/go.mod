@@ -1,0 +1,5 @@
+module check
+
+go 1.18
+
+require github.com/anishathalye/porcupine v1.0.3
