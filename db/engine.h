@@ -39,6 +39,7 @@
 #include "structure/published.h"
 #include "util/file_remover.h"
 #include "util/file_system.h"
+#include "util/steady_condition.h"
 
 namespace varve {
 
@@ -213,7 +214,7 @@ class Engine final : public StorageEngine {
   // Settles segments, oldest first, until all are settled or the background has something else to do.
   void SettleAtRest();
   // Rests for as long as the work before took; false once there is something else to do.
-  bool StaysAtRest(absl::Time* since) ABSL_LOCKS_EXCLUDED(commit_mutex_);
+  bool StaysAtRest(SteadyTime* since) ABSL_LOCKS_EXCLUDED(commit_mutex_);
 
   // --- engine_settle.cc: what a layer changes. `keep_on` is asked now and then; Aborted when it says no.
   absl::StatusOr<KeyTallies> ChangeOf(const ReadState& state, const KeyLedger::UnsettledSegment& unsettled,
@@ -307,8 +308,8 @@ class Engine final : public StorageEngine {
   absl::Mutex key_stripes_[kKeyStripes];  // the last resort of Update against starving
 
   // The background threads' work, all with commit_mutex_.
-  absl::CondVar flush_work_;
-  absl::CondVar compaction_work_;
+  SteadyCondition flush_work_;
+  SteadyCondition compaction_work_;
   absl::CondVar room_;  // a buffer was flushed, a request done, or the reason to wait is gone
   bool stopping_ ABSL_GUARDED_BY(commit_mutex_) = false;
   bool reclaim_due_ ABSL_GUARDED_BY(commit_mutex_) = false;

@@ -70,7 +70,7 @@ void Engine::CompactionLoop() {
   YieldToForeground();
   absl::Status trouble;
   absl::Duration pause = kFirstCompactionRetry;
-  absl::Time next_try = absl::InfinitePast();  // of merges; removing needs no I/O that could fail again
+  SteadyTime next_try = SteadyTime::min();  // of merges; removing needs no I/O that could fail again
   for (;;) {
     CompactRequest* request = nullptr;
     bool at_rest = false;
@@ -79,8 +79,7 @@ void Engine::CompactionLoop() {
       while (!at_rest && !stopping_ && !compaction_due_ && compact_requests_.empty()) {
         if (settling_due_ && trouble.ok()) {
           at_rest = compaction_work_.WaitWithTimeout(&commit_mutex_, kRestBeforeSettling) && !HasBackgroundWorkLocked();
-        } else if (compaction_work_.WaitWithDeadline(&commit_mutex_,
-                                                     trouble.ok() ? absl::InfiniteFuture() : next_try)) {
+        } else if (compaction_work_.WaitWithDeadline(&commit_mutex_, trouble.ok() ? kEndOfTime : next_try)) {
           compaction_due_ = true;
         }
       }
@@ -97,7 +96,7 @@ void Engine::CompactionLoop() {
       ReclaimStates();
       continue;
     }
-    const bool may_merge = absl::Now() >= next_try;
+    const bool may_merge = SteadyNow() >= next_try;
     absl::StatusOr<bool> more = true;  // after a request the tree may be out of shape
     if (request != nullptr) {
       const absl::Status status = CompactRange(request->lower, request->upper);
@@ -124,7 +123,7 @@ void Engine::CompactionLoop() {
           absl::IsDataLoss(trouble) ? more.status() != trouble : more.status().code() != trouble.code();
       if (is_news) spdlog::error("compaction: {}", more.status().ToString());
       trouble = more.status();
-      next_try = absl::Now() + pause;
+      next_try = SteadyNow() + pause;
       pause = std::min(2 * pause, absl::IsDataLoss(trouble) ? kLastRetryOfDamage : kLastCompactionRetry);
     }
   }

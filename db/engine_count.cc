@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "db/engine.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
@@ -65,6 +64,12 @@ absl::StatusOr<SequenceNumber> Engine::CountAll(NamespaceId space, KeyTally* tal
   const ReadState& state = *point.state;
   const std::optional<NamespaceGeneration> generation = state.namespaces.Generation(space);
   if (!generation) return absl::InvalidArgumentError(fmt::format("namespace {} does not exist", space));
+  if (state.full.size() > static_cast<size_t>(options_.max_full_write_buffers)) {
+    // Only a recovery leaves so many, dozens of them: settled one by one, each would be walked beside all that lies below it.
+    VARVE_ASSIGN_OR_RETURN(*tally,
+                           CountByScan(point.state, point.at, FirstTreeKey(*generation), EndTreeKey(*generation)));
+    return point.at;
+  }
   VARVE_RETURN_IF_ERROR(SettleSegments(&point));
   *tally = point.ledger.Add(*state.version).settled.Of(*generation);
   for (auto full = state.full.rbegin(); full != state.full.rend(); ++full) {
@@ -176,7 +181,7 @@ void Engine::SettleAtRest() {
     CountPoint point = NewCountPoint();
     const std::vector<KeyLedger::UnsettledSegment> unsettled = Unsettled(point);
     if (unsettled.empty()) break;
-    absl::Time since = absl::Now();
+    SteadyTime since = SteadyNow();
     absl::StatusOr<KeyTallies> change =
         ChangeOf(*point.state, unsettled.back(), [&] { return at_rest = StaysAtRest(&since); });
     status = change.status();
@@ -188,11 +193,11 @@ void Engine::SettleAtRest() {
   if (!compaction_due_) settling_due_ = false;  // else the tree has changed
 }
 
-bool Engine::StaysAtRest(absl::Time* since) {
-  const absl::Duration worked = absl::Now() - *since;
+bool Engine::StaysAtRest(SteadyTime* since) {
+  const absl::Duration worked = absl::FromChrono(SteadyNow() - *since);
   absl::MutexLock lock(&commit_mutex_);
   if (!HasBackgroundWorkLocked()) compaction_work_.WaitWithTimeout(&commit_mutex_, worked);
-  *since = absl::Now();
+  *since = SteadyNow();
   return !HasBackgroundWorkLocked();
 }
 

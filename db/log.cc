@@ -8,10 +8,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "db/log_writer.h"
 #include "util/status.h"
+#include "util/steady_condition.h"
 #include "util/thread_setup.h"
 
 namespace varve {
@@ -61,7 +61,7 @@ class Log::Implementation {
   }
   void GiveToLogThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     role_ = Role::kLogThread;
-    gathering_since_ = absl::Now();
+    gathering_since_ = SteadyNow();
     wake_.Signal();
   }
   // Runs one group; the caller has the role.
@@ -76,11 +76,11 @@ class Log::Implementation {
   LogWriter writer_;
 
   absl::Mutex mutex_;
-  absl::CondVar wake_;  // the log thread
+  SteadyCondition wake_;  // the log thread
   Role role_ ABSL_GUARDED_BY(mutex_) = Role::kFree;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   SequenceNumber wanted_ ABSL_GUARDED_BY(mutex_) = 0;  // somebody waits for it, whatever its mode
-  absl::Time gathering_since_ ABSL_GUARDED_BY(mutex_);
+  SteadyTime gathering_since_ ABSL_GUARDED_BY(mutex_);
   // Groups: number and last sequence (known from the start) of the latest one begun; highest sequence waited for in the
   // next.
   uint32_t group_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -194,7 +194,7 @@ void Log::Implementation::NotifyListeners() {
 }
 
 void Log::Implementation::GatherForDelay() {
-  const absl::Time deadline = gathering_since_ + absl::FromChrono(options_.group_max_delay);
+  const SteadyTime deadline = gathering_since_ + options_.group_max_delay;
   while (!stopping_ && writer_.buffered_bytes() < options_.group_max_bytes) {
     if (wake_.WaitWithDeadline(&mutex_, deadline)) return;
   }
@@ -220,7 +220,7 @@ void Log::Implementation::Run() {
     }
     if (role_ != Role::kLogThread) break;
     if (options_.group_max_delay.count() > 0) GatherForDelay();
-    gathering_since_ = absl::Now();
+    gathering_since_ = SteadyNow();
     mutex_.Unlock();
     RunGroup();
     NotifyListeners();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "db/log_format.h"
 #include "util/status.h"
@@ -65,7 +64,7 @@ void LogFiles::Stop() {
 
 absl::Status LogFiles::WaitForSpare() {
   absl::MutexLock lock(&mutex_);
-  const absl::Time deadline = absl::Now() + kSpareTimeout;
+  const SteadyTime deadline = SteadyNow() + kSpareTimeout;
   while (spare_.file == nullptr && spare_status_.ok() && !stopping_.load()) {
     if (changed_.WaitWithDeadline(&mutex_, deadline)) break;
   }

@@ -23,6 +23,7 @@
 #include "absl/synchronization/mutex.h"
 #include "db/log.h"
 #include "util/file_system.h"
+#include "util/steady_condition.h"
 
 namespace varve {
 
@@ -85,7 +86,7 @@ class LogFiles {
   std::function<uint64_t()> next_number_;  // called by the thread alone
 
   mutable absl::Mutex mutex_;
-  absl::CondVar changed_;
+  SteadyCondition changed_;
   std::vector<CompletedFile> completed_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> reusable_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> to_remove_ ABSL_GUARDED_BY(mutex_);

@@ -12,6 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "util/file_system.h"
+#include "util/steady_condition.h"
 
 namespace varve {
 
@@ -35,7 +36,7 @@ class FileRemover {
 
   FileSystem* const file_system_;
   absl::Mutex mutex_;
-  absl::CondVar changed_;
+  SteadyCondition changed_;
   std::deque<std::string> paths_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_ ABSL_GUARDED_BY(mutex_);  // started by the first Remove

@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "db/compaction_filter.h"
 #include "fmt/format.h"
+#include "unit-tests/db/log_test_util.h"
 #include "unit-tests/testing/test_store.h"
 
 namespace varve {
@@ -181,6 +182,35 @@ class DropLarge : public CompactionFilter {
 };
 
 // A record that a filter drops from below was replaced by nothing any more.
+// Settled one by one, each of the hundred buffers would be walked beside the whole store.
+TEST(EngineCountTest, TheManyBuffersOfARecoveryAreCountedByOneScan) {
+  EngineOptions options = CountOptions();
+  options.write_buffer_size = 16 << 20;
+  options.runs_per_level = 1000;  // no merges, which read
+  TestStore store(options);
+  constexpr uint64_t kKeys = 20000;
+  Fill(store, 0, kKeys);
+  ASSERT_TRUE(store->Flush().ok());
+  Fill(store, 0, kKeys);
+  ASSERT_TRUE(store->Sync().ok());
+  testing::TempDir killed;
+  testing::CopyDirectory(store.directory.path(), killed.path());
+
+  const uint64_t before_scan = store.Statistic("scan_reads");
+  EXPECT_EQ(store->Count({}, Key(0), Key(kKeys)).value().keys, kKeys);
+  const uint64_t scan = store.Statistic("scan_reads") - before_scan;
+
+  options.write_buffer_size = 16 << 10;
+  const auto recovered = StorageEngine::Open(killed.path(), options);
+  ASSERT_TRUE(recovered.ok()) << recovered.status();
+  EXPECT_EQ((*recovered)->Count({}, {}, {}).value().keys, kKeys);
+  for (const auto& [name, reads] : (*recovered)->Statistics()) {
+    if (name == "scan_reads") {
+      EXPECT_LE(reads, 10 * scan);
+    }
+  }
+}
+
 TEST(EngineCountTest, AFilterUnsettlesWhatLiesAbove) {
   EngineOptions options = CountOptions();
   options.compaction_filter = std::make_shared<DropLarge>();
