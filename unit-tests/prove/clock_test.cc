@@ -60,7 +60,7 @@ class ClockTest : public ::testing::Test {
 };
 
 // Sanitizers want to be loaded first.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !VARVE_SANITIZED
 
 TEST_F(ClockTest, WritesAreSyncedEachSecondWhateverTheClockSays) {
   const std::unique_ptr<ServerProcess> server = Start({"--sync=everysec"});
