@@ -231,7 +231,7 @@ TEST(StartTest, WrongSettingsAreNamed) {
 }
 
 // Sanitizers reserve more address space than any of these limits.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(VARVE_WATCHED_MEMORY)
 TEST(StartTest, TooLittleMemoryForItsThreadsIsSaidInWords) {
   TempDir dir;
   Process process(

@@ -7,7 +7,7 @@
 namespace varve::testing {
 
 // Sanitizers keep memory of their own beside each byte, and give nothing back.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(VARVE_WATCHED_MEMORY)
 inline constexpr bool kMemoryIsTold = false;
 #else
 inline constexpr bool kMemoryIsTold = true;
