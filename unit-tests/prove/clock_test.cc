@@ -60,7 +60,7 @@ class ClockTest : public ::testing::Test {
 };
 
 // Sanitizers want to be loaded first.
-#if !VARVE_SANITIZED
+#if !defined(VARVE_WATCHED_MEMORY)
 
 TEST_F(ClockTest, WritesAreSyncedEachSecondWhateverTheClockSays) {
   const std::unique_ptr<ServerProcess> server = Start({"--sync=everysec"});

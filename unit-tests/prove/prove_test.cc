@@ -17,7 +17,7 @@ namespace {
 using testing::TempDir;
 
 // Sanitizers slow the server down; how often it is ended is proven without them.
-#if VARVE_SANITIZED
+#if defined(VARVE_WATCHED_MEMORY)
 constexpr uint64_t kKills = 15, kCuts = 6, kCalls = 2, kFlips = 10;
 #else
 constexpr uint64_t kKills = 100, kCuts = 30, kCalls = 6, kFlips = 60;
