@@ -24,7 +24,8 @@ constexpr Subcommand kSubcommands[] = {
      "ip:port | option value [option value ...]"},
     {"client|list", -2, kConnectionAdmin, "Shows what is known of all connections, or of some.",
      "[TYPE type | ID id [id ...]]"},
-    {"client|no-evict", 3, kConnectionAdmin, "Accepted: no connection is closed to free memory.", "ON|OFF"},
+    {"client|no-evict", 3, kConnectionAdmin,
+     "Keeps this connection when others are closed because all hold too much memory.", "ON|OFF"},
     {"client|no-touch", 3, kConnectionCommand, "Accepted: no read changes a record.", "ON|OFF"},
     {"client|pause", -3, kConnectionAdmin, "Answers an error: connections can not be paused.", "timeout [WRITE | ALL]"},
     {"client|reply", 3, kConnectionCommand, "Tells whether replies are sent, or (SKIP) those to the next command.",
@@ -160,6 +161,12 @@ const Subcommand* TakeSubcommand(CommandContext& context, Arguments arguments) {
 void ReplySubcommandSyntax(CommandContext& context, Arguments arguments) {
   context.reply.Error(fmt::format("ERR unknown subcommand or wrong number of arguments for '{}'. Try {} HELP.",
                                   ShownInError(arguments[1]), UpperCase(arguments[0])));
+}
+
+bool TooManyNames(CommandContext& context, Arguments names) {
+  if (names.size() <= kMaxNamesAsked) return false;
+  context.reply.Error(fmt::format("ERR at most {} names can be asked about at once", kMaxNamesAsked));
+  return true;
 }
 
 }  // namespace varve

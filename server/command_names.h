@@ -33,6 +33,11 @@ const char* FullCommandName(const Command& command, Arguments arguments);
 // HELP, and that was answered, as Redis would.
 const Subcommand* TakeSubcommand(CommandContext& context, Arguments arguments);
 
+// Names that a request may ask about: what is said of one is some hundred times as long as the name.
+inline constexpr size_t kMaxNamesAsked = 1024;
+// Answers an error when there are more.
+[[nodiscard]] bool TooManyNames(CommandContext& context, Arguments names);
+
 // The reply to options that a subcommand doesn't take, as Redis words it for some of them.
 void ReplySubcommandSyntax(CommandContext& context, Arguments arguments);
 

@@ -238,9 +238,9 @@ void HandleCommand(CommandContext& context, Arguments arguments) {
   } else if (what == "list") {
     HandleList(context, rest);
   } else if (what == "info") {
-    HandleInfo(context.reply, rest);
+    if (!TooManyNames(context, rest)) HandleInfo(context.reply, rest);
   } else if (what == "docs") {
-    HandleDocs(context.reply, rest);
+    if (!TooManyNames(context, rest)) HandleDocs(context.reply, rest);
   } else {
     HandleGetKeys(context, rest, what == "getkeysandflags");
   }

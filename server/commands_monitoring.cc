@@ -82,6 +82,7 @@ void ReplyHistogram(CommandContext& context, const Command& command, const Comma
 }
 
 void HandleLatencyHistogram(CommandContext& context, Arguments names) {
+  if (TooManyNames(context, names)) return;
   const std::vector<CommandFigures> figures = context.server.command_statistics.Read();
   std::vector<const Command*> shown;
   const auto show = [&](const Command* command) {

@@ -152,9 +152,9 @@ std::string TomlValue(const Setting& setting, const ServerConfig& config) {
 // The end (behind the line's newline) of the line "# name = ..." or "#name = ...", or npos.
 size_t EndOfCommentedLine(std::string_view text, std::string_view name) {
   for (size_t begin = 0; begin < text.size();) {
-    const size_t newline = std::min(text.find('\n', begin), text.size() - 1);
-    std::string_view line = text.substr(begin, newline - begin);
-    begin = newline + 1;
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    std::string_view line = text.substr(begin, end - begin);
+    begin = std::min(end + 1, text.size());
     if (!line.starts_with('#')) continue;
     line.remove_prefix(std::min(line.find_first_not_of("# "), line.size()));
     if (!line.starts_with(name)) continue;
@@ -225,6 +225,8 @@ absl::Status RewriteConfigFile(const std::string& path, const ServerConfig& conf
     VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, files->OpenForWrite(temporary, true));
     VARVE_RETURN_IF_ERROR(file->Write(0, text));
     std::filesystem::permissions(temporary, mode, error);
+    if (error)
+      return absl::InternalError(fmt::format("can't give {} the mode of {}: {}", temporary, path, error.message()));
     VARVE_RETURN_IF_ERROR(file->Sync());
     return files->Rename(temporary, real.string());
   };

@@ -9,6 +9,7 @@ namespace varve {
 namespace {
 
 constexpr std::string_view kCluster = "belongs to clusters";
+constexpr std::string_view kDebugging = "looks into Redis' own memory";
 constexpr std::string_view kExpiry = "works with times to live";
 constexpr std::string_view kHashes = "works on hashes";
 constexpr std::string_view kHyperLogLogs = "works on HyperLogLogs";
@@ -22,6 +23,7 @@ constexpr std::string_view kSets = "works on sets";
 constexpr std::string_view kSortedSets = "works on sorted sets";
 constexpr std::string_view kSorting = "sorts lists and sets";
 constexpr std::string_view kStreams = "works on streams";
+constexpr std::string_view kTransactions = "belongs to transactions";
 constexpr std::string_view kUsers = "needs several users";
 
 struct ForeignCommand {
@@ -42,11 +44,14 @@ constexpr ForeignCommand kForeignCommands[] = {
     {"bzpopmax", kSortedSets},
     {"bzpopmin", kSortedSets},
     {"cluster", kCluster},
+    {"debug", kDebugging},
+    {"discard", kTransactions},
     {"dump", kRedisFormat},
     {"eval", kScripts},
     {"eval_ro", kScripts},
     {"evalsha", kScripts},
     {"evalsha_ro", kScripts},
+    {"exec", kTransactions},
     {"expire", kExpiry},
     {"expireat", kExpiry},
     {"expiretime", kExpiry},
@@ -95,6 +100,7 @@ constexpr ForeignCommand kForeignCommands[] = {
     {"ltrim", kLists},
     {"migrate", kRedisFormat},
     {"module", kModules},
+    {"multi", kTransactions},
     {"persist", kExpiry},
     {"pexpire", kExpiry},
     {"pexpireat", kExpiry},
@@ -141,6 +147,8 @@ constexpr ForeignCommand kForeignCommands[] = {
     {"sunionstore", kSets},
     {"sync", kReplication},
     {"ttl", kExpiry},
+    {"unwatch", kTransactions},
+    {"watch", kTransactions},
     {"xack", kStreams},
     {"xadd", kStreams},
     {"xautoclaim", kStreams},

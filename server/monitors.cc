@@ -11,7 +11,11 @@
 namespace varve {
 namespace {
 
-void AppendQuoted(std::string_view text, std::string* out) {
+constexpr size_t kMaxArgumentBytes = 4096;   // of one argument that are shown; then how many are missing
+constexpr size_t kMaxLineBytes = 64u << 10;  // after which no further argument is shown
+
+void AppendQuoted(std::string_view argument, std::string* out) {
+  const std::string_view text = argument.substr(0, kMaxArgumentBytes);
   constexpr std::string_view kEscaped = "\n\r\t\a\b\\\"";
   constexpr std::string_view kLetters = "nrtab\\\"";
   *out += " \"";
@@ -26,6 +30,9 @@ void AppendQuoted(std::string_view text, std::string* out) {
     }
   }
   *out += '"';
+  if (text.size() < argument.size()) {
+    fmt::format_to(std::back_inserter(*out), "... ({} more bytes)", argument.size() - text.size());
+  }
 }
 
 }  // namespace
@@ -49,7 +56,13 @@ void Monitors::Show(std::string_view address, const RequestBatch::Request& reque
           .count();
   std::string line = fmt::format("+{}.{:06} [0 {}]", now / 1000000, now % 1000000, address);
   const bool secret = (command.flags & kSecretArguments) != 0;
-  for (size_t i = 0; i < arguments.size(); ++i) AppendQuoted(secret && i > 0 ? "(redacted)" : arguments[i], &line);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (line.size() > kMaxLineBytes) {
+      fmt::format_to(std::back_inserter(line), " ... ({} more arguments)", arguments.size() - i);
+      break;
+    }
+    AppendQuoted(secret && i > 0 ? "(redacted)" : arguments[i], &line);
+  }
   line += "\r\n";
   const auto message = memory_->Count(std::move(line));
   absl::ReaderMutexLock lock(&mutex_);

@@ -39,13 +39,11 @@ std::string ListeningOn(const Server& server, const ServerOptions& options) {
 
 // SIGHUP: the log's file was moved away, or the password's changed.
 void Reload(ServerState& state) {
-  if (const absl::Status status = ReopenServerLog(); !status.ok()) {
-    spdlog::error("SIGHUP: the old file stays in use: {}", status.ToString());
-  }
-  if (const absl::Status status = state.configuration.ReloadPassword(state); !status.ok()) {
-    spdlog::error("SIGHUP: the old password stays in force: {}", status.ToString());
-  }
-  spdlog::info("SIGHUP: log and password were read anew");
+  const absl::Status log = ReopenServerLog();
+  if (!log.ok()) spdlog::error("SIGHUP: the old file stays in use: {}", log.ToString());
+  const absl::Status password = state.configuration.ReloadPassword(state);
+  if (!password.ok()) spdlog::error("SIGHUP: the old password stays in force: {}", password.ToString());
+  if (log.ok() && password.ok()) spdlog::info("SIGHUP: the files of log and password, if any, were opened anew");
 }
 
 int Serve(ServerCommandLine line) {

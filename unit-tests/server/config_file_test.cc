@@ -102,6 +102,12 @@ TEST(ConfigFileTest, RewritingKeepsAFileThatSaysTheSame) {
             "port=7777\nwrite-buffer-size = \"64MiB\"\n'sync' = \"always\"\nprotected-mode = true\n");
 }
 
+TEST(ConfigFileTest, ASettingIsWrittenBehindItsExampleAlsoWhereTheFileEndsWithoutANewline) {
+  ServerConfig config;
+  config.server.port = 7001;
+  EXPECT_EQ(*RewriteConfigText("# port =", "f", config), "# port =\nport = 7001\n");
+}
+
 TEST(ConfigFileTest, RewritingReplacesWideAndLongValues) {
   ServerConfig config;
   config.directory = "x";

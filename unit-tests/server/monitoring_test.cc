@@ -185,5 +185,29 @@ TEST_F(MonitoringTest, ExplainTellsWhereAKeyWasFound) {
   EXPECT_EQ(Do({"EXPLAIN", "SET", "k"}).type, Reply::Type::kError);
 }
 
+// What is said of a command is some hundred times as long as its name: a request of 4 MB would have had an answer of 2 GB.
+TEST_F(MonitoringTest, WhatIsAskedAboutCommandsIsBounded) {
+  for (const std::vector<std::string_view>& asked :
+       std::vector<std::vector<std::string_view>>{{"COMMAND", "DOCS"}, {"COMMAND", "INFO"}, {"LATENCY", "HISTOGRAM"}}) {
+    std::vector<std::string_view> request = asked;
+    request.resize(asked.size() + 1024, "get");
+    EXPECT_NE(Do(request).type, Reply::Type::kError) << asked[1];
+    request.push_back("get");
+    EXPECT_EQ(Do(request).text, "ERR at most 1024 names can be asked about at once") << asked[1];
+  }
+}
+
+TEST_F(MonitoringTest, MonitorShortensWhatIsLong) {
+  testing::RawConnection monitor(server_.port());
+  monitor.Send("MONITOR\r\n");
+  EXPECT_EQ(monitor.Receive(5), "+OK\r\n");
+  Do({"SET", "k", std::string(1u << 20, '\xff')});
+  Do(std::vector<std::string_view>(100'000, "MGET"));
+  std::string seen;
+  while (seen.find("more arguments)\r\n") == std::string::npos && seen.size() < (1u << 20)) seen += monitor.Receive(1);
+  EXPECT_NE(seen.find("\\xff\"... (1044480 more bytes)\r\n"), std::string::npos);
+  EXPECT_LT(seen.size(), 100'000u);
+}
+
 }  // namespace
 }  // namespace varve
