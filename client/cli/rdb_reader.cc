@@ -18,6 +18,7 @@ constexpr size_t kHeaderSize = 9;
 constexpr int kNewestVersion = 12;
 
 enum Opcode : uint8_t {
+  kSlotSizes = 0xF4,
   kFunction = 0xF5,
   kModuleData = 0xF7,
   kIdle = 0xF8,
@@ -154,9 +155,9 @@ absl::StatusOr<bool> RdbReader::ReadOpcode(uint8_t opcode) {
       VARVE_RETURN_IF_ERROR(SkipString());
       ++notes_->left_out["library of functions"];
       return true;
-    case kTableSizes:
-      VARVE_RETURN_IF_ERROR(ReadCount().status());
-      VARVE_RETURN_IF_ERROR(ReadCount().status());
+    case kSlotSizes:   // of a cluster: its number, keys, keys with an expiry
+    case kTableSizes:  // keys, keys with an expiry
+      for (int i = opcode == kSlotSizes ? 0 : 1; i < 3; ++i) VARVE_RETURN_IF_ERROR(ReadCount().status());
       return true;
     case kDatabase: {
       VARVE_ASSIGN_OR_RETURN(database_, ReadCount());

@@ -106,6 +106,27 @@ TEST_F(RedisFilesTest, AnRdbFile) {
   EXPECT_EQ(Stored().size(), 0u);
 }
 
+// As Redis 7.4 writes them, which is not everywhere to be had.
+TEST_F(RedisFilesTest, HashesWhoseFieldsExpireAreLeftOut) {
+  const auto text = [](const std::string& bytes) { return static_cast<char>(bytes.size()) + bytes; };
+  const std::string time("\x00\x10\xa5\xd4\xe8\x00\x00\x00", 8);
+  const std::string absolute = "\x81" + std::string(time.rbegin(), time.rend());  // a length of 64 bits
+  const std::string none(1, '\0');
+  const std::string slot("\xf4\x05\x05\x00", 4);  // of a cluster: its number, keys, keys with an expiry
+  const std::string pair = text("field") + text("value");
+  std::string rdb = "REDIS0012" + slot;
+  rdb += "\x16" + text("candidate's hash") + "\x02" + absolute + pair + none + pair;
+  rdb += "\x17" + text("candidate's listpack") + text("packed");
+  rdb += "\x18" + text("hash") + time + "\x02" + "\x01" + pair + none + pair;
+  rdb += "\x19" + text("listpack") + time + text("packed");
+  rdb += none + text("string") + text("1");
+  rdb += "\xff" + std::string(8, '\0');  // without a checksum
+  Write("new.rdb", rdb);
+  EXPECT_EQ(Run({"import", dir_.File("new.rdb")}), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("left out: hash: 4"));
+  EXPECT_EQ(Stored(), (Pairs{{"string", "1"}}));
+}
+
 TEST_F(RedisFilesTest, AnAppendOnlyDirectory) {
   for (const std::string preamble : {"yes", "no"}) {
     Empty();
