@@ -109,7 +109,7 @@ void AsyncClient::Connection::Add(const std::vector<std::string>& words, Callbac
   if (pending_.empty()) retry_until_ = Clock::now() + options_.reconnect_for;
   queue_.Add(std::vector<std::string_view>(words.begin(), words.end()), when_lost);
   pending_.push_back({std::move(callback), Clock::now()});
-  if (words.empty()) TakeReplies();  // nothing will be sent for it
+  if (queue_.outstanding_bytes() == 0) TakeReplies();  // nothing will be sent for it
   if (state_ == State::kIdle) BeginConnecting();
   if (state_ == State::kConnected && !write_planned_) {
     // After all calls that are queued by now, so that they leave together.

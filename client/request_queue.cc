@@ -27,11 +27,36 @@ std::string Upper(std::string_view text) {
   return upper;
 }
 
+struct SubscriptionKind {
+  std::string_view subscribe;
+  std::string_view unsubscribe;
+};
+
+constexpr SubscriptionKind kSubscriptionKinds[] = {
+    {"SUBSCRIBE", "UNSUBSCRIBE"}, {"PSUBSCRIBE", "PUNSUBSCRIBE"}, {"SSUBSCRIBE", "SUNSUBSCRIBE"}};
+
+static_assert(std::size(kSubscriptionKinds) == 3, "one for each set of subscriptions");
+
 // How many push messages answer a (un)subscribing command; 0 for all others.
 size_t Confirmations(std::string_view command, size_t arguments) {
-  if (command != "SUBSCRIBE" && command != "PSUBSCRIBE" && command != "UNSUBSCRIBE" && command != "PUNSUBSCRIBE")
-    return 0;
-  return std::max<size_t>(arguments - 1, 1);
+  for (const auto& [subscribe, unsubscribe] : kSubscriptionKinds) {
+    if (command == subscribe || command == unsubscribe) return std::max<size_t>(arguments - 1, 1);
+  }
+  return 0;
+}
+
+// Why a request can't be sent: nobody could tell afterwards what is a reply to what. Empty: it can.
+std::string_view Refusal(std::string_view command, absl::Span<const std::string_view> arguments, int protocol) {
+  if (arguments.empty()) return "a request without a command";
+  if (command == "HELLO" && arguments.size() > 1 && arguments[1] == "2" && protocol >= 3) {
+    return "HELLO 2 is not sent: this client speaks RESP3 on all of its connections";
+  }
+  if (command == "CLIENT" && arguments.size() == 3 && Upper(arguments[1]) == "REPLY") {
+    const std::string mode = Upper(arguments[2]);
+    if (mode == "OFF" || mode == "SKIP")
+      return "CLIENT REPLY OFF and SKIP are not sent: this client waits for each reply";
+  }
+  return {};
 }
 
 // A line such as `1700000000.123456 [0 127.0.0.1:50000] "get" "a"`.
@@ -45,11 +70,11 @@ bool IsMonitorLine(const Reply& reply) {
 void RequestQueue::Add(absl::Span<const std::string_view> arguments, WhenLost when_lost,
                        std::unique_ptr<ReplySink> sink) {
   Entry& entry = entries_.emplace_back();
-  if (arguments.empty()) {
-    entry.outcome = absl::InvalidArgumentError("a request without a command");
+  if (!arguments.empty()) entry.command = Upper(arguments[0]);
+  if (const std::string_view refusal = Refusal(entry.command, arguments, options_.protocol); !refusal.empty()) {
+    entry.outcome = absl::InvalidArgumentError(fmt::to_string(refusal));
     return;
   }
-  entry.command = Upper(arguments[0]);
   entry.reads = std::binary_search(std::begin(kReads), std::end(kReads), std::string_view(entry.command));
   entry.resend = when_lost == WhenLost::kResend || (when_lost == WhenLost::kByCommand && entry.reads);
   entry.confirmations = options_.protocol >= 3 ? Confirmations(entry.command, arguments.size()) : 0;
@@ -90,8 +115,10 @@ void RequestQueue::BeginConnection() {
     if (!options_.name.empty()) AppendHandshake({"CLIENT", "SETNAME", options_.name}, true);
   }
   // Confirmed by push messages, which are no replies.
-  for (const auto& channel : channels_) AppendHandshake({"SUBSCRIBE", channel}, false);
-  for (const auto& pattern : patterns_) AppendHandshake({"PSUBSCRIBE", pattern}, false);
+  for (size_t i = 0; i < subscribed_.size(); ++i) {
+    for (const std::string& channel : subscribed_[i])
+      AppendHandshake({kSubscriptionKinds[i].subscribe, channel}, false);
+  }
   if (monitors_) AppendHandshake({"MONITOR"}, true);
 }
 
@@ -222,23 +249,27 @@ void RequestQueue::NoteReply(Entry* entry, const Reply& reply) {
   if (entry->command == "RESET") StopListening();
 }
 
+bool RequestQueue::listens() const {
+  return monitors_ ||
+         std::any_of(subscribed_.begin(), subscribed_.end(), [](const auto& some) { return !some.empty(); });
+}
+
 void RequestQueue::StopListening() {
-  channels_.clear();
-  patterns_.clear();
+  subscribed_ = {};
   monitors_ = false;
 }
 
 void RequestQueue::HandlePush(const Reply& push) {
   ++pushes_;
-  if (push.elements.size() >= 2) RememberSubscription(push.elements[0].text, push.elements[1].text);
+  if (push.elements.size() >= 2) RememberSubscription(Upper(push.elements[0].text), push.elements[1].text);
   if (options_.on_push) options_.on_push(push);
 }
 
-void RequestQueue::RememberSubscription(std::string_view kind, const std::string& channel) {
-  if (kind == "subscribe") channels_.insert(channel);
-  if (kind == "unsubscribe") channels_.erase(channel);
-  if (kind == "psubscribe") patterns_.insert(channel);
-  if (kind == "punsubscribe") patterns_.erase(channel);
+void RequestQueue::RememberSubscription(const std::string& kind, const std::string& channel) {
+  for (size_t i = 0; i < subscribed_.size(); ++i) {
+    if (kind == kSubscriptionKinds[i].subscribe) subscribed_[i].insert(channel);
+    if (kind == kSubscriptionKinds[i].unsubscribe) subscribed_[i].erase(channel);
+  }
 }
 
 absl::Status RequestQueue::LostStatus(const Entry& entry, const absl::Status& why) const {

@@ -7,6 +7,7 @@
 // which the first sent_ bytes were handed to the kernel on the present connection.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -42,7 +43,8 @@ class RequestQueue {
   explicit RequestQueue(const ClientOptions& options)
       : options_(options), credentials_{options.user, options.password} {}
 
-  // A request without words ends with InvalidArgument. An AUTH that the server takes replaces the options' user and password.
+  // InvalidArgument ends a request without words, and those after which replies could not be told apart any more: CLIENT REPLY OFF or
+  // SKIP, HELLO 2 where the options chose RESP3. An AUTH that the server takes replaces the options' user and password.
   void Add(absl::Span<const std::string_view> arguments, WhenLost when_lost, std::unique_ptr<ReplySink> sink = nullptr);
   // Requests without a reply so far, and their bytes.
   size_t outstanding() const { return entries_.size(); }
@@ -65,7 +67,7 @@ class RequestQueue {
   // Push messages handed over so far.
   size_t pushes() const { return pushes_; }
   // Messages come unasked on this connection: there are subscriptions, or it is in MONITOR. Made again on the next one.
-  bool listens() const { return monitors_ || !channels_.empty() || !patterns_.empty(); }
+  bool listens() const;
   void StopListening();
 
   // The connection is gone. `again`: requests that may be are sent once more on the next connection.
@@ -104,7 +106,7 @@ class RequestQueue {
   // What a reply says about the connection from now on.
   void NoteReply(Entry* entry, const Reply& reply);
   void HandlePush(const Reply& push);
-  void RememberSubscription(std::string_view kind, const std::string& channel);
+  void RememberSubscription(const std::string& kind, const std::string& channel);
   absl::Status LostStatus(const Entry& entry, const absl::Status& why) const;
 
   const ClientOptions options_;
@@ -120,8 +122,7 @@ class RequestQueue {
   absl::Status broken_;
   size_t pushes_ = 0;
   Credentials credentials_;
-  std::set<std::string> channels_;
-  std::set<std::string> patterns_;
+  std::array<std::set<std::string>, 3> subscribed_;  // to channels, patterns, shard channels
   bool monitors_ = false;
 };
 

@@ -202,6 +202,9 @@ TEST_F(AsyncClientTest, WhatCannotBeSentIsSaid) {
   Call(&client, {"PING"});
   RunUntilDone();
   EXPECT_EQ(Outcomes(), (std::vector<std::string>{"PONG", "INVALID_ARGUMENT", "PONG"}));
+  Call(&client, {"CLIENT", "REPLY", "OFF"});
+  RunUntilDone();
+  EXPECT_EQ(Outcomes(), (std::vector<std::string>{"INVALID_ARGUMENT"}));
   options_.unix_socket = std::string(200, 'x');
   AsyncClient nowhere(context_, options_);
   Call(&nowhere, {"PING"});

@@ -139,6 +139,56 @@ TEST_F(RequestQueueTest, PushMessagesAreNoReplies) {
   EXPECT_TRUE(wire_.ends_with("*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\na\r\n*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\nb\r\n")) << wire_;
 }
 
+TEST_F(RequestQueueTest, ShardChannelsAreSubscriptionsToo) {
+  ClientOptions options;
+  options.protocol = 3;
+  RequestQueue queue(options);
+  queue.BeginConnection();
+  SendAll(&queue);
+  Arrive(&queue, "%0\r\n");
+  queue.Add({"ssubscribe", "a", "b"}, WhenLost::kByCommand);
+  queue.Add({"SUNSUBSCRIBE", "a"}, WhenLost::kByCommand);
+  EXPECT_EQ(Outcome(&queue), "nothing");
+  SendAll(&queue);
+  Arrive(&queue, ">3\r\n+ssubscribe\r\n$1\r\na\r\n:1\r\n>3\r\n+ssubscribe\r\n$1\r\nb\r\n:2\r\n");
+  EXPECT_EQ(Outcome(&queue), "");
+  EXPECT_EQ(Outcome(&queue), "nothing");
+  Arrive(&queue, ">3\r\n+sunsubscribe\r\n$1\r\na\r\n:1\r\n");
+  EXPECT_EQ(Outcome(&queue), "");
+  EXPECT_TRUE(queue.listens());
+  wire_.clear();
+  queue.ConnectionLost(absl::UnavailableError("gone"), true);
+  SendAll(&queue);
+  EXPECT_TRUE(wire_.ends_with("$1\r\n3\r\n*2\r\n$10\r\nSSUBSCRIBE\r\n$1\r\nb\r\n")) << wire_;
+  queue.StopListening();
+  EXPECT_FALSE(queue.listens());
+}
+
+// After it a reply would stay out, or come in another form.
+TEST_F(RequestQueueTest, WhatWouldConfuseTheQueueIsNotSent) {
+  ClientOptions options;
+  options.protocol = 3;
+  RequestQueue queue(options);
+  queue.BeginConnection();
+  SendAll(&queue);
+  Arrive(&queue, "%0\r\n");
+  queue.Add({"client", "Reply", "off"}, WhenLost::kByCommand);
+  queue.Add({"CLIENT", "REPLY", "SKIP"}, WhenLost::kResend);
+  queue.Add({"HELLO", "2", "SETNAME", "x"}, WhenLost::kByCommand);
+  queue.Add({"CLIENT", "REPLY", "ON"}, WhenLost::kByCommand);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Outcome(&queue), "INVALID_ARGUMENT");
+  EXPECT_EQ(Outcome(&queue), "nothing");
+  wire_.clear();
+  SendAll(&queue);
+  EXPECT_EQ(wire_, "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\r\nON\r\n");
+  Arrive(&queue, "+OK\r\n");
+  EXPECT_EQ(Outcome(&queue), "OK");
+  RequestQueue of_resp2({});
+  of_resp2.BeginConnection();
+  of_resp2.Add({"HELLO", "2"}, WhenLost::kByCommand);
+  EXPECT_EQ(Outcome(&of_resp2), "nothing");
+}
+
 TEST_F(RequestQueueTest, ASinkGetsALongArrayAsItArrives) {
   RequestQueue queue({});
   queue.BeginConnection();
