@@ -1,9 +1,11 @@
 #include "client/cli/command_line.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
 
+#include "absl/types/span.h"
 #include "fmt/format.h"
 #include "util/nearest_text.h"
 #include "util/resp_parser.h"
@@ -12,7 +14,8 @@ namespace varve {
 
 const std::string_view kUsage =
     "client_main [options] [COMMAND]\n\n"
-    "Without a command: a prompt, with history, completion (Tab) and hints. With one:\n"
+    "Without a command: a prompt, with history, completion (Tab) and hints; where standard input is no terminal, its\n"
+    "lines are executed. With one:\n"
     "  put KEY [VALUE]        writes a value; without VALUE it is read from standard input\n"
     "  get KEY                prints the value as it is (on a terminal: escaped, with a line end)\n"
     "  delete KEY [KEY ...]   prints how many of the keys there were\n"
@@ -46,16 +49,26 @@ const std::string_view kUsage =
     "  --connections=50  --pipeline=1  --size=100 (bytes of a value)  --keyspace=100000  --seconds=2\n\n"
     "  --help  --version\n"
     "  --                     what follows is no option, e.g. a key that begins with --\n\n"
-    "Exit codes: 0 done, 1 missing, 2 an error (printed to standard error).\n";
+    "Exit codes: 0 done, 1 missing (lines from standard input: an error reply), 2 an error (printed to standard "
+    "error).\n";
 
 namespace {
 
 enum class OptionKind { kFlag, kText, kNumber };
 
+// The commands that take an option.
+constexpr std::string_view kPrompt = "the prompt";  // also of lines from standard input
+constexpr std::string_view kShowing[] = {"get", "delete", "range", "prefix", "count", "ping", "call", "bench", kPrompt};
+constexpr std::string_view kListing[] = {"range", "prefix"};
+constexpr std::string_view kLimited[] = {"range", "prefix", "export"};
+constexpr std::string_view kFiles[] = {"import", "export"};
+constexpr std::string_view kBench[] = {"bench"};
+
 struct Option {
   std::string_view name;
   OptionKind kind;
   void* target;
+  absl::Span<const std::string_view> commands = {};  // none: all of them
   int64_t least = 0;
   int64_t most = INT64_MAX;
 };
@@ -66,6 +79,31 @@ struct Numbers {
   int64_t timeout_ms = 0;
   int64_t reconnect_ms = 10000;
 };
+
+// Nothing, after saying why, where there is no such option.
+const Option* FindOption(absl::Span<const Option> options, std::string_view argument) {
+  const size_t equals = argument.find('=');
+  const std::string_view name = argument.substr(0, equals);
+  std::vector<std::string_view> names;
+  for (const Option& option : options) {
+    const bool may_be = option.kind != OptionKind::kFlag || equals == std::string_view::npos;
+    if (option.name == name && may_be) return &option;
+    names.push_back(option.name);
+  }
+  const std::string_view nearest = NearestText(name, names);
+  fmt::print(stderr, "client_main: {} is no option{}; --help lists them\n", argument,
+             nearest.empty() ? std::string() : fmt::format(" (did you mean {}?)", nearest));
+  return nullptr;
+}
+
+// False, after saying so, where the command would ignore the option.
+bool Takes(std::string_view command, const Option& option) {
+  const auto& commands = option.commands;
+  if (commands.empty() || std::find(commands.begin(), commands.end(), command) != commands.end()) return true;
+  fmt::print(stderr, "client_main: {} does not take {}, which is for {}\n", command, option.name,
+             fmt::join(commands, ", "));
+  return false;
+}
 
 bool SetOption(const Option& option, std::string_view value) {
   if (option.kind == OptionKind::kText) {
@@ -96,31 +134,32 @@ std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
   constexpr int64_t kMost = 1 << 30;
   const Option options[] = {
       {"--host", OptionKind::kText, &line.connection.host},
-      {"--port", OptionKind::kNumber, &numbers.port, 0, 65535},
+      {"--port", OptionKind::kNumber, &numbers.port, {}, 0, 65535},
       {"--unixsocket", OptionKind::kText, &line.connection.unix_socket},
       {"--user", OptionKind::kText, &line.connection.user},
       {"--password", OptionKind::kText, &line.connection.password},
-      {"--timeout", OptionKind::kNumber, &numbers.timeout_ms, 0, kMost},
-      {"--reconnect", OptionKind::kNumber, &numbers.reconnect_ms, 0, kMost},
-      {"--limit", OptionKind::kNumber, &line.query.limit},
-      {"--reverse", OptionKind::kFlag, &line.query.reverse},
-      {"--keys", OptionKind::kFlag, &line.query.keys_only},
-      {"--raw", OptionKind::kFlag, &raw},
-      {"--json", OptionKind::kFlag, &json},
-      {"--table", OptionKind::kFlag, &table},
-      {"--format", OptionKind::kText, &line.format},
-      {"--resume", OptionKind::kFlag, &line.resume},
-      {"--force", OptionKind::kFlag, &line.force},
-      {"--progress", OptionKind::kFlag, &line.progress},
-      {"--connections", OptionKind::kNumber, &line.bench.connections, 1, 10000},
-      {"--pipeline", OptionKind::kNumber, &line.bench.pipeline, 1, 100000},
-      {"--size", OptionKind::kNumber, &line.bench.value_size, 0, kMost},
-      {"--keyspace", OptionKind::kNumber, &line.bench.keyspace, 1},
-      {"--seconds", OptionKind::kNumber, &line.bench.seconds, 1, 3600},
+      {"--timeout", OptionKind::kNumber, &numbers.timeout_ms, {}, 0, kMost},
+      {"--reconnect", OptionKind::kNumber, &numbers.reconnect_ms, kFiles, 0, kMost},
+      {"--limit", OptionKind::kNumber, &line.query.limit, kLimited},
+      {"--reverse", OptionKind::kFlag, &line.query.reverse, kListing},
+      {"--keys", OptionKind::kFlag, &line.query.keys_only, kListing},
+      {"--raw", OptionKind::kFlag, &raw, kShowing},
+      {"--json", OptionKind::kFlag, &json, kShowing},
+      {"--table", OptionKind::kFlag, &table, kShowing},
+      {"--format", OptionKind::kText, &line.format, kFiles},
+      {"--resume", OptionKind::kFlag, &line.resume, kFiles},
+      {"--force", OptionKind::kFlag, &line.force, kFiles},
+      {"--progress", OptionKind::kFlag, &line.progress, kFiles},
+      {"--connections", OptionKind::kNumber, &line.bench.connections, kBench, 1, 10000},
+      {"--pipeline", OptionKind::kNumber, &line.bench.pipeline, kBench, 1, 100000},
+      {"--size", OptionKind::kNumber, &line.bench.value_size, kBench, 0, kMost},
+      {"--keyspace", OptionKind::kNumber, &line.bench.keyspace, kBench, 1},
+      {"--seconds", OptionKind::kNumber, &line.bench.seconds, kBench, 1, 3600},
       {"--help", OptionKind::kFlag, &line.help},
       {"--version", OptionKind::kFlag, &line.version},
   };
   if (const char* password = std::getenv("VARVE_PASSWORD"); password != nullptr) line.connection.password = password;
+  std::vector<const Option*> given;
   bool options_end = false;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
@@ -133,30 +172,24 @@ std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
       continue;
     }
     const size_t equals = argument.find('=');
-    const std::string_view name = argument.substr(0, equals);
-    const Option* found = nullptr;
-    for (const Option& option : options) {
-      if (option.name == name && !(option.kind == OptionKind::kFlag && equals != std::string_view::npos))
-        found = &option;
-    }
-    if (found == nullptr) {
-      std::vector<std::string_view> names;
-      for (const Option& option : options) names.push_back(option.name);
-      const std::string_view nearest = NearestText(name, names);
-      fmt::print(stderr, "client_main: {} is no option{}; --help lists them\n", argument,
-                 nearest.empty() ? std::string() : fmt::format(" (did you mean {}?)", nearest));
-      return std::nullopt;
-    }
+    const Option* const found = FindOption(options, argument);
+    if (found == nullptr) return std::nullopt;
+    given.push_back(found);
     if (found->kind == OptionKind::kFlag) {
       *static_cast<bool*>(found->target) = true;
       continue;
     }
     if (equals == std::string_view::npos && i + 1 == argc) {
-      fmt::print(stderr, "client_main: {} needs a value\n", name);
+      fmt::print(stderr, "client_main: {} needs a value\n", found->name);
       return std::nullopt;
     }
     if (!SetOption(*found, equals == std::string_view::npos ? argv[++i] : argument.substr(equals + 1)))
       return std::nullopt;
+  }
+  if (line.help || line.version) return line;
+  const std::string_view command = line.words.empty() ? kPrompt : std::string_view(line.words[0]);
+  for (const Option* option : given) {
+    if (!Takes(command, *option)) return std::nullopt;
   }
   line.connection.port = static_cast<uint16_t>(numbers.port);
   line.connection.reconnect_for = std::chrono::milliseconds(numbers.reconnect_ms);

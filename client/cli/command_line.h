@@ -15,7 +15,8 @@ namespace varve {
 
 // Exit codes, which scripts rely on.
 inline constexpr int kDone = 0;
-inline constexpr int kMissing = 1;  // get: the key is missing; delete: none of the keys was there
+inline constexpr int kMissing = 1;     // get: the key is missing; delete: none of the keys was there
+inline constexpr int kErrorReply = 1;  // lines from standard input: not all of them were executed without an error
 inline constexpr int kFailed =
     2;  // a wrong command line, no connection, an error of the server, records that could not be imported
 

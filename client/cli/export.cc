@@ -42,6 +42,7 @@ class Exporter {
     VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client, Client::Connect(line_.connection));
     VARVE_RETURN_IF_ERROR(OpenFile());
     Progress progress("exporting", 0, line_.progress);
+    progress.Begin();  // the server may take a while to count
     absl::Status status = ExportAll(client.get(), &progress);
     if (const absl::Status written = WriteOut(); status.ok()) status = written;
     if (status.ok() && path_ != "-" && fsync(descriptor_) != 0) status = IoError(errno, "fsync", path_);

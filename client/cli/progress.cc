@@ -40,6 +40,10 @@ std::string Progress::Render(uint64_t done, uint64_t keys, uint64_t bytes, doubl
   return text;
 }
 
+void Progress::Begin() {
+  if (shown_) Draw();
+}
+
 void Progress::Update(uint64_t done, uint64_t keys, uint64_t bytes) {
   last_ = {done, keys, bytes};
   if (!shown_ || (++updates_ % kUpdatesALook != 0 && bytes - looked_at_ < kBytesALook)) return;

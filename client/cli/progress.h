@@ -14,6 +14,8 @@ class Progress {
   Progress(std::string_view verb, uint64_t total, bool always);
   ~Progress() { Finish(); }
 
+  // Shows the line before there is anything to tell.
+  void Begin();
   void set_total(uint64_t total) { total_ = total; }
   // What an earlier run did counts as done, but not for the rate.
   void StartFrom(uint64_t done, uint64_t keys, uint64_t bytes) { start_ = last_ = {done, keys, bytes}; }

@@ -16,6 +16,7 @@
 #include "client/cli/interrupt.h"
 #include "client/cli/line_editor.h"
 #include "client/cli/output.h"
+#include "client/cli/text.h"
 #include "client/client.h"
 #include "client/socket.h"
 #include "fmt/format.h"
@@ -31,14 +32,6 @@ std::string HistoryPath() {
   if (const char* path = std::getenv("VARVE_HISTORY"); path != nullptr) return path;
   const char* home = std::getenv("HOME");
   return home == nullptr ? std::string() : fmt::format("{}/.varve_history", home);
-}
-
-bool IsWord(std::string_view word, std::string_view lower) {
-  if (word.size() != lower.size()) return false;
-  for (size_t i = 0; i < word.size(); ++i) {
-    if ((word[i] | 0x20) != lower[i]) return false;
-  }
-  return true;
 }
 
 // Asks for a password on the terminal, without showing it. Nothing: there is none to be had.

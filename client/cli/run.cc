@@ -9,6 +9,7 @@
 #include "client/cli/command_line.h"
 #include "client/cli/export.h"
 #include "client/cli/import.h"
+#include "client/cli/lines.h"
 #include "client/cli/one_shot.h"
 #include "client/cli/output.h"
 #include "client/cli/prompt.h"
@@ -28,11 +29,7 @@ int RunOffline(const CommandLine& line, const OfflineCommand& command) {
 }
 
 int RunCommand(const CommandLine& line, absl::Span<const OfflineCommand> offline_commands) {
-  if (line.words.empty()) {
-    if (isatty(STDIN_FILENO)) return RunPrompt(line);
-    fmt::print(stderr, "{}", kUsage);
-    return kFailed;
-  }
+  if (line.words.empty()) return isatty(STDIN_FILENO) ? RunPrompt(line) : RunLines(line);
   for (const OfflineCommand& command : offline_commands) {
     if (command.name == line.words[0]) return RunOffline(line, command);
   }

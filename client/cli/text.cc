@@ -105,6 +105,14 @@ void AppendJsonBytes(std::string_view bytes, std::string* out) {
   *out += fmt::format("{{\"base64\":\"{}\"}}", encoded);
 }
 
+bool IsWord(std::string_view word, std::string_view lower) {
+  if (word.size() != lower.size()) return false;
+  for (size_t i = 0; i < word.size(); ++i) {
+    if ((word[i] | 0x20) != lower[i]) return false;
+  }
+  return true;
+}
+
 std::string HumanBytes(double bytes) {
   constexpr std::array<std::string_view, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
   size_t unit = 0;

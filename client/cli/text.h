@@ -1,4 +1,4 @@
-// Bytes as people and other programs read them: escapes for a terminal, JSON, colours. Pure functions.
+// Bytes as people and other programs read and write them: escapes for a terminal, JSON, words. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +23,9 @@ std::string Fitted(std::string_view utf8, size_t columns);
 void AppendJsonString(std::string_view utf8, std::string* out);
 // A JSON string, or {"base64":"..."} for bytes that are not UTF-8.
 void AppendJsonBytes(std::string_view bytes, std::string* out);
+
+// Whether `word` is `lower`, in upper or lower case.
+bool IsWord(std::string_view word, std::string_view lower);
 
 // "1.5 MiB", "312 B".
 std::string HumanBytes(double bytes);

@@ -1,8 +1,10 @@
 // client_main against server_main: what it prints and how it ends.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -117,7 +119,6 @@ TEST_F(ClientMainTest, DumpsFilesOfAStore) {
 }
 
 TEST_F(ClientMainTest, ErrorsHaveTheirOwnExitCode) {
-  EXPECT_EQ(Run({}), 2);
   EXPECT_EQ(Run({"get"}), 2);
   EXPECT_EQ(Output(), "client_main: get is used as: client_main get KEY\n");
   EXPECT_EQ(Run({"export"}), 2);
@@ -132,11 +133,54 @@ TEST_F(ClientMainTest, ErrorsHaveTheirOwnExitCode) {
   EXPECT_EQ(Output(), "client_main: --revers is no option (did you mean --reverse?); --help lists them\n");
   EXPECT_EQ(Run({"range", "a", "b"}), 2);
   EXPECT_EQ(Output(), "client_main: ERR min or max not valid string range item\n");
+  EXPECT_EQ(Run({"export", dir_.File("all.csv"), "--limit=1", "--reverse"}), 2);
+  EXPECT_EQ(Output(), "client_main: export does not take --reverse, which is for range, prefix\n");
+  EXPECT_FALSE(std::filesystem::exists(dir_.File("all.csv")));
+  EXPECT_EQ(Run({"export", dir_.File("all.csv"), "--json"}), 2);
+  EXPECT_EQ(Run({"get", "a", "--seconds=3"}), 2);
+  EXPECT_EQ(Run({"--resume"}), 2);
+  EXPECT_EQ(Output(), "client_main: the prompt does not take --resume, which is for import, export\n");
   EXPECT_EQ(Run({"--port=1", "ping"}), 2);
   EXPECT_NE(Output().find("127.0.0.1:1"), std::string::npos) << Output();
   EXPECT_EQ(Run({"--help"}), 0);
   EXPECT_EQ(Run({"--version"}), 0);
   EXPECT_EQ(Output(), std::string("varve ") + kVarveVersion + "\n");
+}
+
+TEST_F(ClientMainTest, LinesFromStandardInputAreCommands) {
+  const std::string in = dir_.File("in");
+  EXPECT_EQ(Run({}), 0);
+  EXPECT_EQ(Output(), "");
+  std::ofstream(in) << "SET a \"x \\x41\"\n\n  get 'a'\r\nincr n";
+  EXPECT_EQ(Run({}, in), 0);
+  EXPECT_EQ(Output(), "OK\nx A\n1\n");
+  std::ofstream(in) << "incr a\nget 'open\nclient reply off\nget a\nQUIT\ndel a\n";
+  EXPECT_EQ(Run({}, in), 1);
+  EXPECT_EQ(Output(),
+            "ERR value is not an integer or out of range\n"
+            "client_main: line 2: the quotes are not balanced\n"
+            "client_main: CLIENT REPLY OFF and SKIP are not sent: this client waits for each reply\n"
+            "x A\n");
+  EXPECT_EQ(Run({"--json"}, in), 1);
+  EXPECT_TRUE(Output().ends_with("\"x A\"\n")) << Output();
+  EXPECT_EQ(Run({}, "/"), 2);  // a directory can't be read
+  std::ofstream(in) << "shutdown nosave\nget a\n";
+  EXPECT_EQ(Run({}, in), 2);
+}
+
+TEST_F(ClientMainTest, SubscriptionsOutlastTheLines) {
+  std::ofstream(dir_.File("in")) << "ssubscribe news\necho beside\n";
+  Process listener(VARVE_CLIENT_MAIN, {"--port=" + std::to_string(server_.port())}, dir_.File("out"), dir_.File("in"));
+  const std::unique_ptr<Client> publisher = *Client::Connect("127.0.0.1", server_.port(), std::chrono::seconds(30));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const std::string expected = "ssubscribe\nnews\n1\nbeside\n";
+  while (Output() != expected && std::chrono::steady_clock::now() < deadline) usleep(10000);
+  EXPECT_EQ(Output(), expected);
+  EXPECT_EQ(publisher->Call({"SPUBLISH", "news", "late"})->integer, 1);
+  while (!Output().ends_with("late\n") && std::chrono::steady_clock::now() < deadline) usleep(10000);
+  EXPECT_EQ(Output(), expected + "smessage\nnews\nlate\n");
+  server_.process().Kill(SIGKILL);
+  EXPECT_EQ(listener.Wait(), 2);
 }
 
 TEST_F(ClientMainTest, MapsAreObjectsInJson) {

@@ -317,5 +317,11 @@ TEST_F(ImportExportTest, ProgressIsShownWhenAskedFor) {
   EXPECT_THAT(Output(), HasSubstr("100%"));
 }
 
+TEST_F(ImportExportTest, AnExportThatWaitsForTheServerIsSeen) {
+  server_->process().Stop();
+  EXPECT_EQ(Run({"export", dir_.File("none.resp"), "--progress", "--timeout=200"}), 2);
+  EXPECT_THAT(Output(), HasSubstr("exporting  0 keys"));
+}
+
 }  // namespace
 }  // namespace varve
