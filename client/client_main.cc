@@ -3,9 +3,15 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "client/cli/findings.h"
+#include "client/cli/progress.h"
 #include "client/cli/run.h"
 #include "db/dump.h"
+#include "db/repair.h"
+#include "db/verify.h"
+#include "fmt/format.h"
 
 namespace varve {
 namespace {
@@ -15,9 +21,86 @@ void PrintLine(std::string_view line) {
   std::fputc('\n', stdout);
 }
 
+VerifyProgress Show(Progress* progress) {
+  return [progress](uint64_t done, uint64_t total) {
+    progress->set_total(total);
+    progress->Update(done, 0, done);
+  };
+}
+
+std::string_view WordOf(StoreFinding::Kind kind) {
+  switch (kind) {
+    case StoreFinding::Kind::kDamage:
+      return "damage";
+    case StoreFinding::Kind::kTear:
+      return "tear";
+    case StoreFinding::Kind::kLeftover:
+      return "leftover";
+  }
+  return "";
+}
+
+absl::Status Verify(const std::string& directory, const CommandLine& line) {
+  Progress progress("verify", 0, line.progress);
+  const absl::StatusOr<VerifyReport> report = VerifyStore(PosixFileSystem(), directory, Show(&progress));
+  progress.Finish();
+  if (!report.ok()) return report.status();
+  const Output output = Output::ForStandardOutput(line.style);
+  std::vector<Finding> findings;
+  for (const StoreFinding& found : report->findings) {
+    findings.push_back({WordOf(found.kind), found.file, found.offset, found.what});
+  }
+  PrintFindings(findings, output);
+  const uint64_t places = report->damaged_places;
+  PrintSummary(fmt::format("{}: {} files, {} bytes, {} records in segments, {} operations in the log: {}", directory,
+                           report->files, report->bytes, report->records, report->operations,
+                           places == 0   ? "all is well"
+                           : places == 1 ? "1 damaged place"
+                                         : fmt::format("{} damaged places", places)),
+               {{"damaged_places", places},
+                {"files", report->files},
+                {"bytes", report->bytes},
+                {"records", report->records},
+                {"operations", report->operations}},
+               output);
+  if (places == 0) return absl::OkStatus();
+  return absl::DataLossError(
+      fmt::format("{0} is damaged; `client_main repair {0}` keeps what can be read, or restore a copy", directory));
+}
+
+absl::Status Repair(const std::string& directory, const CommandLine& line) {
+  Progress progress("repair", 0, line.progress);
+  const absl::StatusOr<RepairReport> report = RepairStore(PosixFileSystem(), directory, Show(&progress));
+  progress.Finish();
+  if (!report.ok()) return report.status();
+  const Output output = Output::ForStandardOutput(line.style);
+  std::vector<Finding> findings;
+  for (const RepairReport::Entry& entry : report->lost) {
+    findings.push_back({"damage", entry.file, entry.offset, entry.what});
+  }
+  for (const RepairReport::Entry& entry : report->saved) {
+    findings.push_back({"saved", entry.file, entry.offset, entry.what});
+  }
+  for (const std::string& name : report->moved) {
+    findings.push_back({"moved", name, 0, fmt::format("as it was, to {}/damaged", directory)});
+  }
+  PrintFindings(findings, output);
+  std::string text = fmt::format("{}: repaired; the server opens it again", directory);
+  if (report->continued) text += "; this was the end of a repair that was interrupted, which had listed what is lost";
+  if (report->nothing_to_do()) text = fmt::format("{}: nothing is damaged, nothing was changed", directory);
+  PrintSummary(text,
+               {{"damage", report->lost.size()}, {"saved", report->saved.size()}, {"moved", report->moved.size()}},
+               output);
+  return absl::OkStatus();
+}
+
 constexpr OfflineCommand kOfflineCommands[] = {
-    {"dump-log", [](const std::string& path) { return DumpLog(PosixFileSystem(), path, PrintLine); }},
-    {"dump-segment", [](const std::string& path) { return DumpSegment(PosixFileSystem(), path, PrintLine); }},
+    {"dump-log",
+     [](const std::string& path, const CommandLine&) { return DumpLog(PosixFileSystem(), path, PrintLine); }},
+    {"dump-segment",
+     [](const std::string& path, const CommandLine&) { return DumpSegment(PosixFileSystem(), path, PrintLine); }},
+    {"verify", Verify},
+    {"repair", Repair},
 };
 
 }  // namespace

@@ -23,6 +23,11 @@ bool GenerationsAreDead(const SegmentInfo& segment, const std::function<bool(Nam
   return true;
 }
 
+bool AnyIsDamaged(const std::vector<std::shared_ptr<Segment>>& segments) {
+  return std::any_of(segments.begin(), segments.end(),
+                     [](const std::shared_ptr<Segment>& segment) { return segment->is_damaged(); });
+}
+
 // Whether range tombstones newer than all of the segment cover it without a gap, and no snapshot lies between.
 bool IsCovered(const SegmentInfo& segment, const RangeTombstoneList& tombstones,
                const std::vector<SequenceNumber>& snapshots) {
@@ -40,6 +45,36 @@ bool IsCovered(const SegmentInfo& segment, const RangeTombstoneList& tombstones,
 }
 
 }  // namespace
+
+bool ReadsDamage(const CompactionPlan& plan) {
+  if (plan.move_only || plan.remove_only) return false;
+  return std::any_of(plan.inputs.begin(), plan.inputs.end(),
+                     [](const CompactionPlan::Input& input) { return AnyIsDamaged(input.segments); });
+}
+
+std::optional<CompactionPlan> PlanAroundDamage(const Version& version, const EngineOptions& options) {
+  const auto wanted = static_cast<size_t>(std::max(options.runs_per_level, 2));
+  const std::vector<Level>& levels = version.levels();
+  const size_t upper_levels = levels.size() <= 1 ? levels.size() : levels.size() - 1;
+  CompactionPlan plan;
+  uint64_t newer_bytes = 0;  // of the runs taken
+  for (size_t level = 0; level < upper_levels; ++level) {
+    for (const Run& run : levels[level].runs) {
+      if (AnyIsDamaged(run.segments)) {
+        plan.inputs.clear();
+        newer_bytes = 0;
+        continue;
+      }
+      plan.inputs.push_back({static_cast<int>(level), run.segments});
+      if (plan.inputs.size() >= wanted && newer_bytes >= run.bytes()) {
+        plan.output_level = static_cast<int>(level);
+        return plan;
+      }
+      newer_bytes += run.bytes();
+    }
+  }
+  return std::nullopt;
+}
 
 std::optional<CompactionPlan> PlanRange(const Version& version, std::string_view lower, std::string_view upper) {
   CompactionPlan plan;

@@ -49,6 +49,13 @@ class CompactionPicker {
 
 std::shared_ptr<const CompactionPicker> LazyLevelingPicker();
 
+// What can be merged where a run can't be read, so that runs don't pile up until it is repaired: neighbouring runs of the upper levels
+// with no damaged one (Segment::is_damaged) among them, as soon as `runs_per_level` of them lie together. A run that is merged at
+// least doubles by it, so that a record is written log2(n) times, and of n such runs about log2 stay. Null: nothing to do.
+std::optional<CompactionPlan> PlanAroundDamage(const Version& version, const EngineOptions& options);
+// Whether a merge would fail for damage that is known.
+bool ReadsDamage(const CompactionPlan& plan);
+
 // Merges everything that overlaps [lower, upper) (tree keys; an empty `upper` means no end) down into the last run, and with it
 // whatever older segments lie in the way. Null: nothing overlaps.
 std::optional<CompactionPlan> PlanRange(const Version& version, std::string_view lower, std::string_view upper);

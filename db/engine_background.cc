@@ -222,7 +222,10 @@ absl::StatusOr<bool> Engine::CompactStep(bool may_merge) {
   const std::shared_ptr<const Version> version = PresentVersion();
   const CompactionContext context = NewContext();
   std::optional<CompactionPlan> plan = PlanDeadSegments(*version, context.snapshots, context.is_live);
-  if (!plan && may_merge) plan = picker_->Pick(*version, options_);
+  if (!plan && may_merge) {
+    plan = picker_->Pick(*version, options_);
+    if (plan && ReadsDamage(*plan)) plan = PlanAroundDamage(*version, options_);
+  }
   if (!plan) return false;
   VARVE_RETURN_IF_ERROR(RunPlan(*version, *plan, context));
   return true;

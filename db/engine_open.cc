@@ -20,6 +20,7 @@ namespace {
 
 constexpr size_t kSmallestLogFile = 1u << 20;
 constexpr size_t kLargestLogFile = 64u << 20;
+constexpr std::string_view kManifestRepair = "take its copy or rebuild it from the segments and logs";
 
 size_t LogFileSize(const EngineOptions& options) {
   if (options.log_file_size != 0) return options.log_file_size;
@@ -90,13 +91,19 @@ absl::Status Engine::Recover() {
 
 absl::Status Engine::LoadOrCreateManifest() {
   absl::MutexLock lock(&install_mutex_);
+  if (file_system_->OpenForRead(RepairPlanPath(directory_)).ok()) {
+    return absl::FailedPreconditionError(
+        fmt::format("{}: a repair of this store was interrupted; `client_main repair {}` goes on with it",
+                    RepairPlanPath(directory_), directory_));
+  }
   absl::StatusOr<Manifest> manifest = ReadManifest(file_system_, directory_);
   if (absl::IsNotFound(manifest.status())) {
     VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(directory_));
     for (const std::string& name : names) {
       if (name.ends_with(".seg") || ParseLogFileName(name)) {
         return absl::DataLossError(
-            fmt::format("{}/MANIFEST is missing, but {} is there: restore the manifest from a copy", directory_, name));
+            fmt::format("{0}/MANIFEST is missing, but {1} is there: put it back, or let `client_main repair {0}` {2}",
+                        directory_, name, kManifestRepair));
       }
     }
     if (!options_.create_if_missing) return absl::NotFoundError(fmt::format("{}: no store here", directory_));
@@ -107,6 +114,9 @@ absl::Status Engine::LoadOrCreateManifest() {
     }
     manifest_ = Manifest{.store_id = RandomStoreId(), .next_generation = 2, .namespaces = {{kDefaultNamespace, 1}}};
     VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, directory_, manifest_));
+  } else if (absl::IsDataLoss(manifest.status())) {
+    return absl::DataLossError(fmt::format("{}; `client_main repair {}` would {}",
+                                           std::string(manifest.status().message()), directory_, kManifestRepair));
   } else {
     VARVE_RETURN_IF_ERROR(manifest.status());
     manifest_ = *std::move(manifest);
@@ -131,7 +141,7 @@ absl::Status Engine::RemoveOrphans() {
   VARVE_ASSIGN_OR_RETURN(std::vector<std::string> names, file_system_->List(directory_));
   std::erase_if(names, [&](const std::string& name) {
     const bool is_orphan = name.ends_with(".seg") && !live.contains(directory_ + "/" + name);
-    return name != "MANIFEST.tmp" && !ParseLogTemporaryName(name) && !is_orphan;
+    return name != "MANIFEST.tmp" && name != "REPAIR.begun" && !ParseLogTemporaryName(name) && !is_orphan;
   });
   if (names.empty()) return absl::OkStatus();
   // The manifest that was read may be there in the kernel's memory alone. The one on disk still needs what this one doesn't.
@@ -151,11 +161,13 @@ absl::Status Engine::OpenSegments() {
     for (const auto& manifest_run : manifest_level) {
       Run& run = level.runs.emplace_back();
       for (const SegmentInfo& info : manifest_run) {
-        absl::StatusOr<std::shared_ptr<Segment>> segment = Segment::Open(file_system_, directory_, info, &caches_);
+        absl::StatusOr<std::shared_ptr<Segment>> segment =
+            Segment::Open(file_system_, directory_, info, &caches_, DamagePolicy::kContain);
         if (absl::IsNotFound(segment.status())) {
-          return absl::DataLossError(
-              fmt::format("{} is missing, but {}/MANIFEST names it: put the file back, or restore a copy of the store",
-                          SegmentPath(directory_, info.number), directory_));
+          return absl::DataLossError(fmt::format(
+              "{0} is missing, but {1}/MANIFEST names it: put the file back, or restore a copy of the store; "
+              "`client_main repair {1}` would do without it",
+              SegmentPath(directory_, info.number), directory_));
         }
         VARVE_RETURN_IF_ERROR(segment.status());
         run.segments.push_back(*std::move(segment));
@@ -177,11 +189,19 @@ absl::Status Engine::OpenSegments() {
 
 absl::Status Engine::ReplayLog(LogRecovery* recovery) {
   absl::MutexLock install_lock(&install_mutex_);
-  VARVE_ASSIGN_OR_RETURN(*recovery,
-                         RecoverLog(file_system_, directory_, store_id_, manifest_.flushed_sequence, manifest_.log_ends,
-                                    [this](std::string_view operations, SequenceNumber first, uint32_t count) {
-                                      return ApplyRecovered(operations, first, count);
-                                    }));
+  absl::StatusOr<LogRecovery> recovered =
+      RecoverLog(file_system_, directory_, store_id_, manifest_.flushed_sequence, manifest_.log_ends,
+                 [this](std::string_view operations, SequenceNumber first, uint32_t count) {
+                   return ApplyRecovered(operations, first, count);
+                 });
+  if (absl::IsDataLoss(recovered.status())) {
+    return absl::DataLossError(
+        fmt::format("{}; restore a copy of the store, or let `client_main repair {}` keep the operations before and "
+                    "behind the damage and list those that are lost",
+                    std::string(recovered.status().message()), directory_));
+  }
+  VARVE_RETURN_IF_ERROR(recovered.status());
+  *recovery = *std::move(recovered);
   if (recovery->torn_bytes != 0) {
     spdlog::warn("log: {} bytes behind sequence {} were never acknowledged and are cut away", recovery->torn_bytes,
                  recovery->last_sequence);

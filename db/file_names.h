@@ -1,8 +1,11 @@
 // Names of the files in a store's directory. Logs and segments share one count of numbers, so that no name is used twice.
 #pragma once
 
+#include <charconv>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "fmt/format.h"
 
@@ -11,5 +14,22 @@ namespace varve {
 inline std::string SegmentPath(const std::string& directory, uint64_t number) {
   return fmt::format("{}/{:06}.seg", directory, number);
 }
+
+// The number of "000007.seg"; nothing for other names.
+inline std::optional<uint64_t> ParseSegmentName(std::string_view name) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || name.substr(static_cast<size_t>(end - name.data())) != ".seg") return std::nullopt;
+  return number;
+}
+
+inline std::string ManifestPath(const std::string& directory) { return directory + "/MANIFEST"; }
+// As the manifest, for repairs (db/manifest.h).
+inline std::string ManifestCopyPath(const std::string& directory) { return directory + "/MANIFEST.copy"; }
+// There as long as a repair is to be brought to its end (db/repair.h).
+inline std::string RepairPlanPath(const std::string& directory) { return directory + "/REPAIR"; }
+
+// There while a repair rebuilds the tree: segments from the number in it on are its own.
+inline std::string RebuildMarkPath(const std::string& directory) { return directory + "/REPAIR.begun"; }
 
 }  // namespace varve

@@ -123,6 +123,8 @@ struct LogRecovery {
   uint64_t last_file_number = 0;     // highest number seen, also of files without content
   std::vector<LogEnd> files;         // files that hold operations > `flushed`, oldest first, with their good ends
   uint64_t torn_bytes = 0;           // cut away behind the end
+  std::string torn_path;             // the file that was cut, and where
+  uint64_t torn_offset = 0;
   std::vector<std::string> obsolete_paths;  // files with nothing to recover: to be removed or recycled
 };
 
@@ -131,6 +133,23 @@ struct LogRecovery {
 // from the manifest: files that were closed cleanly or cut by an earlier recovery. What was replayed is on disk when this
 // returns, also where only the kernel held it. DataLoss: an acknowledged part is damaged; names file and offset.
 [[nodiscard]] absl::StatusOr<LogRecovery> RecoverLog(
+    FileSystem* file_system, const std::string& directory, uint64_t store_id, SequenceNumber flushed,
+    const std::vector<LogEnd>& known_ends,
+    const std::function<absl::Status(std::string_view operations, SequenceNumber first, uint32_t count)>& deliver);
+
+// Operations that recovery refuses to go on without, but a repair has to.
+struct LogGap {
+  absl::Status damage;  // DataLoss, which names file and offset
+  SequenceNumber first = kNoSequence;
+  SequenceNumber last = kNoSequence;  // first - 1: none is lost; kNoSequence: not known, nothing behind it can be read
+};
+struct LogSurvey {
+  LogRecovery recovery;  // of what can be read
+  std::vector<LogGap> gaps;
+};
+
+// As RecoverLog, but changes nothing, and goes on behind damage with the next block that was surely acknowledged.
+[[nodiscard]] absl::StatusOr<LogSurvey> SurveyLog(
     FileSystem* file_system, const std::string& directory, uint64_t store_id, SequenceNumber flushed,
     const std::vector<LogEnd>& known_ends,
     const std::function<absl::Status(std::string_view operations, SequenceNumber first, uint32_t count)>& deliver);

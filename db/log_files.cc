@@ -181,7 +181,7 @@ absl::Status LogFiles::WriteZeros(File* file, uint64_t begin, uint64_t end) cons
 absl::StatusOr<std::unique_ptr<File>> LogFiles::PrepareContent(uint64_t number, uint64_t wanted_size,
                                                                const std::string& temporary,
                                                                const std::string& recycled_path) {
-  const std::string header = EncodeLogHeaderPage(number, options_.store_id);
+  const std::string header = EncodeLogHeaderPage(number, options_.store_id, wanted_size);
   const bool recycle = !recycled_path.empty();
   if (recycle) {
     // The old name is gone for good before the header says another number.

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::string_view kSuffix = ".log";
 constexpr std::string_view kTemporarySuffix = ".log.tmp";
-constexpr size_t kHeaderSize = 32;
+
+constexpr uint32_t kVersionWithoutSize = 1;
 
 std::optional<uint64_t> ParseNumberedName(std::string_view name, std::string_view suffix) {
   if (!name.ends_with(suffix)) return std::nullopt;
@@ -29,7 +30,7 @@ std::optional<uint64_t> ParseNumberedName(std::string_view name, std::string_vie
 
 uint32_t HeaderChecksum(const char* page) {
   std::string covered(page, 12);
-  covered.append(page + 16, 16);
+  covered.append(page + 16, DecodeFixed32(page + 8) == kVersionWithoutSize ? 16 : 24);
   return Checksum(covered, 0);
 }
 
@@ -44,18 +45,19 @@ std::optional<uint64_t> ParseLogTemporaryName(std::string_view name) {
   return ParseNumberedName(name, kTemporarySuffix);
 }
 
-std::string EncodeLogHeaderPage(uint64_t number, uint64_t store_id) {
+std::string EncodeLogHeaderPage(uint64_t number, uint64_t store_id, uint64_t file_size) {
   std::string page(kLogPageSize, '\0');
   std::memcpy(page.data(), kLogMagic, sizeof(kLogMagic));
   EncodeFixed32(page.data() + 8, kLogFormatVersion);
   EncodeFixed64(page.data() + 16, number);
   EncodeFixed64(page.data() + 24, store_id);
+  EncodeFixed64(page.data() + 32, file_size);
   EncodeFixed32(page.data() + 12, HeaderChecksum(page.data()));
   return page;
 }
 
 absl::Status CheckLogHeaderPage(std::string_view page, const std::string& path, uint64_t number, uint64_t store_id) {
-  if (page.size() < kHeaderSize || std::all_of(page.begin(), page.end(), [](char c) { return c == 0; })) {
+  if (page.size() < kLogHeaderSize || std::all_of(page.begin(), page.end(), [](char c) { return c == 0; })) {
     return absl::NotFoundError(fmt::format("{}: a log file that was never begun", path));
   }
   if (std::memcmp(page.data(), kLogMagic, sizeof(kLogMagic)) != 0) {
@@ -64,10 +66,11 @@ absl::Status CheckLogHeaderPage(std::string_view page, const std::string& path, 
   if (const uint32_t stored = DecodeFixed32(page.data() + 12), given = HeaderChecksum(page.data()); stored != given) {
     return Corruption(path, 0, fmt::format("log header: checksum {:08x}, but its bytes give {:08x}", stored, given));
   }
-  if (const uint32_t version = DecodeFixed32(page.data() + 8); version != kLogFormatVersion) {
+  if (const uint32_t version = DecodeFixed32(page.data() + 8);
+      version != kLogFormatVersion && version != kVersionWithoutSize) {
     return absl::FailedPreconditionError(fmt::format(
-        "{}: log format version {}, but this program reads version {}; open it with the program that wrote it", path,
-        version, kLogFormatVersion));
+        "{}: log format version {}, but this program reads versions up to {}; open it with the program that wrote it",
+        path, version, kLogFormatVersion));
   }
   if (const uint64_t store = DecodeFixed64(page.data() + 24); store != store_id) {
     return absl::FailedPreconditionError(fmt::format(
@@ -77,6 +80,10 @@ absl::Status CheckLogHeaderPage(std::string_view page, const std::string& path, 
     return Corruption(path, 16, fmt::format("log header: says that it is file {}", epoch));
   }
   return absl::OkStatus();
+}
+
+uint64_t PreparedLogSize(std::string_view page) {
+  return DecodeFixed32(page.data() + 8) == kVersionWithoutSize ? 0 : DecodeFixed64(page.data() + 32);
 }
 
 void EncodeLogBlockHeader(char* destination, const LogBlockHeader& header, uint64_t store_id, uint64_t offset) {

@@ -5,10 +5,11 @@
 //
 //   header page, 4096 bytes, the rest zero:
 //      0   8  magic "VARVELOG"
-//      8   4  format version (1)
-//     12   4  checksum of bytes 0..12 and 16..32
+//      8   4  format version (2; 1 is read, too: it ends with the store id)
+//     12   4  checksum of bytes 0..12 and 16..40
 //     16   8  epoch: the file's number; blocks of an earlier life carry another
 //     24   8  store id
+//     32   8  bytes of the file when it was prepared: it may grow, but a shorter one was cut
 //
 //   block: what one write put into the file. Starts at a multiple of 8; after a sync at a multiple of 4096, so that a
 //   sector which was acknowledged is never written again. The space between is not read.
@@ -59,8 +60,9 @@
 namespace varve {
 
 inline constexpr char kLogMagic[8] = {'V', 'A', 'R', 'V', 'E', 'L', 'O', 'G'};
-inline constexpr uint32_t kLogFormatVersion = 1;
+inline constexpr uint32_t kLogFormatVersion = 2;
 inline constexpr size_t kLogPageSize = 4096;
+inline constexpr size_t kLogHeaderSize = 40;  // of the header page, before the zeros
 inline constexpr size_t kLogBlockHeaderSize = 40;
 inline constexpr size_t kLogBlockAlignment = 8;
 inline constexpr size_t kBatchHeaderSize = 20;
@@ -76,12 +78,14 @@ std::string LogTemporaryName(uint64_t number);
 std::optional<uint64_t> ParseLogFileName(std::string_view name);
 std::optional<uint64_t> ParseLogTemporaryName(std::string_view name);
 
-// The header page of file `number`: kLogPageSize bytes.
-std::string EncodeLogHeaderPage(uint64_t number, uint64_t store_id);
+// The header page of file `number`, which has `file_size` bytes: kLogPageSize bytes.
+std::string EncodeLogHeaderPage(uint64_t number, uint64_t store_id, uint64_t file_size = kLogPageSize);
 // Checks what the first page of file `number` holds (fewer bytes if the file is shorter). NotFound: the file was never
 // begun (cut short or zero); DataLoss: damaged; FailedPrecondition: of another store, or written by a later version.
 [[nodiscard]] absl::Status CheckLogHeaderPage(std::string_view page, const std::string& path, uint64_t number,
                                               uint64_t store_id);
+// The size that a page which was checked says its file has at least; 0: it doesn't say.
+uint64_t PreparedLogSize(std::string_view page);
 
 struct LogBlockHeader {
   uint32_t payload_size = 0;

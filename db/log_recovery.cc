@@ -22,18 +22,25 @@ struct FoundFile {
   std::string path;
   absl::Status header;                  // of its first page
   std::optional<SequenceNumber> first;  // of its first block, where that can be read
+  uint64_t size = 0;
+  uint64_t prepared_size = kLogPageSize;  // at least
 };
+
+bool IsCut(const FoundFile& file) { return file.size < file.prepared_size; }
+
+enum class Mode { kRecover, kSurvey };
 
 class Recovery {
  public:
   Recovery(FileSystem* file_system, const std::string& directory, uint64_t store_id, SequenceNumber flushed,
-           const std::vector<LogEnd>& known_ends, const Deliver& deliver)
+           const std::vector<LogEnd>& known_ends, const Deliver& deliver, Mode mode)
       : file_system_(file_system),
         directory_(directory),
         store_id_(store_id),
         flushed_(flushed),
         known_ends_(known_ends),
-        deliver_(deliver) {
+        deliver_(deliver),
+        mode_(mode) {
     result_.last_sequence = flushed;
   }
 
@@ -41,18 +48,28 @@ class Recovery {
     VARVE_RETURN_IF_ERROR(FindFiles());
     size_t index = FirstNeededFile();
     for (size_t i = 0; i < index; ++i) result_.obsolete_paths.push_back(files_[i].path);
-    if (index < files_.size()) next_ = std::min(files_[index].first.value_or(flushed_ + 1), flushed_ + 1);
+    if (index < files_.size()) next_ = std::min(files_[index].first.value_or(1), flushed_ + 1);
     while (index < files_.size()) {
-      VARVE_RETURN_IF_ERROR(ReplayFile(files_[index]));
-      const size_t continuation = FileThatBeginsWithNext(index + 1);
-      if (continuation == files_.size()) VARVE_RETURN_IF_ERROR(CheckThatNothingIsMissing(index));
+      absl::Status status = ReplayFile(files_[index], begin_);
+      begin_ = kLogPageSize;
+      size_t continuation = status.ok() ? FileThatBeginsWithNext(index + 1) : files_.size();
+      if (status.ok() && continuation == files_.size()) status = CheckThatNothingIsMissing(index);
+      if (!status.ok()) {
+        if (mode_ == Mode::kRecover || !absl::IsDataLoss(status)) return status;
+        VARVE_ASSIGN_OR_RETURN(continuation, GoOnBehind(index, std::move(status)));
+      }
       for (size_t i = index + 1; i < continuation; ++i) result_.obsolete_paths.push_back(files_[i].path);
       index = continuation;
     }
-    VARVE_RETURN_IF_ERROR(CheckKnownEnds());
-    VARVE_RETURN_IF_ERROR(MakeDurable());
+    if (absl::Status status = CheckKnownEnds(); !status.ok()) {
+      if (mode_ == Mode::kRecover) return status;
+      if (gaps_.empty()) gaps_.push_back({std::move(status), next_, kNoSequence});
+    }
+    if (mode_ == Mode::kRecover) VARVE_RETURN_IF_ERROR(MakeDurable());
     return std::move(result_);
   }
+
+  std::vector<LogGap> TakeGaps() { return std::move(gaps_); }
 
  private:
   struct Place {
@@ -64,7 +81,14 @@ class Recovery {
   // Index of the first file that may hold operations after `flushed_`.
   size_t FirstNeededFile() const;
   size_t FileThatBeginsWithNext(size_t from) const;
-  absl::Status ReplayFile(const FoundFile& file);
+  absl::Status ReplayFile(const FoundFile& file, uint64_t begin);
+  // Whether a block at or behind offset_ goes on where operations that are in segments can't be read; then offset_ and next_ are its.
+  bool SkipFlushed(const FoundFile& file, uint64_t limit);
+  // For a survey: notes the gap, and returns the file in which the log goes on, with begin_ and next_ set; files_.size(): nowhere.
+  absl::StatusOr<size_t> GoOnBehind(size_t index, absl::Status damage);
+  // The first block of content_ in [from, limit) that was surely acknowledged and begins behind `next_`, up to `most`.
+  std::optional<uint64_t> FindProvenBlock(const FoundFile& file, uint64_t from, uint64_t limit, SequenceNumber most,
+                                          bool needs_mark) const;
   // Replays the block at offset_, if it is one and continues the sequence. False: it is not, or is damaged from offset_
   // on.
   absl::StatusOr<bool> ReplayBlock(const FoundFile& file, uint64_t limit);
@@ -84,12 +108,16 @@ class Recovery {
   const SequenceNumber flushed_;
   const std::vector<LogEnd>& known_ends_;
   const Deliver& deliver_;
+  const Mode mode_;
+  std::vector<LogGap> gaps_;
+  uint64_t begin_ = kLogPageSize;  // where the next file is read from
 
   std::vector<FoundFile> files_;  // in order of number
   LogRecovery result_;
   SequenceNumber next_ = 0;          // the operation that must come next
   std::string content_;              // of the file that is being read
   uint64_t offset_ = 0;              // good up to here
+  uint64_t partial_end_ = 0;         // of the block within which it ends, if it does
   SequenceNumber durable_mark_ = 0;  // highest one of the blocks replayed
   // Offset of the first replayed block that no mark covers, by file number.
   std::map<uint64_t, uint64_t> unproven_from_;
@@ -113,8 +141,10 @@ absl::Status Recovery::FindFiles() {
     std::string front(kLogPageSize + kLogBlockHeaderSize, '\0');
     VARVE_ASSIGN_OR_RETURN(const size_t size, file->Read(0, front.size(), front.data()));
     const std::string_view bytes = std::string_view(front).substr(0, size);
+    VARVE_ASSIGN_OR_RETURN(found.size, file->Size());
     found.header = CheckLogHeaderPage(bytes.substr(0, kLogPageSize), found.path, found.number, store_id_);
     if (absl::IsFailedPrecondition(found.header)) return found.header;
+    if (found.header.ok()) found.prepared_size = std::max<uint64_t>(kLogPageSize, PreparedLogSize(bytes));
     if (size <= kLogPageSize) continue;
     const auto block = DecodeLogBlockHeader(bytes.substr(kLogPageSize), found.number, store_id_, kLogPageSize);
     // A block without operations only says what is durable; the first operation after it is the next one.
@@ -151,10 +181,12 @@ const LogEnd* Recovery::KnownEnd(uint64_t number) const {
   return nullptr;
 }
 
-absl::Status Recovery::ReplayFile(const FoundFile& file) {
+absl::Status Recovery::ReplayFile(const FoundFile& file, uint64_t begin) {
   VARVE_RETURN_IF_ERROR(Load(file));
-  offset_ = std::min<uint64_t>(kLogPageSize, content_.size());
-  if (absl::IsDataLoss(file.header)) return file.header;
+  offset_ = std::min<uint64_t>(begin, content_.size());
+  partial_end_ = 0;
+  // A survey goes on: what the blocks need of the header is known.
+  if (absl::IsDataLoss(file.header) && mode_ == Mode::kRecover) return file.header;
   const LogEnd* const known = KnownEnd(file.number);
   const uint64_t limit = known != nullptr ? std::min<uint64_t>(known->offset, content_.size()) : content_.size();
   const SequenceNumber before = next_;
@@ -166,7 +198,7 @@ absl::Status Recovery::ReplayFile(const FoundFile& file) {
       VARVE_ASSIGN_OR_RETURN(good, ReplayBlock(file, limit));
       if (!good && offset_ == LogPageAlign(end)) offset_ = end;
     }
-    if (!good) break;
+    if (!good && !SkipFlushed(file, limit)) break;
   }
   if (known != nullptr && known->last_sequence > flushed_ && next_ <= known->last_sequence) {
     return Corruption(
@@ -175,6 +207,7 @@ absl::Status Recovery::ReplayFile(const FoundFile& file) {
                     "was last closed, but here operation {} cannot be read",
                     known->offset, known->last_sequence, next_));
   }
+  if (absl::IsDataLoss(file.header) && begin == kLogPageSize) gaps_.push_back({file.header, next_, next_ - 1});
   if (next_ > before && next_ - 1 > flushed_) {
     result_.files.push_back({file.number, offset_, next_ - 1});
   } else {
@@ -194,6 +227,10 @@ absl::StatusOr<bool> Recovery::ReplayBlock(const FoundFile& file, uint64_t limit
   }
   if (block->last > durable_mark_) unproven_from_.try_emplace(file.number, offset_);
   const uint64_t payload_end = offset_ + kLogBlockHeaderSize + block->payload_size;
+  if (payload_end > content_.size() && block->last > flushed_) {
+    // A write changes no file's size, so this is no tear.
+    return Corruption(file.path, content_.size(), "log: the file ends within a block");
+  }
   uint64_t position = offset_ + kLogBlockHeaderSize;
   while (position < payload_end) {
     // Sizes are believed only as far as there are bytes.
@@ -207,9 +244,52 @@ absl::StatusOr<bool> Recovery::ReplayBlock(const FoundFile& file, uint64_t limit
     position += size;
     offset_ = position;
   }
-  if (position != payload_end) return false;
+  if (position != payload_end) {
+    partial_end_ = std::min<uint64_t>(payload_end, content_.size());
+    return false;
+  }
   offset_ = LogBlockAlign(position);
   return true;
+}
+
+std::optional<uint64_t> Recovery::FindProvenBlock(const FoundFile& file, uint64_t from, uint64_t limit,
+                                                  SequenceNumber most, bool needs_mark) const {
+  const std::string_view bytes = std::string_view(content_).substr(0, limit);
+  for (uint64_t offset = LogBlockAlign(from); offset + kLogBlockHeaderSize <= bytes.size();
+       offset += kLogBlockAlignment) {
+    const auto block = DecodeLogBlockHeader(bytes.substr(offset), file.number, store_id_, offset);
+    if (!block.has_value() || block->first <= next_ || block->first > most) continue;
+    // What an earlier recovery cut away was never acknowledged, and knew that `next_` was not.
+    if (!needs_mark || block->durable_mark >= next_) return offset;
+  }
+  return std::nullopt;
+}
+
+bool Recovery::SkipFlushed(const FoundFile& file, uint64_t limit) {
+  if (next_ > flushed_) return false;
+  const std::optional<uint64_t> found = FindProvenBlock(file, offset_, limit, flushed_ + 1, /*needs_mark=*/true);
+  if (!found) return false;
+  offset_ = *found;
+  next_ = DecodeLogBlockHeader(std::string_view(content_).substr(offset_), file.number, store_id_, offset_)->first;
+  return true;
+}
+
+absl::StatusOr<size_t> Recovery::GoOnBehind(size_t index, absl::Status damage) {
+  next_ = std::max(next_, flushed_ + 1);
+  gaps_.push_back({std::move(damage), next_, kNoSequence});
+  for (size_t i = index; i < files_.size(); ++i) {
+    const LogEnd* const known = KnownEnd(files_[i].number);
+    VARVE_RETURN_IF_ERROR(Load(files_[i]));
+    const std::optional<uint64_t> found =
+        FindProvenBlock(files_[i], i == index ? offset_ : kLogPageSize,
+                        known != nullptr ? known->offset : content_.size(), kMaxSequence, known == nullptr);
+    if (!found) continue;
+    begin_ = *found;
+    next_ = DecodeLogBlockHeader(std::string_view(content_).substr(begin_), files_[i].number, store_id_, begin_)->first;
+    gaps_.back().last = next_ - 1;
+    return i;
+  }
+  return files_.size();
 }
 
 absl::Status Recovery::ReplayBatch(const FoundFile& file, const BatchHeader& header, std::string_view operations) {
@@ -232,9 +312,22 @@ absl::Status Recovery::CheckThatNothingIsMissing(size_t index) {
   // file.
   if (!ends_as_known) VARVE_RETURN_IF_ERROR(CheckBlocksBehind(suspect, files_[index], offset_));
   for (size_t i = index + 1; i < files_.size(); ++i) {
-    if (ends_as_known && i == index + 1) suspect = {&files_[i], kLogPageSize};
+    const bool begins_well = files_[i].first.has_value() && !IsCut(files_[i]);
+    if ((ends_as_known && i == index + 1) || (!begins_well && suspect.file == &files_[index])) {
+      suspect = {&files_[i], std::min<uint64_t>(kLogPageSize, files_[i].size)};
+    }
     VARVE_RETURN_IF_ERROR(Load(files_[i]));
     VARVE_RETURN_IF_ERROR(CheckBlocksBehind(suspect, files_[i], kLogPageSize));
+  }
+  // A file has its whole size before it has its name.
+  for (size_t i = ends_as_known ? index + 1 : index; i < files_.size(); ++i) {
+    const FoundFile& file = files_[i];
+    if (!IsCut(file) || KnownEnd(file.number) != nullptr) continue;
+    return Corruption(
+        file.path, file.size,
+        fmt::format("log: the file ends here, but was made with {} bytes or more; whether operation {} and "
+                    "later ones had been acknowledged can't be told",
+                    file.prepared_size, next_));
   }
   return absl::OkStatus();
 }
@@ -243,6 +336,11 @@ absl::Status Recovery::CheckBlocksBehind(const Place& suspect, const FoundFile& 
   const SequenceNumber missing = std::max(next_, flushed_ + 1);
   const std::string_view bytes = content_;
   uint64_t torn_end = from;
+  if (partial_end_ > from && suspect.file == &file) {
+    result_.torn_path = file.path;
+    result_.torn_offset = from;
+    torn_end = partial_end_;
+  }
   for (uint64_t offset = LogBlockAlign(from); offset + kLogBlockHeaderSize <= bytes.size();
        offset += kLogBlockAlignment) {
     const auto block = DecodeLogBlockHeader(bytes.substr(offset), file.number, store_id_, offset);
@@ -251,8 +349,12 @@ absl::Status Recovery::CheckBlocksBehind(const Place& suspect, const FoundFile& 
       return Corruption(
           suspect.file->path, suspect.offset,
           fmt::format("log block: damaged or missing from operation {} on, which had been acknowledged as the "
-                      "block at offset {} of {} says; restore a copy of the store",
-                      next_, offset, file.path));
+                      "block at offset {} of {} says",
+                      missing, offset, file.path));
+    }
+    if (result_.torn_path.empty()) {
+      result_.torn_path = suspect.file->path;
+      result_.torn_offset = suspect.offset;
     }
     torn_end = std::max(torn_end, std::min<uint64_t>(offset + kLogBlockHeaderSize + block->payload_size, bytes.size()));
   }
@@ -296,7 +398,15 @@ absl::Status Recovery::MakeDurable() {
 absl::StatusOr<LogRecovery> RecoverLog(FileSystem* file_system, const std::string& directory, uint64_t store_id,
                                        SequenceNumber flushed, const std::vector<LogEnd>& known_ends,
                                        const Deliver& deliver) {
-  return Recovery(file_system, directory, store_id, flushed, known_ends, deliver).Run();
+  return Recovery(file_system, directory, store_id, flushed, known_ends, deliver, Mode::kRecover).Run();
+}
+
+absl::StatusOr<LogSurvey> SurveyLog(FileSystem* file_system, const std::string& directory, uint64_t store_id,
+                                    SequenceNumber flushed, const std::vector<LogEnd>& known_ends,
+                                    const Deliver& deliver) {
+  Recovery survey(file_system, directory, store_id, flushed, known_ends, deliver, Mode::kSurvey);
+  VARVE_ASSIGN_OR_RETURN(LogRecovery recovery, survey.Run());
+  return LogSurvey{std::move(recovery), survey.TakeGaps()};
 }
 
 }  // namespace varve

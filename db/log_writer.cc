@@ -261,7 +261,9 @@ void LogWriter::WriteMark() {
   const uint64_t offset = LogPageAlign(position_);
   {
     absl::MutexLock lock(&mutex_);
-    const bool room = cursor_ == Cursor{file_index_, offset} && offset + kLogPageSize + delete_reserve_ <= file_size_;
+    // The reserve is for deletes while there is no next file.
+    const uint64_t kept = files_.spare_size() > 0 ? 0 : delete_reserve_;
+    const bool room = cursor_ == Cursor{file_index_, offset} && offset + kLogPageSize + kept <= file_size_;
     if (!status_.ok() || !active_.empty() || promised_ || mark != last_written_ || !room) return;
     cursor_.offset += kLogPageSize;
     PublishSafeRoom();

@@ -17,6 +17,7 @@
 #include <memory>
 #include <utility>
 
+#include "db/file_names.h"
 #include "fmt/format.h"
 #include "util/checksum.h"
 #include "util/coding.h"
@@ -37,7 +38,27 @@ constexpr size_t kMinSegmentSize = 11 + 2 * kGenerationSize;
 constexpr size_t kMinSettledSize = 2;
 constexpr size_t kMinTallySize = 3;
 
-std::string FileName(const std::string& directory) { return directory + "/MANIFEST"; }
+absl::StatusOr<Manifest> ReadManifestFile(FileSystem* file_system, const std::string& path) {
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system->OpenForRead(path));
+  VARVE_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+  std::string bytes(size, '\0');
+  VARVE_ASSIGN_OR_RETURN(const size_t read, file->Read(0, bytes.size(), bytes.data()));
+  bytes.resize(read);
+  return DecodeManifest(bytes, path);
+}
+
+// Under a temporary name, synced, then under its own.
+absl::Status PutInPlace(FileSystem* file_system, std::string_view bytes, const std::string& temporary,
+                        const std::string& path) {
+  const absl::Status written = [&]() -> absl::Status {
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system->OpenForWrite(temporary, /*create=*/true));
+    VARVE_RETURN_IF_ERROR(file->Write(0, bytes));
+    return file->Sync();
+  }();
+  if (written.ok()) return file_system->Rename(temporary, path);
+  (void)file_system->Remove(temporary);  // the space may be needed
+  return written;
+}
 
 // Small numbers of either sign become small ones without.
 uint64_t ZigZag(int64_t value) { return static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63); }
@@ -256,29 +277,18 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view bytes, const std::strin
 }
 
 absl::StatusOr<Manifest> ReadManifest(FileSystem* file_system, const std::string& directory) {
-  const std::string path = FileName(directory);
-  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system->OpenForRead(path));
-  VARVE_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
-  std::string bytes(size, '\0');
-  VARVE_ASSIGN_OR_RETURN(const size_t read, file->Read(0, bytes.size(), bytes.data()));
-  bytes.resize(read);
-  return DecodeManifest(bytes, path);
+  return ReadManifestFile(file_system, ManifestPath(directory));
+}
+
+absl::StatusOr<Manifest> ReadManifestCopy(FileSystem* file_system, const std::string& directory) {
+  return ReadManifestFile(file_system, ManifestCopyPath(directory));
 }
 
 absl::Status WriteManifest(FileSystem* file_system, const std::string& directory, const Manifest& manifest) {
-  const std::string path = FileName(directory);
-  const std::string temporary = path + ".tmp";
-  const absl::Status written = [&]() -> absl::Status {
-    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system->OpenForWrite(temporary, /*create=*/true));
-    VARVE_RETURN_IF_ERROR(file->Write(0, EncodeManifest(manifest)));
-    return file->Sync();
-  }();
-  if (!written.ok()) {
-    // The old manifest stays the truth; the space may be needed.
-    (void)file_system->Remove(temporary);
-    return written;
-  }
-  VARVE_RETURN_IF_ERROR(file_system->Rename(temporary, path));
+  const std::string bytes = EncodeManifest(manifest);
+  const std::string temporary = ManifestPath(directory) + ".tmp";
+  VARVE_RETURN_IF_ERROR(PutInPlace(file_system, bytes, temporary, ManifestPath(directory)));
+  VARVE_RETURN_IF_ERROR(PutInPlace(file_system, bytes, temporary, ManifestCopyPath(directory)));
   return file_system->SyncDirectory(directory);
 }
 

@@ -1,7 +1,8 @@
 // The one truth about what a store consists of: live segments by level and run, namespaces, where the log stands.
 //
 // File `MANIFEST`, written whole to `MANIFEST.tmp`, synced, renamed over the old one, directory synced: a crash leaves either
-// the old or the new one. Some hundred bytes a segment.
+// the old or the new one. Some hundred bytes a segment. `MANIFEST.copy` follows in the same way, before anything that only the
+// manifest before named is let go: what it names is a whole store, too. Nothing reads it but a repair, where MANIFEST is damaged.
 //
 //      0   8  magic "VARVEMAN"
 //      8   4  format version (1)
@@ -49,7 +50,8 @@ std::string EncodeManifest(const Manifest& manifest);
 
 // NotFound: there is none.
 [[nodiscard]] absl::StatusOr<Manifest> ReadManifest(FileSystem* file_system, const std::string& directory);
-// On disk when it returns OK. After an error either the old or the new one is what a restart finds (the new one only if the
+[[nodiscard]] absl::StatusOr<Manifest> ReadManifestCopy(FileSystem* file_system, const std::string& directory);
+// On disk when it returns OK, with its copy. After an error either the old or the new one is what a restart finds (the new one only if the
 // rename was done and the directory's sync failed): files that either of them names have to stay.
 [[nodiscard]] absl::Status WriteManifest(FileSystem* file_system, const std::string& directory,
                                          const Manifest& manifest);

@@ -1,10 +1,11 @@
 // A segment being read (the field's SSTable reader): point lookups with at most one disk read, and iterators.
 //
-// Thread-safe: immutable after Open but for the caches, which are their own. An open segment holds a file descriptor; tables,
-// fences and blocks come from SegmentCaches under byte budgets. Damage is reported with file and offset, and stays contained to
-// the records it hit.
+// Thread-safe: immutable after Open but for the caches, which are their own, and the mark of damage. An open segment holds a file
+// descriptor; tables, fences and blocks come from SegmentCaches under byte budgets. Damage is reported with file and offset, and stays
+// contained to the records it hit; each place is logged once.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -30,12 +31,17 @@ struct FoundRecord {
   std::string storage;     // backs the views when nothing was cached
 };
 
+// Whether a segment opens whose range tombstones can't be read. What they hide is not known then, in it and in what is older: reads
+// of all keys from `smallest` to `largest` fail there, and only newer versions of them are found.
+enum class DamagePolicy : uint8_t { kRefuse, kContain };
+
 class Segment {
  public:
   // Cheap: reads nothing from the file but, when there are range tombstones, those. The footer is read at first use.
   [[nodiscard]] static absl::StatusOr<std::shared_ptr<Segment>> Open(FileSystem* file_system,
                                                                      const std::string& directory,
-                                                                     const SegmentInfo& info, SegmentCaches* caches);
+                                                                     const SegmentInfo& info, SegmentCaches* caches,
+                                                                     DamagePolicy policy = DamagePolicy::kRefuse);
   virtual ~Segment() = default;
 
   const SegmentInfo& info() const { return info_; }
@@ -53,6 +59,10 @@ class Segment {
   // Must not outlive the segment. `fill_cache` = false streams with its own read-ahead (compaction, long scans).
   virtual std::unique_ptr<InternalIterator> NewIterator(bool fill_cache) = 0;
 
+  // Whether some read has found that not all of its records and range tombstones can be read: a merge of it would fail.
+  bool is_damaged() const { return is_damaged_.load(std::memory_order_relaxed); }
+  void NoteDamage() { is_damaged_.store(true, std::memory_order_relaxed); }
+
   // The file goes to `remover` when the last user lets the segment go (set once no Version holds it any more).
   virtual void MarkObsolete(FileRemover* remover) = 0;
 
@@ -60,6 +70,9 @@ class Segment {
   Segment() = default;
   SegmentInfo info_;
   std::shared_ptr<const RangeTombstoneList> range_tombstones_ = std::make_shared<RangeTombstoneList>();
+
+ private:
+  std::atomic<bool> is_damaged_{false};
 };
 
 }  // namespace varve

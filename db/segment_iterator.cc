@@ -20,7 +20,13 @@ SegmentIterator::SegmentIterator(SegmentReader* segment, bool fill_cache)
     : segment_(segment), cached_(fill_cache && segment->caches().blocks.capacity() > 0), seed_(segment->number()) {}
 
 bool SegmentIterator::Fail(absl::Status status) {
-  status_ = std::move(status);
+  // What a device fails to read is as good as damaged.
+  if (absl::IsDataLoss(status) || absl::IsInternal(status)) segment_->NoteDamage();
+  return FailSeek(std::move(status));
+}
+
+bool SegmentIterator::FailSeek(absl::Status status) {
+  status_ = segment_->Report(std::move(status));
   valid_ = false;
   return false;
 }
@@ -29,6 +35,7 @@ bool SegmentIterator::Start() {
   valid_ = false;
   status_ = absl::OkStatus();
   offsets_.clear();
+  if (!segment_->range_tombstone_status().ok()) return Fail(UnsharedCopy(segment_->range_tombstone_status()));
   const absl::StatusOr<const SegmentFooter*> footer = segment_->Footer();
   if (!footer.ok()) return Fail(footer.status());
   data_size_ = (*footer)->data_size;
@@ -40,7 +47,7 @@ bool SegmentIterator::Start() {
 bool SegmentIterator::NeedFences() {
   if (fences_ != nullptr) return true;
   absl::StatusOr<std::shared_ptr<const SegmentFences>> fences = segment_->Fences();
-  if (!fences.ok()) return Fail(fences.status());
+  if (!fences.ok()) return FailSeek(fences.status());
   fences_ = *std::move(fences);
   return true;
 }

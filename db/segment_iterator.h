@@ -43,8 +43,9 @@ class SegmentIterator final : public InternalIterator {
   bool LoadForward(uint64_t offset, uint64_t at_least);
   bool LoadBlock(BlockSpan span);
   bool ReadWindow(uint64_t begin, uint64_t end);
-  bool IndexBlock(size_t block);  // brings the block into the window and fills offsets_
-  bool Fail(absl::Status status);
+  bool IndexBlock(size_t block);       // brings the block into the window and fills offsets_
+  bool Fail(absl::Status status);      // what a merge needs can't be read
+  bool FailSeek(absl::Status status);  // only the fences can't be read
 
   std::string_view Rest() const { return window_.substr(offset_ - window_begin_); }
   uint64_t window_end() const { return window_begin_ + window_.size(); }

@@ -8,6 +8,7 @@
 #include "db/file_names.h"
 #include "db/segment_format.h"
 #include "db/segment_iterator.h"
+#include "spdlog/spdlog.h"
 #include "util/file_remover.h"
 #include "util/status.h"
 
@@ -28,10 +29,11 @@ uint64_t TouchesBeforeLoad(const SegmentFooter& footer) { return 2 + footer.tabl
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Segment>> Segment::Open(FileSystem* file_system, const std::string& directory,
-                                                       const SegmentInfo& info, SegmentCaches* caches) {
+                                                       const SegmentInfo& info, SegmentCaches* caches,
+                                                       DamagePolicy policy) {
   VARVE_ASSIGN_OR_RETURN(auto file, file_system->OpenForRead(SegmentPath(directory, info.number)));
   auto segment = std::make_shared<SegmentReader>(std::move(file), info, caches);
-  VARVE_RETURN_IF_ERROR(segment->Initialize());
+  VARVE_RETURN_IF_ERROR(segment->Initialize(policy));
   return std::shared_ptr<Segment>(std::move(segment));
 }
 
@@ -45,7 +47,7 @@ SegmentReader::~SegmentReader() {
   if (FileRemover* remover = remover_.load(std::memory_order_relaxed)) remover->Remove(file_->path());
 }
 
-absl::Status SegmentReader::Initialize() {
+absl::Status SegmentReader::Initialize(DamagePolicy policy) {
   if (auto index = caches_->tables.Collect(info_.number); index != nullptr) {
     absl::MutexLock lock(&load_mutex_);
     footer_owner_ = std::make_unique<const SegmentFooter>(index->footer());
@@ -53,10 +55,31 @@ absl::Status SegmentReader::Initialize() {
     caches_->tables.Insert(&resident_, std::move(index));
   }
   if (info_.range_tombstones == 0) return absl::OkStatus();
-  VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
-  VARVE_ASSIGN_OR_RETURN(auto tombstones, ReadSegmentRangeTombstones(*file_, *footer));
-  range_tombstones_ = std::make_shared<const RangeTombstoneList>(std::move(tombstones));
+  const auto read = [&]() -> absl::StatusOr<std::vector<RangeTombstone>> {
+    VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
+    return ReadSegmentRangeTombstones(*file_, *footer);
+  };
+  absl::StatusOr<std::vector<RangeTombstone>> tombstones = read();
+  if (tombstones.ok()) {
+    range_tombstones_ = std::make_shared<const RangeTombstoneList>(*std::move(tombstones));
+    return absl::OkStatus();
+  }
+  if (policy == DamagePolicy::kRefuse) return tombstones.status();
+  range_tombstone_status_ = Report(UnsharedCopy(tombstones.status()));
+  NoteDamage();
   return absl::OkStatus();
+}
+
+absl::Status SegmentReader::Report(absl::Status error) {
+  if (!absl::IsDataLoss(error) && !absl::IsInternal(error)) return error;  // says nothing of what is on disk
+  constexpr size_t kMostReports = 64;  // of one segment: where everything is damaged, these will do
+  absl::MutexLock lock(&report_mutex_);
+  const std::string_view message(error.message().data(), error.message().size());
+  if (reported_.size() < kMostReports && std::find(reported_.begin(), reported_.end(), message) == reported_.end()) {
+    reported_.emplace_back(message);
+    spdlog::error("{}; other keys stay readable", message);
+  }
+  return error;
 }
 
 absl::StatusOr<const SegmentFooter*> SegmentReader::Footer() {
@@ -66,6 +89,7 @@ absl::StatusOr<const SegmentFooter*> SegmentReader::Footer() {
     uint64_t reads = 0;
     absl::StatusOr<SegmentFooter> footer = ReadSegmentFooter(*file_, info_.number, info_.file_size, &reads);
     caches_->statistics.table_loads.Add(reads);
+    if (!footer.ok()) NoteDamage();
     VARVE_RETURN_IF_ERROR(footer.status());
     footer_owner_ = std::make_unique<const SegmentFooter>(*std::move(footer));
     footer_.store(footer_owner_.get(), std::memory_order_release);
@@ -163,7 +187,8 @@ absl::Status SegmentReader::ReadExactly(uint64_t offset, size_t size, char* buff
       fmt::format("segment: the file ends here, but has {} bytes according to the manifest", info_.file_size));
 }
 
-absl::Status SegmentReader::DamagedRecord(uint64_t offset) const {
+absl::Status SegmentReader::DamagedRecord(uint64_t offset) {
+  NoteDamage();
   return Corruption(file_->path(), offset, "segment record: wrong checksum or size");
 }
 
@@ -193,6 +218,16 @@ absl::StatusOr<ClockCache::Handle> SegmentReader::Block(BlockSpan span, uint32_t
 absl::StatusOr<bool> SegmentReader::Get(std::string_view tree_key, uint64_t hash, SequenceNumber at, bool fill_cache,
                                         FoundRecord* found) {
   caches_->statistics.lookups.Add(1);
+  absl::StatusOr<bool> result = Find(tree_key, hash, at, fill_cache, found);
+  if (!result.ok()) [[unlikely]]
+    return Report(result.status());
+  return result;
+}
+
+absl::StatusOr<bool> SegmentReader::Find(std::string_view tree_key, uint64_t hash, SequenceNumber at, bool fill_cache,
+                                         FoundRecord* found) {
+  if (!range_tombstone_status_.ok()) [[unlikely]]
+    return UnsharedCopy(range_tombstone_status_);
   OffsetTableCandidates candidates;
   VARVE_RETURN_IF_ERROR(FindCandidates(hash, &candidates));
   absl::Status error;

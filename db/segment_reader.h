@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -30,7 +31,7 @@ class SegmentReader final : public Segment {
   ~SegmentReader() override;
 
   // What Segment::Open has left to do.
-  absl::Status Initialize();
+  absl::Status Initialize(DamagePolicy policy);
 
   void PrefetchLookup(uint64_t hash) const override { resident_.Prefetch(hash); }
   bool MayContain(uint64_t hash) const override;
@@ -52,7 +53,11 @@ class SegmentReader final : public Segment {
   absl::StatusOr<ClockCache::Handle> Block(BlockSpan span, uint32_t block_size, ShardedCounter* reads);
   // Reads exactly `size` bytes at `offset`; fewer are DataLoss.
   absl::Status ReadExactly(uint64_t offset, size_t size, char* buffer) const;
-  absl::Status DamagedRecord(uint64_t offset) const;
+  absl::Status DamagedRecord(uint64_t offset);
+  // Not OK: what they hide is not known (DamagePolicy::kContain).
+  const absl::Status& range_tombstone_status() const { return range_tombstone_status_; }
+  // Logs an error that a reader is about to be given, unless it has been logged; returns it.
+  absl::Status Report(absl::Status error);
 
  private:
   enum class Outcome : uint8_t { kOtherKey, kFound, kNoOlderVersion };
@@ -62,6 +67,8 @@ class SegmentReader final : public Segment {
     SequenceNumber at;
   };
 
+  absl::StatusOr<bool> Find(std::string_view tree_key, uint64_t hash, SequenceNumber at, bool fill_cache,
+                            FoundRecord* found);
   absl::Status FindCandidates(uint64_t hash, OffsetTableCandidates* candidates);
   bool ProbeResident(uint64_t hash, OffsetTableCandidates* candidates) const;
   absl::Status ProbePage(const SegmentFooter& footer, uint64_t hash, OffsetTableCandidates* candidates);
@@ -91,7 +98,11 @@ class SegmentReader final : public Segment {
   const std::unique_ptr<File> file_;
   SegmentCaches* const caches_;
   ResidentIndex resident_;
+  absl::Status range_tombstone_status_;
   std::atomic<FileRemover*> remover_{nullptr};  // set: obsolete
+
+  absl::Mutex report_mutex_;
+  std::vector<std::string> reported_ ABSL_GUARDED_BY(report_mutex_);  // messages
 
   absl::Mutex load_mutex_;  // one thread at a time reads footer or index; lookups wait for it only without a footer
   std::atomic<const SegmentFooter*> footer_{nullptr};

@@ -53,6 +53,13 @@ bool OffsetTablePageIsIntact(std::string_view page, uint64_t file, uint32_t page
          DecodeFixed32(page.data()) == Checksum(page.substr(4), OffsetTablePageSeed(file, page_index));
 }
 
+void AppendOffsetsOfPage(const char* page, std::vector<uint64_t>* offsets) {
+  for (size_t i = 0; i < kSlotsOfPage; ++i) {
+    const OffsetTableEntry entry = DecodeSlot(DecodeFixed64(page + kOffsetTableHeaderSize + i * 8));
+    if (entry.length_class != 0) offsets->push_back(entry.offset);
+  }
+}
+
 void LookupInOffsetTablePage(const char* page, const OffsetTablePlace& place, uint64_t hash,
                              absl::Span<const OffsetTableOverflow> overflow, OffsetTableCandidates* candidates) {
   const uint64_t tag = uint64_t{place.fingerprint} << kFingerprintShift;

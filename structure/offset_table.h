@@ -90,6 +90,9 @@ inline uint64_t OffsetTablePageSeed(uint64_t file, uint32_t page) {
 }
 bool OffsetTablePageIsIntact(std::string_view page, uint64_t file, uint32_t page_index);
 
+// Appends the offsets of all keys in an intact page.
+void AppendOffsetsOfPage(const char* page, std::vector<uint64_t>* offsets);
+
 // Probes `hash` in the page that its place names (4096 bytes, verified) and in `overflow` (sorted by hash), appending to `*candidates`.
 void LookupInOffsetTablePage(const char* page, const OffsetTablePlace& place, uint64_t hash,
                              absl::Span<const OffsetTableOverflow> overflow, OffsetTableCandidates* candidates);

@@ -28,7 +28,9 @@ const std::string_view kUsage =
     "  import FILE            writes what FILE (-: standard input) holds to the server\n"
     "  bench                  measures SET and GET for a few seconds\n"
     "  dump-log FILE|DIR      prints log files of a store, without a server\n"
-    "  dump-segment FILE      prints a segment of a store, without a server\n\n"
+    "  dump-segment FILE      prints a segment of a store, without a server\n"
+    "  verify DIR             reads all of a store, without a server, and names each damaged place\n"
+    "  repair DIR             makes a damaged store whole again with all that can be read of it\n\n"
     "A bound is - (the first key), + (the last), [KEY (included) or (KEY (not included).\n\n"
     "Connection:\n"
     "  --host=127.0.0.1  --port=7777  --unixsocket=PATH\n"
@@ -44,7 +46,8 @@ const std::string_view kUsage =
     "  --format=resp|csv|json|rdb|aof                  default: by the file's content or name\n"
     "  --resume               go on where an interrupted import or export ended\n"
     "  --force                export: replace FILE; import: take what is refused otherwise\n"
-    "  --progress             show progress also where standard error is no terminal\n"
+    "  --progress             verify, repair, import, export: show progress also where standard\n"
+    "                         error is no terminal\n"
     "Bench:\n"
     "  --connections=50  --pipeline=1  --size=100 (bytes of a value)  --keyspace=100000  --seconds=2\n\n"
     "  --help  --version\n"
@@ -58,10 +61,12 @@ enum class OptionKind { kFlag, kText, kNumber };
 
 // The commands that take an option.
 constexpr std::string_view kPrompt = "the prompt";  // also of lines from standard input
-constexpr std::string_view kShowing[] = {"get", "delete", "range", "prefix", "count", "ping", "call", "bench", kPrompt};
+constexpr std::string_view kShowing[] = {"get",  "delete", "range",  "prefix", "count", "ping",
+                                         "call", "bench",  "verify", "repair", kPrompt};
 constexpr std::string_view kListing[] = {"range", "prefix"};
 constexpr std::string_view kLimited[] = {"range", "prefix", "export"};
 constexpr std::string_view kFiles[] = {"import", "export"};
+constexpr std::string_view kLong[] = {"import", "export", "verify", "repair"};
 constexpr std::string_view kBench[] = {"bench"};
 
 struct Option {
@@ -149,7 +154,7 @@ std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
       {"--format", OptionKind::kText, &line.format, kFiles},
       {"--resume", OptionKind::kFlag, &line.resume, kFiles},
       {"--force", OptionKind::kFlag, &line.force, kFiles},
-      {"--progress", OptionKind::kFlag, &line.progress, kFiles},
+      {"--progress", OptionKind::kFlag, &line.progress, kLong},
       {"--connections", OptionKind::kNumber, &line.bench.connections, kBench, 1, 10000},
       {"--pipeline", OptionKind::kNumber, &line.bench.pipeline, kBench, 1, 100000},
       {"--size", OptionKind::kNumber, &line.bench.value_size, kBench, 0, kMost},

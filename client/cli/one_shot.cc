@@ -130,11 +130,10 @@ constexpr OneShotCommand kCommands[] = {
 };
 
 // Those that run.cc knows, which come here with the wrong number of arguments.
-constexpr std::pair<std::string_view, std::string_view> kOthers[] = {{"import", "FILE"},
-                                                                     {"export", "FILE [MIN MAX]"},
-                                                                     {"bench", ""},
-                                                                     {"dump-log", "FILE|DIR"},
-                                                                     {"dump-segment", "FILE"}};
+constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
+    {"import", "FILE"},       {"export", "FILE [MIN MAX]"}, {"bench", ""},
+    {"dump-log", "FILE|DIR"}, {"dump-segment", "FILE"},     {"verify", "DIR"},
+    {"repair", "DIR"}};
 
 const OneShotCommand* FindCommand(const std::vector<std::string>& words) {
   for (const OneShotCommand& command : kCommands) {

@@ -31,9 +31,14 @@ std::string Progress::Render(uint64_t done, uint64_t keys, uint64_t bytes, doubl
     text +=
         fmt::format(" [{}{}] {:3.0f}%", std::string(filled, '#'), std::string(kBarWidth - filled, '.'), share * 100);
   }
-  text += fmt::format("  {} keys  {}  {:.0f} keys/s  {}/s", keys, HumanBytes(static_cast<double>(bytes)),
-                      static_cast<double>(keys - start_.keys) / seconds,
-                      HumanBytes(static_cast<double>(bytes - start_.bytes) / seconds));
+  const std::string amount = HumanBytes(static_cast<double>(bytes));
+  if (keys > 0) {
+    text +=
+        fmt::format("  {} keys  {}  {:.0f} keys/s", keys, amount, static_cast<double>(keys - start_.keys) / seconds);
+  } else {
+    text += "  " + amount;
+  }
+  text += fmt::format("  {}/s", HumanBytes(static_cast<double>(bytes - start_.bytes) / seconds));
   const double rate = static_cast<double>(done - start_.done) / seconds;
   const double left = static_cast<double>(total_) - static_cast<double>(done);
   if (rate > 0 && share > 0.01 && left > 0) text += fmt::format("  {:.0f} s left", left / rate);

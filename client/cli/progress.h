@@ -19,7 +19,7 @@ class Progress {
   void set_total(uint64_t total) { total_ = total; }
   // What an earlier run did counts as done, but not for the rate.
   void StartFrom(uint64_t done, uint64_t keys, uint64_t bytes) { start_ = last_ = {done, keys, bytes}; }
-  // `done` of the total; `keys` and `bytes` for people. Cheap: looks at the clock only now and then.
+  // `done` of the total; `keys` (0: not shown) and `bytes` for people. Cheap: looks at the clock only now and then.
   void Update(uint64_t done, uint64_t keys, uint64_t bytes);
   // Draws what was told last, and leaves the line.
   void Finish();

@@ -24,7 +24,7 @@ int RunOffline(const CommandLine& line, const OfflineCommand& command) {
     fmt::print(stderr, "client_main: {} takes one path\n", command.name);
     return kFailed;
   }
-  const absl::Status status = command.run(line.words[1]);
+  const absl::Status status = command.run(line.words[1], line);
   return status.ok() ? kDone : Fail(status);
 }
 

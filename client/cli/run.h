@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "client/cli/command_line.h"
 
 namespace varve {
 
@@ -13,7 +14,7 @@ namespace varve {
 // brings what reads them.
 struct OfflineCommand {
   std::string_view name;
-  absl::Status (*run)(const std::string& path);  // prints to standard output
+  absl::Status (*run)(const std::string& path, const CommandLine& line);  // prints to standard output
 };
 
 int RunClient(int argc, char** argv, absl::Span<const OfflineCommand> offline_commands);

@@ -48,7 +48,7 @@ absl::StatusOr<SequenceNumber> CheckOpened(StorageEngine* store, const History::
 // A store that was closed consists of what its manifest names.
 absl::Status CheckFiles(SimulatedFileSystem* file_system) {
   VARVE_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(file_system, kStoreDirectory));
-  std::set<std::string> expected = {"LOCK", "MANIFEST"};
+  std::set<std::string> expected = {"LOCK", "MANIFEST", "MANIFEST.copy"};
   for (const LogEnd& end : manifest.log_ends) expected.insert(LogFileName(end.file_number));
   for (const auto& level : manifest.levels) {
     for (const auto& run : level) {

@@ -326,5 +326,25 @@ TEST(PlanRangeTest, TheWholeTreeBecomesOneRun) {
   EXPECT_EQ(tree.version().runs().size(), 1u);
 }
 
+// However long a damaged run stays: few runs, and each record is written a few times.
+TEST(PlanAroundDamageTest, RunsStayFewAndRecordsAreWrittenFewTimes) {
+  Tree tree;
+  for (int i = 0; i < 3; ++i) tree.Flush(0, 1000, kMiB);
+  tree.version().runs()[1]->segments[0]->NoteDamage();
+  for (int i = 0; i < 500; ++i) {
+    tree.Flush(0, 1000, kMiB);
+    const std::optional<CompactionPlan> wanted = tree.Pick();
+    if (!wanted) continue;
+    EXPECT_TRUE(ReadsDamage(*wanted));
+    while (const std::optional<CompactionPlan> plan = PlanAroundDamage(tree.version(), tree.options())) {
+      EXPECT_FALSE(ReadsDamage(*plan));
+      EXPECT_FALSE(plan->drops_tombstones);
+      tree.Run(*plan);
+    }
+    EXPECT_LE(tree.version().runs().size(), 3u + 3u + 9u);
+  }
+  EXPECT_LE(tree.merged_bytes(), 500 * kMiB * 9);
+}
+
 }  // namespace
 }  // namespace varve

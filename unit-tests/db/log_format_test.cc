@@ -6,6 +6,7 @@
 #include <string>
 
 #include "unit-tests/db/log_test_util.h"
+#include "util/coding.h"
 
 namespace varve {
 namespace {
@@ -34,10 +35,19 @@ TEST(LogFormatTest, NamesCarryTheNumber) {
 
 // The bytes on disk never change: a failure here is a new format version.
 TEST(LogFormatTest, GoldenHeaderPage) {
-  const std::string page = EncodeLogHeaderPage(0x0102030405060708, 0x1112131415161718);
+  const std::string page = EncodeLogHeaderPage(0x0102030405060708, 0x1112131415161718, 0x21222324);
   ASSERT_EQ(page.size(), kLogPageSize);
-  EXPECT_EQ(Hex(page.substr(0, 32)), "56415256454c4f4701000000c8eb15e508070605040302011817161514131211");
-  EXPECT_EQ(page.find_first_not_of('\0', 32), std::string::npos);
+  EXPECT_EQ(Hex(page.substr(0, 40)),
+            "56415256454c4f4702000000415edebd080706050403020118171615141312112423222100000000");
+  EXPECT_EQ(page.find_first_not_of('\0', 40), std::string::npos);
+  EXPECT_EQ(PreparedLogSize(page), 0x21222324u);
+  // As version 1 wrote it.
+  std::string first = page;
+  first[8] = 1;
+  EncodeFixed32(first.data() + 12, 0xe515ebc8);
+  EncodeFixed64(first.data() + 32, 0);
+  EXPECT_TRUE(CheckLogHeaderPage(first, "f", 0x0102030405060708, 0x1112131415161718).ok());
+  EXPECT_EQ(PreparedLogSize(first), 0u);
 }
 
 TEST(LogFormatTest, GoldenBlock) {
@@ -71,13 +81,13 @@ TEST(LogFormatTest, ABlockIsOneOfItsFilePlaceAndStoreOnly) {
 }
 
 TEST(LogFormatTest, HeaderPagesSayWhatIsWrong) {
-  const std::string good = EncodeLogHeaderPage(7, 42);
+  const std::string good = EncodeLogHeaderPage(7, 42, 8192);
   EXPECT_TRUE(CheckLogHeaderPage(good, "f", 7, 42).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(CheckLogHeaderPage(good, "f", 7, 43))) << "of another store";
   EXPECT_TRUE(absl::IsDataLoss(CheckLogHeaderPage(good, "f", 8, 42))) << "under a wrong name";
   EXPECT_TRUE(absl::IsNotFound(CheckLogHeaderPage("", "f", 7, 42)));
   EXPECT_TRUE(absl::IsNotFound(CheckLogHeaderPage(std::string(kLogPageSize, '\0'), "f", 7, 42)));
-  for (size_t i = 0; i < 32; ++i) {
+  for (size_t i = 0; i < 40; ++i) {
     std::string damaged = good;
     damaged[i] = static_cast<char>(damaged[i] ^ 0x10);
     EXPECT_TRUE(absl::IsDataLoss(CheckLogHeaderPage(damaged, "f", 7, 42))) << i;

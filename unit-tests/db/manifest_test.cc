@@ -181,7 +181,8 @@ TEST(ManifestTest, TheFileIsReplacedWhole) {
   const absl::StatusOr<Manifest> read = ReadManifest(PosixFileSystem(), directory.path());
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->next_file_number, 43u);
-  EXPECT_EQ(PosixFileSystem()->List(directory.path()).value(), std::vector<std::string>{"MANIFEST"});
+  EXPECT_EQ(PosixFileSystem()->List(directory.path()).value(), (std::vector<std::string>{"MANIFEST", "MANIFEST.copy"}));
+  EXPECT_EQ(ReadManifestCopy(PosixFileSystem(), directory.path())->next_file_number, 43u);
   // What a crash in the middle of the next one leaves beside it changes nothing.
   std::ofstream(directory.File("MANIFEST.tmp")) << "VARVEM";
   EXPECT_EQ(ReadManifest(PosixFileSystem(), directory.path())->next_file_number, 43u);

@@ -28,6 +28,7 @@ const std::map<std::string, Folders, std::less<>>& Arrows() {
       {"client", {"type", "util", "client"}},
       {"examples", {"type", "client"}},
       {"crash", {"type", "util", "structure", "db"}},
+      {"corruption", {"type", "util", "structure", "db"}},
       {"differential", {"type", "util", "db", "server"}},
       {"fuzz", {"type", "util", "structure", "db", "server", "client"}},
       {"prove", {"type", "util", "client"}},

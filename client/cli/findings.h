@@ -1,0 +1,29 @@
+// What looking through a store's files has brought to light, as lines of a table, of text or of JSON. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "client/cli/output.h"
+
+namespace varve {
+
+// What was found at a place of a file: `kind` is one word.
+struct Finding {
+  std::string_view kind;
+  std::string file;
+  uint64_t offset = 0;
+  std::string what;
+};
+
+// A line for each; raw: kind, file, offset and what, with tabs between them.
+void PrintFindings(const std::vector<Finding>& findings, const Output& output);
+
+// The line at the end: `text` for people, as JSON the numbers that stand in it.
+void PrintSummary(std::string_view text, const std::vector<std::pair<std::string_view, uint64_t>>& numbers,
+                  const Output& output);
+
+}  // namespace varve

@@ -1,0 +1,200 @@
+#include "db/repair.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "db/batch_codec.h"
+#include "db/log_format.h"
+#include "db/namespace_table.h"
+#include "db/patchy_files.h"
+#include "db/repair_job.h"
+#include "db/repair_writer.h"
+#include "db/write_buffer.h"
+#include "util/hash.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+constexpr size_t kBufferSize = 64u << 20;  // of log operations that become one segment
+
+// Operations of the log on their way into segments.
+class LogSalvage {
+ public:
+  using Write = absl::FunctionRef<absl::Status(const WriteBuffer& buffer)>;
+
+  LogSalvage(SequenceNumber flushed, NamespaceTable namespaces, Write write)
+      : flushed_(flushed), namespaces_(std::move(namespaces)), write_(write) {
+    Begin(flushed + 1);
+  }
+
+  absl::Status Take(std::string_view operations, SequenceNumber first) {
+    BatchReader reader(operations);
+    RecordView record;
+    for (SequenceNumber sequence = first; reader.Next(&record); ++sequence) {
+      record.sequence = sequence;
+      if (sequence <= flushed_) continue;
+      last_ = sequence;
+      ++operations_;
+      if (record.kind == RecordKind::kRangeTombstone) {
+        buffer_->AddRangeTombstone({std::string(record.key), std::string(record.value), sequence});
+      } else if (record.kind == RecordKind::kSwitchGeneration) {
+        namespaces_.Set(GenerationOf(record.key), GenerationOf(record.value));
+      } else {
+        buffer_->Add(record, HashKey(record.key), /*gated=*/false);
+      }
+    }
+    return buffer_->full() ? Flush() : absl::OkStatus();
+  }
+  absl::Status Flush() {
+    buffer_->Seal(last_);
+    VARVE_RETURN_IF_ERROR(write_(*buffer_));
+    Begin(last_ + 1);
+    return absl::OkStatus();
+  }
+
+  SequenceNumber last() const { return last_; }
+  uint64_t operations() const { return operations_; }
+  const NamespaceTable& namespaces() const { return namespaces_; }
+
+ private:
+  void Begin(SequenceNumber first) { buffer_ = std::make_unique<WriteBuffer>(kBufferSize, first); }
+
+  const SequenceNumber flushed_;
+  NamespaceTable namespaces_;
+  Write write_;
+  std::unique_ptr<WriteBuffer> buffer_;
+  SequenceNumber last_ = kNoSequence;
+  uint64_t operations_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<RepairReport> RepairJob::Run() {
+  VARVE_RETURN_IF_ERROR(ListStoreFiles(file_system_, directory_).status());  // before a lock file is made
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<FileLock> lock, file_system_->Lock(directory_ + "/LOCK"));
+  VARVE_ASSIGN_OR_RETURN(files_, ListStoreFiles(file_system_, directory_));
+  absl::StatusOr<std::vector<std::string>> damaged = file_system_->List(directory_ + "/damaged");
+  if (!damaged.ok() && !absl::IsNotFound(damaged.status())) return damaged.status();
+  if (damaged.ok()) names_in_damaged_ = *std::move(damaged);
+  if (HasFile("REPAIR")) {
+    VARVE_ASSIGN_OR_RETURN(plan_, ReadRepairPlan(file_system_, directory_));
+    report_.continued = true;
+    return Finish();
+  }
+  VARVE_RETURN_IF_ERROR(Examine());
+  if (report_.lost.empty()) return std::move(report_);
+  plan_.manifest.settled.clear();  // they hold for records that may be gone
+  plan_.manifest.clean_end = false;
+  VARVE_RETURN_IF_ERROR(WriteRepairPlan(file_system_, directory_, plan_));
+  return Finish();
+}
+
+absl::StatusOr<RepairReport> RepairJob::Finish() {
+  VARVE_RETURN_IF_ERROR(CarryOut(file_system_, directory_, plan_));
+  for (const auto& [name, target] : plan_.moves) report_.moved.push_back(target);
+  return std::move(report_);
+}
+
+absl::Status RepairJob::Examine() {
+  for (const StoreFile& file : files_) total_ += file.size;
+  VARVE_ASSIGN_OR_RETURN(const bool has_manifest, TakeManifest());
+  plan_.manifest.next_file_number = std::max(plan_.manifest.next_file_number, NumberBehindAllFiles());
+  if (has_manifest) {
+    for (auto& level : plan_.manifest.levels) {
+      for (SegmentInfos& run : level) VARVE_RETURN_IF_ERROR(RepairRun(&run));
+      std::erase_if(level, [](const SegmentInfos& run) { return run.empty(); });
+    }
+  } else {
+    return RebuildManifest();
+  }
+  return RepairLog();
+}
+
+uint64_t RepairJob::NumberBehindAllFiles() const {
+  uint64_t next = 1;
+  const auto see = [&](const std::string& name) {
+    const std::string plain = name.substr(0, name.find('.', name.find('.') + 1));  // without what NameInDamaged added
+    for (const auto& number : {ParseSegmentName(plain), ParseLogFileName(plain), ParseLogTemporaryName(name)}) {
+      if (number) next = std::max(next, *number + 1);
+    }
+  };
+  for (const StoreFile& file : files_) see(file.name);
+  for (const std::string& name : names_in_damaged_) see(name);
+  return next;
+}
+
+// --- Log -------------------------------------------------------------------------------------------------------------------
+
+absl::Status RepairJob::RepairLog() {
+  const Manifest& manifest = plan_.manifest;
+  const auto pass = [](std::string_view, SequenceNumber, uint32_t) { return absl::OkStatus(); };
+  VARVE_ASSIGN_OR_RETURN(LogSurvey survey, SurveyLog(file_system_, directory_, manifest.store_id,
+                                                     manifest.flushed_sequence, manifest.log_ends, pass));
+  if (survey.gaps.empty() && !is_rebuilt_) return absl::OkStatus();
+  return ReplaceLog(std::move(survey.gaps));
+}
+
+absl::Status RepairJob::ReplaceLog(std::vector<LogGap> gaps) {
+  Manifest& manifest = plan_.manifest;
+  SequenceNumber last = manifest.flushed_sequence;
+  for (const LogGap& gap : gaps) {
+    if (gap.last + 1 == gap.first) {
+      Lost(gap.damage, "no operation is lost");
+    } else if (gap.last == kNoSequence) {
+      Lost(gap.damage,
+           fmt::format("operations from {} on are lost, if there were any; {}", gap.first, kOlderMayBeBack));
+    } else {
+      Lost(gap.damage, fmt::format("operations {} to {} are lost; {}", gap.first, gap.last, kOlderMayBeBack));
+    }
+    last = std::max(last, gap.last);
+  }
+  std::vector<std::string> made;
+  const auto write = [&](const WriteBuffer& buffer) -> absl::Status {
+    const uint64_t number = NewNumber();
+    RepairWriter writer(file_system_, directory_, number,
+                        buffer.entries() == 0 ? 0 : buffer.bytes_used() / buffer.entries(), buffer.range_tombstones());
+    const std::unique_ptr<InternalIterator> records = buffer.NewSortedIterator();
+    for (records->SeekToFirst(); records->Valid(); records->Next())
+      VARVE_RETURN_IF_ERROR(writer.Add(records->record()));
+    VARVE_ASSIGN_OR_RETURN(std::optional<SegmentInfo> info, writer.Finish());
+    if (!info) return absl::OkStatus();
+    made.push_back(NameOf(number));
+    if (manifest.levels.empty()) manifest.levels.emplace_back();
+    manifest.levels.front().insert(manifest.levels.front().begin(), SegmentInfos{*std::move(info)});
+    return absl::OkStatus();
+  };
+  LogSalvage salvage(manifest.flushed_sequence, NamespaceTable(manifest.namespaces), write);
+  VARVE_RETURN_IF_ERROR(
+      SurveyLog(
+          file_system_, directory_, manifest.store_id, manifest.flushed_sequence, manifest.log_ends,
+          [&](std::string_view operations, SequenceNumber first, uint32_t) { return salvage.Take(operations, first); })
+          .status());
+  VARVE_RETURN_IF_ERROR(salvage.Flush());
+  manifest.flushed_sequence = std::max({last, salvage.last(), last_in_segments_});
+  manifest.namespaces = salvage.namespaces().entries();
+  for (const ManifestNamespace& space : manifest.namespaces) {
+    manifest.next_generation = std::max(manifest.next_generation, space.generation + 1);
+  }
+  manifest.log_ends.clear();
+  for (const StoreFile& file : files_) {
+    if (ParseLogFileName(file.name)) Move(file.name);
+  }
+  if (salvage.operations() == 0 && made.empty()) return absl::OkStatus();
+  Saved("log", fmt::format("{} operations that no segment held go on as {}", salvage.operations(),
+                           is_rebuilt_    ? "part of the tree"
+                           : made.empty() ? "nothing but an emptied namespace"
+                                          : fmt::format("{}", fmt::join(made, ", "))));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RepairReport> RepairStore(FileSystem* file_system, const std::string& directory,
+                                         const VerifyProgress& progress) {
+  PatchyFileSystem patchy(file_system);
+  return RepairJob(&patchy, directory, progress).Run();
+}
+
+}  // namespace varve

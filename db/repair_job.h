@@ -1,0 +1,101 @@
+// One run of a repair (db/repair.h), from a look at the files to the plan that is carried out. In three files: repair.cc (the way of
+// the whole, and the log), repair_segments.cc, repair_manifest.cc. Not thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/file_names.h"
+#include "db/log.h"
+#include "db/repair.h"
+#include "db/repair_plan.h"
+#include "db/segment.h"
+#include "db/segment_survey.h"
+#include "db/store_files.h"
+#include "fmt/format.h"
+
+namespace varve {
+
+struct SegmentCaches;
+
+class RepairJob {
+ public:
+  RepairJob(FileSystem* file_system, const std::string& directory, const VerifyProgress& progress)
+      : file_system_(file_system), directory_(directory), progress_(progress) {}
+
+  absl::StatusOr<RepairReport> Run();
+
+ private:
+  using SegmentInfos = std::vector<SegmentInfo>;
+  static constexpr std::string_view kOlderMayBeBack =
+      "where a lost one deleted or replaced a key, an older value may be back";
+
+  absl::StatusOr<RepairReport> Finish();
+  absl::Status Examine();
+
+  void Lost(std::string file, uint64_t offset, std::string what) {
+    report_.lost.push_back({std::move(file), offset, std::move(what)});
+  }
+  void Lost(const absl::Status& status, std::string_view more = {}) {
+    const DamagedPlace place = PlaceOf(status);
+    Lost(place.file, place.offset, more.empty() ? place.what : fmt::format("{}; {}", place.what, more));
+  }
+  void Saved(std::string file, std::string what) { report_.saved.push_back({std::move(file), 0, std::move(what)}); }
+  void Move(const std::string& name) {
+    if (!HasFile(name)) return;
+    plan_.moves.emplace_back(name, NameInDamaged(name, names_in_damaged_));
+    names_in_damaged_.push_back(plan_.moves.back().second);
+  }
+  bool HasFile(std::string_view name) const {
+    return std::any_of(files_.begin(), files_.end(), [&](const StoreFile& file) { return file.name == name; });
+  }
+  uint64_t NewNumber() { return plan_.manifest.next_file_number++; }
+  static std::string NameOf(uint64_t number) { return SegmentPath("", number).substr(1); }
+  void Done(uint64_t bytes) {
+    done_ += bytes;
+    if (progress_) progress_(done_, total_);
+  }
+  uint64_t NumberBehindAllFiles() const;
+
+  // --- Manifest
+  absl::StatusOr<bool> TakeManifest();
+  bool AllSegmentsAreThere(const Manifest& manifest) const;
+  absl::Status RebuildManifest();
+  absl::StatusOr<std::vector<std::shared_ptr<Segment>>> OpenForMerge(SegmentCaches* caches, std::set<uint64_t>* made);
+  uint64_t StoreIdOfLogs() const;
+  // Makes one run of the segments, which is the whole tree, and removes those in `made`.
+  absl::Status MergeInto(const std::vector<std::shared_ptr<Segment>>& segments, const std::set<uint64_t>& made);
+
+  // --- Segments
+  absl::Status RepairRun(SegmentInfos* run);
+  // Lists the damage; returns what takes the segment's place, if anything is left of it. `named`: what the manifest says of it.
+  absl::StatusOr<std::optional<SegmentInfo>> Salvage(uint64_t number, uint64_t file_size, const SegmentInfo* named);
+  void ListDamage(const std::string& name, const SegmentSurvey& survey, const SegmentInfo* named);
+
+  // --- Log
+  absl::Status RepairLog();
+  absl::Status ReplaceLog(std::vector<LogGap> gaps);
+
+  FileSystem* const file_system_;
+  const std::string& directory_;
+  const VerifyProgress& progress_;
+  std::vector<StoreFile> files_;
+  std::vector<std::string> names_in_damaged_;
+  RepairPlan plan_;
+  RepairReport report_;
+  bool is_rebuilt_ = false;                        // without any manifest
+  SequenceNumber last_in_segments_ = kNoSequence;  // then the highest sequence in them
+  uint64_t done_ = 0;
+  uint64_t total_ = 0;
+};
+
+}  // namespace varve

@@ -1,0 +1,35 @@
+// The steps that bring a repair to its end, on disk before the first of them is taken (db/repair.h draws the file). Stateless functions.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/manifest.h"
+#include "util/file_system.h"
+
+namespace varve {
+
+struct RepairPlan {
+  Manifest manifest;                                       // the one to come
+  std::vector<std::pair<std::string, std::string>> moves;  // name in the directory, name in its directory "damaged"
+};
+
+// Gives `name` one that is free in DIR/damaged. `damaged`: the names there.
+std::string NameInDamaged(const std::string& name, const std::vector<std::string>& damaged);
+
+// On disk, as a whole, when it returns OK.
+[[nodiscard]] absl::Status WriteRepairPlan(FileSystem* file_system, const std::string& directory,
+                                           const RepairPlan& plan);
+// NotFound: no repair was interrupted.
+[[nodiscard]] absl::StatusOr<RepairPlan> ReadRepairPlan(FileSystem* file_system, const std::string& directory);
+// The first number of the segments that a rebuild makes, so that one that starts anew tells them from the store's: that of an earlier,
+// interrupted one, else `number`, which is on disk then.
+[[nodiscard]] absl::StatusOr<uint64_t> BeginRebuild(FileSystem* file_system, const std::string& directory,
+                                                    uint64_t number);
+// Does what is left to do, and forgets the plan.
+[[nodiscard]] absl::Status CarryOut(FileSystem* file_system, const std::string& directory, const RepairPlan& plan);
+
+}  // namespace varve

@@ -1,0 +1,107 @@
+// RepairJob: segments of which not everything can be read are written anew.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "db/repair_job.h"
+#include "db/repair_writer.h"
+#include "db/segment_verifier.h"
+#include "type/tree_key.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+// `"a" to "b"`, for people.
+std::string ShownRange(std::string_view after, std::string_view before) {
+  const auto shown = [](std::string_view tree_key, std::string_view none) {
+    if (tree_key.size() < kGenerationSize) return std::string(none);
+    const std::string_view key = UserKeyOf(tree_key).substr(0, 60);
+    return fmt::format("\"{}\"", absl::CHexEscape(absl::string_view(key.data(), key.size())));
+  };
+  return fmt::format("between {} and {}", shown(after, "its first key"), shown(before, "its last key"));
+}
+
+}  // namespace
+
+absl::Status RepairJob::RepairRun(SegmentInfos* run) {
+  SegmentInfos repaired;
+  for (SegmentInfo& info : *run) {
+    const std::string name = NameOf(info.number);
+    if (!HasFile(name)) {
+      Lost(name, 0,
+           fmt::format("missing, with {} records and {} deleted ranges {}; {}", info.entries, info.range_tombstones,
+                       ShownRange(info.smallest, info.largest), kOlderMayBeBack));
+      continue;
+    }
+    const absl::Status whole = VerifySegment(file_system_, SegmentPath(directory_, info.number), info);
+    Done(info.file_size);
+    if (whole.ok()) {
+      repaired.push_back(std::move(info));
+      continue;
+    }
+    if (!absl::IsDataLoss(whole)) return whole;
+    const size_t listed = report_.lost.size();
+    VARVE_ASSIGN_OR_RETURN(std::optional<SegmentInfo> salvaged, Salvage(info.number, info.file_size, &info));
+    if (report_.lost.size() == listed) Lost(whole, "it is written anew");
+    Move(name);
+    if (salvaged) repaired.push_back(*std::move(salvaged));
+  }
+  *run = std::move(repaired);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<SegmentInfo>> RepairJob::Salvage(uint64_t number, uint64_t file_size,
+                                                              const SegmentInfo* named) {
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system_->OpenForRead(SegmentPath(directory_, number)));
+  uint64_t bytes = 0;
+  VARVE_ASSIGN_OR_RETURN(const SegmentSurvey survey,
+                         SurveySegment(*file, number, file_size, [&](uint64_t, uint64_t size, const RecordView&) {
+                           bytes += size;
+                           return absl::OkStatus();
+                         }));
+  ListDamage(NameOf(number), survey, named);
+  const uint64_t new_number = NewNumber();
+  RepairWriter writer(file_system_, directory_, new_number, survey.records == 0 ? 0 : bytes / survey.records,
+                      survey.range_tombstones);
+  VARVE_RETURN_IF_ERROR(SurveySegment(*file, number, file_size, [&](uint64_t, uint64_t, const RecordView& record) {
+                          return writer.Add(record);
+                        }).status());
+  VARVE_ASSIGN_OR_RETURN(std::optional<SegmentInfo> info, writer.Finish());
+  if (info) {
+    Saved(NameOf(number), fmt::format("{} records and {} deleted ranges go on as {}", survey.records,
+                                      survey.range_tombstones.size(), NameOf(new_number)));
+  }
+  return info;
+}
+
+void RepairJob::ListDamage(const std::string& name, const SegmentSurvey& survey, const SegmentInfo* named) {
+  for (const absl::Status& damage : survey.damage) {
+    const uint64_t offset = PlaceOf(damage).offset;
+    const auto gap = std::find_if(survey.gaps.begin(), survey.gaps.end(),
+                                  [&](const SegmentSurvey::Gap& candidate) { return candidate.begin == offset; });
+    if (gap == survey.gaps.end()) {
+      Lost(damage);
+    } else {
+      Lost(damage, fmt::format("{} bytes of records {}; {}", gap->end - gap->begin, ShownRange(gap->after, gap->before),
+                               kOlderMayBeBack));
+    }
+  }
+  // Without a footer only the manifest tells how many there were.
+  const bool is_listed = survey.footer && !survey.gaps.empty();
+  if (named != nullptr && survey.records < named->entries && !is_listed) {
+    Lost(name, survey.data_end,
+         fmt::format("{} of its {} records are lost, with keys {}; {}", named->entries - survey.records, named->entries,
+                     ShownRange(named->smallest, named->largest), kOlderMayBeBack));
+  }
+  if (survey.range_tombstones_are_lost && (named == nullptr || named->range_tombstones > 0)) {
+    Lost(name, survey.footer ? survey.footer->range_tombstones_offset : survey.data_end,
+         named == nullptr ? "deleted ranges, if it had any, are lost: keys that they deleted are back"
+                          : fmt::format("{} deleted ranges {} are lost: keys that they deleted are back",
+                                        named->range_tombstones, ShownRange(named->smallest, named->largest)));
+  }
+}
+
+}  // namespace varve

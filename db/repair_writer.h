@@ -1,0 +1,48 @@
+// Writes records that a repair has saved into a new segment, with what the manifest says of it. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/key_tally.h"
+#include "db/range_tombstone.h"
+#include "db/segment_builder.h"
+#include "type/record.h"
+#include "util/file_system.h"
+
+namespace varve {
+
+class RepairWriter {
+ public:
+  // `tombstones`: those that go with the records. The segment comes into being with its first record or tombstone.
+  RepairWriter(FileSystem* file_system, std::string directory, uint64_t number, uint64_t average_record_size,
+               std::vector<RangeTombstone> tombstones)
+      : file_system_(file_system), tombstones_(std::move(tombstones)) {
+    options_.directory = std::move(directory);
+    options_.number = number;
+    options_.block_size = SegmentBuilder::BlockSizeFor(average_record_size);
+  }
+
+  // In the order of the tree.
+  [[nodiscard]] absl::Status Add(const RecordView& record);
+  // Nothing: there was nothing to write.
+  [[nodiscard]] absl::StatusOr<std::optional<SegmentInfo>> Finish();
+
+ private:
+  absl::Status Open();
+
+  FileSystem* const file_system_;
+  SegmentBuilder::Options options_;
+  const RangeTombstoneList tombstones_;
+  std::unique_ptr<SegmentBuilder> builder_;
+  std::string key_;  // of the last record
+  KeyTallies live_;
+};
+
+}  // namespace varve

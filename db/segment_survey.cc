@@ -1,0 +1,176 @@
+#include "db/segment_survey.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "db/record_format.h"
+#include "db/segment_format.h"
+#include "db/segment_index.h"
+#include "structure/offset_table.h"
+#include "type/tree_key.h"
+#include "util/coding.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+constexpr uint64_t kPiece = uint64_t{1} << 20;
+// While it looks for the next good record it believes no record to be longer than this.
+constexpr uint64_t kLongestWhenLost = uint64_t{1} << 22;
+
+class Surveyor {
+ public:
+  Surveyor(const File& file, uint64_t number, uint64_t file_size, VisitRecord visit)
+      : file_(file), number_(number), file_size_(file_size), visit_(visit) {}
+
+  absl::StatusOr<SegmentSurvey> Run() {
+    VARVE_ASSIGN_OR_RETURN(const uint64_t size, file_.Size());
+    if (size != file_size_) {
+      Note(std::min(size, file_size_), fmt::format("segment: the file has {} bytes instead of {}", size, file_size_));
+    }
+    // What was cut off or added says nothing of where the parts lie.
+    absl::StatusOr<SegmentFooter> footer = ReadSegmentFooter(file_, number_, file_size_, nullptr);
+    if (footer.ok()) {
+      survey_.footer = *std::move(footer);
+      VARVE_RETURN_IF_ERROR(CheckParts(*survey_.footer));
+    } else {
+      VARVE_RETURN_IF_ERROR(NoteOrFail(footer.status()));
+      survey_.range_tombstones_are_lost = true;
+    }
+    // Without a footer any part of the file may be data.
+    VARVE_RETURN_IF_ERROR(WalkRecords(std::min(size, survey_.footer ? survey_.footer->data_size : size)));
+    if (survey_.footer) VARVE_RETURN_IF_ERROR(CheckPadding(*survey_.footer, size));
+    return std::move(survey_);
+  }
+
+ private:
+  void Note(uint64_t offset, std::string_view what) {
+    survey_.damage.push_back(Corruption(file_.path(), offset, what));
+  }
+  absl::Status NoteOrFail(const absl::Status& status) {
+    if (!absl::IsDataLoss(status)) return status;
+    survey_.damage.push_back(status);
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckParts(const SegmentFooter& footer) {
+    absl::StatusOr<std::vector<RangeTombstone>> tombstones = ReadSegmentRangeTombstones(file_, footer);
+    if (tombstones.ok()) {
+      survey_.range_tombstones = *std::move(tombstones);
+    } else {
+      VARVE_RETURN_IF_ERROR(NoteOrFail(tombstones.status()));
+      survey_.range_tombstones_are_lost = true;
+    }
+    if (absl::Status fences = LoadedFences::Load(file_, footer).status(); !fences.ok()) {
+      VARVE_RETURN_IF_ERROR(NoteOrFail(fences));
+    }
+    starts_are_known_ = true;
+    for (const OffsetTableOverflow& entry : footer.overflow) starts_.push_back(entry.entry.offset);
+    for (uint32_t page = 0; page < footer.table_pages; ++page) VARVE_RETURN_IF_ERROR(CheckTablePage(footer, page));
+    std::sort(starts_.begin(), starts_.end());
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckTablePage(const SegmentFooter& footer, uint32_t index) {
+    alignas(64) char page[kOffsetTablePageSize];
+    const uint64_t offset = footer.table_offset + uint64_t{index} * kOffsetTablePageSize;
+    VARVE_ASSIGN_OR_RETURN(const size_t read, file_.Read(offset, sizeof(page), page));
+    if (read != sizeof(page) || !OffsetTablePageIsIntact({page, sizeof(page)}, number_, index)) {
+      starts_are_known_ = false;
+      Note(offset, "segment offset table: wrong checksum of a page");
+      return absl::OkStatus();
+    }
+    AppendOffsetsOfPage(page, &starts_);
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckPadding(const SegmentFooter& footer, uint64_t size) {
+    std::string padding(footer.table_offset - footer.data_size, '\0');
+    if (size < footer.table_offset) return absl::OkStatus();  // said already
+    VARVE_ASSIGN_OR_RETURN(const size_t read, file_.Read(footer.data_size, padding.size(), padding.data()));
+    const size_t bad = padding.find_first_not_of('\0');
+    if (bad < read) Note(footer.data_size + bad, "segment padding: not zero, which harms nothing");
+    return absl::OkStatus();
+  }
+
+  // Has at least `wanted` bytes from `offset` on in window_ (fewer only at `end`), and returns all there are.
+  absl::StatusOr<std::string_view> Window(uint64_t offset, uint64_t wanted, uint64_t end) {
+    wanted = std::min(wanted, end - offset);
+    if (offset < window_begin_ || offset + wanted > window_begin_ + window_.size()) {
+      window_.resize(std::min(std::max(wanted, kPiece), end - offset));
+      window_begin_ = offset;
+      VARVE_ASSIGN_OR_RETURN(const size_t read, file_.Read(offset, window_.size(), window_.data()));
+      window_.resize(read);
+    }
+    return std::string_view(window_).substr(offset - window_begin_);
+  }
+
+  // The record at `offset`, if it is whole, no longer than `longest` and behind the last one in the order; 0 if not.
+  absl::StatusOr<size_t> RecordAt(uint64_t offset, uint64_t longest, uint64_t end, RecordView* record) {
+    VARVE_ASSIGN_OR_RETURN(std::string_view bytes, Window(offset, kMaxRecordHeaderSize, end));
+    const uint64_t size = RecordSize(bytes);
+    if (size == 0 || size > end - offset || size > longest) return size_t{0};
+    VARVE_ASSIGN_OR_RETURN(bytes, Window(offset, size, end));
+    const size_t decoded = DecodeRecord(bytes, number_, ChecksumMode::kVerify, record);
+    if (decoded == 0 || record->key.size() < kGenerationSize) return size_t{0};
+    const bool follows = survey_.records == 0 || CompareInternal(key_, sequence_, record->key, record->sequence) < 0;
+    return follows ? decoded : size_t{0};
+  }
+
+  // Where to try after `offset` failed.
+  uint64_t NextStart(uint64_t offset, uint64_t end) const {
+    if (!starts_are_known_) return offset + 1;
+    const auto next = std::upper_bound(starts_.begin(), starts_.end(), offset);
+    return next == starts_.end() ? end : std::min(*next, end);
+  }
+
+  absl::Status WalkRecords(uint64_t end) {
+    uint64_t good_end = 0;
+    for (uint64_t offset = 0; offset < end;) {
+      RecordView record;
+      const bool lost = offset != good_end && !starts_are_known_;
+      VARVE_ASSIGN_OR_RETURN(const size_t size, RecordAt(offset, lost ? kLongestWhenLost : end, end, &record));
+      if (size == 0) {
+        offset = NextStart(offset, end);
+        continue;
+      }
+      if (offset != good_end) AddGap(good_end, offset, record.key);
+      VARVE_RETURN_IF_ERROR(visit_(offset, size, record));
+      ++survey_.records;
+      key_.assign(record.key);
+      sequence_ = record.sequence;
+      offset = good_end = offset + size;
+    }
+    survey_.data_end = good_end;
+    // Without a footer, what follows the last record may be something else; who knows the number of records can tell.
+    if (good_end != end && survey_.footer) AddGap(good_end, end, {});
+    return absl::OkStatus();
+  }
+
+  void AddGap(uint64_t begin, uint64_t end, std::string_view before) {
+    survey_.gaps.push_back({begin, end, key_, std::string(before)});
+    Note(begin, fmt::format("segment record: wrong checksum or size; the next good one is at {}", end));
+  }
+
+  const File& file_;
+  const uint64_t number_;
+  const uint64_t file_size_;
+  VisitRecord visit_;
+  SegmentSurvey survey_;
+  std::vector<uint64_t> starts_;   // of the newest version of each key, ascending
+  bool starts_are_known_ = false;  // all of them
+  std::string window_;
+  uint64_t window_begin_ = 0;
+  std::string key_;  // of the last good record
+  SequenceNumber sequence_ = kNoSequence;
+};
+
+}  // namespace
+
+absl::StatusOr<SegmentSurvey> SurveySegment(const File& file, uint64_t number, uint64_t file_size, VisitRecord visit) {
+  return Surveyor(file, number, file_size, visit).Run();
+}
+
+}  // namespace varve

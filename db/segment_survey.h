@@ -1,0 +1,48 @@
+// What can still be read of a segment that may be damaged: for verifying, repairing and printing it while no server runs on it.
+//
+// Records are walked from front to back. Behind a damaged one the walk goes on with the next that the offset table names; where the
+// table is damaged, too, with the next bytes that pass for a record and continue the order. Each part is checked, and all damage is
+// listed, not only the first. Reads in pieces of 1 MiB, or a record where that is larger; memory: 8 bytes a key. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/range_tombstone.h"
+#include "db/segment_footer.h"
+#include "type/record.h"
+#include "util/file_system.h"
+
+namespace varve {
+
+struct SegmentSurvey {
+  // Bytes of data in which no record can be read.
+  struct Gap {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    std::string after;   // tree key of the record before it; empty: none
+    std::string before;  // of the record behind it; empty: none
+  };
+
+  std::optional<SegmentFooter> footer;  // if it can be read
+  std::vector<absl::Status> damage;     // each DataLoss, with file and offset
+  std::vector<Gap> gaps;
+  std::vector<RangeTombstone> range_tombstones;
+  bool range_tombstones_are_lost = false;  // there may have been some
+  uint64_t records = 0;                    // that can be read
+  uint64_t data_end = 0;                   // behind the last of them
+};
+
+// A record and the `size` bytes from `offset` on that it takes.
+using VisitRecord = absl::FunctionRef<absl::Status(uint64_t offset, uint64_t size, const RecordView& record)>;
+
+// Of segment `number` in `file`. `file_size`: what the manifest says, or the file's own. Errors are those of reading, and of `visit`.
+[[nodiscard]] absl::StatusOr<SegmentSurvey> SurveySegment(const File& file, uint64_t number, uint64_t file_size,
+                                                          VisitRecord visit);
+
+}  // namespace varve

@@ -1,0 +1,240 @@
+#include "db/verify.h"
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "db/batch_codec.h"
+#include "db/file_names.h"
+#include "db/log.h"
+#include "db/log_format.h"
+#include "db/manifest.h"
+#include "db/patchy_files.h"
+#include "db/segment_survey.h"
+#include "db/segment_verifier.h"
+#include "db/store_files.h"
+#include "fmt/format.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+using Kind = StoreFinding::Kind;
+
+class Verifier {
+ public:
+  Verifier(FileSystem* file_system, const std::string& directory, const VerifyProgress& progress)
+      : file_system_(file_system), directory_(directory), progress_(progress) {}
+
+  absl::StatusOr<VerifyReport> Run() {
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<FileLock> lock, LockForReading(file_system_, directory_));
+    VARVE_ASSIGN_OR_RETURN(files_, ListStoreFiles(file_system_, directory_));
+    for (const StoreFile& file : files_) total_ += file.size;
+    VARVE_RETURN_IF_ERROR(VerifyManifests());
+    VARVE_RETURN_IF_ERROR(VerifySegments());
+    VARVE_RETURN_IF_ERROR(VerifyLogs());
+    report_.files = files_.size();
+    report_.bytes = total_;
+    return std::move(report_);
+  }
+
+ private:
+  void Add(Kind kind, std::string file, uint64_t offset, std::string what) {
+    if (kind == Kind::kDamage) ++report_.damaged_places;
+    report_.findings.push_back({kind, std::move(file), offset, std::move(what)});
+  }
+  void AddDamage(const absl::Status& status, std::string_view more = {}) {
+    const DamagedPlace place = PlaceOf(status);
+    Add(Kind::kDamage, place.file, place.offset, more.empty() ? place.what : fmt::format("{}; {}", place.what, more));
+  }
+  void Done(uint64_t bytes) {
+    done_ += bytes;
+    if (progress_) progress_(done_, total_);
+  }
+
+  absl::Status VerifyManifests() {
+    if (HasFile("REPAIR")) Add(Kind::kDamage, "REPAIR", 0, "a repair was interrupted; start it again");
+    absl::StatusOr<Manifest> manifest = ReadManifest(file_system_, directory_);
+    absl::StatusOr<Manifest> copy = ReadManifestCopy(file_system_, directory_);
+    if (manifest.ok()) {
+      manifest_ = *manifest;
+    } else if (absl::IsNotFound(manifest.status())) {
+      Add(Kind::kDamage, "MANIFEST", 0, "missing; the store doesn't open without it");
+    } else {
+      if (!absl::IsDataLoss(manifest.status())) return manifest.status();
+      AddDamage(manifest.status(), "the store doesn't open without it");
+    }
+    if (absl::IsDataLoss(copy.status())) {
+      AddDamage(copy.status(), "only a repair would need it");
+    } else if (copy.ok() && !manifest_) {
+      manifest_ = *std::move(copy);
+    } else if (!copy.ok() && !absl::IsNotFound(copy.status())) {
+      return copy.status();
+    }
+    Done(SizeOf("MANIFEST") + SizeOf("MANIFEST.copy"));
+    return absl::OkStatus();
+  }
+
+  absl::Status VerifySegments() {
+    std::set<uint64_t> named;
+    if (manifest_) {
+      for (const auto& level : manifest_->levels) {
+        for (const auto& run : level) {
+          for (const SegmentInfo& info : run) {
+            named.insert(info.number);
+            VARVE_RETURN_IF_ERROR(VerifyNamed(info));
+          }
+        }
+      }
+    }
+    for (const StoreFile& file : files_) {
+      const std::optional<uint64_t> number = ParseSegmentName(file.name);
+      if (!number || named.contains(*number)) continue;
+      Done(file.size);
+      if (manifest_) {
+        Add(Kind::kLeftover, file.name, 0, "a crash left it behind; the next start removes it");
+      } else {
+        VARVE_RETURN_IF_ERROR(Survey(file.name, *number, file.size, std::nullopt));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status VerifyNamed(const SegmentInfo& info) {
+    const std::string path = SegmentPath(directory_, info.number);
+    const std::string name = path.substr(directory_.size() + 1);
+    if (!HasFile(name)) {
+      Add(Kind::kDamage, name, 0, fmt::format("missing, with its {} records; the store doesn't open", info.entries));
+      return absl::OkStatus();
+    }
+    const absl::Status whole = VerifySegment(file_system_, path, info);
+    Done(SizeOf(name));
+    if (whole.ok()) {
+      report_.records += info.entries;
+      return absl::OkStatus();
+    }
+    if (!absl::IsDataLoss(whole)) return whole;
+    const uint64_t before = report_.damaged_places;
+    VARVE_RETURN_IF_ERROR(Survey(name, info.number, info.file_size, info.entries));
+    if (report_.damaged_places == before) AddDamage(whole);
+    return absl::OkStatus();
+  }
+
+  absl::Status Survey(const std::string& name, uint64_t number, uint64_t file_size, std::optional<uint64_t> entries) {
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system_->OpenForRead(directory_ + "/" + name));
+    VARVE_ASSIGN_OR_RETURN(const SegmentSurvey survey,
+                           SurveySegment(*file, number, file_size,
+                                         [](uint64_t, uint64_t, const RecordView&) { return absl::OkStatus(); }));
+    report_.records += survey.records;
+    for (size_t i = 0; i < survey.damage.size(); ++i) {
+      std::string more;
+      if (i + 1 == survey.damage.size() && entries && survey.records < *entries) {
+        more = fmt::format("{} of the segment's {} records can be read", survey.records, *entries);
+      }
+      AddDamage(survey.damage[i], more);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status VerifyLogs() {
+    for (const StoreFile& file : files_) {
+      const std::optional<uint64_t> number = ParseLogFileName(file.name);
+      if (number) VARVE_RETURN_IF_ERROR(VerifyLogHeader(file, *number));
+      if (ParseLogTemporaryName(file.name)) {
+        Add(Kind::kLeftover, file.name, 0, "a crash left it behind; the next start removes it");
+      }
+      if (number || ParseLogTemporaryName(file.name)) Done(file.size);
+    }
+    if (!manifest_) return absl::OkStatus();  // what of it is needed stands in the manifest
+    const auto count = [this](std::string_view operations, SequenceNumber first, uint32_t size) -> absl::Status {
+      BatchReader reader(operations);
+      RecordView operation;
+      uint32_t read = 0;
+      while (reader.Next(&operation)) ++read;
+      if (!reader.ok() || read != size) {
+        return absl::DataLossError(fmt::format(
+            "log in {}: the batch at sequence {} has a good checksum but makes no sense", directory_, first));
+      }
+      report_.operations += size;
+      return absl::OkStatus();
+    };
+    VARVE_ASSIGN_OR_RETURN(const LogSurvey survey, SurveyLog(file_system_, directory_, manifest_->store_id,
+                                                             manifest_->flushed_sequence, manifest_->log_ends, count));
+    for (const LogGap& gap : survey.gaps) AddLogDamage(gap);
+    if (survey.gaps.empty() && survey.recovery.torn_bytes > 0) {
+      Add(Kind::kTear, survey.recovery.torn_path.substr(directory_.size() + 1), survey.recovery.torn_offset,
+          fmt::format("{} bytes of a write that was never acknowledged; the next start cuts them away",
+                      survey.recovery.torn_bytes));
+    }
+    return absl::OkStatus();
+  }
+
+  void AddLogDamage(const LogGap& gap) {
+    const DamagedPlace place = PlaceOf(gap.damage);
+    for (const StoreFinding& finding : report_.findings) {
+      if (finding.file == place.file && finding.offset == place.offset) return;  // found in the header already
+    }
+    AddDamage(gap.damage, gap.last + 1 == gap.first
+                              ? "no operation is lost; the store doesn't open"
+                              : fmt::format("the store doesn't open; operations from {} {} can't be read", gap.first,
+                                            gap.last == kNoSequence ? "on" : fmt::format("to {}", gap.last)));
+  }
+
+  absl::Status VerifyLogHeader(const StoreFile& found, uint64_t number) {
+    const std::string path = directory_ + "/" + found.name;
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system_->OpenForRead(path));
+    std::string page(kLogPageSize, '\0');
+    VARVE_ASSIGN_OR_RETURN(const size_t read, file->Read(0, page.size(), page.data()));
+    page.resize(read);
+    const absl::Status header = CheckLogHeaderPage(page, path, number, manifest_ ? manifest_->store_id : 0);
+    if (absl::IsDataLoss(header)) {
+      AddDamage(header);
+    } else if (manifest_ && absl::IsFailedPrecondition(header)) {
+      Add(Kind::kDamage, found.name, 0, std::string(header.message()));
+    } else if (read < kLogPageSize) {
+      Add(Kind::kDamage, found.name, read, "log: the file ends within its first page");
+    } else if (header.ok()) {
+      const size_t bad = page.find_first_not_of('\0', kLogHeaderSize);
+      if (bad != std::string::npos) Add(Kind::kDamage, found.name, bad, "log header: not zero, which harms nothing");
+    }
+    return absl::OkStatus();
+  }
+
+  bool HasFile(std::string_view name) const {
+    return std::any_of(files_.begin(), files_.end(), [&](const StoreFile& file) { return file.name == name; });
+  }
+  uint64_t SizeOf(std::string_view name) const {
+    for (const StoreFile& file : files_) {
+      if (file.name == name) return file.size;
+    }
+    return 0;
+  }
+
+  FileSystem* const file_system_;
+  const std::string& directory_;
+  const VerifyProgress& progress_;
+  std::vector<StoreFile> files_;
+  std::optional<Manifest> manifest_;
+  VerifyReport report_;
+  uint64_t done_ = 0;
+  uint64_t total_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<VerifyReport> VerifyStore(FileSystem* file_system, const std::string& directory,
+                                         const VerifyProgress& progress) {
+  PatchyFileSystem patchy(file_system);
+  VARVE_ASSIGN_OR_RETURN(VerifyReport report, Verifier(&patchy, directory, progress).Run());
+  for (const absl::Status& error : patchy.errors()) {
+    report.findings.push_back({StoreFinding::Kind::kDamage, "", 0, std::string(error.message())});
+    ++report.damaged_places;
+  }
+  return report;
+}
+
+}  // namespace varve

@@ -1,0 +1,232 @@
+// One bit flipped in every byte of every file of a store, and each file cut at every length: no answer is ever wrong, nothing is
+// missing without an error that names file and offset, and what refuses to start is the manifest or what was acknowledged of the log.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "db/file_names.h"
+#include "db/log_format.h"
+#include "db/segment_footer.h"
+#include "db/verify.h"
+#include "unit-tests/corruption/store_image.h"
+
+namespace varve {
+namespace {
+
+using testing::DamageStep;
+using testing::kStoreDirectory;
+using testing::MakeStoreImage;
+using testing::MemoryFileSystem;
+using testing::ReadDamagedStore;
+using testing::Reading;
+using testing::StoreImage;
+using Files = MemoryFileSystem::Files;
+
+const StoreImage& Killed() {
+  static const auto* const image = new StoreImage(MakeStoreImage(/*clean=*/false));
+  return *image;
+}
+
+std::string NameOf(const std::string& path) { return path.substr(path.find('/') + 1); }
+
+// What verify says of the files; the damage it names is in `path`.
+bool VerifyFinds(const Files& files, const std::string& path) {
+  MemoryFileSystem file_system(files);
+  const auto report = VerifyStore(&file_system, std::string(kStoreDirectory), {});
+  EXPECT_TRUE(report.ok()) << report.status();
+  if (!report.ok()) return false;
+  EXPECT_EQ(file_system.changes(), 0u);
+  for (const StoreFinding& finding : report->findings) {
+    EXPECT_TRUE(finding.kind != StoreFinding::Kind::kDamage || finding.file == NameOf(path))
+        << finding.file << ' ' << finding.what;
+  }
+  return report->damaged_places > 0;
+}
+
+void ExpectRefusal(const Reading& reading, const std::string& path) {
+  ASSERT_TRUE(absl::IsDataLoss(reading.opened)) << reading.opened;
+  const std::string message(reading.opened.message());
+  ASSERT_NE(message.find(path + " is damaged at offset "), std::string::npos) << message;
+  ASSERT_NE(message.find("client_main repair data"), std::string::npos) << message;
+}
+
+class EveryByteTest : public ::testing::Test {
+ protected:
+  // Calls `expect` with what was read for a flip in each byte of the file that is to be tried.
+  template <typename Wanted, typename Expect>
+  void Flip(const std::string& path, const Wanted& wanted, const Expect& expect) {
+    Files files = Killed().files;
+    std::string& bytes = files.at(path);
+    for (uint64_t offset = 0; offset < bytes.size(); offset += DamageStep()) {
+      if (!wanted(offset)) continue;
+      SCOPED_TRACE(path + " with a flip at " + std::to_string(offset));
+      const char before = bytes[offset];
+      bytes[offset] = static_cast<char>(before ^ (1 << (offset * 5 + 1) % 8));
+      expect(offset, ReadDamagedStore(Killed(), files, path, offset), VerifyFinds(files, path));
+      bytes[offset] = before;
+      ++tried_;
+      if (HasFailure()) return;
+    }
+  }
+  template <typename Wanted, typename Expect>
+  void Cut(const std::string& path, const Wanted& wanted, const Expect& expect) {
+    const std::string& whole = Killed().files.at(path);
+    Files files = Killed().files;
+    for (uint64_t size = 0; size < whole.size(); size += DamageStep()) {
+      if (!wanted(size)) continue;
+      SCOPED_TRACE(path + " cut to " + std::to_string(size));
+      files.at(path) = whole.substr(0, size);
+      expect(size, ReadDamagedStore(Killed(), files, path, size), VerifyFinds(files, path));
+      ++tried_;
+      if (HasFailure()) return;
+    }
+  }
+  void TearDown() override { RecordProperty("tried", static_cast<int>(tried_)); }
+
+  uint64_t tried_ = 0;
+};
+
+bool All(uint64_t) { return true; }
+
+TEST_F(EveryByteTest, TheImageIsWhole) {
+  const Reading reading = ReadDamagedStore(Killed(), Killed().files, "none", 0);
+  ASSERT_TRUE(reading.opened.ok()) << reading.opened;
+  EXPECT_TRUE(reading.scanned);
+  EXPECT_EQ(reading.failed_keys, 0u);
+  EXPECT_FALSE(VerifyFinds(Killed().files, "none"));
+  int segments = 0;
+  for (const auto& [path, bytes] : Killed().files) segments += path.ends_with(".seg");
+  EXPECT_EQ(segments, 4);
+}
+
+TEST_F(EveryByteTest, TheManifest) {
+  const std::string path = Killed().Path("MANIFEST");
+  const auto refused = [&](uint64_t, const Reading& reading, bool found) {
+    ExpectRefusal(reading, path);
+    EXPECT_TRUE(found);
+  };
+  Flip(path, All, refused);
+  Cut(path, All, refused);
+}
+
+TEST_F(EveryByteTest, TheCopyOfTheManifest) {
+  const std::string path = Killed().Path("MANIFEST.copy");
+  const auto harmless = [&](uint64_t, const Reading& reading, bool found) {
+    EXPECT_TRUE(reading.opened.ok() && reading.scanned && reading.failed_keys == 0) << reading.opened;
+    EXPECT_TRUE(found);
+  };
+  Flip(path, All, harmless);
+  Cut(path, All, harmless);
+}
+
+// Acknowledged blocks keep the store from opening, and so does the header of their file; what nobody needs harms nothing: what is in
+// segments, the space between blocks, the zeros behind the last one, and spare files.
+TEST_F(EveryByteTest, TheLog) {
+  uint64_t refused = 0;
+  for (const auto& [path, whole] : Killed().files) {
+    if (!path.ends_with(".log")) continue;
+    const uint64_t used = whole.find_last_not_of('\0') + 1;
+    // Every byte of a block; of the zeros between blocks, and behind the last one, some.
+    const auto wanted = [&whole = whole](uint64_t offset) {
+      return whole.find_first_not_of('\0', offset < 16 ? 0 : offset - 16) < offset + 16 || offset % 61 == 0;
+    };
+    Flip(path, wanted, [&](uint64_t offset, const Reading& reading, bool found) {
+      if (reading.opened.ok()) {
+        EXPECT_TRUE(reading.scanned && reading.failed_keys == 0) << "harmless, or refused";
+        EXPECT_EQ(found, offset < kLogPageSize) << "the header's page is zero behind the header";
+        return;
+      }
+      ExpectRefusal(reading, path);
+      EXPECT_TRUE(found);
+      ++refused;
+    });
+    Cut(
+        path, [&](uint64_t size) { return size < used || size % 97 == 0 || size + 1 == whole.size(); },
+        [&](uint64_t, const Reading& reading, bool found) {
+          if (reading.opened.ok()) {
+            EXPECT_TRUE(reading.scanned && reading.failed_keys == 0) << "all of it is in segments, or it is refused";
+            return;
+          }
+          ExpectRefusal(reading, path);
+          EXPECT_TRUE(found);
+          ++refused;
+        });
+  }
+  EXPECT_GT(refused, 5000 / DamageStep()) << "of operations that are only here";
+}
+
+// The last acknowledged group of a log that was closed is known to the manifest.
+TEST_F(EveryByteTest, TheLogOfAStoreThatWasClosed) {
+  const StoreImage image = MakeStoreImage(/*clean=*/true);
+  for (const auto& [path, whole] : image.files) {
+    if (!path.ends_with(".log")) continue;
+    Files files = image.files;
+    for (uint64_t offset = 0; offset < whole.size(); offset += whole[offset] != 0 ? DamageStep() : 53 * DamageStep()) {
+      SCOPED_TRACE(path + " with a flip at " + std::to_string(offset));
+      files.at(path)[offset] = static_cast<char>(whole[offset] ^ 8);
+      const Reading reading = ReadDamagedStore(image, files, path, offset);
+      if (reading.opened.ok()) {
+        EXPECT_TRUE(reading.scanned && reading.failed_keys == 0);
+      } else {
+        ExpectRefusal(reading, path);
+        EXPECT_TRUE(VerifyFinds(files, path));
+      }
+      files.at(path)[offset] = whole[offset];
+      ASSERT_FALSE(HasFailure());
+    }
+  }
+}
+
+class EverySegmentByteTest : public EveryByteTest, public ::testing::WithParamInterface<int> {
+ protected:
+  void SetUp() override {
+    int index = 0;
+    for (const auto& [path, bytes] : Killed().files) {
+      if (path.ends_with(".seg") && index++ == GetParam()) path_ = path;
+    }
+    MemoryFileSystem file_system(Killed().files);
+    const auto file = file_system.OpenForRead(path_).value();
+    footer_ = ReadSegmentFooter(*file, *ParseSegmentName(NameOf(path_)), file->Size().value(), nullptr).value();
+  }
+  // How many keys may be unreadable by get when the byte is damaged.
+  size_t MostKeys(uint64_t offset) const {
+    if (offset < footer_.data_size) return 1;
+    if (offset < footer_.table_offset) return 0;
+    if (offset >= footer_.fences_offset && offset < footer_.range_tombstones_offset) return 0;
+    return Killed().probes.size();  // those between the smallest and the largest key of the segment
+  }
+
+  std::string path_;
+  SegmentFooter footer_;
+};
+
+TEST_P(EverySegmentByteTest, OnlyWhatIsDamagedIsUnreadable) {
+  uint64_t broken_scans = 0;  // those that skip a deleted range don't meet the damage in it
+  Flip(path_, All, [&](uint64_t offset, const Reading& reading, bool found) {
+    ASSERT_TRUE(reading.opened.ok()) << reading.opened;
+    EXPECT_LE(reading.failed_keys, MostKeys(offset));
+    EXPECT_TRUE(found);
+    if (offset < footer_.data_size) broken_scans += !reading.scanned;
+    for (const std::string& key : reading.failed) {
+      EXPECT_TRUE(key >= footer_.info.smallest.substr(4) && key <= footer_.info.largest.substr(4)) << key;
+    }
+  });
+  EXPECT_GE(broken_scans, footer_.data_size / DamageStep() * 3 / 5);
+}
+
+TEST_P(EverySegmentByteTest, CutAtAnyLength) {
+  Cut(path_, All, [&](uint64_t, const Reading& reading, bool found) {
+    ASSERT_TRUE(reading.opened.ok()) << reading.opened;
+    EXPECT_TRUE(found);
+    for (const std::string& key : reading.failed) {
+      EXPECT_TRUE(key >= footer_.info.smallest.substr(4) && key <= footer_.info.largest.substr(4)) << key;
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Segments, EverySegmentByteTest, ::testing::Range(0, 4));
+
+}  // namespace
+}  // namespace varve
