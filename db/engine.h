@@ -207,6 +207,8 @@ class Engine final : public StorageEngine {
                                           SequenceNumber end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
   // The segments of the point's tree for which nothing is known.
   static std::vector<KeyLedger::UnsettledSegment> Unsettled(const CountPoint& point);
+  // Whether what is found out from this point on holds after a crash, too. It leaves out emptied namespaces.
+  bool MayNote(const CountPoint& point) const;
   // Notes what was found out, if it still holds.
   void NoteSettled(CountPoint* point, SettledGroup group);
   void NoteSettled(const CountPoint& point, const WriteBuffer& buffer, SequenceNumber end, const KeyTallies& change);

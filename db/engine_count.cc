@@ -153,14 +153,21 @@ absl::StatusOr<KeyTallies> Engine::SettleBuffer(const CountPoint& point, const s
   return counted_.change;
 }
 
+// A crash could take back that a namespace was emptied, and its keys then count again.
+bool Engine::MayNote(const CountPoint& point) const {
+  return point.state->namespaces_changed <= log_->durable_sequence();
+}
+
 void Engine::NoteSettled(CountPoint* point, SettledGroup group) {
   point->ledger.Settle(*point->state->version, group);
+  if (!MayNote(*point)) return;
   absl::MutexLock lock(&commit_mutex_);
   if (ledger_epoch_ == point->epoch) ledger_.Settle(*present_->version, std::move(group));
 }
 
 void Engine::NoteSettled(const CountPoint& point, const WriteBuffer& buffer, SequenceNumber end,
                          const KeyTallies& change) {
+  if (!MayNote(point)) return;
   absl::MutexLock lock(&commit_mutex_);
   if (ledger_epoch_ != point.epoch || end <= flushed_) return;
   settled_buffers_.erase(settled_buffers_.lower_bound(buffer.first_sequence()), settled_buffers_.upper_bound(end));
@@ -179,6 +186,7 @@ void Engine::SettleAtRest() {
   bool at_rest = true;
   while (at_rest && status.ok()) {
     CountPoint point = NewCountPoint();
+    if (!MayNote(point)) return;  // after the next rest
     const std::vector<KeyLedger::UnsettledSegment> unsettled = Unsettled(point);
     if (unsettled.empty()) break;
     SteadyTime since = SteadyNow();

@@ -109,5 +109,36 @@ TEST_F(FindsTest, OnceTheLogHasFailedWritesSaySoWhateverElseFails) {
   EXPECT_TRUE(absl::IsUnavailable((*store)->Put("key", "value")));
 }
 
+TEST_F(FindsTest, WhatWasCountedBesideAnEmptyingThatACrashTookBackIsCountedAgain) {
+  const auto store = Open(&file_system_);
+  ASSERT_TRUE(store.ok()) << store.status();
+  ASSERT_TRUE((*store)->Put("key1", "value").ok());
+  ASSERT_TRUE((*store)->Put("key9", "value").ok());
+  ASSERT_TRUE((*store)->Flush().ok());
+  ASSERT_TRUE((*store)->Put("key5", "value").ok());
+  file_system_.Fail(FileOperation::kCreate, 1, IoError(ENOSPC, "create", "injected"), SimulatedFileSystem::kUnlimited,
+                    ".seg");
+  ASSERT_FALSE((*store)->Flush().ok());
+  WriteBatch batch;
+  batch.ClearNamespace();
+  ASSERT_TRUE((*store)->Write(kUnsynced, &batch).ok());
+  const uint64_t emptied_at = file_system_.trace_size();
+  EXPECT_EQ((*store)->Count({}, {}, {}).value().keys, 0u);
+  file_system_.ClearFaults();
+  absl::SleepFor(absl::Seconds(1));
+  ASSERT_EQ(StatisticOf(**store, "flushes"), 2u);
+  // A merge follows, which finds the truth: the power is cut at each change of the disk.
+  SimulatedDisk disk = EmptyDisk();
+  for (size_t at = 0; at < file_system_.trace().size(); ++at) {
+    disk.Apply(file_system_.trace()[at]);
+    if (at < emptied_at) continue;
+    SimulatedFileSystem after(disk.CutPower(SimulatedDisk::kLoseAll), &DeterministicThreads::MaySwitch);
+    const auto again = Open(&after);
+    ASSERT_TRUE(again.ok()) << again.status();
+    ASSERT_EQ(Scan(again->get()), "key1=value key5=value key9=value ") << "the emptying was not on disk";
+    ASSERT_EQ((*again)->Count({}, {}, {}).value().keys, 3u) << "after " << at << " changes";
+  }
+}
+
 }  // namespace
 }  // namespace varve::testing
