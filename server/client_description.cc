@@ -51,11 +51,14 @@ std::string DescribeClient(const ClientState& client, bool self) {
       Flags(client, Subscribed(client), self && client.close_after_reply),
       Subscriptions(client, PubSub::Kind::kChannel), Subscriptions(client, PubSub::Kind::kPattern),
       Subscriptions(client, PubSub::Kind::kShard), input, room, output, output, output, waiting > 0 ? 1 : 0, waiting,
-      ClientMemory(client), output + waiting > 0 ? "rw" : "r", link.last_command.load(std::memory_order_relaxed),
+      ClientBytes(client), output + waiting > 0 ? "rw" : "r", link.last_command.load(std::memory_order_relaxed),
       protocol, client.library_name, client.library_version);
 }
 
-uint64_t ClientMemory(const ClientState& client) { return sizeof(ClientState) + client.link.BufferBytes(); }
+uint64_t ClientBytes(const ClientState& client) {
+  return sizeof(ClientState) + client.link.BufferBytes() +
+         client.link.subscription_bytes.load(std::memory_order_relaxed);
+}
 
 std::string_view ClientType(const ClientState& client) { return Subscribed(client) ? "pubsub" : "normal"; }
 

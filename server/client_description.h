@@ -14,8 +14,9 @@ namespace varve {
 // Ends with a line end. `self`: the caller executes for this connection.
 std::string DescribeClient(const ClientState& client, bool self);
 
-// Bytes, about.
-uint64_t ClientMemory(const ClientState& client);
+// Bytes, about: all that the connection takes, also what its buffers keep ready. What counts for --maxmemory-clients is less, see
+// ClientMemory.
+uint64_t ClientBytes(const ClientState& client);
 
 // "normal" or "pubsub".
 std::string_view ClientType(const ClientState& client);

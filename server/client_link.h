@@ -29,7 +29,8 @@ struct ClientLink {
   std::atomic<uint64_t> input_bytes{0};
   std::atomic<uint64_t> input_room{0};
   std::atomic<uint64_t> output_bytes{0};
-  std::atomic<size_t> memory{0};  // of requests and replies, as far as ClientMemory counts it
+  std::atomic<size_t> memory{0};              // all but the mailbox, as far as ClientMemory counts it
+  std::atomic<size_t> subscription_bytes{0};  // of the names it listens to, and their places in tables
   std::atomic<int> protocol{2};
   std::atomic<size_t> subscriptions[PubSub::kKinds] = {};
   std::atomic<bool> monitoring{false};
@@ -51,7 +52,6 @@ struct ClientModes {
   };
 
   std::set<std::string> subscriptions[PubSub::kKinds];
-  size_t subscription_bytes = 0;
   bool monitoring = false;
   Replies replies = Replies::kOn;
 

@@ -1,6 +1,6 @@
-// What all connections together hold of requests that are incomplete or wait, replies that were not taken, and messages: when it is
-// more than --maxmemory-clients, those that hold most are closed. Thread-safe. A connection that holds little is not counted, so
-// that nothing is paid for it.
+// What all connections together hold of requests that are incomplete or wait, replies that were not taken, messages, and names that
+// they listen to: when it is more than --maxmemory-clients, those that hold most are closed. Thread-safe. A connection that holds
+// little is not counted, so that nothing is paid for it; nor is a reply while the pool works on it, or what is kept ready.
 #pragma once
 
 #include <atomic>

@@ -10,8 +10,10 @@ namespace {
 
 constexpr size_t kNameBytes = 128;  // of a subscription, beside its name
 
-void ShowSubscriptions(ClientState* client, size_t kind) {
+// After one more, or less (`bytes` wraps around).
+void ShowSubscriptions(ClientState* client, size_t kind, size_t bytes) {
   client->link.subscriptions[kind].store(client->modes.subscriptions[kind].size(), std::memory_order_relaxed);
+  client->link.subscription_bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -21,10 +23,10 @@ bool Subscribe(ServerState* server, ClientState* client, PubSub::Kind kind, std:
   const size_t index = static_cast<size_t>(kind);
   std::string key(name);
   if (modes.subscriptions[index].contains(key)) return true;
-  if (modes.subscription_bytes + name.size() + kNameBytes > kMaxSubscriptionBytes) return false;
-  modes.subscription_bytes += name.size() + kNameBytes;
+  const size_t bytes = name.size() + kNameBytes;
+  if (client->link.subscription_bytes.load(std::memory_order_relaxed) + bytes > kMaxSubscriptionBytes) return false;
   modes.subscriptions[index].insert(std::move(key));
-  ShowSubscriptions(client, index);
+  ShowSubscriptions(client, index, bytes);
   server->pubsub.Subscribe(kind, name, &client->link.mailbox);
   return true;
 }
@@ -32,8 +34,7 @@ bool Subscribe(ServerState* server, ClientState* client, PubSub::Kind kind, std:
 void Unsubscribe(ServerState* server, ClientState* client, PubSub::Kind kind, std::string_view name) {
   const size_t index = static_cast<size_t>(kind);
   if (client->modes.subscriptions[index].erase(std::string(name)) == 0) return;
-  client->modes.subscription_bytes -= name.size() + kNameBytes;
-  ShowSubscriptions(client, index);
+  ShowSubscriptions(client, index, size_t{0} - name.size() - kNameBytes);
   server->pubsub.Unsubscribe(kind, name, &client->link.mailbox);
 }
 

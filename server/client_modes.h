@@ -18,6 +18,12 @@ void Unsubscribe(ServerState* server, ClientState* client, PubSub::Kind kind, st
 
 void Monitor(ServerState* server, ClientState* client);
 
+// Ending its modes takes more than a millisecond: not to be done on an I/O thread.
+inline bool LeavesSlowly(const ClientState& client) {
+  constexpr size_t kBytes = 64u << 10;
+  return client.link.subscription_bytes.load(std::memory_order_relaxed) > kBytes;
+}
+
 // Ends all modes, as RESET and the end of the connection do. Others leave nothing more in the mailbox.
 void LeaveModes(ServerState* server, ClientState* client);
 

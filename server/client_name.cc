@@ -2,10 +2,20 @@
 
 #include <algorithm>
 
+#include "fmt/format.h"
+
 namespace varve {
 
-bool IsPlainClientName(std::string_view name) {
-  return std::all_of(name.begin(), name.end(), [](char c) { return c >= '!' && c <= '~'; });
+bool IsClientName(CommandContext& context, std::string_view what, std::string_view name) {
+  if (name.size() > kMaxClientName) {
+    context.reply.Error(fmt::format("ERR {} cannot have more than {} bytes.", what, kMaxClientName));
+    return false;
+  }
+  if (!std::all_of(name.begin(), name.end(), [](char c) { return c >= '!' && c <= '~'; })) {
+    context.reply.Error(fmt::format("ERR {} cannot contain spaces, newlines or special characters.", what));
+    return false;
+  }
+  return true;
 }
 
 void RenameClient(ClientState* client, std::string_view name) {
@@ -14,10 +24,7 @@ void RenameClient(ClientState* client, std::string_view name) {
 }
 
 bool SetClientName(CommandContext& context, std::string_view name) {
-  if (!IsPlainClientName(name)) {
-    context.reply.Error("ERR Client names cannot contain spaces, newlines or special characters.");
-    return false;
-  }
+  if (!IsClientName(context, "Client names", name)) return false;
   RenameClient(&context.client, name);
   return true;
 }

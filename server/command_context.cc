@@ -3,14 +3,19 @@
 namespace varve {
 namespace {
 
-constexpr uint32_t kStepsPerLook = 16;  // at the clock
+constexpr size_t kKeysPerLook = 16;  // at the clock
 
 }  // namespace
 
-bool CommandContext::SliceSpent() {
-  if (slice_spent_ || steps_++ % kStepsPerLook != 0) return slice_spent_;
+bool CommandContext::SliceSpent(size_t keys) {
+  if (slice_spent_) return true;
+  if (keys_to_look_ > keys) {
+    keys_to_look_ -= keys;
+    return false;
+  }
+  keys_to_look_ = kKeysPerLook;
   const auto now = std::chrono::steady_clock::now();
-  if (steps_ == 1) slice_end_ = now + kSlice;
+  if (slice_end_ == std::chrono::steady_clock::time_point()) slice_end_ = now + kSlice;
   return slice_spent_ = now >= slice_end_;
 }
 

@@ -107,9 +107,9 @@ class CommandContext {
   void Submitted() { submitted_ = true; }
   bool submitted() const { return submitted_; }
 
-  // To be asked once for each key that a stream walks over: true when others should get their turn, see kSlice. Looks at the clock
-  // only now and then; after a true answer it stays true.
-  bool SliceSpent();
+  // To be asked once for each key that a stream walks over, or after work worth `keys` of them: true when others should get their
+  // turn, see kSlice. Looks at the clock only now and then; after a true answer it stays true.
+  bool SliceSpent(size_t keys = 1);
   bool slice_spent() const { return slice_spent_; }
 
   // There is no reply: the connection closes once those before it have left.
@@ -128,9 +128,9 @@ class CommandContext {
   bool silent_ = false;
   bool pushed_ = false;
   bool closes_ = false;
-  uint32_t steps_ = 0;
+  size_t keys_to_look_ = 0;  // at the clock
   bool slice_spent_ = false;
-  std::chrono::steady_clock::time_point slice_end_;
+  std::chrono::steady_clock::time_point slice_end_{};  // set by the first look
 };
 
 // Reads don't wait in the store: the gate of the reply does.

@@ -119,10 +119,7 @@ void HandleSetInfo(CommandContext& context, Arguments arguments) {
   if (!is_name && !EqualsIgnoreCase(arguments[2], "lib-ver")) {
     return context.reply.Error(fmt::format("ERR Unrecognized option '{}'", ShownInError(arguments[2])));
   }
-  if (!IsPlainClientName(arguments[3])) {
-    return context.reply.Error(
-        fmt::format("ERR {} cannot contain spaces, newlines or special characters.", is_name ? "lib-name" : "lib-ver"));
-  }
+  if (!IsClientName(context, is_name ? "lib-name" : "lib-ver", arguments[3])) return;
   absl::MutexLock lock(&client.link.names_mutex);
   (is_name ? client.library_name : client.library_version).assign(arguments[3]);
   context.reply.Ok();

@@ -51,7 +51,7 @@ struct MemoryFigures {
 MemoryFigures ReadMemoryFigures(CommandContext& context) {
   MemoryFigures figures;
   figures.process = ReadProcessMemory();
-  context.server.registry.ForEach([&](const ClientState& client) { figures.clients += ClientMemory(client); });
+  context.server.registry.ForEach([&](const ClientState& client) { figures.clients += ClientBytes(client); });
   for (const auto& [name, value] : context.store.Statistics()) {
     if (name == "write_buffer_bytes") figures.write_buffers = value;
     if (name == "block_cache_bytes") figures.block_cache = value;

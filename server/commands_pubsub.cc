@@ -1,4 +1,6 @@
 // Commands that send messages to other connections, and those that listen to them.
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,15 @@ namespace varve {
 namespace {
 
 using Kind = PubSub::Kind;
+
+// False: the channel's name, or pattern, is longer than it may be, and the error was answered.
+bool IsShortEnough(CommandContext& context, Kind kind, std::string_view name) {
+  const bool pattern = kind == Kind::kPattern;
+  const size_t limit = pattern ? kMaxGlobPattern : PubSub::kMaxChannelName;
+  if (name.size() <= limit) return true;
+  context.reply.Error(fmt::format("ERR {} has at most {} bytes", pattern ? "a pattern" : "a channel's name", limit));
+  return false;
+}
 
 // What was sent to this client before it stopped to listen, or by itself, goes ahead of what is answered next.
 void TakeMailFirst(CommandContext& context) {
@@ -41,9 +52,8 @@ void SubscribeAll(CommandContext& context, Kind kind, std::string_view verb, Arg
   context.Pushed();
   TakeMailFirst(context);
   for (const std::string_view name : names) {
-    if (kind == Kind::kPattern && name.size() > kMaxGlobPattern) {
-      context.reply.Error(fmt::format("ERR a pattern has at most {} bytes", kMaxGlobPattern));
-    } else if (!Subscribe(&context.server, &context.client, kind, name)) {
+    if (!IsShortEnough(context, kind, name)) continue;
+    if (!Subscribe(&context.server, &context.client, kind, name)) {
       context.reply.Error(
           fmt::format("ERR the names that a connection listens to have at most {} bytes", kMaxSubscriptionBytes));
     } else {
@@ -93,27 +103,82 @@ void TakeOwnMessage(CommandContext& context) {
   if (context.client.modes.Subscribed() && !context.client.RepliesKept()) TakeMailFirst(context);
 }
 
+// The reply to PUBLISH where patterns take long. What it points to stays in place until the batch is done.
+class PublishStream : public ReplyStream {
+ public:
+  explicit PublishStream(PubSub::Publication publication) : publication_(std::move(publication)) {}
+
+  Progress Produce(CommandContext& context, size_t) override {
+    return Publish(context, &publication_) ? Progress::kDone : Progress::kMore;
+  }
+
+  // False: others should get their turn before it goes on.
+  static bool Publish(CommandContext& context, PubSub::Publication* publication) {
+    const auto spent = [&context](size_t keys) { return context.SliceSpent(keys); };
+    if (!context.server.pubsub.Publish(publication, spent)) return false;
+    TakeOwnMessage(context);
+    context.reply.Integer(static_cast<int64_t>(publication->deliveries));
+    return true;
+  }
+
+ private:
+  PubSub::Publication publication_;
+};
+
 void HandlePublish(CommandContext& context, Arguments arguments) {
-  const size_t deliveries = context.server.pubsub.Publish(arguments[1], arguments[2]);
-  TakeOwnMessage(context);
-  context.reply.Integer(static_cast<int64_t>(deliveries));
+  if (!IsShortEnough(context, Kind::kChannel, arguments[1])) return;
+  PubSub::Publication publication{.channel = arguments[1], .message = arguments[2]};
+  if (PublishStream::Publish(context, &publication)) return;
+  context.Stream(std::make_unique<PublishStream>(std::move(publication)));
 }
 
 void HandleSPublish(CommandContext& context, Arguments arguments) {
+  if (!IsShortEnough(context, Kind::kShard, arguments[1])) return;
   const size_t deliveries = context.server.pubsub.PublishShard(arguments[1], arguments[2]);
   TakeOwnMessage(context);
   context.reply.Integer(static_cast<int64_t>(deliveries));
 }
 
-void ReplyNames(CommandContext& context, Kind kind, Arguments pattern) {
-  if (!pattern.empty() && pattern[0].size() > kMaxGlobPattern) {
-    return context.reply.Error(fmt::format("ERR a pattern has at most {} bytes", kMaxGlobPattern));
+// The reply to PUBSUB CHANNELS: names are copied a few at a time and matched while nobody waits for their table.
+class NamesStream : public ReplyStream {
+ public:
+  static constexpr size_t kCopiedTogether = 64;
+
+  // Without a pattern all names. It stays in place until the batch is done.
+  NamesStream(Kind kind, std::optional<std::string_view> pattern) : kind_(kind), pattern_(pattern) {}
+
+  Progress Produce(CommandContext& context, size_t) override {
+    RespWriter writer(&found_, context.reply.protocol());
+    while (true) {
+      const std::vector<std::string> names = context.server.pubsub.Names(kind_, from_, kCopiedTogether);
+      if (names.empty()) break;
+      for (const std::string& name : names) {
+        if (!pattern_ || GlobMatches(*pattern_, name)) {
+          writer.Bulk(name);
+          ++found_names_;
+        }
+        from_ = name + '\0';
+        if (context.SliceSpent(pattern_ ? GlobCost(*pattern_, name) : 1)) return Progress::kMore;
+      }
+    }
+    context.reply.Array(found_names_);
+    context.reply.buffer()->Append(found_.view());
+    return Progress::kDone;
   }
-  const std::vector<std::string> names = pattern.empty()      ? context.server.pubsub.Names(kind, "")
-                                         : pattern[0].empty() ? std::vector<std::string>()
-                                                              : context.server.pubsub.Names(kind, pattern[0]);
-  context.reply.Array(names.size());
-  for (const std::string& name : names) context.reply.Bulk(name);
+
+ private:
+  const Kind kind_;
+  const std::optional<std::string_view> pattern_;
+  std::string from_;
+  ByteBuffer found_;
+  size_t found_names_ = 0;
+};
+
+void ReplyNames(CommandContext& context, Kind kind, Arguments rest) {
+  std::optional<std::string_view> pattern;
+  if (!rest.empty()) pattern = rest[0];
+  if (pattern && !IsShortEnough(context, Kind::kPattern, *pattern)) return;
+  context.Stream(std::make_unique<NamesStream>(kind, pattern));
 }
 
 void ReplySubscribers(CommandContext& context, Kind kind, Arguments names) {

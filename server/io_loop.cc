@@ -67,7 +67,7 @@ void IoLoop::Round() {
   }
   if (durability_changed_.exchange(false)) ReleaseParked();
   if (!scheduled_.empty()) ExecuteRound();
-  removed_.clear();
+  FreeRemoved();
 }
 
 void IoLoop::ExecuteRound() {
@@ -177,7 +177,11 @@ void IoLoop::CollectCompleted() {
     completed_scratch_.swap(completed_);
     mailed_scratch_.swap(mailed_);
   }
-  for (const std::shared_ptr<Session>& session : completed_scratch_) session->OnCompleted();
+  for (const std::shared_ptr<Session>& session : completed_scratch_) {
+    const bool removed = session->closed();  // while it was in flight
+    session->OnCompleted();
+    if (removed) removed_.push_back(session);
+  }
   completed_scratch_.clear();
   for (const std::shared_ptr<Session>& session : mailed_scratch_) session->OnMail();
   mailed_scratch_.clear();
@@ -274,6 +278,15 @@ void IoLoop::Remove(Session* session) {
   sessions_.erase(found);
 }
 
+void IoLoop::FreeRemoved() {
+  for (std::shared_ptr<Session>& session : removed_) {
+    if (session->in_flight() || !session->LeavesSlowly()) continue;
+    // A full queue destroys the task, and so the session, here.
+    (void)pool_->TrySubmit([session = std::move(session)] { session->LeaveOnWorker(); });
+  }
+  removed_.clear();
+}
+
 void IoLoop::BeginDrain() {
   draining_.store(true);
   Wake();
@@ -294,7 +307,7 @@ void IoLoop::VisitSessions() {
   visited_.clear();  // a visit may close, and so remove, the session
   for (auto& [session, owner] : sessions_) visited_.push_back(session);
   for (Session* session : visited_) session->Visit();
-  removed_.clear();
+  FreeRemoved();
 }
 
 void IoLoop::CloseAll() {

@@ -92,6 +92,8 @@ class IoLoop {
   // The end of a round's execution: nothing that a crash of the process would take back is in the replies that leave now.
   void PushRound();
   void Sleep();
+  // Lets go of sessions that were removed: what takes long goes to the pool.
+  void FreeRemoved();
   // Looks after each session, once a second.
   void VisitSessions();
   void CloseAll();
@@ -123,7 +125,7 @@ class IoLoop {
   WriteBatch writes_;
   uint32_t rounds_apart_ = 0;  // in which GETs are read one session at a time, since values are large
   uint32_t joint_reads_ = 0;
-  std::vector<std::shared_ptr<Session>> removed_;  // freed at the end of the round
+  std::vector<std::shared_ptr<Session>> removed_;  // freed at the end of the round; each once when it is not in flight
   std::deque<Parked> parked_;                      // gates ascend
   bool log_failed_ = false;
   std::string log_error_;

@@ -1,11 +1,10 @@
 #include "server/pubsub.h"
 
-#include <algorithm>
 #include <initializer_list>
 #include <memory>
+#include <utility>
 
 #include "server/client_memory.h"
-#include "server/glob.h"
 #include "util/resp_writer.h"
 
 namespace varve {
@@ -35,23 +34,34 @@ void PubSub::Unsubscribe(Kind kind, std::string_view name, Mailbox* mailbox) {
   if (found->second.empty()) table.erase(found);
 }
 
-size_t PubSub::Publish(std::string_view channel, std::string_view message, SequenceNumber gate) {
-  if (subscriptions_.load(std::memory_order_acquire) == 0) return 0;
+bool PubSub::Publish(Publication* publication, absl::FunctionRef<bool(size_t)> spent) {
+  if (subscriptions_.load(std::memory_order_acquire) == 0) return true;
+  const std::string_view channel = publication->channel;
+  const std::string_view message = publication->message;
+  const SequenceNumber gate = publication->gate;
   absl::ReaderMutexLock lock(&mutex_);
-  size_t deliveries = 0;
-  const Table& channels = tables_[static_cast<size_t>(Kind::kChannel)];
-  if (const auto found = channels.find(channel); found != channels.end()) {
-    const Mailbox::Message encoded = Encode(memory_, {"message", channel, message});
-    for (Mailbox* mailbox : found->second) mailbox->Deliver(encoded, gate);
-    deliveries += found->second.size();
+  if (!std::exchange(publication->sent_to_channel, true)) {
+    const Table& channels = tables_[static_cast<size_t>(Kind::kChannel)];
+    if (const auto found = channels.find(channel); found != channels.end()) {
+      const Mailbox::Message encoded = Encode(memory_, {"message", channel, message});
+      for (Mailbox* mailbox : found->second) mailbox->Deliver(encoded, gate);
+      publication->deliveries += found->second.size();
+    }
   }
-  for (const auto& [pattern, mailboxes] : tables_[static_cast<size_t>(Kind::kPattern)]) {
-    if (!GlobMatches(pattern, channel)) continue;
-    const Mailbox::Message encoded = Encode(memory_, {"pmessage", pattern, channel, message});
-    for (Mailbox* mailbox : mailboxes) mailbox->Deliver(encoded, gate);
-    deliveries += mailboxes.size();
+  const Table& patterns = tables_[static_cast<size_t>(Kind::kPattern)];
+  for (auto place = patterns.lower_bound(publication->next_pattern); place != patterns.end(); ++place) {
+    const auto& [pattern, mailboxes] = *place;
+    if (GlobMatches(pattern, channel)) {
+      const Mailbox::Message encoded = Encode(memory_, {"pmessage", pattern, channel, message});
+      for (Mailbox* mailbox : mailboxes) mailbox->Deliver(encoded, gate);
+      publication->deliveries += mailboxes.size();
+    }
+    if (spent(GlobCost(pattern, channel))) {
+      publication->next_pattern = pattern + '\0';
+      return false;
+    }
   }
-  return deliveries;
+  return true;
 }
 
 size_t PubSub::PublishShard(std::string_view channel, std::string_view message) {
@@ -65,15 +75,13 @@ size_t PubSub::PublishShard(std::string_view channel, std::string_view message) 
   return found->second.size();
 }
 
-std::vector<std::string> PubSub::Names(Kind kind, std::string_view pattern) const {
+std::vector<std::string> PubSub::Names(Kind kind, std::string_view from, size_t count) const {
   std::vector<std::string> names;
-  {
-    absl::ReaderMutexLock lock(&mutex_);
-    for (const auto& [name, mailboxes] : tables_[static_cast<size_t>(kind)]) {
-      if (pattern.empty() || GlobMatches(pattern, name)) names.push_back(name);
-    }
+  absl::ReaderMutexLock lock(&mutex_);
+  const Table& table = tables_[static_cast<size_t>(kind)];
+  for (auto place = table.lower_bound(from); place != table.end() && names.size() < count; ++place) {
+    names.push_back(place->first);
   }
-  std::sort(names.begin(), names.end());
   return names;
 }
 

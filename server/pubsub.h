@@ -2,22 +2,23 @@
 // listens at that moment gets them, and a crash forgets what was not sent yet.
 //
 // Thread-safe; Publish() may be called from any thread. It costs one load where nobody listens to anything, otherwise a reader's
-// lock. Each subscriber gets the messages of one thread in the order of its calls. After Unsubscribe() has returned nothing more is
+// lock, held for no longer than the caller lets it go on. Each subscriber gets the messages of one thread in the order of its calls. After Unsubscribe() has returned nothing more is
 // delivered for that subscription, so a mailbox may go once it has no subscriptions. No lock of the store is taken inside.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
+#include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
+#include "server/glob.h"
 #include "server/mailbox.h"
 #include "type/sequence.h"
 
@@ -37,28 +38,41 @@ class PubSub {
   };
   static constexpr size_t kKinds = 3;
 
+  // Bytes of a channel's name; a pattern has at most kMaxGlobPattern. Callers see to both. So a match takes a few milliseconds at
+  // worst, and none is given up.
+  static constexpr size_t kMaxChannelName = 1024;
+  static_assert(kMaxChannelName * kMaxGlobPattern <= kMaxGlobSteps);
+
+  // A message on its way to all who listen to its channel or to a pattern that matches it.
+  struct Publication {
+    std::string_view channel;
+    std::string_view message;
+    SequenceNumber gate = kNoSequence;  // the message leaves when that is durable
+    size_t deliveries = 0;
+    bool sent_to_channel = false;
+    std::string next_pattern = {};  // those before it are done
+  };
+
   void Subscribe(Kind kind, std::string_view name, Mailbox* mailbox) ABSL_LOCKS_EXCLUDED(mutex_);
   void Unsubscribe(Kind kind, std::string_view name, Mailbox* mailbox) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Delivers to everybody who listens to the channel or to a pattern that matches it. The message leaves when `gate` is durable.
-  // Returns the number of deliveries.
-  size_t Publish(std::string_view channel, std::string_view message, SequenceNumber gate = kNoSequence)
+  // Delivers it, or goes on with it: there may be any number of patterns. After each, `spent` is told what it may have cost
+  // (GlobCost()) and asked whether others should get their turn. False: it said so, call again. Whoever subscribes or unsubscribes
+  // in between gets the message or does not, and nobody gets it twice.
+  [[nodiscard]] bool Publish(Publication* publication, absl::FunctionRef<bool(size_t)> spent)
       ABSL_LOCKS_EXCLUDED(mutex_);
   size_t PublishShard(std::string_view channel, std::string_view message) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Names with at least one subscriber that match the pattern (empty: all), in the order of bytes.
-  std::vector<std::string> Names(Kind kind, std::string_view pattern) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The first `count` names from `from` on that have a subscriber, in the order of bytes.
+  std::vector<std::string> Names(Kind kind, std::string_view from, size_t count) const ABSL_LOCKS_EXCLUDED(mutex_);
   size_t Subscribers(Kind kind, std::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // How many names have a subscriber.
   size_t Count(Kind kind) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   using Mailboxes = absl::flat_hash_set<Mailbox*>;
-  struct NameHash {  // Debian's abseil takes no std::string_view for a string
-    using is_transparent = void;
-    size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
-  };
-  using Table = absl::flat_hash_map<std::string, Mailboxes, NameHash, std::equal_to<>>;
+  using Table =
+      absl::btree_map<std::string, Mailboxes, std::less<>>;  // in order, so that a walk can go on where it stopped
 
   ClientMemory* const memory_;
   std::atomic<size_t> subscriptions_{0};

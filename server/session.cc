@@ -175,7 +175,8 @@ void Session::AddRequest(size_t first) {
   if (command->kind == CommandKind::kSet && count == 3) ++batch_.plain_sets;
   if (command->flags & kReadCommand) batch_.reads += keys;
   if (command->flags & kWriteCommand) batch_.writes += std::max(keys, 1u);
-  batch_.slow = batch_.slow || (command->flags & kSlowCommand) != 0;
+  batch_.slow = batch_.slow || (command->flags & kSlowCommand) != 0 ||
+                ((command->flags & kSubscriberCommand) != 0 && LeavesSlowly());
   batch_.maintenance = batch_.maintenance || (command->flags & kMaintenanceCommand) != 0;
 }
 
@@ -371,7 +372,8 @@ void Session::Flush(SequenceNumber durable) {
     bool would_block = false;
     if (!Send(&output_, durable, &would_block)) return Close();
     if (would_block) writable_ = false;
-    if (would_block || client_.link.memory.load(std::memory_order_relaxed) > 0) CountMemory();
+    const ClientLink& link = client_.link;
+    if (would_block || link.memory > 0 || link.subscription_bytes > 0) CountMemory();
   }
   if (output_.empty()) return output_.ShrinkAbove(server_->options.keep_buffer_bytes);
   if (parked) return;

@@ -40,6 +40,8 @@ class Session : public std::enable_shared_from_this<Session> {
   int descriptor() const { return descriptor_; }
   bool closed() const { return closed_; }
   bool in_flight() const { return in_flight_; }
+  // What it listens to should be left by LeaveOnWorker() before it is destroyed.
+  bool LeavesSlowly() const;
 
   // --- The steps of a round, in this order; each does nothing when there is nothing to do ---------------------------------
   void NoteEvents(uint32_t epoll_events);
@@ -75,6 +77,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // --- On a worker ------------------------------------------------------------------------------------------------------
   void ExecuteOnWorker();
+  // For one that is closed and not in flight.
+  void LeaveOnWorker();
 
   bool scheduled = false;  // in the loop's list for the next round
   bool parked = false;     // in the loop's list of those waiting for a gate

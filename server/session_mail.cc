@@ -1,6 +1,7 @@
 // The side of a connection that others see: what they left for it, and what they know of it.
 #include <chrono>
 
+#include "server/client_modes.h"
 #include "server/io_loop.h"
 #include "server/session.h"
 #include "spdlog/spdlog.h"
@@ -24,6 +25,10 @@ void Session::OnMail() {
   loop_->Schedule(this);
 }
 
+bool Session::LeavesSlowly() const { return varve::LeavesSlowly(client_); }
+
+void Session::LeaveOnWorker() { LeaveModes(server_, &client_); }
+
 void Session::ShowFigures() {
   client_.link.protocol.store(client_.protocol, std::memory_order_relaxed);
   client_.link.output_bytes.store(output_.size(), std::memory_order_relaxed);
@@ -33,7 +38,8 @@ void Session::ShowFigures() {
 }
 
 void Session::CountMemory() {
-  const size_t held = input_.size() + output_.size();
+  const size_t names = client_.link.subscription_bytes.load(std::memory_order_relaxed);
+  const size_t held = input_.size() + output_.size() + names;
   const size_t counted = held > ClientMemory::kNothing ? held : 0;
   if (const size_t before = client_.link.memory.load(std::memory_order_relaxed); counted != before) {
     client_.link.memory.store(counted, std::memory_order_relaxed);

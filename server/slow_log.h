@@ -1,5 +1,8 @@
 // The last requests that took long (SLOWLOG): what was asked, by whom, for how long the executing thread was at it. Waiting for
 // the disk to make a write durable is not part of it, as no thread waits then. Thread-safe.
+//
+// An entry is a few KiB at most: of arguments it keeps what is said below, a client's name has kMaxClientName, and its address is
+// one of the system's.
 #pragma once
 
 #include <atomic>

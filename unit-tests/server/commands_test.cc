@@ -198,6 +198,13 @@ TEST_F(CommandsTest, WhatLibrariesAskWhenTheyConnect) {
   EXPECT_EQ(Do({"CLIENT", "SETNAME", "a b"}),
             "!ERR Client names cannot contain spaces, newlines or special characters.");
   EXPECT_EQ(Do({"CLIENT", "GETNAME"}), "me");
+  const std::string too_long(1025, 'n');
+  EXPECT_EQ(Do({"CLIENT", "SETNAME", too_long}), "!ERR Client names cannot have more than 1024 bytes.");
+  EXPECT_EQ(Do({"HELLO", "3", "SETNAME", too_long}), "!ERR Client names cannot have more than 1024 bytes.");
+  EXPECT_EQ(Do({"CLIENT", "SETINFO", "LIB-NAME", too_long}), "!ERR lib-name cannot have more than 1024 bytes.");
+  EXPECT_EQ(Do({"CLIENT", "SETINFO", "LIB-VER", too_long}), "!ERR lib-ver cannot have more than 1024 bytes.");
+  EXPECT_EQ(Do({"CLIENT", "GETNAME"}), "me");
+  EXPECT_EQ(Do({"CLIENT", "SETNAME", too_long.substr(1)}), "OK");
   EXPECT_EQ(Do({"CLIENT", "NO-EVICT", "on"}), "OK");
   EXPECT_EQ(Do({"SELECT", "0"}), "OK");
   EXPECT_EQ(Do({"SELECT", "1"}), "!ERR DB index is out of range");
