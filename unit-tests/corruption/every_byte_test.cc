@@ -125,11 +125,13 @@ TEST_F(EveryByteTest, TheCopyOfTheManifest) {
 // segments, the space between blocks, the zeros behind the last one, and spare files.
 TEST_F(EveryByteTest, TheLog) {
   uint64_t refused = 0;
-  for (const auto& [path, whole] : Killed().files) {
+  for (const auto& file : Killed().files) {
+    const std::string& path = file.first;
+    const std::string& whole = file.second;
     if (!path.ends_with(".log")) continue;
     const uint64_t used = whole.find_last_not_of('\0') + 1;
     // Every byte of a block; of the zeros between blocks, and behind the last one, some.
-    const auto wanted = [&whole = whole](uint64_t offset) {
+    const auto wanted = [&whole](uint64_t offset) {
       return whole.find_first_not_of('\0', offset < 16 ? 0 : offset - 16) < offset + 16 || offset % 61 == 0;
     };
     Flip(path, wanted, [&](uint64_t offset, const Reading& reading, bool found) {
