@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 using testing::ServerProcess;
 using testing::TempDir;
 
-constexpr int64_t kMonth = 30 * 24 * 3600;  // seconds
+[[maybe_unused]] constexpr int64_t kMonth = 30 * 24 * 3600;  // seconds
 
 class ClockTest : public ::testing::Test {
  protected:
