@@ -218,24 +218,31 @@ TEST_F(TroubledBackgroundTest, WithoutDescriptorsFlushesAndMergesFailClearlyAndR
   for (int i = 0; i < 3; ++i) FlushSome(i * 10);
   const absl::Status no_descriptors = IoError(EMFILE, "open", "a file");
   ASSERT_TRUE(absl::IsResourceExhausted(no_descriptors)) << no_descriptors;
-  // At the first file a step opens, and at each of the next: the new segment, the same for reading, the manifest.
-  for (int nth = 1; nth <= 4; ++nth) {
-    SCOPED_TRACE(nth);
-    ASSERT_TRUE(store_->Put("key", fmt::format("{}", nth)).ok());
-    file_system_.Fail(FileOperation::kOpen, nth, no_descriptors);
+  // At the first file that is made, and at each of the next: the new segment, the manifest, its copy, what the merge makes; and when
+  // segments are opened for reading.
+  for (const auto& [operation, nth] : {std::pair{FileOperation::kCreate, 1},
+                                       {FileOperation::kCreate, 2},
+                                       {FileOperation::kCreate, 3},
+                                       {FileOperation::kCreate, 4},
+                                       {FileOperation::kOpen, 1},
+                                       {FileOperation::kOpen, 2}}) {
+    const std::string value = fmt::format("{} {}", operation == FileOperation::kCreate ? "made" : "opened", nth);
+    SCOPED_TRACE(value);
+    ASSERT_TRUE(store_->Put("key", value).ok());
+    file_system_.Fail(operation, nth, no_descriptors);
     const absl::Status flushed = store_->Flush();
     EXPECT_TRUE(flushed.ok() || absl::IsResourceExhausted(flushed)) << flushed;
     EXPECT_FALSE(nth == 1 && flushed.ok());
     const absl::Status compacted = store_->Compact({}, {});
     EXPECT_TRUE(absl::IsResourceExhausted(compacted)) << compacted;
-    EXPECT_EQ(store_.Get("key"), fmt::format("{}", nth));
+    EXPECT_EQ(store_.Get("key"), value);
     EXPECT_EQ(store_.Get("key000005"), "value");
     EXPECT_TRUE(store_->log_status().ok());
     file_system_.ClearFaults();
     EXPECT_TRUE(Eventually([&] { return store_->Flush().ok() && store_->Compact({}, {}).ok(); }));
   }
   store_.Reopen();
-  EXPECT_EQ(store_.Get("key"), "4");
+  EXPECT_EQ(store_.Get("key"), "opened 2");
   EXPECT_EQ(store_.Scan("key000005", "key000006"), "key000005=value ");
 }
 
