@@ -320,7 +320,7 @@ TEST_F(ImportExportTest, ProgressIsShownWhenAskedFor) {
 TEST_F(ImportExportTest, AnExportThatWaitsForTheServerIsSeen) {
   server_->process().Stop();
   EXPECT_EQ(Run({"export", dir_.File("none.resp"), "--progress", "--timeout=200"}), 2);
-  EXPECT_THAT(Output(), HasSubstr("exporting  0 keys"));
+  EXPECT_THAT(Output(), HasSubstr("exporting  0 B"));
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ TEST(ProveTest, NothingIsAcknowledgedAfterACallThatFailed) {
   EXPECT_EQ(figures.cycles, 3 * kCalls);
   EXPECT_EQ(figures.lost + figures.torn, 0u);
   EXPECT_GT(failures->failed_calls, 0u);
-  EXPECT_GT(failures->refusing, 0u);
+  if (kCalls > 2) EXPECT_GT(failures->refusing, 0u) << "of few calls none may be the log's";
   EXPECT_GT(failures->failed_starts, 0u);
 }
 
