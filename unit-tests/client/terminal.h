@@ -68,10 +68,10 @@ class Terminal {
     pid_ = -1;
     return code_ = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  // Ctrl-D until it has ended: what is typed before the prompt takes keys one by one is no key.
+  // Ctrl-D on an empty line until it has ended: one that is typed before the prompt takes keys is a character.
   int End() {
     for (int i = 0; i < 200 && pid_ > 0; ++i, Wait(WNOHANG)) {
-      if (write(terminal_, "\x04", 1) == 1) usleep(100'000);
+      if (write(terminal_, "\x15\x04", 2) == 2) usleep(100'000);
     }
     return code_;
   }
