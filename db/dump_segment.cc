@@ -10,6 +10,7 @@
 
 #include "db/dump.h"
 #include "db/record_format.h"
+#include "db/record_window.h"
 #include "db/segment_footer.h"
 #include "db/segment_index.h"
 #include "db/segment_verifier.h"
@@ -20,7 +21,6 @@
 namespace varve {
 namespace {
 
-constexpr uint64_t kPiece = uint64_t{1} << 20;
 // While it looks for the next good record it believes no record to be longer than this.
 constexpr uint64_t kLongestWhenLost = uint64_t{1} << 22;
 
@@ -87,11 +87,11 @@ class SegmentDumper {
 
   // Why there is no record at `offset`, of data that ends at `end`.
   absl::StatusOr<std::string> DescribeDamage(uint64_t offset, uint64_t end) {
-    VARVE_ASSIGN_OR_RETURN(std::string_view bytes, Window(offset, kMaxRecordHeaderSize, end));
+    VARVE_ASSIGN_OR_RETURN(std::string_view bytes, window_.Bytes(offset, kMaxRecordHeaderSize, end));
     const uint64_t size = RecordSize(bytes);
     if (size == 0) return std::string("its header makes no sense");
     if (size > end - offset) return fmt::format("it says that it has {} bytes, but {} are left", size, end - offset);
-    VARVE_ASSIGN_OR_RETURN(bytes, Window(offset, size, end));
+    VARVE_ASSIGN_OR_RETURN(bytes, window_.Bytes(offset, size, end));
     if (bytes.size() < size) return std::string("the file ends in it");
     return DescribeChecksums(DecodeFixed32(bytes.data()), RecordChecksum(bytes.substr(0, size), number_), size);
   }
@@ -102,33 +102,12 @@ class SegmentDumper {
     return absl::OkStatus();
   }
 
-  // Has at least `wanted` bytes from `offset` on in window_ (fewer only at `end`), and returns all there are.
-  absl::StatusOr<std::string_view> Window(uint64_t offset, uint64_t wanted, uint64_t end) {
-    wanted = std::min(wanted, end - offset);
-    if (offset < window_begin_ || offset + wanted > window_begin_ + window_.size()) {
-      window_.resize(std::min(std::max(wanted, kPiece), end - offset));
-      window_begin_ = offset;
-      VARVE_ASSIGN_OR_RETURN(const size_t read, file_.Read(offset, window_.size(), window_.data()));
-      window_.resize(read);
-    }
-    return std::string_view(window_).substr(offset - window_begin_);
-  }
-
-  // The record at `offset`, if it is whole and no longer than `longest`; 0 if not.
-  absl::StatusOr<size_t> RecordAt(uint64_t offset, uint64_t longest, uint64_t end, RecordView* record) {
-    VARVE_ASSIGN_OR_RETURN(std::string_view bytes, Window(offset, kMaxRecordHeaderSize, end));
-    const uint64_t size = RecordSize(bytes);
-    if (size == 0 || size > end - offset || size > longest) return size_t{0};
-    VARVE_ASSIGN_OR_RETURN(bytes, Window(offset, size, end));
-    return DecodeRecord(bytes, number_, ChecksumMode::kVerify, record);
-  }
-
   absl::Status DumpRecords(uint64_t end) {
     uint64_t good_end = 0;  // behind the last good record
     for (uint64_t offset = 0; offset < end;) {
       RecordView record;
       VARVE_ASSIGN_OR_RETURN(const size_t size,
-                             RecordAt(offset, offset == good_end ? end : kLongestWhenLost, end, &record));
+                             window_.RecordAt(offset, offset == good_end ? end : kLongestWhenLost, end, &record));
       if (size == 0) {
         ++offset;
         continue;
@@ -136,7 +115,7 @@ class SegmentDumper {
       if (offset != good_end) {
         // It moves the window on which the record lies.
         VARVE_RETURN_IF_ERROR(DumpLostRecord(good_end, offset, end));
-        VARVE_RETURN_IF_ERROR(RecordAt(offset, kLongestWhenLost, end, &record).status());
+        VARVE_RETURN_IF_ERROR(window_.RecordAt(offset, kLongestWhenLost, end, &record).status());
       }
       Line(offset, fmt::format("{} {}", record.sequence, DescribeRecord(record)));
       offset = good_end = offset + size;
@@ -148,8 +127,7 @@ class SegmentDumper {
   const uint64_t number_;
   const uint64_t size_;
   const DumpLine& print_;
-  std::string window_;
-  uint64_t window_begin_ = 0;
+  RecordWindow window_{file_, number_};
   size_t damaged_ = 0;
 };
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "db/record_format.h"
+#include "db/record_window.h"
 #include "db/segment_format.h"
 #include "db/segment_index.h"
 #include "structure/offset_table.h"
@@ -16,7 +16,6 @@
 namespace varve {
 namespace {
 
-constexpr uint64_t kPiece = uint64_t{1} << 20;
 // While it looks for the next good record it believes no record to be longer than this.
 constexpr uint64_t kLongestWhenLost = uint64_t{1} << 22;
 
@@ -95,25 +94,9 @@ class Surveyor {
     return absl::OkStatus();
   }
 
-  // Has at least `wanted` bytes from `offset` on in window_ (fewer only at `end`), and returns all there are.
-  absl::StatusOr<std::string_view> Window(uint64_t offset, uint64_t wanted, uint64_t end) {
-    wanted = std::min(wanted, end - offset);
-    if (offset < window_begin_ || offset + wanted > window_begin_ + window_.size()) {
-      window_.resize(std::min(std::max(wanted, kPiece), end - offset));
-      window_begin_ = offset;
-      VARVE_ASSIGN_OR_RETURN(const size_t read, file_.Read(offset, window_.size(), window_.data()));
-      window_.resize(read);
-    }
-    return std::string_view(window_).substr(offset - window_begin_);
-  }
-
   // The record at `offset`, if it is whole, no longer than `longest` and behind the last one in the order; 0 if not.
   absl::StatusOr<size_t> RecordAt(uint64_t offset, uint64_t longest, uint64_t end, RecordView* record) {
-    VARVE_ASSIGN_OR_RETURN(std::string_view bytes, Window(offset, kMaxRecordHeaderSize, end));
-    const uint64_t size = RecordSize(bytes);
-    if (size == 0 || size > end - offset || size > longest) return size_t{0};
-    VARVE_ASSIGN_OR_RETURN(bytes, Window(offset, size, end));
-    const size_t decoded = DecodeRecord(bytes, number_, ChecksumMode::kVerify, record);
+    VARVE_ASSIGN_OR_RETURN(const size_t decoded, window_.RecordAt(offset, longest, end, record));
     if (decoded == 0 || record->key.size() < kGenerationSize) return size_t{0};
     const bool follows = survey_.records == 0 || CompareInternal(key_, sequence_, record->key, record->sequence) < 0;
     return follows ? decoded : size_t{0};
@@ -161,8 +144,7 @@ class Surveyor {
   SegmentSurvey survey_;
   std::vector<uint64_t> starts_;   // of the newest version of each key, ascending
   bool starts_are_known_ = false;  // all of them
-  std::string window_;
-  uint64_t window_begin_ = 0;
+  RecordWindow window_{file_, number_};
   std::string key_;  // of the last good record
   SequenceNumber sequence_ = kNoSequence;
 };

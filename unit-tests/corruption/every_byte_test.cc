@@ -16,20 +16,15 @@ namespace varve {
 namespace {
 
 using testing::DamageStep;
+using testing::Killed;
 using testing::kStoreDirectory;
 using testing::MakeStoreImage;
 using testing::MemoryFileSystem;
+using testing::NameOf;
 using testing::ReadDamagedStore;
 using testing::Reading;
 using testing::StoreImage;
 using Files = MemoryFileSystem::Files;
-
-const StoreImage& Killed() {
-  static const auto* const image = new StoreImage(MakeStoreImage(/*clean=*/false));
-  return *image;
-}
-
-std::string NameOf(const std::string& path) { return path.substr(path.find('/') + 1); }
 
 // What verify says of the files; the damage it names is in `path`.
 bool VerifyFinds(const Files& files, const std::string& path) {

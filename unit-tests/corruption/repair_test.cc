@@ -25,22 +25,18 @@ namespace {
 using testing::DamageStep;
 using ::testing::HasSubstr;
 using testing::ImageOptions;
+using testing::Killed;
 using testing::kStoreDirectory;
 using testing::MakeStoreImage;
 using testing::MemoryFileSystem;
+using testing::NameOf;
 using testing::ReadDamagedStore;
 using testing::Reading;
 using testing::StoreImage;
 using Files = MemoryFileSystem::Files;
 using Content = std::map<std::string, std::string>;
 
-const StoreImage& Image() {
-  static const auto* const image = new StoreImage(MakeStoreImage(/*clean=*/false));
-  return *image;
-}
-
 std::string Directory() { return std::string(kStoreDirectory); }
-std::string NameOf(const std::string& path) { return path.substr(path.find('/') + 1); }
 
 std::string Listed(const RepairReport& report) {
   std::string text;
@@ -62,7 +58,7 @@ Content ContentOf(const Files& files) {
     content[std::string(iterator->key())] = iterator->value();
   EXPECT_TRUE(iterator->status().ok()) << iterator->status();
   std::string value;
-  for (const std::string& key : Image().probes) {
+  for (const std::string& key : Killed().probes) {
     const auto read = (*store)->Get({}, key, &value);
     EXPECT_TRUE(read.ok()) << read.status();
     if (!read.ok()) continue;
@@ -79,7 +75,7 @@ Content ContentOf(const Files& files) {
 
 class RepairTest : public ::testing::Test {
  protected:
-  RepairTest() : files_(Image().files) {}
+  RepairTest() : files_(Killed().files) {}
 
   std::string& Bytes(const std::string& path) { return files_.at(path); }
   void Flip(const std::string& path, uint64_t offset) {
@@ -93,13 +89,13 @@ class RepairTest : public ::testing::Test {
   }
   // The file with these bytes, which no segment holds.
   static std::string Log(const std::string& bytes = "logged 90") {
-    for (const auto& [path, content] : Image().files) {
+    for (const auto& [path, content] : Killed().files) {
       if (path.ends_with(".log") && content.find(bytes) != std::string::npos) return path;
     }
     return "";
   }
   SegmentFooter FooterOf(const std::string& path) const {
-    MemoryFileSystem file_system(Image().files);
+    MemoryFileSystem file_system(Killed().files);
     const auto file = file_system.OpenForRead(path).value();
     return ReadSegmentFooter(*file, *ParseSegmentName(NameOf(path)), file->Size().value(), nullptr).value();
   }
@@ -134,13 +130,13 @@ class RepairTest : public ::testing::Test {
   template <typename Affected>
   void ExpectValues(const Affected& is_affected) const {
     for (const auto& [key, value] : content_) {
-      const auto history = Image().history.find(key);
-      ASSERT_TRUE(history != Image().history.end() && history->second.contains(value)) << key << '=' << value;
+      const auto history = Killed().history.find(key);
+      ASSERT_TRUE(history != Killed().history.end() && history->second.contains(value)) << key << '=' << value;
     }
-    for (const std::string& key : Image().probes) {
+    for (const std::string& key : Killed().probes) {
       if (is_affected(key)) continue;
-      const auto expected = Image().model.find(key), found = content_.find(key);
-      ASSERT_EQ(found != content_.end(), expected != Image().model.end()) << key << '\n' << Listed(report_);
+      const auto expected = Killed().model.find(key), found = content_.find(key);
+      ASSERT_EQ(found != content_.end(), expected != Killed().model.end()) << key << '\n' << Listed(report_);
       if (found != content_.end()) {
         ASSERT_EQ(found->second, expected->second) << key;
       }
@@ -172,7 +168,7 @@ TEST_F(RepairTest, AFlipAnywhereInASegment) {
     for (uint64_t offset = 0; offset < Bytes(path).size(); offset += 31 * DamageStep()) {
       SCOPED_TRACE(path + " with a flip at " + std::to_string(offset));
       Flip(path, offset);
-      const Reading before = ReadDamagedStore(Image(), files_, path, offset);
+      const Reading before = ReadDamagedStore(Killed(), files_, path, offset);
       Repair();
       const SegmentFooter footer = FooterOf(path);
       const bool records_are_whole = offset >= footer.data_size;
@@ -195,7 +191,7 @@ TEST_F(RepairTest, ASegmentCutAnywhere) {
     for (uint64_t size = 0; size < whole.size(); size += 97 * DamageStep()) {
       SCOPED_TRACE(path + " cut to " + std::to_string(size));
       Bytes(path) = whole.substr(0, size);
-      const Reading before = ReadDamagedStore(Image(), files_, path, size);
+      const Reading before = ReadDamagedStore(Killed(), files_, path, size);
       Repair();
       const SegmentFooter footer = FooterOf(path);
       const bool all_there = size >= footer.data_size && footer.info.range_tombstones == 0;
@@ -225,16 +221,16 @@ TEST_F(RepairTest, AFlipAnywhereInTheLog) {
     if (Bytes(path)[offset] == 0 && offset % 97 != 0) continue;
     SCOPED_TRACE("flip at " + std::to_string(offset));
     Flip(path, offset);
-    if (!ReadDamagedStore(Image(), files_, path, 0).opened.ok()) {
+    if (!ReadDamagedStore(Killed(), files_, path, 0).opened.ok()) {
       Repair();
       ++repaired;
       size_t wrong = 0;
       ExpectValues([&](const std::string& key) {
-        const auto expected = Image().model.find(key);
+        const auto expected = Killed().model.find(key);
         const auto found = std::as_const(content_).find(key);
         const bool right = found == content_.end()
-                               ? expected == Image().model.end()
-                               : expected != Image().model.end() && found->second == expected->second;
+                               ? expected == Killed().model.end()
+                               : expected != Killed().model.end() && found->second == expected->second;
         wrong += !right;
         return logged.contains(key);
       });
@@ -251,7 +247,7 @@ TEST_F(RepairTest, ALogCutAnywhere) {
   for (uint64_t size = 0; size < whole.size(); size += 1009) {
     SCOPED_TRACE("cut to " + std::to_string(size));
     Bytes(path) = whole.substr(0, size);
-    if (ReadDamagedStore(Image(), files_, path, 0).opened.ok()) continue;  // nothing was cut that the next file misses
+    if (ReadDamagedStore(Killed(), files_, path, 0).opened.ok()) continue;  // nothing was cut that the next file misses
     Repair();
     EXPECT_THAT(Listed(report_), HasSubstr("are lost"));
     ExpectValues([&](const std::string& key) {
@@ -268,7 +264,7 @@ TEST_F(RepairTest, TheLastLogFileCut) {
 }
 
 TEST_F(RepairTest, TheManifestsCopyTakesItsPlace) {
-  const std::string path = Image().Path("MANIFEST");
+  const std::string path = Killed().Path("MANIFEST");
   for (uint64_t offset = 0; offset < Bytes(path).size(); offset += 11) {
     Flip(path, offset);
     Repair();
@@ -282,8 +278,8 @@ TEST_F(RepairTest, TheManifestsCopyTakesItsPlace) {
 }
 
 TEST_F(RepairTest, WithoutAnyManifestTheTreeIsRebuilt) {
-  files_.erase(Image().Path("MANIFEST"));
-  Flip(Image().Path("MANIFEST.copy"), 30);
+  files_.erase(Killed().Path("MANIFEST"));
+  Flip(Killed().Path("MANIFEST.copy"), 30);
   Repair();
   ExpectAllValues();
   EXPECT_THAT(Listed(report_), HasSubstr("4 segments and the log merged into one"));
@@ -291,10 +287,10 @@ TEST_F(RepairTest, WithoutAnyManifestTheTreeIsRebuilt) {
   Flip(Segment(0), 100);
   Repair();
   EXPECT_THAT(Listed(report_), HasSubstr("may be back"));
-  const Reading before = ReadDamagedStore(Image(), Image().files, Segment(0), 0);
+  const Reading before = ReadDamagedStore(Killed(), Killed().files, Segment(0), 0);
   ASSERT_TRUE(before.opened.ok());
   size_t wrong = 0;
-  for (const auto& [key, value] : Image().model) wrong += !content_.contains(key) || content_.at(key) != value;
+  for (const auto& [key, value] : Killed().model) wrong += !content_.contains(key) || content_.at(key) != value;
   EXPECT_LE(wrong, 1u);
 }
 
@@ -315,19 +311,19 @@ TEST_F(RepairTest, ABadSectorInASegmentAndInTheLog) {
   Files repaired = file_system.files();
   std::erase_if(repaired, [](const auto& file) { return file.first.find("/damaged/") != std::string::npos; });
   content_ = ContentOf(repaired);
-  EXPECT_GT(content_.size(), Image().model.size() / 2);
+  EXPECT_GT(content_.size(), Killed().model.size() / 2);
 }
 
 // Killed after each of its steps, and started again: the same store comes out, and nobody opens what is half repaired.
 TEST_F(RepairTest, InterruptedAnywhere) {
   for (const bool without_manifest : {false, true}) {
-    files_ = Image().files;
+    files_ = Killed().files;
     Flip(Segment(1), 200);
     Flip(Segment(2), FooterOf(Segment(2)).table_offset + 100);
     Flip(Log("logged 95"), Bytes(Log("logged 95")).find("logged 95"));
     if (without_manifest) {
-      Flip(Image().Path("MANIFEST"), 40);
-      files_.erase(Image().Path("MANIFEST.copy"));
+      Flip(Killed().Path("MANIFEST"), 40);
+      files_.erase(Killed().Path("MANIFEST.copy"));
     }
     Repair();
     const Content expected = content_;

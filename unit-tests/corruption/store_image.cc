@@ -195,6 +195,11 @@ StoreImage MakeStoreImage(bool clean) {
   return builder.Finish(clean);
 }
 
+const StoreImage& Killed() {
+  static const auto* const image = new StoreImage(MakeStoreImage(/*clean=*/false));
+  return *image;
+}
+
 Reading ReadDamagedStore(const StoreImage& image, const MemoryFileSystem::Files& files, const std::string& damaged,
                          uint64_t variant) {
   MemoryFileSystem file_system(files);

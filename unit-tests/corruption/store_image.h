@@ -30,6 +30,11 @@ EngineOptions ImageOptions(FileSystem* file_system);
 // an emptied namespace among what came before them, and a log with acknowledged writes that no segment holds. `clean`: as closing the
 // store leaves it; otherwise as the death of its process, at rest, does.
 StoreImage MakeStoreImage(bool clean);
+// The one that isn't clean, made once.
+const StoreImage& Killed();
+
+// Of a path in the store.
+inline std::string NameOf(const std::string& path) { return path.substr(path.find('/') + 1); }
 
 // What a store answered whose file `damaged` was damaged.
 struct Reading {
