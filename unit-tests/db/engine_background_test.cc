@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "fmt/format.h"
+#include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/test_store.h"
 #include "util/status.h"
@@ -23,19 +24,10 @@
 namespace varve {
 namespace {
 
+using testing::Eventually;
 using testing::FaultFileSystem;
 using testing::FileOperation;
 using testing::TestStore;
-
-// Until `done`, or 20 seconds have gone by.
-template <typename Condition>
-bool Eventually(const Condition& done) {
-  for (int i = 0; i < 2000; ++i) {
-    if (done()) return true;
-    absl::SleepFor(absl::Milliseconds(10));
-  }
-  return false;
-}
 
 absl::Status Clear(TestStore& store) {
   WriteBatch batch;

@@ -7,12 +7,14 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "fmt/format.h"
+#include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/test_store.h"
 
 namespace varve {
 namespace {
 
+using testing::Eventually;
 using testing::FaultFileSystem;
 using testing::FileOperation;
 using testing::TestStore;
@@ -29,16 +31,6 @@ absl::Status Put(TestStore& store, const WriteOptions& options, std::string_view
   WriteBatch batch;
   batch.Put(key, value);
   return store->Write(options, &batch).status();
-}
-
-// Until `done`, or 20 seconds have gone by.
-template <typename Condition>
-bool Eventually(const Condition& done) {
-  for (int i = 0; i < 2000; ++i) {
-    if (done()) return true;
-    absl::SleepFor(absl::Milliseconds(10));
-  }
-  return false;
 }
 
 uint64_t SegmentFiles(const TestStore& store) {

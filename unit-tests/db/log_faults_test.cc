@@ -12,13 +12,14 @@
 #include <vector>
 
 #include "unit-tests/db/log_test_util.h"
+#include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/simulated_file_system.h"
 
 namespace varve {
 namespace {
 
-using std::chrono::steady_clock;
+using testing::Eventually;
 using testing::FaultFileSystem;
 using testing::FileOperation;
 using ::testing::HasSubstr;
@@ -32,16 +33,6 @@ constexpr size_t kSmallFile = 64u << 10;
 
 class LogFaultsTest : public ::testing::Test {
  protected:
-  // Waits until `condition` holds; false after ten seconds.
-  template <typename Condition>
-  static bool Eventually(const Condition& condition) {
-    const auto deadline = steady_clock::now() + std::chrono::seconds(10);
-    while (!condition()) {
-      if (steady_clock::now() > deadline) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    return true;
-  }
   // The spare is there: nothing goes on in the background.
   bool SpareIsReady(uint64_t number) {
     return Eventually([&] { return PosixFileSystem()->OpenForRead(dir_.File(LogFileName(number))).ok(); });
@@ -62,7 +53,7 @@ TEST_F(LogFaultsTest, AFailedSyncIsFinal) {
   const absl::Status lost = user.Commit("lost");
   EXPECT_TRUE(absl::IsUnavailable(lost)) << lost;
   EXPECT_THAT(std::string(lost.message()), HasSubstr("EIO"));
-  EXPECT_GE(heard.load(), 1) << "parked requests hear of the failure";
+  EXPECT_TRUE(Eventually([&] { return heard.load() >= 1; })) << "parked requests hear of the failure";
   EXPECT_EQ(user.log().durable_sequence(), 1u);
   // The disk works again, but nobody may believe that the lost pages are there.
   const uint64_t writes = fs_.calls(FileOperation::kWrite), syncs = fs_.calls(FileOperation::kSync);

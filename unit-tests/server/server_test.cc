@@ -10,26 +10,18 @@
 #include <vector>
 
 #include "unit-tests/server/test_server.h"
+#include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/process_memory.h"
 
 namespace varve {
 namespace {
 
+using testing::Eventually;
 using testing::kMemoryIsTold;
 using testing::RawConnection;
 using testing::ResidentBytes;
 using testing::Resp;
 using testing::TestServer;
-
-// Waits up to ten seconds until `condition` holds.
-template <typename Condition>
-bool Eventually(const Condition& condition) {
-  for (int i = 0; i < 2000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return false;
-}
 
 TEST(ServerTest, AClientThatGoesAwayInTheMiddleOfAReplyHurtsNobody) {
   TestServer server;

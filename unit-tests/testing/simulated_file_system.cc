@@ -16,16 +16,16 @@ class SimulatedFileSystem::SimulatedFile : public File {
       : owner_(owner), path_(std::move(path)), inode_(inode), writable_(writable) {}
 
   absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const override {
-    VARVE_RETURN_IF_ERROR(owner_->Enter(FileOperation::kRead, path_));
     absl::MutexLock lock(&owner_->mutex_);
+    VARVE_RETURN_IF_ERROR(owner_->Enter(FileOperation::kRead, path_));
     const std::string& content = owner_->disk_.Content(inode_);
     if (offset >= content.size()) return 0;
     return content.copy(buffer, size, offset);
   }
 
   absl::Status Write(uint64_t offset, std::string_view data) override {
-    VARVE_RETURN_IF_ERROR(owner_->Enter(FileOperation::kWrite, path_));
     absl::MutexLock lock(&owner_->mutex_);
+    VARVE_RETURN_IF_ERROR(owner_->Enter(FileOperation::kWrite, path_));
     if (!writable_) return IoError(EBADF, "write", path_, offset);
     const uint64_t size = owner_->disk_.Content(inode_).size();
     const uint64_t end = offset + data.size();
@@ -38,8 +38,8 @@ class SimulatedFileSystem::SimulatedFile : public File {
   }
 
   absl::Status Sync() override {
-    const absl::Status entered = owner_->Enter(FileOperation::kSync, path_);
     absl::MutexLock lock(&owner_->mutex_);
+    const absl::Status entered = owner_->Enter(FileOperation::kSync, path_);
     if (owner_->stopped_) return entered;
     owner_->Do({.type = entered.ok() ? DiskEvent::Type::kSync : DiskEvent::Type::kFailedSync,
                 .inode = inode_,
@@ -50,8 +50,8 @@ class SimulatedFileSystem::SimulatedFile : public File {
   void StartWriteback(uint64_t, uint64_t) override {}
 
   absl::Status Truncate(uint64_t size) override {
-    VARVE_RETURN_IF_ERROR(owner_->Enter(FileOperation::kTruncate, path_));
     absl::MutexLock lock(&owner_->mutex_);
+    VARVE_RETURN_IF_ERROR(owner_->Enter(FileOperation::kTruncate, path_));
     if (!writable_) return IoError(EBADF, "truncate", path_, size);
     const uint64_t old_size = owner_->disk_.Content(inode_).size();
     owner_->GiveSpace(old_size - std::min(old_size, size));
@@ -60,8 +60,8 @@ class SimulatedFileSystem::SimulatedFile : public File {
   }
 
   absl::StatusOr<uint64_t> Size() const override {
-    VARVE_RETURN_IF_ERROR(owner_->Enter(FileOperation::kSize, path_));
     absl::MutexLock lock(&owner_->mutex_);
+    VARVE_RETURN_IF_ERROR(owner_->Enter(FileOperation::kSize, path_));
     return owner_->disk_.Content(inode_).size();
   }
 
@@ -125,8 +125,11 @@ uint64_t SimulatedFileSystem::trace_size() const {
 }
 
 absl::Status SimulatedFileSystem::Enter(FileOperation operation, const std::string& path) {
-  if (before_each_call_) before_each_call_();
-  absl::MutexLock lock(&mutex_);
+  if (before_each_call_) {
+    mutex_.Unlock();
+    before_each_call_();
+    mutex_.Lock();
+  }
   const bool changes = operation != FileOperation::kOpen && operation != FileOperation::kRead &&
                        operation != FileOperation::kSize && operation != FileOperation::kList;
   if (changes && calls_until_stop_ != kUnlimited && calls_until_stop_-- == 0) {
@@ -151,15 +154,15 @@ absl::StatusOr<uint64_t> SimulatedFileSystem::Find(const std::string& path, cons
 // --- Calls -----------------------------------------------------------------------------------------------------------------
 
 absl::StatusOr<std::unique_ptr<File>> SimulatedFileSystem::OpenForRead(const std::string& path) {
-  VARVE_RETURN_IF_ERROR(Enter(FileOperation::kOpen, path));
   absl::MutexLock lock(&mutex_);
+  VARVE_RETURN_IF_ERROR(Enter(FileOperation::kOpen, path));
   VARVE_ASSIGN_OR_RETURN(const uint64_t inode, Find(path, "open"));
   return std::make_unique<SimulatedFile>(this, path, inode, /*writable=*/false);
 }
 
 absl::StatusOr<std::unique_ptr<File>> SimulatedFileSystem::OpenForWrite(const std::string& path, bool create) {
-  VARVE_RETURN_IF_ERROR(Enter(create ? FileOperation::kCreate : FileOperation::kOpen, path));
   absl::MutexLock lock(&mutex_);
+  VARVE_RETURN_IF_ERROR(Enter(create ? FileOperation::kCreate : FileOperation::kOpen, path));
   if (create) {
     if (const std::optional<uint64_t> old = disk_.Find(path)) {
       GiveSpace(disk_.Content(*old).size());
@@ -174,8 +177,8 @@ absl::StatusOr<std::unique_ptr<File>> SimulatedFileSystem::OpenForWrite(const st
 }
 
 absl::Status SimulatedFileSystem::Rename(const std::string& from, const std::string& to) {
-  VARVE_RETURN_IF_ERROR(Enter(FileOperation::kRename, from));
   absl::MutexLock lock(&mutex_);
+  VARVE_RETURN_IF_ERROR(Enter(FileOperation::kRename, from));
   VARVE_RETURN_IF_ERROR(Find(from, "rename").status());
   if (const std::optional<uint64_t> old = disk_.Find(to)) GiveSpace(disk_.Content(*old).size());
   Do({.type = DiskEvent::Type::kRename, .path = from, .to = to});
@@ -183,8 +186,8 @@ absl::Status SimulatedFileSystem::Rename(const std::string& from, const std::str
 }
 
 absl::Status SimulatedFileSystem::Remove(const std::string& path) {
-  VARVE_RETURN_IF_ERROR(Enter(FileOperation::kRemove, path));
   absl::MutexLock lock(&mutex_);
+  VARVE_RETURN_IF_ERROR(Enter(FileOperation::kRemove, path));
   VARVE_ASSIGN_OR_RETURN(const uint64_t inode, Find(path, "remove"));
   GiveSpace(disk_.Content(inode).size());
   Do({.type = DiskEvent::Type::kRemove, .path = path});
@@ -192,16 +195,16 @@ absl::Status SimulatedFileSystem::Remove(const std::string& path) {
 }
 
 absl::Status SimulatedFileSystem::SyncDirectory(const std::string& path) {
-  VARVE_RETURN_IF_ERROR(Enter(FileOperation::kSyncDirectory, path));
   absl::MutexLock lock(&mutex_);
+  VARVE_RETURN_IF_ERROR(Enter(FileOperation::kSyncDirectory, path));
   if (!disk_.IsDirectory(path)) return IoError(ENOENT, "open", path);
   Do({.type = DiskEvent::Type::kSyncDirectory, .path = path});
   return absl::OkStatus();
 }
 
 absl::Status SimulatedFileSystem::CreateDirectory(const std::string& path) {
-  VARVE_RETURN_IF_ERROR(Enter(FileOperation::kCreateDirectory, path));
   absl::MutexLock lock(&mutex_);
+  VARVE_RETURN_IF_ERROR(Enter(FileOperation::kCreateDirectory, path));
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string directory = path.substr(0, end);
     if (disk_.Find(directory)) return IoError(ENOTDIR, "create directory", directory);
@@ -212,15 +215,15 @@ absl::Status SimulatedFileSystem::CreateDirectory(const std::string& path) {
 }
 
 absl::StatusOr<std::vector<std::string>> SimulatedFileSystem::List(const std::string& path) {
-  VARVE_RETURN_IF_ERROR(Enter(FileOperation::kList, path));
   absl::MutexLock lock(&mutex_);
+  VARVE_RETURN_IF_ERROR(Enter(FileOperation::kList, path));
   if (!disk_.IsDirectory(path)) return IoError(ENOENT, "list", path);
   return disk_.List(path);
 }
 
 absl::StatusOr<std::unique_ptr<FileLock>> SimulatedFileSystem::Lock(const std::string& path) {
-  VARVE_RETURN_IF_ERROR(Enter(FileOperation::kLock, path));
   absl::MutexLock lock(&mutex_);
+  VARVE_RETURN_IF_ERROR(Enter(FileOperation::kLock, path));
   if (!disk_.IsDirectory(SimulatedDisk::ParentOf(path))) return IoError(ENOENT, "open", path);
   if (!locks_.insert(path).second) {
     return absl::FailedPreconditionError(

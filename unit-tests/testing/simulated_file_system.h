@@ -57,8 +57,9 @@ class SimulatedFileSystem : public FailingFileSystem {
   class SimulatedFile;
   class SimulatedLock;
 
-  // Before each call, without the lock. An error if it is to fail.
-  absl::Status Enter(FileOperation operation, const std::string& path);
+  // Before each call, with the lock that it is made under: what happens to the power falls between calls, never into one. An error if
+  // it is to fail. Other threads run in between where they may be switched.
+  absl::Status Enter(FileOperation operation, const std::string& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Applied and written down.
   void Do(DiskEvent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<uint64_t> Find(const std::string& path, const char* operation) const

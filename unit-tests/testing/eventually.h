@@ -1,0 +1,20 @@
+// Waits for what another thread does.
+#pragma once
+
+#include <chrono>
+#include <thread>
+
+namespace varve::testing {
+
+// Whether `condition` comes to hold within 20 seconds.
+template <typename Condition>
+bool Eventually(const Condition& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+}  // namespace varve::testing
