@@ -107,6 +107,12 @@ absl::Status Engine::LookUpSegments(const ReadState& state, SequenceNumber at, b
 void Engine::Conclude(const ReadState& state, SequenceNumber at, const Lookup& lookup, ReadResult* result,
                       std::string* value, bool* unwritten) const {
   *result = ReadResult{.read_sequence = at};
+  const FoundRecord& from_segment = lookup.from_segment;
+  if (from_segment.too_large ||
+      (value != nullptr && lookup.found && lookup.record.value.size() > from_segment.most_bytes)) {
+    result->too_large = true;
+    return;
+  }
   const SequenceNumber covering = state.CoveringSequence(lookup.key.view(), at);
   const SequenceNumber newest = std::max({covering, lookup.found ? lookup.record.sequence : kNoSequence,
                                           state.namespaces_changed <= at ? state.namespaces_changed : kNoSequence});
@@ -135,6 +141,7 @@ absl::StatusOr<ReadResult> Engine::Get(const ReadOptions& options, std::string_v
   {
     VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
     Lookup lookup(point.generation, key);
+    lookup.from_segment.most_bytes = options.max_value_bytes;
     if (!LookUpBuffers(*point.state, point.sequence, &lookup)) {
       VARVE_RETURN_IF_ERROR(LookUpSegments(*point.state, point.sequence, options.fill_cache, &lookup));
     }
@@ -164,7 +171,8 @@ absl::Status Engine::MultiGet(const ReadOptions& options, absl::Span<const std::
       absl::InlinedVector<Lookup, 16> lookups;
       lookups.reserve(size);
       for (const std::string_view key : keys.subspan(begin, size)) {
-        const Lookup& lookup = lookups.emplace_back(point.generation, key);
+        Lookup& lookup = lookups.emplace_back(point.generation, key);
+        lookup.from_segment.most_bytes = options.max_value_bytes;
         point.state->active->Prefetch(lookup.hash);
         for (const std::shared_ptr<WriteBuffer>& buffer : point.state->full) buffer->Prefetch(lookup.hash);
       }

@@ -29,6 +29,9 @@ struct FoundRecord {
   RecordView record;
   ClockCache::Handle pin;  // keeps the cached bytes in place
   std::string storage;     // backs the views when nothing was cached
+  // A record of more bytes is not read from disk: then `too_large` is set, and nothing is known of the key.
+  size_t most_bytes = SIZE_MAX;
+  bool too_large = false;
 };
 
 // Whether a segment opens whose range tombstones can't be read. What they hide is not known then, in it and in what is older: reads

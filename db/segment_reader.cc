@@ -294,6 +294,7 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadOwnEntry(const OffsetT
   }
   caches_->statistics.block_cache_misses.Add(1);
   VARVE_ASSIGN_OR_RETURN(const uint64_t extent, ExtentOf(entry));
+  if (extent > found->most_bytes) return TooLarge(found);
   ClockCache::Handle buffer = ClockCache::New(extent);
   caches_->statistics.record_reads.Add(1);
   VARVE_RETURN_IF_ERROR(ReadExactly(offset, extent, buffer.mutable_data()));
@@ -304,6 +305,11 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadOwnEntry(const OffsetT
   found->pin =
       worth_keeping ? caches_->blocks.Insert(info_.number, RecordKey(offset), std::move(buffer)) : std::move(buffer);
   return Match(found->pin.data().substr(0, size), offset, ChecksumMode::kTrusted, target, found);
+}
+
+SegmentReader::Outcome SegmentReader::TooLarge(FoundRecord* found) {
+  found->too_large = true;
+  return Outcome::kFound;
 }
 
 absl::StatusOr<uint64_t> SegmentReader::ExtentOf(const OffsetTableEntry& entry) {
@@ -323,6 +329,7 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadFromDisk(const OffsetT
                                                                    FoundRecord* found) {
   found->pin.Release();
   VARVE_ASSIGN_OR_RETURN(const uint64_t extent, ExtentOf(entry));
+  if (extent > found->most_bytes) return TooLarge(found);
   if (found->storage.size() < extent) found->storage.resize(extent);
   caches_->statistics.record_reads.Add(1);
   VARVE_RETURN_IF_ERROR(ReadExactly(entry.offset, extent, found->storage.data()));

@@ -87,6 +87,8 @@ class SegmentReader final : public Segment {
   absl::StatusOr<Outcome> ReadOwnEntry(const OffsetTableEntry& entry, const Target& target, bool fill_cache,
                                        FoundRecord* found);
   absl::StatusOr<Outcome> ReadFromDisk(const OffsetTableEntry& entry, const Target& target, FoundRecord* found);
+  // The record is longer than what `found` may be.
+  static Outcome TooLarge(FoundRecord* found);
   // Bytes to read for a record so that it is whole.
   absl::StatusOr<uint64_t> ExtentOf(const OffsetTableEntry& entry);
   // Decodes the record at the start of `window` (which lies at `offset`), the first version of whatever key, and walks on to the wanted

@@ -31,6 +31,7 @@ struct ReadResult {
   size_t value_size = 0;                       // in bytes
   SequenceNumber read_sequence = kNoSequence;  // the point in time of the read, for WriteBatch::RequireUnchanged
   SequenceNumber gate = kNoSequence;           // durable_sequence() must reach this before the result may be let out
+  bool too_large = false;  // there may be a value of more than ReadOptions::max_value_bytes; the rest means nothing
 };
 
 // One answer of a MultiGet. `value` is reused: its memory is kept between calls.

@@ -35,10 +35,10 @@ void BatchExecutor::Begin(const RequestBatch* batch) {
   batch_ = batch;
   next_ = 0;
   stream_.reset();
-  broken_ = continued_ = maintenance_refused_ = false;
+  broken_ = continued_ = elsewhere_ = maintenance_refused_ = false;
 }
 
-BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget) {
+BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget, size_t most_here) {
   CommandContext context(server_, client_, &replies->bytes());
   const size_t full = replies->size() + budget;
   submitted_ = false;
@@ -53,6 +53,7 @@ BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget)
       continued_ = true;
       break;
     }
+    context.set_most_here(most_here);
     if (stream_ != nullptr) {
       const bool ended = RunStream(&context, replies, full - replies->size());
       stream_nanos_ += lap();
@@ -71,8 +72,11 @@ BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget)
     } else if (kind == CommandKind::kSet && request.count == 3) {
       next_ += RunSets(&context, replies);
     } else {
-      RunOne(&context, replies);
-      ++next_;
+      next_ += RunOne(&context, replies);
+    }
+    if (context.elsewhere()) {
+      continued_ = continued_ || next_ > 0;
+      break;
     }
     if (stream_ == nullptr) {
       Account(first, next_ - first, lap());
@@ -82,6 +86,7 @@ BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget)
   }
   submitted_ = context.submitted();
   slice_spent_ = context.slice_spent();
+  elsewhere_ = context.elsewhere();
   const bool ended = broken_ || client_->close_after_reply || (stream_ == nullptr && next_ == batch_->requests.size());
   return ended ? Progress::kDone : Progress::kMore;
 }
@@ -98,15 +103,14 @@ size_t BatchExecutor::RunLength(CommandKind kind, size_t arguments, size_t limit
 
 size_t BatchExecutor::RunGets(CommandContext* context, GatedReplies* replies) {
   size_t length = RunLength(CommandKind::kGet, 2, kMaxGetRun);
-  if (length < 2) {
-    RunOne(context, replies);
-    return 1;
-  }
+  if (length < 2) return RunOne(context, replies);
   Scratch& scratch = ThreadScratch();
   for (size_t i = 0; i < length; ++i) scratch.keys[i] = batch_->arguments[batch_->requests[next_ + i].first + 1];
   const absl::Span<MultiGetResult> results(scratch.results.data(), length);
-  const absl::Status status = context->store.MultiGet(GatedReads(), {scratch.keys.data(), length}, results);
+  const absl::Status status =
+      context->store.MultiGet(GatedReads(context->most_here()), {scratch.keys.data(), length}, results);
   if (status.ok()) length = CountRead(results);
+  if (length == 0) context->GoElsewhere();
   WriteGets(context, replies, status, results.first(length));
   ShowToMonitors(next_, length);
   return length;
@@ -145,10 +149,7 @@ void BatchExecutor::AnswerGets(GatedReplies* replies, const absl::Status& status
 
 size_t BatchExecutor::RunSets(CommandContext* context, GatedReplies* replies) {
   const size_t longest = RunLength(CommandKind::kSet, 3, kMaxSetRun);
-  if (longest < 2) {
-    RunOne(context, replies);
-    return 1;
-  }
+  if (longest < 2) return RunOne(context, replies);
   WriteBatch& writes = ThreadScratch().writes;
   writes.Clear();
   size_t length = 0;
@@ -159,10 +160,7 @@ size_t BatchExecutor::RunSets(CommandContext* context, GatedReplies* replies) {
     writes.Put(arguments[1], arguments[2]);
     ++length;
   }
-  if (length == 0) {
-    RunOne(context, replies);
-    return 1;
-  }
+  if (length == 0) return RunOne(context, replies);
   const absl::StatusOr<CommitResult> committed = context->store.Submit(WriteOptions(), &writes);
   WriteSets(context, replies, committed, length);
   ShowToMonitors(next_, length);
@@ -194,7 +192,7 @@ void BatchExecutor::AnswerSets(GatedReplies* replies, const absl::StatusOr<Commi
   ShowToMonitors(0, count);
 }
 
-void BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
+size_t BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
   const RequestBatch::Request& request = batch_->requests[next_];
   const Arguments arguments = batch_->ArgumentsOf(request);
   const size_t before = replies->size();
@@ -202,7 +200,7 @@ void BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
     // What an HTTP client sends in its second line. A web page must not be able to send commands through a browser.
     if (EqualsIgnoreCase(arguments[0], "post") || EqualsIgnoreCase(arguments[0], "host:")) {
       broken_ = true;
-      return;
+      return 1;
     }
     ReplyUnknownCommand(*context, arguments);
   } else if (!ArityMatches(request.command->arity, arguments.size())) {
@@ -216,21 +214,27 @@ void BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
   } else if (!client_->Restricted() || !RefusedByModes(*context, *request.command, arguments)) {
     client_->link.last_command.store(FullCommandName(*request.command, arguments), std::memory_order_relaxed);
     request.command->handler(*context, arguments);
+    if (context->elsewhere()) {
+      replies->Unwrite(before);
+      (void)context->TakeGate();
+      return 0;
+    }
     ShowToMonitors(next_, 1);
     if (context->closes()) {
       broken_ = true;
-      return;
+      return 1;
     }
     stream_ = context->TakeStream();
     if (stream_ != nullptr) {  // marked as it is produced
       stream_since_ = std::chrono::steady_clock::now();
       if (client_->RepliesKept()) replies->Unwrite(before);
       stream_began_ = replies->size() > before;
-      return;
+      return 1;
     }
   }
   AccountReply(request.command, *replies, before);
   EndReply(context, replies, before);
+  return 1;
 }
 
 void BatchExecutor::EndReply(CommandContext* context, GatedReplies* replies, size_t before) {

@@ -32,8 +32,9 @@ class BatchExecutor {
     if (stream_ != nullptr) stream_->Rest();
   }
 
-  // Goes on until the batch is done, about `budget` bytes of replies were written to `*replies`, or others should get their turn.
-  Progress Run(GatedReplies* replies, size_t budget);
+  // Goes on until the batch is done, about `budget` bytes of replies were written to `*replies`, others should get their turn, or
+  // the next request has to do with a value of more than `most_here` bytes.
+  Progress Run(GatedReplies* replies, size_t budget, size_t most_here);
 
   // In the place of Run(): the batch's requests, all GETs, were read as `results`, in `nanos_each` for each of them.
   void AnswerGets(GatedReplies* replies, const absl::Status& status, absl::Span<MultiGetResult> results,
@@ -54,18 +55,20 @@ class BatchExecutor {
     if (stream_ == nullptr) return std::nullopt;
     return stream_since_;
   }
-  // Run() has returned kMore for this batch.
+  // Run() has returned kMore because of a value of more than `most_here` bytes.
+  bool elsewhere() const { return elsewhere_; }
+  // Run() has executed a part of this batch.
   bool continued() const { return continued_; }
 
  private:
-  // Each executes requests from next_ on, and returns how many.
+  // Each executes requests from next_ on, and returns how many: none when the next belongs elsewhere.
   size_t RunGets(CommandContext* context, GatedReplies* replies);
   void WriteGets(CommandContext* context, GatedReplies* replies, const absl::Status& status,
                  absl::Span<MultiGetResult> results);
   void WriteSets(CommandContext* context, GatedReplies* replies, const absl::StatusOr<CommitResult>& committed,
                  size_t count);
   size_t RunSets(CommandContext* context, GatedReplies* replies);
-  void RunOne(CommandContext* context, GatedReplies* replies);
+  size_t RunOne(CommandContext* context, GatedReplies* replies);
   // Goes on with stream_; false when there is more to come.
   bool RunStream(CommandContext* context, GatedReplies* replies, size_t budget);
   // What was written since `before` is the reply to a command, as far as the client wants it.
@@ -88,6 +91,7 @@ class BatchExecutor {
   uint64_t stream_nanos_ = 0;  // spent on the request whose reply it is
   bool submitted_ = false;
   bool broken_ = false;
+  bool elsewhere_ = false;
   bool continued_ = false;
   bool maintenance_refused_ = false;
 };

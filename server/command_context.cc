@@ -19,6 +19,25 @@ bool CommandContext::SliceSpent(size_t keys) {
   return slice_spent_ = now >= slice_end_;
 }
 
+absl::StatusOr<ReadResult> CommandContext::Get(std::string_view key, std::string* value) {
+  return Read(GatedRead(), key, value);
+}
+
+absl::StatusOr<ReadResult> CommandContext::LookUp(std::string_view key) {
+  ReadOptions options = GatedRead();
+  options.without_value = true;
+  std::string none;
+  return Read(options, key, &none);
+}
+
+absl::StatusOr<ReadResult> CommandContext::Read(ReadOptions options, std::string_view key, std::string* value) {
+  options.max_value_bytes = most_here_;
+  absl::StatusOr<ReadResult> read = store.Get(options, key, value);
+  if (!read.ok() || !read->too_large) return read;
+  GoElsewhere();
+  return absl::CancelledError("too large a value for here");
+}
+
 bool CommandContext::Submit(WriteBatch* batch) {
   const absl::StatusOr<CommitResult> committed = store.Submit(WriteOptions(), batch);
   if (!committed.ok()) {

@@ -80,6 +80,24 @@ class CommandContext {
   ClientState& client;
   RespWriter reply;
 
+  // A value of more bytes would hold up everybody whom this thread serves. SIZE_MAX: it serves nobody else.
+  size_t most_here() const { return most_here_; }
+  void set_most_here(size_t bytes) { most_here_ = bytes; }
+  // The request is to be executed anew, where large values do no harm: what it has written so far is not sent. Not after it has
+  // changed anything.
+  void GoElsewhere() { elsewhere_ = true; }
+  bool elsewhere() const { return elsewhere_; }
+  // True, and so decided, when a value of `bytes` bytes is too large for here.
+  [[nodiscard]] bool BelongsElsewhere(size_t bytes) {
+    if (bytes > most_here_) elsewhere_ = true;
+    return elsewhere_;
+  }
+  // Reads a value of any size. An error, whatever it is, may be answered by Fail(): where the value is too large for here, nobody
+  // will see it.
+  [[nodiscard]] absl::StatusOr<ReadResult> Get(std::string_view key, std::string* value);
+  // The same without the value itself.
+  [[nodiscard]] absl::StatusOr<ReadResult> LookUp(std::string_view key);
+
   // The reply must not leave before `gate` is durable.
   void DependOn(SequenceNumber gate) {
     if (gate > gate_) gate_ = gate;
@@ -104,7 +122,10 @@ class CommandContext {
   [[nodiscard]] bool Submit(WriteBatch* batch);
 
   // Something was submitted: the store must be pushed before replies leave.
-  void Submitted() { submitted_ = true; }
+  void Submitted() {
+    submitted_ = true;
+    most_here_ = SIZE_MAX;
+  }
   bool submitted() const { return submitted_; }
 
   // To be asked once for each key that a stream walks over, or after work worth `keys` of them: true when others should get their
@@ -122,8 +143,12 @@ class CommandContext {
   static std::string ErrorText(const absl::Status& status);
 
  private:
+  absl::StatusOr<ReadResult> Read(ReadOptions options, std::string_view key, std::string* value);
+
   SequenceNumber gate_ = kNoSequence;
   std::unique_ptr<ReplyStream> stream_;
+  size_t most_here_ = SIZE_MAX;
+  bool elsewhere_ = false;
   bool submitted_ = false;
   bool silent_ = false;
   bool pushed_ = false;
@@ -142,16 +167,17 @@ inline ReadOptions GatedRead() {
 
 // The same for several keys, whose values may be of any size: bounds the memory of what is read together.
 inline constexpr size_t kReadTogetherBytes = 1u << 20;
-inline ReadOptions GatedReads() {
+inline ReadOptions GatedReads(size_t max_value_bytes) {
   ReadOptions options = GatedRead();
   options.max_bytes = kReadTogetherBytes;
+  options.max_value_bytes = max_value_bytes;
   return options;
 }
 
-// How many of them were read, at least the first. The others are to be read anew.
+// How many of them were read, at least the first unless that is too large. The others are to be read anew.
 inline size_t CountRead(absl::Span<const MultiGetResult> results) {
   size_t count = 0;
-  while (count < results.size() && results[count].read) ++count;
+  while (count < results.size() && results[count].read && !results[count].result.too_large) ++count;
   return count;
 }
 

@@ -20,7 +20,7 @@ constexpr std::string_view kBadOffset = "ERR bit offset is not an integer or out
 
 // Reads a value for a command that only reads. False: it failed, and the error was answered.
 bool ReadValue(CommandContext& context, std::string_view key, std::string* value, bool* found) {
-  const absl::StatusOr<ReadResult> read = context.store.Get(GatedRead(), key, value);
+  const absl::StatusOr<ReadResult> read = context.Get(key, value);
   if (!read.ok()) {
     context.Fail(read.status());
     return false;
@@ -38,6 +38,7 @@ void HandleSetBit(CommandContext& context, Arguments arguments) {
   if (arguments[3] != "0" && arguments[3] != "1") {
     return context.reply.Error("ERR bit is not an integer or out of range");
   }
+  if (context.BelongsElsewhere(*bit / 8 + 1)) return;
   const bool wanted = arguments[3] == "1";
   bool old = false;
   std::string value;
@@ -270,6 +271,7 @@ void HandleBitField(CommandContext& context, Arguments arguments) {
   if (EqualsIgnoreCase(arguments[0], "bitfield_ro")) {
     return context.reply.Error("ERR BITFIELD_RO only supports the GET subcommand");
   }
+  if (context.BelongsElsewhere(bytes)) return;
   const bool done = Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
     const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
     if (!read.ok()) return read.status();

@@ -26,7 +26,7 @@ class MGetStream : public ReplyStream {
   }
 
   Progress Produce(CommandContext& context, size_t budget) override {
-    ReadOptions options = GatedReads();
+    ReadOptions options = GatedReads(context.most_here());
     options.snapshot = snapshot_.get();
     const size_t full = context.reply.buffer()->size() + budget;
     while (next_ < keys_.size() && context.reply.buffer()->size() < full) {
@@ -34,6 +34,10 @@ class MGetStream : public ReplyStream {
       absl::Span<MultiGetResult> results = absl::MakeSpan(results_).first(slice.size());
       const absl::Status status = context.store.MultiGet(options, slice, results);
       if (status.ok()) results = results.first(CountRead(results));
+      if (results.empty()) {
+        context.GoElsewhere();
+        return Progress::kMore;
+      }
       for (MultiGetResult& result : results) {
         const absl::Status& failed = !status.ok() ? status : result.status;
         if (failed.ok()) context.CountLookup(result.result.found);
@@ -123,6 +127,7 @@ void HandleExists(CommandContext& context, Arguments arguments) {
   const std::shared_ptr<const Snapshot> snapshot = keys.size() > 1 ? context.store.GetSnapshot() : nullptr;
   ReadOptions options = GatedRead();
   options.without_value = true;
+  options.max_value_bytes = context.most_here();
   options.snapshot = snapshot.get();
   int64_t found = 0;
   for (size_t next = 0; next < keys.size(); next += kKeysPerSlice) {
@@ -132,6 +137,7 @@ void HandleExists(CommandContext& context, Arguments arguments) {
     if (!status.ok()) return context.Fail(status);
     for (const MultiGetResult& result : part) {
       if (!result.status.ok()) return context.Fail(result.status);
+      if (result.result.too_large) return context.GoElsewhere();
       context.DependOn(result.result.gate);
       context.CountLookup(result.result.found);
       found += result.result.found ? 1 : 0;

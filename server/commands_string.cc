@@ -78,7 +78,7 @@ void ReplyValue(CommandContext& context, bool found, std::string_view value) {
 
 void HandleGet(CommandContext& context, Arguments arguments) {
   thread_local std::string value;  // keeps its memory from one request to the next
-  const absl::StatusOr<ReadResult> read = context.store.Get(GatedRead(), arguments[1], &value);
+  const absl::StatusOr<ReadResult> read = context.Get(arguments[1], &value);
   if (!read.ok()) return context.Fail(read.status());
   context.DependOn(read->gate);
   context.CountLookup(read->found);
@@ -189,6 +189,7 @@ void HandleSetRange(CommandContext& context, Arguments arguments) {
   if (!part.empty() && (part.size() > most || begin > most - part.size())) {
     return context.reply.Error(kTooLong);
   }
+  if (!part.empty() && context.BelongsElsewhere(begin + part.size())) return;
   ChangeValue(context, arguments[1], [&](bool, std::string* value) -> Change {
     if (part.empty()) return {{}, false};
     if (value->size() < begin + part.size()) value->resize(begin + part.size());

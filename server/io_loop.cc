@@ -114,6 +114,8 @@ void IoLoop::ReadTogether(bool writers_wait) {
     --rounds_apart_;
     return;
   }
+  const bool inline_only = server_->options.execution == Execution::kInline;
+  const ReadOptions reads = GatedReads(inline_only ? SIZE_MAX : kInlineInputBytes);
   for (size_t next = 0; next < round_.size();) {
     joined_.clear();
     keys_.clear();
@@ -124,7 +126,7 @@ void IoLoop::ReadTogether(bool writers_wait) {
     results_.resize(std::max(results_.size(), keys_.size()));
     absl::Span<MultiGetResult> results = absl::MakeSpan(results_).first(keys_.size());
     const auto begin = std::chrono::steady_clock::now();
-    const absl::Status status = server_->store->MultiGet(GatedReads(), keys_, results);
+    const absl::Status status = server_->store->MultiGet(reads, keys_, results);
     const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begin;
     if (++joint_reads_ % kMeasureEvery == 0) {
       server_->read_cost.Measured(taken.count(), static_cast<int64_t>(keys_.size()));

@@ -3,9 +3,8 @@
 namespace varve {
 namespace {
 
-std::optional<ReadResult> Read(CommandContext& context, const ReadOptions& options, std::string_view key,
-                               std::string* value) {
-  const absl::StatusOr<ReadResult> read = context.store.Get(options, key, value);
+// Answers an error.
+std::optional<ReadResult> Note(CommandContext& context, const absl::StatusOr<ReadResult>& read) {
   if (!read.ok()) {
     context.Fail(read.status());
     return std::nullopt;
@@ -18,16 +17,13 @@ std::optional<ReadResult> Read(CommandContext& context, const ReadOptions& optio
 }  // namespace
 
 std::optional<ReadResult> ReadKey(CommandContext& context, std::string_view key, std::string* value) {
-  const std::optional<ReadResult> read = Read(context, GatedRead(), key, value);
+  const std::optional<ReadResult> read = Note(context, context.Get(key, value));
   if (read && !read->found) value->clear();
   return read;
 }
 
 std::optional<ReadResult> LookUpKey(CommandContext& context, std::string_view key) {
-  ReadOptions options = GatedRead();
-  options.without_value = true;
-  std::string none;
-  return Read(context, options, key, &none);
+  return Note(context, context.LookUp(key));
 }
 
 }  // namespace varve

@@ -21,7 +21,7 @@ bool Update(CommandContext& context, Arguments keys, absl::FunctionRef<absl::Sta
 
 absl::StatusOr<ReadResult> ReadForUpdate(CommandContext& context, std::string_view key, std::string* value,
                                          WriteBatch* batch) {
-  absl::StatusOr<ReadResult> read = context.store.Get(GatedRead(), key, value);
+  absl::StatusOr<ReadResult> read = context.Get(key, value);
   if (read.ok()) {
     if (!read->found) value->clear();
     context.DependOn(read->gate);

@@ -154,6 +154,7 @@ void Session::Parse() {
   }
   has_batch_ = true;
   executor_.Begin(&batch_);
+  if (offset > ClientMemory::kNothing) CountMemory();
   if (batch_.tries_password) {
     HoldBack(server_->login_guard.Delay(client_.address, std::chrono::steady_clock::now()));
   }
@@ -182,11 +183,13 @@ void Session::AddRequest(size_t first) {
 
 BatchExecutor::Progress Session::RunExecutor(GatedReplies* replies) {
   const bool whole = !executor_.continued();
-  const bool measured =
-      whole && !batch_.slow && !batch_.maintenance && (in_flight_ || ++executions_ % kMeasureEvery == 0);
-  if (!measured) return executor_.Run(replies, server_->options.reply_slice_bytes);
+  const bool anywhere = in_flight_ || executor_.elsewhere() || server_->options.execution == Execution::kInline;
+  const size_t most_here = anywhere ? SIZE_MAX : kInlineInputBytes;
+  const bool measured = whole && !executor_.elsewhere() && !batch_.slow && !batch_.maintenance &&
+                        (in_flight_ || ++executions_ % kMeasureEvery == 0);
+  if (!measured) return executor_.Run(replies, server_->options.reply_slice_bytes, most_here);
   const auto begin = std::chrono::steady_clock::now();
-  const BatchExecutor::Progress progress = executor_.Run(replies, server_->options.reply_slice_bytes);
+  const BatchExecutor::Progress progress = executor_.Run(replies, server_->options.reply_slice_bytes, most_here);
   const int64_t nanos =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count();
   if (progress == BatchExecutor::Progress::kDone) {
@@ -197,6 +200,7 @@ BatchExecutor::Progress Session::RunExecutor(GatedReplies* replies) {
 }
 
 Placement Session::Place(bool writers_wait) const {
+  if (executor_.elsewhere()) return Placement::kPool;
   return PlaceBatch(server_->options.execution, batch_, server_->read_cost, server_->write_cost, writers_wait);
 }
 

@@ -82,6 +82,8 @@ struct ReadOptions {
   bool without_value = false;
   // Of the values of one MultiGet: when they have reached it, the keys that follow are not read (MultiGetResult::read says which).
   size_t max_bytes = SIZE_MAX;
+  // A longer value is not read from disk, and not copied: ReadResult::too_large says so.
+  size_t max_value_bytes = SIZE_MAX;
 };
 
 struct WriteOptions {

@@ -50,6 +50,9 @@ class RespParser {
   // After kNeedMore: how many bytes at least are missing to complete the argument being read (1 if unknown).
   size_t missing() const { return missing_; }
 
+  // Memory of what is known of a request that is not complete, beside its bytes.
+  size_t memory() const { return ranges_.capacity() * sizeof(Range); }
+
   // True between requests: nothing of the next request has been read.
   bool idle() const { return remaining_ == 0 && position_ == 0; }
 

@@ -208,6 +208,18 @@ TEST_F(UnreadRepliesTest, HalfRequestsCountAsWell) {
   WaitForClients(2);
 }
 
+TEST_F(UnreadRepliesTest, ArgumentsCountBesideTheirBytes) {
+  std::string half = "*1048576\r\n$4\r\nMGET\r\n";
+  for (int i = 0; i < 500000; ++i) half += "$0\r\n\r\n";
+  RawConnection connection(server_.port());
+  ASSERT_TRUE(connection.Send(half));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (server_.state().client_memory.bytes() < 3 * half.size() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_GE(server_.state().client_memory.bytes(), 3 * half.size());
+}
+
 TEST(OutputGaugeTest, HardLimitsHoldAtOnceAndSoftOnesAfterTheirTime) {
   const OutputLimits limits{100, 10, std::chrono::seconds(5)};
   OutputGauge gauge;
