@@ -7,6 +7,7 @@
 #include "db/merge_writer.h"
 #include "db/merging_iterator.h"
 #include "db/run_iterator.h"
+#include "util/memory_guard.h"
 #include "util/status.h"
 
 namespace varve {
@@ -33,19 +34,20 @@ absl::StatusOr<CompactionResult> Merge(InternalIterator* input, std::vector<Rang
   result.records_read = merged.records_read;
   result.records_written = merged.records_written;
   result.filtered = merged.filtered;
-  for (const SegmentInfo& info : merged.segments) {
-    absl::StatusOr<std::shared_ptr<Segment>> segment =
-        Segment::Open(options.file_system, options.directory, info, options.caches);
-    if (!segment.ok()) {
-      for (const SegmentInfo& written : merged.segments) {
-        (void)options.file_system->Remove(SegmentPath(options.directory, written.number));
-      }
-      return segment.status();
+  const absl::Status opened = GuardMemory("opening what was merged", [&] {
+    for (const SegmentInfo& info : merged.segments) {
+      VARVE_ASSIGN_OR_RETURN(std::shared_ptr<Segment> segment,
+                             Segment::Open(options.file_system, options.directory, info, options.caches));
+      result.bytes_written += info.file_size;
+      result.segments.push_back(std::move(segment));
     }
-    result.bytes_written += info.file_size;
-    result.segments.push_back(*std::move(segment));
+    return absl::OkStatus();
+  });
+  if (opened.ok()) return result;
+  for (const SegmentInfo& written : merged.segments) {
+    TryWithMemory([&] { options.file_system->Remove(SegmentPath(options.directory, written.number)).IgnoreError(); });
   }
-  return result;
+  return opened;
 }
 
 // First keys of the segments that stay in the run that the output joins.

@@ -1,5 +1,5 @@
-// The embedded engine behind StorageEngine. Its parts, one file each: engine_open.cc (open, recovery, close), engine_write.cc
-// (commit), engine_read.cc (lookups, iterators), engine_count.cc and engine_settle.cc (the number of keys), engine_background.cc (flush,
+// The embedded engine behind StorageEngine. Its parts, one file each: engine_border.cc (where exceptions end), engine_open.cc (open,
+// recovery, close), engine_write.cc (commit), engine_read.cc (lookups, iterators), engine_count.cc and engine_settle.cc (the number of keys), engine_background.cc (flush,
 // compaction, installing what they made).
 //
 // Locks, in the order in which they may be taken together:
@@ -10,6 +10,9 @@
 //   4. the log's own    (db/log.h)
 //   Apart from these, never together with another: async_mutex_, the snapshot list's.
 // Readers take none of them: they pin the ReadState (structure/published.h).
+//
+// A lack of memory is a status (util/memory_guard.h), also behind the users' backs, where it is tried again. Private functions may throw
+// std::bad_alloc and then leave everything as it was.
 #pragma once
 
 #include <atomic>
@@ -135,8 +138,32 @@ class Engine final : public StorageEngine {
     NamespaceGeneration generation;
   };
   struct Lookup;
+  // What a batch changes beside the records of the active buffer: made before the batch is in the log.
+  struct StateChange {
+    std::vector<RangeTombstone> tombstones;
+    std::vector<LeftGeneration> left;
+    std::vector<RangeTombstone> buffered_tombstones;  // those of `tombstones` once more
+    std::shared_ptr<ReadState> next;                  // null: the state stays
+  };
 
   Engine(std::string directory, const EngineOptions& options);
+
+  // --- engine_border.cc: the public functions of these names, where a lack of memory becomes a status.
+  absl::StatusOr<ReadResult> GetInside(const ReadOptions& options, std::string_view key, std::string* value);
+  absl::StatusOr<ExplainedRead> ExplainGetInside(const ReadOptions& options, std::string_view key);
+  absl::Status MultiGetInside(const ReadOptions& options, absl::Span<const std::string_view> keys,
+                              absl::Span<MultiGetResult> results);
+  std::unique_ptr<Iterator> NewIteratorInside(const ReadOptions& options, std::string_view lower,
+                                              std::string_view upper, SequenceNumber* gate);
+  std::shared_ptr<const Snapshot> GetSnapshotInside();
+  absl::StatusOr<CountResult> CountInside(const ReadOptions& options, std::string_view lower, std::string_view upper);
+  absl::StatusOr<CommitResult> SubmitInside(const WriteOptions& options, WriteBatch* batch);
+  absl::StatusOr<CommitResult> UpdateInside(const WriteOptions& options, absl::Span<const std::string_view> keys,
+                                            absl::FunctionRef<absl::Status(WriteBatch*)> decide);
+  absl::Status FlushInside();
+  absl::Status CompactInside(std::string_view lower, std::string_view upper);
+  std::vector<std::pair<std::string, uint64_t>> StatisticsInside() const;
+  absl::Status CloseInside();
 
   // --- engine_open.cc
   absl::Status Recover();
@@ -153,15 +180,18 @@ class Engine final : public StorageEngine {
   absl::Status CheckWritable(const Commit& commit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // What a write is told while flushes fail.
   absl::Status RefusalLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
-  // Puts the operations into the active buffer; replaces the ReadState where ranges or namespaces change.
-  void ApplyLocked(const std::vector<Commit::Operation>& operations, bool gated)
+  // Takes the memory for the operations in the active buffer, and makes the next ReadState where ranges or namespaces change.
+  StateChange PrepareLocked(const std::vector<Commit::Operation>& operations)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  // Puts the operations into the active buffer, and the state in its place. Nothing in it may fail.
+  void ApplyLocked(const std::vector<Commit::Operation>& operations, bool gated, StateChange change) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // Before a batch of so many operations is numbered: one that would overcrowd the active buffer's index gets a buffer made for it.
   void FitActiveBufferLocked(size_t operations) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   void RotateBufferLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
-  // To change the ReadState: a copy of the present one, to be changed and published.
-  std::shared_ptr<ReadState> CopyStateLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
-  void PublishLocked(std::shared_ptr<const ReadState> next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  // To change the ReadState: a copy of the present one, to be changed and published, with what publishing needs.
+  std::shared_ptr<ReadState> CopyStateLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  void PublishLocked(std::shared_ptr<const ReadState> next) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // Where the log has no room ready for the record: has it made, without the lock meanwhile.
   absl::Status PrepareLogLocked(const Commit& commit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   bool ActiveBufferIsFullLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
@@ -171,7 +201,7 @@ class Engine final : public StorageEngine {
   // What the log's progress or failure means to the rest.
   void OnLogProgress();
   void NoteLogFailure() ABSL_LOCKS_EXCLUDED(commit_mutex_);
-  void NoteLogFailureLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  void NoteLogFailureLocked() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // Rotates the active buffer when the log has outgrown what it should hold for it: small synced writes take a page each.
   void BoundLog();
 
@@ -262,7 +292,12 @@ class Engine final : public StorageEngine {
   // After Install() failed: removes what it would have installed, unless a restart could find it named.
   void DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segments) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
-  void UpdatePressureLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  // Lets readers see what the manifest says.
+  void PublishInstalled(const std::shared_ptr<const Version>& version, const Manifest& manifest,
+                        const FullBuffer* flushed, bool sees_less,
+                        absl::FunctionRef<void(const Version& next, KeyLedger* ledger)> follow)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
+  void UpdatePressureLocked() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   void ReclaimStates();
   uint64_t NewFileNumber() { return next_file_number_.fetch_add(1); }
 
@@ -282,7 +317,8 @@ class Engine final : public StorageEngine {
   uint64_t store_id_ = 0;
 
   absl::Mutex install_mutex_ ABSL_ACQUIRED_BEFORE(commit_mutex_);
-  Manifest manifest_ ABSL_GUARDED_BY(install_mutex_);  // what is on disk
+  // What is on disk; or was before it, where what is there could not be published.
+  Manifest manifest_ ABSL_GUARDED_BY(install_mutex_);
 
   mutable absl::Mutex commit_mutex_;
   SequenceNumber last_sequence_ ABSL_GUARDED_BY(commit_mutex_) = kNoSequence;
@@ -326,9 +362,10 @@ class Engine final : public StorageEngine {
   absl::Mutex count_mutex_ ABSL_ACQUIRED_BEFORE(commit_mutex_);  // held while counting, across I/O
   BufferProgress counted_ ABSL_GUARDED_BY(count_mutex_);         // of the buffer that was active then
 
+  using AsyncWrites =
+      std::multimap<SequenceNumber, std::pair<CommitResult, std::function<void(absl::StatusOr<CommitResult>)>>>;
   absl::Mutex async_mutex_;
-  std::multimap<SequenceNumber, std::pair<CommitResult, std::function<void(absl::StatusOr<CommitResult>)>>>
-      async_writes_ ABSL_GUARDED_BY(async_mutex_);
+  AsyncWrites async_writes_ ABSL_GUARDED_BY(async_mutex_);
 
   struct Counters {
     std::atomic<uint64_t> flushes{0}, compactions{0}, failed_compactions{0}, flushed_bytes{0}, compacted_bytes{0},

@@ -1,14 +1,15 @@
 // Engine: what runs behind the users' backs. One thread flushes write buffers, oldest first; one merges. Each new tree is
 // installed the same way: manifest on disk, then the readers' state, then what became unnecessary is let go.
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/time/clock.h"
 #include "db/engine.h"
 #include "db/version_edit.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
+#include "util/memory_guard.h"
 #include "util/status.h"
 #include "util/thread_setup.h"
 
@@ -29,14 +30,19 @@ uint64_t MaxLogGrowth(const EngineOptions& options) {
   return 4 * std::max<uint64_t>({options.write_buffer_size, options.log_file_size, 1u << 20});
 }
 
-absl::flat_hash_set<uint64_t> SegmentNumbers(const Manifest& manifest) {
-  absl::flat_hash_set<uint64_t> numbers;
+std::unordered_set<uint64_t> SegmentNumbers(const Manifest& manifest) {
+  std::unordered_set<uint64_t> numbers;
   for (const auto& level : manifest.levels) {
     for (const auto& run : level) {
       for (const SegmentInfo& segment : run) numbers.insert(segment.number);
     }
   }
   return numbers;
+}
+
+// Into the server's log. Words are worth less than going on without them.
+void Tell(spdlog::level::level_enum level, std::string_view what, const absl::Status& status) noexcept {
+  TryWithMemory([&] { spdlog::log(level, "{}: {}", what, status.ok() ? "works again" : status.ToString()); });
 }
 
 }  // namespace
@@ -54,11 +60,11 @@ void Engine::FlushLoop() {
       reclaim_due_ = false;
     }
     ReclaimStates();
-    const absl::Status status = FlushOldest();
+    const absl::Status status = GuardMemory("flushing a write buffer", [this] { return FlushOldest(); });
     ReclaimStates();
     absl::MutexLock lock(&commit_mutex_);
-    if (!status.ok() && background_status_.ok() && !stopping_) spdlog::error("flush: {}", status.ToString());
-    if (status.ok() && !background_status_.ok()) spdlog::info("flush: works again");
+    if (!status.ok() && background_status_.ok() && !stopping_) Tell(spdlog::level::err, "flush", status);
+    if (status.ok() && !background_status_.ok()) Tell(spdlog::level::info, "flush", status);
     background_status_ = status;
     room_.SignalAll();
     if (!status.ok() && !stopping_) flush_work_.WaitWithTimeout(&commit_mutex_, kFlushRetry);
@@ -92,20 +98,21 @@ void Engine::CompactionLoop() {
       compaction_due_ = false;
     }
     if (at_rest) {
-      SettleAtRest();
+      TryWithMemory([this] { SettleAtRest(); });
       ReclaimStates();
       continue;
     }
     const bool may_merge = SteadyNow() >= next_try;
     absl::StatusOr<bool> more = true;  // after a request the tree may be out of shape
     if (request != nullptr) {
-      const absl::Status status = CompactRange(request->lower, request->upper);
+      const absl::Status status =
+          GuardMemory("merging a range", [&] { return CompactRange(request->lower, request->upper); });
       absl::MutexLock lock(&commit_mutex_);
       request->status = UnsharedCopy(status);
       request->done = true;
       room_.SignalAll();
     } else {
-      more = CompactStep(may_merge);
+      more = GuardMemory("merging", [&] { return CompactStep(may_merge); });
     }
     ReclaimStates();
     absl::MutexLock lock(&commit_mutex_);
@@ -113,7 +120,7 @@ void Engine::CompactionLoop() {
     if (more.ok()) {
       if (*more) compaction_due_ = true;
       if (request != nullptr || !may_merge) continue;  // says nothing of what failed
-      if (!trouble.ok()) spdlog::info("compaction: works again");
+      if (!trouble.ok()) Tell(spdlog::level::info, "compaction", absl::OkStatus());
       trouble = absl::OkStatus();
       pause = kFirstCompactionRetry;
     } else if (!stopping_) {
@@ -121,7 +128,7 @@ void Engine::CompactionLoop() {
       // Messages of other errors name the output, which is another file each time.
       const bool is_news =
           absl::IsDataLoss(trouble) ? more.status() != trouble : more.status().code() != trouble.code();
-      if (is_news) spdlog::error("compaction: {}", more.status().ToString());
+      if (is_news) Tell(spdlog::level::err, "compaction", more.status());
       trouble = more.status();
       next_try = SteadyNow() + pause;
       pause = std::min(2 * pause, absl::IsDataLoss(trouble) ? kLastRetryOfDamage : kLastCompactionRetry);
@@ -134,9 +141,11 @@ void Engine::ReclaimStates() {
   for (int tries = 0; state_.Reclaim() != 0 && tries < 100; ++tries) absl::SleepFor(absl::Milliseconds(1));
 }
 
-void Engine::UpdatePressureLocked() {
-  const double full = static_cast<double>(flush_queue_.size()) / options_.max_full_write_buffers;
-  throttle_.set_pressure(std::max(full, picker_->Debt(*present_->version, options_)));
+void Engine::UpdatePressureLocked() noexcept {
+  double pressure = static_cast<double>(flush_queue_.size()) / options_.max_full_write_buffers;
+  const Version& version = *present_->version;
+  TryWithMemory([&] { pressure = std::max(pressure, picker_->Debt(version, options_)); });
+  throttle_.set_pressure(pressure);
 }
 
 // --- Flush -----------------------------------------------------------------------------------------------------------------
@@ -164,8 +173,10 @@ absl::Status Engine::FlushBuffer(const FullBuffer& full) {
     if (settled && !result.segments.empty()) ledger->Settle(next, {NumbersOf(result.segments), *settled});
   };
   absl::MutexLock lock(&install_mutex_);
-  if (absl::Status installed = Install(ApplyFlush(*PresentVersion(), result.segments), &full, result.filtered, follow);
-      !installed.ok()) {
+  const absl::Status installed = GuardMemory("installing a segment", [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return Install(ApplyFlush(*PresentVersion(), result.segments), &full, result.filtered, follow);
+  });
+  if (!installed.ok()) {
     DropUninstalled(result.segments);
     return installed;
   }
@@ -174,7 +185,7 @@ absl::Status Engine::FlushBuffer(const FullBuffer& full) {
   return absl::OkStatus();
 }
 
-absl::Status Engine::Flush() {
+absl::Status Engine::FlushInside() {
   absl::MutexLock lock(&commit_mutex_);
   if (last_sequence_ >= present_->active->first_sequence()) RotateBufferLocked();
   const SequenceNumber target = last_sequence_;
@@ -208,7 +219,7 @@ CompactionContext Engine::NewContext() {
 std::function<bool(NamespaceGeneration)> Engine::LiveGenerations(const SnapshotList::Held& held) const {
   // A snapshot that is taken later sees nothing older than what was visible then.
   const SequenceNumber oldest_reader = held.sequences.empty() ? held.visible : held.sequences.front();
-  absl::flat_hash_set<NamespaceGeneration> live;
+  std::unordered_set<NamespaceGeneration> live;
   absl::MutexLock lock(&commit_mutex_);
   for (const ManifestNamespace& space : present_->namespaces.entries()) live.insert(space.generation);
   for (const LeftGeneration& left : left_generations_) {
@@ -237,9 +248,11 @@ absl::Status Engine::RunPlan(const Version& version, const CompactionPlan& plan,
     ledger->Follow(version, plan, result.segments, result.filtered);
   };
   absl::MutexLock lock(&install_mutex_);
-  if (absl::Status installed = Install(ApplyCompaction(*PresentVersion(), plan, result.segments), nullptr,
-                                       result.filtered || plan.remove_only, follow);
-      !installed.ok()) {
+  const absl::Status installed = GuardMemory("installing what was merged", [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return Install(ApplyCompaction(*PresentVersion(), plan, result.segments), nullptr,
+                   result.filtered || plan.remove_only, follow);
+  });
+  if (!installed.ok()) {
     DropUninstalled(result.segments);
     return installed;
   }
@@ -256,7 +269,7 @@ absl::Status Engine::CompactRange(std::string_view lower, std::string_view upper
   return plan ? RunPlan(*version, *plan, context) : absl::OkStatus();
 }
 
-absl::Status Engine::Compact(std::string_view lower, std::string_view upper) {
+absl::Status Engine::CompactInside(std::string_view lower, std::string_view upper) {
   VARVE_RETURN_IF_ERROR(Flush());
   CompactRequest request;
   absl::MutexLock lock(&commit_mutex_);
@@ -290,49 +303,17 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
   }
   next.next_file_number = next_file_number_.load();
   next.next_generation = next_generation_.load();
+  const std::unordered_set<uint64_t> live = SegmentNumbers(next);
   VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, directory_, next));
+  // Should this fail, the manifest on disk is as good as the one before it, with which the next try begins: what it retired
+  // is still there.
+  PublishInstalled(version, next, flushed, sees_less, follow);
   manifest_ = std::move(next);
 
-  const SnapshotList::Held held = snapshots_.List(visible_);
-  {
-    absl::MutexLock lock(&commit_mutex_);
-    follow(*version, &ledger_);  // more may have been settled meanwhile
-    ledger_.Tidy(*version);
-    if (sees_less) {
-      ++ledger_epoch_;
-      settled_buffers_.clear();
-    }
-    if (flushed != nullptr) {
-      flushed_ = manifest_.flushed_sequence;
-      flush_queue_.pop_front();
-      settled_buffers_.erase(settled_buffers_.begin(), settled_buffers_.upper_bound(flushed_));
-      full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
-      const SequenceNumber flushed_now = flushed_;
-      std::erase_if(buffered_tombstones_,
-                    [&](const RangeTombstone& tombstone) { return tombstone.sequence <= flushed_now; });
-      const SequenceNumber oldest_reader = held.sequences.empty() ? held.visible : held.sequences.front();
-      const SequenceNumber forgotten = std::min(flushed_now, oldest_reader);
-      std::erase_if(left_generations_, [&](const LeftGeneration& left) { return left.left_at <= forgotten; });
-    }
-    const std::shared_ptr<ReadState> next_state = CopyStateLocked();
-    next_state->version = version;
-    if (flushed != nullptr) {
-      std::erase(next_state->full, flushed->buffer);
-      if (!flushed->buffer->range_tombstones().empty())
-        next_state->buffered_tombstones = std::make_shared<const RangeTombstoneList>(buffered_tombstones_);
-    }
-    PublishLocked(next_state);
-    UpdatePressureLocked();
-    compaction_due_ = settling_due_ = true;
-    compaction_work_.Signal();
-    room_.SignalAll();
-  }
   if (flushed != nullptr) {
     log_->Retire(manifest_.flushed_sequence);
     log_bytes_at_flush_.store(log_->live_bytes());
   }
-
-  const absl::flat_hash_set<uint64_t> live = SegmentNumbers(manifest_);
   for (const Run* run : before->runs()) {
     for (const std::shared_ptr<Segment>& segment : run->segments) {
       if (!live.contains(segment->info().number)) segment->MarkObsolete(&remover_);
@@ -341,15 +322,63 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
   return absl::OkStatus();
 }
 
+void Engine::PublishInstalled(const std::shared_ptr<const Version>& version, const Manifest& manifest,
+                              const FullBuffer* flushed, bool sees_less,
+                              absl::FunctionRef<void(const Version&, KeyLedger*)> follow) {
+  const SnapshotList::Held held = snapshots_.List(visible_);
+  absl::MutexLock lock(&commit_mutex_);
+  const std::shared_ptr<ReadState> next = CopyStateLocked();
+  next->version = version;
+  KeyLedger ledger = ledger_;
+  follow(*version, &ledger);  // more may have been settled meanwhile
+  ledger.Tidy(*version);
+  std::vector<RangeTombstone> tombstones;  // still in buffers
+  if (flushed != nullptr) {
+    std::erase(next->full, flushed->buffer);
+    if (!flushed->buffer->range_tombstones().empty()) {
+      for (const RangeTombstone& tombstone : buffered_tombstones_) {
+        if (tombstone.sequence > manifest.flushed_sequence) tombstones.push_back(tombstone);
+      }
+      next->buffered_tombstones = std::make_shared<const RangeTombstoneList>(tombstones);
+    }
+  }
+
+  // From here on nothing may fail.
+  ledger_ = std::move(ledger);
+  if (sees_less) {
+    ++ledger_epoch_;
+    settled_buffers_.clear();
+  }
+  if (flushed != nullptr) {
+    flushed_ = manifest.flushed_sequence;
+    flush_queue_.pop_front();
+    settled_buffers_.erase(settled_buffers_.begin(), settled_buffers_.upper_bound(flushed_));
+    full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
+    if (!flushed->buffer->range_tombstones().empty()) buffered_tombstones_ = std::move(tombstones);
+    const SequenceNumber oldest_reader = held.sequences.empty() ? held.visible : held.sequences.front();
+    const SequenceNumber forgotten = std::min(flushed_, oldest_reader);
+    std::erase_if(left_generations_, [&](const LeftGeneration& left) { return left.left_at <= forgotten; });
+  }
+  PublishLocked(next);
+  UpdatePressureLocked();
+  compaction_due_ = settling_due_ = true;
+  compaction_work_.Signal();
+  room_.SignalAll();
+}
+
 // The failure may have come after the rename. On a full disk, retries must not fill it with what they leave behind.
 void Engine::DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segments) const {
-  const absl::StatusOr<Manifest> on_disk = ReadManifest(file_system_, directory_);
+  const absl::StatusOr<Manifest> on_disk =
+      GuardMemory("reading the manifest", [this] { return ReadManifest(file_system_, directory_); });
   if (!on_disk.ok()) return;  // orphans, if that is what they are, go at the next open
-  const absl::flat_hash_set<uint64_t> before = SegmentNumbers(manifest_), after = SegmentNumbers(*on_disk);
-  for (const std::shared_ptr<Segment>& segment : segments) {
-    const uint64_t number = segment->info().number;
-    if (!before.contains(number) && !after.contains(number)) segment->MarkObsolete(&remover_);
-  }
+  const Manifest& published = manifest_;
+  TryWithMemory([&] {
+    const std::unordered_set<uint64_t> before = SegmentNumbers(published), after = SegmentNumbers(*on_disk);
+    for (const std::shared_ptr<Segment>& segment : segments) {
+      const uint64_t number = segment->info().number;
+      if (!before.contains(number) && !after.contains(number)) segment->MarkObsolete(&remover_);
+    }
+  });
 }
 
 // --- The log ---------------------------------------------------------------------------------------------------------------
@@ -363,7 +392,7 @@ void Engine::OnLogProgress() {
     compaction_due_ = true;
     compaction_work_.Signal();
   }
-  BoundLog();
+  TryWithMemory([this] { BoundLog(); });  // else at the next progress
   CompleteAsyncWrites();
 }
 
@@ -373,9 +402,9 @@ void Engine::NoteLogFailure() {
   NoteLogFailureLocked();
 }
 
-void Engine::NoteLogFailureLocked() {
+void Engine::NoteLogFailureLocked() noexcept {
   if (log_->status().ok() || log_failed_.exchange(true)) return;
-  spdlog::critical("log: {}; writes are refused, reads go on", log_->status().ToString());
+  Tell(spdlog::level::critical, "writes are refused, reads go on", log_->status());
   room_.SignalAll();
 }
 

@@ -14,7 +14,8 @@
 
 namespace varve {
 
-absl::StatusOr<CountResult> Engine::Count(const ReadOptions& options, std::string_view lower, std::string_view upper) {
+absl::StatusOr<CountResult> Engine::CountInside(const ReadOptions& options, std::string_view lower,
+                                                std::string_view upper) {
   const bool log_had_failed = log_failed_.load(std::memory_order_acquire);
   KeyTally tally;
   SequenceNumber at;
@@ -171,7 +172,7 @@ void Engine::NoteSettled(const CountPoint& point, const WriteBuffer& buffer, Seq
   absl::MutexLock lock(&commit_mutex_);
   if (ledger_epoch_ != point.epoch || end <= flushed_) return;
   settled_buffers_.erase(settled_buffers_.lower_bound(buffer.first_sequence()), settled_buffers_.upper_bound(end));
-  settled_buffers_[end] = change;
+  settled_buffers_.emplace(end, change);
 }
 
 std::optional<KeyTallies> Engine::SettledChangeOf(const WriteBuffer& full) const {

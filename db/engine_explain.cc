@@ -25,7 +25,7 @@ Cost CostSoFar(const SegmentStatistics& statistics) {
 
 }  // namespace
 
-absl::StatusOr<ExplainedRead> Engine::ExplainGet(const ReadOptions& options, std::string_view key) {
+absl::StatusOr<ExplainedRead> Engine::ExplainGetInside(const ReadOptions& options, std::string_view key) {
   ExplainedRead read;
   VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
   const ReadState& state = *point.state;

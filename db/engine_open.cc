@@ -3,9 +3,9 @@
 // Opening reads the manifest and replays the log; it reads no segment, so its time doesn't depend on the number of keys.
 #include <algorithm>
 #include <random>
+#include <unordered_set>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "db/batch_codec.h"
 #include "db/engine.h"
 #include "db/file_names.h"
@@ -13,6 +13,7 @@
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 #include "util/hash.h"
+#include "util/memory_guard.h"
 #include "util/status.h"
 
 namespace varve {
@@ -48,7 +49,7 @@ absl::StatusOr<std::unique_ptr<StorageEngine>> StorageEngine::Open(const std::st
   // Debian builds abseil with deadlock detection on, which costs each lock more than the rest of its work (docs/decisions.md).
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 #endif
-  return Engine::Open(directory, options);
+  return GuardMemory("opening the store", [&] { return Engine::Open(directory, options); });
 }
 
 absl::StatusOr<std::unique_ptr<StorageEngine>> Engine::Open(const std::string& directory,
@@ -70,7 +71,7 @@ Engine::Engine(std::string directory, const EngineOptions& options)
 
 Engine::~Engine() {
   if (const absl::Status status = Close(); !status.ok() && log_ != nullptr)
-    spdlog::error("close: {}", status.ToString());
+    TryWithMemory([&] { spdlog::error("close: {}", status.ToString()); });
 }
 
 // --- Open ------------------------------------------------------------------------------------------------------------------
@@ -129,7 +130,7 @@ absl::Status Engine::LoadOrCreateManifest() {
 
 // Segments that no manifest names come from a flush or merge that a crash cut short.
 absl::Status Engine::RemoveOrphans() {
-  absl::flat_hash_set<std::string> live;
+  std::unordered_set<std::string> live;
   {
     absl::MutexLock lock(&install_mutex_);
     for (const auto& level : manifest_.levels) {
@@ -230,8 +231,9 @@ absl::Status Engine::ApplyRecovered(std::string_view operations, SequenceNumber 
         fmt::format("log in {}: the batch at sequence {} has a good checksum but makes no sense", directory_, first));
   }
   FitActiveBufferLocked(recovered.size());
+  StateChange change = PrepareLocked(recovered);
   last_sequence_ = first + count - 1;
-  ApplyLocked(recovered, /*gated=*/false);
+  ApplyLocked(recovered, /*gated=*/false, std::move(change));
   if (present_->active->full()) RotateBufferLocked();
   return absl::OkStatus();
 }
@@ -274,7 +276,7 @@ void Engine::StopThreads() {
   if (compaction_thread_.joinable()) compaction_thread_.join();
 }
 
-absl::Status Engine::Close() {
+absl::Status Engine::CloseInside() {
   {
     absl::MutexLock lock(&commit_mutex_);
     if (std::exchange(closed_, true)) return absl::OkStatus();
@@ -298,7 +300,7 @@ absl::Status Engine::Close() {
 
 // --- Statistics ------------------------------------------------------------------------------------------------------------
 
-std::vector<std::pair<std::string, uint64_t>> Engine::Statistics() const {
+std::vector<std::pair<std::string, uint64_t>> Engine::StatisticsInside() const {
   const Published<ReadState>::Pin state = state_.Acquire();
   const LogStatistics log = log_->statistics();
   const SegmentStatistics& segments = caches_.statistics;

@@ -10,6 +10,7 @@
 #include "db/store_iterator.h"
 #include "db/tombstone_filter.h"
 #include "fmt/format.h"
+#include "util/memory_guard.h"
 #include "util/status.h"
 
 namespace varve {
@@ -36,6 +37,7 @@ absl::StatusOr<Engine::ReadPoint> Engine::BeginRead(const ReadOptions& options) 
       }
       if (!state_.IsCurrent(state)) continue;
     }
+    if (!generation && options.snapshot == SnapshotList::NotTaken().get()) return OutOfMemory("taking the snapshot");
     if (!generation) return absl::InvalidArgumentError(fmt::format("namespace {} does not exist", options.space));
     return ReadPoint{std::move(state), sequence, *generation};
   }
@@ -133,7 +135,7 @@ void Engine::Conclude(const ReadState& state, SequenceNumber at, const Lookup& l
   if (value != nullptr) value->assign(lookup.record.value);
 }
 
-absl::StatusOr<ReadResult> Engine::Get(const ReadOptions& options, std::string_view key, std::string* value) {
+absl::StatusOr<ReadResult> Engine::GetInside(const ReadOptions& options, std::string_view key, std::string* value) {
   counters_.gets.Add(1);
   const bool log_had_failed = log_failed_.load(std::memory_order_relaxed);
   ReadResult result;
@@ -156,8 +158,8 @@ absl::StatusOr<ReadResult> Engine::Get(const ReadOptions& options, std::string_v
 
 // In rounds over groups of keys, each touching memory that the round before has asked for: hash and buckets, buffers and
 // tables, records.
-absl::Status Engine::MultiGet(const ReadOptions& options, absl::Span<const std::string_view> keys,
-                              absl::Span<MultiGetResult> results) {
+absl::Status Engine::MultiGetInside(const ReadOptions& options, absl::Span<const std::string_view> keys,
+                                    absl::Span<MultiGetResult> results) {
   constexpr size_t kGroup = 64;
   counters_.gets.Add(keys.size());
   const bool log_had_failed = log_failed_.load(std::memory_order_relaxed);
@@ -201,7 +203,7 @@ absl::Status Engine::MultiGet(const ReadOptions& options, absl::Span<const std::
   return waited;
 }
 
-std::shared_ptr<const Snapshot> Engine::GetSnapshot() {
+std::shared_ptr<const Snapshot> Engine::GetSnapshotInside() {
   for (;;) {
     Published<ReadState>::Pin state = state_.Acquire();
     if (log_failed_.load(std::memory_order_acquire)) [[unlikely]] {
@@ -251,8 +253,8 @@ std::unique_ptr<Iterator> Engine::MakeIterator(std::shared_ptr<const ReadState> 
                           std::move(upper));
 }
 
-std::unique_ptr<Iterator> Engine::NewIterator(const ReadOptions& options, std::string_view lower,
-                                              std::string_view upper, SequenceNumber* gate) {
+std::unique_ptr<Iterator> Engine::NewIteratorInside(const ReadOptions& options, std::string_view lower,
+                                                    std::string_view upper, SequenceNumber* gate) {
   const bool log_had_failed = log_failed_.load(std::memory_order_relaxed);
   absl::StatusOr<ReadPoint> point = BeginRead(options);
   if (!point.ok()) return NewErrorIterator(point.status());

@@ -5,6 +5,7 @@
 #include "db/engine.h"
 #include "fmt/format.h"
 #include "util/hash.h"
+#include "util/memory_guard.h"
 #include "util/status.h"
 
 namespace varve {
@@ -25,7 +26,7 @@ absl::Status ConflictOn(const Commit::Condition& condition) {
 
 }  // namespace
 
-absl::StatusOr<CommitResult> Engine::Submit(const WriteOptions& options, WriteBatch* batch) {
+absl::StatusOr<CommitResult> Engine::SubmitInside(const WriteOptions& options, WriteBatch* batch) {
   VARVE_RETURN_IF_ERROR(batch->status());
   Commit commit(batch);
   VARVE_RETURN_IF_ERROR(WaitForRoom(commit.record_size(), commit.adds_data()));
@@ -53,13 +54,21 @@ absl::StatusOr<CommitResult> Engine::Submit(const WriteOptions& options, WriteBa
   FitActiveBufferLocked(commit.operations().size());
   const SequenceNumber first = last_sequence_ + 1;
   const SequenceNumber last = last_sequence_ + commit.operations().size();
-  log_->Append(commit.Seal(first), first, last, durability);
+  const std::string_view record = commit.Seal(first);
+  StateChange change = PrepareLocked(commit.operations());
+  if (absl::Status appended = log_->Append(record, first, last, durability); !appended.ok()) {
+    if (absl::IsUnavailable(appended)) NoteLogFailureLocked();
+    return appended;
+  }
+  // The batch is in: from here on nothing may fail.
   last_sequence_ = last;
-  ApplyLocked(commit.operations(), gated);
+  ApplyLocked(commit.operations(), gated, std::move(change));
   visible_.store(last);
-  if (ActiveBufferIsFullLocked()) RotateBufferLocked();
   commit.Committed();
   counters_.writes.Add(last - first + 1);
+  if (!ActiveBufferIsFullLocked()) return CommitResult{last, gated ? last : kNoSequence};
+  // Where there is no memory for the next buffer, the next batch tries again.
+  TryWithMemory([this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { RotateBufferLocked(); });
   return CommitResult{last, gated ? last : kNoSequence};
 }
 
@@ -134,49 +143,71 @@ absl::Status Engine::CheckConditions(const Commit& commit) const {
   return absl::OkStatus();
 }
 
-void Engine::ApplyLocked(const std::vector<Commit::Operation>& operations, bool gated) {
-  WriteBuffer* const active = present_->active.get();
-  bool ranges_changed = false;
+Engine::StateChange Engine::PrepareLocked(const std::vector<Commit::Operation>& operations) {
+  StateChange change;
+  size_t bytes = 0;
   NamespaceTable namespaces;
-  bool namespaces_changed = false;
   for (const Commit::Operation& operation : operations) {
     const RecordView& record = operation.record;
     switch (record.kind) {
       case RecordKind::kValue:
       case RecordKind::kTombstone:
-        active->Add(record, operation.hash, gated);
+        bytes += WriteBuffer::SizeOf(record);
         break;
-      case RecordKind::kRangeTombstone: {
-        RangeTombstone tombstone{std::string(record.key), std::string(record.value), record.sequence};
-        active->AddRangeTombstone(tombstone);
-        buffered_tombstones_.push_back(std::move(tombstone));
-        ranges_changed = true;
+      case RecordKind::kRangeTombstone:
+        change.tombstones.push_back({std::string(record.key), std::string(record.value), record.sequence});
         break;
-      }
       case RecordKind::kSwitchGeneration: {
-        if (!std::exchange(namespaces_changed, true)) namespaces = present_->namespaces;
+        if (change.left.empty()) namespaces = present_->namespaces;
         const NamespaceId space = GenerationOf(record.key);
-        if (const auto left = namespaces.Generation(space))
-          left_generations_.push_back({space, *left, record.sequence});
+        // A batch with an unknown namespace is refused before, and one from the log knew it.
+        change.left.push_back({space, namespaces.Generation(space).value_or(0), record.sequence});
         namespaces.Set(space, GenerationOf(record.value));
-        last_clear_.store(record.sequence);
         break;
       }
     }
   }
-  if (!ranges_changed && !namespaces_changed) return;
-  const std::shared_ptr<ReadState> next = CopyStateLocked();
-  if (ranges_changed) next->buffered_tombstones = std::make_shared<RangeTombstoneList>(buffered_tombstones_);
-  if (namespaces_changed) {
-    next->namespaces = std::move(namespaces);
-    next->namespaces_changed = operations.back().record.sequence;
+  present_->active->Reserve(bytes, change.tombstones.size());
+  if (change.tombstones.empty() && change.left.empty()) return change;
+  change.next = CopyStateLocked();
+  if (!change.tombstones.empty()) {
+    change.buffered_tombstones = change.tombstones;
+    ReserveMore(&buffered_tombstones_, change.tombstones.size());
+    std::vector<RangeTombstone> all = buffered_tombstones_;
+    all.insert(all.end(), change.tombstones.begin(), change.tombstones.end());
+    change.next->buffered_tombstones = std::make_shared<RangeTombstoneList>(std::move(all));
   }
-  PublishLocked(next);
+  if (!change.left.empty()) {
+    ReserveMore(&left_generations_, change.left.size());
+    change.next->namespaces = std::move(namespaces);
+    change.next->namespaces_changed = operations.back().record.sequence;
+  }
+  return change;
 }
 
-std::shared_ptr<ReadState> Engine::CopyStateLocked() const { return std::make_shared<ReadState>(*present_); }
+void Engine::ApplyLocked(const std::vector<Commit::Operation>& operations, bool gated, StateChange change) noexcept {
+  WriteBuffer* const active = present_->active.get();
+  for (const Commit::Operation& operation : operations) {
+    const RecordKind kind = operation.record.kind;
+    if (kind == RecordKind::kValue || kind == RecordKind::kTombstone) {
+      active->Add(operation.record, operation.hash, gated);
+    }
+  }
+  for (RangeTombstone& tombstone : change.tombstones) active->AddRangeTombstone(std::move(tombstone));
+  for (RangeTombstone& tombstone : change.buffered_tombstones) buffered_tombstones_.push_back(std::move(tombstone));
+  for (const LeftGeneration& left : change.left) {
+    left_generations_.push_back(left);
+    last_clear_.store(left.left_at);
+  }
+  if (change.next != nullptr) PublishLocked(std::move(change.next));
+}
 
-void Engine::PublishLocked(std::shared_ptr<const ReadState> next) {
+std::shared_ptr<ReadState> Engine::CopyStateLocked() {
+  state_.PrepareReplace();
+  return std::make_shared<ReadState>(*present_);
+}
+
+void Engine::PublishLocked(std::shared_ptr<const ReadState> next) noexcept {
   present_ = next;
   // Normally the flush thread's work, but it may be busy for long.
   if (state_.Replace(std::move(next)) > kMaxRetiredStates) state_.Reclaim();
@@ -194,12 +225,13 @@ void Engine::FitActiveBufferLocked(size_t operations) {
 
 void Engine::RotateBufferLocked() {
   const std::shared_ptr<WriteBuffer> full = present_->active;
-  full->Seal(last_sequence_);
-  flush_queue_.push_back({full, present_->namespaces});
-  full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
   const std::shared_ptr<ReadState> next = CopyStateLocked();
   next->full.insert(next->full.begin(), full);
   next->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1);
+  flush_queue_.push_back({full, present_->namespaces});
+  // From here on nothing may fail.
+  full->Seal(last_sequence_);
+  full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
   PublishLocked(next);
   UpdatePressureLocked();
 }
@@ -213,6 +245,11 @@ absl::StatusOr<CommitResult> Engine::Write(const WriteOptions& options, WriteBat
 
 void Engine::WriteAsync(const WriteOptions& options, WriteBatch* batch,
                         std::function<void(absl::StatusOr<CommitResult>)> done) {
+  // Whoever waits for a batch that is committed has his place already.
+  AsyncWrites place;
+  if (!TryWithMemory([&] { place.emplace(kNoSequence, std::make_pair(CommitResult{}, nullptr)); })) {
+    return done(OutOfMemory("committing a batch"));
+  }
   absl::StatusOr<CommitResult> result = Submit(options, batch);
   if (!result.ok()) return done(std::move(result));
   if (result->gate == kNoSequence) {
@@ -220,8 +257,11 @@ void Engine::WriteAsync(const WriteOptions& options, WriteBatch* batch,
     return pushed.ok() ? done(std::move(result)) : done(pushed);
   }
   {
+    AsyncWrites::node_type write = place.extract(place.begin());
+    write.key() = result->gate;
+    write.mapped() = {*result, std::move(done)};
     absl::MutexLock lock(&async_mutex_);
-    async_writes_.emplace(result->gate, std::make_pair(*result, std::move(done)));
+    async_writes_.insert(std::move(write));
   }
   // A failed push reaches the callback through the log's listener.
   if (!log_->Push().ok() || log_->durable_sequence() >= result->gate) CompleteAsyncWrites();
@@ -230,7 +270,7 @@ void Engine::WriteAsync(const WriteOptions& options, WriteBatch* batch,
 void Engine::CompleteAsyncWrites() {
   const SequenceNumber durable = log_->durable_sequence();
   const absl::Status log_status = log_->status();
-  decltype(async_writes_) completed;
+  AsyncWrites completed;
   {
     absl::MutexLock lock(&async_mutex_);
     const auto end = log_status.ok() ? async_writes_.upper_bound(durable) : async_writes_.end();
@@ -247,8 +287,8 @@ void Engine::CompleteAsyncWrites() {
   }
 }
 
-absl::StatusOr<CommitResult> Engine::Update(const WriteOptions& options, absl::Span<const std::string_view> keys,
-                                            absl::FunctionRef<absl::Status(WriteBatch*)> decide) {
+absl::StatusOr<CommitResult> Engine::UpdateInside(const WriteOptions& options, absl::Span<const std::string_view> keys,
+                                                  absl::FunctionRef<absl::Status(WriteBatch*)> decide) {
   WriteBatch batch;
   const auto attempt = [&]() -> absl::StatusOr<CommitResult> {
     batch.Clear();
@@ -268,24 +308,6 @@ absl::StatusOr<CommitResult> Engine::Update(const WriteOptions& options, absl::S
   absl::StatusOr<CommitResult> result = absl::AbortedError("not tried");
   for (int i = 0; i < kTriesAlone && absl::IsAborted(result.status()); ++i) result = attempt();
   return result;
-}
-
-absl::Status StorageEngine::Put(std::string_view key, std::string_view value) {
-  WriteBatch batch;
-  batch.Put(key, value);
-  return Write({}, &batch).status();
-}
-
-absl::Status StorageEngine::Delete(std::string_view key) {
-  WriteBatch batch;
-  batch.Delete(key);
-  return Write({}, &batch).status();
-}
-
-absl::Status StorageEngine::DeleteRange(std::string_view begin, std::string_view end) {
-  WriteBatch batch;
-  batch.DeleteRange(begin, end);
-  return Write({}, &batch).status();
 }
 
 }  // namespace varve

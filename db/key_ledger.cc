@@ -1,15 +1,14 @@
 #include "db/key_ledger.h"
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
-
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 
 namespace varve {
 namespace {
 
-using Segments = absl::flat_hash_map<uint64_t, KeyLedger::UnsettledSegment>;
+using Segments = std::unordered_map<uint64_t, KeyLedger::UnsettledSegment>;
 
 Segments SegmentsByNumber(const Version& version) {
   Segments segments;
@@ -42,7 +41,7 @@ std::vector<uint64_t> NumbersOf(const std::vector<std::shared_ptr<Segment>>& seg
 
 KeyLedger::Sum KeyLedger::Add(const Version& version) const {
   Sum sum;
-  absl::flat_hash_set<uint64_t> grouped;
+  std::unordered_set<uint64_t> grouped;
   for (const SettledGroup& group : groups_) {
     sum.settled.Add(group.change);
     grouped.insert(group.segments.begin(), group.segments.end());
@@ -75,7 +74,7 @@ void KeyLedger::Settle(const Version& version, SettledGroup group) {
   for (const uint64_t number : group.segments) {
     if (!segments.contains(number)) return;
   }
-  const absl::flat_hash_set<uint64_t> numbers(group.segments.begin(), group.segments.end());
+  const std::unordered_set<uint64_t> numbers(group.segments.begin(), group.segments.end());
   std::erase_if(groups_, [&](const SettledGroup& other) {
     return std::any_of(other.segments.begin(), other.segments.end(),
                        [&](uint64_t number) { return numbers.contains(number); });
@@ -95,7 +94,7 @@ void KeyLedger::Follow(const Version& version, const CompactionPlan& plan,
 
   SettledGroup merged{NumbersOf(outputs), {}};
   bool all_settled = !filtered && !plan.remove_only;
-  absl::flat_hash_set<uint64_t> grouped;
+  std::unordered_set<uint64_t> grouped;
   std::erase_if(groups_, [&](const SettledGroup& group) {
     const size_t of_group = std::count_if(group.segments.begin(), group.segments.end(), leaves);
     if (of_group == 0) return false;

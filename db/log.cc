@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "db/log_writer.h"
+#include "util/memory_guard.h"
 #include "util/status.h"
 #include "util/steady_condition.h"
 #include "util/thread_setup.h"
@@ -190,7 +191,8 @@ void Log::Implementation::WakeGroup(uint32_t group) {
 
 void Log::Implementation::NotifyListeners() {
   absl::ReaderMutexLock lock(&listeners_mutex_);
-  for (const auto& [token, listener] : listeners_) listener();
+  // The log's work goes on whatever becomes of those who are told of it.
+  for (const auto& [token, listener] : listeners_) TryWithMemory(listener);
 }
 
 void Log::Implementation::GatherForDelay() {
@@ -273,13 +275,13 @@ bool Log::HasRoom(size_t bytes, bool for_deletes) const {
   return implementation_->writer().HasRoom(bytes, for_deletes);
 }
 absl::Status Log::Prepare(size_t bytes, bool for_deletes) {
-  return implementation_->writer().Prepare(bytes, for_deletes);
+  return GuardMemory("making room in the log", [&] { return implementation_->writer().Prepare(bytes, for_deletes); });
 }
 absl::Status Log::Reserve(size_t bytes, bool for_deletes) {
-  return implementation_->writer().Reserve(bytes, for_deletes);
+  return GuardMemory("making room in the log", [&] { return implementation_->writer().Reserve(bytes, for_deletes); });
 }
-void Log::Append(std::string_view record, SequenceNumber first, SequenceNumber last, Durability durability) {
-  implementation_->writer().Append(record, first, last, durability);
+absl::Status Log::Append(std::string_view record, SequenceNumber first, SequenceNumber last, Durability durability) {
+  return implementation_->writer().Append(record, first, last, durability);
 }
 absl::Status Log::Push() { return implementation_->Push(); }
 absl::Status Log::PushUnsynced() { return implementation_->PushUnsynced(); }
@@ -295,7 +297,9 @@ uint64_t Log::AddListener(std::function<void()> listener) { return implementatio
 void Log::RemoveListener(uint64_t token) { implementation_->RemoveListener(token); }
 
 std::vector<LogEnd> Log::Files() const { return implementation_->writer().Files(); }
-void Log::Retire(SequenceNumber sequence) { implementation_->writer().files().Retire(sequence); }
+void Log::Retire(SequenceNumber sequence) {
+  TryWithMemory([&] { implementation_->writer().files().Retire(sequence); });
+}
 void Log::Adopt(std::vector<LogEnd> recovered) { implementation_->writer().files().Adopt(std::move(recovered)); }
 uint64_t Log::live_bytes() const { return implementation_->writer().live_bytes(); }
 LogStatistics Log::statistics() const { return implementation_->writer().statistics(); }

@@ -8,6 +8,8 @@
 //
 // A failed write or sync is final: status() stays not OK, durable_sequence() stays, nothing is retried (contract 5).
 // A full disk is not: files are reserved ahead, Reserve() refuses before anything is promised.
+// Nor is a lack of memory: writing and syncing need none, and the threads try again. Only what opens the log, adds to its books or
+// copies them (Open, AddListener, Adopt, Files) throws std::bad_alloc.
 //
 // Thread-safe, but for Append, which the caller serializes (the engine's commit lock) so that sequences ascend.
 // Lock order: the caller's commit lock, then the log's own. Listeners run on the thread that synced (the log's, or one in
@@ -73,8 +75,10 @@ class Log {
   // ResourceExhausted (cheap, no side effect): the disk is full; `for_deletes` may use the last reserve, so that space
   // can be won back. Unavailable: the log has failed. Called under the commit lock right before Append.
   [[nodiscard]] absl::Status Reserve(size_t bytes, bool for_deletes);
-  // Takes one complete batch record holding the operations first..last. Never fails: Reserve() said yes.
-  void Append(std::string_view record, SequenceNumber first, SequenceNumber last, Durability durability);
+  // Takes one complete batch record holding the operations first..last. ResourceExhausted: there is no memory for it. Unavailable:
+  // the log has failed. Then nothing was taken.
+  [[nodiscard]] absl::Status Append(std::string_view record, SequenceNumber first, SequenceNumber last,
+                                    Durability durability);
   // Sends what was appended on its way: wakes the log thread if something needs a sync, writes the rest to the kernel. Who
   // goes on to WaitUntilDurable need not call it: that syncs by itself where nobody else does.
   [[nodiscard]] absl::Status Push();
@@ -98,7 +102,7 @@ class Log {
   // Number and last sequence of the files that hold operations, oldest first; the last one is being written.
   std::vector<LogEnd> Files() const;
   // Files of which every operation is <= `sequence` are no longer needed: they are recycled or removed. Call only after
-  // the manifest that says so is on disk.
+  // the manifest that says so is on disk. Where there is no memory for it they are left to the next call.
   void Retire(SequenceNumber sequence);
   // Files that recovery replayed (they come before this log's own); retired like the others.
   void Adopt(std::vector<LogEnd> recovered);

@@ -28,14 +28,14 @@ class LogBuffer {
     SequenceNumber last = 0;
   };
 
-  // `new_block`: the record must not share a block with the ones before it.
+  // `new_block`: the record must not share a block with the ones before it. Throws std::bad_alloc, and then nothing was appended.
   void Append(std::string_view record, SequenceNumber first, SequenceNumber last, bool new_block) {
     if (blocks_.empty() || new_block) {
       const size_t begin = LogBlockAlign(size_);
       Grow(begin + kLogBlockHeaderSize + record.size());
+      blocks_.push_back({begin, begin + kLogBlockHeaderSize, first, last});
       std::memset(data_.get() + size_, 0, begin - size_);
       size_ = begin + kLogBlockHeaderSize;
-      blocks_.push_back({begin, size_, first, last});
     } else {
       Grow(size_ + record.size());
     }

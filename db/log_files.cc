@@ -5,6 +5,7 @@
 
 #include "absl/time/time.h"
 #include "db/log_format.h"
+#include "util/memory_guard.h"
 #include "util/status.h"
 #include "util/thread_setup.h"
 
@@ -52,14 +53,16 @@ void LogFiles::Stop() {
   }
   thread_.join();
   std::vector<uint64_t> leftovers;
+  uint64_t spare = 0;
   {
     absl::MutexLock lock(&mutex_);
     leftovers = std::exchange(reusable_, {});
-    if (spare_.file != nullptr) leftovers.push_back(spare_.number);
+    if (spare_.file != nullptr) spare = spare_.number;
     spare_ = LogFile();
     spare_size_.store(0);
   }
   RemoveFiles(leftovers);
+  if (spare != 0) RemoveFile(spare);
 }
 
 absl::Status LogFiles::WaitForSpare() {
@@ -119,7 +122,7 @@ absl::StatusOr<bool> LogFiles::ExtendSpare(uint64_t number, uint64_t begin, uint
 absl::StatusOr<LogFile> LogFiles::Advance(const LogEnd& end) {
   absl::MutexLock lock(&mutex_);
   if (spare_.file == nullptr) return absl::NotFoundError("no log file was prepared");
-  completed_.push_back({end, /*reusable=*/true});
+  completed_.push_back({end, /*reusable=*/true});  // its memory came with the spare
   spare_size_.store(0, std::memory_order_release);
   changed_.SignalAll();
   return std::exchange(spare_, LogFile());
@@ -129,7 +132,9 @@ void LogFiles::Adopt(std::vector<LogEnd> recovered) {
   absl::MutexLock lock(&mutex_);
   std::vector<CompletedFile> files;
   for (const LogEnd& end : recovered) files.push_back({end, /*reusable=*/false});
-  completed_.insert(completed_.begin(), files.begin(), files.end());
+  files.reserve(files.size() + completed_.size() + 1);
+  files.insert(files.end(), completed_.begin(), completed_.end());
+  completed_ = std::move(files);
 }
 
 void LogFiles::Retire(SequenceNumber sequence) {
@@ -138,6 +143,8 @@ void LogFiles::Retire(SequenceNumber sequence) {
   size_t count = 0;
   while (count < completed_.size() && completed_[count].end.last_sequence <= sequence) ++count;
   if (count == 0) return;
+  ReserveMore(&reusable_, count);
+  ReserveMore(&to_remove_, count);
   for (size_t i = 0; i < count; ++i) {
     const bool recycle = completed_[i].reusable && reusable_.size() < kMaxReusable;
     (recycle ? reusable_ : to_remove_).push_back(completed_[i].end.file_number);
@@ -234,8 +241,10 @@ void LogFiles::Run() {
       mutex_.Lock();
     } else if (spare_.file == nullptr) {
       mutex_.Unlock();
-      PrepareSpare();
+      absl::Status prepared = GuardMemory("preparing a log file", [this] { return PrepareSpare(); });
       mutex_.Lock();
+      spare_status_ = std::move(prepared);
+      changed_.SignalAll();
       if (spare_status_.ok()) {
         retry = kFirstRetry;
       } else if (!stopping_.load()) {
@@ -251,7 +260,7 @@ void LogFiles::Run() {
   RemoveFiles(numbers);
 }
 
-void LogFiles::PrepareSpare() {
+absl::Status LogFiles::PrepareSpare() {
   if (spare_number_ == 0) spare_number_ = next_number_();
   std::string recycled_path;
   {
@@ -262,21 +271,23 @@ void LogFiles::PrepareSpare() {
     }
   }
   absl::StatusOr<LogFile> prepared = Prepare(spare_number_, file_size_, recycled_path);
-  if (prepared.ok()) {
-    spare_number_ = 0;
-    if (!recycled_path.empty()) recycled_.fetch_add(1, std::memory_order_relaxed);
-  }
+  VARVE_RETURN_IF_ERROR(prepared.status());
   absl::MutexLock lock(&mutex_);
-  changed_.SignalAll();
-  spare_status_ = UnsharedCopy(prepared.status());
-  if (!prepared.ok()) return;
+  ReserveMore(&completed_, 1);
+  spare_number_ = 0;
+  if (!recycled_path.empty()) recycled_.fetch_add(1, std::memory_order_relaxed);
   spare_ = *std::move(prepared);
   spare_size_.store(spare_.size, std::memory_order_release);
+  return absl::OkStatus();
+}
+
+// A file that cannot be removed is found again, and found obsolete, by the next recovery.
+void LogFiles::RemoveFile(uint64_t number) {
+  TryWithMemory([&] { file_system_->Remove(Path(LogFileName(number))).IgnoreError(); });
 }
 
 void LogFiles::RemoveFiles(const std::vector<uint64_t>& numbers) {
-  // A file that cannot be removed is found again, and found obsolete, by the next recovery.
-  for (const uint64_t number : numbers) file_system_->Remove(Path(LogFileName(number))).IgnoreError();
+  for (const uint64_t number : numbers) RemoveFile(number);
 }
 
 }  // namespace varve

@@ -77,8 +77,9 @@ class LogFiles {
   // Writes zeros behind the spare as long as it is the spare. False: it no longer is.
   [[nodiscard]] absl::StatusOr<bool> ExtendSpare(uint64_t number, uint64_t begin, uint64_t end);
   void Run();
+  void RemoveFile(uint64_t number);
   void RemoveFiles(const std::vector<uint64_t>& numbers);
-  void PrepareSpare();
+  [[nodiscard]] absl::Status PrepareSpare();
 
   FileSystem* const file_system_;
   const LogOptions options_;

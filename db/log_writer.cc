@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "db/log_format.h"
+#include "util/memory_guard.h"
 #include "util/status.h"
 
 namespace varve {
@@ -104,31 +105,35 @@ absl::Status LogWriter::PrepareNextFile(uint64_t unit) {
       files_.spare_size() > 0 ? files_.GrowSpare(kLogPageSize + unit + delete_reserve_) : files_.WaitForSpare();
   if (status.ok() || absl::IsUnavailable(status)) return status;
   // Whatever keeps the file from being made: nothing was promised in it, and the next try makes it anew.
-  return absl::ResourceExhaustedError(
-      fmt::format("no room left in the log, and no file to go on with; making one is tried again, and writes resume "
-                  "when it is there: {}",
-                  std::string(status.message())));
+  return StatusInWords(absl::StatusCode::kResourceExhausted, [&] {
+    return fmt::format(
+        "no room left in the log, and no file to go on with; making one is tried again, and writes resume when it is "
+        "there: {}",
+        std::string(status.message()));
+  });
 }
 
-void LogWriter::Append(std::string_view record, SequenceNumber first, SequenceNumber last, Durability durability) {
+absl::Status LogWriter::Append(std::string_view record, SequenceNumber first, SequenceNumber last,
+                               Durability durability) {
   const uint64_t unit = WorstCase(record.size());
   absl::MutexLock lock(&mutex_);
   promised_ = false;
-  if (!status_.ok()) return;
-  bool new_block = active_.last_block_size() + record.size() > options_.group_max_bytes;
-  if (cursor_.file == file_index_ && cursor_.offset + unit > file_size_) {
-    cursor_ = {file_index_ + 1, kLogPageSize};
-    new_block = true;
+  if (!status_.ok()) return UnsharedCopy(status_);
+  const bool next_file = cursor_.file == file_index_ && cursor_.offset + unit > file_size_;
+  const bool new_block = next_file || active_.last_block_size() + record.size() > options_.group_max_bytes;
+  if (!TryWithMemory([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { active_.Append(record, first, last, new_block); })) {
+    return OutOfMemory("writing to the log");
   }
+  if (next_file) cursor_ = {file_index_ + 1, kLogPageSize};
   cursor_.offset += unit;
   active_units_ += unit;
-  active_.Append(record, first, last, new_block);
   PublishSafeRoom();
   // Written under the mutex alone: no need for an atomic addition.
   buffered_bytes_.store(buffered_bytes_.load(std::memory_order_relaxed) + record.size(), std::memory_order_release);
   bytes_appended_.store(bytes_appended_.load(std::memory_order_relaxed) + record.size(), std::memory_order_relaxed);
   appended_.store(last, std::memory_order_release);
   last_of_[static_cast<size_t>(durability)].store(last, std::memory_order_release);
+  return absl::OkStatus();
 }
 
 // --- Writing ---------------------------------------------------------------------------------------------------------
@@ -150,7 +155,8 @@ absl::Status LogWriter::WriteOutLocked() {
   }
   size_t records_size = 0;
   for (const LogBuffer::Block& block : writing_.blocks()) records_size += block.end - block.begin - kLogBlockHeaderSize;
-  const absl::Status status = WriteBlocks();
+  const absl::Status status =
+      GuardMemory("writing the log", [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return WriteBlocks(); });
   writing_.Clear(keep_memory_);
   if (!status.ok()) return Fail(status);
 
@@ -250,7 +256,8 @@ absl::Status LogWriter::SyncLocked(File* file, SequenceNumber target) {
   if (failed()) return status();
   if (durable_sequence() >= target) return absl::OkStatus();
   syncs_.fetch_add(1, std::memory_order_relaxed);
-  if (const absl::Status status = file->Sync(); !status.ok()) return Fail(status);
+  const absl::Status status = GuardMemory("syncing the log", [file] { return file->Sync(); });
+  if (!status.ok()) return Fail(status);
   durable_.store(target, std::memory_order_release);
   return absl::OkStatus();
 }
@@ -270,7 +277,10 @@ void LogWriter::WriteMark() {
   }
   char page[kLogPageSize] = {};
   EncodeLogBlockHeader(page, {0, file_.number, mark + 1, mark, mark}, options_.store_id, offset);
-  if (const absl::Status status = file_.file->Write(offset, std::string_view(page, sizeof(page))); !status.ok()) {
+  File* const file = file_.file.get();
+  const absl::Status status =
+      GuardMemory("writing the log", [&] { return file->Write(offset, std::string_view(page, sizeof(page))); });
+  if (!status.ok()) {
     Fail(status).IgnoreError();  // status() tells
     return;
   }
@@ -283,11 +293,13 @@ void LogWriter::WriteMark() {
 
 // --- State -----------------------------------------------------------------------------------------------------------
 
-absl::Status LogWriter::Fail(const absl::Status& cause) {
+absl::Status LogWriter::Fail(const absl::Status& cause) noexcept {
   absl::MutexLock lock(&mutex_);
   if (status_.ok()) {
-    status_ = absl::UnavailableError(fmt::format(
-        "the log failed and takes no more writes; check the disk, then restart: {}", std::string(cause.message())));
+    status_ = StatusInWords(absl::StatusCode::kUnavailable, [&] {
+      return fmt::format("the log failed and takes no more writes; check the disk, then restart: {}",
+                         std::string(cause.message()));
+    });
     active_.Clear(0);
     failed_.store(true, std::memory_order_release);
   }

@@ -39,7 +39,8 @@ class LogWriter {
   bool HasRoom(size_t bytes, bool for_deletes) const;
   [[nodiscard]] absl::Status Prepare(size_t bytes, bool for_deletes);
   [[nodiscard]] absl::Status Reserve(size_t bytes, bool for_deletes);
-  void Append(std::string_view record, SequenceNumber first, SequenceNumber last, Durability durability);
+  [[nodiscard]] absl::Status Append(std::string_view record, SequenceNumber first, SequenceNumber last,
+                                    Durability durability);
 
   // Hands everything up to `sequence`, at least, to the kernel.
   [[nodiscard]] absl::Status WriteOut(SequenceNumber sequence);
@@ -89,7 +90,7 @@ class LogWriter {
   [[nodiscard]] absl::Status WriteRun(size_t begin, size_t end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   [[nodiscard]] absl::Status NextFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   [[nodiscard]] absl::Status SyncLocked(File* file, SequenceNumber target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sync_mutex_);
-  absl::Status Fail(const absl::Status& cause);
+  absl::Status Fail(const absl::Status& cause) noexcept;
 
   const LogOptions options_;
   const uint64_t delete_reserve_;

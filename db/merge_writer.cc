@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "db/file_names.h"
+#include "util/memory_guard.h"
 #include "util/status.h"
 
 namespace varve {
@@ -22,11 +23,12 @@ class Merge {
   }
 
   absl::StatusOr<MergeResult> Run() {
-    if (absl::Status status = WriteAll(); !status.ok()) {
+    if (absl::Status status = GuardMemory("writing a segment", [this] { return WriteAll(); }); !status.ok()) {
       builder_.reset();
       for (const SegmentInfo& segment : result_.segments) {
         // What can't be removed is an orphan for the next open.
-        (void)options_.file_system->Remove(SegmentPath(options_.directory, segment.number));
+        TryWithMemory(
+            [&] { options_.file_system->Remove(SegmentPath(options_.directory, segment.number)).IgnoreError(); });
       }
       return status;
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 namespace varve {
 namespace {
@@ -33,41 +34,36 @@ bool OffsetTableCache::Insert(ResidentIndex* resident, std::shared_ptr<const Seg
   absl::MutexLock lock(&mutex_);
   if (resident->owner_ != nullptr) return true;
   MakeRoom(index->charge(), &victims);
+  ring_.push_back(resident);  // from here on nothing needs memory
   usage_ += index->charge();
   resident->owner_ = std::move(index);
   resident->recently_used_.store(true, std::memory_order_relaxed);
   resident->page_count_hint_.store(resident->owner_->table().page_count(), std::memory_order_relaxed);
   resident->table_hint_.store(resident->owner_->table_bytes(), std::memory_order_relaxed);
   resident->current_.store(resident->owner_.get(), std::memory_order_seq_cst);
-  ring_.push_back(resident);
   return true;
 }
 
 void OffsetTableCache::Erase(ResidentIndex* resident) {
-  Victims victims;
+  std::shared_ptr<const SegmentIndex> index;  // freed after the lock
   absl::MutexLock lock(&mutex_);
   const auto found = std::find(ring_.begin(), ring_.end(), resident);
   if (found == ring_.end()) return;
   *found = ring_.back();
   ring_.pop_back();
-  Unhook(resident, &victims);
+  index = Unhook(resident);
 }
 
-void OffsetTableCache::Unhook(ResidentIndex* resident, Victims* victims) {
+std::shared_ptr<const SegmentIndex> OffsetTableCache::Unhook(ResidentIndex* resident) {
   resident->table_hint_.store(nullptr, std::memory_order_relaxed);
   resident->current_.store(nullptr, std::memory_order_seq_cst);
   resident->WaitUntilUnpinned();
   usage_ -= resident->owner_->charge();
-  victims->push_back(std::move(resident->owner_));
-  resident->owner_ = nullptr;
+  return std::exchange(resident->owner_, nullptr);
 }
 
 void OffsetTableCache::MakeRoom(size_t charge, Victims* victims) {
-  while (usage_ + charge > capacity_ && !left_.empty()) {
-    usage_ -= left_.front()->charge();
-    victims->push_back(std::move(left_.front()));
-    left_.pop_front();
-  }
+  while (usage_ + charge > capacity_ && !left_.empty()) DropOldestLeft(victims);
   // Each step evicts or clears a bit, so this ends; once the ring is empty everything fits.
   while (usage_ + charge > capacity_) {
     if (hand_ >= ring_.size()) hand_ = 0;
@@ -76,9 +72,10 @@ void OffsetTableCache::MakeRoom(size_t charge, Victims* victims) {
       ++hand_;
       continue;
     }
+    victims->emplace_back();
     ring_[hand_] = ring_.back();
     ring_.pop_back();
-    Unhook(resident, victims);
+    victims->back() = Unhook(resident);
   }
 }
 
@@ -86,14 +83,16 @@ void OffsetTableCache::Leave(std::shared_ptr<const SegmentIndex> index) {
   if (!Fits(index->charge())) return;
   Victims victims;
   absl::MutexLock lock(&mutex_);
-  if (left_.size() >= kMaxLeft) {
-    usage_ -= left_.front()->charge();
-    victims.push_back(std::move(left_.front()));
-    left_.pop_front();
-  }
+  if (left_.size() >= kMaxLeft) DropOldestLeft(&victims);
   MakeRoom(index->charge(), &victims);
+  left_.push_back(index);
   usage_ += index->charge();
-  left_.push_back(std::move(index));
+}
+
+void OffsetTableCache::DropOldestLeft(Victims* victims) {
+  victims->push_back(left_.front());
+  usage_ -= left_.front()->charge();
+  left_.pop_front();
 }
 
 std::shared_ptr<const SegmentIndex> OffsetTableCache::Collect(uint64_t segment_number) {

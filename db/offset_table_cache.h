@@ -87,7 +87,7 @@ class OffsetTableCache {
 
   // Hooks `index` into `resident`, evicting others; does nothing where one hangs already. False if it is larger than the budget.
   bool Insert(ResidentIndex* resident, std::shared_ptr<const SegmentIndex> index);
-  // Before `resident` goes.
+  // Before `resident` goes. Needs no memory.
   void Erase(ResidentIndex* resident);
 
   // From the builder of a segment to its reader: a finished segment is opened without reading its index back. The oldest of
@@ -102,7 +102,8 @@ class OffsetTableCache {
  private:
   using Victims = std::vector<std::shared_ptr<const SegmentIndex>>;  // freed after the lock
   void MakeRoom(size_t charge, Victims* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Unhook(ResidentIndex* resident, Victims* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropOldestLeft(Victims* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<const SegmentIndex> Unhook(ResidentIndex* resident) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t capacity_;
   mutable absl::Mutex mutex_;

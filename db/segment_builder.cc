@@ -17,6 +17,7 @@
 #include "util/checksum.h"
 #include "util/coding.h"
 #include "util/hash.h"
+#include "util/memory_guard.h"
 #include "util/status.h"
 
 namespace varve {
@@ -40,9 +41,8 @@ class Builder final : public SegmentBuilder {
 
   ~Builder() override {
     if (finished_) return;
-    const std::string path = file_->path();
-    file_.reset();
-    (void)file_system_->Remove(path);  // an orphan that can't be removed now goes at the next open
+    // An orphan that can't be removed now goes at the next open.
+    TryWithMemory([this] { file_system_->Remove(file_->path()).IgnoreError(); });
   }
 
   absl::Status Add(const RecordView& record) override;

@@ -10,6 +10,7 @@
 #include "db/segment_iterator.h"
 #include "spdlog/spdlog.h"
 #include "util/file_remover.h"
+#include "util/memory_guard.h"
 #include "util/status.h"
 
 namespace varve {
@@ -147,7 +148,7 @@ void SegmentReader::MaybeLoadIndex(const SegmentFooter& footer, uint64_t touches
   // While another thread loads, this one goes on page by page.
   if (!load_mutex_.TryLock()) return;
   // Where the whole can't be read, single pages may still be good: their errors are the ones to report.
-  (void)LoadIndex(footer).ok();
+  TryWithMemory([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { (void)LoadIndex(footer).ok(); });
   load_mutex_.Unlock();
 }
 

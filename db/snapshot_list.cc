@@ -6,11 +6,15 @@ namespace varve {
 
 class SnapshotList::Entry final : public Snapshot {
  public:
-  Entry(SnapshotList* list, SequenceNumber sequence, NamespaceTable namespaces)
-      : list_(list), sequence_(sequence), namespaces_(std::move(namespaces)) {}
+  Entry(SnapshotList* list, NamespaceTable namespaces) : list_(list), namespaces_(std::move(namespaces)) {}
   ~Entry() override {
     absl::MutexLock lock(&list_->mutex_);
-    list_->held_.erase(list_->held_.find(sequence_));
+    if (is_held_) list_->held_.erase(list_->held_.find(sequence_));
+  }
+  void Hold(SequenceNumber sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(list_->mutex_) {
+    list_->held_.insert(sequence);
+    sequence_ = sequence;
+    is_held_ = true;
   }
 
   SequenceNumber sequence() const override { return sequence_; }
@@ -20,16 +24,32 @@ class SnapshotList::Entry final : public Snapshot {
 
  private:
   SnapshotList* const list_;
-  const SequenceNumber sequence_;
   const NamespaceTable namespaces_;
+  SequenceNumber sequence_ = kNoSequence;
+  bool is_held_ = false;
 };
+
+namespace {
+
+class NotTakenSnapshot final : public Snapshot {
+ public:
+  SequenceNumber sequence() const override { return kNoSequence; }
+  std::optional<NamespaceGeneration> Generation(NamespaceId) const override { return std::nullopt; }
+};
+
+}  // namespace
+
+std::shared_ptr<const Snapshot> SnapshotList::NotTaken() {
+  static const NotTakenSnapshot not_taken;
+  return std::shared_ptr<const Snapshot>(std::shared_ptr<const Snapshot>(), &not_taken);  // owned by nobody
+}
 
 std::shared_ptr<const Snapshot> SnapshotList::Take(const std::atomic<SequenceNumber>& visible,
                                                    NamespaceTable namespaces) {
+  auto entry = std::make_shared<Entry>(this, std::move(namespaces));
   absl::MutexLock lock(&mutex_);
-  const SequenceNumber sequence = visible.load();
-  held_.insert(sequence);
-  return std::make_shared<Entry>(this, sequence, std::move(namespaces));
+  entry->Hold(visible.load());
+  return entry;
 }
 
 SnapshotList::Held SnapshotList::List(const std::atomic<SequenceNumber>& visible) const {

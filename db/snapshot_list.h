@@ -16,7 +16,11 @@ namespace varve {
 class SnapshotList {
  public:
   // `visible` is read under the list's lock: a merge that takes its list later either sees this snapshot or starts at or before it.
+  // Throws std::bad_alloc; then nothing is held.
   std::shared_ptr<const Snapshot> Take(const std::atomic<SequenceNumber>& visible, NamespaceTable namespaces);
+
+  // Stands for a snapshot for which there was no memory: it holds nothing and knows no namespace. Takes no memory itself.
+  static std::shared_ptr<const Snapshot> NotTaken();
 
   struct Held {
     std::vector<SequenceNumber> sequences;  // ascending, each once

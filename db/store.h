@@ -91,6 +91,7 @@ class Store {
   // Bounds in user keys: [lower, upper); an empty `upper` means no end. `*gate` (if not null) as in ReadResult.
   virtual std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower,
                                                 std::string_view upper, SequenceNumber* gate) = 0;
+  // Never null. Where there was no memory for one, reads through it fail with ResourceExhausted.
   virtual std::shared_ptr<const Snapshot> GetSnapshot() = 0;
   // Exact number of keys in [lower, upper). That of all keys costs little: the looking up of what was written since it was last asked
   // for and not merged or settled in the background since then (up to some scans' time). A range, or a snapshot, is read.
@@ -99,7 +100,7 @@ class Store {
 
   // --- Writes ------------------------------------------------------------------------------------------------------------
   // Commits the batch and waits until it is as durable as its mode promises. Aborted: a condition failed, nothing was written.
-  // ResourceExhausted: the disk is full, nothing was written. Unavailable: the log failed; the write may or may not survive.
+  // ResourceExhausted: the disk is full or there is no memory, nothing was written. Unavailable: the log failed; the write may or may not survive.
   [[nodiscard]] virtual absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch) = 0;
 
   // The mode of writes from now on that don't bring their own.
@@ -147,7 +148,7 @@ class Store {
   [[nodiscard]] virtual absl::Status Flush() = 0;
   [[nodiscard]] virtual absl::Status Compact(std::string_view lower, std::string_view upper) = 0;
   virtual Pressure pressure() const = 0;
-  // Name and value of every figure the store keeps, in a fixed order (docs/operations.md lists them).
+  // Name and value of every figure the store keeps, in a fixed order (docs/operations.md lists them). None where there is no memory.
   virtual std::vector<std::pair<std::string, uint64_t>> Statistics() const = 0;
 
   // Finishes background work, syncs, and records a clean end. Later calls fail. Also called by the destructor.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "type/tree_key.h"
+#include "util/memory_guard.h"
 
 namespace varve {
 namespace {
@@ -24,51 +25,62 @@ class StoreIterator final : public Iterator {
   bool Valid() const override { return valid_; }
 
   void SeekToFirst() override {
-    records_->Seek(lower_, kMaxSequence);
-    FindForward(/*after=*/{});
+    Move([this] {
+      records_->Seek(lower_, kMaxSequence);
+      FindForward(/*after=*/{});
+    });
   }
 
   void SeekToLast() override {
-    if (upper_.empty()) {
-      records_->SeekToLast();
-    } else {
-      SeekBefore(upper_);
-    }
-    FindBackward();
+    Move([this] {
+      if (upper_.empty()) {
+        records_->SeekToLast();
+      } else {
+        SeekBefore(upper_);
+      }
+      FindBackward();
+    });
   }
 
   void Seek(std::string_view key) override {
-    const std::string target = Target(key);
-    records_->Seek(std::max(target, lower_), kMaxSequence);
-    FindForward(/*after=*/{});
+    Move([&] {
+      const std::string target = Target(key);
+      records_->Seek(std::max(target, lower_), kMaxSequence);
+      FindForward(/*after=*/{});
+    });
   }
 
   void SeekForPrev(std::string_view key) override {
-    std::string behind = Target(key);
-    behind.push_back('\0');  // the first tree key after `key`
-    if (!upper_.empty() && behind > upper_) behind = upper_;
-    SeekBefore(behind);
-    FindBackward();
+    Move([&] {
+      std::string behind = Target(key);
+      behind.push_back('\0');  // the first tree key after `key`
+      if (!upper_.empty() && behind > upper_) behind = upper_;
+      SeekBefore(behind);
+      FindBackward();
+    });
   }
 
   void Next() override {
-    if (backward_) {
-      // The records stand in front of the key; its saved copy says where to go on.
-      records_->Seek(key_, kNoSequence);
+    Move([this] {
+      if (backward_) {
+        // The records stand in front of the key; its saved copy says where to go on.
+        records_->Seek(key_, kNoSequence);
+      } else {
+        key_.assign(records_->record().key);
+        records_->Next();
+      }
       FindForward(/*after=*/key_);
-      return;
-    }
-    key_.assign(records_->record().key);
-    records_->Next();
-    FindForward(/*after=*/key_);
+    });
   }
 
   void Prev() override {
-    if (!backward_) {
-      key_.assign(records_->record().key);
-      SeekBefore(key_);
-    }
-    FindBackward();
+    Move([this] {
+      if (!backward_) {
+        key_.assign(records_->record().key);
+        SeekBefore(key_);
+      }
+      FindBackward();
+    });
   }
 
   std::string_view key() const override {
@@ -76,9 +88,20 @@ class StoreIterator final : public Iterator {
   }
   std::string_view value() const override { return backward_ ? std::string_view(value_) : records_->record().value; }
   SequenceNumber version() const override { return backward_ ? version_ : records_->record().sequence; }
-  absl::Status status() const override { return records_->status(); }
+  absl::Status status() const override { return lack_of_memory_.ok() ? records_->status() : lack_of_memory_; }
 
  private:
+  // After a lack of memory the iterator can be set anew, but not go on.
+  template <typename Step>
+  void Move(Step step) {
+    lack_of_memory_ = GuardMemory("moving an iterator", [&] {
+      step();
+      return absl::OkStatus();
+    });
+    if (!lack_of_memory_.ok()) [[unlikely]]
+      valid_ = false;
+  }
+
   // The tree key of a user key, in this iterator's generation.
   std::string Target(std::string_view key) const { return lower_.substr(0, kGenerationSize).append(key); }
 
@@ -103,6 +126,7 @@ class StoreIterator final : public Iterator {
   const std::string lower_;
   const std::string upper_;
 
+  absl::Status lack_of_memory_;
   bool valid_ = false;
   bool backward_ = false;  // then key_, value_ and version_ hold the current entry, and records_ stands in front of it
   std::string key_;        // forward: the last key that was dealt with

@@ -1,9 +1,12 @@
 #include "db/write_batch.h"
 
+#include <utility>
+
 #include "db/log_format.h"
 #include "fmt/format.h"
 #include "type/tree_key.h"
 #include "util/coding.h"
+#include "util/memory_guard.h"
 
 namespace varve {
 namespace {
@@ -15,7 +18,10 @@ constexpr size_t kKeptBytes = 4u << 20;  // of memory that a batch keeps for its
 WriteBatch::WriteBatch() { Clear(); }
 
 void WriteBatch::Clear() {
-  if (encoded_.capacity() > kKeptBytes) std::string().swap(encoded_);
+  // Committed batches are cleared, which must not fail any more.
+  if (encoded_.capacity() > kKeptBytes) {
+    TryWithMemory([this] { std::string(kBatchHeaderSize, '\0').swap(encoded_); });
+  }
   if (condition_keys_.capacity() > kKeptBytes) std::string().swap(condition_keys_);
   if (conditions_.capacity() > kKeptBytes / sizeof(Condition)) std::vector<Condition>().swap(conditions_);
   encoded_.assign(kBatchHeaderSize, '\0');
@@ -42,7 +48,7 @@ void WriteBatch::DeleteRange(std::string_view begin, std::string_view end, Names
   }
   if (!end.empty() && end <= begin) return;
   // An empty end is the namespace's own: the commit finds four bytes here and puts the next generation's in their place.
-  Append(RecordKind::kRangeTombstone, space, begin, TreeKey(space, end).view());
+  NoteLackOfMemory([&] { Append(RecordKind::kRangeTombstone, space, begin, TreeKey(space, end).view()); });
 }
 
 void WriteBatch::ClearNamespace(NamespaceId space) {
@@ -51,9 +57,20 @@ void WriteBatch::ClearNamespace(NamespaceId space) {
 }
 
 void WriteBatch::RequireUnchanged(std::string_view key, SequenceNumber sequence, NamespaceId space) {
-  const size_t offset = condition_keys_.size();
-  condition_keys_.append(TreeKey(space, key).view());
-  conditions_.push_back({offset, kGenerationSize + key.size(), sequence});
+  NoteLackOfMemory([&] {
+    const size_t offset = condition_keys_.size();
+    condition_keys_.append(TreeKey(space, key).view());
+    conditions_.push_back({offset, kGenerationSize + key.size(), sequence});
+  });
+}
+
+template <typename Change>
+void WriteBatch::NoteLackOfMemory(Change change) {
+  absl::Status status = GuardMemory("adding to a batch", [&] {
+    change();
+    return absl::OkStatus();
+  });
+  if (!status.ok()) status_ = std::move(status);
 }
 
 void WriteBatch::Append(RecordKind kind, NamespaceId space, std::string_view key, std::string_view value) {
@@ -68,15 +85,17 @@ void WriteBatch::Append(RecordKind kind, NamespaceId space, std::string_view key
     status_ = absl::InvalidArgumentError(fmt::format("batch too large: at most {} operations and {} bytes are allowed",
                                                      kMaxBatchOperations, kMaxBatchBytes));
   } else {
-    encoded_.push_back(static_cast<char>(kind));
-    PutVarint32(&encoded_, static_cast<uint32_t>(kGenerationSize + key.size()));
-    PutVarint32(&encoded_, static_cast<uint32_t>(value.size()));
-    char space_bytes[kGenerationSize];
-    EncodeGeneration(space_bytes, space);
-    encoded_.append(space_bytes, kGenerationSize);
-    encoded_.append(key);
-    encoded_.append(value);
-    ++operations_;
+    NoteLackOfMemory([&] {
+      encoded_.push_back(static_cast<char>(kind));
+      PutVarint32(&encoded_, static_cast<uint32_t>(kGenerationSize + key.size()));
+      PutVarint32(&encoded_, static_cast<uint32_t>(value.size()));
+      char space_bytes[kGenerationSize];
+      EncodeGeneration(space_bytes, space);
+      encoded_.append(space_bytes, kGenerationSize);
+      encoded_.append(key);
+      encoded_.append(value);
+      ++operations_;
+    });
   }
 }
 

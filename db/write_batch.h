@@ -37,7 +37,7 @@ class WriteBatch {
   bool empty() const { return operations_ == 0; }
   size_t bytes() const { return encoded_.size(); }
 
-  // What was wrong with an operation (a key or value over its limit): reported when the batch is committed.
+  // What was wrong with an operation (a key or value over its limit, no memory for it): reported when the batch is committed.
   [[nodiscard]] const absl::Status& status() const { return status_; }
 
  private:
@@ -50,6 +50,8 @@ class WriteBatch {
     SequenceNumber sequence;
   };
 
+  template <typename Change>
+  void NoteLackOfMemory(Change change);
   void Append(RecordKind kind, NamespaceId space, std::string_view key, std::string_view value);
 
   std::string encoded_;  // header placeholder, then operations with namespace ids where generations will stand

@@ -8,6 +8,7 @@
 
 #include "type/tree_key.h"
 #include "util/coding.h"
+#include "util/memory_guard.h"
 
 namespace varve {
 namespace {
@@ -79,9 +80,21 @@ struct WriteBuffer::Order {
 
   explicit Order(size_t chunk_size) : arena(chunk_size), list(&arena, Compare{}) {}
 
+  void InsertPending() {
+    for (; inserted < pending.size(); ++inserted) {
+      const Entry* const entry = pending[inserted].entry;
+      list.Insert({OrderPrefix(entry->key()), entry});
+    }
+    pending = {};
+    inserted = 0;
+  }
+
   Arena arena;
   SkipList<Ordered, Compare> list;
-  const Entry* last_ordered = nullptr;  // everything that arrived up to here is in the list
+  const Entry* last_ordered =
+      nullptr;                    // everything that arrived up to here is in the list, but for pending[inserted..]
+  std::vector<Sortable> pending;  // sorted
+  size_t inserted = 0;
 };
 
 WriteBuffer::WriteBuffer(size_t capacity, SequenceNumber first_sequence, size_t expected_entries)
@@ -99,10 +112,19 @@ WriteBuffer::WriteBuffer(size_t capacity, SequenceNumber first_sequence, size_t 
 
 WriteBuffer::~WriteBuffer() { std::free(buckets_); }
 
+size_t WriteBuffer::SizeOf(const RecordView& record) {
+  return Arena::SizeOf(Entry::kHeaderSize + record.key.size() + record.value.size() +
+                       (record.flags & kHasExpiry ? 8 : 0) + record.metadata.size());
+}
+
+void WriteBuffer::Reserve(size_t bytes, size_t range_tombstones) {
+  arena_.Reserve(bytes);
+  ReserveMore(&range_tombstones_, range_tombstones);
+}
+
 void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool gated) {
   const size_t expiry_size = record.flags & kHasExpiry ? 8 : 0;
-  char* memory = arena_.Allocate(Entry::kHeaderSize + record.key.size() + record.value.size() + expiry_size +
-                                 record.metadata.size());
+  char* memory = arena_.Allocate(SizeOf(record));
   Entry* entry = new (memory) Entry{.sequence = record.sequence,
                                     .hash_tag = static_cast<uint32_t>(hash >> 32),
                                     .key_size = static_cast<uint32_t>(record.key.size()),
@@ -213,12 +235,13 @@ std::vector<WriteBuffer::Sortable> WriteBuffer::SortArrivals(const Entry* after)
 
 void WriteBuffer::BringOrderUpToDate() const {
   absl::MutexLock lock(&order_mutex_);
-  const std::vector<Sortable> arrived = SortArrivals(order_->last_ordered);
-  for (const Sortable& item : arrived) {
-    order_->list.Insert({OrderPrefix(item.entry->key()), item.entry});
+  order_->InsertPending();  // of a call that ran out of memory
+  order_->pending = SortArrivals(order_->last_ordered);
+  for (const Sortable& item : order_->pending) {
     const Entry* const last = order_->last_ordered;
     if (last == nullptr || item.entry->sequence > last->sequence) order_->last_ordered = item.entry;
   }
+  order_->InsertPending();
 }
 
 // Walks the skip list. Records added after its creation may show up; readers skip them by their sequence.

@@ -40,6 +40,9 @@ class WriteBuffer {
   WriteBuffer& operator=(const WriteBuffer&) = delete;
 
   // --- The writer --------------------------------------------------------------------------------------------------------
+  // Takes the memory for records that need so much (the sum of SizeOf) and so many range tombstones: adding them can't fail then.
+  void Reserve(size_t bytes, size_t range_tombstones);
+  static size_t SizeOf(const RecordView& record);
   // Copies the record (kValue or kTombstone). `hash` is HashKey(record.key). `gated`: readers wait until it is durable.
   void Add(const RecordView& record, uint64_t hash, bool gated);
   void AddRangeTombstone(RangeTombstone tombstone);
@@ -94,7 +97,7 @@ class WriteBuffer {
   const Entry* FindKey(std::string_view tree_key, uint64_t hash) const;
   // What arrived behind `after` (null: everything), sorted.
   std::vector<Sortable> SortArrivals(const Entry* after) const;
-  // Sorts what was added since the last call into the skip list.
+  // Sorts what was added since the last call into the skip list. Where memory runs out in the middle, the next call goes on there.
   void BringOrderUpToDate() const;
 
   const size_t capacity_;

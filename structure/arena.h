@@ -9,7 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
+
+#include "util/memory_guard.h"
 
 namespace varve {
 
@@ -20,13 +23,32 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
 
   char* Allocate(size_t bytes) {
-    bytes = (bytes + 7) & ~size_t{7};
+    bytes = SizeOf(bytes);
     if (bytes > left_) return AllocateSlow(bytes);
     char* piece = next_;
     next_ += bytes;
     left_ -= bytes;
     return piece;
   }
+
+  // The next pieces, up to `bytes` in all (each with its alignment, see SizeOf), will be there: allocating them can't fail.
+  void Reserve(size_t bytes) {
+    if (bytes <= left_) return;
+    if (bytes <= rest_left_) {
+      std::swap(next_, rest_);
+      std::swap(left_, rest_left_);
+      return;
+    }
+    const bool own_chunk = bytes > chunk_size_ / 4;
+    char* const chunk = NewChunk(own_chunk ? bytes : chunk_size_);
+    if (own_chunk && left_ > rest_left_) {  // to go on with later
+      rest_ = next_;
+      rest_left_ = left_;
+    }
+    next_ = chunk;
+    left_ = own_chunk ? bytes : chunk_size_;
+  }
+  static size_t SizeOf(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
 
   // Bytes taken from the system.
   size_t bytes_used() const { return bytes_used_.load(std::memory_order_relaxed); }
@@ -42,6 +64,7 @@ class Arena {
   }
 
   char* NewChunk(size_t bytes) {
+    ReserveMore(&chunks_, 1);
     chunks_.push_back(std::make_unique_for_overwrite<char[]>(bytes));
     bytes_used_.store(bytes_used() + bytes, std::memory_order_relaxed);
     return chunks_.back().get();
@@ -50,6 +73,8 @@ class Arena {
   const size_t chunk_size_;
   char* next_ = nullptr;
   size_t left_ = 0;
+  char* rest_ = nullptr;  // of a chunk that Reserve() left for a larger one
+  size_t rest_left_ = 0;
   std::vector<std::unique_ptr<char[]>> chunks_;
   std::atomic<size_t> bytes_used_{0};
 };

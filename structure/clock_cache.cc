@@ -4,6 +4,8 @@
 #include <bit>
 #include <new>
 
+#include "util/memory_guard.h"
+
 namespace varve {
 namespace {
 
@@ -89,6 +91,7 @@ ClockCache::Handle ClockCache::Insert(uint64_t first, uint64_t second, Handle bu
   }
   if (!MakeRoom(shard, charge, &victims)) return buffer;
   if ((shard.ring.size() + 1) * 2 > shard.slots.size()) Grow(shard);
+  ReserveMore(&shard.ring, 1);  // from here on nothing needs memory
   Entry* entry = buffer.entry_;
   entry->first = first;
   entry->second = second;
@@ -114,8 +117,9 @@ bool ClockCache::MakeRoom(Shard& shard, size_t charge, std::vector<Handle>* vict
       entry->recently_used.store(false, std::memory_order_relaxed);
       ++shard.hand;
     } else {
+      victims->emplace_back();
       Unlink(shard, entry);
-      victims->push_back(Handle(entry));
+      victims->back() = Handle(entry);
     }
   }
   return true;

@@ -14,6 +14,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "util/memory_guard.h"
 
 namespace varve {
 
@@ -67,6 +68,12 @@ class Published {
     return owner_;
   }
 
+  // Takes the memory that the next Replace() needs, which then can't fail. Whoever replaces does so one at a time.
+  void PrepareReplace() {
+    absl::MutexLock lock(&mutex_);
+    ReserveMore(&retired_, 1);
+  }
+
   // Replaces the object; the old one is kept until Reclaim() finds it unused. Returns how many are kept.
   size_t Replace(std::shared_ptr<const T> next) {
     absl::MutexLock lock(&mutex_);
@@ -78,19 +85,26 @@ class Published {
 
   // Lets go of replaced objects that nobody uses any more; returns how many are still in use.
   size_t Reclaim() {
-    std::vector<std::shared_ptr<const T>> released;  // destroyed after the lock is gone
-    absl::MutexLock lock(&mutex_);
-    std::erase_if(retired_, [&](std::shared_ptr<const T>& object) {
-      for (const Slot& slot : slots_) {
-        if (slot.used.load() == object.get()) return false;
-      }
-      released.push_back(std::move(object));
-      return true;
-    });
-    return retired_.size();
+    size_t in_use = 0;  // of those looked at
+    for (;;) {
+      std::shared_ptr<const T> released;  // destroyed after the lock is gone
+      absl::MutexLock lock(&mutex_);
+      while (in_use < retired_.size() && IsInUse(*retired_[in_use])) ++in_use;
+      if (in_use >= retired_.size()) return retired_.size();
+      std::swap(retired_[in_use], retired_.back());
+      released = std::move(retired_.back());
+      retired_.pop_back();
+    }
   }
 
  private:
+  bool IsInUse(const T& object) const {
+    for (const Slot& slot : slots_) {
+      if (slot.used.load() == &object) return true;
+    }
+    return false;
+  }
+
   // Threads count up, so that the first kSlots of them each have a slot to themselves.
   static size_t ThreadIndex() {
     static std::atomic<size_t> next{0};

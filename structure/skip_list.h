@@ -138,8 +138,8 @@ template <typename Item, typename Comparator>
 void SkipList<Item, Comparator>::Insert(const Item& item) {
   MoveFinger(item);
   const int height = RandomHeight();
+  Node* node = NewNode(item, height);  // where memory is short, the list stays as it was
   if (height > height_.load(std::memory_order_relaxed)) height_.store(height, std::memory_order_relaxed);
-  Node* node = NewNode(item, height);
   for (int level = 0; level < height; ++level) {
     node->next[level].store(finger_[level]->Next(level), std::memory_order_relaxed);
     finger_[level]->next[level].store(node, std::memory_order_release);

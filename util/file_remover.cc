@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "util/memory_guard.h"
 #include "util/thread_setup.h"
 
 namespace varve {
@@ -24,13 +25,25 @@ FileRemover::~FileRemover() {
     thread = std::move(thread_);
   }
   if (thread.joinable()) thread.join();
+  absl::MutexLock lock(&mutex_);
+  for (const std::string& path : paths_) RemoveNow(path);  // those for which there never was a thread
 }
 
-void FileRemover::Remove(std::string path) {
-  absl::MutexLock lock(&mutex_);
-  paths_.push_back(std::move(path));
-  changed_.Signal();
-  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+void FileRemover::Remove(const std::string& path) noexcept {
+  const bool put_off = TryWithMemory([&] {
+    absl::MutexLock lock(&mutex_);
+    paths_.push_back(path);
+    changed_.Signal();
+  });
+  if (!put_off) return RemoveNow(path);
+  TryWithMemory([&] {
+    absl::MutexLock lock(&mutex_);
+    if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+  });
+}
+
+void FileRemover::RemoveNow(const std::string& path) {
+  TryWithMemory([&] { file_system_->Remove(path).IgnoreError(); });
 }
 
 void FileRemover::Run() {
@@ -43,8 +56,8 @@ void FileRemover::Run() {
     const std::string path = std::move(paths_.front());
     paths_.pop_front();
     mutex_.Unlock();
-    CutDown(path);
-    file_system_->Remove(path).IgnoreError();
+    TryWithMemory([&] { CutDown(path); });
+    RemoveNow(path);
     mutex_.Lock();
   }
   mutex_.Unlock();

@@ -24,12 +24,14 @@ class FileRemover {
   FileRemover(const FileRemover&) = delete;
   FileRemover& operator=(const FileRemover&) = delete;
 
-  // Returns at once. A crash may leave the file behind, whole or cut short; a failure leaves it without a word: the caller's
-  // books already say that it is not in use, and who cleans up by them finds it.
-  void Remove(std::string path);
+  // Returns at once; removes at once where there is no memory to put it off. A crash may leave the file behind, whole or cut
+  // short; a failure leaves it without a word: the caller's books already say that it is not in use, and who cleans up by them
+  // finds it. Needs no memory, since destructors call it.
+  void Remove(const std::string& path) noexcept;
 
  private:
   void Run();
+  void RemoveNow(const std::string& path);
   // Cuts the file down to nothing; gives up when stopping, or at an error.
   void CutDown(const std::string& path);
   bool Pause();  // false: stopping

@@ -54,17 +54,20 @@ std::string Describe(int errno_value) {
 
 }  // namespace
 
-absl::Status IoError(int errno_value, std::string_view operation, std::string_view path, uint64_t offset) {
+absl::Status IoError(int errno_value, std::string_view operation, std::string_view path, uint64_t offset) noexcept {
   const ErrnoMeaning meaning = MeaningOf(errno_value);
-  std::string message = fmt::format("{} {}", operation, path);
-  if (offset != kNoOffset) message += fmt::format(" at offset {}", offset);
-  message += fmt::format(": {}", Describe(errno_value));
-  if (!meaning.advice.empty()) message += fmt::format("; {}", meaning.advice);
-  return absl::Status(meaning.code, message);
+  return StatusInWords(meaning.code, [&] {
+    std::string message = fmt::format("{} {}", operation, path);
+    if (offset != kNoOffset) message += fmt::format(" at offset {}", offset);
+    message += fmt::format(": {}", Describe(errno_value));
+    if (!meaning.advice.empty()) message += fmt::format("; {}", meaning.advice);
+    return message;
+  });
 }
 
-absl::Status Corruption(std::string_view path, uint64_t offset, std::string_view what) {
-  return absl::DataLossError(fmt::format("{} is damaged at offset {}: {}", path, offset, what));
+absl::Status Corruption(std::string_view path, uint64_t offset, std::string_view what) noexcept {
+  return StatusInWords(absl::StatusCode::kDataLoss,
+                       [&] { return fmt::format("{} is damaged at offset {}: {}", path, offset, what); });
 }
 
 }  // namespace varve

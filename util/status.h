@@ -13,7 +13,8 @@
 //   Corruption                     DataLoss            bytes were read as the device gave them, and they are wrong
 //
 // An I/O error is not DataLoss: the data may be whole and reachable again once the device is. Unavailable is left to
-// the engine, for "poisoned" and "closing". Thread-safety: everything here may be called from any thread.
+// the engine, for "poisoned" and "closing". Thread-safety: everything here may be called from any thread. Nothing throws: where
+// there is no memory for the message, the code alone is told.
 #pragma once
 
 #include <absl/status/status.h>
@@ -24,6 +25,8 @@
 #include <string_view>
 #include <utility>
 
+#include "util/memory_guard.h"
+
 namespace varve {
 
 // For IoError where no offset is involved, as in opening or renaming a file.
@@ -31,15 +34,15 @@ inline constexpr uint64_t kNoOffset = std::numeric_limits<uint64_t>::max();
 
 // `operation` is a verb such as "write" or "fdatasync"; `offset` counts bytes from the start of the file.
 [[nodiscard]] absl::Status IoError(int errno_value, std::string_view operation, std::string_view path,
-                                   uint64_t offset = kNoOffset);
+                                   uint64_t offset = kNoOffset) noexcept;
 
 // `what` names the structure and the damage: "log block: checksum 0x12345678, expected 0x9abcdef0".
-[[nodiscard]] absl::Status Corruption(std::string_view path, uint64_t offset, std::string_view what);
+[[nodiscard]] absl::Status Corruption(std::string_view path, uint64_t offset, std::string_view what) noexcept;
 
 // A copy that shares no memory with `status`, for a status that is kept under a lock and handed to several threads:
 // abseil counts references where ThreadSanitizer cannot see it.
-[[nodiscard]] inline absl::Status UnsharedCopy(const absl::Status& status) {
-  return absl::Status(status.code(), status.message());
+[[nodiscard]] inline absl::Status UnsharedCopy(const absl::Status& status) noexcept {
+  return StatusInWords(status.code(), [&] { return status.message(); });
 }
 
 }  // namespace varve

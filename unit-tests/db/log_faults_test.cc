@@ -278,7 +278,7 @@ class LogLives {
       if (!log.Reserve(record.size(), false).ok()) break;
       ++last_;
       model_[last_] = value;
-      log.Append(record, last_, last_, static_cast<Durability>(random_() % 3));
+      log.Append(record, last_, last_, static_cast<Durability>(random_() % 3)).IgnoreError();
       if (random_() % 2 == 0) log.Push().IgnoreError();
       if (random_() % 4 == 0) log.WaitUntilDurable(last_).IgnoreError();
       acknowledged_ = std::max(acknowledged_, log.durable_sequence());

@@ -75,7 +75,8 @@ class LogUser {
                    bool for_deletes = false) {
     if (absl::Status status = log_->Reserve(kBatchHeaderSize + operations.size(), for_deletes); !status.ok())
       return status;
-    log_->Append(MakeRecord(last_ + 1, operations, count), last_ + 1, last_ + count, durability);
+    const std::string record = MakeRecord(last_ + 1, operations, count);
+    if (absl::Status status = log_->Append(record, last_ + 1, last_ + count, durability); !status.ok()) return status;
     last_ += count;
     return absl::OkStatus();
   }
