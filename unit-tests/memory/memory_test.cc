@@ -45,7 +45,7 @@ class MemoryTest : public ::testing::Test {
 
   // Some keys in segments, some in the write buffer, some deleted.
   void Fill() {
-    store_->SetSync(Durability::kNo);
+    store_->SetSync(Durability::kNone);
     for (int i = 0; i < 300; ++i) Put(fmt::format("key{:04}", i), std::string(200, static_cast<char>('a' + i % 26)));
     EXPECT_TRUE(store_->DeleteRange("key0100", "key0110").ok());
     content_.erase(content_.lower_bound("key0100"), content_.lower_bound("key0110"));
@@ -463,7 +463,7 @@ class BackgroundMemoryTest : public MemoryTest, public ::testing::WithParamInter
 TEST_P(BackgroundMemoryTest, ThreadGoesOn) {
   Fill();
   // Which thread is tested with what keeps it busy; without syncs the others' work comes thicker.
-  if (!std::string_view(GetParam()).starts_with("varve-log")) store_->SetSync(Durability::kNo);
+  if (!std::string_view(GetParam()).starts_with("varve-log")) store_->SetSync(Durability::kNone);
   int round = 0;
   const std::string filling(4000, 'f');
   const auto work = [&] {
