@@ -114,9 +114,8 @@ absl::Status Engine::RefusalLocked() const {
   if (log_failed_.load()) return log_->status();  // for good, whatever else fails at present
   if (background_status_.ok() || absl::IsUnavailable(background_status_)) return UnsharedCopy(background_status_);
   // Whatever a flush fails for, nothing is lost by it, and the next try makes its files anew.
-  return absl::ResourceExhaustedError(
-      fmt::format("flushing fails; it is tried again, and writes resume when it succeeds: {}",
-                  std::string(background_status_.message())));
+  return absl::ResourceExhaustedError(fmt::format(
+      "flushing fails; it is tried again, and writes resume when it succeeds: {}", WordsOf(background_status_)));
 }
 
 // Every write after the condition's sequence must still be in a buffer for the answer to be sure; else it counts as changed.

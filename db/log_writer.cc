@@ -109,7 +109,7 @@ absl::Status LogWriter::PrepareNextFile(uint64_t unit) {
     return fmt::format(
         "no room left in the log, and no file to go on with; making one is tried again, and writes resume when it is "
         "there: {}",
-        std::string(status.message()));
+        WordsOf(status));
   });
 }
 

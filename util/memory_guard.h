@@ -35,6 +35,12 @@ absl::Status StatusInWords(absl::StatusCode code, Words words) noexcept {
 // The same for the threads that the system doesn't give, which the standard library reports as an exception, too.
 [[nodiscard]] absl::Status OutOfThreads(std::string_view doing, const std::system_error& failed) noexcept;
 
+// The message, or why there is none.
+inline std::string_view WordsOf(const absl::Status& status) {
+  if (status.message().empty()) return "out of memory, also for words";
+  return {status.message().data(), status.message().size()};
+}
+
 // What `work` returns (an absl::Status or StatusOr), or ResourceExhausted where memory or threads ran out meanwhile. `doing`
 // completes "out of memory while ...".
 template <typename Work>

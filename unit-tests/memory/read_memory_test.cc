@@ -47,7 +47,9 @@ TEST_F(MemoryTest, MultiGet) {
     return status;
   };
   FailEach(
-      "multiget", get, [&] { store_.Reopen(); }, [&](const std::string& when) { EXPECT_TRUE(get().ok()) << when; });
+      "multiget", get, [&] { store_.Reopen(); }, [&](const std::string& when) { EXPECT_TRUE(get().ok()) << when; },
+      AllocationFaults::kForGood,
+      /*all_up_to=*/16);
 }
 
 TEST_F(MemoryTest, Iterate) {

@@ -46,13 +46,14 @@ TEST_F(MemoryTest, CloseAndOpen) {
     ASSERT_TRUE(open().ok()) << when;
     EXPECT_TRUE(ContentOf(*store) == content_) << when;
   };
-  FailEach("open", open, begin, check, /*times=*/20);
+  FailEach("open", open, begin, check, /*times=*/20, /*all_up_to=*/16);
   const auto opened = [&] {
     store.reset();
     ASSERT_TRUE(open().ok());
   };
   FailEach(
-      "close", [&] { return Call([&] { return store->Close(); }); }, opened, check);
+      "close", [&] { return Call([&] { return store->Close(); }); }, opened, check, AllocationFaults::kForGood,
+      /*all_up_to=*/16);
 }
 
 class BackgroundMemoryTest : public MemoryTest, public ::testing::WithParamInterface<const char*> {};
@@ -113,8 +114,8 @@ TEST_P(BackgroundMemoryTest, ThreadGoesOn) {
 INSTANTIATE_TEST_SUITE_P(Threads, BackgroundMemoryTest,
                          ::testing::Values("varve-flush", "varve-merge", "varve-log", "varve-log-files",
                                            "varve-remove"),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& thread) {
+                           std::string name = thread.param;
                            std::erase(name, '-');
                            return name;
                          });
