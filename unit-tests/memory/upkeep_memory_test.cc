@@ -84,7 +84,7 @@ TEST_P(BackgroundMemoryTest, ThreadGoesOn) {
     }
   };
   for (const uint64_t failures : {uint64_t{1}, AllocationFaults::kForGood}) {
-    for (uint64_t nth = 1; nth < 5000; nth += 1 + nth / 8) {
+    for (uint64_t nth = 1; nth < 5000; nth += 1 + nth / 3) {
       const std::string when = fmt::format("{}, allocation {} of {} failing", GetParam(), nth, failures);
       bool reached;
       {
