@@ -280,7 +280,8 @@ absl::Status Engine::CompactInside(std::string_view lower, std::string_view uppe
   compact_requests_.push_back(&request);
   compaction_work_.Signal();
   while (!request.done) room_.Wait(&commit_mutex_);
-  return request.status;
+  // Nothing but closing cancels a merge.
+  return absl::IsAborted(request.status) ? absl::UnavailableError("the store is closed") : request.status;
 }
 
 // --- Installing ------------------------------------------------------------------------------------------------------------

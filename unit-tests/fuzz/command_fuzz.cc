@@ -71,7 +71,7 @@ class Connection {
     replies.BeginBatch();
     executor_.Begin(&batch);
     size_t slices = 0;
-    while (executor_.Run(&replies, 64u << 10) == BatchExecutor::Progress::kMore) {
+    while (executor_.Run(&replies, 64u << 10, SIZE_MAX) == BatchExecutor::Progress::kMore) {
       VARVE_FUZZ_REQUIRE(++slices < kMostSlices);
     }
     if (!executor_.broken()) RequireWellFormed(replies.bytes().view());

@@ -7,15 +7,17 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
+#include "absl/strings/str_join.h"
 #include "fmt/format.h"
 #include "unit-tests/memory/allocation_faults.h"
+#include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/test_store.h"
 
 namespace varve::testing {
@@ -75,18 +77,27 @@ class MemoryTest : public ::testing::Test {
     EXPECT_EQ(count->keys, content_.size()) << when;
   }
 
+  std::string FilesAndManifest() const {
+    std::vector<std::string> names;
+    std::error_code gone;
+    for (const auto& entry : std::filesystem::directory_iterator(store_.directory.path(), gone))
+      names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    std::ifstream manifest(store_.directory.File("MANIFEST"), std::ios::binary);
+    return absl::StrJoin(names, "/") + std::string(std::istreambuf_iterator<char>(manifest), {});
+  }
+
   // What a killed process would leave behind, opened.
   void ExpectContentAfterCrash(const std::string& when) {
     const TempDir copy;
-    // Files that nothing needs any more may go meanwhile.
-    std::error_code failed;
-    for (int tries = 0; tries < 100; ++tries) {
-      std::filesystem::copy(store_.directory.path(), copy.File("store"), failed);
-      if (!failed) break;
+    // All of one moment: upkeep makes and removes files meanwhile.
+    ASSERT_TRUE(Eventually([&] {
       std::filesystem::remove_all(copy.File("store"));
-      absl::SleepFor(absl::Milliseconds(50));
-    }
-    ASSERT_FALSE(failed) << failed.message();
+      const std::string before = FilesAndManifest();
+      std::error_code failed;
+      std::filesystem::copy(store_.directory.path(), copy.File("store"), failed);
+      return !failed && FilesAndManifest() == before;
+    }));
     const auto opened = StorageEngine::Open(copy.File("store"), store_.options);
     ASSERT_TRUE(opened.ok()) << when << ": " << opened.status();
     EXPECT_TRUE(ContentOf(**opened) == content_) << when;
