@@ -1,8 +1,9 @@
-// How much memory this process takes, for tests of what is bounded.
+// How much memory this process, or another, takes, for tests of what is bounded.
 #pragma once
 
 #include <cstddef>
 #include <fstream>
+#include <string>
 
 namespace varve::testing {
 
@@ -13,8 +14,8 @@ inline constexpr bool kMemoryIsTold = false;
 inline constexpr bool kMemoryIsTold = true;
 #endif
 
-inline size_t ResidentBytes() {
-  std::ifstream file("/proc/self/statm");
+inline size_t ResidentBytes(const std::string& process = "self") {
+  std::ifstream file("/proc/" + process + "/statm");
   size_t total = 0;
   size_t resident = 0;
   file >> total >> resident;

@@ -46,6 +46,9 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
+  // While it runs; with a wrapper the wrapper's.
+  pid_t id() const { return pid_; }
+
   void Kill(int signal) {
     if (pid_ > 0) kill(pid_, signal);
   }
