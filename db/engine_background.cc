@@ -372,9 +372,8 @@ void Engine::DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segmen
   const absl::StatusOr<Manifest> on_disk =
       GuardMemory("reading the manifest", [this] { return ReadManifest(file_system_, directory_); });
   if (!on_disk.ok()) return;  // orphans, if that is what they are, go at the next open
-  const Manifest& published = manifest_;
-  TryWithMemory([&] {
-    const std::unordered_set<uint64_t> before = SegmentNumbers(published), after = SegmentNumbers(*on_disk);
+  TryWithMemory([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    const std::unordered_set<uint64_t> before = SegmentNumbers(manifest_), after = SegmentNumbers(*on_disk);
     for (const std::shared_ptr<Segment>& segment : segments) {
       const uint64_t number = segment->info().number;
       if (!before.contains(number) && !after.contains(number)) segment->MarkObsolete(&remover_);

@@ -11,7 +11,9 @@ class SnapshotList::Entry final : public Snapshot {
     absl::MutexLock lock(&list_->mutex_);
     if (is_held_) list_->held_.erase(list_->held_.find(sequence_));
   }
-  void Hold(SequenceNumber sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(list_->mutex_) {
+  // With the list's lock.
+  void Hold(SequenceNumber sequence) {
+    list_->mutex_.AssertHeld();
     list_->held_.insert(sequence);
     sequence_ = sequence;
     is_held_ = true;
