@@ -33,7 +33,7 @@ using Connections = std::vector<std::unique_ptr<RawConnection>>;
 
 const char kServer[] = VARVE_SERVER_MAIN;
 
-constexpr size_t kMany = 500;  // connections
+constexpr size_t kMany = 500;              // connections
 constexpr size_t kMostOfMany = 4'000'000;  // 64 MB for 10,000 of them, and what the polite client writes
 constexpr size_t kMostOfFew = 8'000'000;
 constexpr size_t kLargeValue = 1u << 20;
