@@ -103,6 +103,11 @@ uint32_t KeyCount(const Command& command, size_t arguments) {
   return static_cast<uint32_t>((last - static_cast<size_t>(command.first_key)) / step + 1);
 }
 
+bool TriesPassword(const Command& command, size_t arguments) {
+  constexpr uint32_t kLogin = kSecretArguments | kBeforeLoginCommand;
+  return (command.flags & kLogin) == kLogin && (command.name == "auth" || arguments >= 5);
+}
+
 bool EqualsIgnoreCase(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i) {

@@ -65,6 +65,9 @@ inline bool ArityMatches(int arity, size_t arguments) {
 // Keys among `arguments` (the name included).
 uint32_t KeyCount(const Command& command, size_t arguments);
 
+// Whether such a request tries a password: AUTH, or HELLO with its AUTH.
+bool TriesPassword(const Command& command, size_t arguments);
+
 // ASCII case-insensitive comparison.
 bool EqualsIgnoreCase(std::string_view a, std::string_view b);
 

@@ -32,7 +32,7 @@ struct RequestBatch {
   uint32_t gets = 0;            // requests that are a GET
   uint32_t plain_sets = 0;      // requests that are a SET without options
   bool refused = false;         // its only request is one for which the client has to log in first
-  bool tries_password = false;  // its only request may be a client's login
+  bool tries_password = false;  // its last request may be one, and no other: each wrong one has its own delay
   bool slow = false;            // a request may take long or touch any number of keys
   bool maintenance = false;     // a request waits for background work
 

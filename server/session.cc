@@ -130,7 +130,7 @@ void Session::Parse() {
   const size_t max_bytes = server_->options.max_batch_bytes;
   size_t offset = 0;
   hungry_ = false;
-  while (batch_.requests.size() < max_requests && offset < max_bytes) {
+  while (batch_.requests.size() < max_requests && offset < max_bytes && !batch_.tries_password) {
     const size_t first = batch_.arguments.size();
     size_t consumed = 0;
     const RespParser::Result result =
@@ -166,11 +166,9 @@ void Session::AddRequest(size_t first) {
   const Command* const command = FindCommand(batch_.arguments[first]);
   batch_.requests.push_back({command, static_cast<uint32_t>(first), static_cast<uint32_t>(count)});
   if (command == nullptr) return;
-  if (MustLogIn()) {
-    batch_.refused = (command->flags & kBeforeLoginCommand) == 0;
-    batch_.tries_password = (command->flags & kSecretArguments) != 0;
-  }
+  batch_.refused = MustLogIn() && (command->flags & kBeforeLoginCommand) == 0;
   if (batch_.refused) return;
+  batch_.tries_password = TriesPassword(*command, count);
   const uint32_t keys = KeyCount(*command, count);
   if (command->kind == CommandKind::kGet && count == 2) ++batch_.gets;
   if (command->kind == CommandKind::kSet && count == 3) ++batch_.plain_sets;

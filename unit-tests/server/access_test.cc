@@ -137,6 +137,25 @@ TEST(AccessTest, AWrongPasswordIsAnsweredLateAndHoldsUpNobodyElse) {
   }
 }
 
+TEST(AccessTest, EachWrongPasswordIsAnsweredLateAfterTheLoginToo) {
+  for (const Execution execution : {Execution::kAdaptive, Execution::kPool}) {
+    ServerOptions options = WithPassword();
+    options.execution = execution;
+    TestServer server(options);
+    RawConnection guesser(server.port());
+    ASSERT_TRUE(guesser.Send("AUTH secret\r\n"));
+    ASSERT_EQ(guesser.Receive(5), "+OK\r\n");
+    const auto begin = std::chrono::steady_clock::now();
+    // 100, 200 and 400 ms, though they come together.
+    ASSERT_TRUE(
+        guesser.Send("SET k v\r\nAUTH a\r\nPING\r\nHELLO 3 AUTH default b\r\nAUTH other c\r\nGET k\r\nQUIT\r\n"));
+    const std::string wrong = "-" + std::string(kWrong).substr(1) + "\r\n";
+    EXPECT_EQ(guesser.ReceiveAll(), "+OK\r\n" + wrong + "+PONG\r\n" + wrong + wrong + "$1\r\nv\r\n+OK\r\n");
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(700));
+    EXPECT_EQ(server.state().failed_logins.load(), 3u);
+  }
+}
+
 TEST(AccessTest, GuessesOverManyConnectionsWaitAndClientsElsewhereDont) {
   TestServer server(WithPassword());
   const auto guess = [&](const std::string& password) {  // and doesn't wait for the answer
