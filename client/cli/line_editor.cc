@@ -1,6 +1,7 @@
 #include "client/cli/line_editor.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,6 +59,7 @@ LineEditor::LineEditor(std::string prompt, std::string history_path, const Comma
   el_set(editor_, EL_BIND, "^C", "varve-interrupt", nullptr);
   el_set(editor_, EL_ADDFN, "varve-suspend", "stops the program for a while", &LineEditor::OnSuspend);
   el_set(editor_, EL_BIND, "^Z", "varve-suspend", nullptr);
+  el_set(editor_, EL_ADDFN, "varve-end", "ends the input", &LineEditor::OnEndTypedAhead);
   el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
   el_source(editor_, nullptr);  // the user's own .editrc
 }
@@ -108,6 +110,11 @@ unsigned char LineEditor::OnSuspend(EditLine* editor, int key) {
   return CC_REFRESH;
 }
 
+unsigned char LineEditor::OnEndTypedAhead(EditLine* editor, int key) {
+  const LineInfo* const line = el_line(editor);
+  return line->lastchar == line->buffer ? CC_EOF : CC_NORM;
+}
+
 unsigned char LineEditor::OnTab(EditLine* editor, int key) {
   LineEditor* const self = Self(editor);
   const std::string_view typed = self->Typed();
@@ -130,6 +137,9 @@ unsigned char LineEditor::OnTab(EditLine* editor, int key) {
 
 std::optional<std::string> LineEditor::Read() {
   int length = 0;
+  // Of a Ctrl-D that was typed while a request was under way the terminal, which was gathering lines, has made a zero byte. Typed now, Ctrl-Space makes one.
+  pollfd ahead{STDIN_FILENO, POLLIN, 0};
+  el_set(editor_, EL_BIND, "^@", poll(&ahead, 1, 0) == 1 ? "varve-end" : "em-set-mark", nullptr);
   // The prompt is shown a moment before Ctrl-C becomes a key.
   const auto before = std::signal(SIGINT, SIG_IGN);
   const char* const line = el_gets(editor_, &length);

@@ -1,5 +1,5 @@
 // One line from a person: editing, history in a file of its own, completion of the first word and hints of arguments; libedit does
-// the work. Ctrl-C empties the line, Ctrl-D on an empty line ends the input. One object a process; not thread-safe.
+// the work. Ctrl-C empties the line, Ctrl-D on an empty line ends the input, also when it was typed while nobody read. One object a process; not thread-safe.
 #pragma once
 
 #include <histedit.h>
@@ -30,6 +30,7 @@ class LineEditor {
  private:
   static char* Prompt(EditLine* editor);
   static char* Hint(EditLine* editor);
+  static unsigned char OnEndTypedAhead(EditLine* editor, int key);
   static unsigned char OnTab(EditLine* editor, int key);
   static unsigned char OnBlank(EditLine* editor, int key);
   static unsigned char OnInterrupt(EditLine* editor, int key);

@@ -117,6 +117,21 @@ TEST_F(PromptTest, CtrlCBeginsTheLineAnew) {
   EXPECT_EQ(ReadFile(History()).find("never"), std::string::npos);
 }
 
+TEST_F(PromptTest, CtrlDTypedWhileARequestIsUnderWayEndsThePrompt) {
+  for (const char* ahead : {"\x04", "dbsize\n\x04", "dbs\x04ize\n\x04"}) {
+    Terminal terminal(server_->port(), "");
+    EXPECT_SHOWN(terminal, "> ");
+    server_->process().Stop();
+    terminal.Type("ping\n");
+    EXPECT_SHOWN(terminal, "ping\r\n");
+    terminal.Type(ahead);
+    server_->process().Kill(SIGCONT);
+    EXPECT_SHOWN(terminal, "PONG");
+    EXPECT_EQ(terminal.ShownToTheEnd().find("(integer) 0") != std::string::npos, *ahead == 'd') << ahead;
+    EXPECT_EQ(terminal.Wait(), 0);
+  }
+}
+
 TEST_F(PromptTest, SubcommandsAreCompletedToo) {
   Terminal terminal(server_->port(), "");
   EXPECT_SHOWN(terminal, "> ");
