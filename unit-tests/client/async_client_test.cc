@@ -113,7 +113,7 @@ TEST_F(AsyncClientTest, ALostConnectionIsMadeAgain) {
 }
 
 TEST_F(AsyncClientTest, WaitsEnd) {
-  options_.timeout = milliseconds(100);
+  options_.timeout = milliseconds(1000);
   options_.reconnect_for = milliseconds(300);
   AsyncClient client(context_, options_);
   Call(&client, {"PING"});

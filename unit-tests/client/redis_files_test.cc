@@ -12,10 +12,12 @@
 #include "client/client.h"
 #include "unit-tests/client/import_export_fixture.h"
 #include "unit-tests/client/redis_process.h"
+#include "unit-tests/testing/eventually.h"
 
 namespace varve {
 namespace {
 
+using testing::Eventually;
 using ::testing::HasSubstr;
 using testing::ImportExportTest;
 using testing::Pairs;
@@ -82,8 +84,11 @@ TEST_F(RedisFilesTest, AnRdbFile) {
   ASSERT_NE(client, nullptr) << redis.log();
   Pairs pairs = FillRedis(client.get());
   // Saved while it lives, read when its time is over.
-  ASSERT_EQ(client->Call({"PEXPIRE", "expired", "300"}).status(), absl::OkStatus());
-  ASSERT_EQ(client->Call({"SAVE"}).status(), absl::OkStatus());
+  ASSERT_TRUE(Eventually([&] {
+    EXPECT_EQ(client->Call({"SET", "expired", "v", "PX", "300"}).status(), absl::OkStatus());
+    EXPECT_EQ(client->Call({"SAVE"}).status(), absl::OkStatus());
+    return ReadFile(File("dump.rdb")).find("expired") != std::string::npos;
+  }));
   std::this_thread::sleep_for(std::chrono::milliseconds(400));
   ASSERT_EQ(Run({"import", File("dump.rdb")}), 0) << Output();
   EXPECT_TRUE(Stored() == pairs);

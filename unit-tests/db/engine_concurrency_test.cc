@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "fmt/format.h"
+#include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/test_store.h"
 
 namespace varve {
@@ -275,11 +276,12 @@ TEST(EngineConcurrencyTest, CloseWhileOthersWriteReadFlushAndCompact) {
       while (!stop) store->Get({}, Key(1), &value).status().IgnoreError();
     });
     absl::SleepFor(absl::Milliseconds(100 + 40 * round));
+    EXPECT_TRUE(testing::Eventually([&] { return acknowledged > 0; }));
     EXPECT_TRUE(store->Close().ok());
     stop = true;
     for (std::thread& thread : threads) thread.join();
     store.Reopen();
-    EXPECT_EQ(store.Get(Key(acknowledged - 1)).size(), 300u);
+    EXPECT_EQ(store.Get(Key(acknowledged - 1)).size(), 300u) << "of " << acknowledged;
   }
 }
 

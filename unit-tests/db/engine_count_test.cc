@@ -8,11 +8,13 @@
 #include "db/compaction_filter.h"
 #include "fmt/format.h"
 #include "unit-tests/db/log_test_util.h"
+#include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/test_store.h"
 
 namespace varve {
 namespace {
 
+using testing::Eventually;
 using testing::TestStore;
 
 std::string Key(uint64_t i) { return fmt::format("key{:06}", i); }
@@ -155,8 +157,7 @@ TEST(EngineCountTest, TheBackgroundSettlesAtRest) {
   ASSERT_TRUE(store->DeleteRange(Key(100), Key(200)).ok());
   ASSERT_TRUE(store->Flush().ok());
   EXPECT_GT(store.Statistic("unsettled_segments"), 0u);
-  for (int i = 0; i < 600 && store.Statistic("unsettled_segments") != 0; ++i) absl::SleepFor(absl::Milliseconds(50));
-  EXPECT_EQ(store.Statistic("unsettled_segments"), 0u);
+  EXPECT_TRUE(Eventually([&] { return store.Statistic("unsettled_segments") == 0; }));
   const uint64_t settled = Reads(store);
   EXPECT_EQ(Keys(store), 5000u + 143 - 100);
   EXPECT_EQ(Reads(store), settled);

@@ -11,12 +11,14 @@
 
 #include "absl/synchronization/mutex.h"
 #include "unit-tests/db/log_test_util.h"
+#include "unit-tests/testing/eventually.h"
 
 namespace varve {
 namespace {
 
 using std::chrono::steady_clock;
 using ::testing::ElementsAre;
+using testing::Eventually;
 using testing::LogUser;
 using ::testing::Pair;
 using testing::Replay;
@@ -101,11 +103,7 @@ TEST_F(LogTest, EverySecondIsSyncedWithinAboutASecondAndNoneIsNot) {
   EXPECT_EQ(user.log().durable_sequence(), 0u);
   ASSERT_TRUE(user.Add("each second", Durability::kEverySecond).ok());
   ASSERT_TRUE(user.log().Push().ok());
-  const auto deadline = steady_clock::now() + std::chrono::seconds(10);
-  while (user.log().durable_sequence() < 2 && steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  EXPECT_EQ(user.log().durable_sequence(), 2u);
+  EXPECT_TRUE(Eventually([&] { return user.log().durable_sequence() == 2; }));
 }
 
 TEST_F(LogTest, ASyncTakesRecordsOfOtherModesAlong) {
@@ -130,9 +128,7 @@ TEST_F(LogTest, ListenersHearOfEachGroupUntilTheyAreRemoved) {
   const uint64_t token = user.log().AddListener([&] { heard = user.log().durable_sequence(); });
   ASSERT_TRUE(user.Add("parked").ok());
   ASSERT_TRUE(user.log().Push().ok());
-  const auto deadline = steady_clock::now() + std::chrono::seconds(10);
-  while (heard != 1 && steady_clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_EQ(heard, 1u) << "nobody waits in a thread, the listener tells";
+  EXPECT_TRUE(Eventually([&] { return heard == 1; })) << "nobody waits in a thread, the listener tells";
   user.log().RemoveListener(token);
   ASSERT_TRUE(user.Commit("unheard").ok());
   EXPECT_EQ(heard, 1u);
@@ -141,38 +137,41 @@ TEST_F(LogTest, ListenersHearOfEachGroupUntilTheyAreRemoved) {
 TEST_F(LogTest, ALoneWriterIsNotDelayed) {
   LogUser user(dir_.path());
   user.Open();
-  // With no delay set, a commit costs one sync; a hundred of them stay far below a tick of the log thread.
-  const auto begin = steady_clock::now();
-  for (int i = 0; i < 20; ++i) ASSERT_TRUE(user.Commit("alone").ok());
-  EXPECT_LT(steady_clock::now() - begin, std::chrono::milliseconds(900));
-  EXPECT_EQ(user.log().statistics().syncs, 20u);
+  // With no delay set, a commit costs one sync; twenty of them stay below a tick of the log thread, if the machine is not busy.
+  EXPECT_TRUE(Eventually([&] {
+    const uint64_t syncs = user.log().statistics().syncs;
+    const auto begin = steady_clock::now();
+    for (int i = 0; i < 20; ++i) EXPECT_TRUE(user.Commit("alone").ok());
+    return steady_clock::now() - begin < std::chrono::milliseconds(900) && user.log().statistics().syncs == syncs + 20;
+  }));
 }
 
 TEST_F(LogTest, GroupMaxDelayGathersCompany) {
-  LogUser user(dir_.path());
-  user.options().group_max_delay = std::chrono::milliseconds(50);
-  user.Open();
-  const auto begin = steady_clock::now();
-  ASSERT_TRUE(user.Add("first").ok());
-  ASSERT_TRUE(user.log().Push().ok());
-  ASSERT_TRUE(user.Add("second").ok());
-  ASSERT_TRUE(user.log().Push().ok());
-  ASSERT_TRUE(user.log().WaitUntilDurable(1).ok());
-  EXPECT_GE(steady_clock::now() - begin, std::chrono::milliseconds(49));
-  EXPECT_EQ(user.log().durable_sequence(), 2u);
-  EXPECT_EQ(user.log().statistics().groups, 1u);
+  // On a busy machine the second may come too late.
+  EXPECT_TRUE(Eventually([] {
+    testing::TempDir dir;
+    LogUser user(dir.path());
+    user.options().group_max_delay = std::chrono::milliseconds(50);
+    user.Open();
+    const auto begin = steady_clock::now();
+    EXPECT_TRUE(user.Add("first").ok());
+    EXPECT_TRUE(user.log().Push().ok());
+    EXPECT_TRUE(user.Add("second").ok());
+    EXPECT_TRUE(user.log().Push().ok());
+    EXPECT_TRUE(user.log().WaitUntilDurable(1).ok());
+    EXPECT_GE(steady_clock::now() - begin, std::chrono::milliseconds(49));
+    return user.log().durable_sequence() == 2 && user.log().statistics().groups == 1;
+  }));
 }
 
 TEST_F(LogTest, AFullGroupDoesNotWaitForTheDelay) {
   LogUser user(dir_.path());
-  user.options().group_max_delay = std::chrono::seconds(30);
+  user.options().group_max_delay = std::chrono::hours(1);
   user.options().group_max_bytes = 1000;
   user.Open();
   ASSERT_TRUE(user.Add(std::string(2000, 'x')).ok());
   ASSERT_TRUE(user.log().Push().ok());
-  const auto begin = steady_clock::now();
-  ASSERT_TRUE(user.log().WaitUntilDurable(1).ok());
-  EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_TRUE(Eventually([&] { return user.log().durable_sequence() == 1; }));
 }
 
 TEST_F(LogTest, ThreadsThatCommitAtOnceAllBecomeDurableInOrder) {

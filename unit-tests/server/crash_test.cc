@@ -11,12 +11,14 @@
 
 #include "client/client.h"
 #include "unit-tests/server/test_server.h"
+#include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/server_process.h"
 #include "unit-tests/testing/temp_dir.h"
 
 namespace varve {
 namespace {
 
+using testing::Eventually;
 using testing::Process;
 using testing::RawConnection;
 using testing::ReadFile;
@@ -181,17 +183,12 @@ TEST(SignalTest, ASecondSignalForcesTheEnd) {
   RawConnection hanging(server.port(), 64 << 10);  // takes no replies, so a graceful stop waits for it
   ASSERT_TRUE(hanging.Send(Resp({"GET", "large"})));
   ASSERT_EQ(hanging.Receive(10).size(), 10u);
-  const auto begin = std::chrono::steady_clock::now();
   server.process().Kill(SIGTERM);
-  while (server.log().find("stopping") == std::string::npos &&
-         std::chrono::steady_clock::now() - begin < std::chrono::seconds(5)) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  ASSERT_TRUE(Eventually([&] { return server.log().find("stopping") != std::string::npos; })) << server.log();
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_TRUE(server.process().Running());
   server.process().Kill(SIGTERM);
-  EXPECT_EQ(server.process().Wait(), 130);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8));
+  EXPECT_EQ(server.process().Wait(), 130);  // a graceful end has another
 }
 
 TEST(StartTest, ASecondServerOnTheSameDirectoryRefuses) {

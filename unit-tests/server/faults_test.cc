@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "unit-tests/server/test_server.h"
+#include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
 
 namespace varve {
 namespace {
 
+using testing::Eventually;
 using testing::FaultFileSystem;
 using testing::FileOperation;
 using testing::RawConnection;
@@ -107,12 +109,7 @@ TEST_P(FaultsTest, AFullDiskRefusesWritesUntilThereIsRoomAgain) {
   EXPECT_EQ(*client->Delete({"doomed"}), 1);
   EXPECT_FALSE((*client->Get("doomed")).has_value());
   files_.SetFreeBytes(FaultFileSystem::kUnlimited);
-  absl::Status resumed = client->Put("after", "2");
-  for (int i = 0; i < 100 && !resumed.ok(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    resumed = client->Put("after", "2");
-  }
-  EXPECT_TRUE(resumed.ok()) << resumed;
+  EXPECT_TRUE(Eventually([&] { return client->Put("after", "2").ok(); }));
   EXPECT_EQ(**client->Get("after"), "2");
 }
 

@@ -197,9 +197,9 @@ TEST(ServerTest, AStopDoesNotWaitForeverForAClientThatDoesNotRead) {
   RawConnection connection(server.port(), 64 << 10);
   ASSERT_TRUE(connection.Send(Resp({"GET", "large"})));
   ASSERT_EQ(connection.Receive(10).size(), 10u);
-  const auto begin = std::chrono::steady_clock::now();
   server.Stop();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_LT(connection.ReceiveAll().size(), 16u << 20);
+  EXPECT_TRUE(connection.closed());
 }
 
 TEST(ServerTest, ABusyPortIsAnErrorThatNamesIt) {
@@ -219,10 +219,12 @@ TEST(ServerTest, ALoneWriterDoesNotWaitForCompany) {
   const std::unique_ptr<Client> client = server.Connect();
   ASSERT_TRUE(client->Put("warm", "up").ok());
   constexpr int kWrites = 50;
-  const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < kWrites; ++i) ASSERT_TRUE(client->Put("k", "v").ok());
-  // A sync takes well under a millisecond here; a timer of a group would show. Generous for busy machines.
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(20) * kWrites);
+  // A sync takes well under a millisecond; a timer of a group would show in each round, a busy machine only in some.
+  EXPECT_TRUE(Eventually([&] {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < kWrites; ++i) EXPECT_TRUE(client->Put("k", "v").ok());
+    return std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(20) * kWrites;
+  }));
 }
 
 }  // namespace
