@@ -222,14 +222,16 @@ bool ParseFieldOperations(CommandContext& context, Arguments rest, std::vector<F
   return true;
 }
 
-// What the operation answers; nothing where its overflow failed. `value` is long enough for what is written.
-std::optional<int64_t> Apply(const FieldOperation& operation, std::string* value) {
+// What the operation answers; nothing where its overflow failed. `value` is long enough for what is written. As in Redis, an increment
+// counts as a change even where it adds nothing.
+std::optional<int64_t> Apply(const FieldOperation& operation, std::string* value, bool* changed) {
   const int64_t old = ReadField(*value, operation.type, operation.offset);
   if (operation.kind == FieldOperation::Kind::kGet) return old;
   const bool set = operation.kind == FieldOperation::Kind::kSet;
   const std::optional<int64_t> fitted = set ? FitValue(operation.type, operation.argument, operation.overflow)
                                             : FitSum(operation.type, old, operation.argument, operation.overflow);
   if (!fitted) return std::nullopt;
+  if (!set || *fitted != old) *changed = true;
   WriteBits(value, operation.offset, operation.type.bits, static_cast<uint64_t>(*fitted));
   return set ? old : *fitted;
 }
@@ -258,9 +260,10 @@ void HandleBitField(CommandContext& context, Arguments arguments) {
   if (bytes > context.server.live.max_value_bytes) return context.reply.Error(kBadOffset);
   std::string value;
   std::vector<std::optional<int64_t>> results;
+  bool changed = false;
   const auto apply_all = [&] {
     results.clear();
-    for (const FieldOperation& operation : operations) results.push_back(Apply(operation, &value));
+    for (const FieldOperation& operation : operations) results.push_back(Apply(operation, &value, &changed));
   };
   if (bytes == 0) {
     bool found = false;
@@ -275,9 +278,10 @@ void HandleBitField(CommandContext& context, Arguments arguments) {
   const bool done = Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
     const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
     if (!read.ok()) return read.status();
-    if (value.size() < bytes) value.resize(bytes, '\0');
+    changed = value.size() < bytes;
+    if (changed) value.resize(bytes, '\0');
     apply_all();
-    batch->Put(key, value);
+    if (changed) batch->Put(key, value);
     return absl::OkStatus();
   });
   if (done) ReplyFields(context.reply, results);

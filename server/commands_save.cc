@@ -27,6 +27,7 @@ bool Sync(CommandContext& context) {
 bool Save(CommandContext& context) {
   if (!Sync(context)) return false;
   context.server.last_save = std::time(nullptr);
+  context.server.saved_sequence = context.store.durable_sequence();
   return true;
 }
 

@@ -119,6 +119,29 @@ TEST_F(BitCommandsTest, FieldsReadAndWrite) {
   EXPECT_EQ(Do({"GET", "f"}), "$2 \x7f\x01");
 }
 
+TEST_F(BitCommandsTest, WhatLeavesAValueAsItWasIsNotWritten) {
+  const auto changes = [&] {
+    const std::string info = Do({"INFO", "persistence"});
+    const std::string name = "rdb_changes_since_last_save:";
+    const size_t at = info.find(name);
+    return at == std::string::npos ? "none" : info.substr(at + name.size(), info.find(' ', at) - at - name.size());
+  };
+  EXPECT_EQ(changes(), "0");
+  EXPECT_EQ(Do({"BITFIELD", "f", "SET", "u8", "0", "0"}), "*1 :0");  // made the key
+  EXPECT_EQ(changes(), "1");
+  EXPECT_EQ(Do({"BITFIELD", "f", "SET", "u8", "0", "0", "GET", "u8", "0"}), "*2 :0 :0");
+  EXPECT_EQ(Do({"BITFIELD", "f", "OVERFLOW", "FAIL", "SET", "u8", "0", "300", "INCRBY", "u8", "0", "300"}),
+            "*2 $-1 $-1");
+  EXPECT_EQ(Do({"SETBIT", "f", "0", "0"}), ":0");
+  EXPECT_EQ(changes(), "1");
+  EXPECT_EQ(Do({"BITFIELD", "f", "SET", "u8", "0", "1"}), "*1 :0");
+  EXPECT_EQ(Do({"BITFIELD", "f", "INCRBY", "u8", "0", "1"}), "*1 :2");
+  EXPECT_EQ(Do({"BITFIELD", "f", "SET", "u8", "8", "0"}), "*1 :0");  // made the value longer
+  EXPECT_EQ(changes(), "4");
+  EXPECT_EQ(Do({"SAVE"}), "+OK");
+  EXPECT_EQ(changes(), "0");
+}
+
 TEST_F(BitCommandsTest, CommonSubsequences) {
   Set("x", "ohmytext");
   Set("y", "mynewtext");
