@@ -157,7 +157,7 @@ class RawConnection {
  private:
   bool Wait() {
     pollfd waiting{descriptor_, POLLIN, 0};
-    return ::poll(&waiting, 1, 10000) == 1;
+    return ::poll(&waiting, 1, 60000) == 1;
   }
 
   int descriptor_;
