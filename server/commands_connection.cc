@@ -1,14 +1,8 @@
 // Commands that concern the connection alone.
-#include <algorithm>
-#include <optional>
-#include <string>
-
-#include "fmt/format.h"
 #include "server/client_modes.h"
 #include "server/client_name.h"
 #include "server/command_groups.h"
 #include "server/command_table.h"
-#include "server/database_index.h"
 
 namespace varve {
 namespace {
@@ -44,13 +38,6 @@ void HandleReset(CommandContext& context, Arguments arguments) {
   context.reply.Simple("RESET");
 }
 
-void HandleSelect(CommandContext& context, Arguments arguments) {
-  const std::optional<int32_t> index = ParseDatabaseIndex(context, arguments[1]);
-  if (!index) return;
-  if (*index != 0) return context.reply.Error("ERR DB index is out of range");
-  context.reply.Ok();
-}
-
 }  // namespace
 
 absl::Span<const Command> ConnectionCommands() {
@@ -63,8 +50,6 @@ absl::Span<const Command> ConnectionCommands() {
        CommandKind::kOther, HandleQuit, "connection", "Closes the connection after the replies before it.", ""},
       {"reset", 1, kConnectionCommand | kFastCommand | kSubscriberCommand | kBeforeLoginCommand, 0, 0, 0,
        CommandKind::kOther, HandleReset, "connection", "Makes the connection what it was when it came.", ""},
-      {"select", 2, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleSelect, "connection",
-       "Accepts database 0, the only one.", "index"},
   };
   return kRows;
 }
