@@ -14,9 +14,13 @@ bool CommandContext::SliceSpent(size_t keys) {
     return false;
   }
   keys_to_look_ = kKeysPerLook;
-  const auto now = std::chrono::steady_clock::now();
-  if (slice_end_ == std::chrono::steady_clock::time_point()) slice_end_ = now + kSlice;
-  return slice_spent_ = now >= slice_end_;
+  const auto end = BeginSlice();
+  return slice_spent_ = std::chrono::steady_clock::now() >= end;
+}
+
+std::chrono::steady_clock::time_point& CommandContext::BeginSlice() {
+  if (slice_end_ == std::chrono::steady_clock::time_point()) slice_end_ = std::chrono::steady_clock::now() + kSlice;
+  return slice_end_;
 }
 
 absl::StatusOr<ReadResult> CommandContext::Get(std::string_view key, std::string* value) {

@@ -71,6 +71,8 @@ class CommandContext {
  public:
   // How long a command that reads many keys may keep its thread from others. A change of turns costs about 1 % of it.
   static constexpr std::chrono::microseconds kSlice{500};
+  // Bytes that are read or copied in about the time that looking at a key takes.
+  static constexpr size_t kBytesPerKey = 512;
 
   CommandContext(ServerState* of_server, ClientState* of_client, ByteBuffer* out)
       : server(*of_server), store(*of_server->store), client(*of_client), reply(out, of_client->protocol) {}
@@ -131,6 +133,8 @@ class CommandContext {
   // To be asked once for each key that a stream walks over, or after work worth `keys` of them: true when others should get their
   // turn, see kSlice. Looks at the clock only now and then; after a true answer it stays true.
   bool SliceSpent(size_t keys = 1);
+  // What was done makes work for others of this thread: counts as if it had been done in this slice.
+  void MakeWork(std::chrono::nanoseconds time) { BeginSlice() -= time; }
   bool slice_spent() const { return slice_spent_; }
 
   // There is no reply: the connection closes once those before it have left.
@@ -143,6 +147,8 @@ class CommandContext {
   static std::string ErrorText(const absl::Status& status);
 
  private:
+  // When it is to end.
+  std::chrono::steady_clock::time_point& BeginSlice();
   absl::StatusOr<ReadResult> Read(ReadOptions options, std::string_view key, std::string* value);
 
   SequenceNumber gate_ = kNoSequence;

@@ -1,4 +1,5 @@
 // Commands that send messages to other connections, and those that listen to them.
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -103,7 +104,7 @@ void TakeOwnMessage(CommandContext& context) {
   if (context.client.modes.Subscribed() && !context.client.RepliesKept()) TakeMailFirst(context);
 }
 
-// The reply to PUBLISH where patterns take long. What it points to stays in place until the batch is done.
+// The reply to PUBLISH where there are many to tell, or patterns take long. What it points to stays in place until the batch is done.
 class PublishStream : public ReplyStream {
  public:
   explicit PublishStream(PubSub::Publication publication) : publication_(std::move(publication)) {}
@@ -114,7 +115,12 @@ class PublishStream : public ReplyStream {
 
   // False: others should get their turn before it goes on.
   static bool Publish(CommandContext& context, PubSub::Publication* publication) {
-    const auto spent = [&context](size_t keys) { return context.SliceSpent(keys); };
+    size_t sends = publication->woken;
+    const auto spent = [&](size_t keys) {
+      if (publication->woken > sends) context.MakeWork(kSendTime);
+      sends = publication->woken;
+      return context.SliceSpent(keys);
+    };
     if (!context.server.pubsub.Publish(publication, spent)) return false;
     TakeOwnMessage(context);
     context.reply.Integer(static_cast<int64_t>(publication->deliveries));
@@ -122,22 +128,20 @@ class PublishStream : public ReplyStream {
   }
 
  private:
+  static constexpr std::chrono::microseconds kSendTime{4};  // that its thread will spend on a connection woken
+
   PubSub::Publication publication_;
 };
 
-void HandlePublish(CommandContext& context, Arguments arguments) {
-  if (!IsShortEnough(context, Kind::kChannel, arguments[1])) return;
-  PubSub::Publication publication{.channel = arguments[1], .message = arguments[2]};
+void PublishTo(CommandContext& context, Kind kind, Arguments arguments) {
+  if (!IsShortEnough(context, kind, arguments[1])) return;
+  PubSub::Publication publication{.kind = kind, .channel = arguments[1], .message = arguments[2]};
   if (PublishStream::Publish(context, &publication)) return;
   context.Stream(std::make_unique<PublishStream>(std::move(publication)));
 }
 
-void HandleSPublish(CommandContext& context, Arguments arguments) {
-  if (!IsShortEnough(context, Kind::kShard, arguments[1])) return;
-  const size_t deliveries = context.server.pubsub.PublishShard(arguments[1], arguments[2]);
-  TakeOwnMessage(context);
-  context.reply.Integer(static_cast<int64_t>(deliveries));
-}
+void HandlePublish(CommandContext& context, Arguments arguments) { PublishTo(context, Kind::kChannel, arguments); }
+void HandleSPublish(CommandContext& context, Arguments arguments) { PublishTo(context, Kind::kShard, arguments); }
 
 // The reply to PUBSUB CHANNELS: names are copied a few at a time and matched while nobody waits for their table.
 class NamesStream : public ReplyStream {

@@ -35,7 +35,7 @@ void KeysStream::Prepare(CommandContext& context) {
   if (phase_ == Phase::kCollect) {
     RespWriter writer(&collected_, context.reply.protocol());
     const auto room = [&] { return cursor_.Valid() && collected_.size() < kCollectBytes; };
-    for (; room() && !context.SliceSpent(); cursor_.Step()) {
+    for (; room() && !context.SliceSpent(cursor_.cost()); cursor_.Step()) {
       if (!Matches(pattern_, cursor_.key())) continue;
       writer.Bulk(cursor_.key());
       ++collected_keys_;
@@ -44,7 +44,8 @@ void KeysStream::Prepare(CommandContext& context) {
     if (cursor_.Valid()) rest_begins_.assign(cursor_.key());
     phase_ = Phase::kCount;
   }
-  for (; cursor_.Valid() && !context.SliceSpent(); cursor_.Step()) rest_ += Matches(pattern_, cursor_.key()) ? 1 : 0;
+  for (; cursor_.Valid() && !context.SliceSpent(cursor_.cost()); cursor_.Step())
+    rest_ += Matches(pattern_, cursor_.key()) ? 1 : 0;
   if (cursor_.Valid() || !cursor_.status().ok()) return;
   context.reply.Array(collected_keys_ + rest_);
   context.reply.buffer()->Append(collected_.view());
@@ -65,7 +66,7 @@ ReplyStream::Progress KeysStream::Produce(CommandContext& context, size_t budget
     cursor_.RestIfOld();
     return Progress::kMore;
   }
-  while (rest_ > 0 && context.reply.buffer()->size() < full && !context.SliceSpent()) {
+  while (rest_ > 0 && context.reply.buffer()->size() < full && !context.SliceSpent(cursor_.cost())) {
     if (!cursor_.Valid()) {
       spdlog::error("A reply to KEYS broke off after its length was sent: {}", cursor_.status().ToString());
       return Progress::kBroken;
@@ -92,7 +93,7 @@ ReplyStream::Progress ScanStream::Produce(CommandContext& context, size_t) {
       return cursor_.Valid() && seen_keys_ < std::min(request_.count, kMaxKeys) && found_.size() < kMaxBytes;
     };
     RespWriter writer(&found_, context.reply.protocol());
-    for (; room() && !context.SliceSpent(); cursor_.Step()) {
+    for (; room() && !context.SliceSpent(cursor_.cost()); cursor_.Step()) {
       ++seen_keys_;
       last_.assign(cursor_.key());
       if (!Matches(request_.pattern, last_)) continue;

@@ -15,22 +15,24 @@ void Mailbox::Open(const LiveOutputLimits* limits, std::function<void()> wake) {
   wake_ = std::move(wake);
 }
 
-void Mailbox::Deliver(Message message, SequenceNumber gate) {
+bool Mailbox::Deliver(Message message, SequenceNumber gate) {
   bool wakes = false;
   {
     absl::MutexLock lock(&mutex_);
-    if (overflowed_) return;
+    if (overflowed()) return false;
     const size_t before = bytes_.load(std::memory_order_relaxed);
     const size_t after = before + message->size() + kItemBytes;
     wakes = items_.empty();
     if (const OutputLimits limits = limits_->Get(); limits.hard > 0 && after > limits.hard) {
-      overflowed_ = wakes = true;
+      overflowed_.store(true, std::memory_order_relaxed);
+      wakes = true;
     } else {
       items_.push_back({std::move(message), gate});
       bytes_.store(after, std::memory_order_release);
     }
   }
   if (wakes) wake_();
+  return wakes;
 }
 
 void Mailbox::RequestClose() {
@@ -40,7 +42,7 @@ void Mailbox::RequestClose() {
 
 bool Mailbox::OverLimit(std::chrono::steady_clock::time_point now) {
   absl::MutexLock lock(&mutex_);
-  if (overflowed_) return true;
+  if (overflowed()) return true;
   return gauge_.Over(bytes_.load(std::memory_order_relaxed), limits_->Get(), now);
 }
 

@@ -1,7 +1,7 @@
 // What other threads leave for one connection: messages of channels, lines of MONITOR, and the wish that it closes. The connection's
 // loop is woken for the first of them and sends them between replies. A message is shared by all mailboxes that it lies in.
 //
-// Threads: Deliver(), RequestClose(), bytes() and empty() from any thread; the rest belongs to whoever executes for the connection.
+// Threads: Deliver(), RequestClose(), overflowed(), bytes() and empty() from any thread; the rest belongs to whoever executes for the connection.
 // Messages of one thread leave in the order in which it delivered them. Invariant: no more bytes lie here than the
 // limits allow; a connection that would need more is to be closed, and is left nothing more.
 #pragma once
@@ -36,8 +36,10 @@ class Mailbox {
   // To be called before anybody delivers. The limits outlive the mailbox; `wake` may be called by any thread.
   void Open(const LiveOutputLimits* limits, std::function<void()> wake);
 
-  // Leaves a message that must not leave before `gate` is durable.
-  void Deliver(Message message, SequenceNumber gate) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Leaves a message that must not leave before `gate` is durable. True: the connection was woken, and will send for it.
+  bool Deliver(Message message, SequenceNumber gate) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The connection is to be closed, since more was left than it may have: nothing is taken any more.
+  bool overflowed() const { return overflowed_.load(std::memory_order_relaxed); }
   void RequestClose();
 
   bool empty() const { return bytes() == 0; }
@@ -64,9 +66,9 @@ class Mailbox {
   std::function<void()> wake_;
   std::atomic<size_t> bytes_{0};
   std::atomic<bool> close_requested_{false};
+  std::atomic<bool> overflowed_{false};  // set under the mutex
   absl::Mutex mutex_;
   std::deque<Item> items_ ABSL_GUARDED_BY(mutex_);
-  bool overflowed_ ABSL_GUARDED_BY(mutex_) = false;
   OutputGauge gauge_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -2,13 +2,16 @@
 
 #include <initializer_list>
 #include <memory>
-#include <utility>
 
 #include "server/client_memory.h"
+#include "server/command_context.h"
 #include "util/resp_writer.h"
 
 namespace varve {
 namespace {
+
+// Of leaving a message, in the units of GlobCost().
+constexpr size_t kDeliveryCost = 4;
 
 Mailbox::Message Encode(ClientMemory* memory, std::initializer_list<std::string_view> parts) {
   ByteBuffer bytes;
@@ -34,27 +37,57 @@ void PubSub::Unsubscribe(Kind kind, std::string_view name, Mailbox* mailbox) {
   if (found->second.empty()) table.erase(found);
 }
 
+bool PubSub::DeliverToAll(const Mailboxes& mailboxes, std::initializer_list<std::string_view> parts,
+                          ClientMemory* memory, Publication* publication, absl::FunctionRef<bool(size_t)> spent) {
+  for (auto next = mailboxes.upper_bound(publication->last); next != mailboxes.end(); ++next) {
+    Mailbox* const mailbox = *next;
+    size_t cost = kDeliveryCost;
+    if (publication->encoded == nullptr && !mailbox->overflowed()) {
+      publication->encoded = Encode(memory, parts);
+      cost += publication->encoded->size() / CommandContext::kBytesPerKey;
+    }
+    if (publication->encoded != nullptr && mailbox->Deliver(publication->encoded, publication->gate)) {
+      ++publication->woken;
+    }
+    publication->last = mailbox;
+    ++publication->deliveries;
+    if (spent(cost)) return false;
+  }
+  publication->last = nullptr;
+  publication->encoded = nullptr;
+  return true;
+}
+
 bool PubSub::Publish(Publication* publication, absl::FunctionRef<bool(size_t)> spent) {
   if (subscriptions_.load(std::memory_order_acquire) == 0) return true;
   const std::string_view channel = publication->channel;
   const std::string_view message = publication->message;
-  const SequenceNumber gate = publication->gate;
   absl::ReaderMutexLock lock(&mutex_);
-  if (!std::exchange(publication->sent_to_channel, true)) {
-    const Table& channels = tables_[static_cast<size_t>(Kind::kChannel)];
-    if (const auto found = channels.find(channel); found != channels.end()) {
-      const Mailbox::Message encoded = Encode(memory_, {"message", channel, message});
-      for (Mailbox* mailbox : found->second) mailbox->Deliver(encoded, gate);
-      publication->deliveries += found->second.size();
+  if (!publication->sent_to_channel) {
+    const Table& channels = tables_[static_cast<size_t>(publication->kind)];
+    const std::string_view word = publication->kind == Kind::kShard ? "smessage" : "message";
+    const auto found = channels.find(channel);
+    if (found != channels.end() &&
+        !DeliverToAll(found->second, {word, channel, message}, memory_, publication, spent)) {
+      return false;
     }
+    publication->sent_to_channel = true;
+    publication->last = nullptr;  // also where all who were left have gone
+    publication->encoded = nullptr;
   }
+  if (publication->kind == Kind::kShard) return true;
   const Table& patterns = tables_[static_cast<size_t>(Kind::kPattern)];
   for (auto place = patterns.lower_bound(publication->next_pattern); place != patterns.end(); ++place) {
     const auto& [pattern, mailboxes] = *place;
-    if (GlobMatches(pattern, channel)) {
-      const Mailbox::Message encoded = Encode(memory_, {"pmessage", pattern, channel, message});
-      for (Mailbox* mailbox : mailboxes) mailbox->Deliver(encoded, gate);
-      publication->deliveries += mailboxes.size();
+    const bool goes_on = publication->last != nullptr && pattern == publication->next_pattern;
+    if (!goes_on) {
+      publication->last = nullptr;
+      publication->encoded = nullptr;
+    }
+    if ((goes_on || GlobMatches(pattern, channel)) &&
+        !DeliverToAll(mailboxes, {"pmessage", pattern, channel, message}, memory_, publication, spent)) {
+      publication->next_pattern = pattern;
+      return false;
     }
     if (spent(GlobCost(pattern, channel))) {
       publication->next_pattern = pattern + '\0';
@@ -62,17 +95,6 @@ bool PubSub::Publish(Publication* publication, absl::FunctionRef<bool(size_t)> s
     }
   }
   return true;
-}
-
-size_t PubSub::PublishShard(std::string_view channel, std::string_view message) {
-  if (subscriptions_.load(std::memory_order_acquire) == 0) return 0;
-  absl::ReaderMutexLock lock(&mutex_);
-  const Table& channels = tables_[static_cast<size_t>(Kind::kShard)];
-  const auto found = channels.find(channel);
-  if (found == channels.end()) return 0;
-  const Mailbox::Message encoded = Encode(memory_, {"smessage", channel, message});
-  for (Mailbox* mailbox : found->second) mailbox->Deliver(encoded, kNoSequence);
-  return found->second.size();
 }
 
 std::vector<std::string> PubSub::Names(Kind kind, std::string_view from, size_t count) const {

@@ -2,20 +2,22 @@
 // listens at that moment gets them, and a crash forgets what was not sent yet.
 //
 // Thread-safe; Publish() may be called from any thread. It costs one load where nobody listens to anything, otherwise a reader's
-// lock, held for no longer than the caller lets it go on. Each subscriber gets the messages of one thread in the order of its calls. After Unsubscribe() has returned nothing more is
-// delivered for that subscription, so a mailbox may go once it has no subscriptions. No lock of the store is taken inside.
+// lock, held for no longer than the caller lets it go on. Each subscriber gets the messages of one publisher in the order in which they
+// were published. After Unsubscribe() has returned nothing more is delivered for that subscription, so a mailbox may go once it has no
+// subscriptions. No lock of the store is taken inside.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/btree_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/btree_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "server/glob.h"
@@ -45,23 +47,28 @@ class PubSub {
 
   // A message on its way to all who listen to its channel or to a pattern that matches it.
   struct Publication {
+    Kind kind = Kind::kChannel;  // or kShard, for which there are no patterns
     std::string_view channel;
     std::string_view message;
     SequenceNumber gate = kNoSequence;  // the message leaves when that is durable
     size_t deliveries = 0;
+    size_t woken = 0;  // connections that had nothing to send before
+
+    // How far it has come.
     bool sent_to_channel = false;
-    std::string next_pattern = {};  // those before it are done
+    std::string next_pattern = {};       // those before it are done
+    Mailbox* last = nullptr;             // of the name in progress: all up to it have the message; it may be gone
+    Mailbox::Message encoded = nullptr;  // for that name
   };
 
   void Subscribe(Kind kind, std::string_view name, Mailbox* mailbox) ABSL_LOCKS_EXCLUDED(mutex_);
   void Unsubscribe(Kind kind, std::string_view name, Mailbox* mailbox) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Delivers it, or goes on with it: there may be any number of patterns. After each, `spent` is told what it may have cost
-  // (GlobCost()) and asked whether others should get their turn. False: it said so, call again. Whoever subscribes or unsubscribes
-  // in between gets the message or does not, and nobody gets it twice.
+  // Delivers it, or goes on with it: there may be any number of subscribers and patterns. After each, `spent` is told what it may have
+  // cost, in the units of GlobCost(), and asked whether others should get their turn. False: it said so, call again. Whoever subscribes or
+  // unsubscribes in between gets the message or does not, and nobody gets it twice.
   [[nodiscard]] bool Publish(Publication* publication, absl::FunctionRef<bool(size_t)> spent)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  size_t PublishShard(std::string_view channel, std::string_view message) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The first `count` names from `from` on that have a subscriber, in the order of bytes.
   std::vector<std::string> Names(Kind kind, std::string_view from, size_t count) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -70,9 +77,13 @@ class PubSub {
   size_t Count(Kind kind) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  using Mailboxes = absl::flat_hash_set<Mailbox*>;
-  using Table =
-      absl::btree_map<std::string, Mailboxes, std::less<>>;  // in order, so that a walk can go on where it stopped
+  // Both in order, so that a walk can go on where it stopped.
+  using Mailboxes = absl::btree_set<Mailbox*>;
+  using Table = absl::btree_map<std::string, Mailboxes, std::less<>>;
+
+  // To all of one name, or to those that are left of it.
+  static bool DeliverToAll(const Mailboxes& mailboxes, std::initializer_list<std::string_view> parts,
+                           ClientMemory* memory, Publication* publication, absl::FunctionRef<bool(size_t)> spent);
 
   ClientMemory* const memory_;
   std::atomic<size_t> subscriptions_{0};

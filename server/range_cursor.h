@@ -32,6 +32,8 @@ class RangeCursor {
   std::string_view key() const { return iterator_->key(); }
   std::string_view value() const { return iterator_->value(); }
   absl::Status status() const { return iterator_->status(); }
+  // What it cost to come here, as CommandContext::SliceSpent() counts: a key stands with its value under one checksum, so both are read.
+  size_t cost() const { return 1 + (Valid() ? value().size() / CommandContext::kBytesPerKey : 0); }
   void Step() { reverse_ ? iterator_->Prev() : iterator_->Next(); }
   // Back to `key`, one of the range's.
   void Return(std::string_view key) { iterator_->Seek(key); }

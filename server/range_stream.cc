@@ -21,19 +21,19 @@ void RangeStream::Emit(RespWriter* writer) {
 
 void RangeStream::Prepare(CommandContext& context) {
   if (phase_ == Phase::kSkip) {
-    for (; cursor_.Valid() && skip_ > 0 && !context.SliceSpent(); --skip_) cursor_.Step();
+    for (; cursor_.Valid() && skip_ > 0 && !context.SliceSpent(cursor_.cost()); --skip_) cursor_.Step();
     if (cursor_.Valid() && skip_ > 0) return;
     phase_ = Phase::kCollect;
   }
   if (phase_ == Phase::kCollect) {
     const auto wanted = [&] { return cursor_.Valid() && remaining_ > 0 && collected_.size() < kCollectBytes; };
     RespWriter writer(&collected_, context.reply.protocol());
-    for (; wanted() && !context.SliceSpent(); ++collected_keys_) Emit(&writer);
+    for (; wanted() && !context.SliceSpent(cursor_.cost()); ++collected_keys_) Emit(&writer);
     if (wanted()) return;
     if (cursor_.Valid() && remaining_ > 0) rest_begins_.assign(cursor_.key());
     phase_ = Phase::kCount;
   }
-  for (; cursor_.Valid() && rest_ < remaining_ && !context.SliceSpent(); ++rest_) cursor_.Step();
+  for (; cursor_.Valid() && rest_ < remaining_ && !context.SliceSpent(cursor_.cost()); ++rest_) cursor_.Step();
   if (cursor_.Valid() && rest_ < remaining_) return;
   if (cursor_.status().ok()) Announce(context);
 }
@@ -64,7 +64,7 @@ ReplyStream::Progress RangeStream::Produce(CommandContext& context, size_t budge
     cursor_.RestIfOld();
     return Progress::kMore;
   }
-  while (remaining_ > 0 && context.reply.buffer()->size() < full && !context.SliceSpent()) {
+  while (remaining_ > 0 && context.reply.buffer()->size() < full && !context.SliceSpent(cursor_.cost())) {
     if (!cursor_.Valid()) {
       spdlog::error("A range reply broke off after its length was sent: {}", cursor_.status().ToString());
       return Progress::kBroken;
@@ -82,7 +82,7 @@ ReplyStream::Progress CountStream::Produce(CommandContext& context, size_t budge
     return Progress::kDone;
   }
   cursor_.Resume(context);
-  for (; cursor_.Valid() && !context.SliceSpent(); ++keys_) cursor_.Step();
+  for (; cursor_.Valid() && !context.SliceSpent(cursor_.cost()); ++keys_) cursor_.Step();
   if (cursor_.Valid()) {
     cursor_.RestIfOld();
     return Progress::kMore;

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "server/command_table.h"
+#include "server/key_scan.h"
+#include "server/range_stream.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/eventually.h"
 
@@ -81,6 +83,31 @@ TEST_F(SlicesTest, LongCommandsTakeTurnsWithOthers) {
     EXPECT_EQ(busy[2]->Receive(4 * kAwaited), Repeat("*0\r\n", kAwaited));
     EXPECT_EQ(busy[3]->Receive(4 * kAwaited), Repeat("*0\r\n", kAwaited));
   }
+}
+
+TEST_F(SlicesTest, KeysOfLargeValuesMakeShortSlices) {
+  TestServer server;
+  constexpr int kLarge = 10;  // fewer than keys are walked over between two looks at the clock
+  for (int i = 0; i < kLarge; ++i) {
+    WriteBatch batch;
+    batch.Put("k" + std::to_string(i), std::string(8u << 20, 'v'));
+    ASSERT_TRUE(server.store().Write({}, &batch).ok());
+  }
+  ASSERT_TRUE(server.store().Flush().ok());
+  ServerState& state = const_cast<ServerState&>(server.state());
+  const auto slices = [&](ReplyStream&& stream, std::string_view reply) {
+    ClientState client;
+    ByteBuffer out;
+    for (int count = 1;; ++count) {
+      CommandContext context(&state, &client, &out);
+      if (stream.Produce(context, 1u << 20) != ReplyStream::Progress::kDone) continue;
+      EXPECT_TRUE(out.view().starts_with(reply)) << out.view();
+      return count;
+    }
+  };
+  EXPECT_GT(slices(ScanStream({.count = 100}), "*2\r\n$1\r\n0\r\n*10\r\n$2\r\nk0\r\n"), 2);
+  EXPECT_GT(slices(KeysStream("k*"), "*10\r\n$2\r\nk0\r\n"), 2);
+  EXPECT_GT(slices(CountStream(KeyRange()), ":10\r\n"), 2);
 }
 
 TEST_F(SlicesTest, TheRestOfALongRangeIsCountedInSlicesAtOneSnapshot) {

@@ -1,6 +1,7 @@
 // What clients that listen may take: memory for what they listen to, and the time of others while patterns are tried and while they
 // leave.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
@@ -9,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/client_memory.h"
 #include "server/pubsub.h"
 #include "unit-tests/server/test_server.h"
 
@@ -83,13 +85,105 @@ TEST(SubscriberLimitsTest, AMessageGoesOnWhereItStopped) {
   PubSub::Publication publication{.channel = "c", .message = "m"};
   int stops = 0;
   while (!pubsub.Publish(&publication, [](size_t) { return true; })) ++stops;
-  EXPECT_EQ(stops, 4);
+  EXPECT_EQ(stops, 8);  // after each of four patterns and of four deliveries
   EXPECT_EQ(publication.deliveries, 4u);
   std::string messages = "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n";
   for (const std::string pattern : {"$1\r\n*", "$1\r\nc", "$2\r\nc*"}) {
     messages += "*4\r\n$8\r\npmessage\r\n" + pattern + "\r\n$1\r\nc\r\n$1\r\nm\r\n";
   }
   EXPECT_EQ(listener.Receive(messages.size()), messages);
+}
+
+TEST(SubscriberLimitsTest, AMessageToManyLeavesTheThreadToOthers) {
+  constexpr rlim_t kListeners = 3000;
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  if (limit.rlim_max < 3 * kListeners) GTEST_SKIP() << "too few files may be open";
+  limit.rlim_cur = limit.rlim_max;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  ServerOptions options;
+  options.io_threads = 1;
+  TestServer server(options);
+  RawConnection publisher(server.port()), other(server.port());
+  std::vector<std::unique_ptr<RawConnection>> listeners;
+  for (rlim_t i = 0; i < kListeners; ++i) {
+    listeners.push_back(std::make_unique<RawConnection>(server.port()));
+    ASSERT_TRUE(listeners.back()->Send("SUBSCRIBE c\r\nSSUBSCRIBE c\r\n"));
+    ASSERT_EQ(listeners.back()->Receive(62).size(), 62u);
+  }
+  for (const std::string_view kind : {"", "S"}) {
+    const std::string publish = std::string(kind) + "PUBLISH c m\r\n";
+    EXPECT_GT(TurnsWhile(&publisher, publish, ":3000\r\n", &other, "PING\r\n", "+PONG\r\n"), kTurns / 2);
+    const std::string message = Resp({kind.empty() ? "message" : "smessage", "c", "m"});
+    for (const auto& listener : listeners) ASSERT_EQ(listener->Receive(message.size()), message);
+  }
+}
+
+TEST(SubscriberLimitsTest, WhoeverComesOrGoesMeanwhileChangesNothingForOthers) {
+  LiveOutputLimits limits(OutputLimits{});
+  ClientMemory memory;
+  PubSub pubsub(&memory);
+  std::vector<std::unique_ptr<Mailbox>> mailboxes;
+  const auto join = [&] {
+    mailboxes.push_back(std::make_unique<Mailbox>());
+    mailboxes.back()->Open(&limits, [] {});
+    pubsub.Subscribe(PubSub::Kind::kChannel, "c", mailboxes.back().get());
+    pubsub.Subscribe(PubSub::Kind::kPattern, "c*", mailboxes.back().get());
+  };
+  const auto leave = [&](std::unique_ptr<Mailbox> mailbox) {
+    pubsub.Unsubscribe(PubSub::Kind::kChannel, "c", mailbox.get());
+    pubsub.Unsubscribe(PubSub::Kind::kPattern, "c*", mailbox.get());
+  };
+  constexpr size_t kStay = 500;
+  for (size_t i = 0; i < 2 * kStay; ++i) join();
+  PubSub::Publication publication{.channel = "c", .message = "m"};
+  size_t stops = 0;
+  while (!pubsub.Publish(&publication, [](size_t) { return true; })) {
+    ++stops;
+    if (mailboxes.size() > kStay) leave(std::move(mailboxes.back()));
+    if (mailboxes.size() > kStay) mailboxes.pop_back();
+    if (stops % 7 == 0) {
+      join();
+      std::swap(mailboxes.back(), mailboxes[kStay]);
+    }
+  }
+  EXPECT_GT(stops, 2 * kStay);
+  const std::string both = Resp({"message", "c", "m"}) + Resp({"pmessage", "c*", "c", "m"});
+  for (size_t i = 0; i < kStay; ++i) {
+    ByteBuffer got;
+    (void)mailboxes[i]->TakeAll(&got, 2);
+    ASSERT_EQ(got.view(), both) << i;
+  }
+  // Everybody goes while the message is on its way to them.
+  PubSub::Publication last{.channel = "c", .message = "m"};
+  EXPECT_FALSE(pubsub.Publish(&last, [](size_t) { return true; }));
+  for (auto& mailbox : mailboxes) leave(std::move(mailbox));
+  EXPECT_TRUE(pubsub.Publish(&last, [](size_t) { return true; }));
+  EXPECT_EQ(last.deliveries, 1u);
+}
+
+TEST(SubscriberLimitsTest, WhoeverIsToBeClosedCostsNoMoreCopies) {
+  LiveOutputLimits limits({100, 0, std::chrono::seconds(0)});
+  ClientMemory memory;
+  PubSub pubsub(&memory);
+  Mailbox mailbox;
+  mailbox.Open(&limits, [] {});
+  constexpr int kPatterns = 1000;
+  for (int i = 0; i < kPatterns; ++i) {
+    pubsub.Subscribe(PubSub::Kind::kPattern, "c*" + std::string(static_cast<size_t>(i), '*'), &mailbox);
+  }
+  const std::string message(1u << 20, 'm');
+  PubSub::Publication publication{.channel = "c", .message = message};
+  size_t cost = 0;
+  const auto spent = [&](size_t keys) {
+    cost += keys;
+    return false;
+  };
+  EXPECT_TRUE(pubsub.Publish(&publication, spent));
+  EXPECT_TRUE(mailbox.overflowed());
+  EXPECT_EQ(publication.deliveries, static_cast<size_t>(kPatterns));
+  EXPECT_LT(cost, 20'000u);                // of a thousand copies: two million
+  EXPECT_GT(cost, message.size() / 1024);  // of one
 }
 
 TEST(SubscriberLimitsTest, WhoeverListsChannelsHoldsUpNoSubscriber) {
