@@ -99,10 +99,8 @@ uint32_t LogBlockChecksum(std::string_view header, uint64_t store_id, uint64_t o
   return Checksum(header.substr(4), BlockSeed(store_id, offset));
 }
 
-std::optional<LogBlockHeader> DecodeLogBlockHeader(std::string_view bytes, uint64_t epoch, uint64_t store_id,
-                                                   uint64_t offset) {
-  // The epoch comes first: it is the cheap test when every 8 bytes of a file are tried.
-  if (bytes.size() < kLogBlockHeaderSize || DecodeFixed64(bytes.data() + 8) != epoch) return std::nullopt;
+std::optional<LogBlockHeader> DecodeHeaderOfEpoch(std::string_view bytes, uint64_t epoch, uint64_t store_id,
+                                                  uint64_t offset) {
   if (DecodeFixed32(bytes.data()) != LogBlockChecksum(bytes.substr(0, kLogBlockHeaderSize), store_id, offset)) {
     return std::nullopt;
   }

@@ -56,6 +56,7 @@
 
 #include "absl/status/status.h"
 #include "type/sequence.h"
+#include "util/coding.h"
 
 namespace varve {
 
@@ -99,9 +100,16 @@ struct LogBlockHeader {
 void EncodeLogBlockHeader(char* destination, const LogBlockHeader& header, uint64_t store_id, uint64_t offset);
 // What its checksum must be, of the kLogBlockHeaderSize bytes `header` at `offset`.
 uint32_t LogBlockChecksum(std::string_view header, uint64_t store_id, uint64_t offset);
+// The header at the front of `bytes`, which lie at `offset` of file `epoch` and are as many as a header has.
+std::optional<LogBlockHeader> DecodeHeaderOfEpoch(std::string_view bytes, uint64_t epoch, uint64_t store_id,
+                                                  uint64_t offset);
 // The header at the front of `bytes`, which lie at `offset` of file `epoch`; nothing if there is none of that epoch and
 // place.
-std::optional<LogBlockHeader> DecodeLogBlockHeader(std::string_view bytes, uint64_t epoch, uint64_t store_id,
-                                                   uint64_t offset);
+inline std::optional<LogBlockHeader> DecodeLogBlockHeader(std::string_view bytes, uint64_t epoch, uint64_t store_id,
+                                                          uint64_t offset) {
+  // The epoch comes first: it is the cheap test when every 8 bytes of a file are tried.
+  if (bytes.size() < kLogBlockHeaderSize || DecodeFixed64(bytes.data() + 8) != epoch) return std::nullopt;
+  return DecodeHeaderOfEpoch(bytes, epoch, store_id, offset);
+}
 
 }  // namespace varve

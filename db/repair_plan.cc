@@ -100,10 +100,15 @@ absl::StatusOr<uint64_t> BeginRebuild(FileSystem* file_system, const std::string
 absl::Status CarryOut(FileSystem* file_system, const std::string& directory, const RepairPlan& plan) {
   const std::string damaged = DamagedPath(directory);
   VARVE_RETURN_IF_ERROR(file_system->CreateDirectory(damaged));
+  VARVE_RETURN_IF_ERROR(file_system->SyncDirectory(directory));  // or what is moved into it would be lost with it
   for (const auto& [name, target] : plan.moves) {
     const std::string to = damaged + "/" + target;
     if (file_system->OpenForRead(to).ok()) continue;  // done before an interruption
-    VARVE_RETURN_IF_ERROR(file_system->Rename(directory + "/" + name, to));
+    // One that a power cut took on its way isn't needed for the store to come: the repair must not end here for ever.
+    if (const absl::Status moved = file_system->Rename(directory + "/" + name, to);
+        !moved.ok() && !absl::IsNotFound(moved)) {
+      return moved;
+    }
   }
   VARVE_RETURN_IF_ERROR(file_system->SyncDirectory(damaged));
   VARVE_RETURN_IF_ERROR(WriteManifest(file_system, directory, plan.manifest));

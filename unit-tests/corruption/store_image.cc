@@ -11,6 +11,7 @@
 #include "db/log_format.h"
 #include "db/storage_engine.h"
 #include "fmt/format.h"
+#include "spdlog/spdlog.h"
 #include "util/coding.h"
 
 namespace varve::testing {
@@ -171,6 +172,7 @@ EngineOptions ImageOptions(FileSystem* file_system) {
 }
 
 StoreImage MakeStoreImage(bool clean) {
+  spdlog::set_level(spdlog::level::off);  // each of a hundred thousand damaged stores would say so
   ImageBuilder builder;
   for (int i = 0; i < 20; ++i) builder.Put(i, "of a generation that is gone");
   builder.Clear();
@@ -202,7 +204,7 @@ const StoreImage& Killed() {
 
 Reading ReadDamagedStore(const StoreImage& image, const MemoryFileSystem::Files& files, const std::string& damaged,
                          uint64_t variant) {
-  MemoryFileSystem file_system(files);
+  MemoryFileSystem file_system(&files);
   EngineOptions options = ImageOptions(&file_system);
   if (variant % 3 == 1) options.offset_table_cache_size = options.block_cache_size = 0;
   if (variant % 3 == 2) options.block_cache_size = 0;
@@ -212,6 +214,32 @@ Reading ReadDamagedStore(const StoreImage& image, const MemoryFileSystem::Files&
   reading.opened = store.status();
   if (store.ok()) Reader(image, store->get(), damaged, &reading).Run(variant);
   return reading;
+}
+
+Content ContentOf(const MemoryFileSystem::Files& files) {
+  MemoryFileSystem file_system(&files);
+  const auto store = StorageEngine::Open(std::string(kStoreDirectory), ImageOptions(&file_system));
+  EXPECT_TRUE(store.ok()) << store.status();
+  Content content;
+  if (!store.ok()) return content;
+  const auto iterator = (*store)->NewIterator({}, {}, {}, nullptr);
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next())
+    content[std::string(iterator->key())] = iterator->value();
+  EXPECT_TRUE(iterator->status().ok()) << iterator->status();
+  std::string value;
+  for (const std::string& key : Killed().probes) {
+    const auto read = (*store)->Get({}, key, &value);
+    EXPECT_TRUE(read.ok()) << read.status();
+    if (!read.ok()) continue;
+    const auto found = content.find(key);
+    EXPECT_EQ(read->found, found != content.end()) << key;
+    if (read->found) {
+      EXPECT_EQ(value, found->second);
+    }
+  }
+  const auto count = (*store)->Count({}, {}, {});
+  EXPECT_TRUE(count.ok() && count->keys == content.size()) << count.status();
+  return content;
 }
 
 uint64_t DamageStep() {

@@ -49,6 +49,10 @@ struct Reading {
 Reading ReadDamagedStore(const StoreImage& image, const MemoryFileSystem::Files& files, const std::string& damaged,
                          uint64_t variant);
 
+using Content = std::map<std::string, std::string>;
+// All that a store with the files holds. Opening and reading have to succeed, and scans, gets and counts to agree.
+Content ContentOf(const MemoryFileSystem::Files& files);
+
 // Of bytes that are tried, one in so many is: VARVE_TEST_DAMAGE_STEP, for builds that are slow.
 uint64_t DamageStep();
 

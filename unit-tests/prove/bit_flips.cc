@@ -36,8 +36,9 @@ struct Flip {
 
 class BitFlips {
  public:
-  explicit BitFlips(const CycleOptions& options)
+  BitFlips(const CycleOptions& options, const std::string& client_main)
       : options_(options),
+        client_main_(client_main),
         store_(options.directory + "/store"),
         copy_(options.directory + "/copy"),
         random_(options.seed),
@@ -100,6 +101,25 @@ class BitFlips {
       file.put(static_cast<char>(byte ^ (1 << flip.bit)));
       if (!file.good()) return absl::InternalError("flip " + flip.Words());
     }
+    const bool verified = VerifyNames(flip.file);
+    result_.verified += verified;
+    const uint64_t harmless = result_.harmless;
+    VARVE_RETURN_IF_ERROR(Serve(flip));
+    if (!verified && (result_.harmless == harmless || !flip.file.ends_with(".log"))) {
+      Complain(flip.Words() + ": client_main verify does not find it");
+    }
+    return absl::OkStatus();
+  }
+
+  // Whether the verifier finds damage in the file.
+  bool VerifyNames(const std::string& file) const {
+    const std::string output = copy_ + ".verified";
+    if (testing::Process(client_main_, {"--raw", "verify", copy_}, output).Wait() != 2) return false;
+    return testing::ReadFile(output).find("damage\t" + file + "\t") != std::string::npos;
+  }
+
+  // Starts a server on the copy, and reads.
+  absl::Status Serve(const Flip& flip) {
     ServerProcess server(options_.server, copy_, flags_);
     if (server.port() == 0) {
       const bool may = flip.file == "MANIFEST" || flip.file.ends_with(".log");
@@ -155,6 +175,7 @@ class BitFlips {
   }
 
   const CycleOptions options_;
+  const std::string client_main_;
   const std::vector<std::string> flags_ = {"--write-buffer-size=64KiB", "--block-cache-size=0"};
   const std::string store_;
   const std::string copy_;
@@ -167,6 +188,8 @@ class BitFlips {
 
 }  // namespace
 
-absl::StatusOr<FlipFigures> RunBitFlips(const CycleOptions& options) { return BitFlips(options).Run(); }
+absl::StatusOr<FlipFigures> RunBitFlips(const CycleOptions& options, const std::string& client_main) {
+  return BitFlips(options, client_main).Run();
+}
 
 }  // namespace varve::prove

@@ -56,7 +56,7 @@ int Main() {
   }
   if (const uint64_t flips = absl::GetFlag(FLAGS_flips); flips > 0) {
     testing::TempDir directory;
-    report.AddFlips(RunBitFlips(Options(directory.path(), flips, kFlipShare, seed)));
+    report.AddFlips(RunBitFlips(Options(directory.path(), flips, kFlipShare, seed), VARVE_CLIENT_MAIN));
   }
   fmt::print("{}", report.Text());
   if (!report.good()) fmt::print("again: --seed={}\n", seed);

@@ -73,11 +73,13 @@ TEST(ProveTest, NothingIsAcknowledgedAfterACallThatFailed) {
 TEST(ProveTest, EveryFlippedBitIsFoundOrHarmless) {
   TempDir directory;
   const absl::StatusOr<FlipFigures> figures =
-      RunBitFlips({.server = VARVE_SERVER_MAIN, .directory = directory.path(), .cycles = kFlips, .seed = RandomSeed()});
+      RunBitFlips({.server = VARVE_SERVER_MAIN, .directory = directory.path(), .cycles = kFlips, .seed = RandomSeed()},
+                  VARVE_CLIENT_MAIN);
   ASSERT_TRUE(figures.ok()) << figures.status();
   EXPECT_EQ(figures->complaints.size(), 0u) << fmt::format("{}", fmt::join(figures->complaints, "\n"));
   EXPECT_EQ(figures->flips, kFlips);
   EXPECT_GT(figures->refused + figures->reported, 0u);
+  EXPECT_GE(figures->verified, figures->refused + figures->reported);
   EXPECT_GE(figures->files, 5u);
 }
 

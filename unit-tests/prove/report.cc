@@ -61,6 +61,10 @@ void Report::AddFlips(const absl::StatusOr<FlipFigures>& figures) {
                               fmt::format("{} found ({} at the start, {} by readers), {} harmless",
                                           Grouped(figures->refused + figures->reported), Grouped(figures->refused),
                                           Grouped(figures->reported), Grouped(figures->harmless))));
+  notes_.push_back(
+      fmt::format("client_main verify, offline, found {} of the {} flipped bits; the others lie where the log has "
+                  "nothing that is needed\n",
+                  Grouped(figures->verified), Grouped(figures->flips)));
   for (const std::string& complaint : figures->complaints) complaints_.push_back("bit flip: " + complaint);
 }
 

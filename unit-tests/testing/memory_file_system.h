@@ -35,6 +35,10 @@ class MemoryFileSystem final : public FileSystem {
   explicit MemoryFileSystem(const Files& files) {
     for (const auto& [path, bytes] : files) nodes_[path] = std::make_shared<Node>(bytes);
   }
+  // Copies only what is written to. The files must outlive this, unchanged.
+  explicit MemoryFileSystem(const Files* files) {
+    for (const auto& [path, bytes] : *files) nodes_[path] = std::make_shared<Node>(&bytes);
+  }
 
   Files files() const {
     absl::MutexLock lock(&mutex_);
@@ -106,13 +110,21 @@ class MemoryFileSystem final : public FileSystem {
   static constexpr uint64_t kPage = 4096;
 
   struct Node {
-    explicit Node(std::string content) : bytes(std::move(content)) {}
+    explicit Node(std::string content) : own(std::move(content)) {}
+    explicit Node(const std::string* content) : borrowed(content) {}
     std::string Copy() const {
       absl::ReaderMutexLock lock(&mutex);
-      return bytes;
+      return bytes();
+    }
+    const std::string& bytes() const ABSL_SHARED_LOCKS_REQUIRED(mutex) { return borrowed == nullptr ? own : *borrowed; }
+    // For writing.
+    std::string& Own() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+      if (borrowed != nullptr) own = *std::exchange(borrowed, nullptr);
+      return own;
     }
     mutable absl::Mutex mutex;
-    std::string bytes ABSL_GUARDED_BY(mutex);
+    const std::string* borrowed ABSL_GUARDED_BY(mutex) = nullptr;
+    std::string own ABSL_GUARDED_BY(mutex);
     std::set<uint64_t> bad_pages ABSL_GUARDED_BY(mutex);
   };
 
@@ -127,13 +139,14 @@ class MemoryFileSystem final : public FileSystem {
       if (bad != node_->bad_pages.end() && *bad * kPage < offset + size) {
         return IoError(EIO, "read", path_, std::max(offset, *bad * kPage));
       }
-      return offset >= node_->bytes.size() ? 0 : node_->bytes.copy(buffer, size, offset);
+      return offset >= node_->bytes().size() ? 0 : node_->bytes().copy(buffer, size, offset);
     }
     absl::Status Write(uint64_t offset, std::string_view data) override {
       VARVE_RETURN_IF_ERROR(owner_->Change());
       absl::MutexLock lock(&node_->mutex);
-      if (node_->bytes.size() < offset + data.size()) node_->bytes.resize(offset + data.size());
-      node_->bytes.replace(offset, data.size(), data);
+      std::string& bytes = node_->Own();
+      if (bytes.size() < offset + data.size()) bytes.resize(offset + data.size());
+      bytes.replace(offset, data.size(), data);
       return absl::OkStatus();
     }
     absl::Status Sync() override { return absl::OkStatus(); }
@@ -141,12 +154,12 @@ class MemoryFileSystem final : public FileSystem {
     absl::Status Truncate(uint64_t size) override {
       VARVE_RETURN_IF_ERROR(owner_->Change());
       absl::MutexLock lock(&node_->mutex);
-      node_->bytes.resize(size);
+      node_->Own().resize(size);
       return absl::OkStatus();
     }
     absl::StatusOr<uint64_t> Size() const override {
       absl::ReaderMutexLock lock(&node_->mutex);
-      return node_->bytes.size();
+      return node_->bytes().size();
     }
     void Prefetch(uint64_t, uint64_t) const override {}
     const std::string& path() const override { return path_; }
