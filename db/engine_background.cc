@@ -52,7 +52,7 @@ void Tell(spdlog::level::level_enum level, std::string_view what, const absl::St
 void Engine::FlushLoop() {
   NameThread("varve-flush");
   YieldToForeground();
-  for (;;) {
+  for (bool in_trouble = false;;) {
     {
       absl::MutexLock lock(&commit_mutex_);
       while (!stopping_ && flush_queue_.empty() && !reclaim_due_) flush_work_.Wait(&commit_mutex_);
@@ -63,8 +63,9 @@ void Engine::FlushLoop() {
     const absl::Status status = GuardMemory("flushing a write buffer", [this] { return FlushOldest(); });
     ReclaimStates();
     absl::MutexLock lock(&commit_mutex_);
-    if (!status.ok() && background_status_.ok() && !stopping_) Tell(spdlog::level::err, "flush", status);
-    if (status.ok() && !background_status_.ok()) Tell(spdlog::level::info, "flush", status);
+    if (status.ok() == in_trouble && !stopping_)
+      Tell(in_trouble ? spdlog::level::info : spdlog::level::err, "flush", status);
+    in_trouble = !status.ok();
     background_status_ = status;
     room_.SignalAll();
     if (!status.ok() && !stopping_) flush_work_.WaitWithTimeout(&commit_mutex_, kFlushRetry);
@@ -353,6 +354,7 @@ void Engine::PublishInstalled(const std::shared_ptr<const Version>& version, con
   if (flushed != nullptr) {
     flushed_ = manifest.flushed_sequence;
     flush_queue_.pop_front();
+    background_status_ = absl::OkStatus();  // at once: who waited for this flush may write again
     settled_buffers_.erase(settled_buffers_.begin(), settled_buffers_.upper_bound(flushed_));
     full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
     if (!flushed->buffer->range_tombstones().empty()) buffered_tombstones_ = std::move(tombstones);
