@@ -41,7 +41,8 @@ std::unordered_set<uint64_t> SegmentNumbers(const Manifest& manifest) {
 }
 
 // Into the server's log. Words are worth less than going on without them.
-void Tell(spdlog::level::level_enum level, std::string_view what, const absl::Status& status) noexcept {
+void Tell(std::string_view what, const absl::Status& status) noexcept {
+  const auto level = status.ok() ? spdlog::level::info : spdlog::level::err;
   TryWithMemory([&] { spdlog::log(level, "{}: {}", what, status.ok() ? "works again" : status.ToString()); });
 }
 
@@ -63,8 +64,7 @@ void Engine::FlushLoop() {
     const absl::Status status = GuardMemory("flushing a write buffer", [this] { return FlushOldest(); });
     ReclaimStates();
     absl::MutexLock lock(&commit_mutex_);
-    if (status.ok() == in_trouble && !stopping_)
-      Tell(in_trouble ? spdlog::level::info : spdlog::level::err, "flush", status);
+    if (status.ok() == in_trouble && !stopping_) Tell("flush", status);
     in_trouble = !status.ok();
     background_status_ = status;
     room_.SignalAll();
@@ -121,7 +121,7 @@ void Engine::CompactionLoop() {
     if (more.ok()) {
       if (*more) compaction_due_ = true;
       if (request != nullptr || !may_merge) continue;  // says nothing of what failed
-      if (!trouble.ok()) Tell(spdlog::level::info, "compaction", absl::OkStatus());
+      if (!trouble.ok()) Tell("compaction", absl::OkStatus());
       trouble = absl::OkStatus();
       pause = kFirstCompactionRetry;
     } else if (!stopping_) {
@@ -129,7 +129,7 @@ void Engine::CompactionLoop() {
       // Messages of other errors name the output, which is another file each time.
       const bool is_news =
           absl::IsDataLoss(trouble) ? more.status() != trouble : more.status().code() != trouble.code();
-      if (is_news) Tell(spdlog::level::err, "compaction", more.status());
+      if (is_news) Tell("compaction", more.status());
       trouble = more.status();
       next_try = SteadyNow() + pause;
       pause = std::min(2 * pause, absl::IsDataLoss(trouble) ? kLastRetryOfDamage : kLastCompactionRetry);
@@ -406,7 +406,7 @@ void Engine::NoteLogFailure() {
 
 void Engine::NoteLogFailureLocked() noexcept {
   if (log_->status().ok() || log_failed_.exchange(true)) return;
-  Tell(spdlog::level::critical, "writes are refused, reads go on", log_->status());
+  TryWithMemory([&] { spdlog::critical("writes are refused, reads go on: {}", log_->status().ToString()); });
   room_.SignalAll();
 }
 
