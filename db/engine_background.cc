@@ -125,11 +125,10 @@ void Engine::CompactionLoop() {
       trouble = absl::OkStatus();
       pause = kFirstCompactionRetry;
     } else if (!stopping_) {
-      ++counters_.failed_compactions;
-      // Messages of other errors name the output, which is another file each time.
-      const bool is_news =
-          absl::IsDataLoss(trouble) ? more.status() != trouble : more.status().code() != trouble.code();
-      if (is_news) Tell("compaction", more.status());
+      ++counters_.failed_compactions;  // other errors than of damage name the output, which is another file each time
+      const bool is_known =
+          absl::IsDataLoss(trouble) ? more.status() == trouble : more.status().code() == trouble.code();
+      if (!is_known) Tell("compaction", more.status());
       trouble = more.status();
       next_try = SteadyNow() + pause;
       pause = std::min(2 * pause, absl::IsDataLoss(trouble) ? kLastRetryOfDamage : kLastCompactionRetry);
