@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string_view>
 #include <utility>
 
+#include "util/forwarding_file.h"
 #include "util/status.h"
 
 namespace varve {
@@ -14,18 +14,18 @@ constexpr uint64_t kPage = 4096;  // no device fails in smaller pieces
 
 }  // namespace
 
-class PatchyFileSystem::PatchyFile final : public File {
+class PatchyFileSystem::PatchyFile final : public ForwardingFile {
  public:
-  PatchyFile(PatchyFileSystem* owner, std::unique_ptr<File> file) : owner_(owner), file_(std::move(file)) {}
+  PatchyFile(PatchyFileSystem* owner, std::unique_ptr<File> file) : ForwardingFile(std::move(file)), owner_(owner) {}
 
   absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const override {
-    const absl::StatusOr<size_t> whole = file_->Read(offset, size, buffer);
+    const absl::StatusOr<size_t> whole = ForwardingFile::Read(offset, size, buffer);
     if (!absl::IsInternal(whole.status())) return whole;
-    VARVE_ASSIGN_OR_RETURN(const uint64_t file_size, file_->Size());
+    VARVE_ASSIGN_OR_RETURN(const uint64_t file_size, Size());
     const size_t wanted = std::min<uint64_t>(size, file_size - std::min(file_size, offset));
     for (size_t done = 0; done < wanted;) {
       const size_t piece = std::min<uint64_t>(wanted - done, kPage - (offset + done) % kPage);
-      const absl::StatusOr<size_t> read = file_->Read(offset + done, piece, buffer + done);
+      const absl::StatusOr<size_t> read = ForwardingFile::Read(offset + done, piece, buffer + done);
       if (absl::IsInternal(read.status())) {
         std::memset(buffer + done, 0, piece);
         owner_->Note(read.status());
@@ -36,17 +36,9 @@ class PatchyFileSystem::PatchyFile final : public File {
     }
     return wanted;
   }
-  absl::Status Write(uint64_t offset, std::string_view data) override { return file_->Write(offset, data); }
-  absl::Status Sync() override { return file_->Sync(); }
-  void StartWriteback(uint64_t offset, uint64_t size) override { file_->StartWriteback(offset, size); }
-  absl::Status Truncate(uint64_t size) override { return file_->Truncate(size); }
-  absl::StatusOr<uint64_t> Size() const override { return file_->Size(); }
-  void Prefetch(uint64_t offset, uint64_t size) const override { file_->Prefetch(offset, size); }
-  const std::string& path() const override { return file_->path(); }
 
  private:
   PatchyFileSystem* const owner_;
-  const std::unique_ptr<File> file_;
 };
 
 void PatchyFileSystem::Note(const absl::Status& error) {

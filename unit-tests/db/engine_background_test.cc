@@ -19,6 +19,7 @@
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/test_store.h"
+#include "util/forwarding_file.h"
 #include "util/status.h"
 
 namespace varve {
@@ -48,29 +49,20 @@ class SlowGrowth final : public FaultFileSystem {
   absl::Notification reached, go;
 
  private:
-  class SlowFile final : public File {
+  class SlowFile final : public ForwardingFile {
    public:
-    SlowFile(SlowGrowth* owner, std::unique_ptr<File> file) : owner_(owner), file_(std::move(file)) {}
-    absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const override {
-      return file_->Read(offset, size, buffer);
-    }
+    SlowFile(SlowGrowth* owner, std::unique_ptr<File> file) : ForwardingFile(std::move(file)), owner_(owner) {}
+
     absl::Status Write(uint64_t offset, std::string_view data) override {
       if (offset >= owner_->limit_ && path().ends_with(".log")) {
         if (!owner_->reached.HasBeenNotified()) owner_->reached.Notify();
         owner_->go.WaitForNotification();
       }
-      return file_->Write(offset, data);
+      return ForwardingFile::Write(offset, data);
     }
-    absl::Status Sync() override { return file_->Sync(); }
-    void StartWriteback(uint64_t offset, uint64_t size) override { file_->StartWriteback(offset, size); }
-    absl::Status Truncate(uint64_t size) override { return file_->Truncate(size); }
-    absl::StatusOr<uint64_t> Size() const override { return file_->Size(); }
-    void Prefetch(uint64_t offset, uint64_t size) const override { file_->Prefetch(offset, size); }
-    const std::string& path() const override { return file_->path(); }
 
    private:
     SlowGrowth* const owner_;
-    const std::unique_ptr<File> file_;
   };
 
   const uint64_t limit_;

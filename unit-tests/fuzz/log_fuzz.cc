@@ -20,11 +20,13 @@
 #include "db/log.h"
 #include "db/log_format.h"
 #include "unit-tests/fuzz/fuzz_target.h"
-#include "unit-tests/fuzz/memory_file_system.h"
+#include "unit-tests/testing/memory_file_system.h"
 #include "util/coding.h"
 
 namespace varve::fuzz {
 namespace {
+
+using testing::MemoryFileSystem;
 
 constexpr uint64_t kStore = 0x5EED;
 constexpr std::string_view kDirectory = "log";
@@ -150,7 +152,7 @@ Recovered Recover(MemoryFileSystem* files, SequenceNumber flushed, const std::ve
 void Run(std::string_view bytes) {
   Input input(bytes);
   const SequenceNumber flushed = input.Byte();
-  MemoryFileSystem files;
+  MemoryFileSystem::Files written;
   std::vector<LogEnd> known_ends;
   const uint64_t count = 1 + input.Byte() % 3;
   for (uint64_t number = 1; number <= count; ++number) {
@@ -162,8 +164,9 @@ void Run(std::string_view bytes) {
     if (known) known_ends.push_back(end);
     while (const uint8_t how = input.Byte()) file.Block(how, &input);
     file.Damage(&input);
-    files.Put(std::string(kDirectory) + "/" + LogFileName(number), file.Take());
+    written[std::string(kDirectory) + "/" + LogFileName(number)] = file.Take();
   }
+  MemoryFileSystem files(written);
   (void)DumpLog(&files, std::string(kDirectory), [](std::string_view) {}).ok();
 
   const Recovered first = Recover(&files, flushed, known_ends);

@@ -22,13 +22,15 @@
 #include "db/segment_format.h"
 #include "db/segment_verifier.h"
 #include "unit-tests/fuzz/fuzz_target.h"
-#include "unit-tests/fuzz/memory_file_system.h"
+#include "unit-tests/testing/memory_file_system.h"
 #include "util/checksum.h"
 #include "util/coding.h"
 #include "util/hash.h"
 
 namespace varve::fuzz {
 namespace {
+
+using testing::MemoryFileSystem;
 
 constexpr uint64_t kNumber = 7;
 constexpr uint8_t kRawImage = 255;
@@ -110,7 +112,7 @@ Image MakeImage(int keys, size_t value_size, bool tombstones, uint32_t block_siz
   auto info = (*builder)->Finish();
   VARVE_FUZZ_REQUIRE(info.ok());
   image.info = *std::move(info);
-  image.bytes = *files.Find(SegmentPath("store", kNumber));
+  image.bytes = files.files().at(SegmentPath("store", kNumber));
   const auto file = files.OpenForRead(SegmentPath("store", kNumber));
   auto footer = ReadSegmentFooter(**file, kNumber, image.bytes.size(), nullptr);
   VARVE_FUZZ_REQUIRE(footer.ok());
@@ -262,9 +264,8 @@ void Run(std::string_view bytes) {
   content.resize(content.size() - std::min(cut, content.size()));
   SegmentInfo info = image.info;
   info.file_size = content.size();
-  MemoryFileSystem files;
   const std::string path = SegmentPath("store", kNumber);
-  files.Put(path, std::move(content));
+  MemoryFileSystem files(MemoryFileSystem::Files{{path, std::move(content)}});
   // The manifest would say what the footer says.
   const auto footer = ReadSegmentFooter(**files.OpenForRead(path), kNumber, info.file_size, nullptr);
   if (footer.ok()) info = footer->info;

@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "unit-tests/testing/failing_file_system.h"
 #include "util/file_system.h"
+#include "util/forwarding_file.h"
 #include "util/status.h"
 
 namespace varve::testing {
@@ -63,44 +64,39 @@ class FaultFileSystem : public FailingFileSystem {
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override { return base_->Lock(path); }
 
  private:
-  class FaultFile : public File {
+  class FaultFile : public ForwardingFile {
    public:
-    FaultFile(FaultFileSystem* owner, std::unique_ptr<File> file) : owner_(owner), file_(std::move(file)) {}
+    FaultFile(FaultFileSystem* owner, std::unique_ptr<File> file) : ForwardingFile(std::move(file)), owner_(owner) {}
 
     absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const override {
       {
         absl::MutexLock lock(&owner_->mutex_);
         VARVE_RETURN_IF_ERROR(owner_->Count(FileOperation::kRead, path()));
       }
-      return file_->Read(offset, size, buffer);
+      return ForwardingFile::Read(offset, size, buffer);
     }
     absl::Status Write(uint64_t offset, std::string_view data) override {
       absl::MutexLock lock(&owner_->mutex_);
       VARVE_RETURN_IF_ERROR(owner_->Count(FileOperation::kWrite, path()));
-      VARVE_ASSIGN_OR_RETURN(const uint64_t size, file_->Size());
+      VARVE_ASSIGN_OR_RETURN(const uint64_t size, Size());
       const uint64_t end = offset + data.size();
       if (end > size) VARVE_RETURN_IF_ERROR(owner_->TakeSpace(end - size, path()));
-      return file_->Write(offset, data);
+      return ForwardingFile::Write(offset, data);
     }
     absl::Status Sync() override {
       absl::MutexLock lock(&owner_->mutex_);
       return owner_->Count(FileOperation::kSync, path());
     }
-    void StartWriteback(uint64_t offset, uint64_t size) override { file_->StartWriteback(offset, size); }
     absl::Status Truncate(uint64_t size) override {
       absl::MutexLock lock(&owner_->mutex_);
       VARVE_RETURN_IF_ERROR(owner_->Count(FileOperation::kTruncate, path()));
-      VARVE_ASSIGN_OR_RETURN(const uint64_t old_size, file_->Size());
+      VARVE_ASSIGN_OR_RETURN(const uint64_t old_size, Size());
       owner_->GiveSpace(old_size - std::min(old_size, size));
-      return file_->Truncate(size);
+      return ForwardingFile::Truncate(size);
     }
-    absl::StatusOr<uint64_t> Size() const override { return file_->Size(); }
-    void Prefetch(uint64_t offset, uint64_t size) const override { file_->Prefetch(offset, size); }
-    const std::string& path() const override { return file_->path(); }
 
    private:
     FaultFileSystem* const owner_;
-    const std::unique_ptr<File> file_;
   };
 
   absl::StatusOr<std::unique_ptr<File>> Wrap(absl::StatusOr<std::unique_ptr<File>> file) {

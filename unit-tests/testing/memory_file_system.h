@@ -1,4 +1,4 @@
-// Files in memory, for tests that open a store a hundred thousand times. Nothing is ever lost: syncs do nothing.
+// Files in memory, for fuzz targets and tests that open a store a hundred thousand times. Nothing is ever lost: syncs do nothing.
 //
 // The files of a directory can be taken and put as one value, so that a test damages a copy. CutAfter(n) lets n calls that change
 // something succeed and fails all later ones, as if the process had been killed there. Thread-safe. Paths are plain keys: a directory

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "unit-tests/testing/temp_dir.h"
+#include "util/forwarding_file.h"
 
 namespace varve {
 namespace {
@@ -26,6 +27,19 @@ std::string ReadAll(const File& file) {
   std::string content(file.Size().value(), '\0');
   EXPECT_EQ(file.Read(0, content.size(), content.data()).value(), content.size());
   return content;
+}
+
+TEST_F(FileSystemTest, AForwardingFileIsAsTheOneBeneathIt) {
+  ForwardingFile file(fs_->OpenForWrite(dir_.File("a"), /*create=*/true).value());
+  ASSERT_TRUE(file.Write(0, "head").ok());
+  ASSERT_TRUE(file.Write(4, "tail").ok());
+  file.StartWriteback(0, 8);
+  ASSERT_TRUE(file.Sync().ok());
+  file.Prefetch(0, 8);
+  EXPECT_EQ(ReadAll(file), "headtail");
+  ASSERT_TRUE(file.Truncate(3).ok());
+  EXPECT_EQ(file.Size().value(), 3u);
+  EXPECT_EQ(file.path(), dir_.File("a"));
 }
 
 TEST_F(FileSystemTest, WritesLandAtTheirOffsetsAndGrowTheFile) {
