@@ -17,7 +17,7 @@ constexpr int kCatchUps = 8;       // of one commit with what was flushed meanwh
 }  // namespace
 
 Transaction::Transaction(Store* store, const TransactionOptions& options)
-    : store_(store), options_(options), snapshot_(store->GetSnapshot()) {}
+    : store_(store), options_(options), snapshot_(store->GetSnapshot()), sequence_(snapshot_->sequence()) {}
 
 Transaction::~Transaction() = default;
 
@@ -44,7 +44,7 @@ bool Transaction::ReadOwn(const ReadOptions& options, std::string_view key, Read
   if (own == nullptr) return false;
   const auto written = own->keys.find(key);
   if (written == own->keys.end() && !own->Hides(key)) return false;
-  *result = ReadResult{.read_sequence = snapshot_->sequence()};
+  *result = ReadResult{.read_sequence = sequence_};
   if (written == own->keys.end() || written->second.deleted) return true;
   const std::string& bytes = written->second.value;
   if (!options.without_value && bytes.size() > options.max_value_bytes) {
@@ -59,6 +59,7 @@ bool Transaction::ReadOwn(const ReadOptions& options, std::string_view key, Read
 
 absl::StatusOr<ReadResult> Transaction::Get(const ReadOptions& options, std::string_view key, std::string* value) {
   return GuardMemory("reading a key", [&]() -> absl::StatusOr<ReadResult> {
+    VARVE_RETURN_IF_ERROR(status_);
     ReadResult own;
     if (ReadOwn(options, key, &own, value)) return own;
     Depend(key, options.space);
@@ -70,6 +71,7 @@ absl::StatusOr<ReadResult> Transaction::Get(const ReadOptions& options, std::str
 absl::Status Transaction::MultiGet(const ReadOptions& options, absl::Span<const std::string_view> keys,
                                    absl::Span<MultiGetResult> results) {
   return GuardMemory("reading keys", [&]() -> absl::Status {
+    VARVE_RETURN_IF_ERROR(status_);
     std::vector<std::string_view> others;
     std::vector<size_t> places;
     for (size_t i = 0; i < keys.size(); ++i) {
@@ -99,6 +101,7 @@ std::unique_ptr<Iterator> Transaction::NewIterator(const ReadOptions& options, s
 absl::StatusOr<CountResult> Transaction::Count(const ReadOptions& options, std::string_view lower,
                                                std::string_view upper) {
   return GuardMemory("counting keys", [&]() -> absl::StatusOr<CountResult> {
+    VARVE_RETURN_IF_ERROR(status_);
     const OwnWrites::Space* const own = writes_.Find(options.space);
     const bool hides = own != nullptr && (own->cleared || !own->hidden.empty());
     if (lower.empty() && upper.empty() && !hides) return CountAll(options);
@@ -180,15 +183,16 @@ absl::StatusOr<CommitResult> Transaction::Commit() {
 }
 
 absl::StatusOr<CommitResult> Transaction::Submit() {
-  if (ended_) return absl::FailedPreconditionError("this transaction has ended already");
   if (iterators_ > 0) return absl::FailedPreconditionError("an iterator of this transaction is left: end it first");
-  ended_ = true;
   VARVE_RETURN_IF_ERROR(status_);
-  return GuardMemory("committing a transaction", [this] { return SubmitInside(); });
+  absl::StatusOr<CommitResult> result = GuardMemory("committing a transaction", [this] { return SubmitInside(); });
+  status_ = absl::FailedPreconditionError("this transaction has ended already");
+  snapshot_.reset();
+  return result;
 }
 
 absl::StatusOr<CommitResult> Transaction::SubmitInside() {
-  if (writes_.empty() && !counted_) return CommitResult{snapshot_->sequence(), kNoSequence};
+  if (writes_.empty() && !counted_) return CommitResult{sequence_, kNoSequence};
   std::shared_ptr<const Snapshot> holds_at = snapshot_;  // what was read still was so then
   absl::StatusOr<CommitResult> result = absl::AbortedError("not tried");
   for (int i = 0; i < kCatchUps; ++i) {

@@ -61,6 +61,7 @@ class Transaction {
   [[nodiscard]] absl::StatusOr<CountResult> Count(const ReadOptions& options, std::string_view lower,
                                                   std::string_view upper);
   const std::shared_ptr<const Snapshot>& snapshot() const { return snapshot_; }
+  SequenceNumber sequence() const { return sequence_; }
 
   // The key is a condition of the commit as if it had been read.
   void Depend(std::string_view key, NamespaceId space = kDefaultNamespace);
@@ -75,7 +76,8 @@ class Transaction {
 
   // --- The end ---------------------------------------------------------------------------------------------------------------
   // Aborted: somebody has written what was read. FailedPrecondition: it has ended already, or an iterator is left. Else as
-  // Store::Write (Commit waits until the writes are durable) and Store::Submit. Afterwards the transaction can't be used any more.
+  // Store::Write (Commit waits until the writes are durable) and Store::Submit. Afterwards the transaction can't be used any more, and
+  // may outlive its store.
   [[nodiscard]] absl::StatusOr<CommitResult> Commit();
   [[nodiscard]] absl::StatusOr<CommitResult> Submit();
 
@@ -93,11 +95,11 @@ class Transaction {
 
   Store* const store_;
   const TransactionOptions options_;
-  const std::shared_ptr<const Snapshot> snapshot_;
+  std::shared_ptr<const Snapshot> snapshot_;  // null once it has ended
+  const SequenceNumber sequence_;             // of the snapshot
   OwnWrites writes_;
   ReadSet reads_;
   bool counted_ = false;  // something was read that is not of the snapshot unless nothing has changed since
-  bool ended_ = false;
   int iterators_ = 0;
   absl::Status status_;
 };

@@ -40,7 +40,7 @@ absl::StatusOr<CommitResult> TransactionStore::Submit(const WriteOptions&, Write
   });
   VARVE_RETURN_IF_ERROR(noted);
   VARVE_RETURN_IF_ERROR(transaction_->status());
-  return CommitResult{transaction_->snapshot()->sequence(), kNoSequence};
+  return CommitResult{transaction_->sequence(), kNoSequence};
 }
 
 absl::StatusOr<CommitResult> TransactionStore::Update(const WriteOptions& options, absl::Span<const std::string_view>,
