@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "db/transaction.h"
 #include "server/client_transaction.h"
 #include "server/command_context.h"
 
