@@ -87,7 +87,7 @@ TransactionRun::Outcome TransactionRun::Try(const WriteTurn* turn) {
     client.protocol = protocol;
     return Outcome::kConflict;
   }
-  context_->Submitted();
+  if (inner.submitted()) context_->Submitted();
   if (!committed.ok()) {
     context_->Fail(committed.status());
     return Outcome::kAnswered;
