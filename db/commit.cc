@@ -26,7 +26,17 @@ Commit::Commit(WriteBatch* batch) : batch_(batch), operations_(reused_operations
   for (const WriteBatch::Condition& condition : batch->conditions_) {
     const std::string_view key =
         std::string_view(batch->condition_keys_).substr(condition.key_offset, condition.key_size);
-    conditions_.push_back({.tree_key = key, .sequence = condition.sequence, .space = GenerationOf(key)});
+    conditions_.push_back({.tree_key = key,
+                           .sequence = condition.sequence,
+                           .space = GenerationOf(key),
+                           .key_alone = condition.key_alone});
+  }
+  for (const WriteBatch::RangeCondition& condition : batch->range_conditions_) {
+    const std::string_view keys = std::string_view(batch->condition_keys_).substr(condition.begin_offset);
+    range_conditions_.push_back({.lower = keys.substr(0, condition.begin_size),
+                                 .upper = keys.substr(condition.begin_size, condition.end_size),
+                                 .sequence = condition.sequence,
+                                 .space = GenerationOf(keys)});
   }
 }
 
@@ -34,6 +44,10 @@ Commit::~Commit() {
   if (!committed_) {
     for (const Operation& operation : operations_) PutGeneration(operation.record.key, operation.space);
     for (const Condition& condition : conditions_) PutGeneration(condition.tree_key, condition.space);
+    for (const RangeCondition& condition : range_conditions_) {
+      PutGeneration(condition.lower, condition.space);
+      PutGeneration(condition.upper, condition.space);
+    }
   }
   if (operations_.capacity() > kKeptCapacity) std::vector<Operation>().swap(operations_);
   if (conditions_.capacity() > kKeptCapacity) std::vector<Condition>().swap(conditions_);
@@ -60,6 +74,12 @@ absl::Status Commit::Resolve(const NamespaceTable& namespaces,
     if (absl::Status status = generation_of(condition.space, &generation); !status.ok()) return status;
     PutGeneration(condition.tree_key, generation);
     condition.hash = HashKey(condition.tree_key);
+  }
+  for (const RangeCondition& condition : range_conditions_) {
+    if (absl::Status status = generation_of(condition.space, &generation); !status.ok()) return status;
+    PutGeneration(condition.lower, generation);
+    const bool to_the_end = condition.upper.size() == kGenerationSize;
+    PutGeneration(condition.upper, to_the_end ? generation + 1 : generation);
   }
   for (Operation& operation : operations_) {
     if (absl::Status status = generation_of(operation.space, &generation); !status.ok()) return status;

@@ -29,6 +29,14 @@ class Commit {
     uint64_t hash = 0;
     SequenceNumber sequence = kNoSequence;
     NamespaceId space = kDefaultNamespace;
+    bool key_alone = false;
+  };
+
+  struct RangeCondition {
+    std::string_view lower;  // tree keys: [lower, upper)
+    std::string_view upper;
+    SequenceNumber sequence = kNoSequence;
+    NamespaceId space = kDefaultNamespace;
   };
 
   explicit Commit(WriteBatch* batch);
@@ -47,6 +55,7 @@ class Commit {
 
   const std::vector<Operation>& operations() const { return operations_; }
   const std::vector<Condition>& conditions() const { return conditions_; }
+  const std::vector<RangeCondition>& range_conditions() const { return range_conditions_; }
   bool clears_namespace() const { return batch_->clears_namespace_; }
   bool adds_data() const { return batch_->adds_data_; }
   size_t record_size() const { return batch_->encoded_.size(); }
@@ -59,6 +68,7 @@ class Commit {
   uint64_t operations_hash_ = 0;
   std::vector<Operation>& operations_;  // kept between commits of one thread: no allocation in steady state
   std::vector<Condition>& conditions_;
+  std::vector<RangeCondition> range_conditions_;
 };
 
 }  // namespace varve

@@ -34,6 +34,7 @@
 #include "db/key_ledger.h"
 #include "db/log.h"
 #include "db/manifest.h"
+#include "db/range_check.h"
 #include "db/read_state.h"
 #include "db/segment_caches.h"
 #include "db/snapshot_list.h"
@@ -71,6 +72,8 @@ class Engine final : public StorageEngine {
                   std::function<void(absl::StatusOr<CommitResult>)> done) override;
   absl::StatusOr<CommitResult> Update(const WriteOptions& options, absl::Span<const std::string_view> keys,
                                       absl::FunctionRef<absl::Status(WriteBatch*)> decide) override;
+
+  std::unique_ptr<WriteTurn> TakeTurn() override;
 
   SequenceNumber durable_sequence() const override { return log_->durable_sequence(); }
   absl::Status log_status() const override { return log_->status(); }
@@ -177,6 +180,10 @@ class Engine final : public StorageEngine {
 
   // --- engine_write.cc
   absl::Status CheckConditions(const Commit& commit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  // The same for conditions on ranges: all that is new but for the last few writes, before the lock is taken for good.
+  absl::Status LookAhead(RangeCheck* ranges) const ABSL_LOCKS_EXCLUDED(commit_mutex_);
+  absl::Status CheckRanges(const Commit& commit, RangeCheck* ranges) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  void WaitForTurn(const WriteTurn* own) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   absl::Status CheckWritable(const Commit& commit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // What a write is told while flushes fail.
   absl::Status RefusalLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
@@ -344,6 +351,10 @@ class Engine final : public StorageEngine {
   Throttle throttle_;
   static constexpr size_t kKeyStripes = 64;
   absl::Mutex key_stripes_[kKeyStripes];  // the last resort of Update against starving
+
+  class Turn;
+  const WriteTurn* turn_ ABSL_GUARDED_BY(commit_mutex_) = nullptr;
+  absl::CondVar turn_ended_;
 
   // The background threads' work, all with commit_mutex_.
   SteadyCondition flush_work_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "db/engine.h"
 #include "fmt/format.h"
 #include "util/hash.h"
@@ -18,10 +19,15 @@ constexpr size_t kMaxRetiredStates = 64;         // each replaced state holds it
 constexpr size_t kMaxBufferedTombstones = 1024;  // range tombstones at which a write buffer counts as full,
 constexpr size_t kMaxBufferedSwitches = 1024;    // and emptyings of namespaces, which take no memory in it
 constexpr int kTriesToPrepareLog = 8;            // for a large record, before others have to wait for it
+constexpr SequenceNumber kFewWrites = 64;        // that may be looked through while others wait
 
 absl::Status ConflictOn(const Commit::Condition& condition) {
   return absl::AbortedError(fmt::format("a key of {} bytes was written after sequence {}: read it again and retry",
                                         condition.tree_key.size() - kGenerationSize, condition.sequence));
+}
+
+absl::Status RangeConflict() {
+  return absl::AbortedError("a key of a range that was read may have been written since: read it again and retry");
 }
 
 }  // namespace
@@ -37,13 +43,18 @@ absl::StatusOr<CommitResult> Engine::SubmitInside(const WriteOptions& options, W
   VARVE_RETURN_IF_ERROR(commit.Resolve((*pin)->namespaces, new_generation));
   for (const Commit::Operation& operation : commit.operations()) (*pin)->active->Prefetch(operation.hash);
   const ReadState* const resolved_against = pin->get();
+  RangeCheck ranges(commit);
+  if (!ranges.empty()) VARVE_RETURN_IF_ERROR(LookAhead(&ranges));
 
   absl::MutexLock lock(&commit_mutex_);
   VARVE_RETURN_IF_ERROR(PrepareLogLocked(commit));
+  if (turn_ != options.turn) [[unlikely]]
+    WaitForTurn(options.turn);
   if (present_.get() != resolved_against) VARVE_RETURN_IF_ERROR(commit.Resolve(present_->namespaces, new_generation));
   pin.reset();
   VARVE_RETURN_IF_ERROR(CheckWritable(commit));
   VARVE_RETURN_IF_ERROR(CheckConditions(commit));
+  if (!ranges.empty()) VARVE_RETURN_IF_ERROR(CheckRanges(commit, &ranges));
   if (commit.operations().empty()) return CommitResult{last_sequence_, kNoSequence};
   if (absl::Status reserved = log_->Reserve(commit.record_size(), /*for_deletes=*/!commit.adds_data());
       !reserved.ok()) {
@@ -129,10 +140,12 @@ absl::Status Engine::CheckConditions(const Commit& commit) const {
       newest = std::max(newest, buffer->NewestSequence(condition.tree_key, condition.hash));
       known_from = buffer->first_sequence();
     }
-    newest = std::max(newest, present_->buffered_tombstones->CoveringSequence(condition.tree_key, kMaxSequence));
+    if (!condition.key_alone) {
+      newest = std::max(newest, present_->buffered_tombstones->CoveringSequence(condition.tree_key, kMaxSequence));
+    }
     for (auto left = left_generations_.rbegin(); left != left_generations_.rend() && left->left_at > condition.sequence;
          ++left) {
-      if (left->space == condition.space) newest = std::max(newest, left->left_at);
+      if (left->space == condition.space && !condition.key_alone) newest = std::max(newest, left->left_at);
     }
     if (newest > condition.sequence || known_from > condition.sequence + 1) {
       counters_.conflicts.Add(1);
@@ -140,6 +153,63 @@ absl::Status Engine::CheckConditions(const Commit& commit) const {
     }
   }
   return absl::OkStatus();
+}
+
+// Looking at a write costs a small part of what committing it did, so this catches up.
+absl::Status Engine::LookAhead(RangeCheck* ranges) const {
+  for (;;) {
+    SequenceNumber ahead;
+    {
+      absl::MutexLock lock(&commit_mutex_);
+      ahead = ranges->Aim(present_, last_sequence_);
+    }
+    if (!ranges->Look()) {
+      counters_.conflicts.Add(1);
+      return RangeConflict();
+    }
+    if (ahead <= kFewWrites) return absl::OkStatus();
+  }
+}
+
+absl::Status Engine::CheckRanges(const Commit& commit, RangeCheck* ranges) const {
+  ranges->Aim(present_, last_sequence_);
+  bool unchanged = ranges->Look();
+  for (const Commit::RangeCondition& condition : commit.range_conditions()) {
+    for (auto left = left_generations_.rbegin(); left != left_generations_.rend() && left->left_at > condition.sequence;
+         ++left) {
+      if (left->space == condition.space) unchanged = false;
+    }
+  }
+  if (unchanged) return absl::OkStatus();
+  counters_.conflicts.Add(1);
+  return RangeConflict();
+}
+
+class Engine::Turn final : public WriteTurn {
+ public:
+  explicit Turn(Engine* engine) : engine_(engine) {}
+  ~Turn() override {
+    absl::MutexLock lock(&engine_->commit_mutex_);
+    if (engine_->turn_ != this) return;
+    engine_->turn_ = nullptr;
+    engine_->turn_ended_.SignalAll();
+  }
+
+ private:
+  Engine* const engine_;
+};
+
+std::unique_ptr<WriteTurn> Engine::TakeTurn() {
+  std::unique_ptr<Turn> turn;  // takes some 50 bytes, which are waited for
+  while (!TryWithMemory([&] { turn = std::make_unique<Turn>(this); })) absl::SleepFor(absl::Milliseconds(1));
+  absl::MutexLock lock(&commit_mutex_);
+  WaitForTurn(nullptr);
+  turn_ = turn.get();
+  return turn;
+}
+
+void Engine::WaitForTurn(const WriteTurn* own) {
+  while (turn_ != nullptr && turn_ != own) turn_ended_.Wait(&commit_mutex_);
 }
 
 Engine::StateChange Engine::PrepareLocked(const std::vector<Commit::Operation>& operations) {

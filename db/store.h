@@ -74,6 +74,12 @@ struct ExplainedRead {
 using Pressure = double;
 inline constexpr Pressure kFreePressure = 0.5;
 
+// See Store::TakeTurn. Ends when it is destroyed, by any thread.
+class WriteTurn {
+ public:
+  virtual ~WriteTurn() = default;
+};
+
 class Store {
  public:
   virtual ~Store() = default;
@@ -128,6 +134,11 @@ class Store {
   [[nodiscard]] virtual absl::StatusOr<CommitResult> Update(const WriteOptions& options,
                                                             absl::Span<const std::string_view> keys,
                                                             absl::FunctionRef<absl::Status(WriteBatch*)> decide) = 0;
+
+  // Waits until nobody else has the turn, and takes it: as long as the returned object lives, writes without it in their options
+  // wait. For those who found no other way past conflicts (db/transaction.h): everybody's writes wait for this one. Whoever has the
+  // turn writes with it alone, and waits for nobody who may be writing. Never null; must go before its store.
+  virtual std::unique_ptr<WriteTurn> TakeTurn() = 0;
 
   // --- Durability --------------------------------------------------------------------------------------------------------
   // Every write up to here is on disk. After the log has failed it stays where it was.

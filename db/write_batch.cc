@@ -29,6 +29,7 @@ void WriteBatch::Clear() {
   clears_namespace_ = false;
   adds_data_ = false;
   conditions_.clear();
+  range_conditions_.clear();
   condition_keys_.clear();
   status_ = absl::OkStatus();
 }
@@ -57,10 +58,28 @@ void WriteBatch::ClearNamespace(NamespaceId space) {
 }
 
 void WriteBatch::RequireUnchanged(std::string_view key, SequenceNumber sequence, NamespaceId space) {
+  Require(key, sequence, space, /*key_alone=*/false);
+}
+
+void WriteBatch::RequireUnwritten(std::string_view key, SequenceNumber sequence, NamespaceId space) {
+  Require(key, sequence, space, /*key_alone=*/true);
+}
+
+void WriteBatch::Require(std::string_view key, SequenceNumber sequence, NamespaceId space, bool key_alone) {
   NoteLackOfMemory([&] {
     const size_t offset = condition_keys_.size();
     condition_keys_.append(TreeKey(space, key).view());
-    conditions_.push_back({offset, kGenerationSize + key.size(), sequence});
+    conditions_.push_back({offset, kGenerationSize + key.size(), sequence, key_alone});
+  });
+}
+
+void WriteBatch::RequireRangeUnchanged(std::string_view begin, std::string_view end, SequenceNumber sequence,
+                                       NamespaceId space) {
+  if (!end.empty() && end <= begin) return;
+  NoteLackOfMemory([&] {
+    const size_t offset = condition_keys_.size();
+    condition_keys_.append(TreeKey(space, begin).view()).append(TreeKey(space, end).view());
+    range_conditions_.push_back({offset, kGenerationSize + begin.size(), kGenerationSize + end.size(), sequence});
   });
 }
 

@@ -30,6 +30,13 @@ class WriteBatch {
   // `sequence` is the point at which the key was read (ReadResult::read_sequence, or a snapshot's).
   void RequireUnchanged(std::string_view key, SequenceNumber sequence, NamespaceId space = kDefaultNamespace);
 
+  // The same, but the emptying of a range or of the namespace doesn't count: for a key that was not there.
+  void RequireUnwritten(std::string_view key, SequenceNumber sequence, NamespaceId space = kDefaultNamespace);
+  // As RequireUnchanged for each key in [begin, end), also for those that were not there; an empty `end` means to the end of the namespace.
+  // Of several ranges the lowest `sequence` counts for all. Costs a look at each write that was committed since then, by anybody.
+  void RequireRangeUnchanged(std::string_view begin, std::string_view end, SequenceNumber sequence,
+                             NamespaceId space = kDefaultNamespace);
+
   void Clear();
 
   // Operations so far; encoded bytes so far.
@@ -48,8 +55,16 @@ class WriteBatch {
         key_offset;  // into condition_keys_, where tree keys stand with their namespace id in place of the generation
     size_t key_size;
     SequenceNumber sequence;
+    bool key_alone;  // what empties ranges and namespaces doesn't count
+  };
+  struct RangeCondition {
+    size_t begin_offset;  // as above; the end stands behind it
+    size_t begin_size;
+    size_t end_size;
+    SequenceNumber sequence;
   };
 
+  void Require(std::string_view key, SequenceNumber sequence, NamespaceId space, bool key_alone);
   template <typename Change>
   void NoteLackOfMemory(Change change);
   void Append(RecordKind kind, NamespaceId space, std::string_view key, std::string_view value);
@@ -59,6 +74,7 @@ class WriteBatch {
   bool clears_namespace_ = false;
   bool adds_data_ = false;
   std::vector<Condition> conditions_;
+  std::vector<RangeCondition> range_conditions_;
   std::string condition_keys_;
   absl::Status status_;
 };

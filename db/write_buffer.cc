@@ -119,6 +119,7 @@ size_t WriteBuffer::SizeOf(const RecordView& record) {
 
 void WriteBuffer::Reserve(size_t bytes, size_t range_tombstones) {
   arena_.Reserve(bytes);
+  ReserveMore(&marks_, bytes / (Entry::kHeaderSize * kEntriesPerMark) + 1);
   ReserveMore(&range_tombstones_, range_tombstones);
 }
 
@@ -167,7 +168,9 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool gated) {
     newest_->next_arrival.store(entry, std::memory_order_release);
   }
   newest_ = entry;
-  entries_.store(entries() + 1, std::memory_order_relaxed);
+  const uint64_t before = entries();
+  if (before % kEntriesPerMark == 0) marks_.push_back(entry);
+  entries_.store(before + 1, std::memory_order_relaxed);
 }
 
 void WriteBuffer::AddRangeTombstone(RangeTombstone tombstone) {
@@ -208,6 +211,15 @@ void WriteBuffer::Walk(Position* position, SequenceNumber last,
     deliver(entry->View(), entry->older != nullptr ? &previous : nullptr);
     position->last = entry;
   }
+}
+
+WriteBuffer::Position WriteBuffer::PositionNear(SequenceNumber sequence) const {
+  const auto behind =
+      std::upper_bound(marks_.begin(), marks_.end(), sequence,
+                       [](SequenceNumber wanted, const Entry* mark) { return wanted < mark->sequence; });
+  Position position;
+  if (behind != marks_.begin()) position.last = *std::prev(behind);
+  return position;
 }
 
 std::vector<WriteBuffer::Sortable> WriteBuffer::SortArrivals(const Entry* after) const {

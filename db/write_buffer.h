@@ -68,6 +68,8 @@ class WriteBuffer {
   // (null: none).
   void Walk(Position* position, SequenceNumber last,
             absl::FunctionRef<void(const RecordView& record, const RecordView* previous)> deliver) const;
+  // Behind a record whose sequence is at most `sequence`, few before the first that is newer. For the writer.
+  Position PositionNear(SequenceNumber sequence) const;
   // Everything added so far, in order. Must not outlive the buffer.
   std::unique_ptr<InternalIterator> NewIterator() const;
   // The same for one walk over a buffer that isn't written any more: sorts for itself, which costs less than the skip list.
@@ -89,6 +91,7 @@ class WriteBuffer {
   struct Order;
   class OrderedIterator;
   class SortedIterator;
+  static constexpr uint64_t kEntriesPerMark = 64;
   struct Sortable {
     uint64_t word;  // the eight bytes behind what all keys of the list share, which mostly decide
     const Entry* entry;
@@ -107,8 +110,9 @@ class WriteBuffer {
   Arena arena_;
   size_t bucket_mask_;
   size_t bucket_bytes_;
-  std::atomic<Entry*>* buckets_;  // calloc: pages of buckets never touched cost nothing
-  Entry* newest_ = nullptr;       // the writer's end of the chain of arrival
+  std::atomic<Entry*>* buckets_;     // calloc: pages of buckets never touched cost nothing
+  Entry* newest_ = nullptr;          // the writer's end of the chain of arrival
+  std::vector<const Entry*> marks_;  // of the writer: each kEntriesPerMark-th arrival
   std::atomic<Entry*> oldest_{nullptr};
   std::atomic<uint64_t> entries_{0};
   std::vector<RangeTombstone> range_tombstones_;

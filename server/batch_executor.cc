@@ -9,6 +9,8 @@
 #include "server/client_modes.h"
 #include "server/command_names.h"
 #include "server/command_table.h"
+#include "server/request_account.h"
+#include "server/transaction_queue.h"
 
 namespace varve {
 namespace {
@@ -78,10 +80,12 @@ BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget,
       continued_ = continued_ || next_ > 0;
       break;
     }
+    const uint64_t nanos = lap();
+    if (!context.TakeExecuted()) continue;
     if (stream_ == nullptr) {
-      Account(first, next_ - first, lap());
+      Account(first, next_ - first, nanos);
     } else {
-      stream_nanos_ = lap();
+      stream_nanos_ = nanos;
     }
   }
   submitted_ = context.submitted();
@@ -192,17 +196,14 @@ void BatchExecutor::AnswerSets(GatedReplies* replies, const absl::StatusOr<Commi
   ShowToMonitors(0, count);
 }
 
-size_t BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
-  const RequestBatch::Request& request = batch_->requests[next_];
-  const Arguments arguments = batch_->ArgumentsOf(request);
-  const size_t before = replies->size();
+bool BatchExecutor::Refuse(CommandContext* context, const RequestBatch::Request& request, Arguments arguments) {
   if (request.command == nullptr) {
     // What an HTTP client sends in its second line. A web page must not be able to send commands through a browser.
     if (EqualsIgnoreCase(arguments[0], "post") || EqualsIgnoreCase(arguments[0], "host:")) {
       broken_ = true;
-      return 1;
+    } else {
+      ReplyUnknownCommand(*context, arguments);
     }
-    ReplyUnknownCommand(*context, arguments);
   } else if (!ArityMatches(request.command->arity, arguments.size())) {
     server_->command_statistics.Rejected(CommandIndex(*request.command));
     ReplyWrongArity(*context, request.command->name);
@@ -211,7 +212,20 @@ size_t BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
     context->reply.Error("NOAUTH Authentication required.");
   } else if (maintenance_refused_ && (request.command->flags & kMaintenanceCommand) != 0) {
     context->reply.Error("ERR too many COMPACTs are waiting");
-  } else if (!client_->Restricted() || !RefusedByModes(*context, *request.command, arguments)) {
+  } else {
+    return client_->Restricted() && RefusedByModes(*context, *request.command, arguments);
+  }
+  return true;
+}
+
+size_t BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
+  const RequestBatch::Request& request = batch_->requests[next_];
+  const Arguments arguments = batch_->ArgumentsOf(request);
+  const size_t before = replies->size();
+  if (Refuse(context, request, arguments)) {
+    if (broken_) return 1;
+    NoteRefused(*context, request.command, before);
+  } else if (!client_->Restricted() || !QueuedByTransaction(*context, *request.command, arguments)) {
     client_->link.last_command.store(FullCommandName(*request.command, arguments), std::memory_order_relaxed);
     request.command->handler(*context, arguments);
     if (context->elsewhere()) {
@@ -256,7 +270,7 @@ void BatchExecutor::ShowToMonitors(size_t first, size_t count) {
     return;
   for (size_t i = first; i < first + count; ++i) {
     const RequestBatch::Request& request = batch_->requests[i];
-    server_->monitors.Show(client_->address, request, batch_->ArgumentsOf(request));
+    server_->monitors.Show(client_->address, *request.command, batch_->ArgumentsOf(request));
   }
 }
 
@@ -268,18 +282,12 @@ void BatchExecutor::Account(size_t first, size_t count, uint64_t nanos) {
   if (!server_->slow_log.Wants(each)) [[likely]]
     return;
   for (const RequestBatch::Request& request : absl::MakeSpan(batch_->requests).subspan(first, count)) {
-    const bool has_secrets = request.command != nullptr && (request.command->flags & kSecretArguments) != 0;
-    const Arguments arguments = batch_->ArgumentsOf(request);
-    server_->slow_log.Add(each, has_secrets ? arguments.first(1) : arguments, client_->address, client_->name);
+    AccountSlowRequest(server_, *client_, request.command, batch_->ArgumentsOf(request), each);
   }
 }
 
 void BatchExecutor::AccountReply(const Command* command, const GatedReplies& replies, size_t begin) {
-  const std::string_view reply = replies.bytes().view().substr(begin);
-  if (!reply.starts_with('-')) [[likely]]
-    return;
-  server_->error_statistics.Replied(reply);
-  if (command != nullptr) server_->command_statistics.Failed(CommandIndex(*command));
+  varve::AccountReply(server_, command, replies.bytes().view().substr(begin));
 }
 
 bool BatchExecutor::RunStream(CommandContext* context, GatedReplies* replies, size_t budget) {

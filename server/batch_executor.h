@@ -69,6 +69,8 @@ class BatchExecutor {
                  size_t count);
   size_t RunSets(CommandContext* context, GatedReplies* replies);
   size_t RunOne(CommandContext* context, GatedReplies* replies);
+  // Answers an error where the request is not to be executed. broken_: without an answer.
+  bool Refuse(CommandContext* context, const RequestBatch::Request& request, Arguments arguments);
   // Goes on with stream_; false when there is more to come.
   bool RunStream(CommandContext* context, GatedReplies* replies, size_t budget);
   // What was written since `before` is the reply to a command, as far as the client wants it.

@@ -8,11 +8,12 @@
 namespace varve {
 namespace {
 
-// As in Redis: O monitors, P listens to channels, c closes after its reply, e is not evicted, N is nothing of these.
+// As in Redis: O monitors, P listens to channels, x is between MULTI and EXEC, c closes after its reply, e is not evicted, N is nothing of these.
 std::string Flags(const ClientState& client, bool subscribed, bool closing) {
   std::string flags;
   if (client.link.monitoring.load(std::memory_order_relaxed)) flags += 'O';
   if (subscribed) flags += 'P';
+  if (client.link.queued.load(std::memory_order_relaxed) >= 0) flags += 'x';
   if (closing) flags += 'c';
   if (client.link.no_evict.load(std::memory_order_relaxed)) flags += 'e';
   return flags.empty() ? "N" : flags;
@@ -43,20 +44,22 @@ std::string DescribeClient(const ClientState& client, bool self) {
   const int protocol = self ? client.protocol : link.protocol.load(std::memory_order_relaxed);
   absl::MutexLock lock(&link.names_mutex);
   return fmt::format(
-      "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db=0 sub={} psub={} ssub={} multi=-1 qbuf={} "
-      "qbuf-free={} argv-mem=0 multi-mem=0 rbs={} rbp={} obl={} oll={} omem={} tot-mem={} events={} cmd={} "
+      "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db=0 sub={} psub={} ssub={} multi={} qbuf={} "
+      "qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} obl={} oll={} omem={} tot-mem={} events={} cmd={} "
       "user=default "
       "redir=-1 resp={} lib-name={} lib-ver={}\n",
       client.id, client.address, link.local_address, link.descriptor, client.name, age, idle,
       Flags(client, Subscribed(client), self && client.close_after_reply),
       Subscriptions(client, PubSub::Kind::kChannel), Subscriptions(client, PubSub::Kind::kPattern),
-      Subscriptions(client, PubSub::Kind::kShard), input, room, output, output, output, waiting > 0 ? 1 : 0, waiting,
+      Subscriptions(client, PubSub::Kind::kShard), link.queued.load(std::memory_order_relaxed), input, room,
+      link.transaction_bytes.load(std::memory_order_relaxed), output, output, output, waiting > 0 ? 1 : 0, waiting,
       ClientBytes(client), output + waiting > 0 ? "rw" : "r", link.last_command.load(std::memory_order_relaxed),
       protocol, client.library_name, client.library_version);
 }
 
 uint64_t ClientBytes(const ClientState& client) {
   return sizeof(ClientState) + client.link.BufferBytes() +
+         client.link.transaction_bytes.load(std::memory_order_relaxed) +
          client.link.subscription_bytes.load(std::memory_order_relaxed);
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/synchronization/mutex.h"
+#include "server/client_transaction.h"
 #include "server/mailbox.h"
 #include "server/pubsub.h"
 
@@ -31,6 +32,8 @@ struct ClientLink {
   std::atomic<uint64_t> output_bytes{0};
   std::atomic<size_t> memory{0};              // all but the mailbox, as far as ClientMemory counts it
   std::atomic<size_t> subscription_bytes{0};  // of the names it listens to, and their places in tables
+  std::atomic<size_t> transaction_bytes{0};   // of what it has queued and watches
+  std::atomic<int> queued{-1};                // requests; -1 outside of a transaction
   std::atomic<int> protocol{2};
   std::atomic<size_t> subscriptions[PubSub::kKinds] = {};
   std::atomic<bool> monitoring{false};
@@ -54,6 +57,7 @@ struct ClientModes {
   std::set<std::string> subscriptions[PubSub::kKinds];
   bool monitoring = false;
   Replies replies = Replies::kOn;
+  ClientTransaction transaction;
 
   bool Subscribed() const {
     return !subscriptions[0].empty() || !subscriptions[1].empty() || !subscriptions[2].empty();

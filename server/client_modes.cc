@@ -4,6 +4,7 @@
 
 #include "fmt/format.h"
 #include "server/command_names.h"
+#include "server/transaction_queue.h"
 
 namespace varve {
 namespace {
@@ -56,6 +57,7 @@ void LeaveModes(ServerState* server, ClientState* client) {
   client->link.monitoring.store(false, std::memory_order_relaxed);
   client->link.no_evict.store(false, std::memory_order_relaxed);
   client->modes = ClientModes();
+  ShowTransaction(client);
 }
 
 bool RefusedByModes(CommandContext& context, const Command& command, Arguments arguments) {

@@ -9,6 +9,7 @@ constexpr size_t kKeysPerLook = 16;  // at the clock
 
 bool CommandContext::SliceSpent(size_t keys) {
   if (slice_spent_) return true;
+  if (in_transaction_) return false;
   if (keys_to_look_ > keys) {
     keys_to_look_ -= keys;
     return false;

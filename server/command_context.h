@@ -45,7 +45,8 @@ struct ClientState {
   }
   // Each of its commands is looked at by itself: some are refused, or their replies don't leave as they are.
   bool Restricted() const {
-    return modes.replies != ClientModes::Replies::kOn || modes.monitoring || (protocol < 3 && modes.Subscribed());
+    return modes.replies != ClientModes::Replies::kOn || modes.transaction.open || modes.monitoring ||
+           (protocol < 3 && modes.Subscribed());
   }
 };
 
@@ -76,6 +77,13 @@ class CommandContext {
 
   CommandContext(ServerState* of_server, ClientState* of_client, ByteBuffer* out)
       : server(*of_server), store(*of_server->store), client(*of_client), reply(out, of_client->protocol) {}
+  // For a command that EXEC executes: it works on `transaction`, and nobody else gets a turn before it is done.
+  CommandContext(ServerState* of_server, ClientState* of_client, ByteBuffer* out, Store* transaction)
+      : server(*of_server),
+        store(*transaction),
+        client(*of_client),
+        reply(out, of_client->protocol),
+        in_transaction_(true) {}
 
   ServerState& server;
   Store& store;
@@ -108,6 +116,12 @@ class CommandContext {
 
   // For the statistics: a key was asked for.
   void CountLookup(bool found) { (found ? server.keyspace_hits : server.keyspace_misses).Add(1); }
+
+  // EXEC executes it.
+  bool in_transaction() const { return in_transaction_; }
+  // The request waits for EXEC; its reply says so.
+  void NotExecuted() { executed_ = false; }
+  bool TakeExecuted() { return std::exchange(executed_, true); }
 
   // There is no reply at all.
   void NoReply() { silent_ = true; }
@@ -154,6 +168,8 @@ class CommandContext {
   SequenceNumber gate_ = kNoSequence;
   std::unique_ptr<ReplyStream> stream_;
   size_t most_here_ = SIZE_MAX;
+  const bool in_transaction_ = false;
+  bool executed_ = true;
   bool elsewhere_ = false;
   bool submitted_ = false;
   bool silent_ = false;

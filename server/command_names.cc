@@ -141,18 +141,23 @@ const char* FullCommandName(const Command& command, Arguments arguments) {
   return command.name.data();  // of a literal, so it ends with a zero
 }
 
-const Subcommand* TakeSubcommand(CommandContext& context, Arguments arguments) {
-  const Command& command = *FindCommand(arguments[0]);
+bool AcceptsSubcommand(CommandContext& context, const Command& command, Arguments arguments) {
   const Subcommand* const subcommand = FindSubcommand(FullCommandName(command, arguments));
   if (subcommand == nullptr) {
+    if (arguments.size() < 2) return true;  // without one it says something, too
     context.reply.Error(
         fmt::format("ERR unknown subcommand '{}'. Try {} HELP.", ShownInError(arguments[1]), UpperCase(command.name)));
-    return nullptr;
+    return false;
   }
-  if (!ArityMatches(subcommand->arity, arguments.size())) {
-    ReplyWrongArity(context, subcommand->name);
-    return nullptr;
-  }
+  if (ArityMatches(subcommand->arity, arguments.size())) return true;
+  ReplyWrongArity(context, subcommand->name);
+  return false;
+}
+
+const Subcommand* TakeSubcommand(CommandContext& context, Arguments arguments) {
+  const Command& command = *FindCommand(arguments[0]);
+  if (!AcceptsSubcommand(context, command, arguments)) return nullptr;
+  const Subcommand* const subcommand = FindSubcommand(FullCommandName(command, arguments));
   if (subcommand->word() != "help") return subcommand;
   ReplyHelp(context.reply, command);
   return nullptr;

@@ -29,6 +29,9 @@ const Subcommand* FindSubcommand(std::string_view full_name);
 // "get", "client|list"; valid forever. Where the subcommand is unknown, the command's name.
 const char* FullCommandName(const Command& command, Arguments arguments);
 
+// A container is called with a subcommand that there is, and with arguments that fit; else answers the error.
+[[nodiscard]] bool AcceptsSubcommand(CommandContext& context, const Command& command, Arguments arguments);
+
 // The subcommand that a container is called with, where it is known and the number of its arguments fits. Null: it is not, or it was
 // HELP, and that was answered, as Redis would.
 const Subcommand* TakeSubcommand(CommandContext& context, Arguments arguments);

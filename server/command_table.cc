@@ -19,7 +19,7 @@ constexpr CommandGroup kGroups[] = {AccessCommands,     BitCommands,        Clie
                                     ConfigCommands,     ConnectionCommands, DatabaseCommands, FunctionCommands,
                                     KeyCommands,        KeyListCommands,    LcsCommands,      MemoryCommands,
                                     MonitoringCommands, NumberCommands,     PubSubCommands,   RangeCommands,
-                                    SaveCommands,       ServerCommands,     StringCommands};
+                                    SaveCommands,       ServerCommands,     StringCommands,   TransactionCommands};
 
 std::vector<Command> JoinGroups() {
   std::vector<Command> commands;

@@ -24,6 +24,9 @@ enum CommandFlags : uint32_t {
   kSubscriberCommand = 1024,  // allowed to a RESP2 client that is subscribed
   kPubSubCommand = 2048,
   kContainerCommand = 4096,  // has subcommands, see command_names.h
+  kTransactionCommand = 8192,
+  kInTransactionCommand = 16384,     // executed at once also between MULTI and EXEC
+  kNotInTransactionCommand = 32768,  // refused there
 };
 
 // How the executor may treat a request without calling its handler.

@@ -47,6 +47,7 @@ constexpr Traits kTraits[] = {
     {"command|help", "loading stale"},
     {"command|info", "loading stale", "nondeterministic_output_order"},
     {"command|list", "loading stale", "nondeterministic_output_order"},
+    {"compact", "no_multi"},
     {"config|get", "noscript loading stale"},
     {"config|help", "loading stale"},
     {"config|resetstat", "noscript loading stale"},
@@ -58,7 +59,9 @@ constexpr Traits kTraits[] = {
     {"decrby", "denyoom"},
     {"del", "", "request_policy:multi_shard response_policy:agg_sum"},
     {"delete", "", "request_policy:multi_shard response_policy:agg_sum"},
+    {"discard", "noscript loading stale allow_busy"},
     {"echo", "loading stale"},
+    {"exec", "noscript loading stale skip_slowlog"},
     {"exists", "", "request_policy:multi_shard response_policy:agg_sum"},
     {"flushall", "", "request_policy:all_shards response_policy:all_succeeded"},
     {"flushdb", "", "request_policy:all_shards response_policy:all_succeeded"},
@@ -94,6 +97,7 @@ constexpr Traits kTraits[] = {
     {"monitor", "noscript loading stale"},
     {"mset", "denyoom", "request_policy:multi_shard response_policy:all_succeeded"},
     {"msetnx", "denyoom", "request_policy:multi_shard response_policy:agg_min"},
+    {"multi", "noscript loading stale allow_busy"},
     {"object|encoding", "", "nondeterministic_output"},
     {"object|freq", "", "nondeterministic_output"},
     {"object|help", "loading stale"},
@@ -134,7 +138,9 @@ constexpr Traits kTraits[] = {
     {"touch", "", "request_policy:multi_shard response_policy:agg_sum"},
     {"unlink", "", "request_policy:multi_shard response_policy:agg_sum"},
     {"unsubscribe", "noscript loading stale"},
+    {"unwatch", "noscript loading stale allow_busy"},
     {"wait", "noscript", "request_policy:all_shards response_policy:agg_min"},
+    {"watch", "noscript loading stale allow_busy"},
 };
 
 // Categories beyond those that follow from flags and group.
@@ -159,11 +165,11 @@ constexpr ExtraCategories kExtraCategories[] = {
 
 // In Redis' order.
 constexpr std::string_view kFlagOrder[] = {
-    "write", "readonly", "denyoom",          "admin",    "pubsub",    "noscript", "loading", "stale",
-    "fast",  "no_auth",  "no_async_loading", "no_multi", "allow_busy"};
-constexpr std::string_view kCategoryOrder[] = {"@keyspace", "@read",      "@write",      "@string",
-                                               "@bitmap",   "@pubsub",    "@admin",      "@fast",
-                                               "@slow",     "@dangerous", "@connection", "@scripting"};
+    "write", "readonly", "denyoom",          "admin",    "pubsub",     "noscript",    "loading", "stale",
+    "fast",  "no_auth",  "no_async_loading", "no_multi", "allow_busy", "skip_slowlog"};
+constexpr std::string_view kCategoryOrder[] = {"@keyspace",   "@read",        "@write",    "@string", "@bitmap",
+                                               "@pubsub",     "@admin",       "@fast",     "@slow",   "@dangerous",
+                                               "@connection", "@transaction", "@scripting"};
 
 bool Contains(const Words& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -237,6 +243,7 @@ const std::vector<SpecialKeys>& AllSpecialKeys() {
       {"touch", {{"", {"RO"}, 1, -1, 1}}},
       {"type", {{"", {"RO"}, 1, 0, 1}}},
       {"unlink", {{"", {"RM", "delete"}, 1, -1, 1}}},
+      {"watch", {{"", {"RO"}, 1, -1, 1}}},
   };
   return kSpecial;
 }
@@ -293,6 +300,7 @@ Words Categories(const NamedCommand& command) {
     if (flags & kPubSubCommand) names.push_back("@pubsub");
     if (flags & kAdminCommand) AppendWords("@admin @dangerous", &names);
     if (flags & kConnectionCommand) names.push_back("@connection");
+    if (flags & kTransactionCommand) names.push_back("@transaction");
     if (group == "scripting") names.push_back("@scripting");
   }
   for (const ExtraCategories& extra : kExtraCategories) {

@@ -46,10 +46,11 @@ absl::Span<const Command> ConnectionCommands() {
        "Answers its argument.", "message"},
       {"ping", -1, kConnectionCommand | kFastCommand | kSubscriberCommand, 0, 0, 0, CommandKind::kOther, HandlePing,
        "connection", "Answers PONG, or its argument.", "[message]"},
-      {"quit", -1, kConnectionCommand | kFastCommand | kSubscriberCommand | kBeforeLoginCommand, 0, 0, 0,
-       CommandKind::kOther, HandleQuit, "connection", "Closes the connection after the replies before it.", ""},
-      {"reset", 1, kConnectionCommand | kFastCommand | kSubscriberCommand | kBeforeLoginCommand, 0, 0, 0,
-       CommandKind::kOther, HandleReset, "connection", "Makes the connection what it was when it came.", ""},
+      {"quit", -1, kConnectionCommand | kFastCommand | kSubscriberCommand | kBeforeLoginCommand | kInTransactionCommand,
+       0, 0, 0, CommandKind::kOther, HandleQuit, "connection", "Closes the connection after the replies before it.",
+       ""},
+      {"reset", 1, kConnectionCommand | kFastCommand | kSubscriberCommand | kBeforeLoginCommand | kInTransactionCommand,
+       0, 0, 0, CommandKind::kOther, HandleReset, "connection", "Makes the connection what it was when it came.", ""},
   };
   return kRows;
 }

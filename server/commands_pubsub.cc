@@ -209,6 +209,9 @@ void HandlePubSub(CommandContext& context, Arguments arguments) {
 }
 
 void HandleMonitor(CommandContext& context, Arguments arguments) {
+  if (context.in_transaction()) {
+    return context.reply.Error("ERR MONITOR isn't allowed for DENY BLOCKING client");  // in Redis' words
+  }
   if (context.client.modes.monitoring) return context.NoReply();  // as in Redis
   context.reply.Ok();
   Monitor(&context.server, &context.client);

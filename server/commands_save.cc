@@ -64,8 +64,8 @@ absl::Span<const Command> SaveCommands() {
        "The same as SAVE, with another answer.", "[SCHEDULE]"},
       {"lastsave", 1, kFastCommand, 0, 0, 0, CommandKind::kOther, HandleLastSave, "server",
        "Tells when the last SAVE was done, or the start.", ""},
-      {"save", 1, kAdminCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleSave, "server",
-       "Puts everything written so far on disk, whatever its mode.", ""},
+      {"save", 1, kAdminCommand | kSlowCommand | kNotInTransactionCommand, 0, 0, 0, CommandKind::kOther, HandleSave,
+       "server", "Puts everything written so far on disk, whatever its mode.", ""},
       {"wait", 3, kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleWait, "generic",
        "Answers 0, the number of replicas, when everything written so far is on disk.", "numreplicas timeout"},
   };

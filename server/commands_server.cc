@@ -90,8 +90,8 @@ void HandleTime(CommandContext& context, Arguments arguments) {
 
 absl::Span<const Command> ServerCommands() {
   static constexpr Command kRows[] = {
-      {"compact", -1, kAdminCommand | kMaintenanceCommand, 0, 0, 0, CommandKind::kOther, HandleCompact, "server",
-       "Merges a range of keys down to one sorted run; answers when done.", "[min max]"},
+      {"compact", -1, kAdminCommand | kMaintenanceCommand | kNotInTransactionCommand, 0, 0, 0, CommandKind::kOther,
+       HandleCompact, "server", "Merges a range of keys down to one sorted run; answers when done.", "[min max]"},
       {"flushall", -1, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleFlushAll, "server",
        "Deletes all keys in constant time.", "[ASYNC | SYNC]"},
       {"flushdb", -1, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleFlushAll, "server",
@@ -100,7 +100,7 @@ absl::Span<const Command> ServerCommands() {
        "Shows figures of the server and the engine.", "[section ...]"},
       {"role", 1, kFastCommand, 0, 0, 0, CommandKind::kOther, HandleRole, "server",
        "Answers that this is a master without replicas.", ""},
-      {"shutdown", -1, kAdminCommand, 0, 0, 0, CommandKind::kOther, HandleShutdown, "server",
+      {"shutdown", -1, kAdminCommand | kNotInTransactionCommand, 0, 0, 0, CommandKind::kOther, HandleShutdown, "server",
        "Stops the server as SIGTERM does.", "[NOSAVE | SAVE] [NOW] [FORCE] | ABORT"},
       {"time", 1, kFastCommand, 0, 0, 0, CommandKind::kOther, HandleTime, "server",
        "Tells the time in seconds, and microseconds of this second.", ""},

@@ -23,7 +23,6 @@ constexpr std::string_view kSets = "works on sets";
 constexpr std::string_view kSortedSets = "works on sorted sets";
 constexpr std::string_view kSorting = "sorts lists and sets";
 constexpr std::string_view kStreams = "works on streams";
-constexpr std::string_view kTransactions = "belongs to transactions";
 constexpr std::string_view kUsers = "needs several users";
 
 struct ForeignCommand {
@@ -45,13 +44,11 @@ constexpr ForeignCommand kForeignCommands[] = {
     {"bzpopmin", kSortedSets},
     {"cluster", kCluster},
     {"debug", kDebugging},
-    {"discard", kTransactions},
     {"dump", kRedisFormat},
     {"eval", kScripts},
     {"eval_ro", kScripts},
     {"evalsha", kScripts},
     {"evalsha_ro", kScripts},
-    {"exec", kTransactions},
     {"expire", kExpiry},
     {"expireat", kExpiry},
     {"expiretime", kExpiry},
@@ -100,7 +97,6 @@ constexpr ForeignCommand kForeignCommands[] = {
     {"ltrim", kLists},
     {"migrate", kRedisFormat},
     {"module", kModules},
-    {"multi", kTransactions},
     {"persist", kExpiry},
     {"pexpire", kExpiry},
     {"pexpireat", kExpiry},
@@ -147,8 +143,6 @@ constexpr ForeignCommand kForeignCommands[] = {
     {"sunionstore", kSets},
     {"sync", kReplication},
     {"ttl", kExpiry},
-    {"unwatch", kTransactions},
-    {"watch", kTransactions},
     {"xack", kStreams},
     {"xadd", kStreams},
     {"xautoclaim", kStreams},

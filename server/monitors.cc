@@ -47,8 +47,7 @@ void Monitors::Remove(Mailbox* mailbox) {
   if (mailboxes_.erase(mailbox) > 0) count_.fetch_sub(1);
 }
 
-void Monitors::Show(std::string_view address, const RequestBatch::Request& request, Arguments arguments) {
-  const Command& command = *request.command;
+void Monitors::Show(std::string_view address, const Command& command, Arguments arguments) {
   // What administrators do is not shown, as in Redis: it may hold secrets.
   if (command.flags & kAdminCommand) return;
   const auto now =

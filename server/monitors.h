@@ -27,8 +27,7 @@ class Monitors {
   void Remove(Mailbox* mailbox) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Shows that the client at `address` had this executed. Passwords are shown as "(redacted)".
-  void Show(std::string_view address, const RequestBatch::Request& request, Arguments arguments)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Show(std::string_view address, const Command& command, Arguments arguments) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   ClientMemory* const memory_;

@@ -41,7 +41,8 @@ void Session::CountMemory() {
   const size_t names = client_.link.subscription_bytes.load(std::memory_order_relaxed);
   // A request of many tiny arguments takes more for them than for its bytes.
   const size_t arguments = parser_.memory() + batch_.arguments.size() * sizeof(std::string_view);
-  const size_t held = input_.size() + output_.size() + names + arguments;
+  const size_t transaction = client_.link.transaction_bytes.load(std::memory_order_relaxed);
+  const size_t held = input_.size() + output_.size() + names + arguments + transaction;
   const size_t counted = held > ClientMemory::kNothing ? held : 0;
   if (const size_t before = client_.link.memory.load(std::memory_order_relaxed); counted != before) {
     client_.link.memory.store(counted, std::memory_order_relaxed);

@@ -16,6 +16,7 @@ class CompactionFilter;
 class CompactionPicker;
 class FileSystem;
 class Snapshot;
+class WriteTurn;
 
 // Limits that no setting lifts.
 inline constexpr size_t kMaxKeySize = 1 << 20;           // bytes of a user key
@@ -90,6 +91,8 @@ struct WriteOptions {
   // Unset (null in `sync_override`): the store's mode.
   Durability sync = Durability::kAlways;
   bool override_sync = false;
+  // Who has the turn (Store::TakeTurn) writes with it; others wait for its end.
+  const WriteTurn* turn = nullptr;
 };
 
 }  // namespace varve

@@ -22,6 +22,8 @@ class LineEditor {
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
+  // What the next line begins with.
+  void set_prompt(std::string prompt) { prompt_ = std::move(prompt); }
   // The next line, without its end; nothing at the end of the input.
   std::optional<std::string> Read();
   // Puts the line into the history, unless it holds a password.
@@ -40,7 +42,7 @@ class LineEditor {
   // What is typed so far, up to the cursor.
   std::string_view Typed() const;
 
-  const std::string prompt_;
+  std::string prompt_;
   const std::string history_path_;
   const CommandDocs* const docs_;
   std::string hint_;

@@ -62,7 +62,7 @@ class Prompt {
   }
 
   int Run() {
-    LineEditor editor(fmt::format("{}> ", AddressOf(client_->pipeline().options())), HistoryPath(), &docs_);
+    LineEditor editor(PromptText(), HistoryPath(), &docs_);
     while (std::optional<std::string> line = editor.Read()) {
       std::string unquoted = *line;
       std::vector<std::string_view> words;
@@ -74,6 +74,7 @@ class Prompt {
       editor.Remember(*line);
       if (IsWord(words[0], "quit") || IsWord(words[0], "exit")) return kDone;
       Execute(words);
+      editor.set_prompt(PromptText());
     }
     Print("\n");
     return kDone;
@@ -85,17 +86,34 @@ class Prompt {
     std::fflush(stdout);
   }
 
+  // As redis-cli shows it, "(TX)" between MULTI and its end.
+  std::string PromptText() const {
+    return fmt::format("{}{}> ", AddressOf(client_->pipeline().options()), in_transaction_ ? "(TX)" : "");
+  }
+
   void Execute(const std::vector<std::string_view>& words) {
     if (IsWord(words[0], "help")) return Help(words.size() > 1 ? words[1] : std::string_view());
-    if (IsWord(words[0], "range") || IsWord(words[0], "prefix")) return List(words);
+    if (!in_transaction_ && (IsWord(words[0], "range") || IsWord(words[0], "prefix"))) return List(words);
+    const size_t reconnects = client_->pipeline().reconnects();
     client_->pipeline().Send(words);
     const absl::StatusOr<Reply> reply = client_->Receive();
+    if (in_transaction_ && (!reply.ok() || client_->pipeline().reconnects() != reconnects)) {
+      Print("The connection was lost, and with it the transaction: nothing of it was done, but for this command.\n");
+      in_transaction_ = false;
+    }
     if (!reply.ok()) return PrintError(reply.status());
+    FollowTransaction(words[0], *reply);
     // A push message was shown already.
     if (reply->type != Reply::Type::kPush) Print(RenderReply(*reply, output_));
     if (client_->pipeline().listens()) Listen();
     // RESET takes the connection back to RESP2.
     if (IsWord(words[0], "reset") && !reply->is_error()) client_->pipeline().Disconnect();
+  }
+
+  void FollowTransaction(std::string_view command, const Reply& reply) {
+    if (IsWord(command, "multi") && !reply.is_error()) in_transaction_ = true;
+    if (IsWord(command, "exec") || IsWord(command, "reset")) in_transaction_ = false;
+    if (IsWord(command, "discard") && !reply.is_error()) in_transaction_ = false;
   }
 
   void PrintError(const absl::Status& status) const {
@@ -165,6 +183,7 @@ class Prompt {
   const std::unique_ptr<Client> client_;
   const Output output_;
   CommandDocs docs_;
+  bool in_transaction_ = false;
 };
 
 }  // namespace

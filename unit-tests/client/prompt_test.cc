@@ -164,6 +164,21 @@ TEST_F(PromptTest, TextForPeopleIsShownAsItIsLaidOut) {
   EXPECT_SHOWN(terminal, "\"a\\r\\nb\"");
 }
 
+TEST_F(PromptTest, ATransactionShowsInThePrompt) {
+  Terminal terminal(server_->port(), "");
+  EXPECT_SHOWN(terminal, "> ");
+  terminal.Type("multi\n");
+  EXPECT_SHOWN(terminal, "(TX)> ");
+  terminal.Type("set city Bern\n");
+  EXPECT_SHOWN(terminal, "QUEUED");
+  terminal.Type("range - +\n");
+  EXPECT_SHOWN(terminal, "QUEUED");
+  terminal.Type("exec\n");
+  EXPECT_SHOWN(terminal, "Bern");
+  terminal.Type("echo after\n");
+  EXPECT_SHOWN(terminal, "\"after\"");
+}
+
 TEST_F(PromptTest, MonitorShowsWhatOthersDoUntilCtrlC) {
   Terminal terminal(server_->port(), "");
   EXPECT_SHOWN(terminal, "> ");

@@ -22,6 +22,7 @@ CommandGenerator::CommandGenerator(uint64_t seed, const std::set<std::string>& k
   AddKeys();
   AddBits();
   AddOthers();
+  AddTransactions();
 }
 
 void CommandGenerator::Add(const char* name, int weight, std::function<void(CommandLine*)> arguments) {
@@ -31,11 +32,15 @@ void CommandGenerator::Add(const char* name, int weight, std::function<void(Comm
 }
 
 CommandLine CommandGenerator::Next() {
+  if (until_exec_ >= 0 && until_exec_-- == 0) return {Word(OneIn(6) ? "discard" : "exec")};
   int at = static_cast<int>(Below(static_cast<uint64_t>(weights_)));
   size_t i = 0;
   while (at >= kinds_[i].weight) at -= kinds_[i++].weight;
   CommandLine line = {Word(kinds_[i].name)};
   kinds_[i].arguments(&line);
+  if (line.size() == 1 && until_exec_ < 0 && std::string_view(kinds_[i].name) == "multi") {
+    until_exec_ = static_cast<int>(Below(10));
+  }
   if (OneIn(25)) Spoil(&line);
   return line;
 }

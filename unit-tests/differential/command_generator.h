@@ -36,6 +36,7 @@ class CommandGenerator {
   void AddKeys();
   void AddBits();
   void AddOthers();
+  void AddTransactions();
   void Add(const char* name, int weight, std::function<void(CommandLine*)> arguments);
 
   uint64_t Below(uint64_t bound) { return random_() % bound; }
@@ -60,6 +61,7 @@ class CommandGenerator {
   const std::set<std::string>& known_;
   std::vector<Kind> kinds_;
   int weights_ = 0;
+  int until_exec_ = -1;  // commands, after a MULTI; negative: there was none
 };
 
 }  // namespace varve::differential

@@ -46,4 +46,14 @@ void CommandGenerator::AddOthers() {
   weights_ += kinds_.back().weight;
 }
 
+void CommandGenerator::AddTransactions() {
+  Add("multi", 25, [](CommandLine*) {});
+  Add("exec", 3, [](CommandLine*) {});
+  Add("discard", 2, [](CommandLine*) {});
+  Add("watch", 25, [this](CommandLine* line) {
+    for (uint64_t i = 1 + Below(2); i > 0; --i) line->push_back(Key());
+  });
+  Add("unwatch", 3, [](CommandLine*) {});
+}
+
 }  // namespace varve::differential

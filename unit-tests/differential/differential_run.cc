@@ -1,6 +1,9 @@
 #include "unit-tests/differential/differential_run.h"
 
 #include <algorithm>
+#include <deque>
+#include <iterator>
+#include <random>
 
 #include "fmt/format.h"
 #include "server/command_table.h"
@@ -42,6 +45,19 @@ std::string Shown(const CommandLine& line) {
   return text;
 }
 
+// The replies in an array, each as the bytes it came in; none where it is no array.
+std::vector<std::string> Elements(std::string_view reply) {
+  std::vector<std::string> elements;
+  if (!reply.starts_with('*')) return elements;
+  reply.remove_prefix(std::min(reply.find('\n'), reply.size() - 1) + 1);
+  Reply element;
+  for (size_t consumed = 0; !reply.empty(); reply.remove_prefix(consumed)) {
+    if (ParseReply(reply, &element, &consumed) != ReplyResult::kReply) return {};
+    elements.emplace_back(reply.substr(0, consumed));
+  }
+  return elements;
+}
+
 std::string LowerCase(std::string text) {
   for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
   return text;
@@ -65,15 +81,17 @@ absl::Status DifferentialRun::StartServers() {
       std::make_unique<testing::ServerProcess>(options_.varve_server, directory_.File("varve"),
                                                std::vector<std::string>{"--sync=no", "--write_buffer_size=256KiB"});
   if (varve_server_->port() == 0) return absl::UnavailableError("server_main: " + varve_server_->log());
-  absl::StatusOr<std::unique_ptr<Peer>> redis = Peer::Connect("redis-server", redis_server_.port);
-  if (!redis.ok()) return redis.status();
-  absl::StatusOr<std::unique_ptr<Peer>> varve = Peer::Connect("server_main", varve_server_->port());
-  if (!varve.ok()) return varve.status();
-  redis_ = *std::move(redis);
-  varve_ = *std::move(varve);
+  for (size_t i = 0; i < kConnections; ++i) {
+    absl::StatusOr<std::unique_ptr<Peer>> redis = Peer::Connect("redis-server", redis_server_.port);
+    if (!redis.ok()) return redis.status();
+    absl::StatusOr<std::unique_ptr<Peer>> varve = Peer::Connect("server_main", varve_server_->port());
+    if (!varve.ok()) return varve.status();
+    redis_[i] = *std::move(redis);
+    varve_[i] = *std::move(varve);
+  }
   const absl::StatusOr<std::set<std::string>> redis_names = RedisCommands();
   if (!redis_names.ok()) return redis_names.status();
-  const absl::StatusOr<std::set<std::string>> varve_names = CommandNames(varve_.get());
+  const absl::StatusOr<std::set<std::string>> varve_names = CommandNames(varve_[0].get());
   if (!varve_names.ok()) return varve_names.status();
   std::set_intersection(redis_names->begin(), redis_names->end(), varve_names->begin(), varve_names->end(),
                         std::inserter(known_, known_.end()));
@@ -96,20 +114,42 @@ absl::StatusOr<DifferentialRun::Answers> DifferentialRun::Ask(const CommandLine&
   return Answers{.redis = Parsed(replies->redis[0]), .varve = Parsed(replies->varve[0])};
 }
 
-absl::StatusOr<DifferentialRun::Replies> DifferentialRun::Exchange(absl::Span<const CommandLine> lines) {
-  for (Peer* const peer : {redis_.get(), varve_.get()}) {
+absl::StatusOr<DifferentialRun::Replies> DifferentialRun::Exchange(absl::Span<const CommandLine> lines,
+                                                                   size_t connection) {
+  for (Peer* const peer : {redis_[connection].get(), varve_[connection].get()}) {
     if (absl::Status sent = peer->Send(lines); !sent.ok()) return sent;
   }
-  absl::StatusOr<std::vector<std::string>> redis = redis_->Receive(lines.size());
+  absl::StatusOr<std::vector<std::string>> redis = redis_[connection]->Receive(lines.size());
   if (!redis.ok()) return redis.status();
-  absl::StatusOr<std::vector<std::string>> varve = varve_->Receive(lines.size());
+  absl::StatusOr<std::vector<std::string>> varve = varve_[connection]->Receive(lines.size());
   if (!varve.ok()) return varve.status();
   return Replies{*std::move(redis), *std::move(varve)};
 }
 
+absl::StatusOr<DifferentialRun::Replies> DifferentialRun::Exchange(absl::Span<const Step> steps) {
+  Replies all;
+  while (!steps.empty()) {
+    const size_t connection = steps[0].connection;
+    std::vector<CommandLine> lines;
+    while (!steps.empty() && steps[0].connection == connection) {
+      lines.push_back(steps[0].line);
+      steps.remove_prefix(1);
+    }
+    absl::StatusOr<Replies> replies = Exchange(lines, connection);
+    if (!replies.ok()) return replies.status();
+    std::move(replies->redis.begin(), replies->redis.end(), std::back_inserter(all.redis));
+    std::move(replies->varve.begin(), replies->varve.end(), std::back_inserter(all.varve));
+  }
+  return all;
+}
+
+// RESET ends what is left of a transaction.
 absl::Status DifferentialRun::Begin(int protocol) {
-  const CommandLine lines[] = {{"SELECT", "0"}, {"FLUSHALL"}, {"HELLO", std::to_string(protocol)}};
-  return Exchange(lines).status();
+  const CommandLine lines[] = {{"RESET"}, {"HELLO", std::to_string(protocol)}, {"FLUSHALL"}};
+  for (size_t i = 0; i < kConnections; ++i) {
+    if (absl::Status begun = Exchange(lines, i).status(); !begun.ok()) return begun;
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<RunResult> DifferentialRun::Run() {
@@ -126,44 +166,87 @@ absl::Status DifferentialRun::Round(uint64_t seed, int protocol, RunResult* resu
   if (absl::Status begun = Begin(protocol); !begun.ok()) return begun;
   ++result->rounds;
   history_.clear();
+  queues_ = Queues();
   differs_ = false;
-  CommandGenerator generator(seed, known_);
+  std::deque<CommandGenerator> generators;  // which don't like to be moved
+  for (size_t i = 0; i < kConnections; ++i) generators.emplace_back(seed * kConnections + i, known_);
   std::mt19937_64 random(seed);
   const uint64_t wanted = std::min(kCommandsPerRound, options_.commands - result->commands);
   while (history_.size() < wanted) {
     const size_t first = history_.size();
     const size_t batch = std::min(wanted - first, 1 + random() % (random() % 2 == 0 ? kLongestBatch : 4));
-    while (history_.size() < first + batch) history_.push_back(generator.Next());
-    const absl::StatusOr<Replies> replies = Exchange(absl::MakeSpan(history_).subspan(first));
+    const size_t connection = random() % kConnections;
+    while (history_.size() < first + batch) history_.push_back({connection, generators[connection].Next()});
+    const absl::StatusOr<Replies> replies = Exchange(absl::MakeConstSpan(history_).subspan(first));
     if (!replies.ok()) {
       return absl::UnavailableError(fmt::format("{} (round with --seed={}, first of the batch:{})",
-                                                std::string(replies.status().message()), seed, Shown(history_[first])));
+                                                std::string(replies.status().message()), seed,
+                                                Shown(history_[first].line)));
     }
     if (Compare(*replies, first, result)) return differs_ ? Report(seed, protocol, result) : absl::OkStatus();
   }
+  const CommandLine end[] = {{"RESET"}, {"HELLO", std::to_string(protocol)}};
+  if (absl::Status ended = Exchange(end).status(); !ended.ok()) return ended;
   if (absl::Status compared = CompareData(); !compared.ok()) return compared;
   return differs_ ? Report(seed, protocol, result) : absl::OkStatus();
 }
 
 bool DifferentialRun::Compare(const Replies& replies, size_t first, RunResult* result) {
   for (size_t i = 0; i < replies.redis.size(); ++i) {
-    const CommandLine& line = history_[first + i];
+    const Step& step = history_[first + i];
     ++result->commands;
-    ++result->by_command[LowerCase(line[0])];
-    redis_reply_ = Comparable(line, replies.redis[i]);
-    varve_reply_ = Comparable(line, replies.varve[i]);
-    const Difference* const difference = Explain(line);
-    if (redis_reply_ == varve_reply_ && (difference == nullptr || !difference->changes_data)) continue;
-    if (difference != nullptr) {
-      ++result->explained[difference->reason];
-      if (!difference->changes_data) continue;
-      return true;
+    ++result->by_command[LowerCase(step.line[0])];
+    switch (CompareOne(step, replies.redis[i], replies.varve[i], &queues_, result)) {
+      case Verdict::kSame:
+      case Verdict::kExplained:
+        continue;
+      case Verdict::kOver:
+        return true;
+      case Verdict::kDiffers:
+        differs_ = true;
+        history_.resize(first + i + 1);
+        return true;
     }
-    differs_ = true;
-    history_.resize(first + i + 1);
-    return true;
   }
   return false;
+}
+
+DifferentialRun::Verdict DifferentialRun::CompareOne(const Step& step, const std::string& redis,
+                                                     const std::string& varve, Queues* queues, RunResult* result) {
+  std::optional<std::vector<CommandLine>>& queue = (*queues)[step.connection];
+  if (redis == "+QUEUED\r\n" && varve == redis) {
+    if (queue) queue->push_back(step.line);
+    return Verdict::kSame;
+  }
+  const std::string name = LowerCase(step.line[0]);
+  if (name == "multi" && redis == "+OK\r\n" && varve == redis) queue.emplace();
+  if (name != "exec" && name != "discard") return CompareReplies(step.line, redis, varve, result);
+  std::vector<CommandLine> executed = queue.value_or(std::vector<CommandLine>());
+  // A DISCARD that is refused ends nothing.
+  if (name == "exec" || redis.starts_with('+')) queue.reset();
+  const std::vector<std::string> redis_parts = Elements(redis), varve_parts = Elements(varve);
+  if (redis_parts.size() != executed.size() || varve_parts.size() != executed.size() || executed.empty()) {
+    return CompareReplies(step.line, redis, varve, result);
+  }
+  Verdict verdict = Verdict::kSame;
+  for (size_t i = 0; i < executed.size(); ++i) {
+    if (result != nullptr) ++result->by_command["(in exec) " + LowerCase(executed[i][0])];
+    const Verdict each = CompareReplies(executed[i], redis_parts[i], varve_parts[i], result);
+    if (each == Verdict::kOver || each == Verdict::kDiffers) return each;
+    if (each == Verdict::kExplained) verdict = each;
+  }
+  return verdict;
+}
+
+DifferentialRun::Verdict DifferentialRun::CompareReplies(const CommandLine& line, const std::string& redis,
+                                                         const std::string& varve, RunResult* result) {
+  redis_reply_ = Comparable(line, redis);
+  varve_reply_ = Comparable(line, varve);
+  const Difference* const difference = Explain(line);
+  if (redis_reply_ == varve_reply_ && (difference == nullptr || !difference->changes_data)) return Verdict::kSame;
+  if (difference == nullptr) return Verdict::kDiffers;
+  if (result != nullptr) ++result->explained[difference->reason];
+  return difference->changes_data ? Verdict::kOver : Verdict::kExplained;
 }
 
 absl::Status DifferentialRun::CompareData() {
@@ -177,33 +260,33 @@ absl::Status DifferentialRun::CompareData() {
     differs_ = true;
     redis_reply_ = replies->redis[i];
     varve_reply_ = replies->varve[i];
-    history_.push_back(lines[i]);
+    history_.push_back({.connection = kConnections - 1, .line = {"RESET"}});
+    history_.push_back({.connection = kConnections - 1, .line = lines[i]});
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> DifferentialRun::Differs(const std::vector<CommandLine>& lines, int protocol) {
+absl::StatusOr<bool> DifferentialRun::Differs(const std::vector<Step>& steps, int protocol) {
   if (absl::Status begun = Begin(protocol); !begun.ok()) return begun;
-  const absl::StatusOr<Replies> replies = Exchange(lines);
+  const absl::StatusOr<Replies> replies = Exchange(steps);
   if (!replies.ok()) return replies.status();
-  const CommandLine& last = lines.back();
-  const std::string redis = Comparable(last, replies->redis.back());
-  const std::string varve = Comparable(last, replies->varve.back());
-  if (redis == varve || Explain(last) != nullptr) return false;
-  redis_reply_ = redis;
-  varve_reply_ = varve;
-  return true;
+  Queues queues;
+  Verdict last = Verdict::kSame;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    last = CompareOne(steps[i], replies->redis[i], replies->varve[i], &queues, nullptr);
+  }
+  return last == Verdict::kDiffers;
 }
 
 // Leaves out ever smaller parts of the history for as long as the last command's replies go on to differ.
 absl::Status DifferentialRun::Report(uint64_t seed, int protocol, RunResult* result) {
-  std::vector<CommandLine> shortest = history_;
+  std::vector<Step> shortest = history_;
   absl::StatusOr<bool> again = Differs(shortest, protocol);
   if (!again.ok()) return again.status();
   const bool repeatable = *again;
   for (size_t part = shortest.size() / 2; repeatable && part > 0; part /= 2) {
     for (size_t at = 0; at + 1 < shortest.size();) {
-      std::vector<CommandLine> shorter = shortest;
+      std::vector<Step> shorter = shortest;
       const size_t end = std::min(at + part, shorter.size() - 1);
       shorter.erase(shorter.begin() + static_cast<std::ptrdiff_t>(at),
                     shorter.begin() + static_cast<std::ptrdiff_t>(end));
@@ -220,7 +303,9 @@ absl::Status DifferentialRun::Report(uint64_t seed, int protocol, RunResult* res
   std::string text = fmt::format("--seed={} --protocol={}{}\n", seed, protocol,
                                  repeatable ? "" : ", not when sent again in one go; the last commands were");
   const size_t shown = std::min<size_t>(shortest.size(), 20);
-  for (size_t i = shortest.size() - shown; i < shortest.size(); ++i) text += fmt::format("  >{}\n", Shown(shortest[i]));
+  for (size_t i = shortest.size() - shown; i < shortest.size(); ++i) {
+    text += fmt::format("  {}>{}\n", shortest[i].connection, Shown(shortest[i].line));
+  }
   text += fmt::format("  redis {}\n  varve {}", Quoted(redis_reply_), Quoted(varve_reply_));
   result->differences.push_back(std::move(text));
   return absl::OkStatus();

@@ -1,12 +1,14 @@
 // Sends the same random commands to a server_main and a redis-server and compares their replies byte by byte. The commands come
 // in rounds that begin with empty servers; in a round they go in pipelined batches, alternately in RESP2 and RESP3. After each
-// round the data itself is compared. A difference is reported with the shortest list of commands found that shows it again.
+// round the data itself is compared. Several connections take turns, each with transactions of its own. A difference is reported with the shortest list of commands found that shows it again.
 // Not thread-safe.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -48,7 +50,7 @@ class DifferentialRun {
   [[nodiscard]] absl::StatusOr<RunResult> Run();
 
   // Names of the commands that Redis has (in COMMAND LIST), those of its containers' subcommands among them.
-  [[nodiscard]] absl::StatusOr<std::set<std::string>> RedisCommands() { return CommandNames(redis_.get()); }
+  [[nodiscard]] absl::StatusOr<std::set<std::string>> RedisCommands() { return CommandNames(redis_[0].get()); }
 
   // Both servers' answers to one request.
   struct Answers {
@@ -58,34 +60,52 @@ class DifferentialRun {
   [[nodiscard]] absl::StatusOr<Answers> Ask(const CommandLine& line);
 
  private:
+  static constexpr size_t kConnections = 3;  // to each server
+
   struct Replies {
     std::vector<std::string> redis;
     std::vector<std::string> varve;
   };
+  // A request and the connection that it goes over.
+  struct Step {
+    size_t connection = 0;
+    CommandLine line;
+  };
+  // What was queued on each connection since its MULTI, if there was one.
+  using Queues = std::array<std::optional<std::vector<CommandLine>>, kConnections>;
 
   explicit DifferentialRun(RunOptions options) : options_(std::move(options)) {}
 
   absl::Status StartServers();
   static absl::StatusOr<std::set<std::string>> CommandNames(Peer* peer);
-  absl::StatusOr<Replies> Exchange(absl::Span<const CommandLine> lines);
+  absl::StatusOr<Replies> Exchange(absl::Span<const CommandLine> lines, size_t connection = 0);
+  // Neighbours that go over the same connection together.
+  absl::StatusOr<Replies> Exchange(absl::Span<const Step> steps);
   absl::Status Begin(int protocol);
   absl::Status Round(uint64_t seed, int protocol, RunResult* result);
+  // Compares the replies to one request, or to what EXEC executed, one by one.
+  enum class Verdict { kSame, kExplained, kOver, kDiffers };
+  Verdict CompareOne(const Step& step, const std::string& redis, const std::string& varve, Queues* queues,
+                     RunResult* result);
+  Verdict CompareReplies(const CommandLine& line, const std::string& redis, const std::string& varve,
+                         RunResult* result);
   // Compares the replies from `first` on. True: the round is over.
   bool Compare(const Replies& replies, size_t first, RunResult* result);
   absl::Status CompareData();
   absl::Status Report(uint64_t seed, int protocol, RunResult* result);
   // Whether the replies to the last of `lines`, sent to empty servers in one go, differ.
-  absl::StatusOr<bool> Differs(const std::vector<CommandLine>& lines, int protocol);
+  absl::StatusOr<bool> Differs(const std::vector<Step>& steps, int protocol);
 
   const RunOptions options_;
   testing::TempDir directory_;
   RedisServer redis_server_;
   std::unique_ptr<testing::ServerProcess> varve_server_;
-  std::unique_ptr<Peer> redis_;
-  std::unique_ptr<Peer> varve_;
+  std::array<std::unique_ptr<Peer>, kConnections> redis_;
+  std::array<std::unique_ptr<Peer>, kConnections> varve_;
   std::set<std::string> known_;
-  std::vector<CommandLine> history_;  // of this round
-  bool differs_ = false;              // the replies to the last command of history_ do, and nothing explains it
+  std::vector<Step> history_;  // of this round
+  Queues queues_;
+  bool differs_ = false;  // the replies to the last command of history_ do, and nothing explains it
   std::string redis_reply_;
   std::string varve_reply_;
 };

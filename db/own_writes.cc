@@ -1,0 +1,62 @@
+#include "db/own_writes.h"
+
+#include <utility>
+
+namespace varve {
+
+void OwnWrites::Set(std::string_view key, Write write, NamespaceId space) {
+  auto& keys = spaces_[space].keys;
+  const size_t bytes = BytesOf(key, write);
+  const auto found = keys.find(key);
+  if (found == keys.end()) {
+    keys.emplace(std::string(key), std::move(write));
+  } else {
+    bytes_ -= BytesOf(key, found->second);
+    found->second = std::move(write);
+  }
+  bytes_ += bytes;
+}
+
+void OwnWrites::Put(std::string_view key, std::string_view value, NamespaceId space) {
+  Set(key, {.deleted = false, .value = std::string(value)}, space);
+}
+
+void OwnWrites::Delete(std::string_view key, NamespaceId space) { Set(key, {.deleted = true, .value = {}}, space); }
+
+void OwnWrites::DeleteRange(std::string_view begin, std::string_view end, NamespaceId space) {
+  if (!end.empty() && end <= begin) return;
+  Space& in = spaces_[space];
+  const auto last = end.empty() ? in.keys.end() : in.keys.lower_bound(end);
+  for (auto key = in.keys.lower_bound(begin); key != last; key = in.keys.erase(key)) {
+    bytes_ -= BytesOf(key->first, key->second);
+  }
+  if (in.cleared) return;
+  bytes_ -= in.hidden.bytes();
+  in.hidden.Add(begin, end);
+  bytes_ += in.hidden.bytes();
+}
+
+void OwnWrites::ClearNamespace(NamespaceId space) {
+  DeleteRange({}, {}, space);
+  Space& in = spaces_[space];
+  bytes_ -= in.hidden.bytes();
+  in.hidden.Clear();
+  in.cleared = true;
+}
+
+const OwnWrites::Space* OwnWrites::Find(NamespaceId space) const {
+  const auto found = spaces_.find(space);
+  return found == spaces_.end() ? nullptr : &found->second;
+}
+
+void OwnWrites::AddTo(WriteBatch* batch) const {
+  for (const auto& [id, space] : spaces_) {
+    if (space.cleared) batch->ClearNamespace(id);
+    for (const auto& [begin, end] : space.hidden.ranges()) batch->DeleteRange(begin, end, id);
+    for (const auto& [key, write] : space.keys) {
+      write.deleted ? batch->Delete(key, id) : batch->Put(key, write.value, id);
+    }
+  }
+}
+
+}  // namespace varve

@@ -1,0 +1,57 @@
+// What a transaction has written and not committed: of each key the last write, and the ranges that it deleted. It lies over the
+// store's keys at the transaction's snapshot; db/transaction.h puts the two together. One thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "db/write_batch.h"
+#include "structure/range_set.h"
+#include "type/tree_key.h"
+
+namespace varve {
+
+class OwnWrites {
+ public:
+  struct Write {
+    bool deleted = false;
+    std::string value;
+  };
+  // Of one namespace. What was deleted with its range hides the store's keys; writes behind that stand in `keys`.
+  struct Space {
+    std::map<std::string, Write, std::less<>> keys;
+    RangeSet hidden;
+    bool cleared = false;  // hides everything; `hidden` is empty then
+
+    bool Hides(std::string_view key) const { return cleared || hidden.Find(key).has_value(); }
+  };
+
+  void Put(std::string_view key, std::string_view value, NamespaceId space);
+  void Delete(std::string_view key, NamespaceId space);
+  void DeleteRange(std::string_view begin, std::string_view end, NamespaceId space);
+  void ClearNamespace(NamespaceId space);
+
+  // Null: nothing was written there.
+  const Space* Find(NamespaceId space) const;
+  bool empty() const { return spaces_.empty(); }
+  // Of keys, values and ranges, each with some more for its place.
+  size_t bytes() const { return bytes_; }
+
+  // All of it, so that committing the batch has the same effect.
+  void AddTo(WriteBatch* batch) const;
+
+ private:
+  static constexpr size_t kBytesPerWrite = 64;
+
+  void Set(std::string_view key, Write write, NamespaceId space);
+  static size_t BytesOf(std::string_view key, const Write& write) {
+    return key.size() + write.value.size() + kBytesPerWrite;
+  }
+
+  std::map<NamespaceId, Space> spaces_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace varve

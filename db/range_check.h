@@ -1,0 +1,54 @@
+// Whether anything was written into a batch's ranges (WriteBatch::RequireRangeUnchanged) after the sequence of its conditions: what
+// the write buffers took in since then is looked through in the order of its arrival, in steps that go on where the last one
+// ended, so that the last step, with the commit lock, has little left to look at.
+//
+// For one thread. Aim() needs the commit lock, Look() does not. What was flushed since then can't be told apart any more: it counts
+// as written into the ranges.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "db/commit.h"
+#include "db/read_state.h"
+
+namespace varve {
+
+class RangeCheck {
+ public:
+  // `commit` outlives this; its generations may change until Look().
+  explicit RangeCheck(const Commit& commit);
+
+  bool empty() const { return commit_.range_conditions().empty(); }
+  // The next Look() goes to `last`, of which `state` holds everything. Returns how many sequences it goes through.
+  SequenceNumber Aim(std::shared_ptr<const ReadState> state, SequenceNumber last);
+  // False: something was written, or may have been.
+  [[nodiscard]] bool Look();
+
+ private:
+  struct Part {
+    const WriteBuffer* buffer;
+    WriteBuffer::Position position;
+  };
+  // [lower, reach): `reach` is the furthest end of this range and those that begin before it.
+  struct Range {
+    std::string_view lower;
+    std::string_view reach;
+  };
+
+  void SortRanges();
+  bool Covers(std::string_view tree_key) const;
+  bool Overlaps(std::string_view lower, std::string_view upper) const;
+
+  const Commit& commit_;
+  SequenceNumber checked_ = kMaxSequence;  // nothing was written up to here
+  SequenceNumber aim_ = kNoSequence;
+  bool known_ = true;  // everything between the two is in `parts_`
+  std::shared_ptr<const ReadState> state_;
+  std::vector<Part> parts_;  // newest first
+  std::vector<Range> ranges_;
+};
+
+}  // namespace varve

@@ -1,0 +1,49 @@
+// What a transaction has read of the store, so that its commit can see whether that still is so: single keys, and ranges (every key
+// between two bounds, also those that were not there). One thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "db/store.h"
+#include "db/write_batch.h"
+#include "structure/range_set.h"
+#include "type/tree_key.h"
+
+namespace varve {
+
+class ReadSet {
+ public:
+  // Beyond it, neighbouring ranges of a namespace become one, which is right and finds more conflicts than there are.
+  static constexpr size_t kMaxRanges = 256;
+  static constexpr size_t kBytesPerKey = 64;  // beside its own
+
+  void AddKey(std::string_view key, NamespaceId space);
+  // [begin, end); an empty `end` means no end.
+  void AddRange(std::string_view begin, std::string_view end, NamespaceId space);
+
+  bool empty() const { return spaces_.empty(); }
+  size_t bytes() const { return bytes_; }
+
+  // Conditions on all of it.
+  void AddTo(WriteBatch* batch, SequenceNumber sequence) const;
+  // Whether each key read has the same version at both snapshots. Reads everything again: for when the store can't tell.
+  [[nodiscard]] absl::StatusOr<bool> SameAt(Store* store, const Snapshot& before, const Snapshot& after) const;
+
+ private:
+  struct Space {
+    std::set<std::string, std::less<>> keys;
+    RangeSet ranges;
+  };
+
+  static absl::StatusOr<bool> SameRange(Store* store, ReadOptions options, const Snapshot& before,
+                                        const Snapshot& after, std::string_view begin, std::string_view end);
+
+  std::map<NamespaceId, Space> spaces_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace varve
