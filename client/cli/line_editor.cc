@@ -137,7 +137,8 @@ unsigned char LineEditor::OnTab(EditLine* editor, int key) {
 
 std::optional<std::string> LineEditor::Read() {
   int length = 0;
-  // Of a Ctrl-D that was typed while a request was under way the terminal, which was gathering lines, has made a zero byte. Typed now, Ctrl-Space makes one.
+  // Of a Ctrl-D that was typed while a request was under way the terminal, which was gathering lines, has made a zero
+  // byte. Typed now, Ctrl-Space makes one.
   pollfd ahead{STDIN_FILENO, POLLIN, 0};
   el_set(editor_, EL_BIND, "^@", poll(&ahead, 1, 0) == 1 ? "varve-end" : "em-set-mark", nullptr);
   // The prompt is shown a moment before Ctrl-C becomes a key.

@@ -1,5 +1,5 @@
-// A repair that loses its process or its power after any of its changes to the disk, and is started again: the store that comes out is the
-// one that comes out of a repair which nothing disturbs.
+// A repair that loses its process or its power after any of its changes to the disk, and is started again: the store
+// that comes out is the one that comes out of a repair which nothing disturbs.
 #include <gtest/gtest.h>
 
 #include <memory>

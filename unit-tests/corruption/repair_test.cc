@@ -268,7 +268,8 @@ TEST_F(RepairTest, WithoutAnyManifestTheTreeIsRebuilt) {
   EXPECT_LE(wrong, 1u);
 }
 
-// A crash can leave the segments that a merge wrote, and those that it replaced: most records are in two of them, with the same sequence.
+// A crash can leave the segments that a merge wrote, and those that it replaced: most records are in two of them, with
+// the same sequence.
 TEST_F(RepairTest, RecordsThatTwoSegmentsHoldAreMergedIntoOne) {
   MemoryFileSystem merged(files_);
   {

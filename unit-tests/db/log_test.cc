@@ -137,7 +137,8 @@ TEST_F(LogTest, ListenersHearOfEachGroupUntilTheyAreRemoved) {
 TEST_F(LogTest, ALoneWriterIsNotDelayed) {
   LogUser user(dir_.path());
   user.Open();
-  // With no delay set, a commit costs one sync; twenty of them stay below a tick of the log thread, if the machine is not busy.
+  // With no delay set, a commit costs one sync; twenty of them stay below a tick of the log thread, if the machine is
+  // not busy.
   EXPECT_TRUE(Eventually([&] {
     const uint64_t syncs = user.log().statistics().syncs;
     const auto begin = steady_clock::now();

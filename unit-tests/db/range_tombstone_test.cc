@@ -94,7 +94,8 @@ TEST(RangeTombstoneListTest, AgreesWithALookThroughAllTombstones) {
   }
 }
 
-// One inside the other: each fragment lies under up to 20,000 of them. A list that wrote them down for each would take 3 GB.
+// One inside the other: each fragment lies under up to 20,000 of them. A list that wrote them down for each would take
+// 3 GB.
 TEST(RangeTombstoneListTest, ManyNestedTombstones) {
   constexpr int kCount = 20000;
   std::vector<RangeTombstone> tombstones;

@@ -9,8 +9,8 @@ FNR == NR && /^## / { reason = substr($0, 4); reasons[++count] = reason }
 FNR == NR && !/^(#|--|$)/ { why[$0] = reason; known[$0] = 0 }
 FNR == NR { next }
 # Each failure is told twice, the second time behind a ***.
-/^\[err\]/ { failing = 1; ++failed }
-/^\[[a-z]+\]|^\[[0-9]+\/|^\*\*\*|^Testing|^ *The End/ { failing = failing && /^\[err\]/ }
+/^\[(err|exception)\]/ { failing = 1; ++failed }
+/^\[[a-z]+\]|^\[[0-9]+\/|^\*\*\*|^Testing|^ *The End/ { failing = failing && /^\[e/ }
 failing { print }
 /^\[ok\]/ { ++passed; if (name($0) in why) passing[name($0)] }
 /^\[skip\]/ { ++skips; ++known[name($0)]; ++skipped[why[name($0)]] }
