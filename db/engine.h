@@ -1,5 +1,5 @@
 // The embedded engine behind StorageEngine. Its parts, one file each: engine_border.cc (where exceptions end), engine_open.cc (open,
-// recovery, close), engine_write.cc (commit), engine_read.cc (lookups, iterators), engine_count.cc and engine_settle.cc (the number of keys), engine_background.cc (flush,
+// recovery, close), engine_write.cc (commit), engine_conditions.cc (what keeps a batch from it), engine_read.cc (lookups, iterators), engine_count.cc and engine_settle.cc (the number of keys), engine_background.cc (flush,
 // compaction, installing what they made).
 //
 // Locks, in the order in which they may be taken together:
@@ -179,11 +179,6 @@ class Engine final : public StorageEngine {
   void StopThreads();
 
   // --- engine_write.cc
-  absl::Status CheckConditions(const Commit& commit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
-  // The same for conditions on ranges: all that is new but for the last few writes, before the lock is taken for good.
-  absl::Status LookAhead(RangeCheck* ranges) const ABSL_LOCKS_EXCLUDED(commit_mutex_);
-  absl::Status CheckRanges(const Commit& commit, RangeCheck* ranges) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
-  void WaitForTurn(const WriteTurn* own) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   absl::Status CheckWritable(const Commit& commit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // What a write is told while flushes fail.
   absl::Status RefusalLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
@@ -211,6 +206,13 @@ class Engine final : public StorageEngine {
   void NoteLogFailureLocked() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // Rotates the active buffer when the log has outgrown what it should hold for it: small synced writes take a page each.
   void BoundLog();
+
+  // --- engine_conditions.cc
+  absl::Status CheckConditions(const Commit& commit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  // The same for conditions on ranges: all that is new but for the last few writes, before the lock is taken for good.
+  absl::Status LookAhead(RangeCheck* ranges) const ABSL_LOCKS_EXCLUDED(commit_mutex_);
+  absl::Status CheckRanges(const Commit& commit, RangeCheck* ranges) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  void WaitForTurn(const WriteTurn* own) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
 
   // --- engine_read.cc
   absl::StatusOr<ReadPoint> BeginRead(const ReadOptions& options) const;

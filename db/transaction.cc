@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "db/store_iterator.h"
 #include "db/transaction_iterator.h"
 #include "fmt/format.h"
 #include "util/memory_guard.h"
@@ -94,8 +95,13 @@ absl::Status Transaction::MultiGet(const ReadOptions& options, absl::Span<const 
 
 std::unique_ptr<Iterator> Transaction::NewIterator(const ReadOptions& options, std::string_view lower,
                                                    std::string_view upper, SequenceNumber* gate) {
-  return std::make_unique<TransactionIterator>(this, options.space, lower, upper,
-                                               store_->NewIterator(AtSnapshot(options), lower, upper, gate));
+  std::unique_ptr<Iterator> iterator;
+  absl::Status made = GuardMemory("making an iterator", [&] {
+    iterator = std::make_unique<TransactionIterator>(this, options.space, lower, upper,
+                                                     store_->NewIterator(AtSnapshot(options), lower, upper, gate));
+    return absl::OkStatus();
+  });
+  return iterator != nullptr ? std::move(iterator) : NewErrorIterator(std::move(made));
 }
 
 absl::StatusOr<CountResult> Transaction::Count(const ReadOptions& options, std::string_view lower,
