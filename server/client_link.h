@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "server/mailbox.h"
 #include "server/pubsub.h"
+#include "type/tree_key.h"
 
 namespace varve {
 
@@ -32,6 +33,7 @@ struct ClientLink {
   std::atomic<size_t> memory{0};              // all but the mailbox, as far as ClientMemory counts it
   std::atomic<size_t> subscription_bytes{0};  // of the names it listens to, and their places in tables
   std::atomic<int> protocol{2};
+  std::atomic<NamespaceId> space{kDefaultNamespace};
   std::atomic<size_t> subscriptions[PubSub::kKinds] = {};
   std::atomic<bool> monitoring{false};
   std::atomic<bool> no_evict{false};
