@@ -18,13 +18,13 @@ namespace varve {
 class LineEditor {
  public:
   // `history_path` may be empty: then history ends with the process. The file has mode 0600. `docs` outlives the editor.
-  LineEditor(std::string prompt, std::string history_path, const CommandDocs* docs);
+  LineEditor(std::string history_path, const CommandDocs* docs);
   ~LineEditor();
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  // The next line, without its end; nothing at the end of the input.
-  std::optional<std::string> Read();
+  // The next line, without its end, asked for with `prompt`; nothing at the end of the input.
+  std::optional<std::string> Read(std::string prompt);
   // Puts the line into the history, unless it holds a password.
   void Remember(const std::string& line);
 
@@ -41,7 +41,7 @@ class LineEditor {
   // What is typed so far, up to the cursor.
   std::string_view Typed() const;
 
-  const std::string prompt_;
+  std::string prompt_;
   const std::string history_path_;
   const CommandDocs* const docs_;
   std::string hint_;

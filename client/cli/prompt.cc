@@ -62,8 +62,8 @@ class Prompt {
   }
 
   int Run() {
-    LineEditor editor(fmt::format("{}> ", AddressOf(client_->pipeline().options())), HistoryPath(), &docs_);
-    while (std::optional<std::string> line = editor.Read()) {
+    LineEditor editor(HistoryPath(), &docs_);
+    while (std::optional<std::string> line = editor.Read(PromptText())) {
       std::string unquoted = *line;
       std::vector<std::string_view> words;
       if (!SplitPlainLine(unquoted.data(), unquoted.size(), &words)) {
@@ -80,6 +80,14 @@ class Prompt {
   }
 
  private:
+  // With the database or namespace in use behind the address, unless it is database 0.
+  std::string PromptText() const {
+    const std::string selected = client_->pipeline().selected();
+    const std::string address = AddressOf(client_->pipeline().options());
+    return selected.empty() || selected == "0" ? fmt::format("{}> ", address)
+                                               : fmt::format("{}[{}]> ", address, Escaped(selected));
+  }
+
   static void Print(std::string_view text) {
     PrintOut(text);
     std::fflush(stdout);

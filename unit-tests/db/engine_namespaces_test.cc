@@ -327,7 +327,7 @@ TEST_P(NamespacesModelTest, AgreesWithMaps) {
     std::advance(space, random() % models.size());
     return space->first;
   };
-  for (int step = 0; step < 1500; ++step) {
+  for (int step = 0; step < 500; ++step) {
     const uint64_t dice = random() % 100;
     WriteBatch batch;
     std::map<NamespaceId, Model> next = models;
