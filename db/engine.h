@@ -244,6 +244,7 @@ class Engine final : public StorageEngine {
   absl::Status CheckQuota(const CountPoint& point, const Commit& commit, const NamespaceDescription& space,
                           NamespaceGeneration generation, KeyTallies* added)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(quota_mutex_);
+  absl::Status CountForQuota(NamespaceGeneration generation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(quota_mutex_);
   // What the batch changes in the generation, exactly.
   absl::StatusOr<KeyTally> ChangeOf(const CountPoint& point, const Commit& commit,
                                     NamespaceGeneration generation) const;

@@ -124,21 +124,18 @@ absl::Status Engine::CheckQuota(const CountPoint& point, const Commit& commit, c
   }
   const bool is_new = !point.state->namespaces.Holds(generation);  // it begins with this batch
   bool is_counted = is_new;
-  const auto count = [&]() -> absl::Status {
-    absl::MutexLock lock(&count_mutex_);
-    VARVE_ASSIGN_OR_RETURN(const KeyTally all, CountAll(NewCountPoint(), generation));
-    quota_bounds_.Add(generation, -quota_bounds_.Of(generation));
-    quota_bounds_.Add(generation, all);
+  if (!is_new && !quota_bounds_.Knows(generation)) {
+    VARVE_RETURN_IF_ERROR(CountForQuota(generation));
     is_counted = true;
-    return absl::OkStatus();
-  };
-  if (!is_new && !quota_bounds_.Knows(generation)) VARVE_RETURN_IF_ERROR(count());
+  }
   if (Fits(quota_bounds_.Of(generation), most, space.options)) {
     added->Add(generation, most);
     return absl::OkStatus();
   }
   VARVE_ASSIGN_OR_RETURN(const KeyTally change, ChangeOf(point, commit, generation));
-  if (!Fits(quota_bounds_.Of(generation), change, space.options) && !is_counted) VARVE_RETURN_IF_ERROR(count());
+  if (!Fits(quota_bounds_.Of(generation), change, space.options) && !is_counted) {
+    VARVE_RETURN_IF_ERROR(CountForQuota(generation));
+  }
   const KeyTally has = quota_bounds_.Of(generation);
   if (!Fits(has.keys, change.keys, space.options.max_keys)) {
     return Full(space, "keys", static_cast<uint64_t>(has.keys), space.options.max_keys);
@@ -147,6 +144,14 @@ absl::Status Engine::CheckQuota(const CountPoint& point, const Commit& commit, c
     return Full(space, "bytes", static_cast<uint64_t>(has.bytes), space.options.max_bytes);
   }
   added->Add(generation, change);
+  return absl::OkStatus();
+}
+
+absl::Status Engine::CountForQuota(NamespaceGeneration generation) {
+  absl::MutexLock lock(&count_mutex_);
+  VARVE_ASSIGN_OR_RETURN(const KeyTally all, CountAll(NewCountPoint(), generation));
+  quota_bounds_.Add(generation, -quota_bounds_.Of(generation));
+  quota_bounds_.Add(generation, all);
   return absl::OkStatus();
 }
 
