@@ -40,6 +40,10 @@ constexpr Difference kDifferences[] = {
      [](const CommandLine& line) { return Is(line, "scan") && line.size() > 1 && line[1] != "0"; }},
     {"KEYS and SCAN with the pattern **: in Redis it doesn't match the empty key", false,
      [](const CommandLine& line) { return (Is(line, "keys") || Is(line, "scan")) && HasWord(line, "**"); }},
+    {"INFO of anything but the keyspace: each server tells of itself", false,
+     [](const CommandLine& line) {
+       return Is(line, "info") && (line.size() != 2 || !EqualsIgnoreCase(line[1], "keyspace"));
+     }},
     {"LATENCY GRAPH: Varve's error repeats 128 bytes of the name at most", false,
      [](const CommandLine& line) { return Is(line, "latency") && line.size() == 3 && line[2].size() > 128; }},
     {"COMMAND without the names of commands: each server has its own", false,
