@@ -21,6 +21,10 @@ struct ClientOptions {
   std::string name;      // shown by the server's CLIENT INFO; empty: none
   int protocol = 2;      // 3: RESP3 (HELLO 3), which push messages need
 
+  // Where commands work, until a SELECT, NAMESPACE USE or RESET that is sent says otherwise; each new connection begins there.
+  int database = 0;
+  std::string namespace_name;  // a named namespace; if set, it takes the place of the database
+
   std::chrono::milliseconds connect_timeout{5000};  // one attempt to connect, with its handshake; 0: no bound
   std::chrono::milliseconds timeout{0};             // each wait for the server; 0: no bound
 

@@ -51,6 +51,8 @@ class Pipeline {
   size_t outstanding_bytes() const { return queue_.outstanding_bytes(); }
   // Messages come unasked: subscriptions, or MONITOR.
   bool listens() const { return queue_.listens(); }
+  // The database or namespace in use: "3", "users"; empty: database 0.
+  std::string selected() const { return queue_.selected(); }
   // How often a lost connection was made again.
   size_t reconnects() const { return reconnects_; }
   // Lost, and by the options not to be made again.

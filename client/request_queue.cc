@@ -37,6 +37,14 @@ constexpr SubscriptionKind kSubscriptionKinds[] = {
 
 static_assert(std::size(kSubscriptionKinds) == 3, "one for each set of subscriptions");
 
+// The request, where it chooses the database or namespace for those that follow it.
+std::vector<std::string> SelectionOf(std::string_view command, absl::Span<const std::string_view> arguments) {
+  const bool selects = command == "SELECT" && arguments.size() == 2;
+  const bool uses = command == "NAMESPACE" && arguments.size() == 3 && Upper(arguments[1]) == "USE";
+  if (!selects && !uses) return {};
+  return {arguments.begin(), arguments.end()};
+}
+
 // How many push messages answer a (un)subscribing command; 0 for all others.
 size_t Confirmations(std::string_view command, size_t arguments) {
   for (const auto& [subscribe, unsubscribe] : kSubscriptionKinds) {
@@ -67,6 +75,12 @@ bool IsMonitorLine(const Reply& reply) {
 
 }  // namespace
 
+RequestQueue::Selection RequestQueue::InitialSelection(const ClientOptions& options) {
+  if (!options.namespace_name.empty()) return {"NAMESPACE", "USE", options.namespace_name};
+  if (options.database != 0) return {"SELECT", fmt::to_string(options.database)};
+  return {};
+}
+
 void RequestQueue::Add(absl::Span<const std::string_view> arguments, WhenLost when_lost,
                        std::unique_ptr<ReplySink> sink) {
   Entry& entry = entries_.emplace_back();
@@ -76,7 +90,9 @@ void RequestQueue::Add(absl::Span<const std::string_view> arguments, WhenLost wh
     return;
   }
   entry.reads = std::binary_search(std::begin(kReads), std::end(kReads), std::string_view(entry.command));
-  entry.resend = when_lost == WhenLost::kResend || (when_lost == WhenLost::kByCommand && entry.reads);
+  entry.selection = SelectionOf(entry.command, arguments);
+  entry.resend = when_lost == WhenLost::kResend ||
+                 (when_lost == WhenLost::kByCommand && (entry.reads || !entry.selection.empty()));
   entry.confirmations = options_.protocol >= 3 ? Confirmations(entry.command, arguments.size()) : 0;
   entry.sink = std::move(sink);
   if (entry.command == "AUTH" && (arguments.size() == 2 || arguments.size() == 3)) {
@@ -113,6 +129,10 @@ void RequestQueue::BeginConnection() {
     if (!password.empty() && credentials_.user.empty()) AppendHandshake({"AUTH", password}, true);
     if (!password.empty() && !credentials_.user.empty()) AppendHandshake({"AUTH", user, password}, true);
     if (!options_.name.empty()) AppendHandshake({"CLIENT", "SETNAME", options_.name}, true);
+  }
+  if (!selection_.empty()) {
+    const std::vector<std::string_view> words(selection_.begin(), selection_.end());
+    AppendHandshake(words, true);
   }
   // Confirmed by push messages, which are no replies.
   for (size_t i = 0; i < subscribed_.size(); ++i) {
@@ -246,7 +266,11 @@ void RequestQueue::NoteReply(Entry* entry, const Reply& reply) {
   if (reply.is_error()) return;
   if (entry->credentials != nullptr) credentials_ = std::move(*entry->credentials);
   if (entry->command == "MONITOR") monitors_ = true;
-  if (entry->command == "RESET") StopListening();
+  if (!entry->selection.empty()) selection_ = std::move(entry->selection);
+  if (entry->command == "RESET") {
+    StopListening();
+    selection_.clear();
+  }
 }
 
 bool RequestQueue::listens() const {

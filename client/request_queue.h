@@ -15,6 +15,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -41,7 +42,7 @@ class RequestQueue {
   };
 
   explicit RequestQueue(const ClientOptions& options)
-      : options_(options), credentials_{options.user, options.password} {}
+      : options_(options), credentials_{options.user, options.password}, selection_(InitialSelection(options)) {}
 
   // InvalidArgument ends a request without words, and those after which replies could not be told apart any more: CLIENT REPLY OFF or
   // SKIP, HELLO 2 where the options chose RESP3. An AUTH that the server takes replaces the options' user and password.
@@ -51,7 +52,7 @@ class RequestQueue {
   size_t outstanding_bytes() const { return bytes_.size(); }
 
   // --- One connection ---------------------------------------------------------------------------------------------------
-  // Nothing has been sent or received on the new connection. The handshake (HELLO, AUTH, subscriptions, MONITOR) goes
+  // Nothing has been sent or received on the new connection. The handshake (HELLO, AUTH, SELECT, subscriptions, MONITOR) goes
   // first.
   void BeginConnection();
   bool handshaken() const { return handshake_replies_ == 0 && handshake_sent_ == handshake_.size(); }
@@ -69,6 +70,8 @@ class RequestQueue {
   // Messages come unasked on this connection: there are subscriptions, or it is in MONITOR. Made again on the next one.
   bool listens() const;
   void StopListening();
+  // The database or namespace in use: "3", "users"; empty: database 0.
+  std::string selected() const { return selection_.empty() ? std::string() : selection_.back(); }
 
   // The connection is gone. `again`: requests that may be are sent once more on the next connection.
   void ConnectionLost(const absl::Status& why, bool again);
@@ -80,6 +83,7 @@ class RequestQueue {
     std::string user;
     std::string password;
   };
+  using Selection = std::vector<std::string>;  // the request that makes it; empty: none
   struct Entry {
     std::string command;  // upper case
     size_t size = 0;      // of its request; 0 once it is known to be lost
@@ -91,9 +95,11 @@ class RequestQueue {
     size_t confirmations = 0;  // push messages that together are the reply
     std::unique_ptr<ReplySink> sink;
     std::unique_ptr<Credentials> credentials;  // of an AUTH
+    Selection selection;                       // of a SELECT or NAMESPACE USE
     absl::Status outcome;                      // an error: the reply will not come
   };
 
+  static Selection InitialSelection(const ClientOptions& options);
   void AppendHandshake(absl::Span<const std::string_view> arguments, bool has_reply);
   Taken Break(absl::Status why);
   Taken Finish(absl::StatusOr<Reply>* reply, absl::StatusOr<Reply> result);
@@ -122,6 +128,7 @@ class RequestQueue {
   absl::Status broken_;
   size_t pushes_ = 0;
   Credentials credentials_;
+  Selection selection_;                              // made again on each new connection
   std::array<std::set<std::string>, 3> subscribed_;  // to channels, patterns, shard channels
   bool monitors_ = false;
 };

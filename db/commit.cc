@@ -2,7 +2,7 @@
 
 #include "db/batch_codec.h"
 #include "db/log_format.h"
-#include "fmt/format.h"
+#include "db/namespace_status.h"
 #include "util/hash.h"
 
 namespace varve {
@@ -60,11 +60,11 @@ void Commit::PutGeneration(std::string_view place, NamespaceGeneration generatio
 
 absl::Status Commit::Resolve(const NamespaceTable& namespaces,
                              absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation) {
-  NamespaceTable changed;  // a copy, only once the batch clears a namespace
+  NamespaceTable changed;  // a copy, only once the batch changes a namespace
   const NamespaceTable* table = &namespaces;
   const auto generation_of = [&](NamespaceId space, NamespaceGeneration* generation) -> absl::Status {
     const std::optional<NamespaceGeneration> found = table->Generation(space);
-    if (!found) return absl::InvalidArgumentError(fmt::format("namespace {} does not exist", space));
+    if (!found) return NoSuchNamespace(space);
     *generation = *found;
     return absl::OkStatus();
   };
@@ -82,11 +82,17 @@ absl::Status Commit::Resolve(const NamespaceTable& namespaces,
     PutGeneration(condition.upper, to_the_end ? generation + 1 : generation);
   }
   for (Operation& operation : operations_) {
+    if (operation.record.kind == RecordKind::kChangeNamespace) {
+      if (table != &changed) changed = *table;
+      table = &changed;
+      if (absl::Status status = ResolveChange(operation, &changed, new_generation); !status.ok()) return status;
+      continue;
+    }
     if (absl::Status status = generation_of(operation.space, &generation); !status.ok()) return status;
     if (operation.record.kind == RecordKind::kSwitchGeneration) {
       const NamespaceGeneration next = new_generation(operation.space);
       PutGeneration(operation.record.value, next);
-      changed = *table;
+      if (table != &changed) changed = *table;
       changed.Set(operation.space, next);
       table = &changed;
       continue;  // its key stays the namespace's id
@@ -101,6 +107,17 @@ absl::Status Commit::Resolve(const NamespaceTable& namespaces,
   }
   operations_hash_ = HashOperations(std::string_view(batch_->encoded_).substr(kBatchHeaderSize));
   return absl::OkStatus();
+}
+
+absl::Status Commit::ResolveChange(const Operation& operation, NamespaceTable* table,
+                                   absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation) {
+  std::optional<NamespaceChange> change = DecodeNamespaceChange(operation.record);
+  if (!change) return absl::InvalidArgumentError("a change of a namespace makes no sense");
+  if (change->verb == NamespaceChange::Verb::kCreate) {
+    change->generation = new_generation(operation.space);
+    PutGeneration(operation.record.value.substr(kGenerationInChange), change->generation);
+  }
+  return table->Apply(*change);
 }
 
 std::string_view Commit::Seal(SequenceNumber first) {

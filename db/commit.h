@@ -45,7 +45,7 @@ class Commit {
   Commit& operator=(const Commit&) = delete;
 
   // Puts generations in the place of namespace ids; `new_generation` names the one that a cleared namespace continues in. May be
-  // called again when the table has changed since. InvalidArgument: a namespace doesn't exist.
+  // called again when the table has changed since. NoSuchNamespace: one doesn't exist. AlreadyExists: one that is to be created does.
   [[nodiscard]] absl::Status Resolve(const NamespaceTable& namespaces,
                                      absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation);
   // Numbers the operations from `first` on and completes the record for the log.
@@ -62,6 +62,8 @@ class Commit {
 
  private:
   void PutGeneration(std::string_view place, NamespaceGeneration generation);
+  absl::Status ResolveChange(const Operation& operation, NamespaceTable* table,
+                             absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation);
 
   WriteBatch* batch_;
   bool committed_ = false;

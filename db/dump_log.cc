@@ -11,6 +11,7 @@
 #include "db/batch_codec.h"
 #include "db/dump.h"
 #include "db/log_format.h"
+#include "db/namespace_change.h"
 #include "type/tree_key.h"
 #include "util/coding.h"
 #include "util/status.h"
@@ -211,6 +212,36 @@ std::string DescribeChecksums(uint32_t stored, uint32_t given, uint64_t bytes) {
   return fmt::format("checksum {:08x}, but its {} bytes give {:08x}", stored, bytes, given);
 }
 
+namespace {
+
+std::string DescribeChange(const RecordView& record) {
+  const std::optional<NamespaceChange> change = DecodeNamespaceChange(record);
+  if (!change) return fmt::format("a change of a namespace that makes no sense ({} bytes)", record.value.size());
+  const NamespaceId id = change->space.id;
+  const NamespaceOptions& options = change->space.options;
+  const auto described = [&] {
+    constexpr std::string_view kModes[] = {"always", "everysec", "no"};
+    return fmt::format("{}, at most {} bytes and {} keys, expiry {} ms, sync {}, value separation {}",
+                       change->space.name.empty() ? "no name" : "name " + Shown(change->space.name), options.max_bytes,
+                       options.max_keys, options.default_expiry_ms,
+                       options.sync ? kModes[static_cast<size_t>(*options.sync)] : "of the store",
+                       options.value_separation_size);
+  };
+  switch (change->verb) {
+    case NamespaceChange::Verb::kCreate:
+      return fmt::format("create namespace {} in generation {}: {}", id, change->generation, described());
+    case NamespaceChange::Verb::kAlter:
+      return fmt::format("alter namespace {}: {}", id, described());
+    case NamespaceChange::Verb::kDrop:
+      return fmt::format("drop namespace {}", id);
+    case NamespaceChange::Verb::kSwap:
+      break;
+  }
+  return fmt::format("swap what namespaces {} and {} hold", id, change->other);
+}
+
+}  // namespace
+
 std::string DescribeRecord(const RecordView& record) {
   std::string text;
   switch (record.kind) {
@@ -227,6 +258,9 @@ std::string DescribeRecord(const RecordView& record) {
       text = fmt::format("empty namespace {}, which goes on as generation {}",
                          record.key.size() == 4 ? GenerationOf(record.key) : 0,
                          record.value.size() == 4 ? GenerationOf(record.value) : 0);
+      break;
+    case RecordKind::kChangeNamespace:
+      text = DescribeChange(record);
       break;
     default:
       text = fmt::format("kind {} {} ({} bytes)", static_cast<int>(record.kind), ShownKey(record.key),

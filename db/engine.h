@@ -1,13 +1,15 @@
 // The embedded engine behind StorageEngine. Its parts, one file each: engine_border.cc (where exceptions end), engine_open.cc (open,
-// recovery, close), engine_write.cc (commit), engine_conditions.cc (what keeps a batch from it), engine_read.cc (lookups, iterators), engine_count.cc and engine_settle.cc (the number of keys), engine_background.cc (flush,
+// recovery, close), engine_write.cc (commit), engine_conditions.cc (what keeps a batch from it), engine_read.cc (lookups, iterators),
+// engine_namespaces.cc (what there are, their quotas), engine_count.cc and engine_settle.cc (the number of keys), engine_background.cc (flush,
 // compaction, installing what they made).
 //
 // Locks, in the order in which they may be taken together:
 //   1. install_mutex_   a new Version: manifest on disk, then published. Held across I/O; readers and writers never take it.
-//   2. count_mutex_     counting all keys, one at a time. Held across I/O; only those who ask take it.
-//   3. commit_mutex_    the short critical section of a write, and each replacement of the ReadState. Not held across I/O, but
+//   2. quota_mutex_     writes into namespaces with a quota, one at a time. Held across I/O; only they take it.
+//   3. count_mutex_     counting all keys, one at a time. Held across I/O; only those who ask take it.
+//   4. commit_mutex_    the short critical section of a write, and each replacement of the ReadState. Not held across I/O, but
 //                       for Log::Reserve where others keep taking the room that was prepared (docs/decisions.md).
-//   4. the log's own    (db/log.h)
+//   5. the log's own    (db/log.h)
 //   Apart from these, never together with another: async_mutex_, the snapshot list's.
 // Readers take none of them: they pin the ReadState (structure/published.h).
 //
@@ -74,6 +76,8 @@ class Engine final : public StorageEngine {
                                       absl::FunctionRef<absl::Status(WriteBatch*)> decide) override;
 
   std::unique_ptr<WriteTurn> TakeTurn() override;
+  absl::StatusOr<NamespaceList> Namespaces() const override;
+  bool HasNamespace(NamespaceId space) const override;
 
   SequenceNumber durable_sequence() const override { return log_->durable_sequence(); }
   absl::Status log_status() const override { return log_->status(); }
@@ -85,7 +89,7 @@ class Engine final : public StorageEngine {
   absl::Status Sync() override { return log_->Sync(); }
 
   absl::Status Flush() override;
-  absl::Status Compact(std::string_view lower, std::string_view upper) override;
+  absl::Status Compact(std::string_view lower, std::string_view upper, NamespaceId space) override;
   Pressure pressure() const override { return throttle_.pressure(); }
   std::vector<std::pair<std::string, uint64_t>> Statistics() const override;
   absl::Status Close() override;
@@ -96,7 +100,7 @@ class Engine final : public StorageEngine {
     std::shared_ptr<WriteBuffer> buffer;
     NamespaceTable namespaces;
   };
-  // A generation that its namespace has left. Known until the switch is in segments and no snapshot is older.
+  // A generation that its namespace has left; kNoGeneration: there was no such namespace. Known until the switch is in segments and no snapshot is older.
   struct LeftGeneration {
     NamespaceId space;
     NamespaceGeneration generation;
@@ -164,7 +168,8 @@ class Engine final : public StorageEngine {
   absl::StatusOr<CommitResult> UpdateInside(const WriteOptions& options, absl::Span<const std::string_view> keys,
                                             absl::FunctionRef<absl::Status(WriteBatch*)> decide);
   absl::Status FlushInside();
-  absl::Status CompactInside(std::string_view lower, std::string_view upper);
+  absl::Status CompactInside(std::string_view lower, std::string_view upper, NamespaceId space);
+  absl::StatusOr<NamespaceList> NamespacesInside() const;
   std::vector<std::pair<std::string, uint64_t>> StatisticsInside() const;
   absl::Status CloseInside();
 
@@ -179,6 +184,11 @@ class Engine final : public StorageEngine {
   void StopThreads();
 
   // --- engine_write.cc
+  // `checked`: as of which change of the namespaces the batch is within their quotas; null: not looked at. `*limited` comes back true
+  // where that has to be done first; then nothing else was.
+  absl::StatusOr<CommitResult> TrySubmit(const WriteOptions& options, WriteBatch* batch, const SequenceNumber* checked,
+                                         bool* limited);
+  Durability DurabilityOf(const WriteOptions& options, const NamespaceTable& namespaces, const Commit& commit) const;
   absl::Status CheckWritable(const Commit& commit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // What a write is told while flushes fail.
   absl::Status RefusalLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
@@ -233,9 +243,24 @@ class Engine final : public StorageEngine {
   std::unique_ptr<Iterator> MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at, bool fill_cache,
                                          std::string lower, std::string upper) const;
 
+  // --- engine_namespaces.cc
+  static bool MustCheckQuotas(const ReadState& state, const Commit& commit, const SequenceNumber* checked);
+  absl::StatusOr<CommitResult> SubmitWithinQuotas(const WriteOptions& options, WriteBatch* batch)
+      ABSL_LOCKS_EXCLUDED(quota_mutex_);
+  // Whether the batch fits, and what it adds to which generation; `*checked`: as of which change of the namespaces.
+  absl::Status CheckQuotas(WriteBatch* batch, SequenceNumber* checked, KeyTallies* added)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(quota_mutex_);
+  absl::Status CheckQuota(const CountPoint& point, const Commit& commit, const NamespaceDescription& space,
+                          NamespaceGeneration generation, KeyTallies* added)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(quota_mutex_);
+  absl::Status CountForQuota(NamespaceGeneration generation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(quota_mutex_);
+  // What the batch changes in the generation, exactly.
+  absl::StatusOr<KeyTally> ChangeOf(const CountPoint& point, const Commit& commit,
+                                    NamespaceGeneration generation) const;
+
   // --- engine_count.cc
-  // Of everything in the namespace, at a sequence that it returns: what is known, and what is settled now.
-  absl::StatusOr<SequenceNumber> CountAll(NamespaceId space, KeyTally* tally)
+  // Of everything in a generation in use at the point: what is known, and what is settled now.
+  absl::StatusOr<KeyTally> CountAll(CountPoint point, NamespaceGeneration generation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
   absl::StatusOr<KeyTally> CountByScan(const std::shared_ptr<const ReadState>& state, SequenceNumber at,
                                        std::string lower, std::string upper) const;
@@ -371,6 +396,11 @@ class Engine final : public StorageEngine {
   std::atomic<bool> cancel_compaction_{false};
   std::thread flush_thread_;
   std::thread compaction_thread_;
+
+  absl::Mutex quota_mutex_ ABSL_ACQUIRED_BEFORE(count_mutex_, commit_mutex_);
+  // No generation holds more than its entry says; one without an entry was not counted yet.
+  KeyTallies quota_bounds_ ABSL_GUARDED_BY(quota_mutex_);
+  SequenceNumber quota_bounds_at_ ABSL_GUARDED_BY(quota_mutex_) = kNoSequence;  // the change of namespaces since which
 
   absl::Mutex count_mutex_ ABSL_ACQUIRED_BEFORE(commit_mutex_);  // held while counting, across I/O
   BufferProgress counted_ ABSL_GUARDED_BY(count_mutex_);         // of the buffer that was active then

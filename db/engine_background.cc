@@ -6,6 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "db/engine.h"
+#include "db/namespace_status.h"
 #include "db/version_edit.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
@@ -23,12 +24,6 @@ constexpr absl::Duration kFirstCompactionRetry = absl::Seconds(1);
 constexpr absl::Duration kLastCompactionRetry = absl::Seconds(8);
 constexpr absl::Duration kLastRetryOfDamage = absl::Seconds(64);
 constexpr absl::Duration kRestBeforeSettling = absl::Seconds(5);  // under load something is installed more often
-
-// The log holds what is not in segments yet, and each synced group takes whole pages. Beyond this the active buffer is
-// flushed early, for each so many bytes since the last flush (which leaves the file in use).
-uint64_t MaxLogGrowth(const EngineOptions& options) {
-  return 4 * std::max<uint64_t>({options.write_buffer_size, options.log_file_size, 1u << 20});
-}
 
 std::unordered_set<uint64_t> SegmentNumbers(const Manifest& manifest) {
   std::unordered_set<uint64_t> numbers;
@@ -269,12 +264,13 @@ absl::Status Engine::CompactRange(std::string_view lower, std::string_view upper
   return plan ? RunPlan(*version, *plan, context) : absl::OkStatus();
 }
 
-absl::Status Engine::CompactInside(std::string_view lower, std::string_view upper) {
+absl::Status Engine::CompactInside(std::string_view lower, std::string_view upper, NamespaceId space) {
   VARVE_RETURN_IF_ERROR(Flush());
   CompactRequest request;
   absl::MutexLock lock(&commit_mutex_);
   if (closed_) return absl::UnavailableError("the store is closed");
-  const std::optional<NamespaceGeneration> generation = present_->namespaces.Generation(kDefaultNamespace);
+  const std::optional<NamespaceGeneration> generation = present_->namespaces.Generation(space);
+  if (!generation) return NoSuchNamespace(space);
   request.lower = TreeKey(*generation, lower).view();
   request.upper = upper.empty() ? EndTreeKey(*generation) : std::string(TreeKey(*generation, upper).view());
   compact_requests_.push_back(&request);
@@ -299,7 +295,7 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
   next.settled = ledger.groups();
   if (flushed != nullptr) {
     next.flushed_sequence = flushed->buffer->last_sequence();
-    next.namespaces = flushed->namespaces.entries();
+    flushed->namespaces.WriteTo(&next);
     std::erase_if(next.log_ends, [&](const LogEnd& end) { return end.last_sequence <= next.flushed_sequence; });
   }
   next.next_file_number = next_file_number_.load();
@@ -407,14 +403,6 @@ void Engine::NoteLogFailureLocked() noexcept {
   if (log_->status().ok() || log_failed_.exchange(true)) return;
   TryWithMemory([&] { spdlog::critical("writes are refused, reads go on: {}", log_->status().ToString()); });
   room_.SignalAll();
-}
-
-void Engine::BoundLog() {
-  if (full_buffers_.load(std::memory_order_relaxed) != 0) return;  // a flush is on its way
-  if (log_->live_bytes() <= log_bytes_at_flush_.load() + MaxLogGrowth(options_)) return;
-  absl::MutexLock lock(&commit_mutex_);
-  if (flush_queue_.empty() && last_sequence_ >= present_->active->first_sequence() && !log_failed_.load())
-    RotateBufferLocked();
 }
 
 }  // namespace varve

@@ -58,8 +58,12 @@ absl::Status Engine::Flush() {
   return GuardMemory("asking for a flush", [this] { return FlushInside(); });
 }
 
-absl::Status Engine::Compact(std::string_view lower, std::string_view upper) {
-  return GuardMemory("asking for a merge", [&] { return CompactInside(lower, upper); });
+absl::Status Engine::Compact(std::string_view lower, std::string_view upper, NamespaceId space) {
+  return GuardMemory("asking for a merge", [&] { return CompactInside(lower, upper, space); });
+}
+
+absl::StatusOr<NamespaceList> Engine::Namespaces() const {
+  return GuardMemory("listing namespaces", [this] { return NamespacesInside(); });
 }
 
 std::vector<std::pair<std::string, uint64_t>> Engine::Statistics() const {

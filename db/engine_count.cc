@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "db/engine.h"
-#include "fmt/format.h"
+#include "db/namespace_status.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
 #include "util/status.h"
@@ -22,7 +22,11 @@ absl::StatusOr<CountResult> Engine::CountInside(const ReadOptions& options, std:
   // What a failed log did not get to disk is in the layers, but must not be counted.
   if (lower.empty() && upper.empty() && options.snapshot == nullptr && !log_had_failed) {
     absl::MutexLock lock(&count_mutex_);
-    VARVE_ASSIGN_OR_RETURN(at, CountAll(options.space, &tally));
+    const CountPoint point = NewCountPoint();
+    const std::optional<NamespaceGeneration> generation = point.state->namespaces.Generation(options.space);
+    if (!generation) return NoSuchNamespace(options.space);
+    at = point.at;
+    VARVE_ASSIGN_OR_RETURN(tally, CountAll(point, *generation));
   } else {
     std::shared_ptr<const ReadState> state;
     NamespaceGeneration generation;
@@ -60,32 +64,27 @@ Engine::CountPoint Engine::NewCountPoint() const {
   return {present_, last_sequence_, ledger_, settled_buffers_, ledger_epoch_};
 }
 
-absl::StatusOr<SequenceNumber> Engine::CountAll(NamespaceId space, KeyTally* tally) {
-  CountPoint point = NewCountPoint();
+absl::StatusOr<KeyTally> Engine::CountAll(CountPoint point, NamespaceGeneration generation) {
   const ReadState& state = *point.state;
-  const std::optional<NamespaceGeneration> generation = state.namespaces.Generation(space);
-  if (!generation) return absl::InvalidArgumentError(fmt::format("namespace {} does not exist", space));
   if (state.full.size() > static_cast<size_t>(options_.max_full_write_buffers)) {
     // Only a recovery leaves so many, dozens of them: settled one by one, each would be walked beside all that lies below it.
-    VARVE_ASSIGN_OR_RETURN(*tally,
-                           CountByScan(point.state, point.at, FirstTreeKey(*generation), EndTreeKey(*generation)));
-    return point.at;
+    return CountByScan(point.state, point.at, FirstTreeKey(generation), EndTreeKey(generation));
   }
   VARVE_RETURN_IF_ERROR(SettleSegments(&point));
-  *tally = point.ledger.Add(*state.version).settled.Of(*generation);
+  KeyTally tally = point.ledger.Add(*state.version).settled.Of(generation);
   for (auto full = state.full.rbegin(); full != state.full.rend(); ++full) {
     const SequenceNumber end = (*full)->last_sequence();
     const auto settled = point.buffers.find(end);
     if (settled != point.buffers.end()) {
-      *tally += settled->second.Of(*generation);
+      tally += settled->second.Of(generation);
     } else {
       VARVE_ASSIGN_OR_RETURN(const KeyTallies change, SettleBuffer(point, *full, end));
-      *tally += change.Of(*generation);
+      tally += change.Of(generation);
     }
   }
   VARVE_ASSIGN_OR_RETURN(const KeyTallies change, SettleBuffer(point, state.active, point.at));
-  *tally += change.Of(*generation);
-  return point.at;
+  tally += change.Of(generation);
+  return tally;
 }
 
 absl::Status Engine::SettleSegments(CountPoint* point) {

@@ -180,7 +180,7 @@ absl::Status Engine::OpenSegments() {
   auto state = std::make_shared<ReadState>();
   state->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1);
   state->version = std::make_shared<const Version>(std::move(levels));
-  state->namespaces = NamespaceTable(manifest_.namespaces);
+  state->namespaces = NamespaceTable(manifest_);
   ledger_ = KeyLedger(manifest_.settled);
   ledger_.Tidy(*state->version);
   present_ = state;
@@ -216,20 +216,24 @@ absl::Status Engine::ReplayLog(LogRecovery* recovery) {
 absl::Status Engine::ApplyRecovered(std::string_view operations, SequenceNumber first, uint32_t count) {
   absl::MutexLock lock(&commit_mutex_);
   std::vector<Commit::Operation> recovered;
+  std::optional<NamespaceTable> namespaces;  // a copy, only once the batch changes them
+  bool makes_sense = true;
   BatchReader reader(operations);
   Commit::Operation operation;
   while (reader.Next(&operation.record)) {
     operation.record.sequence = first + recovered.size();
     operation.hash = HashKey(operation.record.key);
-    if (operation.record.kind == RecordKind::kSwitchGeneration) {
-      next_generation_ = std::max(next_generation_.load(), GenerationOf(operation.record.value) + 1);
+    if (NamespaceTable::IsChangedBy(operation.record)) {
+      if (!namespaces) namespaces = present_->namespaces;
+      makes_sense = makes_sense && namespaces->Replay(operation.record).ok();
     }
     recovered.push_back(operation);
   }
-  if (!reader.ok() || recovered.size() != count) {
+  if (!reader.ok() || !makes_sense || recovered.size() != count) {
     return absl::DataLossError(
         fmt::format("log in {}: the batch at sequence {} has a good checksum but makes no sense", directory_, first));
   }
+  if (namespaces) next_generation_ = std::max(next_generation_.load(), namespaces->HighestGeneration() + 1);
   FitActiveBufferLocked(recovered.size());
   StateChange change = PrepareLocked(recovered);
   last_sequence_ = first + count - 1;
@@ -310,10 +314,11 @@ std::vector<std::pair<std::string, uint64_t>> Engine::StatisticsInside() const {
   for (const Run* run : state->version->runs()) {
     for (const std::shared_ptr<Segment>& segment : run->segments) entries += segment->info().entries;
   }
-  uint64_t left_generations;
+  uint64_t left_generations, namespaces;
   {
     absl::MutexLock lock(&commit_mutex_);
     left_generations = left_generations_.size();
+    namespaces = present_->namespaces.entries().size();
   }
   return {{"sequence", visible_.load()},
           {"durable_sequence", log_->durable_sequence()},
@@ -329,6 +334,7 @@ std::vector<std::pair<std::string, uint64_t>> Engine::StatisticsInside() const {
           {"segment_entries", entries},
           {"unsettled_segments", Unsettled(NewCountPoint()).size()},
           {"range_tombstone_fragments", state->version->range_tombstones().size() + state->buffered_tombstones->size()},
+          {"namespaces", namespaces},
           {"left_generations", left_generations},
           {"log_groups", log.groups},
           {"log_syncs", log.syncs},

@@ -6,10 +6,10 @@
 #include "db/engine.h"
 #include "db/lookup.h"
 #include "db/merging_iterator.h"
+#include "db/namespace_status.h"
 #include "db/run_iterator.h"
 #include "db/store_iterator.h"
 #include "db/tombstone_filter.h"
-#include "fmt/format.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 
@@ -38,7 +38,7 @@ absl::StatusOr<Engine::ReadPoint> Engine::BeginRead(const ReadOptions& options) 
       if (!state_.IsCurrent(state)) continue;
     }
     if (!generation && options.snapshot == SnapshotList::NotTaken().get()) return OutOfMemory("taking the snapshot");
-    if (!generation) return absl::InvalidArgumentError(fmt::format("namespace {} does not exist", options.space));
+    if (!generation) return NoSuchNamespace(options.space);
     return ReadPoint{std::move(state), sequence, *generation};
   }
 }
@@ -46,7 +46,7 @@ absl::StatusOr<Engine::ReadPoint> Engine::BeginRead(const ReadOptions& options) 
 NamespaceTable Engine::NamespacesAtLocked(SequenceNumber at) const {
   NamespaceTable namespaces = present_->namespaces;
   for (auto left = left_generations_.rbegin(); left != left_generations_.rend() && left->left_at > at; ++left) {
-    namespaces.Set(left->space, left->generation);
+    left->generation == kNoGeneration ? namespaces.Remove(left->space) : namespaces.Set(left->space, left->generation);
   }
   return namespaces;
 }

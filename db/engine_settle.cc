@@ -138,9 +138,11 @@ absl::Status Engine::ChangeOf(const Layer& layer, const WriteBuffer& buffer, Buf
 absl::Status Engine::ChangeBySide(const Layer& layer, InternalIterator* records, std::string lower, std::string upper,
                                   absl::FunctionRef<bool()> keep_on, KeyTallies* change) const {
   const NamespaceGeneration generation = GenerationOf(lower);
+  records->Seek(lower, kMaxSequence);
+  const bool has_records = records->Valid() && (upper.empty() || records->record().key < upper);
+  if (!has_records && layer.tombstones.empty()) return records->status();  // one of many namespaces, mostly
   const std::unique_ptr<Iterator> below = MakeIterator(layer.below, layer.below_at, /*fill_cache=*/false, lower, upper);
   below->SeekToFirst();
-  records->Seek(lower, kMaxSequence);
   std::string key;
   KeyTally sum;
   for (uint64_t keys = 1;; ++keys) {

@@ -16,20 +16,27 @@ constexpr int kTriesAlone = 1000;    // and with them; others may still write th
 constexpr size_t kFewestBytesOfBufferPerOperation = 8;
 constexpr size_t kMaxRetiredStates = 64;         // each replaced state holds its own list of range tombstones
 constexpr size_t kMaxBufferedTombstones = 1024;  // range tombstones at which a write buffer counts as full,
-constexpr size_t kMaxBufferedSwitches = 1024;    // and emptyings of namespaces, which take no memory in it
+constexpr size_t kMaxBufferedSwitches = 1024;    // and generations left, which take no memory in it
 constexpr int kTriesToPrepareLog = 8;            // for a large record, before others have to wait for it
 
 }  // namespace
 
 absl::StatusOr<CommitResult> Engine::SubmitInside(const WriteOptions& options, WriteBatch* batch) {
   VARVE_RETURN_IF_ERROR(batch->status());
+  bool limited = false;
+  absl::StatusOr<CommitResult> result = TrySubmit(options, batch, nullptr, &limited);
+  return limited ? SubmitWithinQuotas(options, batch) : result;
+}
+
+absl::StatusOr<CommitResult> Engine::TrySubmit(const WriteOptions& options, WriteBatch* batch,
+                                               const SequenceNumber* checked, bool* limited) {
   Commit commit(batch);
-  VARVE_RETURN_IF_ERROR(WaitForRoom(commit.record_size(), commit.adds_data()));
-  const Durability durability = options.override_sync ? options.sync : sync_.load(std::memory_order_relaxed);
-  const bool gated = durability == Durability::kAlways;
+  if (checked == nullptr) VARVE_RETURN_IF_ERROR(WaitForRoom(commit.record_size(), commit.adds_data()));
   const auto new_generation = [this](NamespaceId) { return NewGeneration(); };
   std::optional<Published<ReadState>::Pin> pin(state_.Acquire());
   VARVE_RETURN_IF_ERROR(commit.Resolve((*pin)->namespaces, new_generation));
+  *limited = MustCheckQuotas(**pin, commit, checked);
+  if (*limited) return CommitResult{};
   for (const Commit::Operation& operation : commit.operations()) (*pin)->active->Prefetch(operation.hash);
   const ReadState* const resolved_against = pin->get();
   RangeCheck ranges(commit);
@@ -37,10 +44,20 @@ absl::StatusOr<CommitResult> Engine::SubmitInside(const WriteOptions& options, W
 
   absl::MutexLock lock(&commit_mutex_);
   VARVE_RETURN_IF_ERROR(PrepareLogLocked(commit));
-  if (turn_ != options.turn) [[unlikely]]
+  if (turn_ != options.turn) [[unlikely]] {
+    // Whoever has the turn may need the quotas: nobody waits for it while holding them.
+    *limited = checked != nullptr;
+    if (*limited) return CommitResult{};
     WaitForTurn(options.turn);
-  if (present_.get() != resolved_against) VARVE_RETURN_IF_ERROR(commit.Resolve(present_->namespaces, new_generation));
+  }
+  if (present_.get() != resolved_against) {
+    VARVE_RETURN_IF_ERROR(commit.Resolve(present_->namespaces, new_generation));
+    *limited = MustCheckQuotas(*present_, commit, checked);
+    if (*limited) return CommitResult{};
+  }
   pin.reset();
+  const Durability durability = DurabilityOf(options, present_->namespaces, commit);
+  const bool gated = durability == Durability::kAlways;
   VARVE_RETURN_IF_ERROR(CheckWritable(commit));
   VARVE_RETURN_IF_ERROR(CheckConditions(commit));
   if (!ranges.empty()) VARVE_RETURN_IF_ERROR(CheckRanges(commit, &ranges));
@@ -70,6 +87,24 @@ absl::StatusOr<CommitResult> Engine::SubmitInside(const WriteOptions& options, W
   // Where there is no memory for the next buffer, the next batch tries again.
   TryWithMemory([this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { RotateBufferLocked(); });
   return CommitResult{last, gated ? last : kNoSequence};
+}
+
+Durability Engine::DurabilityOf(const WriteOptions& options, const NamespaceTable& namespaces,
+                                const Commit& commit) const {
+  if (options.override_sync) return options.sync;
+  const Durability of_store = sync_.load(std::memory_order_relaxed);
+  if (!namespaces.has_rules()) [[likely]]
+    return of_store;
+  // The strongest that one of the batch's namespaces asks for: they are lost or kept together.
+  std::optional<Durability> strongest;
+  NamespaceId last = kSelectedNamespace;
+  for (const Commit::Operation& operation : commit.operations()) {
+    if (operation.space == std::exchange(last, operation.space)) continue;
+    const NamespaceDescription* const space = namespaces.Description(operation.space);
+    const Durability wanted = space != nullptr ? space->options.sync.value_or(of_store) : of_store;
+    strongest = strongest ? std::min(*strongest, wanted) : wanted;
+  }
+  return strongest.value_or(of_store);
 }
 
 absl::Status Engine::PrepareLogLocked(const Commit& commit) {
@@ -121,7 +156,7 @@ absl::Status Engine::RefusalLocked() const {
 Engine::StateChange Engine::PrepareLocked(const std::vector<Commit::Operation>& operations) {
   StateChange change;
   size_t bytes = 0;
-  NamespaceTable namespaces;
+  std::optional<NamespaceTable> namespaces;  // a copy, only once the batch changes them
   for (const Commit::Operation& operation : operations) {
     const RecordView& record = operation.record;
     switch (record.kind) {
@@ -132,18 +167,19 @@ Engine::StateChange Engine::PrepareLocked(const std::vector<Commit::Operation>& 
       case RecordKind::kRangeTombstone:
         change.tombstones.push_back({std::string(record.key), std::string(record.value), record.sequence});
         break;
-      case RecordKind::kSwitchGeneration: {
-        if (change.left.empty()) namespaces = present_->namespaces;
-        const NamespaceId space = GenerationOf(record.key);
-        // A batch with an unknown namespace is refused before, and one from the log knew it.
-        change.left.push_back({space, namespaces.Generation(space).value_or(0), record.sequence});
-        namespaces.Set(space, GenerationOf(record.value));
+      case RecordKind::kSwitchGeneration:
+      case RecordKind::kChangeNamespace: {
+        if (!namespaces) namespaces = present_->namespaces;
+        for (const NamespaceId space : NamespaceTable::MovedBy(record)) {
+          change.left.push_back({space, namespaces->Generation(space).value_or(kNoGeneration), record.sequence});
+        }
+        namespaces->Replay(record).IgnoreError();  // a batch that it would refuse was refused before
         break;
       }
     }
   }
   present_->active->Reserve(bytes, change.tombstones.size());
-  if (change.tombstones.empty() && change.left.empty()) return change;
+  if (change.tombstones.empty() && !namespaces) return change;
   change.next = CopyStateLocked();
   if (!change.tombstones.empty()) {
     change.buffered_tombstones = change.tombstones;
@@ -152,9 +188,9 @@ Engine::StateChange Engine::PrepareLocked(const std::vector<Commit::Operation>& 
     all.insert(all.end(), change.tombstones.begin(), change.tombstones.end());
     change.next->buffered_tombstones = std::make_shared<RangeTombstoneList>(std::move(all));
   }
-  if (!change.left.empty()) {
+  if (namespaces) {
     ReserveMore(&left_generations_, change.left.size());
-    change.next->namespaces = std::move(namespaces);
+    change.next->namespaces = *std::move(namespaces);
     change.next->namespaces_changed = operations.back().record.sequence;
   }
   return change;
@@ -209,6 +245,14 @@ void Engine::RotateBufferLocked() {
   full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
   PublishLocked(next);
   UpdatePressureLocked();
+}
+
+void Engine::BoundLog() {
+  if (full_buffers_.load(std::memory_order_relaxed) != 0) return;  // a flush is on its way
+  if (log_->live_bytes() <= log_bytes_at_flush_.load() + MaxLogGrowth(options_)) return;
+  absl::MutexLock lock(&commit_mutex_);
+  if (flush_queue_.empty() && last_sequence_ >= present_->active->first_sequence() && !log_failed_.load())
+    RotateBufferLocked();
 }
 
 absl::StatusOr<CommitResult> Engine::Write(const WriteOptions& options, WriteBatch* batch) {

@@ -55,6 +55,11 @@ class KeyTallies {
     }
     return {};
   }
+  // What Add() was never told of is not known.
+  bool Knows(NamespaceGeneration generation) const {
+    return std::any_of(entries_.begin(), entries_.end(),
+                       [&](const Entry& entry) { return entry.generation == generation; });
+  }
   // Ascending by generation, each once.
   const std::vector<Entry>& entries() const { return entries_; }
 

@@ -7,6 +7,8 @@
 //     number, file size, records, tombstones, range tombstones, smallest sequence, largest sequence,
 //     flags (1 byte; bit 0: the largest key is exclusive), smallest key, largest key (length-prefixed), tallies of its live keys
 //   settled:    count, and of each: count of segments, and the number of each, ascending; tallies
+//   from version 2 on: the next id of a named namespace, less the first one that there may be
+//   descriptions of namespaces: count, and of each, ascending: id, what db/namespace_change.h draws
 //
 //   tallies:    count, and of each, ascending: generation, keys, bytes (both zigzag)
 //
@@ -18,6 +20,7 @@
 #include <utility>
 
 #include "db/file_names.h"
+#include "db/namespace_change.h"
 #include "fmt/format.h"
 #include "util/checksum.h"
 #include "util/coding.h"
@@ -27,7 +30,7 @@ namespace varve {
 namespace {
 
 constexpr std::string_view kMagic = "VARVEMAN";
-constexpr uint32_t kFormatVersion = 1;
+constexpr uint32_t kFormatVersion = 2;
 constexpr size_t kChecksumOffset = 12;
 constexpr size_t kCheckedOffset = 16;
 constexpr size_t kFieldsOffset = 24;
@@ -37,6 +40,7 @@ constexpr size_t kMinLogEndSize = 3;
 constexpr size_t kMinSegmentSize = 11 + 2 * kGenerationSize;
 constexpr size_t kMinSettledSize = 2;
 constexpr size_t kMinTallySize = 3;
+constexpr size_t kMinDescriptionSize = 7;
 
 absl::StatusOr<Manifest> ReadManifestFile(FileSystem* file_system, const std::string& path) {
   VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system->OpenForRead(path));
@@ -92,7 +96,7 @@ class ManifestReader {
  public:
   ManifestReader(std::string_view fields, const std::string& path) : reader_(fields), path_(path) {}
 
-  absl::Status Read(Manifest* manifest) {
+  absl::Status Read(uint32_t version, Manifest* manifest) {
     if (!reader_.ReadFixed64(&manifest->store_id)) return Damaged("store id");
     if (!reader_.ReadVarint64(&manifest->next_file_number)) return Damaged("next file number");
     if (!reader_.ReadVarint64(&manifest->flushed_sequence)) return Damaged("flushed sequence");
@@ -101,8 +105,10 @@ class ManifestReader {
     size_t count = 0;
     if (!ReadCount(kMinNamespaceSize, &count)) return Damaged("count of namespaces");
     manifest->namespaces.resize(count);
-    for (ManifestNamespace& space : manifest->namespaces) {
+    for (size_t i = 0; i < count; ++i) {
+      ManifestNamespace& space = manifest->namespaces[i];
       if (!reader_.ReadVarint32(&space.id) || !reader_.ReadVarint32(&space.generation)) return Damaged("namespace");
+      if (i > 0 && manifest->namespaces[i - 1].id >= space.id) return Damaged("namespaces are out of order");
     }
     if (!ReadCount(kMinLogEndSize, &count)) return Damaged("count of log ends");
     manifest->log_ends.resize(count);
@@ -114,6 +120,7 @@ class ManifestReader {
     }
     VARVE_RETURN_IF_ERROR(ReadLevels(&manifest->levels));
     VARVE_RETURN_IF_ERROR(ReadSettled(&manifest->settled));
+    if (version >= 2) VARVE_RETURN_IF_ERROR(ReadDescriptions(manifest));
     return reader_.empty() ? absl::OkStatus() : Damaged("bytes behind the last field");
   }
 
@@ -165,6 +172,23 @@ class ManifestReader {
         if (i > 0 && group.segments[i] <= group.segments[i - 1]) return Damaged("settled group is out of order");
       }
       if (!ReadTallies(&group.change)) return Damaged("settled group");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadDescriptions(Manifest* manifest) {
+    uint32_t named = 0;
+    if (!reader_.ReadVarint32(&named) || named > kSelectedNamespace - kFirstNamedNamespace) {
+      return Damaged("next namespace");
+    }
+    manifest->next_named_namespace = kFirstNamedNamespace + named;
+    size_t count = 0;
+    if (!ReadCount(kMinDescriptionSize, &count)) return Damaged("count of descriptions");
+    manifest->descriptions.resize(count);
+    for (size_t i = 0; i < count; ++i) {
+      NamespaceDescription& space = manifest->descriptions[i];
+      if (!reader_.ReadVarint32(&space.id) || !DecodeDescription(&reader_, &space)) return Damaged("description");
+      if (i > 0 && manifest->descriptions[i - 1].id >= space.id) return Damaged("descriptions are out of order");
     }
     return absl::OkStatus();
   }
@@ -247,6 +271,12 @@ std::string EncodeManifest(const Manifest& manifest) {
     for (const uint64_t number : group.segments) PutVarint64(&bytes, number);
     EncodeTallies(group.change, &bytes);
   }
+  PutVarint32(&bytes, manifest.next_named_namespace - kFirstNamedNamespace);
+  PutVarint64(&bytes, manifest.descriptions.size());
+  for (const NamespaceDescription& space : manifest.descriptions) {
+    PutVarint32(&bytes, space.id);
+    EncodeDescription(space, &bytes);
+  }
   EncodeFixed64(bytes.data() + kCheckedOffset, bytes.size() - kFieldsOffset);
   const std::string_view checked = std::string_view(bytes).substr(kCheckedOffset);
   EncodeFixed32(bytes.data() + kChecksumOffset, Checksum(checked, kFormatVersion));
@@ -256,9 +286,10 @@ std::string EncodeManifest(const Manifest& manifest) {
 absl::StatusOr<Manifest> DecodeManifest(std::string_view bytes, const std::string& path) {
   if (bytes.size() < kFieldsOffset) return Corruption(path, bytes.size(), "manifest: shorter than its header");
   if (bytes.substr(0, kMagic.size()) != kMagic) return Corruption(path, 0, "manifest: no manifest begins like this");
-  if (const uint32_t version = DecodeFixed32(bytes.data() + kMagic.size()); version != kFormatVersion) {
+  const uint32_t version = DecodeFixed32(bytes.data() + kMagic.size());
+  if (version == 0 || version > kFormatVersion) {
     return Corruption(path, kMagic.size(),
-                      fmt::format("manifest: format version {}, this program reads {}", version, kFormatVersion));
+                      fmt::format("manifest: format version {}, this program reads 1 to {}", version, kFormatVersion));
   }
   const uint64_t size = DecodeFixed64(bytes.data() + kCheckedOffset);
   if (size != bytes.size() - kFieldsOffset) {
@@ -266,13 +297,13 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view bytes, const std::strin
                       fmt::format("manifest: {} bytes of fields, expected {}", bytes.size() - kFieldsOffset, size));
   }
   const uint32_t expected = DecodeFixed32(bytes.data() + kChecksumOffset);
-  const uint32_t checksum = Checksum(bytes.substr(kCheckedOffset), kFormatVersion);
+  const uint32_t checksum = Checksum(bytes.substr(kCheckedOffset), version);
   if (checksum != expected) {
     return Corruption(path, kCheckedOffset,
                       fmt::format("manifest: checksum {:#010x}, expected {:#010x}", checksum, expected));
   }
   Manifest manifest;
-  VARVE_RETURN_IF_ERROR(ManifestReader(bytes.substr(kFieldsOffset), path).Read(&manifest));
+  VARVE_RETURN_IF_ERROR(ManifestReader(bytes.substr(kFieldsOffset), path).Read(version, &manifest));
   return manifest;
 }
 

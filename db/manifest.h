@@ -5,7 +5,7 @@
 // manifest before named is let go: what it names is a whole store, too. Nothing reads it but a repair, where MANIFEST is damaged.
 //
 //      0   8  magic "VARVEMAN"
-//      8   4  format version (1)
+//      8   4  format version (2; version 1, which is read, too, knows no descriptions of namespaces)
 //     12   4  checksum of everything behind byte 16
 //     16   8  size of everything behind byte 24
 //     24   .  fields, drawn in manifest.cc
@@ -22,6 +22,7 @@
 #include "db/key_tally.h"
 #include "db/log.h"
 #include "db/segment_builder.h"
+#include "type/namespace.h"
 #include "type/tree_key.h"
 #include "util/file_system.h"
 
@@ -37,7 +38,9 @@ struct Manifest {
   uint64_t next_file_number = 1;                  // for logs and segments alike
   SequenceNumber flushed_sequence = kNoSequence;  // every operation up to here is in segments
   NamespaceGeneration next_generation = 1;
-  std::vector<ManifestNamespace> namespaces;
+  std::vector<ManifestNamespace> namespaces;       // ascending by id
+  std::vector<NamespaceDescription> descriptions;  // ascending by id, of some of them
+  NamespaceId next_named_namespace = kFirstNamedNamespace;
   std::vector<LogEnd> log_ends;  // log files that will not be written any more, with their ends
   bool clean_end = false;        // the last of log_ends is the end of a clean stop
   std::vector<std::vector<std::vector<SegmentInfo>>> levels;  // level -> run (newest first) -> segment

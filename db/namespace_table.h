@@ -1,10 +1,16 @@
-// Which generation each namespace lives in at one moment. A plain value.
+// Which namespaces there are at one moment, which generation each lives in, and what was asked of them. A plain value; copies share
+// the descriptions.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "db/manifest.h"
+#include "db/namespace_change.h"
+#include "type/namespace.h"
 #include "type/tree_key.h"
 
 namespace varve {
@@ -12,37 +18,59 @@ namespace varve {
 class NamespaceTable {
  public:
   NamespaceTable() = default;
-  explicit NamespaceTable(std::vector<ManifestNamespace> entries) : entries_(std::move(entries)) {}
+  explicit NamespaceTable(const Manifest& manifest);
+  void WriteTo(Manifest* manifest) const;
 
   // Null: there is no such namespace.
   std::optional<NamespaceGeneration> Generation(NamespaceId id) const {
-    for (const ManifestNamespace& entry : entries_) {
-      if (entry.id == id) return entry.generation;
-    }
-    return std::nullopt;
+    if (id < entries_.size() && entries_[id].id == id) return entries_[id].generation;  // a database, mostly
+    const ManifestNamespace* const entry = Find(id);
+    if (entry == nullptr) return std::nullopt;
+    return entry->generation;
   }
-
-  void Set(NamespaceId id, NamespaceGeneration generation) {
-    for (ManifestNamespace& entry : entries_) {
-      if (entry.id == id) {
-        entry.generation = generation;
-        return;
-      }
-    }
-    entries_.push_back({id, generation});
-  }
-
   bool Holds(NamespaceGeneration generation) const {
     for (const ManifestNamespace& entry : entries_) {
       if (entry.generation == generation) return true;
     }
     return false;
   }
-
+  // Ascending by id.
   const std::vector<ManifestNamespace>& entries() const { return entries_; }
 
+  void Set(NamespaceId id, NamespaceGeneration generation);
+  void Remove(NamespaceId id);
+  // Creates, alters, drops or swaps. Where that is refused (AlreadyExists, InvalidArgument, ResourceExhausted), nothing has changed.
+  [[nodiscard]] absl::Status Apply(const NamespaceChange& change);
+
+  // What an operation of the log does to the namespaces. DataLoss: it makes no sense.
+  static bool IsChangedBy(const RecordView& operation) {
+    return operation.kind == RecordKind::kSwitchGeneration || operation.kind == RecordKind::kChangeNamespace;
+  }
+  [[nodiscard]] absl::Status Replay(const RecordView& operation);
+  // The namespaces that such an operation gives another generation, or takes theirs.
+  static std::vector<NamespaceId> MovedBy(const RecordView& operation);
+  NamespaceGeneration HighestGeneration() const;
+
+  // Null: nothing was ever asked of it, and it has no name. Valid until the table changes.
+  const NamespaceDescription* Description(NamespaceId id) const;
+  const NamespaceDescription* Named(std::string_view name) const;
+  NamespaceId next_named() const { return next_named_; }
+  // Writes have to be looked at: some namespace has a quota or a mode of its own.
+  bool has_rules() const { return has_rules_; }
+
  private:
-  std::vector<ManifestNamespace> entries_;  // a handful: searched in order
+  using Descriptions = std::vector<NamespaceDescription>;  // ascending by id
+
+  const ManifestNamespace* Find(NamespaceId id) const;
+  const Descriptions& descriptions() const;
+  absl::Status CheckName(const NamespaceDescription& space) const;
+  // Puts the description in its place; one that says nothing is left out.
+  void Describe(const NamespaceDescription& space);
+
+  std::vector<ManifestNamespace> entries_;
+  std::shared_ptr<const Descriptions> descriptions_;  // null: none
+  NamespaceId next_named_ = kFirstNamedNamespace;
+  bool has_rules_ = false;
 };
 
 }  // namespace varve

@@ -41,8 +41,9 @@ class LogSalvage {
       ++operations_;
       if (record.kind == RecordKind::kRangeTombstone) {
         buffer_->AddRangeTombstone({std::string(record.key), std::string(record.value), sequence});
-      } else if (record.kind == RecordKind::kSwitchGeneration) {
-        namespaces_.Set(GenerationOf(record.key), GenerationOf(record.value));
+      } else if (NamespaceTable::IsChangedBy(record)) {
+        // Where it builds on an operation that is lost, there is nothing to do.
+        namespaces_.Replay(record).IgnoreError();
       } else {
         buffer_->Add(record, HashKey(record.key), /*gated=*/false);
       }
@@ -167,7 +168,7 @@ absl::Status RepairJob::ReplaceLog(std::vector<LogGap> gaps) {
     manifest.levels.front().insert(manifest.levels.front().begin(), SegmentInfos{*std::move(info)});
     return absl::OkStatus();
   };
-  LogSalvage salvage(manifest.flushed_sequence, NamespaceTable(manifest.namespaces), write);
+  LogSalvage salvage(manifest.flushed_sequence, NamespaceTable(manifest), write);
   VARVE_RETURN_IF_ERROR(
       SurveyLog(
           file_system_, directory_, manifest.store_id, manifest.flushed_sequence, manifest.log_ends,
@@ -175,10 +176,8 @@ absl::Status RepairJob::ReplaceLog(std::vector<LogGap> gaps) {
           .status());
   VARVE_RETURN_IF_ERROR(salvage.Flush());
   manifest.flushed_sequence = std::max({last, salvage.last(), last_in_segments_});
-  manifest.namespaces = salvage.namespaces().entries();
-  for (const ManifestNamespace& space : manifest.namespaces) {
-    manifest.next_generation = std::max(manifest.next_generation, space.generation + 1);
-  }
+  salvage.namespaces().WriteTo(&manifest);
+  manifest.next_generation = std::max(manifest.next_generation, salvage.namespaces().HighestGeneration() + 1);
   manifest.log_ends.clear();
   for (const StoreFile& file : files_) {
     if (ParseLogFileName(file.name)) Move(file.name);
@@ -186,7 +185,7 @@ absl::Status RepairJob::ReplaceLog(std::vector<LogGap> gaps) {
   if (salvage.operations() == 0 && made.empty()) return absl::OkStatus();
   Saved("log", fmt::format("{} operations that no segment held go on as {}", salvage.operations(),
                            is_rebuilt_    ? "part of the tree"
-                           : made.empty() ? "nothing but an emptied namespace"
+                           : made.empty() ? "nothing but a change of namespaces"
                                           : fmt::format("{}", fmt::join(made, ", "))));
   return absl::OkStatus();
 }

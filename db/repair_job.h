@@ -72,6 +72,8 @@ class RepairJob {
   absl::Status RebuildManifest();
   absl::StatusOr<std::vector<std::shared_ptr<Segment>>> OpenForMerge(SegmentCaches* caches, std::set<uint64_t>* made);
   uint64_t StoreIdOfLogs() const;
+  // Gives those that no namespace has a namespace of their own.
+  void NameOtherGenerations();
   // Makes one run of the segments, which is the whole tree, and removes those in `made`.
   absl::Status MergeInto(const std::vector<std::shared_ptr<Segment>>& segments, const std::set<uint64_t>& made);
 

@@ -9,6 +9,7 @@
 #include "db/manifest.h"
 #include "db/merge_writer.h"
 #include "db/merging_iterator.h"
+#include "db/namespace_table.h"
 #include "db/repair_job.h"
 #include "db/segment_caches.h"
 #include "db/segment_verifier.h"
@@ -148,7 +149,34 @@ absl::Status RepairJob::RebuildManifest() {
                    "replaced and a crash left behind, and ranges emptied since, can't be told: keys that were deleted "
                    "may be back",
                    found, manifest.namespaces.front().generation));
-  return MergeInto(segments, made);
+  VARVE_RETURN_IF_ERROR(MergeInto(segments, made));
+  NameOtherGenerations();
+  return absl::OkStatus();
+}
+
+// Which of them belonged to other namespaces, and which were emptied, can't be told: they are kept for somebody to look at.
+void RepairJob::NameOtherGenerations() {
+  NamespaceTable namespaces(plan_.manifest);
+  std::set<NamespaceGeneration> found;
+  for (const auto& level : plan_.manifest.levels) {
+    for (const SegmentInfos& run : level) {
+      for (const SegmentInfo& info : run) {
+        for (const KeyTallies::Entry& entry : info.live.entries()) found.insert(entry.generation);
+      }
+    }
+  }
+  for (const NamespaceGeneration generation : found) {
+    if (namespaces.Holds(generation)) continue;
+    const NamespaceDescription space{.id = namespaces.next_named(), .name = fmt::format("recovered-{}", generation)};
+    if (!namespaces.Apply({.space = space, .generation = generation}).ok()) {
+      Lost("MANIFEST", 0, fmt::format("generation {} is left out, as there are too many", generation));
+      continue;
+    }
+    Saved("MANIFEST", fmt::format("keys of generation {}, of another namespace or emptied, are in namespace '{}'",
+                                  generation, space.name));
+  }
+  namespaces.WriteTo(&plan_.manifest);
+  plan_.manifest.next_generation = std::max(plan_.manifest.next_generation, namespaces.HighestGeneration() + 1);
 }
 
 absl::Status RepairJob::MergeInto(const std::vector<std::shared_ptr<Segment>>& segments,

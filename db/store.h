@@ -20,6 +20,7 @@
 #include "db/iterator.h"
 #include "db/snapshot.h"
 #include "db/write_batch.h"
+#include "type/namespace.h"
 #include "type/options.h"
 
 namespace varve {
@@ -106,7 +107,7 @@ class Store {
 
   // --- Writes ------------------------------------------------------------------------------------------------------------
   // Commits the batch and waits until it is as durable as its mode promises. Aborted: a condition failed, nothing was written.
-  // ResourceExhausted: the disk is full or there is no memory, nothing was written. Unavailable: the log failed; the write may or may not survive.
+  // ResourceExhausted: the disk is full, there is no memory, or a namespace's quota is reached (NamespaceIsFull); nothing was written. Unavailable: the log failed; the write may or may not survive.
   [[nodiscard]] virtual absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch) = 0;
 
   // The mode of writes from now on that don't bring their own.
@@ -139,6 +140,11 @@ class Store {
   // wait. For those who found no other way past conflicts (db/transaction.h): everybody's writes wait for this one. Whoever has the
   // turn writes with it alone, and waits for nobody who may be writing. Never null; must go before its store.
   virtual std::unique_ptr<WriteTurn> TakeTurn() = 0;
+  // --- Namespaces --------------------------------------------------------------------------------------------------------
+  // What there is now. A WriteBatch creates, alters, drops and swaps them.
+  [[nodiscard]] virtual absl::StatusOr<NamespaceList> Namespaces() const = 0;
+  // Cheap. Reads and writes of one that there isn't fail with NoSuchNamespace (db/namespace_status.h).
+  virtual bool HasNamespace(NamespaceId space) const = 0;
 
   // --- Durability --------------------------------------------------------------------------------------------------------
   // Every write up to here is on disk. After the log has failed it stays where it was.
@@ -157,7 +163,8 @@ class Store {
   // --- Upkeep ------------------------------------------------------------------------------------------------------------
   // Writes buffered records to segments; merges [lower, upper) (empty `upper`: no end) down to one run. Both wait.
   [[nodiscard]] virtual absl::Status Flush() = 0;
-  [[nodiscard]] virtual absl::Status Compact(std::string_view lower, std::string_view upper) = 0;
+  [[nodiscard]] virtual absl::Status Compact(std::string_view lower, std::string_view upper,
+                                             NamespaceId space = kDefaultNamespace) = 0;
   virtual Pressure pressure() const = 0;
   // Name and value of every figure the store keeps, in a fixed order (docs/operations.md lists them). None where there is no memory.
   virtual std::vector<std::pair<std::string, uint64_t>> Statistics() const = 0;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "db/log_format.h"
+#include "db/namespace_change.h"
 #include "fmt/format.h"
 #include "type/tree_key.h"
 #include "util/coding.h"
@@ -26,6 +27,7 @@ void WriteBatch::Clear() {
   if (conditions_.capacity() > kKeptBytes / sizeof(Condition)) std::vector<Condition>().swap(conditions_);
   encoded_.assign(kBatchHeaderSize, '\0');
   operations_ = 0;
+  space_ = kDefaultNamespace;
   clears_namespace_ = false;
   adds_data_ = false;
   conditions_.clear();
@@ -57,6 +59,32 @@ void WriteBatch::ClearNamespace(NamespaceId space) {
   Append(RecordKind::kSwitchGeneration, space, {}, std::string_view("\0\0\0\0", kGenerationSize));
 }
 
+void WriteBatch::CreateNamespace(const NamespaceDescription& space) {
+  adds_data_ = true;
+  NoteLackOfMemory(
+      [&] { Append(RecordKind::kChangeNamespace, space.id, {}, EncodeNamespaceChange({.space = space})); });
+}
+
+void WriteBatch::AlterNamespace(const NamespaceDescription& space) {
+  NoteLackOfMemory([&] {
+    Append(RecordKind::kChangeNamespace, space.id, {},
+           EncodeNamespaceChange({.verb = NamespaceChange::Verb::kAlter, .space = space}));
+  });
+}
+
+void WriteBatch::DropNamespace(NamespaceId space) {
+  NoteLackOfMemory([&] {
+    Append(RecordKind::kChangeNamespace, space, {}, EncodeNamespaceChange({.verb = NamespaceChange::Verb::kDrop}));
+  });
+}
+
+void WriteBatch::SwapNamespaces(NamespaceId one, NamespaceId other) {
+  NoteLackOfMemory([&] {
+    Append(RecordKind::kChangeNamespace, one, {},
+           EncodeNamespaceChange({.verb = NamespaceChange::Verb::kSwap, .other = other}));
+  });
+}
+
 void WriteBatch::RequireUnchanged(std::string_view key, SequenceNumber sequence, NamespaceId space) {
   Require(key, sequence, space, /*key_alone=*/false);
 }
@@ -68,7 +96,7 @@ void WriteBatch::RequireUnwritten(std::string_view key, SequenceNumber sequence,
 void WriteBatch::Require(std::string_view key, SequenceNumber sequence, NamespaceId space, bool key_alone) {
   NoteLackOfMemory([&] {
     const size_t offset = condition_keys_.size();
-    condition_keys_.append(TreeKey(space, key).view());
+    condition_keys_.append(TreeKey(InUse(space), key).view());
     conditions_.push_back({offset, kGenerationSize + key.size(), sequence, key_alone});
   });
 }
@@ -78,7 +106,7 @@ void WriteBatch::RequireRangeUnchanged(std::string_view begin, std::string_view 
   if (!end.empty() && end <= begin) return;
   NoteLackOfMemory([&] {
     const size_t offset = condition_keys_.size();
-    condition_keys_.append(TreeKey(space, begin).view()).append(TreeKey(space, end).view());
+    condition_keys_.append(TreeKey(InUse(space), begin).view()).append(TreeKey(InUse(space), end).view());
     range_conditions_.push_back({offset, kGenerationSize + begin.size(), kGenerationSize + end.size(), sequence});
   });
 }
@@ -109,7 +137,7 @@ void WriteBatch::Append(RecordKind kind, NamespaceId space, std::string_view key
       PutVarint32(&encoded_, static_cast<uint32_t>(kGenerationSize + key.size()));
       PutVarint32(&encoded_, static_cast<uint32_t>(value.size()));
       char space_bytes[kGenerationSize];
-      EncodeGeneration(space_bytes, space);
+      EncodeGeneration(space_bytes, InUse(space));
       encoded_.append(space_bytes, kGenerationSize);
       encoded_.append(key);
       encoded_.append(value);

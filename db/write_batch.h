@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "type/namespace.h"
 #include "type/options.h"
 #include "type/record.h"
 
@@ -19,23 +20,36 @@ class WriteBatch {
  public:
   WriteBatch();
 
-  void Put(std::string_view key, std::string_view value, NamespaceId space = kDefaultNamespace);
-  void Delete(std::string_view key, NamespaceId space = kDefaultNamespace);
+  // Where the operations and conditions from here on belong that don't name a namespace; Clear() makes it the default one again.
+  void UseNamespace(NamespaceId space) { space_ = space; }
+
+  void Put(std::string_view key, std::string_view value, NamespaceId space = kSelectedNamespace);
+  void Delete(std::string_view key, NamespaceId space = kSelectedNamespace);
   // Deletes every key in [begin, end); an empty `end` means to the end of the namespace. Costs the same for any number of keys.
-  void DeleteRange(std::string_view begin, std::string_view end, NamespaceId space = kDefaultNamespace);
+  void DeleteRange(std::string_view begin, std::string_view end, NamespaceId space = kSelectedNamespace);
   // Empties the namespace in constant time.
-  void ClearNamespace(NamespaceId space = kDefaultNamespace);
+  void ClearNamespace(NamespaceId space = kSelectedNamespace);
+
+  // A new, empty namespace; `space.id` is a database's number or NamespaceList::next_id. The commit fails with AlreadyExists where
+  // there is one of this id or name. Later operations of the batch may use it.
+  void CreateNamespace(const NamespaceDescription& space);
+  // Its name and options from now on, for the writes that follow.
+  void AlterNamespace(const NamespaceDescription& space);
+  // With all that it holds, in constant time.
+  void DropNamespace(NamespaceId space);
+  // What the one held, the other one holds now. Names and options stay.
+  void SwapNamespaces(NamespaceId one, NamespaceId other);
 
   // Condition: nobody has written `key` after `sequence`; else the whole batch fails with Aborted and changes nothing.
   // `sequence` is the point at which the key was read (ReadResult::read_sequence, or a snapshot's).
-  void RequireUnchanged(std::string_view key, SequenceNumber sequence, NamespaceId space = kDefaultNamespace);
+  void RequireUnchanged(std::string_view key, SequenceNumber sequence, NamespaceId space = kSelectedNamespace);
 
   // The same, but the emptying of a range or of the namespace doesn't count: for a key that was not there.
-  void RequireUnwritten(std::string_view key, SequenceNumber sequence, NamespaceId space = kDefaultNamespace);
+  void RequireUnwritten(std::string_view key, SequenceNumber sequence, NamespaceId space = kSelectedNamespace);
   // As RequireUnchanged for each key in [begin, end), also for those that were not there; an empty `end` means to the end of the namespace.
   // Of several ranges the lowest `sequence` counts for all. Costs a look at each write that was committed since then, by anybody.
   void RequireRangeUnchanged(std::string_view begin, std::string_view end, SequenceNumber sequence,
-                             NamespaceId space = kDefaultNamespace);
+                             NamespaceId space = kSelectedNamespace);
 
   void Clear();
 
@@ -64,6 +78,7 @@ class WriteBatch {
     SequenceNumber sequence;
   };
 
+  NamespaceId InUse(NamespaceId space) const { return space == kSelectedNamespace ? space_ : space; }
   void Require(std::string_view key, SequenceNumber sequence, NamespaceId space, bool key_alone);
   template <typename Change>
   void NoteLackOfMemory(Change change);
@@ -71,6 +86,7 @@ class WriteBatch {
 
   std::string encoded_;  // header placeholder, then operations with namespace ids where generations will stand
   size_t operations_ = 0;
+  NamespaceId space_ = kDefaultNamespace;
   bool clears_namespace_ = false;
   bool adds_data_ = false;
   std::vector<Condition> conditions_;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "db/namespace_status.h"
 #include "server/client_modes.h"
 #include "server/command_names.h"
 #include "server/command_table.h"
@@ -37,7 +38,7 @@ void BatchExecutor::Begin(const RequestBatch* batch) {
   batch_ = batch;
   next_ = 0;
   stream_.reset();
-  broken_ = continued_ = elsewhere_ = maintenance_refused_ = false;
+  broken_ = continued_ = elsewhere_ = maintenance_refused_ = sets_apart_ = false;
 }
 
 BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget, size_t most_here) {
@@ -111,12 +112,12 @@ size_t BatchExecutor::RunGets(CommandContext* context, GatedReplies* replies) {
   Scratch& scratch = ThreadScratch();
   for (size_t i = 0; i < length; ++i) scratch.keys[i] = batch_->arguments[batch_->requests[next_ + i].first + 1];
   const absl::Span<MultiGetResult> results(scratch.results.data(), length);
-  const absl::Status status =
-      context->store.MultiGet(GatedReads(context->most_here()), {scratch.keys.data(), length}, results);
+  const absl::Status status = context->store.MultiGet(GatedReads(context->space(), context->most_here()),
+                                                      {scratch.keys.data(), length}, results);
   if (status.ok()) length = CountRead(results);
   if (length == 0) context->GoElsewhere();
   WriteGets(context, replies, status, results.first(length));
-  ShowToMonitors(next_, length);
+  ShowToMonitors(client_->space, next_, length);
   return length;
 }
 
@@ -148,14 +149,15 @@ void BatchExecutor::AnswerGets(GatedReplies* replies, const absl::Status& status
   CommandContext context(server_, client_, &replies->bytes());
   WriteGets(&context, replies, status, results);
   Account(0, results.size(), results.size() * nanos_each);
-  ShowToMonitors(0, results.size());
+  ShowToMonitors(client_->space, 0, results.size());
 }
 
 size_t BatchExecutor::RunSets(CommandContext* context, GatedReplies* replies) {
-  const size_t longest = RunLength(CommandKind::kSet, 3, kMaxSetRun);
+  const size_t longest = sets_apart_ ? 1 : RunLength(CommandKind::kSet, 3, kMaxSetRun);
   if (longest < 2) return RunOne(context, replies);
   WriteBatch& writes = ThreadScratch().writes;
   writes.Clear();
+  writes.UseNamespace(context->space());
   size_t length = 0;
   while (length < longest && (length == 0 || writes.bytes() < kMaxSetRunBytes)) {
     const Arguments arguments = batch_->ArgumentsOf(batch_->requests[next_ + length]);
@@ -166,8 +168,12 @@ size_t BatchExecutor::RunSets(CommandContext* context, GatedReplies* replies) {
   }
   if (length == 0) return RunOne(context, replies);
   const absl::StatusOr<CommitResult> committed = context->store.Submit(WriteOptions(), &writes);
+  if (length > 1 && ConcernsOneNamespace(committed.status())) {  // its quota may have room for some of them
+    sets_apart_ = true;
+    return RunOne(context, replies);
+  }
   WriteSets(context, replies, committed, length);
-  ShowToMonitors(next_, length);
+  ShowToMonitors(client_->space, next_, length);
   return length;
 }
 
@@ -193,7 +199,7 @@ void BatchExecutor::AnswerSets(GatedReplies* replies, const absl::StatusOr<Commi
   const size_t count = batch_->requests.size();
   WriteSets(&context, replies, committed, count);
   Account(0, count, count * nanos_each);
-  ShowToMonitors(0, count);
+  ShowToMonitors(client_->space, 0, count);
 }
 
 bool BatchExecutor::Refuse(CommandContext* context, const RequestBatch::Request& request, Arguments arguments) {
@@ -227,13 +233,14 @@ size_t BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
     NoteRefused(*context, request.command, before);
   } else if (!client_->Restricted() || !QueuedByTransaction(*context, *request.command, arguments)) {
     client_->link.last_command.store(FullCommandName(*request.command, arguments), std::memory_order_relaxed);
+    const NamespaceId space = client_->space;  // before SELECT
     request.command->handler(*context, arguments);
     if (context->elsewhere()) {
       replies->Unwrite(before);
       (void)context->TakeGate();
       return 0;
     }
-    ShowToMonitors(next_, 1);
+    ShowToMonitors(space, next_, 1);
     if (context->closes()) {
       broken_ = true;
       return 1;
@@ -265,12 +272,12 @@ void BatchExecutor::EndReply(CommandContext* context, GatedReplies* replies, siz
   if (!silent && replies->size() > before) replies->Mark(gate, 1);
 }
 
-void BatchExecutor::ShowToMonitors(size_t first, size_t count) {
+void BatchExecutor::ShowToMonitors(NamespaceId space, size_t first, size_t count) {
   if (!server_->monitors.any()) [[likely]]
     return;
   for (size_t i = first; i < first + count; ++i) {
     const RequestBatch::Request& request = batch_->requests[i];
-    server_->monitors.Show(client_->address, *request.command, batch_->ArgumentsOf(request));
+    server_->monitors.Show(space, client_->address, *request.command, batch_->ArgumentsOf(request));
   }
 }
 

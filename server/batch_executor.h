@@ -75,7 +75,7 @@ class BatchExecutor {
   bool RunStream(CommandContext* context, GatedReplies* replies, size_t budget);
   // What was written since `before` is the reply to a command, as far as the client wants it.
   void EndReply(CommandContext* context, GatedReplies* replies, size_t before);
-  void ShowToMonitors(size_t first, size_t count);
+  void ShowToMonitors(NamespaceId space, size_t first, size_t count);
   size_t RunLength(CommandKind kind, size_t arguments, size_t limit) const;
   // For the statistics: `count` requests from `first` on, neighbours of one kind, took `nanos` together.
   void Account(size_t first, size_t count, uint64_t nanos);
@@ -96,6 +96,7 @@ class BatchExecutor {
   bool elsewhere_ = false;
   bool continued_ = false;
   bool maintenance_refused_ = false;
+  bool sets_apart_ = false;  // together they were refused
 };
 
 }  // namespace varve

@@ -44,12 +44,12 @@ std::string DescribeClient(const ClientState& client, bool self) {
   const int protocol = self ? client.protocol : link.protocol.load(std::memory_order_relaxed);
   absl::MutexLock lock(&link.names_mutex);
   return fmt::format(
-      "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db=0 sub={} psub={} ssub={} multi={} qbuf={} "
+      "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} qbuf={} "
       "qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} obl={} oll={} omem={} tot-mem={} events={} cmd={} "
       "user=default "
       "redir=-1 resp={} lib-name={} lib-ver={}\n",
       client.id, client.address, link.local_address, link.descriptor, client.name, age, idle,
-      Flags(client, Subscribed(client), self && client.close_after_reply),
+      Flags(client, Subscribed(client), self && client.close_after_reply), link.space.load(std::memory_order_relaxed),
       Subscriptions(client, PubSub::Kind::kChannel), Subscriptions(client, PubSub::Kind::kPattern),
       Subscriptions(client, PubSub::Kind::kShard), link.queued.load(std::memory_order_relaxed), input, room,
       link.transaction_bytes.load(std::memory_order_relaxed), output, output, output, waiting > 0 ? 1 : 0, waiting,

@@ -13,6 +13,7 @@
 #include "server/client_transaction.h"
 #include "server/mailbox.h"
 #include "server/pubsub.h"
+#include "type/tree_key.h"
 
 namespace varve {
 
@@ -35,6 +36,7 @@ struct ClientLink {
   std::atomic<size_t> transaction_bytes{0};   // of what it has queued and watches
   std::atomic<int> queued{-1};                // requests; -1 outside of a transaction
   std::atomic<int> protocol{2};
+  std::atomic<NamespaceId> space{kDefaultNamespace};
   std::atomic<size_t> subscriptions[PubSub::kKinds] = {};
   std::atomic<bool> monitoring{false};
   std::atomic<bool> no_evict{false};

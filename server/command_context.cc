@@ -1,5 +1,7 @@
 #include "server/command_context.h"
 
+#include "db/namespace_status.h"
+
 namespace varve {
 namespace {
 
@@ -24,12 +26,12 @@ std::chrono::steady_clock::time_point& CommandContext::BeginSlice() {
   return slice_end_;
 }
 
-absl::StatusOr<ReadResult> CommandContext::Get(std::string_view key, std::string* value) {
-  return Read(GatedRead(), key, value);
+absl::StatusOr<ReadResult> CommandContext::GetIn(NamespaceId of, std::string_view key, std::string* value) {
+  return Read(GatedRead(of), key, value);
 }
 
 absl::StatusOr<ReadResult> CommandContext::LookUp(std::string_view key) {
-  ReadOptions options = GatedRead();
+  ReadOptions options = GatedRead(space());
   options.without_value = true;
   std::string none;
   return Read(options, key, &none);
@@ -55,10 +57,14 @@ bool CommandContext::Submit(WriteBatch* batch) {
 }
 
 std::string CommandContext::ErrorText(const absl::Status& status) {
+  if (IsNoSuchNamespace(status)) {
+    return "ERR the namespace in use was dropped: SELECT a database, or NAMESPACE USE another one";
+  }
   // MISCONF is what clients of Redis know as "writes are refused"; DATALOSS is damage that leaves other keys readable.
   const char* code = "ERR";
   if (absl::IsResourceExhausted(status) || absl::IsUnavailable(status)) code = "MISCONF";
   if (absl::IsDataLoss(status)) code = "DATALOSS";
+  if (IsNamespaceFull(status)) code = "QUOTA";
   std::string text(code);
   text += ' ';
   const absl::string_view message = status.message();

@@ -31,6 +31,12 @@ struct ClientState {
   std::chrono::milliseconds penalty{0};  // the replies of this batch are to be held back so long
   ClientModes modes;
   ClientLink link;
+  NamespaceId space = kDefaultNamespace;  // that its commands work in
+
+  void UseNamespace(NamespaceId wanted) {
+    space = wanted;
+    link.space.store(wanted, std::memory_order_relaxed);
+  }
 
   // Others may send it what is no reply.
   bool Listens() const { return modes.monitoring || modes.Subscribed(); }
@@ -90,6 +96,9 @@ class CommandContext {
   ClientState& client;
   RespWriter reply;
 
+  // Where the command works.
+  NamespaceId space() const { return client.space; }
+
   // A value of more bytes would hold up everybody whom this thread serves. SIZE_MAX: it serves nobody else.
   size_t most_here() const { return most_here_; }
   void set_most_here(size_t bytes) { most_here_ = bytes; }
@@ -104,7 +113,10 @@ class CommandContext {
   }
   // Reads a value of any size. An error, whatever it is, may be answered by Fail(): where the value is too large for here, nobody
   // will see it.
-  [[nodiscard]] absl::StatusOr<ReadResult> Get(std::string_view key, std::string* value);
+  [[nodiscard]] absl::StatusOr<ReadResult> Get(std::string_view key, std::string* value) {
+    return GetIn(space(), key, value);
+  }
+  [[nodiscard]] absl::StatusOr<ReadResult> GetIn(NamespaceId of, std::string_view key, std::string* value);
   // The same without the value itself.
   [[nodiscard]] absl::StatusOr<ReadResult> LookUp(std::string_view key);
 
@@ -181,16 +193,17 @@ class CommandContext {
 };
 
 // Reads don't wait in the store: the gate of the reply does.
-inline ReadOptions GatedRead() {
+inline ReadOptions GatedRead(NamespaceId space) {
   ReadOptions options;
+  options.space = space;
   options.wait_until_durable = false;
   return options;
 }
 
 // The same for several keys, whose values may be of any size: bounds the memory of what is read together.
 inline constexpr size_t kReadTogetherBytes = 1u << 20;
-inline ReadOptions GatedReads(size_t max_value_bytes) {
-  ReadOptions options = GatedRead();
+inline ReadOptions GatedReads(NamespaceId space, size_t max_value_bytes) {
+  ReadOptions options = GatedRead(space);
   options.max_bytes = kReadTogetherBytes;
   options.max_value_bytes = max_value_bytes;
   return options;

@@ -22,6 +22,7 @@ absl::Span<const Command> KeyListCommands();      // commands_key_list.cc
 absl::Span<const Command> LcsCommands();          // commands_lcs.cc
 absl::Span<const Command> MemoryCommands();       // commands_memory.cc
 absl::Span<const Command> MonitoringCommands();   // commands_monitoring.cc
+absl::Span<const Command> NamespaceCommands();    // commands_namespace.cc
 absl::Span<const Command> NumberCommands();       // commands_number.cc
 absl::Span<const Command> PubSubCommands();       // commands_pubsub.cc
 absl::Span<const Command> RangeCommands();        // commands_range.cc

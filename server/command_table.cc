@@ -18,8 +18,9 @@ using CommandGroup = absl::Span<const Command> (*)();
 constexpr CommandGroup kGroups[] = {AccessCommands,     BitCommands,        ClientCommands,   CommandCommands,
                                     ConfigCommands,     ConnectionCommands, DatabaseCommands, FunctionCommands,
                                     KeyCommands,        KeyListCommands,    LcsCommands,      MemoryCommands,
-                                    MonitoringCommands, NumberCommands,     PubSubCommands,   RangeCommands,
-                                    SaveCommands,       ServerCommands,     StringCommands,   TransactionCommands};
+                                    MonitoringCommands, NamespaceCommands,  NumberCommands,   PubSubCommands,
+                                    RangeCommands,      SaveCommands,       ServerCommands,   StringCommands,
+                                    TransactionCommands};
 
 std::vector<Command> JoinGroups() {
   std::vector<Command> commands;

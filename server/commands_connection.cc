@@ -33,6 +33,7 @@ void HandleReset(CommandContext& context, Arguments arguments) {
   }
   RenameClient(&context.client, "");
   context.client.protocol = 2;
+  context.client.UseNamespace(kDefaultNamespace);
   context.client.authenticated = !context.server.password.needed();
   context.reply.set_protocol(2);
   context.reply.Simple("RESET");

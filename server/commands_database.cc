@@ -1,4 +1,4 @@
-// Commands that name databases, of which there is one: 0.
+// Commands that choose databases, exchange and empty them.
 #include <cstdint>
 #include <optional>
 
@@ -10,17 +10,10 @@
 namespace varve {
 namespace {
 
-void HandleMove(CommandContext& context, Arguments arguments) {
-  const std::optional<int32_t> database = ParseDatabaseIndex(context, arguments[2]);
-  if (!database) return;
-  if (*database != 0) return context.reply.Error("ERR DB index is out of range");
-  context.reply.Error("ERR source and destination objects are the same");
-}
-
 void HandleSelect(CommandContext& context, Arguments arguments) {
-  const std::optional<int32_t> index = ParseDatabaseIndex(context, arguments[1]);
-  if (!index) return;
-  if (*index != 0) return context.reply.Error("ERR DB index is out of range");
+  const std::optional<NamespaceId> database = ParseDatabase(context, arguments[1]);
+  if (!database || !OpenDatabase(context, *database)) return;
+  context.client.UseNamespace(*database);
   context.reply.Ok();
 }
 
@@ -31,20 +24,56 @@ void HandleSwapDb(CommandContext& context, Arguments arguments) {
     return context.reply.Error("ERR invalid first DB index");
   if (!ParseRespInteger(arguments[2], &second) || second != static_cast<int32_t>(second))
     return context.reply.Error("ERR invalid second DB index");
-  if (first != 0 || second != 0) return context.reply.Error("ERR DB index is out of range");
+  const int64_t databases = context.server.options.databases;
+  if (first < 0 || second < 0 || first >= databases || second >= databases) {
+    return context.reply.Error("ERR DB index is out of range");
+  }
+  const auto one = static_cast<NamespaceId>(first);
+  const auto other = static_cast<NamespaceId>(second);
+  if (!OpenDatabase(context, one) || !OpenDatabase(context, other)) return;
+  if (one != other) {
+    WriteBatch batch;
+    batch.SwapNamespaces(one, other);
+    if (!context.Submit(&batch)) return;
+  }
   context.reply.Ok();
+}
+
+// False: the arguments are none that FLUSHALL takes, and the error was answered.
+bool ParseFlushMode(CommandContext& context, Arguments arguments) {
+  const bool takes =
+      arguments.size() == 1 ||
+      (arguments.size() == 2 && (EqualsIgnoreCase(arguments[1], "async") || EqualsIgnoreCase(arguments[1], "sync")));
+  if (!takes) ReplySyntaxError(context);
+  return takes;
+}
+
+void HandleFlushAll(CommandContext& context, Arguments arguments) {
+  if (!ParseFlushMode(context, arguments)) return;
+  WriteBatch batch;
+  for (const NamespaceId database : Databases(context.store)) batch.ClearNamespace(database);
+  if (context.Submit(&batch)) context.reply.Ok();
+}
+
+void HandleFlushDb(CommandContext& context, Arguments arguments) {
+  if (!ParseFlushMode(context, arguments)) return;
+  WriteBatch batch;
+  batch.ClearNamespace(context.space());
+  if (context.Submit(&batch)) context.reply.Ok();
 }
 
 }  // namespace
 
 absl::Span<const Command> DatabaseCommands() {
   static constexpr Command kRows[] = {
-      {"move", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleMove, "generic",
-       "Answers an error: there is one database.", "key db"},
+      {"flushall", -1, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleFlushAll, "server",
+       "Empties all databases in constant time; named namespaces stay.", "[ASYNC | SYNC]"},
+      {"flushdb", -1, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleFlushDb, "server",
+       "Empties the database or namespace in use in constant time.", "[ASYNC | SYNC]"},
       {"select", 2, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleSelect, "connection",
-       "Accepts database 0, the only one.", "index"},
+       "Chooses the database that the commands of this connection work in.", "index"},
       {"swapdb", 3, kWriteCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleSwapDb, "server",
-       "Accepts 0 and 0, as there is one database.", "index1 index2"},
+       "Exchanges what two databases hold, in constant time.", "index1 index2"},
   };
   return kRows;
 }

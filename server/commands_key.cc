@@ -29,11 +29,12 @@ void HandleType(CommandContext& context, Arguments arguments) {
 // Gives the value of one key to another one in one step.
 struct Transfer {
   bool keeps_source = false;
-  bool keeps_target = false;  // nothing happens when it exists
+  bool keeps_target = false;              // nothing happens when it exists
+  NamespaceId space = kDefaultNamespace;  // of the target
 };
 enum class Transferred : uint8_t { kDone, kNoSource, kTargetExists };
 
-// Nothing: it failed, and the error was answered. The keys differ.
+// Nothing: it failed, and the error was answered. The keys, or their namespaces, differ.
 std::optional<Transferred> Move(CommandContext& context, std::string_view source, std::string_view target,
                                 const Transfer& transfer) {
   Transferred outcome = Transferred::kDone;
@@ -46,13 +47,13 @@ std::optional<Transferred> Move(CommandContext& context, std::string_view source
     outcome = read->found ? Transferred::kDone : Transferred::kNoSource;
     if (!read->found) return absl::OkStatus();
     if (transfer.keeps_target) {
-      read = ReadForUpdate(context, target, &old, batch);
+      read = ReadForUpdateIn(transfer.space, context, target, &old, batch);
       if (!read.ok()) return read.status();
       outcome = read->found ? Transferred::kTargetExists : Transferred::kDone;
       if (read->found) return absl::OkStatus();
     }
     if (!transfer.keeps_source) batch->Delete(source);
-    batch->Put(target, value);
+    batch->Put(target, value, transfer.space);
     return absl::OkStatus();
   });
   if (!done) return std::nullopt;
@@ -67,7 +68,8 @@ std::optional<Transferred> Rename(CommandContext& context, Arguments arguments, 
     if (!read) return std::nullopt;
     if (!read->found) outcome = Transferred::kNoSource;
   } else {
-    outcome = Move(context, arguments[1], arguments[2], {.keeps_source = false, .keeps_target = keeps_target});
+    outcome = Move(context, arguments[1], arguments[2],
+                   {.keeps_source = false, .keeps_target = keeps_target, .space = context.space()});
   }
   if (outcome != Transferred::kNoSource) return outcome;
   context.reply.Error("ERR no such key");
@@ -85,28 +87,40 @@ void HandleRenameNx(CommandContext& context, Arguments arguments) {
 
 void HandleCopy(CommandContext& context, Arguments arguments) {
   bool replace = false;
+  NamespaceId space = context.space();
   for (size_t i = 3; i < arguments.size(); ++i) {
     if (EqualsIgnoreCase(arguments[i], "replace")) {
       replace = true;
     } else if (EqualsIgnoreCase(arguments[i], "db") && i + 1 < arguments.size()) {
-      const std::optional<int32_t> database = ParseDatabaseIndex(context, arguments[++i]);
+      const std::optional<NamespaceId> database = ParseDatabase(context, arguments[++i]);
       if (!database) return;
-      if (*database != 0) return context.reply.Error("ERR DB index is out of range");
+      space = *database;
     } else {
       return ReplySyntaxError(context);
     }
   }
-  if (arguments[1] == arguments[2]) {
+  if (arguments[1] == arguments[2] && space == context.space()) {
     return context.reply.Error("ERR source and destination objects are the same");
   }
+  if (space != context.space() && !OpenDatabase(context, space)) return;
   const std::optional<Transferred> outcome =
-      Move(context, arguments[1], arguments[2], {.keeps_source = true, .keeps_target = !replace});
+      Move(context, arguments[1], arguments[2], {.keeps_source = true, .keeps_target = !replace, .space = space});
+  if (outcome) context.reply.Integer(*outcome == Transferred::kDone ? 1 : 0);
+}
+
+void HandleMove(CommandContext& context, Arguments arguments) {
+  const std::optional<NamespaceId> space = ParseDatabase(context, arguments[2]);
+  if (!space) return;
+  if (*space == context.space()) return context.reply.Error("ERR source and destination objects are the same");
+  if (!OpenDatabase(context, *space)) return;
+  const std::optional<Transferred> outcome =
+      Move(context, arguments[1], arguments[1], {.keeps_source = false, .keeps_target = true, .space = *space});
   if (outcome) context.reply.Integer(*outcome == Transferred::kDone ? 1 : 0);
 }
 
 void HandleRandomKey(CommandContext& context, Arguments) {
   SequenceNumber gate = kNoSequence;
-  const absl::StatusOr<std::optional<std::string>> key = RandomKey(context.store, &gate);
+  const absl::StatusOr<std::optional<std::string>> key = RandomKey(context.store, context.space(), &gate);
   context.DependOn(gate);
   if (!key.ok()) return context.Fail(key.status());
   key->has_value() ? context.reply.Bulk(**key) : context.reply.Null();
@@ -199,9 +213,11 @@ void HandleObject(CommandContext& context, Arguments arguments) {
 absl::Span<const Command> KeyCommands() {
   static constexpr Command kRows[] = {
       {"copy", -3, kWriteCommand, 1, 2, 1, CommandKind::kOther, HandleCopy, "generic",
-       "Gives the value of a key to another key, too.", "source destination [DB 0] [REPLACE]"},
+       "Gives the value of a key to another key, too.", "source destination [DB destination-db] [REPLACE]"},
       {"keys", 2, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleKeys, "generic",
        "Lists the keys that match a pattern, in order.", "pattern"},
+      {"move", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleMove, "generic",
+       "Moves a key to another database that has none of this name.", "key db"},
       {"object", -2, kReadCommand | kContainerCommand, 2, 2, 1, CommandKind::kOther, HandleObject, "generic",
        "Answers what Redis would say of how a value is kept.", "ENCODING | FREQ | IDLETIME | REFCOUNT | HELP"},
       {"randomkey", 1, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleRandomKey, "generic",

@@ -26,7 +26,7 @@ class MGetStream : public ReplyStream {
   }
 
   Progress Produce(CommandContext& context, size_t budget) override {
-    ReadOptions options = GatedReads(context.most_here());
+    ReadOptions options = GatedReads(context.space(), context.most_here());
     options.snapshot = snapshot_.get();
     const size_t full = context.reply.buffer()->size() + budget;
     while (next_ < keys_.size() && context.reply.buffer()->size() < full) {
@@ -69,7 +69,7 @@ void HandleMGet(CommandContext& context, Arguments arguments) {
 
 void HandleMSet(CommandContext& context, Arguments arguments) {
   if (arguments.size() % 2 == 0) return ReplyWrongArity(context, "mset");
-  WriteBatch& batch = ClearedBatch();
+  WriteBatch& batch = ClearedBatch(context.space());
   for (size_t i = 1; i < arguments.size(); i += 2) batch.Put(arguments[i], arguments[i + 1]);
   if (context.Submit(&batch)) context.reply.Ok();
 }
@@ -125,7 +125,7 @@ void HandleExists(CommandContext& context, Arguments arguments) {
   const Arguments keys = arguments.subspan(1);
   std::vector<MultiGetResult> results(std::min(keys.size(), kKeysPerSlice));
   const std::shared_ptr<const Snapshot> snapshot = keys.size() > 1 ? context.store.GetSnapshot() : nullptr;
-  ReadOptions options = GatedRead();
+  ReadOptions options = GatedRead(context.space());
   options.without_value = true;
   options.max_value_bytes = context.most_here();
   options.snapshot = snapshot.get();

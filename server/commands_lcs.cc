@@ -69,7 +69,7 @@ void ReplyRuns(RespWriter& reply, const CommonSubsequence& found, const LcsOptio
 
 void HandleLcs(CommandContext& context, Arguments arguments) {
   MultiGetResult values[2];
-  const absl::Status status = context.store.MultiGet(GatedRead(), arguments.subspan(1, 2), values);
+  const absl::Status status = context.store.MultiGet(GatedRead(context.space()), arguments.subspan(1, 2), values);
   if (!status.ok()) return context.Fail(status);
   for (MultiGetResult& value : values) {
     if (!value.status.ok()) return context.Fail(value.status);

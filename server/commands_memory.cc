@@ -13,6 +13,7 @@
 #include "server/command_groups.h"
 #include "server/command_names.h"
 #include "server/command_table.h"
+#include "server/database_index.h"
 #include "server/key_read.h"
 #include "server/process_memory.h"
 #include "util/resp_parser.h"
@@ -63,7 +64,7 @@ MemoryFigures ReadMemoryFigures(CommandContext& context) {
 // Redis' names where the figure means the same.
 void ReplyMemoryStats(CommandContext& context) {
   const MemoryFigures figures = ReadMemoryFigures(context);
-  const absl::StatusOr<CountResult> count = context.store.Count(GatedRead(), "", "");
+  const absl::StatusOr<CountResult> count = CountAllKeys(context.store);
   if (!count.ok()) return context.Fail(count.status());
   context.DependOn(count->gate);
   const std::pair<std::string_view, uint64_t> lines[] = {

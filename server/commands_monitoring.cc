@@ -117,7 +117,7 @@ void HandleLatency(CommandContext& context, Arguments arguments) {
 void HandleExplain(CommandContext& context, Arguments arguments) {
   if (!EqualsIgnoreCase(arguments[1], "get"))
     return context.reply.Error("ERR EXPLAIN knows GET alone: EXPLAIN GET key");
-  const absl::StatusOr<ExplainedRead> read = context.store.ExplainGet(GatedRead(), arguments[2]);
+  const absl::StatusOr<ExplainedRead> read = context.store.ExplainGet(GatedRead(context.space()), arguments[2]);
   if (!read.ok()) return context.Fail(read.status());
   context.DependOn(read->result.gate);
   RespWriter& reply = context.reply;

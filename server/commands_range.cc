@@ -5,6 +5,7 @@
 #include "server/command_groups.h"
 #include "server/command_table.h"
 #include "server/key_range.h"
+#include "server/key_update.h"
 #include "server/range_stream.h"
 #include "util/resp_parser.h"
 
@@ -58,7 +59,7 @@ void HandleCount(CommandContext& context, Arguments arguments) {
 }
 
 void HandleDbSize(CommandContext& context, Arguments arguments) {
-  const absl::StatusOr<CountResult> count = context.store.Count(GatedRead(), "", "");
+  const absl::StatusOr<CountResult> count = context.store.Count(GatedRead(context.space()), "", "");
   if (!count.ok()) return context.Fail(count.status());
   context.DependOn(count->gate);
   context.reply.Integer(static_cast<int64_t>(count->keys));
@@ -68,7 +69,7 @@ void HandleDelRange(CommandContext& context, Arguments arguments) {
   const std::optional<KeyRange> range = ParseKeyRange(arguments[1], arguments[2]);
   if (!range) return context.reply.Error(kBadBound);
   if (!range->empty) {
-    WriteBatch batch;
+    WriteBatch& batch = ClearedBatch(context.space());
     batch.DeleteRange(range->lower, range->upper);
     if (!context.Submit(&batch)) return;
   }

@@ -106,7 +106,7 @@ bool Replace(CommandContext& context, std::string_view key, std::string_view val
 
 void HandleSet(CommandContext& context, Arguments arguments) {
   if (arguments.size() == 3) {
-    WriteBatch& batch = ClearedBatch();
+    WriteBatch& batch = ClearedBatch(context.space());
     batch.Put(arguments[1], arguments[2]);
     if (context.Submit(&batch)) context.reply.Ok();
     return;

@@ -1,13 +1,15 @@
 #include "server/database_index.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "fmt/format.h"
 #include "util/resp_parser.h"
+#include "util/status.h"
 
 namespace varve {
 
-std::optional<int32_t> ParseDatabaseIndex(CommandContext& context, std::string_view text) {
+std::optional<NamespaceId> ParseDatabase(CommandContext& context, std::string_view text) {
   using Limits = std::numeric_limits<int32_t>;
   int64_t index = 0;
   if (!ParseRespInteger(text, &index)) {
@@ -19,7 +21,50 @@ std::optional<int32_t> ParseDatabaseIndex(CommandContext& context, std::string_v
         fmt::format("ERR value is out of range, value must between {} and {}", Limits::min(), Limits::max()));
     return std::nullopt;
   }
-  return static_cast<int32_t>(index);
+  if (index < 0 || index >= context.server.options.databases) {
+    context.reply.Error("ERR DB index is out of range");
+    return std::nullopt;
+  }
+  return static_cast<NamespaceId>(index);
+}
+
+bool OpenDatabase(CommandContext& context, NamespaceId database) {
+  if (context.store.HasNamespace(database)) return true;
+  WriteBatch batch;
+  batch.CreateNamespace({.id = database});
+  const absl::StatusOr<CommitResult> created = context.store.Submit(WriteOptions(), &batch);
+  if (absl::IsAlreadyExists(created.status())) return true;  // somebody was faster
+  if (!created.ok()) {
+    context.Fail(created.status());
+    return false;
+  }
+  context.Submitted();
+  context.DependOn(created->gate);
+  return true;
+}
+
+std::vector<NamespaceId> Databases(const Store& store) {
+  std::vector<NamespaceId> databases;
+  const absl::StatusOr<NamespaceList> list = store.Namespaces();
+  if (!list.ok()) return databases;
+  for (const NamespaceDescription& space : list->namespaces) {
+    if (space.id < kFirstNamedNamespace) databases.push_back(space.id);
+  }
+  return databases;
+}
+
+absl::StatusOr<CountResult> CountAllKeys(Store& store) {
+  VARVE_ASSIGN_OR_RETURN(const NamespaceList list, store.Namespaces());
+  CountResult all;
+  for (const NamespaceDescription& space : list.namespaces) {
+    const absl::StatusOr<CountResult> count = store.Count(GatedRead(space.id), "", "");
+    if (!count.ok() && !store.HasNamespace(space.id)) continue;  // dropped meanwhile
+    VARVE_RETURN_IF_ERROR(count.status());
+    all.keys += count->keys;
+    all.bytes += count->bytes;
+    all.gate = std::max(all.gate, count->gate);
+  }
+  return all;
 }
 
 }  // namespace varve

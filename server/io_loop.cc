@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "db/namespace_status.h"
 #include "spdlog/spdlog.h"
 
 namespace varve {
@@ -115,12 +116,13 @@ void IoLoop::ReadTogether(bool writers_wait) {
     return;
   }
   const bool inline_only = server_->options.execution == Execution::kInline;
-  const ReadOptions reads = GatedReads(inline_only ? SIZE_MAX : kInlineInputBytes);
+  ReadOptions reads = GatedReads(kDefaultNamespace, inline_only ? SIZE_MAX : kInlineInputBytes);
   for (size_t next = 0; next < round_.size();) {
     joined_.clear();
     keys_.clear();
+    reads.space = kSelectedNamespace;  // that of the first; who uses another one reads apart
     for (; next < round_.size() && keys_.size() < kKeysTogether; ++next) {
-      if (round_[next]->AddGets(&keys_, writers_wait)) joined_.push_back(round_[next]);
+      if (round_[next]->AddGets(&keys_, &reads.space, writers_wait)) joined_.push_back(round_[next]);
     }
     if (joined_.empty()) return;
     results_.resize(std::max(results_.size(), keys_.size()));
@@ -154,6 +156,7 @@ void IoLoop::WriteTogether(bool writers_wait) {
     const absl::StatusOr<CommitResult> committed = server_->store->Submit(WriteOptions(), &writes_);
     const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begin;
     const auto nanos_each = static_cast<uint64_t>(taken.count()) / writes;
+    if (ConcernsOneNamespace(committed.status())) continue;  // executed apart, in the same round
     for (Session* session : joined_) {
       session->AnswerSets(committed, nanos_each);
       executed_.push_back(session);

@@ -2,14 +2,18 @@
 
 namespace varve {
 
-WriteBatch& ClearedBatch() {
+WriteBatch& ClearedBatch(NamespaceId space) {
   thread_local WriteBatch batch;
   batch.Clear();
+  batch.UseNamespace(space);
   return batch;
 }
 
 bool Update(CommandContext& context, Arguments keys, absl::FunctionRef<absl::Status(WriteBatch*)> decide) {
-  const absl::StatusOr<CommitResult> committed = context.store.Update(WriteOptions(), keys, decide);
+  const absl::StatusOr<CommitResult> committed = context.store.Update(WriteOptions(), keys, [&](WriteBatch* batch) {
+    batch->UseNamespace(context.space());
+    return decide(batch);
+  });
   context.Submitted();
   if (!committed.ok()) {
     context.Fail(committed.status());
@@ -21,11 +25,16 @@ bool Update(CommandContext& context, Arguments keys, absl::FunctionRef<absl::Sta
 
 absl::StatusOr<ReadResult> ReadForUpdate(CommandContext& context, std::string_view key, std::string* value,
                                          WriteBatch* batch) {
-  absl::StatusOr<ReadResult> read = context.Get(key, value);
+  return ReadForUpdateIn(context.space(), context, key, value, batch);
+}
+
+absl::StatusOr<ReadResult> ReadForUpdateIn(NamespaceId space, CommandContext& context, std::string_view key,
+                                           std::string* value, WriteBatch* batch) {
+  absl::StatusOr<ReadResult> read = context.GetIn(space, key, value);
   if (read.ok()) {
     if (!read->found) value->clear();
     context.DependOn(read->gate);
-    batch->RequireUnchanged(key, read->read_sequence);
+    batch->RequireUnchanged(key, read->read_sequence, space);
   }
   return read;
 }

@@ -47,13 +47,13 @@ void Monitors::Remove(Mailbox* mailbox) {
   if (mailboxes_.erase(mailbox) > 0) count_.fetch_sub(1);
 }
 
-void Monitors::Show(std::string_view address, const Command& command, Arguments arguments) {
+void Monitors::Show(NamespaceId space, std::string_view address, const Command& command, Arguments arguments) {
   // What administrators do is not shown, as in Redis: it may hold secrets.
   if (command.flags & kAdminCommand) return;
   const auto now =
       std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();
-  std::string line = fmt::format("+{}.{:06} [0 {}]", now / 1000000, now % 1000000, address);
+  std::string line = fmt::format("+{}.{:06} [{} {}]", now / 1000000, now % 1000000, space, address);
   const bool secret = (command.flags & kSecretArguments) != 0;
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (line.size() > kMaxLineBytes) {

@@ -11,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "server/mailbox.h"
 #include "server/request_batch.h"
+#include "type/tree_key.h"
 
 namespace varve {
 
@@ -26,8 +27,9 @@ class Monitors {
   void Add(Mailbox* mailbox) ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove(Mailbox* mailbox) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Shows that the client at `address` had this executed. Passwords are shown as "(redacted)".
-  void Show(std::string_view address, const Command& command, Arguments arguments) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Shows that the client at `address` had this executed in a namespace. Passwords are shown as "(redacted)".
+  void Show(NamespaceId space, std::string_view address, const Command& command, Arguments arguments)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   ClientMemory* const memory_;

@@ -55,8 +55,8 @@ int ChooseBranch(Iterator* iterator, const Branching& at) {
 
 }  // namespace
 
-absl::StatusOr<std::optional<std::string>> RandomKey(Store& store, SequenceNumber* gate) {
-  const std::unique_ptr<Iterator> iterator = store.NewIterator(GatedRead(), {}, {}, gate);
+absl::StatusOr<std::optional<std::string>> RandomKey(Store& store, NamespaceId space, SequenceNumber* gate) {
+  const std::unique_ptr<Iterator> iterator = store.NewIterator(GatedRead(space), {}, {}, gate);
   Branching at;
   iterator->SeekToFirst();
   if (!iterator->Valid()) {

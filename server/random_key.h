@@ -14,6 +14,7 @@
 namespace varve {
 
 // Nothing when there are no keys. `*gate` as in ReadResult.
-[[nodiscard]] absl::StatusOr<std::optional<std::string>> RandomKey(Store& store, SequenceNumber* gate);
+[[nodiscard]] absl::StatusOr<std::optional<std::string>> RandomKey(Store& store, NamespaceId space,
+                                                                   SequenceNumber* gate);
 
 }  // namespace varve

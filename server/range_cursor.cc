@@ -11,7 +11,7 @@ constexpr std::chrono::seconds kIteratorAge{1};
 void RangeCursor::Resume(CommandContext& context) {
   if (iterator_ == nullptr) {
     if (snapshot_ == nullptr) snapshot_ = context.store.GetSnapshot();
-    ReadOptions options = GatedRead();
+    ReadOptions options = GatedRead(context.space());
     options.snapshot = snapshot_.get();
     options.fill_cache = false;
     iterator_ = context.store.NewIterator(options, range_.lower, range_.upper, &gate_);

@@ -12,6 +12,7 @@
 #include "server/client_description.h"
 #include "server/command_context.h"
 #include "server/command_table.h"
+#include "server/database_index.h"
 #include "server/process_memory.h"
 
 namespace varve {
@@ -246,9 +247,13 @@ std::string ServerInfo(ServerState& server, Arguments sections, SequenceNumber* 
     for (const auto& [name, value] : server.store->Statistics()) info.Line(name, value);
   }
   if (info.Section("Keyspace")) {
-    const absl::StatusOr<CountResult> count = server.store->Count(GatedRead(), "", "");
-    if (count.ok()) *gate = count->gate;
-    if (count.ok() && count->keys > 0) info.Line("db0", fmt::format("keys={},expires=0,avg_ttl=0", count->keys));
+    for (const NamespaceId database : Databases(*server.store)) {
+      const absl::StatusOr<CountResult> count = server.store->Count(GatedRead(database), "", "");
+      if (!count.ok()) continue;
+      *gate = std::max(*gate, count->gate);
+      if (count->keys == 0) continue;
+      info.Line(fmt::format("db{}", database), fmt::format("keys={},expires=0,avg_ttl=0", count->keys));
+    }
   }
   return info.Take();
 }

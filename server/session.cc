@@ -208,8 +208,10 @@ bool Session::MayJoin(bool writers_wait) const {
          Place(writers_wait) == Placement::kInline;
 }
 
-bool Session::AddGets(std::vector<std::string_view>* keys, bool writers_wait) {
+bool Session::AddGets(std::vector<std::string_view>* keys, NamespaceId* space, bool writers_wait) {
   if (batch_.gets == 0 || batch_.gets != batch_.requests.size() || !MayJoin(writers_wait)) return false;
+  if (*space != kSelectedNamespace && *space != client_.space) return false;
+  *space = client_.space;
   for (const RequestBatch::Request& request : batch_.requests) keys->push_back(batch_.arguments[request.first + 1]);
   return true;
 }
@@ -231,7 +233,7 @@ bool Session::AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>*
 bool Session::AddSets(WriteBatch* writes, bool writers_wait) {
   if (batch_.plain_sets == 0 || batch_.plain_sets != batch_.requests.size() || !MayJoin(writers_wait)) return false;
   for (const RequestBatch::Request& request : batch_.requests) {
-    writes->Put(batch_.arguments[request.first + 1], batch_.arguments[request.first + 2]);
+    writes->Put(batch_.arguments[request.first + 1], batch_.arguments[request.first + 2], client_.space);
   }
   return true;
 }

@@ -161,6 +161,7 @@ constexpr Setting kSettings[] = {
         "snapshot-max-age", kYear, VARVE_KEPT_IN(server.snapshot_max_age),
         "how long a client may take for one long reply, which keeps old versions of records; 0: as long as it likes")
         .Live(ApplySnapshotMaxAge),
+    Integer("databases", 1, 1024, VARVE_KEPT_IN(server.databases), "databases that SELECT knows, by number from 0 on"),
     // What is promised of the data.
     Text("dir", VARVE_KEPT_IN(directory), "directory of the data, made if it is missing").Checked(DirectoryNeeded),
     Word("sync", kSyncWords, VARVE_KEPT_IN(engine.sync),
@@ -391,8 +392,8 @@ absl::Status LoadPassword(ServerConfig* config) {
 
 absl::Span<const std::pair<std::string_view, std::string_view>> FixedSettings() {
   static constexpr std::pair<std::string_view, std::string_view> kFixed[] = {
-      {"appendonly", "yes"}, {"cluster-enabled", "no"},          {"databases", "1"},
-      {"maxmemory", "0"},    {"maxmemory-policy", "noeviction"}, {"save", ""},
+      {"appendonly", "yes"}, {"cluster-enabled", "no"}, {"maxmemory", "0"}, {"maxmemory-policy", "noeviction"},
+      {"save", ""},
   };
   return kFixed;
 }

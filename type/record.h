@@ -15,6 +15,7 @@ enum class RecordKind : uint8_t {
   kTombstone = 2,         // key is deleted
   kRangeTombstone = 3,    // every key in [key, value) older than this is deleted
   kSwitchGeneration = 4,  // log only: namespace (key: 4 bytes) continues in a new generation (value: 4 bytes)
+  kChangeNamespace = 6,   // log only: creates, alters, drops or swaps namespaces (db/namespace_change.h)
 };
 
 // Flags in the high 4 bits of a record's first byte. Each names a field or a meaning that has its place from the start.

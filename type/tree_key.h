@@ -21,7 +21,10 @@ using NamespaceId = uint32_t;
 // The stretch of the tree that a namespace lives in at present.
 using NamespaceGeneration = uint32_t;
 
+inline constexpr NamespaceGeneration kNoGeneration = 0;  // is never given to a namespace
 inline constexpr NamespaceId kDefaultNamespace = 0;
+// In a WriteBatch: the one that the batch was told to use. No namespace has this id.
+inline constexpr NamespaceId kSelectedNamespace = ~NamespaceId{0};
 inline constexpr size_t kGenerationSize = 4;
 
 inline void EncodeGeneration(char* destination, NamespaceGeneration generation) {

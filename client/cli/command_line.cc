@@ -34,6 +34,7 @@ const std::string_view kUsage =
     "A bound is - (the first key), + (the last), [KEY (included) or (KEY (not included).\n\n"
     "Connection:\n"
     "  --host=127.0.0.1  --port=7777  --unixsocket=PATH\n"
+    "  --db=N  --namespace=NAME       where keys are looked for and written; default: database 0\n"
     "  --user=NAME  --password=WORD   better: in the environment, as VARVE_PASSWORD\n"
     "  --timeout=MS           give up after so many milliseconds without an answer (0: never)\n"
     "  --reconnect=10000      import and export: try so many milliseconds to have a lost connection back\n"
@@ -81,6 +82,7 @@ struct Option {
 // Numbers as they stand on the command line, before they go where they belong.
 struct Numbers {
   int64_t port = 7777;
+  int64_t database = 0;
   int64_t timeout_ms = 0;
   int64_t reconnect_ms = 10000;
 };
@@ -141,6 +143,8 @@ std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
       {"--host", OptionKind::kText, &line.connection.host},
       {"--port", OptionKind::kNumber, &numbers.port, {}, 0, 65535},
       {"--unixsocket", OptionKind::kText, &line.connection.unix_socket},
+      {"--db", OptionKind::kNumber, &numbers.database, {}, 0, INT32_MAX},
+      {"--namespace", OptionKind::kText, &line.connection.namespace_name},
       {"--user", OptionKind::kText, &line.connection.user},
       {"--password", OptionKind::kText, &line.connection.password},
       {"--timeout", OptionKind::kNumber, &numbers.timeout_ms, {}, 0, kMost},
@@ -197,6 +201,7 @@ std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
     if (!Takes(command, *option)) return std::nullopt;
   }
   line.connection.port = static_cast<uint16_t>(numbers.port);
+  line.connection.database = static_cast<int>(numbers.database);
   line.connection.reconnect_for = std::chrono::milliseconds(numbers.reconnect_ms);
   line.connection.timeout = std::chrono::milliseconds(numbers.timeout_ms);
   if (raw + json + table > 1) {

@@ -34,9 +34,8 @@ std::string_view FinishedSubcommand(std::string_view typed) {
 
 }  // namespace
 
-LineEditor::LineEditor(std::string prompt, std::string history_path, const CommandDocs* docs)
-    : prompt_(std::move(prompt)),
-      history_path_(std::move(history_path)),
+LineEditor::LineEditor(std::string history_path, const CommandDocs* docs)
+    : history_path_(std::move(history_path)),
       docs_(docs),
       editor_(el_init("client_main", stdin, stdout, stderr)),
       history_(history_init()) {
@@ -135,7 +134,8 @@ unsigned char LineEditor::OnTab(EditLine* editor, int key) {
   return CC_REDISPLAY;
 }
 
-std::optional<std::string> LineEditor::Read() {
+std::optional<std::string> LineEditor::Read(std::string prompt) {
+  prompt_ = std::move(prompt);
   int length = 0;
   // Of a Ctrl-D that was typed while a request was under way the terminal, which was gathering lines, has made a zero
   // byte. Typed now, Ctrl-Space makes one.

@@ -18,15 +18,13 @@ namespace varve {
 class LineEditor {
  public:
   // `history_path` may be empty: then history ends with the process. The file has mode 0600. `docs` outlives the editor.
-  LineEditor(std::string prompt, std::string history_path, const CommandDocs* docs);
+  LineEditor(std::string history_path, const CommandDocs* docs);
   ~LineEditor();
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  // What the next line begins with.
-  void set_prompt(std::string prompt) { prompt_ = std::move(prompt); }
-  // The next line, without its end; nothing at the end of the input.
-  std::optional<std::string> Read();
+  // The next line, without its end, asked for with `prompt`; nothing at the end of the input.
+  std::optional<std::string> Read(std::string prompt);
   // Puts the line into the history, unless it holds a password.
   void Remember(const std::string& line);
 

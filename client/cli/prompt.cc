@@ -62,8 +62,8 @@ class Prompt {
   }
 
   int Run() {
-    LineEditor editor(PromptText(), HistoryPath(), &docs_);
-    while (std::optional<std::string> line = editor.Read()) {
+    LineEditor editor(HistoryPath(), &docs_);
+    while (std::optional<std::string> line = editor.Read(PromptText())) {
       std::string unquoted = *line;
       std::vector<std::string_view> words;
       if (!SplitPlainLine(unquoted.data(), unquoted.size(), &words)) {
@@ -74,21 +74,24 @@ class Prompt {
       editor.Remember(*line);
       if (IsWord(words[0], "quit") || IsWord(words[0], "exit")) return kDone;
       Execute(words);
-      editor.set_prompt(PromptText());
     }
     Print("\n");
     return kDone;
   }
 
  private:
+  // As redis-cli shows it: the database or namespace in use behind the address, unless it is database 0, and "(TX)" between MULTI and
+  // its end.
+  std::string PromptText() const {
+    const std::string selected = client_->pipeline().selected();
+    const std::string address = AddressOf(client_->pipeline().options());
+    const std::string database = selected.empty() || selected == "0" ? "" : fmt::format("[{}]", Escaped(selected));
+    return fmt::format("{}{}{}> ", address, database, in_transaction_ ? "(TX)" : "");
+  }
+
   static void Print(std::string_view text) {
     PrintOut(text);
     std::fflush(stdout);
-  }
-
-  // As redis-cli shows it, "(TX)" between MULTI and its end.
-  std::string PromptText() const {
-    return fmt::format("{}{}> ", AddressOf(client_->pipeline().options()), in_transaction_ ? "(TX)" : "");
   }
 
   void Execute(const std::vector<std::string_view>& words) {

@@ -54,6 +54,21 @@ TEST_F(ClientMainTest, PutGetDelete) {
   EXPECT_EQ(Output(), "--value");
 }
 
+TEST_F(ClientMainTest, WorksInADatabaseOrANamespace) {
+  EXPECT_EQ(Run({"--db=2", "put", "key", "two"}), 0);
+  EXPECT_EQ(Run({"get", "key"}), 1);
+  EXPECT_EQ(Run({"--db", "2", "get", "key"}), 0);
+  EXPECT_EQ(Output(), "two");
+  EXPECT_EQ(Run({"--db=16", "get", "key"}), 2);
+  EXPECT_EQ(Run({"--namespace=users", "get", "key"}), 2);
+  EXPECT_EQ(Run({"call", "NAMESPACE", "CREATE", "users"}), 0);
+  EXPECT_EQ(Run({"--namespace=users", "put", "key", "users"}), 0);
+  EXPECT_EQ(Run({"--namespace=users", "export", dir_.File("users.csv")}), 0);
+  EXPECT_EQ(Run({"--db=5", "import", dir_.File("users.csv")}), 0);
+  EXPECT_EQ(Run({"--db=5", "range"}), 0);
+  EXPECT_EQ(Output(), "key\tusers\n");
+}
+
 TEST_F(ClientMainTest, AValueOfAnyBytesGoesThroughStandardInput) {
   std::string value;
   for (uint32_t i = 0; i < 3000000; ++i) value.push_back(static_cast<char>(i * 7919 >> 8));

@@ -47,6 +47,42 @@ TEST_F(ClientTest, ALostConnectionIsMadeAgain) {
   EXPECT_EQ(client->pipeline().reconnects(), 1u);
 }
 
+TEST_F(ClientTest, ANewConnectionIsInTheSameDatabase) {
+  options_.database = 3;
+  const std::unique_ptr<Client> client = Connect();
+  EXPECT_EQ(client->pipeline().selected(), "3");
+  ASSERT_EQ(client->Put("key", "three"), absl::OkStatus());
+  Kill();
+  Restart();
+  EXPECT_EQ(*client->Get("key"), "three");
+  ASSERT_TRUE(client->Call({"select", "4"}).ok());
+  ASSERT_EQ(client->Put("key", "four"), absl::OkStatus());
+  EXPECT_FALSE(client->Call({"SELECT", "99"}).ok());
+  EXPECT_EQ(client->pipeline().selected(), "4");
+  // Requests behind a SELECT whose reply is lost are not executed elsewhere.
+  server_->process().Stop();
+  ASSERT_EQ(client->Send({"SELECT", "3"}), absl::OkStatus());
+  ASSERT_EQ(client->Send({"GET", "key"}), absl::OkStatus());
+  client->pipeline().Flush();
+  Kill();
+  Restart();
+  EXPECT_EQ(client->Receive()->text, "OK");
+  EXPECT_EQ(client->Receive()->text, "three");
+  ASSERT_TRUE(client->Call({"NAMESPACE", "CREATE", "users"}).ok());
+  ASSERT_TRUE(client->Call({"NAMESPACE", "USE", "users"}).ok());
+  ASSERT_EQ(client->Put("key", "users"), absl::OkStatus());
+  Kill();
+  Restart();
+  EXPECT_EQ(*client->Get("key"), "users");
+  options_.namespace_name = "users";
+  EXPECT_EQ(*Connect()->Get("key"), "users");
+  ASSERT_TRUE(client->Call({"RESET"}).ok());
+  EXPECT_EQ(client->pipeline().selected(), "");
+  Kill();
+  Restart();
+  EXPECT_EQ(*client->Get("key"), std::nullopt);
+}
+
 TEST_F(ClientTest, AWriteWhoseReplyIsLostIsUnknownAndNotSentAgain) {
   const std::unique_ptr<Client> client = Connect();
   ASSERT_EQ(client->Put("a", "1"), absl::OkStatus());

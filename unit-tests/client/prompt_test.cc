@@ -28,6 +28,19 @@ class PromptTest : public testing::RestartingServer {
   std::string History() const { return dir_.File("history"); }
 };
 
+TEST_F(PromptTest, ShowsTheDatabaseInUse) {
+  Terminal terminal(server_->port(), History());
+  EXPECT_SHOWN(terminal, "> ");
+  terminal.Type("select 3\n");
+  EXPECT_SHOWN(terminal, "[3]> ");
+  terminal.Type("namespace create \"a\\nb\"\n");
+  EXPECT_SHOWN(terminal, "OK");
+  terminal.Type("namespace use \"a\\nb\"\n");
+  EXPECT_SHOWN(terminal, "[a\\nb]> ");
+  terminal.Type("quit\n");
+  EXPECT_EQ(terminal.Wait(), 0);
+}
+
 TEST_F(PromptTest, CompletesRemembersAndShows) {
   Terminal terminal(server_->port(), History());
   EXPECT_SHOWN(terminal, "> ");

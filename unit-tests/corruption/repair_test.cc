@@ -300,6 +300,32 @@ TEST_F(RepairTest, RecordsThatTwoSegmentsHoldAreMergedIntoOne) {
   EXPECT_EQ(records, Killed().model.size());
 }
 
+TEST_F(RepairTest, WithoutAnyManifestOtherNamespacesHaveNamesOfTheirOwn) {
+  MemoryFileSystem file_system;
+  {
+    const auto store = StorageEngine::Open(Directory(), ImageOptions(&file_system)).value();
+    WriteBatch batch;
+    batch.CreateNamespace({.id = kFirstNamedNamespace, .name = "users"});
+    batch.Put("first", "1");
+    batch.Put("second", "2", kFirstNamedNamespace);
+    ASSERT_TRUE(store->Write({}, &batch).ok());
+    ASSERT_TRUE(store->Flush().ok());
+  }
+  for (const std::string name : {"MANIFEST", "MANIFEST.copy"}) {
+    ASSERT_TRUE(file_system.Remove(Directory() + "/" + name).ok());
+  }
+  const absl::StatusOr<RepairReport> report = RepairStore(&file_system, Directory(), {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  const auto store = StorageEngine::Open(Directory(), ImageOptions(&file_system)).value();
+  const NamespaceList list = store->Namespaces().value();
+  ASSERT_EQ(list.namespaces.size(), 2u);
+  ASSERT_NE(list.Find("recovered-1"), nullptr);
+  std::string first, second;
+  EXPECT_TRUE(store->Get({.space = list.Find("recovered-1")->id}, "first", &first)->found);
+  EXPECT_TRUE(store->Get({}, "second", &second)->found);
+  EXPECT_EQ(first + second, "12");
+}
+
 // A page that the device can't read is damage like any other.
 TEST_F(RepairTest, ABadSectorInASegmentAndInTheLog) {
   MemoryFileSystem file_system(files_);

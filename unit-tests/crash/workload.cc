@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "db/namespace_status.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 #include "unit-tests/crash/deterministic_threads.h"
@@ -47,9 +48,11 @@ uint64_t StatisticOf(const StorageEngine& store, std::string_view name) {
   return 0;
 }
 
-absl::Status CheckContents(StorageEngine* store, const Contents& contents) {
+namespace {
+
+absl::Status CheckNamespace(StorageEngine* store, NamespaceId space, const Contents& contents) {
   uint64_t bytes = 0;
-  const auto iterator = store->NewIterator({}, {}, {}, nullptr);
+  const auto iterator = store->NewIterator({.space = space}, {}, {}, nullptr);
   iterator->SeekToFirst();
   for (const auto& [key, value] : contents) {
     bytes += key.size() + value->size();
@@ -75,7 +78,7 @@ absl::Status CheckContents(StorageEngine* store, const Contents& contents) {
   std::string value;
   for (int i = 0; i < 60; ++i) {
     const std::string key = fmt::format("key{}", i);
-    VARVE_ASSIGN_OR_RETURN(const ReadResult result, store->Get({}, key, &value));
+    VARVE_ASSIGN_OR_RETURN(const ReadResult result, store->Get({.space = space}, key, &value));
     const auto expected = contents.find(key);
     if (result.found != (expected != contents.end())) {
       return Wrong(fmt::format("{} is {}", key, result.found ? "there" : "missing"));
@@ -84,12 +87,45 @@ absl::Status CheckContents(StorageEngine* store, const Contents& contents) {
       return Wrong(fmt::format("{} reads {}, not {}", key, Shown(value), Shown(*expected->second)));
     }
   }
-  VARVE_ASSIGN_OR_RETURN(const CountResult count, store->Count({}, {}, {}));
+  VARVE_ASSIGN_OR_RETURN(const CountResult count, store->Count({.space = space}, {}, {}));
   if (count.keys != contents.size() || count.bytes != bytes) {
     return Wrong(
         fmt::format("{} keys of {} bytes are counted, not {} of {}", count.keys, count.bytes, contents.size(), bytes));
   }
   return absl::OkStatus();
+}
+
+}  // namespace
+
+Contents ContentsOf(const Contents& contents, NamespaceId space) {
+  Contents of;
+  for (const auto& [key, value] : contents) {
+    const bool is_other = key.starts_with(kOtherNamespaceMark);
+    if (is_other && space == kOtherNamespace && key != kOtherNamespaceMark) {
+      of.emplace(key.substr(kOtherNamespaceMark.size()), value);
+    }
+    if (!is_other && space == kDefaultNamespace) of.emplace(key, value);
+  }
+  return of;
+}
+
+Contents JoinedContents(const Contents& first, const Contents* other) {
+  Contents joined = first;
+  if (other == nullptr) return joined;
+  joined.emplace(kOtherNamespaceMark, std::make_shared<const std::string>());
+  for (const auto& [key, value] : *other) joined.emplace(std::string(kOtherNamespaceMark) + key, value);
+  return joined;
+}
+
+absl::Status CheckContents(StorageEngine* store, const Contents& contents) {
+  VARVE_RETURN_IF_ERROR(CheckNamespace(store, kDefaultNamespace, ContentsOf(contents, kDefaultNamespace)));
+  if (contents.contains(kOtherNamespaceMark)) {
+    return CheckNamespace(store, kOtherNamespace, ContentsOf(contents, kOtherNamespace));
+  }
+  std::string value;
+  const absl::Status missing = store->Get({.space = kOtherNamespace}, "key", &value).status();
+  if (missing.ok()) return Wrong("a namespace that was dropped, or not created yet, is there");
+  return IsNoSuchNamespace(missing) ? absl::OkStatus() : missing;
 }
 
 void SetUpLibraries() {
@@ -190,6 +226,35 @@ void Workload::AddRandom(WriteBatch* batch, Contents* next) {
   if (dice < 13) return AddPut(batch, next);
   if (dice < 19) return AddDelete(batch, next);
   AddRangeDelete(batch, next);
+}
+
+void Workload::AddToOther(WriteBatch* batch, Contents* next) {
+  const Contents first = ContentsOf(*next, kDefaultNamespace);
+  Contents other = ContentsOf(*next, kOtherNamespace);
+  batch->UseNamespace(kOtherNamespace);
+  AddRandom(batch, &other);
+  batch->UseNamespace(kDefaultNamespace);
+  *next = JoinedContents(first, &other);
+}
+
+void Workload::AddChangeOfNamespaces(WriteBatch* batch, Contents* next) {
+  Contents first = ContentsOf(*next, kDefaultNamespace);
+  Contents other = ContentsOf(*next, kOtherNamespace);
+  const uint64_t dice = random_() % 4;
+  bool is_there = true;
+  if (!next->contains(kOtherNamespaceMark)) {
+    batch->CreateNamespace({.id = kOtherNamespace});
+  } else if (dice == 0) {
+    batch->DropNamespace(kOtherNamespace);
+    is_there = false;
+  } else if (dice == 1) {
+    batch->ClearNamespace(kOtherNamespace);
+    other.clear();
+  } else {
+    batch->SwapNamespaces(kDefaultNamespace, kOtherNamespace);
+    std::swap(first, other);
+  }
+  *next = JoinedContents(first, is_there ? &other : nullptr);
 }
 
 absl::Status Workload::Commit(WriteBatch* batch, Contents next, Durability mode) {
@@ -317,11 +382,18 @@ absl::Status Workload::Step() {
   Contents next = contents_;
   if (dice < 75) {
     AddRandom(&batch, &next);
+  } else if (dice < 95) {
+    for (uint64_t i = 2 + random_() % 8; i > 0; --i) {
+      random_() % 3 == 0 && next.contains(kOtherNamespaceMark) ? AddToOther(&batch, &next) : AddRandom(&batch, &next);
+    }
   } else if (dice < 98) {
-    for (uint64_t i = 2 + random_() % 8; i > 0; --i) AddRandom(&batch, &next);
+    if (random_() % 2 == 0) AddRandom(&batch, &next);
+    AddChangeOfNamespaces(&batch, &next);
+    if (random_() % 2 == 0) AddRandom(&batch, &next);
   } else {
     batch.ClearNamespace();
-    next.clear();
+    const Contents other = ContentsOf(next, kOtherNamespace);
+    next = JoinedContents({}, next.contains(kOtherNamespaceMark) ? &other : nullptr);
     if (dice == 99) AddPut(&batch, &next);
   }
   Note(Commit(&batch, std::move(next), Mode()));

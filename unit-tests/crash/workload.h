@@ -1,5 +1,5 @@
 // A user of a store who does a bit of everything, and remembers what he was told: puts, deletes, batches, range deletes, emptyings,
-// conditional writes, in all durability modes, with reads, counts, flushes, merges, rests and restarts in between. The seed decides.
+// namespaces that come, go and are swapped, conditional writes, in all durability modes, with reads, counts, flushes, merges, rests and restarts in between. The seed decides.
 //
 // Every answer is held against what was written; the first that is wrong ends the run. Errors of the store are no wrong answers: what
 // was refused was not written, what was not acknowledged may be there or not. One thread.
@@ -27,6 +27,13 @@ SimulatedDisk EmptyDisk();
 void SetUpLibraries();
 // Everything small, so that flushes, merges and changes of files come often; how small, the seed decides.
 EngineOptions SmallOptions(uint64_t seed, FileSystem* file_system);
+
+// Beside the default namespace there may be one other. Contents hold both: the keys of the other one, and itself, behind a mark.
+inline constexpr NamespaceId kOtherNamespace = 1;
+inline constexpr std::string_view kOtherNamespaceMark = "other:";
+Contents ContentsOf(const Contents& contents, NamespaceId space);
+// `other` may be null: there is none.
+Contents JoinedContents(const Contents& first, const Contents* other);
 
 // OK: everything that a user can see is `contents`. Reads it in all ways there are.
 absl::Status CheckContents(StorageEngine* store, const Contents& contents);
@@ -62,6 +69,8 @@ class Workload {
   void AddPut(WriteBatch* batch, Contents* next);
   void AddDelete(WriteBatch* batch, Contents* next);
   void AddRangeDelete(WriteBatch* batch, Contents* next);
+  void AddToOther(WriteBatch* batch, Contents* next);
+  void AddChangeOfNamespaces(WriteBatch* batch, Contents* next);
   // Commits it. An error is the store's, not a wrong answer.
   absl::Status Commit(WriteBatch* batch, Contents next, Durability mode);
   absl::Status ConditionalWrite();

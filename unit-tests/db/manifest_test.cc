@@ -14,6 +14,7 @@ namespace varve {
 namespace {
 
 using namespace std::string_literals;
+using namespace std::string_view_literals;
 
 SegmentInfo Segment(uint64_t number, const std::string& smallest, const std::string& largest) {
   SegmentInfo info;
@@ -46,17 +47,30 @@ Manifest Example() {
   KeyTallies change;
   change.Add(1, {-3, 1000});
   manifest.settled = {{{11, 12}, change}};
+  manifest.descriptions = {{.id = 7, .options = {.max_keys = 1000, .sync = Durability::kNone}}};
+  manifest.next_named_namespace = kFirstNamedNamespace + 3;
   return manifest;
 }
 
 // The header again over fields that were changed on purpose.
 std::string Sealed(std::string bytes) {
   EncodeFixed64(bytes.data() + 16, bytes.size() - 24);
-  EncodeFixed32(bytes.data() + 12, Checksum(std::string_view(bytes).substr(16), 1));
+  EncodeFixed32(bytes.data() + 12, Checksum(std::string_view(bytes).substr(16), DecodeFixed32(bytes.data() + 8)));
   return bytes;
 }
 
-TEST(ManifestTest, TheBytesNeverChange) {
+// What every version writes of a small store.
+constexpr std::string_view kFieldsOfAllVersions =
+    "\x08\x07\x06\x05\x04\x03\x02\x01"  // store id
+    "\xac\x02\x05\x02\x01"              // next file number, flushed sequence, next generation, clean end
+    "\x01\x00\x01"                      // one namespace
+    "\x01\x02\x80\x01\x05"              // one log end
+    "\x01\x01\x01"                      // one level with one run of one segment
+    "\x01\x80\x20\xac\x02\x02\x01\x0a\xb6\x02\x01"
+    "\x05\0\0\0\1a\x05\0\0\0\1b\x01\x01\x04\x80\x01"  // keys, one tally
+    "\x01\x01\x01\x01\x01\x01\x00"sv;                 // one settled group
+
+Manifest SmallManifest() {
   Manifest manifest;
   manifest.store_id = 0x0102030405060708;
   manifest.next_file_number = 300;
@@ -72,19 +86,34 @@ TEST(ManifestTest, TheBytesNeverChange) {
   KeyTallies change;
   change.Add(1, {-1, 0});
   manifest.settled = {{{1}, change}};
-  const std::string fields =
-      "\x08\x07\x06\x05\x04\x03\x02\x01"s  // store id
-      "\xac\x02\x05\x02\x01"s              // next file number, flushed sequence, next generation, clean end
-      "\x01\x00\x01"s                      // one namespace
-      "\x01\x02\x80\x01\x05"s              // one log end
-      "\x01\x01\x01"s                      // one level with one run of one segment
-      "\x01\x80\x20\xac\x02\x02\x01\x0a\xb6\x02\x01"s
-      "\x05\0\0\0\1a\x05\0\0\0\1b\x01\x01\x04\x80\x01"s  // keys, one tally
-      "\x01\x01\x01\x01\x01\x01\x00"s;                   // one settled group
-  const std::string bytes = EncodeManifest(manifest);
-  EXPECT_EQ(bytes.substr(24), fields);
-  EXPECT_EQ(bytes.substr(0, 12), "VARVEMAN\1\0\0\0"s);
-  EXPECT_EQ(bytes.substr(12, 12), "u2e\xb4;\0\0\0\0\0\0\0"s);
+  return manifest;
+}
+
+TEST(ManifestTest, TheBytesNeverChange) {
+  Manifest manifest = SmallManifest();
+  const std::string plain = EncodeManifest(manifest);
+  EXPECT_EQ(plain.substr(24), std::string(kFieldsOfAllVersions) + "\x00\x00"s);
+  EXPECT_EQ(plain.substr(0, 12), "VARVEMAN\2\0\0\0"s);
+  manifest.next_named_namespace += 5;
+  manifest.descriptions = {{.id = kFirstNamedNamespace, .name = "users", .options = {.max_bytes = 300}}};
+  EXPECT_EQ(EncodeManifest(manifest).substr(24),
+            std::string(kFieldsOfAllVersions) + "\x05\x01\x80\x80\x04\x05users\xac\x02\x00\x00\x00\x00"s);
+}
+
+TEST(ManifestTest, VersionOneIsRead) {
+  const std::string bytes = "VARVEMAN\1\0\0\0u2e\xb4;\0\0\0\0\0\0\0"s + std::string(kFieldsOfAllVersions);
+  const absl::StatusOr<Manifest> manifest = DecodeManifest(bytes, "MANIFEST");
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_EQ(EncodeManifest(*manifest), EncodeManifest(SmallManifest()));
+}
+
+TEST(ManifestTest, NamespacesComeInOrder) {
+  Manifest manifest = Example();
+  std::swap(manifest.namespaces[0], manifest.namespaces[1]);
+  EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "m").status().code(), absl::StatusCode::kDataLoss);
+  manifest = Example();
+  manifest.descriptions.push_back(manifest.descriptions[0]);
+  EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "m").status().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(ManifestTest, EverythingComesBack) {
@@ -109,6 +138,8 @@ TEST(ManifestTest, EverythingComesBack) {
   EXPECT_TRUE(decoded.levels[2][0][1].largest_is_exclusive);
   EXPECT_EQ(decoded.namespaces[1].id, 7u);
   EXPECT_EQ(decoded.namespaces[1].generation, 4u);
+  EXPECT_EQ(decoded.descriptions, Example().descriptions);
+  EXPECT_EQ(decoded.next_named_namespace, kFirstNamedNamespace + 3);
   EXPECT_EQ(decoded.levels[0][0][0].live, Example().levels[0][0][0].live);
   ASSERT_EQ(decoded.settled.size(), 1u);
   EXPECT_EQ(decoded.settled[0].segments, (std::vector<uint64_t>{11, 12}));
@@ -157,7 +188,7 @@ TEST(ManifestTest, FieldsThatMakeNoSenseAreRefusedOrReadWithinTheirBounds) {
 
 TEST(ManifestTest, ADeclaredCountAsksForNoMoreThanThereIs) {
   std::string bytes = EncodeManifest(Manifest{});
-  bytes.resize(bytes.size() - 4);          // the counts of namespaces, log ends, levels and settled groups
+  bytes.resize(bytes.size() - 6);  // the counts of namespaces, log ends, levels and settled groups, and what follows
   PutVarint64(&bytes, uint64_t{1} << 60);  // namespaces
   EXPECT_EQ(DecodeManifest(Sealed(bytes), "m").status().code(), absl::StatusCode::kDataLoss);
 }

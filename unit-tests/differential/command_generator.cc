@@ -141,6 +141,11 @@ std::string CommandGenerator::Index() {
   return OneIn(8) ? Integer() : std::to_string(static_cast<int64_t>(Below(81)) - 40);
 }
 
+std::string CommandGenerator::Database() {
+  if (OneIn(8)) return Pick({"15", "16", "-1", "abc", "99999", "", "1 ", "+1", "01", "2147483648"});
+  return std::to_string(Below(kDatabases));
+}
+
 std::string CommandGenerator::Float() {
   if (OneIn(2)) return std::to_string(static_cast<double>(static_cast<int64_t>(Below(20001)) - 10000) / 64);
   if (OneIn(2)) return Integer();
@@ -297,14 +302,15 @@ void CommandGenerator::AddKeys() {
   Add("copy", 12, [=, this](CommandLine* line) {
     two_keys(line);
     if (OneIn(2)) line->push_back(Word("replace"));
-    if (OneIn(6)) {
+    if (OneIn(3)) {
       line->push_back(Word("db"));
-      if (!OneIn(4)) line->push_back(Pick({"0", "-1", "abc", "99999"}));
+      if (!OneIn(8)) line->push_back(Database());
     }
   });
   Add("keys", 8, [this](CommandLine* line) { line->push_back(Pattern()); });
   Add("randomkey", 4, [](CommandLine*) {});
   Add("dbsize", 4, [](CommandLine*) {});
+  Add("info", 2, [this](CommandLine* line) { line->push_back(Word("keyspace")); });
   Add("flushdb", 1, [this](CommandLine* line) { Options(line, {"async", "sync"}); });
   Add("flushall", 1, [this](CommandLine* line) { Options(line, {"async", "sync"}); });
   // Any other cursor than 0 means something else to each server.

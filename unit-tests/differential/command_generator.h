@@ -23,6 +23,8 @@ class CommandGenerator {
 
   // Every key that a command may touch on purpose. A spoiled command can touch others.
   static const std::vector<std::string>& Keys();
+  // And the databases, from 0 on.
+  static constexpr uint64_t kDatabases = 4;
 
  private:
   struct Kind {
@@ -46,6 +48,7 @@ class CommandGenerator {
   std::string Bytes(size_t most);
   std::string Integer();
   std::string Index();  // into a value
+  std::string Database();
   std::string Float();
   std::string BitOffset();
   std::string FieldType();

@@ -11,13 +11,13 @@ void CommandGenerator::AddOthers() {
     if (OneIn(2)) line->push_back(Value());
   });
   Add("echo", 3, [this](CommandLine* line) { line->push_back(Value()); });
-  Add("select", 2, [this](CommandLine* line) { line->push_back(Pick({"0", "-1", "abc", "99999", ""})); });
-  Add("move", 2, [this](CommandLine* line) {
+  Add("select", 12, [this](CommandLine* line) { line->push_back(Database()); });
+  Add("move", 10, [this](CommandLine* line) {
     line->push_back(Key());
-    line->push_back(Pick({"0", "-1", "abc"}));
+    line->push_back(Database());
   });
-  Add("swapdb", 1, [this](CommandLine* line) {
-    for (int i = 0; i < 2; ++i) line->push_back(OneIn(4) ? Pick({"-1", "abc", ""}) : "0"s);
+  Add("swapdb", 4, [this](CommandLine* line) {
+    for (int i = 0; i < 2; ++i) line->push_back(Database());
   });
   Add("publish", 3, [this](CommandLine* line) {
     line->push_back(Key());

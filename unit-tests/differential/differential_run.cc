@@ -251,8 +251,11 @@ DifferentialRun::Verdict DifferentialRun::CompareReplies(const CommandLine& line
 
 absl::Status DifferentialRun::CompareData() {
   std::vector<CommandLine> lines;
-  for (const std::string& key : CommandGenerator::Keys()) lines.push_back({"GET", key});
-  lines.push_back({"DBSIZE"});
+  for (uint64_t database = 0; database < CommandGenerator::kDatabases; ++database) {
+    lines.push_back({"SELECT", std::to_string(database)});
+    for (const std::string& key : CommandGenerator::Keys()) lines.push_back({"GET", key});
+    lines.push_back({"DBSIZE"});
+  }
   const absl::StatusOr<Replies> replies = Exchange(lines);
   if (!replies.ok()) return replies.status();
   for (size_t i = 0; i < lines.size() && !differs_; ++i) {
@@ -261,6 +264,9 @@ absl::Status DifferentialRun::CompareData() {
     redis_reply_ = replies->redis[i];
     varve_reply_ = replies->varve[i];
     history_.push_back({.connection = kConnections - 1, .line = {"RESET"}});
+    for (size_t from = i; from > 0 && lines[from][0] != "SELECT"; --from) {
+      if (lines[from - 1][0] == "SELECT") history_.push_back({.connection = kConnections - 1, .line = lines[from - 1]});
+    }
     history_.push_back({.connection = kConnections - 1, .line = lines[i]});
   }
   return absl::OkStatus();

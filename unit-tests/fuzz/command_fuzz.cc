@@ -49,6 +49,9 @@ struct Server {
   void Empty() {
     WriteBatch batch;
     batch.ClearNamespace();
+    for (const NamespaceDescription& space : store->Namespaces()->namespaces) {
+      if (space.id != kDefaultNamespace) batch.DropNamespace(space.id);
+    }
     VARVE_FUZZ_REQUIRE(store->Write({}, &batch).ok());
   }
 };

@@ -35,7 +35,10 @@ void Run(std::string_view input) {
     VARVE_FUZZ_REQUIRE(absl::IsDataLoss(manifest.status()));
     return;
   }
-  VARVE_FUZZ_REQUIRE(EncodeManifest(*manifest) == bytes.view());
+  const std::string again = EncodeManifest(*manifest);
+  const bool is_older = DecodeFixed32(again.data() + 8) != DecodeFixed32(bytes.view().data() + 8);
+  VARVE_FUZZ_REQUIRE(is_older || again == bytes.view());
+  VARVE_FUZZ_REQUIRE(EncodeManifest(DecodeManifest(again, "MANIFEST").value()) == again);
 }
 
 SegmentInfo Segment(uint64_t number, const std::string& smallest, const std::string& largest) {

@@ -10,6 +10,7 @@
 #include "db/batch_codec.h"
 #include "db/dump.h"
 #include "db/log_format.h"
+#include "db/namespace_change.h"
 #include "db/record_format.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "util/checksum.h"
@@ -91,11 +92,14 @@ void Run(std::string_view bytes) {
 std::vector<std::string> Seeds() {
   const std::string key = std::string("\0\0\0\1", 4) + "key";
   const std::string end = std::string("\0\0\0\1", 4) + "kez";
+  const std::string change = EncodeNamespaceChange(
+      {.space = {.id = 1, .name = "users", .options = {.max_bytes = 300, .sync = Durability::kNone}}, .generation = 3});
   const std::vector<RecordView> records = {
       {.key = key, .value = "value", .sequence = 9},
       {.key = key, .sequence = 1ull << 40, .kind = RecordKind::kTombstone},
       {.key = key, .value = end, .sequence = 300, .kind = RecordKind::kRangeTombstone},
       {.key = std::string_view(key).substr(0, 4), .value = "\0\0\0\2", .kind = RecordKind::kSwitchGeneration},
+      {.key = std::string_view(key).substr(0, 4), .value = change, .kind = RecordKind::kChangeNamespace},
       {.key = key,
        .value = std::string_view(key),
        .metadata = "meta",

@@ -29,7 +29,7 @@ TEST_F(ConfigTest, GetTakesSeveralPatternsAndKnowsRedisNames) {
   EXPECT_EQ(Do({"CONFIG", "GET", "SAVE", "tcp-*", "time?ut"}), "(save  tcp-keepalive 300 timeout 0)");
   EXPECT_EQ(Do({"CONFIG", "GET", "appendfsync", "sync"}), "(appendfsync always sync always)");
   EXPECT_EQ(Do({"CONFIG", "GET", "databases", "maxmemory", "slowlog-*", "proto-max-bulk-len", "requirepass"}),
-            "(databases 1 maxmemory 0 proto-max-bulk-len 536870912 requirepass  slowlog-log-slower-than 10000 "
+            "(databases 16 maxmemory 0 proto-max-bulk-len 536870912 requirepass  slowlog-log-slower-than 10000 "
             "slowlog-max-len 128)");
   // What was left to the server to choose.
   EXPECT_EQ(Get("sync-backend"), "(sync-backend pwrite)");

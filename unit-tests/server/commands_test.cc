@@ -207,7 +207,7 @@ TEST_F(CommandsTest, WhatLibrariesAskWhenTheyConnect) {
   EXPECT_EQ(Do({"CLIENT", "SETNAME", too_long.substr(1)}), "OK");
   EXPECT_EQ(Do({"CLIENT", "NO-EVICT", "on"}), "OK");
   EXPECT_EQ(Do({"SELECT", "0"}), "OK");
-  EXPECT_EQ(Do({"SELECT", "1"}), "!ERR DB index is out of range");
+  EXPECT_EQ(Do({"SELECT", "16"}), "!ERR DB index is out of range");
   EXPECT_EQ(Do({"CONFIG", "GET", "save"}), "(save )");
   EXPECT_EQ(Do({"CONFIG", "GET", "appendo*", "maxmemory"}), "(appendonly yes maxmemory 0)");
   EXPECT_EQ(Do({"CONFIG", "GET", "nothing"}), "()");

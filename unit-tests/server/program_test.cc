@@ -310,10 +310,10 @@ TEST(SaveTest, WhatThereIsNoneOfIsAnsweredClearly) {
   EXPECT_EQ(Ask(*client, {"FUNCTION", "LOAD", "x"}),
             "!ERR Varve runs no functions: of FUNCTION there are FLUSH and LIST");
   EXPECT_EQ(Ask(*client, {"SWAPDB", "0", "0"}), "OK");
-  EXPECT_EQ(Ask(*client, {"SWAPDB", "0", "1"}), "!ERR DB index is out of range");
+  EXPECT_EQ(Ask(*client, {"SWAPDB", "0", "16"}), "!ERR DB index is out of range");
   EXPECT_EQ(Ask(*client, {"SWAPDB", "x", "1"}), "!ERR invalid first DB index");
   EXPECT_EQ(Ask(*client, {"SWAPDB", "0", "x"}), "!ERR invalid second DB index");
-  EXPECT_EQ(Ask(*client, {"MOVE", "k", "1"}), "!ERR DB index is out of range");
+  EXPECT_EQ(Ask(*client, {"MOVE", "k", "16"}), "!ERR DB index is out of range");
   EXPECT_EQ(Ask(*client, {"MOVE", "k", "0"}), "!ERR source and destination objects are the same");
   EXPECT_EQ(Ask(*client, {"SHUTDOWN"}), "!ERR this server is stopped by the program that it is a part of");
   const std::string time = Ask(*client, {"TIME"});

@@ -1,0 +1,179 @@
+// Engine: which namespaces there are, and their quotas.
+//
+// The rule: a batch is refused if, with it, a namespace would hold more keys, or more bytes of keys and values, than its quota, and the
+// batch itself adds to them. Exactly so, also among writers at the same time; what was there before a quota was set, or came by a
+// swap, stays. Reads, deletes, and writes that make a namespace smaller go on.
+//
+// The cost: writes into namespaces with a quota go one at a time through quota_mutex_. Each generation has an upper bound, to
+// which a batch adds all that it writes, as if each key was new. Only when that reaches the quota is it looked up what the batch
+// replaces; only when that doesn't fit either are the keys counted (engine_count.cc), which takes up what was deleted. Other namespaces
+// pay one look at a flag.
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "db/engine.h"
+#include "db/namespace_status.h"
+#include "fmt/format.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+absl::Status Full(const NamespaceDescription& space, std::string_view what, uint64_t has, uint64_t most) {
+  const std::string name =
+      space.name.empty() ? fmt::format("database {}", space.id) : fmt::format("namespace '{}'", space.name);
+  return NamespaceIsFull(fmt::format("{} is full: it holds {} of {} {} that its quota allows; delete some or raise it",
+                                     name, has, most, what));
+}
+
+bool Fits(int64_t has, int64_t added, uint64_t most) {
+  return most == 0 || added <= 0 || static_cast<uint64_t>(std::max<int64_t>(has + added, 0)) <= most;
+}
+
+bool Fits(const KeyTally& has, const KeyTally& added, const NamespaceOptions& options) {
+  return Fits(has.keys, added.keys, options.max_keys) && Fits(has.bytes, added.bytes, options.max_bytes);
+}
+
+bool IsWriteTo(const Commit::Operation& operation, NamespaceGeneration generation) {
+  const RecordKind kind = operation.record.kind;
+  return (kind == RecordKind::kValue || kind == RecordKind::kTombstone) &&
+         GenerationOf(operation.record.key) == generation;
+}
+
+}  // namespace
+
+absl::StatusOr<NamespaceList> Engine::NamespacesInside() const {
+  NamespaceList list;
+  SequenceNumber changed;
+  {
+    const Published<ReadState>::Pin state = state_.Acquire();
+    for (const ManifestNamespace& entry : state->namespaces.entries()) {
+      const NamespaceDescription* const described = state->namespaces.Description(entry.id);
+      list.namespaces.push_back(described != nullptr ? *described : NamespaceDescription{.id = entry.id});
+    }
+    list.next_id = state->namespaces.next_named();
+    changed = state->namespaces_changed;
+  }
+  list.gate = GateOf(changed);
+  return list;
+}
+
+bool Engine::HasNamespace(NamespaceId space) const {
+  return state_.Acquire()->namespaces.Generation(space).has_value();
+}
+
+bool Engine::MustCheckQuotas(const ReadState& state, const Commit& commit, const SequenceNumber* checked) {
+  if (!state.namespaces.has_rules() || !commit.adds_data()) [[likely]]
+    return false;
+  if (checked != nullptr) return *checked != state.namespaces_changed;
+  NamespaceId last = kSelectedNamespace;
+  for (const Commit::Operation& operation : commit.operations()) {
+    if (operation.space == std::exchange(last, operation.space)) continue;
+    const NamespaceDescription* const space = state.namespaces.Description(operation.space);
+    if (space != nullptr && space->options.has_quota()) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<CommitResult> Engine::SubmitWithinQuotas(const WriteOptions& options, WriteBatch* batch) {
+  for (;;) {
+    {
+      absl::MutexLock lock(&commit_mutex_);
+      WaitForTurn(options.turn);
+    }
+    absl::MutexLock lock(&quota_mutex_);
+    SequenceNumber checked = kNoSequence;
+    KeyTallies added;
+    VARVE_RETURN_IF_ERROR(CheckQuotas(batch, &checked, &added));
+    KeyTallies bounds = quota_bounds_;
+    bounds.Add(added);
+    bool changed = false;  // the namespaces meanwhile, or whose turn it is
+    absl::StatusOr<CommitResult> result = TrySubmit(options, batch, &checked, &changed);
+    if (changed) continue;
+    if (result.ok()) quota_bounds_ = std::move(bounds);
+    return result;
+  }
+}
+
+absl::Status Engine::CheckQuotas(WriteBatch* batch, SequenceNumber* checked, KeyTallies* added) {
+  const CountPoint point = NewCountPoint();
+  const NamespaceTable& namespaces = point.state->namespaces;
+  *checked = point.state->namespaces_changed;
+  if (std::exchange(quota_bounds_at_, *checked) != *checked) quota_bounds_ = KeyTallies();
+  Commit commit(batch);
+  VARVE_RETURN_IF_ERROR(commit.Resolve(namespaces, [this](NamespaceId) { return NewGeneration(); }));
+  std::vector<std::pair<NamespaceId, NamespaceGeneration>> seen;
+  for (const Commit::Operation& operation : commit.operations()) {
+    if (operation.record.kind != RecordKind::kValue) continue;
+    const std::pair place(operation.space, GenerationOf(operation.record.key));
+    if (std::find(seen.begin(), seen.end(), place) != seen.end()) continue;
+    seen.push_back(place);
+    const NamespaceDescription* const space = namespaces.Description(place.first);
+    if (space == nullptr || !space->options.has_quota()) continue;
+    VARVE_RETURN_IF_ERROR(CheckQuota(point, commit, *space, place.second, added));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Engine::CheckQuota(const CountPoint& point, const Commit& commit, const NamespaceDescription& space,
+                                NamespaceGeneration generation, KeyTallies* added) {
+  KeyTally most;
+  for (const Commit::Operation& operation : commit.operations()) {
+    if (operation.record.kind == RecordKind::kValue && IsWriteTo(operation, generation)) {
+      most += TallyOf(operation.record);
+    }
+  }
+  const bool is_new = !point.state->namespaces.Holds(generation);  // it begins with this batch
+  bool is_counted = is_new;
+  if (!is_new && !quota_bounds_.Knows(generation)) {
+    VARVE_RETURN_IF_ERROR(CountForQuota(generation));
+    is_counted = true;
+  }
+  if (Fits(quota_bounds_.Of(generation), most, space.options)) {
+    added->Add(generation, most);
+    return absl::OkStatus();
+  }
+  VARVE_ASSIGN_OR_RETURN(const KeyTally change, ChangeOf(point, commit, generation));
+  if (!Fits(quota_bounds_.Of(generation), change, space.options) && !is_counted) {
+    VARVE_RETURN_IF_ERROR(CountForQuota(generation));
+  }
+  const KeyTally has = quota_bounds_.Of(generation);
+  if (!Fits(has.keys, change.keys, space.options.max_keys)) {
+    return Full(space, "keys", static_cast<uint64_t>(has.keys), space.options.max_keys);
+  }
+  if (!Fits(has.bytes, change.bytes, space.options.max_bytes)) {
+    return Full(space, "bytes", static_cast<uint64_t>(has.bytes), space.options.max_bytes);
+  }
+  added->Add(generation, change);
+  return absl::OkStatus();
+}
+
+absl::Status Engine::CountForQuota(NamespaceGeneration generation) {
+  absl::MutexLock lock(&count_mutex_);
+  VARVE_ASSIGN_OR_RETURN(const KeyTally all, CountAll(NewCountPoint(), generation));
+  quota_bounds_.Add(generation, -quota_bounds_.Of(generation));
+  quota_bounds_.Add(generation, all);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<KeyTally> Engine::ChangeOf(const CountPoint& point, const Commit& commit,
+                                          NamespaceGeneration generation) const {
+  std::unordered_map<std::string_view, KeyTally> written;  // by key: what it is after the batch
+  KeyTally change;
+  for (const Commit::Operation& operation : commit.operations()) {
+    if (!IsWriteTo(operation, generation)) continue;
+    const auto [entry, is_first] = written.try_emplace(operation.record.key);
+    if (is_first) {
+      VARVE_ASSIGN_OR_RETURN(const KeyTally before, LiveAt(*point.state, operation.record.key, point.at));
+      change += -before;
+    }
+    entry->second = operation.record.kind == RecordKind::kValue ? TallyOf(operation.record) : KeyTally();
+  }
+  for (const auto& [key, after] : written) change += after;
+  return change;
+}
+
+}  // namespace varve

@@ -1,0 +1,31 @@
+#include "db/namespace_status.h"
+
+#include "absl/strings/cord.h"
+#include "fmt/format.h"
+
+namespace varve {
+namespace {
+
+constexpr const char* kMissing = "varve.namespace.missing";
+constexpr const char* kFull = "varve.namespace.full";
+
+absl::Status Marked(absl::Status status, const char* mark) {
+  status.SetPayload(mark, absl::Cord());
+  return status;
+}
+
+}  // namespace
+
+absl::Status NoSuchNamespace(NamespaceId id) {
+  return Marked(absl::InvalidArgumentError(fmt::format("namespace {} does not exist", id)), kMissing);
+}
+
+bool IsNoSuchNamespace(const absl::Status& status) { return status.GetPayload(kMissing).has_value(); }
+
+absl::Status NamespaceIsFull(const std::string& message) {
+  return Marked(absl::ResourceExhaustedError(message), kFull);
+}
+
+bool IsNamespaceFull(const absl::Status& status) { return status.GetPayload(kFull).has_value(); }
+
+}  // namespace varve

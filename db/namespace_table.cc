@@ -1,0 +1,164 @@
+#include "db/namespace_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "db/namespace_status.h"
+#include "fmt/format.h"
+
+namespace varve {
+namespace {
+
+constexpr auto kIdBelow = [](const auto& entry, NamespaceId id) { return entry.id < id; };
+
+bool HasRules(const std::vector<NamespaceDescription>& descriptions) {
+  return std::any_of(descriptions.begin(), descriptions.end(), [](const NamespaceDescription& space) {
+    return space.options.has_quota() || space.options.sync.has_value();
+  });
+}
+
+}  // namespace
+
+NamespaceTable::NamespaceTable(const Manifest& manifest)
+    : entries_(manifest.namespaces),
+      descriptions_(manifest.descriptions.empty() ? nullptr
+                                                  : std::make_shared<const Descriptions>(manifest.descriptions)),
+      next_named_(manifest.next_named_namespace),
+      has_rules_(HasRules(manifest.descriptions)) {}
+
+const NamespaceTable::Descriptions& NamespaceTable::descriptions() const {
+  static const Descriptions* const none = new Descriptions();
+  return descriptions_ == nullptr ? *none : *descriptions_;
+}
+
+void NamespaceTable::WriteTo(Manifest* manifest) const {
+  manifest->namespaces = entries_;
+  manifest->descriptions = descriptions();
+  manifest->next_named_namespace = next_named_;
+}
+
+const ManifestNamespace* NamespaceTable::Find(NamespaceId id) const {
+  const auto entry = std::lower_bound(entries_.begin(), entries_.end(), id, kIdBelow);
+  return entry != entries_.end() && entry->id == id ? &*entry : nullptr;
+}
+
+void NamespaceTable::Set(NamespaceId id, NamespaceGeneration generation) {
+  const auto entry = std::lower_bound(entries_.begin(), entries_.end(), id, kIdBelow);
+  if (entry != entries_.end() && entry->id == id) {
+    entry->generation = generation;
+  } else {
+    entries_.insert(entry, {id, generation});
+  }
+}
+
+void NamespaceTable::Remove(NamespaceId id) {
+  std::erase_if(entries_, [id](const ManifestNamespace& entry) { return entry.id == id; });
+}
+
+const NamespaceDescription* NamespaceTable::Description(NamespaceId id) const {
+  const auto space = std::lower_bound(descriptions().begin(), descriptions().end(), id, kIdBelow);
+  return space != descriptions().end() && space->id == id ? &*space : nullptr;
+}
+
+const NamespaceDescription* NamespaceTable::Named(std::string_view name) const {
+  for (const NamespaceDescription& space : descriptions()) {
+    if (!space.name.empty() && space.name == name) return &space;
+  }
+  return nullptr;
+}
+
+void NamespaceTable::Describe(const NamespaceDescription& space) {
+  auto changed = std::make_shared<Descriptions>(descriptions());
+  const auto place = std::lower_bound(changed->begin(), changed->end(), space.id, kIdBelow);
+  const bool is_there = place != changed->end() && place->id == space.id;
+  const bool says_nothing = space.name.empty() && space.options == NamespaceOptions();
+  if (says_nothing) {
+    if (is_there) changed->erase(place);
+  } else if (is_there) {
+    *place = space;
+  } else {
+    changed->insert(place, space);
+  }
+  has_rules_ = HasRules(*changed);
+  descriptions_ = std::move(changed);
+}
+
+absl::Status NamespaceTable::CheckName(const NamespaceDescription& space) const {
+  if (space.name.size() > kMaxNamespaceName) {
+    return absl::InvalidArgumentError(
+        fmt::format("name of a namespace of {} bytes: at most {} are allowed", space.name.size(), kMaxNamespaceName));
+  }
+  if (space.name.empty() != (space.id < kFirstNamedNamespace) || space.id == kSelectedNamespace) {
+    return absl::InvalidArgumentError(
+        fmt::format("namespace {}: those from {} on have a name, and no others", space.id, kFirstNamedNamespace));
+  }
+  const NamespaceDescription* const owner = space.name.empty() ? nullptr : Named(space.name);
+  if (owner != nullptr && owner->id != space.id) {
+    return absl::AlreadyExistsError(fmt::format("namespace '{}' exists already", space.name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NamespaceTable::Replay(const RecordView& operation) {
+  if (operation.kind == RecordKind::kSwitchGeneration) {
+    if (operation.key.size() != kGenerationSize || operation.value.size() != kGenerationSize) {
+      return absl::DataLossError("the emptying of a namespace makes no sense");
+    }
+    Set(GenerationOf(operation.key), GenerationOf(operation.value));
+    return absl::OkStatus();
+  }
+  const std::optional<NamespaceChange> change = DecodeNamespaceChange(operation);
+  if (!change) return absl::DataLossError("the change of a namespace makes no sense");
+  const absl::Status applied = Apply(*change);
+  return applied.ok() ? applied : absl::DataLossError(applied.message());
+}
+
+std::vector<NamespaceId> NamespaceTable::MovedBy(const RecordView& operation) {
+  if (operation.kind == RecordKind::kSwitchGeneration) return {GenerationOf(operation.key)};
+  const std::optional<NamespaceChange> change = DecodeNamespaceChange(operation);
+  if (!change || change->verb == NamespaceChange::Verb::kAlter) return {};
+  if (change->verb == NamespaceChange::Verb::kSwap) return {change->space.id, change->other};
+  return {change->space.id};
+}
+
+NamespaceGeneration NamespaceTable::HighestGeneration() const {
+  NamespaceGeneration highest = kNoGeneration;
+  for (const ManifestNamespace& entry : entries_) highest = std::max(highest, entry.generation);
+  return highest;
+}
+
+absl::Status NamespaceTable::Apply(const NamespaceChange& change) {
+  const NamespaceId id = change.space.id;
+  const std::optional<NamespaceGeneration> present = Generation(id);
+  if (change.verb == NamespaceChange::Verb::kCreate) {
+    if (absl::Status named = CheckName(change.space); !named.ok()) return named;
+    if (present || (id >= kFirstNamedNamespace && id < next_named_)) {
+      return absl::AlreadyExistsError(fmt::format("namespace {} exists already, or did", id));
+    }
+    if (entries_.size() >= kMaxNamespaces) {
+      return absl::ResourceExhaustedError(
+          fmt::format("there are {} namespaces, as many as are allowed", entries_.size()));
+    }
+    Set(id, change.generation);
+    Describe(change.space);
+    if (id >= kFirstNamedNamespace) next_named_ = id + 1;
+    return absl::OkStatus();
+  }
+  if (!present) return NoSuchNamespace(id);
+  if (change.verb == NamespaceChange::Verb::kAlter) {
+    if (absl::Status named = CheckName(change.space); !named.ok()) return named;
+    Describe(change.space);
+  } else if (change.verb == NamespaceChange::Verb::kDrop) {
+    if (id == kDefaultNamespace) return absl::InvalidArgumentError("namespace 0 can't be dropped");
+    Remove(id);
+    Describe({.id = id});
+  } else {
+    const std::optional<NamespaceGeneration> other = Generation(change.other);
+    if (!other) return NoSuchNamespace(change.other);
+    Set(id, *other);
+    Set(change.other, *present);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace varve
