@@ -228,6 +228,10 @@ std::string DescribeRecord(const RecordView& record) {
                          record.key.size() == 4 ? GenerationOf(record.key) : 0,
                          record.value.size() == 4 ? GenerationOf(record.value) : 0);
       break;
+    case RecordKind::kClockMark:
+      text =
+          fmt::format("the clock has been at {} ms", record.value.size() == 8 ? DecodeFixed64(record.value.data()) : 0);
+      break;
     default:
       text = fmt::format("kind {} {} ({} bytes)", static_cast<int>(record.kind), ShownKey(record.key),
                          record.value.size());

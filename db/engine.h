@@ -1,13 +1,14 @@
 // The embedded engine behind StorageEngine. Its parts, one file each: engine_border.cc (where exceptions end), engine_open.cc (open,
-// recovery, close), engine_write.cc (commit), engine_read.cc (lookups, iterators), engine_count.cc and engine_settle.cc (the number of keys), engine_background.cc (flush,
-// compaction, installing what they made).
+// recovery, close), engine_write.cc (commit), engine_read.cc (lookups, iterators), engine_count.cc and engine_settle.cc (the number of keys), engine_expiry.cc (what has expired),
+// engine_background.cc (flush, compaction, installing what they made).
 //
 // Locks, in the order in which they may be taken together:
 //   1. install_mutex_   a new Version: manifest on disk, then published. Held across I/O; readers and writers never take it.
-//   2. count_mutex_     counting all keys, one at a time. Held across I/O; only those who ask take it.
-//   3. commit_mutex_    the short critical section of a write, and each replacement of the ReadState. Not held across I/O, but
+//   2. sweep_mutex_     removing what has expired, one at a time. Held across I/O.
+//   3. count_mutex_     counting all keys, one at a time. Held across I/O; only those who ask take it.
+//   4. commit_mutex_    the short critical section of a write, and each replacement of the ReadState. Not held across I/O, but
 //                       for Log::Reserve where others keep taking the room that was prepared (docs/decisions.md).
-//   4. the log's own    (db/log.h)
+//   5. the log's own    (db/log.h)
 //   Apart from these, never together with another: async_mutex_, the snapshot list's.
 // Readers take none of them: they pin the ReadState (structure/published.h).
 //
@@ -15,6 +16,7 @@
 // std::bad_alloc and then leave everything as it was.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -31,6 +33,7 @@
 #include "db/commit.h"
 #include "db/compaction.h"
 #include "db/compaction_picker.h"
+#include "db/expiry_index.h"
 #include "db/key_ledger.h"
 #include "db/log.h"
 #include "db/manifest.h"
@@ -38,6 +41,8 @@
 #include "db/segment_caches.h"
 #include "db/snapshot_list.h"
 #include "db/storage_engine.h"
+#include "db/store_clock.h"
+#include "db/store_iterator.h"
 #include "db/throttle.h"
 #include "structure/published.h"
 #include "util/file_remover.h"
@@ -61,6 +66,7 @@ class Engine final : public StorageEngine {
   std::shared_ptr<const Snapshot> GetSnapshot() override;
   absl::StatusOr<CountResult> Count(const ReadOptions& options, std::string_view lower,
                                     std::string_view upper) override;
+  uint64_t NowMillis() const override { return clock_.NowMillis(); }
 
   absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch) override;
   absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) override;
@@ -138,8 +144,19 @@ class Engine final : public StorageEngine {
     NamespaceGeneration generation;
   };
   struct Lookup;
-  // What a batch changes beside the records of the active buffer: made before the batch is in the log.
+  // A record of the expiry index (db/expiry_index.h).
+  struct Expiring {
+    std::string index_key;  // tree key
+    uint64_t hash;
+    SequenceNumber sequence;
+    int width;
+    uint64_t due_ms;
+  };
+  // What a batch changes beside its own records: made before the batch is in the log.
   struct StateChange {
+    std::vector<Expiring> expiring;
+    uint64_t clock_mark = 0;
+    SequenceNumber clock_mark_sequence = kNoSequence;
     std::vector<RangeTombstone> tombstones;
     std::vector<LeftGeneration> left;
     std::vector<RangeTombstone> buffered_tombstones;  // those of `tombstones` once more
@@ -216,20 +233,47 @@ class Engine final : public StorageEngine {
   bool WorthReadingAgain(const ReadOptions& options, bool log_had_failed) const;
   bool LookUpBuffers(const ReadState& state, SequenceNumber at, Lookup* lookup) const;
   absl::Status LookUpSegments(const ReadState& state, SequenceNumber at, bool fill_cache, Lookup* lookup) const;
-  // Turns what was found into the answer: a newer range tombstone hides it, and its gate is the newest of the two.
-  // Sets `*unwritten` when that isn't with the kernel yet.
-  void Conclude(const ReadState& state, SequenceNumber at, const Lookup& lookup, ReadResult* result, std::string* value,
-                bool* unwritten) const;
-  // Bounds are tree keys: [lower, upper), an empty `upper` meaning no end.
+  // Turns what was found into the answer: a newer range tombstone hides it, and its gate is the newest of the two; so does an expiry up to
+  // `instant_ms`. Sets `*unwritten` when that isn't with the kernel yet.
+  void Conclude(const ReadState& state, SequenceNumber at, uint64_t instant_ms, const Lookup& lookup,
+                ReadResult* result, std::string* value, bool* unwritten) const;
+  // All keys as of one moment. False: one has expired by `*instant_ms`, which was not known; it has to be done again with it.
+  absl::StatusOr<bool> MultiGetAt(const ReadOptions& options, absl::Span<const std::string_view> keys,
+                                  absl::Span<MultiGetResult> results, uint64_t* instant_ms, SequenceNumber* gate,
+                                  bool* unwritten);
+  // Bounds are tree keys: [lower, upper), an empty `upper` meaning no end. `clock`: without one, what has expired is shown.
   std::unique_ptr<Iterator> MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at, bool fill_cache,
-                                         std::string lower, std::string upper) const;
+                                         std::string lower, std::string upper, IteratorClock clock = {}) const;
+
+  // --- engine_expiry.cc: hiding and removing what has expired.
+  // Whether the record, found by a reader at `*instant_ms` (0: it has not looked at the clock), has to be looked up again after a look
+  // at the clock, which it has taken then: only what was still there when the clock was read is known to have expired.
+  bool NeedsInstant(const Lookup& lookup, uint64_t* instant_ms) const;
+  // The gate of whoever has found that something expired at `expiry_ms`: leaves a clock mark, unless there is one.
+  SequenceNumber WitnessExpiry(uint64_t expiry_ms);
+  ExpiryWitness WitnessFor(const ReadOptions& options);
+  void NoteExpiringLocked(const Commit::Operation& operation, StateChange* change) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  void ApplyExpiringLocked(const StateChange& change) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  void ExpiryLoop();
+  // The earliest instant at which an entry of the index may be due; kNeverDue: none is.
+  uint64_t NextDueLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  // Removes all that has expired by now, of all namespaces.
+  absl::Status SweepAll();
+  // Removes some of what has expired by `now_ms`: what is due, and with `early` also what isn't. False: there is no more.
+  absl::StatusOr<bool> Sweep(uint64_t now_ms, bool early) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
+  absl::StatusOr<bool> SweepWidth(int width, uint64_t now_ms, bool early) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
+  // Removes the entries, and their keys where these have expired; each by itself where a writer came between.
+  absl::Status RemoveExpired(absl::Span<const std::string> index_keys, uint64_t now_ms)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
 
   // --- engine_count.cc
   // Of everything in the namespace, at a sequence that it returns: what is known, and what is settled now.
   absl::StatusOr<SequenceNumber> CountAll(NamespaceId space, KeyTally* tally)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
   absl::StatusOr<KeyTally> CountByScan(const std::shared_ptr<const ReadState>& state, SequenceNumber at,
-                                       std::string lower, std::string upper) const;
+                                       std::string lower, std::string upper, IteratorClock clock,
+                                       SequenceNumber* gate) const;
   CountPoint NewCountPoint() const;
   absl::Status SettleSegments(CountPoint* point);
   // What the buffer changes, up to `end`.
@@ -304,6 +348,7 @@ class Engine final : public StorageEngine {
   const std::string directory_;
   const EngineOptions options_;
   std::atomic<Durability> sync_{options_.sync};
+  StoreClock clock_;
   FileSystem* const file_system_;
   const std::shared_ptr<const CompactionPicker> picker_;
   std::unique_ptr<FileLock> directory_lock_;
@@ -359,6 +404,14 @@ class Engine final : public StorageEngine {
   std::thread flush_thread_;
   std::thread compaction_thread_;
 
+  absl::Mutex sweep_mutex_ ABSL_ACQUIRED_BEFORE(count_mutex_);
+  std::atomic<SequenceNumber> clock_mark_sequence_{kNoSequence};
+  static constexpr uint64_t kNeverDue = ~uint64_t{0};
+  // By width: no entry of the index that is still to be looked at is due before.
+  std::array<uint64_t, kExpiryWidths> due_from_ ABSL_GUARDED_BY(commit_mutex_);
+  SteadyCondition expiry_work_;
+  std::thread expiry_thread_;
+
   absl::Mutex count_mutex_ ABSL_ACQUIRED_BEFORE(commit_mutex_);  // held while counting, across I/O
   BufferProgress counted_ ABSL_GUARDED_BY(count_mutex_);         // of the buffer that was active then
 
@@ -370,6 +423,7 @@ class Engine final : public StorageEngine {
   struct Counters {
     std::atomic<uint64_t> flushes{0}, compactions{0}, failed_compactions{0}, flushed_bytes{0}, compacted_bytes{0},
         compaction_input_bytes{0};
+    std::atomic<uint64_t> expired{0}, clock_marks{0};
     ShardedCounter gets, writes, conflicts;
   };
   mutable Counters counters_;

@@ -4,6 +4,7 @@
 
 #include "db/engine.h"
 #include "fmt/format.h"
+#include "util/coding.h"
 #include "util/hash.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
@@ -150,8 +151,20 @@ Engine::StateChange Engine::PrepareLocked(const std::vector<Commit::Operation>& 
     const RecordView& record = operation.record;
     switch (record.kind) {
       case RecordKind::kValue:
+        if (record.expiry_ms != 0) [[unlikely]] {
+          NoteExpiringLocked(operation, &change);
+          bytes += WriteBuffer::SizeOf({.key = change.expiring.back().index_key});
+        }
+        bytes += WriteBuffer::SizeOf(record);
+        break;
       case RecordKind::kTombstone:
         bytes += WriteBuffer::SizeOf(record);
+        break;
+      case RecordKind::kClockMark:
+        if (record.value.size() == sizeof(uint64_t)) {
+          change.clock_mark = std::max(change.clock_mark, DecodeFixed64(record.value.data()));
+          change.clock_mark_sequence = record.sequence;
+        }
         break;
       case RecordKind::kRangeTombstone:
         change.tombstones.push_back({std::string(record.key), std::string(record.value), record.sequence});
@@ -192,6 +205,7 @@ void Engine::ApplyLocked(const std::vector<Commit::Operation>& operations, bool 
       active->Add(operation.record, operation.hash, gated);
     }
   }
+  ApplyExpiringLocked(change);
   for (RangeTombstone& tombstone : change.tombstones) active->AddRangeTombstone(std::move(tombstone));
   for (RangeTombstone& tombstone : change.buffered_tombstones) buffered_tombstones_.push_back(std::move(tombstone));
   for (const LeftGeneration& left : change.left) {

@@ -1,6 +1,6 @@
 // The fields behind the header, numbers as varints but where a size is given:
 //
-//   store id (8 bytes), next file number, flushed sequence, next generation, clean end (1 byte: 0 or 1)
+//   store id (8 bytes), next file number, flushed sequence, next generation, clock mark, clean end (1 byte: 0 or 1)
 //   namespaces: count, and of each: id, generation
 //   log ends:   count, and of each: file number, offset, last sequence
 //   levels:     count, and of each: count of runs, and of each: count of segments, and of each:
@@ -27,7 +27,8 @@ namespace varve {
 namespace {
 
 constexpr std::string_view kMagic = "VARVEMAN";
-constexpr uint32_t kFormatVersion = 1;
+constexpr uint32_t kFormatVersion = 2;
+constexpr uint32_t kOldestFormatVersion = 1;
 constexpr size_t kChecksumOffset = 12;
 constexpr size_t kCheckedOffset = 16;
 constexpr size_t kFieldsOffset = 24;
@@ -90,13 +91,15 @@ void EncodeSegment(const SegmentInfo& segment, std::string* bytes) {
 // Reads the fields in order and remembers what was wrong first.
 class ManifestReader {
  public:
-  ManifestReader(std::string_view fields, const std::string& path) : reader_(fields), path_(path) {}
+  ManifestReader(std::string_view fields, uint32_t version, const std::string& path)
+      : reader_(fields), version_(version), path_(path) {}
 
   absl::Status Read(Manifest* manifest) {
     if (!reader_.ReadFixed64(&manifest->store_id)) return Damaged("store id");
     if (!reader_.ReadVarint64(&manifest->next_file_number)) return Damaged("next file number");
     if (!reader_.ReadVarint64(&manifest->flushed_sequence)) return Damaged("flushed sequence");
     if (!reader_.ReadVarint32(&manifest->next_generation)) return Damaged("next generation");
+    if (version_ >= 2 && !reader_.ReadVarint64(&manifest->clock_mark)) return Damaged("clock mark");
     if (!ReadBool(&manifest->clean_end)) return Damaged("clean end");
     size_t count = 0;
     if (!ReadCount(kMinNamespaceSize, &count)) return Damaged("count of namespaces");
@@ -207,6 +210,7 @@ class ManifestReader {
   }
 
   ByteReader reader_;
+  const uint32_t version_;
   const std::string& path_;
 };
 
@@ -221,6 +225,7 @@ std::string EncodeManifest(const Manifest& manifest) {
   PutVarint64(&bytes, manifest.next_file_number);
   PutVarint64(&bytes, manifest.flushed_sequence);
   PutVarint32(&bytes, manifest.next_generation);
+  PutVarint64(&bytes, manifest.clock_mark);
   bytes.push_back(manifest.clean_end ? '\1' : '\0');
   PutVarint64(&bytes, manifest.namespaces.size());
   for (const ManifestNamespace& space : manifest.namespaces) {
@@ -256,9 +261,11 @@ std::string EncodeManifest(const Manifest& manifest) {
 absl::StatusOr<Manifest> DecodeManifest(std::string_view bytes, const std::string& path) {
   if (bytes.size() < kFieldsOffset) return Corruption(path, bytes.size(), "manifest: shorter than its header");
   if (bytes.substr(0, kMagic.size()) != kMagic) return Corruption(path, 0, "manifest: no manifest begins like this");
-  if (const uint32_t version = DecodeFixed32(bytes.data() + kMagic.size()); version != kFormatVersion) {
+  const uint32_t version = DecodeFixed32(bytes.data() + kMagic.size());
+  if (version < kOldestFormatVersion || version > kFormatVersion) {
     return Corruption(path, kMagic.size(),
-                      fmt::format("manifest: format version {}, this program reads {}", version, kFormatVersion));
+                      fmt::format("manifest: format version {}, this program reads {} to {}", version,
+                                  kOldestFormatVersion, kFormatVersion));
   }
   const uint64_t size = DecodeFixed64(bytes.data() + kCheckedOffset);
   if (size != bytes.size() - kFieldsOffset) {
@@ -266,13 +273,13 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view bytes, const std::strin
                       fmt::format("manifest: {} bytes of fields, expected {}", bytes.size() - kFieldsOffset, size));
   }
   const uint32_t expected = DecodeFixed32(bytes.data() + kChecksumOffset);
-  const uint32_t checksum = Checksum(bytes.substr(kCheckedOffset), kFormatVersion);
+  const uint32_t checksum = Checksum(bytes.substr(kCheckedOffset), version);
   if (checksum != expected) {
     return Corruption(path, kCheckedOffset,
                       fmt::format("manifest: checksum {:#010x}, expected {:#010x}", checksum, expected));
   }
   Manifest manifest;
-  VARVE_RETURN_IF_ERROR(ManifestReader(bytes.substr(kFieldsOffset), path).Read(&manifest));
+  VARVE_RETURN_IF_ERROR(ManifestReader(bytes.substr(kFieldsOffset), version, path).Read(&manifest));
   return manifest;
 }
 

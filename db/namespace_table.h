@@ -19,6 +19,15 @@ class NamespaceTable {
     for (const ManifestNamespace& entry : entries_) {
       if (entry.id == id) return entry.generation;
     }
+    if (id == kExpirySpace) return kExpiryGeneration;
+    return std::nullopt;
+  }
+
+  // The namespace that lives in it; null: none does.
+  std::optional<NamespaceId> SpaceOf(NamespaceGeneration generation) const {
+    for (const ManifestNamespace& entry : entries_) {
+      if (entry.generation == generation) return entry.id;
+    }
     return std::nullopt;
   }
 

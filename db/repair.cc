@@ -7,12 +7,15 @@
 
 #include "absl/functional/function_ref.h"
 #include "db/batch_codec.h"
+#include "db/expiry_index.h"
 #include "db/log_format.h"
 #include "db/namespace_table.h"
 #include "db/patchy_files.h"
 #include "db/repair_job.h"
 #include "db/repair_writer.h"
 #include "db/write_buffer.h"
+#include "util/clock.h"
+#include "util/coding.h"
 #include "util/hash.h"
 #include "util/status.h"
 
@@ -43,8 +46,17 @@ class LogSalvage {
         buffer_->AddRangeTombstone({std::string(record.key), std::string(record.value), sequence});
       } else if (record.kind == RecordKind::kSwitchGeneration) {
         namespaces_.Set(GenerationOf(record.key), GenerationOf(record.value));
+      } else if (record.kind == RecordKind::kClockMark) {
+        if (record.value.size() == sizeof(uint64_t)) {
+          clock_mark_ = std::max(clock_mark_, DecodeFixed64(record.value.data()));
+        }
       } else {
         buffer_->Add(record, HashKey(record.key), /*gated=*/false);
+        if (record.expiry_ms != 0) {
+          std::string key;
+          const RecordView entry = ExpiryIndexRecord(record, RealClock().WallMillis(), &key);
+          buffer_->Add(entry, HashKey(key), /*gated=*/false);
+        }
       }
     }
     return buffer_->full() ? Flush() : absl::OkStatus();
@@ -59,6 +71,7 @@ class LogSalvage {
   SequenceNumber last() const { return last_; }
   uint64_t operations() const { return operations_; }
   const NamespaceTable& namespaces() const { return namespaces_; }
+  uint64_t clock_mark() const { return clock_mark_; }
 
  private:
   void Begin(SequenceNumber first) { buffer_ = std::make_unique<WriteBuffer>(kBufferSize, first); }
@@ -69,6 +82,7 @@ class LogSalvage {
   std::unique_ptr<WriteBuffer> buffer_;
   SequenceNumber last_ = kNoSequence;
   uint64_t operations_ = 0;
+  uint64_t clock_mark_ = 0;
 };
 
 }  // namespace
@@ -176,6 +190,7 @@ absl::Status RepairJob::ReplaceLog(std::vector<LogGap> gaps) {
   VARVE_RETURN_IF_ERROR(salvage.Flush());
   manifest.flushed_sequence = std::max({last, salvage.last(), last_in_segments_});
   manifest.namespaces = salvage.namespaces().entries();
+  manifest.clock_mark = std::max(manifest.clock_mark, salvage.clock_mark());
   for (const ManifestNamespace& space : manifest.namespaces) {
     manifest.next_generation = std::max(manifest.next_generation, space.generation + 1);
   }

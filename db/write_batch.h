@@ -19,7 +19,8 @@ class WriteBatch {
  public:
   WriteBatch();
 
-  void Put(std::string_view key, std::string_view value, NamespaceId space = kDefaultNamespace);
+  // `expiry_ms`: the instant, in milliseconds since the epoch, from which on nobody sees the key any more; 0: never.
+  void Put(std::string_view key, std::string_view value, NamespaceId space = kDefaultNamespace, uint64_t expiry_ms = 0);
   void Delete(std::string_view key, NamespaceId space = kDefaultNamespace);
   // Deletes every key in [begin, end); an empty `end` means to the end of the namespace. Costs the same for any number of keys.
   void DeleteRange(std::string_view begin, std::string_view end, NamespaceId space = kDefaultNamespace);
@@ -29,6 +30,9 @@ class WriteBatch {
   // Condition: nobody has written `key` after `sequence`; else the whole batch fails with Aborted and changes nothing.
   // `sequence` is the point at which the key was read (ReadResult::read_sequence, or a snapshot's).
   void RequireUnchanged(std::string_view key, SequenceNumber sequence, NamespaceId space = kDefaultNamespace);
+
+  // The engine's own: a clock mark (db/store_clock.h).
+  void MarkClock(uint64_t instant_ms);
 
   void Clear();
 
@@ -52,7 +56,7 @@ class WriteBatch {
 
   template <typename Change>
   void NoteLackOfMemory(Change change);
-  void Append(RecordKind kind, NamespaceId space, std::string_view key, std::string_view value);
+  void Append(RecordKind kind, NamespaceId space, std::string_view key, std::string_view value, uint64_t expiry_ms = 0);
 
   std::string encoded_;  // header placeholder, then operations with namespace ids where generations will stand
   size_t operations_ = 0;

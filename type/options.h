@@ -67,7 +67,7 @@ struct EngineOptions {
   std::shared_ptr<const CompactionPicker> compaction_picker;
   std::shared_ptr<const CompactionFilter> compaction_filter;
   FileSystem* file_system = nullptr;  // not owned
-  Clock* clock = nullptr;             // not owned
+  const Clock* clock = nullptr;       // not owned
 };
 
 struct ReadOptions {

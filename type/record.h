@@ -15,6 +15,8 @@ enum class RecordKind : uint8_t {
   kTombstone = 2,         // key is deleted
   kRangeTombstone = 3,    // every key in [key, value) older than this is deleted
   kSwitchGeneration = 4,  // log only: namespace (key: 4 bytes) continues in a new generation (value: 4 bytes)
+  kClockMark =
+      5,  // log only: somebody has seen the clock at this instant (value: 8 bytes, ms since the epoch); db/store_clock.h
 };
 
 // Flags in the high 4 bits of a record's first byte. Each names a field or a meaning that has its place from the start.

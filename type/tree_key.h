@@ -22,6 +22,9 @@ using NamespaceId = uint32_t;
 using NamespaceGeneration = uint32_t;
 
 inline constexpr NamespaceId kDefaultNamespace = 0;
+// The engine's own, of which no user knows: the last stretch of the tree (db/expiry_index.h).
+inline constexpr NamespaceId kExpirySpace = ~NamespaceId{0};
+inline constexpr NamespaceGeneration kExpiryGeneration = ~NamespaceGeneration{0};
 inline constexpr size_t kGenerationSize = 4;
 
 inline void EncodeGeneration(char* destination, NamespaceGeneration generation) {

@@ -62,6 +62,7 @@ TEST(ManifestTest, TheBytesNeverChange) {
   manifest.next_file_number = 300;
   manifest.flushed_sequence = 5;
   manifest.next_generation = 2;
+  manifest.clock_mark = 300;
   manifest.namespaces = {{0, 1}};
   manifest.log_ends = {{2, 128, 5}};
   manifest.clean_end = true;
@@ -74,7 +75,7 @@ TEST(ManifestTest, TheBytesNeverChange) {
   manifest.settled = {{{1}, change}};
   const std::string fields =
       "\x08\x07\x06\x05\x04\x03\x02\x01"s  // store id
-      "\xac\x02\x05\x02\x01"s              // next file number, flushed sequence, next generation, clean end
+      "\xac\x02\x05\x02\xac\x02\x01"s      // next file number, flushed sequence, next generation, clock mark, clean end
       "\x01\x00\x01"s                      // one namespace
       "\x01\x02\x80\x01\x05"s              // one log end
       "\x01\x01\x01"s                      // one level with one run of one segment
@@ -83,8 +84,16 @@ TEST(ManifestTest, TheBytesNeverChange) {
       "\x01\x01\x01\x01\x01\x01\x00"s;                   // one settled group
   const std::string bytes = EncodeManifest(manifest);
   EXPECT_EQ(bytes.substr(24), fields);
-  EXPECT_EQ(bytes.substr(0, 12), "VARVEMAN\1\0\0\0"s);
-  EXPECT_EQ(bytes.substr(12, 12), "u2e\xb4;\0\0\0\0\0\0\0"s);
+  EXPECT_EQ(bytes.substr(0, 12), "VARVEMAN\2\0\0\0"s);
+  EXPECT_EQ(bytes.substr(12, 12), "\xd2\x17\tz=\0\0\0\0\0\0\0"s);
+
+  // Version 1 has no clock mark.
+  const std::string old = "VARVEMAN\1\0\0\0u2e\xb4;\0\0\0\0\0\0\0"s + fields.substr(0, 12) + fields.substr(14);
+  const absl::StatusOr<Manifest> decoded = DecodeManifest(old, "MANIFEST");
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->clock_mark, 0u);
+  EXPECT_TRUE(decoded->clean_end);
+  EXPECT_EQ(decoded->settled.size(), 1u);
 }
 
 TEST(ManifestTest, EverythingComesBack) {
@@ -97,6 +106,7 @@ TEST(ManifestTest, EverythingComesBack) {
     EXPECT_EQ(decoded->flushed_sequence, manifest.flushed_sequence);
     EXPECT_EQ(decoded->next_generation, manifest.next_generation);
     EXPECT_EQ(decoded->clean_end, manifest.clean_end);
+    EXPECT_EQ(decoded->clock_mark, manifest.clock_mark);
     ASSERT_EQ(decoded->levels.size(), manifest.levels.size());
     EXPECT_EQ(EncodeManifest(*decoded), bytes);
   }
