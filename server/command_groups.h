@@ -15,6 +15,7 @@ absl::Span<const Command> ClientCommands();      // commands_client.cc
 absl::Span<const Command> CommandCommands();     // commands_command.cc
 absl::Span<const Command> ConfigCommands();      // commands_config.cc
 absl::Span<const Command> ConnectionCommands();  // commands_connection.cc
+absl::Span<const Command> ExpiryCommands();      // commands_expiry.cc
 absl::Span<const Command> KeyCommands();         // commands_key.cc
 absl::Span<const Command> KeyListCommands();     // commands_key_list.cc
 absl::Span<const Command> LcsCommands();         // commands_lcs.cc

@@ -16,9 +16,9 @@ namespace {
 // Adding a group takes a line here and one in command_groups.h.
 using CommandGroup = absl::Span<const Command> (*)();
 constexpr CommandGroup kGroups[] = {
-    AccessCommands, BitCommands,     ClientCommands, CommandCommands, ConfigCommands,     ConnectionCommands,
-    KeyCommands,    KeyListCommands, LcsCommands,    MemoryCommands,  MonitoringCommands, NumberCommands,
-    PubSubCommands, RangeCommands,   SaveCommands,   ServerCommands,  StringCommands};
+    AccessCommands, BitCommands,    ClientCommands,  CommandCommands, ConfigCommands, ConnectionCommands,
+    ExpiryCommands, KeyCommands,    KeyListCommands, LcsCommands,     MemoryCommands, MonitoringCommands,
+    NumberCommands, PubSubCommands, RangeCommands,   SaveCommands,    ServerCommands, StringCommands};
 
 std::vector<Command> JoinGroups() {
   std::vector<Command> commands;

@@ -48,7 +48,7 @@ void HandleSetBit(CommandContext& context, Arguments arguments) {
     old = BitAt(value, *bit);
     if (old == wanted && *bit / 8 < value.size()) return absl::OkStatus();
     SetBitAt(&value, *bit, wanted);
-    batch->Put(key, value);
+    batch->Put(key, value, kDefaultNamespace, read->expiry_ms);
     return absl::OkStatus();
   });
   if (done) context.reply.Integer(old ? 1 : 0);
@@ -277,7 +277,7 @@ void HandleBitField(CommandContext& context, Arguments arguments) {
     if (!read.ok()) return read.status();
     if (value.size() < bytes) value.resize(bytes, '\0');
     apply_all();
-    batch->Put(key, value);
+    batch->Put(key, value, kDefaultNamespace, read->expiry_ms);
     return absl::OkStatus();
   });
   if (done) ReplyFields(context.reply, results);

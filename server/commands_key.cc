@@ -45,6 +45,7 @@ std::optional<Transferred> Move(CommandContext& context, std::string_view source
     if (!read.ok()) return read.status();
     outcome = read->found ? Transferred::kDone : Transferred::kNoSource;
     if (!read->found) return absl::OkStatus();
+    const uint64_t expiry_ms = read->expiry_ms;
     if (transfer.keeps_target) {
       read = ReadForUpdate(context, target, &old, batch);
       if (!read.ok()) return read.status();
@@ -52,7 +53,7 @@ std::optional<Transferred> Move(CommandContext& context, std::string_view source
       if (read->found) return absl::OkStatus();
     }
     if (!transfer.keeps_source) batch->Delete(source);
-    batch->Put(target, value);
+    batch->Put(target, value, kDefaultNamespace, expiry_ms);
     return absl::OkStatus();
   });
   if (!done) return std::nullopt;

@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::string_view kCluster = "belongs to clusters";
 constexpr std::string_view kDebugging = "looks into Redis' own memory";
-constexpr std::string_view kExpiry = "works with times to live";
 constexpr std::string_view kHashes = "works on hashes";
 constexpr std::string_view kHyperLogLogs = "works on HyperLogLogs";
 constexpr std::string_view kLists = "works on lists";
@@ -52,9 +51,6 @@ constexpr ForeignCommand kForeignCommands[] = {
     {"evalsha", kScripts},
     {"evalsha_ro", kScripts},
     {"exec", kTransactions},
-    {"expire", kExpiry},
-    {"expireat", kExpiry},
-    {"expiretime", kExpiry},
     {"failover", kReplication},
     {"fcall", kScripts},
     {"fcall_ro", kScripts},
@@ -68,7 +64,6 @@ constexpr ForeignCommand kForeignCommands[] = {
     {"georadiusbymember_ro", kPositions},
     {"geosearch", kPositions},
     {"geosearchstore", kPositions},
-    {"getex", kExpiry},
     {"hdel", kHashes},
     {"hexists", kHashes},
     {"hget", kHashes},
@@ -101,18 +96,12 @@ constexpr ForeignCommand kForeignCommands[] = {
     {"migrate", kRedisFormat},
     {"module", kModules},
     {"multi", kTransactions},
-    {"persist", kExpiry},
-    {"pexpire", kExpiry},
-    {"pexpireat", kExpiry},
-    {"pexpiretime", kExpiry},
     {"pfadd", kHyperLogLogs},
     {"pfcount", kHyperLogLogs},
     {"pfdebug", kHyperLogLogs},
     {"pfmerge", kHyperLogLogs},
     {"pfselftest", kHyperLogLogs},
-    {"psetex", kExpiry},
     {"psync", kReplication},
-    {"pttl", kExpiry},
     {"readonly", kCluster},
     {"readwrite", kCluster},
     {"replconf", kReplication},
@@ -128,7 +117,6 @@ constexpr ForeignCommand kForeignCommands[] = {
     {"script", kScripts},
     {"sdiff", kSets},
     {"sdiffstore", kSets},
-    {"setex", kExpiry},
     {"sinter", kSets},
     {"sintercard", kSets},
     {"sinterstore", kSets},
@@ -146,7 +134,6 @@ constexpr ForeignCommand kForeignCommands[] = {
     {"sunion", kSets},
     {"sunionstore", kSets},
     {"sync", kReplication},
-    {"ttl", kExpiry},
     {"unwatch", kTransactions},
     {"watch", kTransactions},
     {"xack", kStreams},
