@@ -97,6 +97,7 @@ absl::Status Commit::Resolve(const NamespaceTable& namespaces,
       table = &changed;
       continue;  // its key stays the namespace's id
     }
+    if (operation.record.kind == RecordKind::kClockMark) continue;
     PutGeneration(operation.record.key, generation);
     if (operation.record.kind == RecordKind::kRangeTombstone) {
       const bool to_the_end = operation.record.value.size() == kGenerationSize;

@@ -58,6 +58,10 @@ class Commit {
   const std::vector<RangeCondition>& range_conditions() const { return range_conditions_; }
   bool clears_namespace() const { return batch_->clears_namespace_; }
   bool adds_data() const { return batch_->adds_data_; }
+  // A clock mark and nothing else, which is in nobody's way.
+  bool MarksClock() const {
+    return operations_.size() == 1 && operations_.front().record.kind == RecordKind::kClockMark;
+  }
   size_t record_size() const { return batch_->encoded_.size(); }
 
  private:

@@ -262,6 +262,10 @@ std::string DescribeRecord(const RecordView& record) {
     case RecordKind::kChangeNamespace:
       text = DescribeChange(record);
       break;
+    case RecordKind::kClockMark:
+      text =
+          fmt::format("the clock has been at {} ms", record.value.size() == 8 ? DecodeFixed64(record.value.data()) : 0);
+      break;
     default:
       text = fmt::format("kind {} {} ({} bytes)", static_cast<int>(record.kind), ShownKey(record.key),
                          record.value.size());

@@ -1,15 +1,16 @@
 // The embedded engine behind StorageEngine. Its parts, one file each: engine_border.cc (where exceptions end), engine_open.cc (open,
 // recovery, close), engine_write.cc (commit), engine_conditions.cc (what keeps a batch from it), engine_read.cc (lookups, iterators),
-// engine_namespaces.cc (what there are, their quotas), engine_count.cc and engine_settle.cc (the number of keys), engine_background.cc (flush,
-// compaction, installing what they made).
+// engine_namespaces.cc (what there are, their quotas), engine_count.cc and engine_settle.cc (the number of keys), engine_expiry.cc (what has
+// expired), engine_background.cc (flush, compaction, installing what they made).
 //
 // Locks, in the order in which they may be taken together:
 //   1. install_mutex_   a new Version: manifest on disk, then published. Held across I/O; readers and writers never take it.
 //   2. quota_mutex_     writes into namespaces with a quota, one at a time. Held across I/O; only they take it.
-//   3. count_mutex_     counting all keys, one at a time. Held across I/O; only those who ask take it.
-//   4. commit_mutex_    the short critical section of a write, and each replacement of the ReadState. Not held across I/O, but
+//   3. sweep_mutex_     removing what has expired, one at a time. Held across I/O.
+//   4. count_mutex_     counting all keys, one at a time. Held across I/O; only those who ask take it.
+//   5. commit_mutex_    the short critical section of a write, and each replacement of the ReadState. Not held across I/O, but
 //                       for Log::Reserve where others keep taking the room that was prepared (docs/decisions.md).
-//   5. the log's own    (db/log.h)
+//   6. the log's own    (db/log.h)
 //   Apart from these, never together with another: async_mutex_, the snapshot list's.
 // Readers take none of them: they pin the ReadState (structure/published.h).
 //
@@ -17,6 +18,7 @@
 // std::bad_alloc and then leave everything as it was.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -33,6 +35,8 @@
 #include "db/commit.h"
 #include "db/compaction.h"
 #include "db/compaction_picker.h"
+#include "db/engine_parts.h"
+#include "db/expiry_index.h"
 #include "db/key_ledger.h"
 #include "db/log.h"
 #include "db/manifest.h"
@@ -41,6 +45,8 @@
 #include "db/segment_caches.h"
 #include "db/snapshot_list.h"
 #include "db/storage_engine.h"
+#include "db/store_clock.h"
+#include "db/store_iterator.h"
 #include "db/throttle.h"
 #include "structure/published.h"
 #include "util/file_remover.h"
@@ -49,7 +55,7 @@
 
 namespace varve {
 
-class Engine final : public StorageEngine {
+class Engine final : public StorageEngine, private EngineParts {
  public:
   static absl::StatusOr<std::unique_ptr<StorageEngine>> Open(const std::string& directory,
                                                              const EngineOptions& options);
@@ -64,6 +70,7 @@ class Engine final : public StorageEngine {
   std::shared_ptr<const Snapshot> GetSnapshot() override;
   absl::StatusOr<CountResult> Count(const ReadOptions& options, std::string_view lower,
                                     std::string_view upper) override;
+  uint64_t NowMillis() const override { return clock_.NowMillis(); }
 
   absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch) override;
   absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) override;
@@ -78,6 +85,9 @@ class Engine final : public StorageEngine {
   std::unique_ptr<WriteTurn> TakeTurn() override;
   absl::StatusOr<NamespaceList> Namespaces() const override;
   bool HasNamespace(NamespaceId space) const override;
+  uint64_t UsualExpiry(NamespaceId space) const override {
+    return expires_by_default_.load(std::memory_order_relaxed) ? UsualExpiryInside(space) : kNoExpiry;
+  }
 
   SequenceNumber durable_sequence() const override { return log_->durable_sequence(); }
   absl::Status log_status() const override { return log_->status(); }
@@ -95,63 +105,8 @@ class Engine final : public StorageEngine {
   absl::Status Close() override;
 
  private:
-  // A write buffer that takes no more writes, with the namespaces as they were at its end.
-  struct FullBuffer {
-    std::shared_ptr<WriteBuffer> buffer;
-    NamespaceTable namespaces;
-  };
-  // A generation that its namespace has left; kNoGeneration: there was no such namespace. Known until the switch is in segments and no snapshot is older.
-  struct LeftGeneration {
-    NamespaceId space;
-    NamespaceGeneration generation;
-    SequenceNumber left_at;
-  };
-  // A request to merge a range, waiting for the compaction thread.
-  struct CompactRequest {
-    std::string lower;
-    std::string upper;
-    bool done = false;  // guarded by commit_mutex_, like status
-    absl::Status status;
-  };
-  // What a count starts from, all of one moment.
-  struct CountPoint {
-    std::shared_ptr<const ReadState> state;
-    SequenceNumber at = kNoSequence;  // everything up to here is in the state, and nothing newer
-    KeyLedger ledger;                 // of the state's version
-    std::map<SequenceNumber, KeyTallies> buffers;
-    uint64_t epoch = 0;
-  };
-  // How far a write buffer has been looked through, and what that part of it changes.
-  struct BufferProgress {
-    std::shared_ptr<WriteBuffer> buffer;
-    SequenceNumber at = kNoSequence;
-    WriteBuffer::Position position;
-    uint64_t walked = 0;  // records
-    KeyTallies change;
-    uint64_t epoch = 0;
-  };
-  // Records and range tombstones, some of all that is newer than what they are laid upon.
-  struct Layer {
-    std::shared_ptr<const ReadState> below;  // read at below_at
-    SequenceNumber below_at = kMaxSequence;
-    SequenceNumber after = kNoSequence;  // the layer's records are those with a sequence in (after, to]
-    SequenceNumber to = kMaxSequence;
-    RangeTombstoneList tombstones;
-  };
-  // What a read sees: the state and a sequence for which that state is complete.
-  struct ReadPoint {
-    Published<ReadState>::Pin state;
-    SequenceNumber sequence;
-    NamespaceGeneration generation;
-  };
   struct Lookup;
-  // What a batch changes beside the records of the active buffer: made before the batch is in the log.
-  struct StateChange {
-    std::vector<RangeTombstone> tombstones;
-    std::vector<LeftGeneration> left;
-    std::vector<RangeTombstone> buffered_tombstones;  // those of `tombstones` once more
-    std::shared_ptr<ReadState> next;                  // null: the state stays
-  };
+  class Turn;
 
   Engine(std::string directory, const EngineOptions& options);
 
@@ -170,6 +125,7 @@ class Engine final : public StorageEngine {
   absl::Status FlushInside();
   absl::Status CompactInside(std::string_view lower, std::string_view upper, NamespaceId space);
   absl::StatusOr<NamespaceList> NamespacesInside() const;
+  uint64_t UsualExpiryInside(NamespaceId space) const;
   std::vector<std::pair<std::string, uint64_t>> StatisticsInside() const;
   absl::Status CloseInside();
 
@@ -235,13 +191,39 @@ class Engine final : public StorageEngine {
   bool WorthReadingAgain(const ReadOptions& options, bool log_had_failed) const;
   bool LookUpBuffers(const ReadState& state, SequenceNumber at, Lookup* lookup) const;
   absl::Status LookUpSegments(const ReadState& state, SequenceNumber at, bool fill_cache, Lookup* lookup) const;
-  // Turns what was found into the answer: a newer range tombstone hides it, and its gate is the newest of the two.
-  // Sets `*unwritten` when that isn't with the kernel yet.
-  void Conclude(const ReadState& state, SequenceNumber at, const Lookup& lookup, ReadResult* result, std::string* value,
-                bool* unwritten) const;
-  // Bounds are tree keys: [lower, upper), an empty `upper` meaning no end.
+  // Turns what was found into the answer: a newer range tombstone hides it, and its gate is the newest of the two; so does an expiry up to
+  // `instant_ms`. Sets `*unwritten` when that isn't with the kernel yet.
+  void Conclude(const ReadState& state, SequenceNumber at, uint64_t instant_ms, const Lookup& lookup,
+                ReadResult* result, std::string* value, bool* unwritten) const;
+  // All keys as of one moment. False: one has expired by `*instant_ms`, which was not known; it has to be done again with it.
+  absl::StatusOr<bool> MultiGetAt(const ReadOptions& options, absl::Span<const std::string_view> keys,
+                                  absl::Span<MultiGetResult> results, uint64_t* instant_ms, SequenceNumber* gate,
+                                  bool* unwritten);
+  // Bounds are tree keys: [lower, upper), an empty `upper` meaning no end. `clock`: without one, what has expired is shown.
   std::unique_ptr<Iterator> MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at, bool fill_cache,
-                                         std::string lower, std::string upper) const;
+                                         std::string lower, std::string upper, IteratorClock clock = {}) const;
+
+  // --- engine_expiry.cc: hiding and removing what has expired.
+  // Whether the record, found by a reader at `*instant_ms` (0: it has not looked at the clock), has to be looked up again after a look
+  // at the clock, which it has taken then: only what was still there when the clock was read is known to have expired.
+  bool NeedsInstant(const Lookup& lookup, uint64_t* instant_ms) const;
+  // The gate of whoever has found that something expired at `expiry_ms`: leaves a clock mark, unless there is one.
+  SequenceNumber WitnessExpiry(uint64_t expiry_ms);
+  ExpiryWitness WitnessFor(const ReadOptions& options);
+  void NoteExpiringLocked(const Commit::Operation& operation, StateChange* change) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  void ApplyExpiringLocked(const StateChange& change) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  void ExpiryLoop();
+  // The earliest instant at which an entry of the index may be due; kNeverDue: none is.
+  uint64_t NextDueLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  // Removes all that has expired by now, of all namespaces.
+  absl::Status SweepAll();
+  // Removes some of what has expired by `now_ms`: what is due, and with `early` also what isn't. False: there is no more.
+  absl::StatusOr<bool> Sweep(uint64_t now_ms, bool early) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
+  absl::StatusOr<bool> SweepWidth(int width, uint64_t now_ms, bool early) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
+  // Removes the entries, and their keys where these have expired; each by itself where a writer came between.
+  absl::Status RemoveExpired(absl::Span<const std::string> index_keys, uint64_t now_ms)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
 
   // --- engine_namespaces.cc
   static bool MustCheckQuotas(const ReadState& state, const Commit& commit, const SequenceNumber* checked);
@@ -263,7 +245,8 @@ class Engine final : public StorageEngine {
   absl::StatusOr<KeyTally> CountAll(CountPoint point, NamespaceGeneration generation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
   absl::StatusOr<KeyTally> CountByScan(const std::shared_ptr<const ReadState>& state, SequenceNumber at,
-                                       std::string lower, std::string upper) const;
+                                       std::string lower, std::string upper, IteratorClock clock,
+                                       SequenceNumber* gate) const;
   CountPoint NewCountPoint() const;
   absl::Status SettleSegments(CountPoint* point);
   // What the buffer changes, up to `end`.
@@ -338,6 +321,8 @@ class Engine final : public StorageEngine {
   const std::string directory_;
   const EngineOptions options_;
   std::atomic<Durability> sync_{options_.sync};
+  StoreClock clock_;
+  std::atomic<bool> expires_by_default_{false};  // in some namespace
   FileSystem* const file_system_;
   const std::shared_ptr<const CompactionPicker> picker_;
   std::unique_ptr<FileLock> directory_lock_;
@@ -379,7 +364,6 @@ class Engine final : public StorageEngine {
   static constexpr size_t kKeyStripes = 64;
   absl::Mutex key_stripes_[kKeyStripes];  // the last resort of Update against starving
 
-  class Turn;
   const WriteTurn* turn_ ABSL_GUARDED_BY(commit_mutex_) = nullptr;
   absl::CondVar turn_ended_;
 
@@ -397,10 +381,18 @@ class Engine final : public StorageEngine {
   std::thread flush_thread_;
   std::thread compaction_thread_;
 
-  absl::Mutex quota_mutex_ ABSL_ACQUIRED_BEFORE(count_mutex_, commit_mutex_);
+  absl::Mutex quota_mutex_ ABSL_ACQUIRED_BEFORE(sweep_mutex_, count_mutex_, commit_mutex_);
   // No generation holds more than its entry says; one without an entry was not counted yet.
   KeyTallies quota_bounds_ ABSL_GUARDED_BY(quota_mutex_);
   SequenceNumber quota_bounds_at_ ABSL_GUARDED_BY(quota_mutex_) = kNoSequence;  // the change of namespaces since which
+
+  absl::Mutex sweep_mutex_ ABSL_ACQUIRED_BEFORE(count_mutex_);
+  std::atomic<SequenceNumber> clock_mark_sequence_{kNoSequence};
+  static constexpr uint64_t kNeverDue = ~uint64_t{0};
+  // By width: no entry of the index that is still to be looked at is due before.
+  std::array<uint64_t, kExpiryWidths> due_from_ ABSL_GUARDED_BY(commit_mutex_);
+  SteadyCondition expiry_work_;
+  std::thread expiry_thread_;
 
   absl::Mutex count_mutex_ ABSL_ACQUIRED_BEFORE(commit_mutex_);  // held while counting, across I/O
   BufferProgress counted_ ABSL_GUARDED_BY(count_mutex_);         // of the buffer that was active then
@@ -413,6 +405,7 @@ class Engine final : public StorageEngine {
   struct Counters {
     std::atomic<uint64_t> flushes{0}, compactions{0}, failed_compactions{0}, flushed_bytes{0}, compacted_bytes{0},
         compaction_input_bytes{0};
+    std::atomic<uint64_t> expired{0}, clock_marks{0};
     ShardedCounter gets, writes, conflicts;
   };
   mutable Counters counters_;

@@ -216,6 +216,7 @@ std::function<bool(NamespaceGeneration)> Engine::LiveGenerations(const SnapshotL
   const SequenceNumber oldest_reader = held.sequences.empty() ? held.visible : held.sequences.front();
   std::unordered_set<NamespaceGeneration> live;
   absl::MutexLock lock(&commit_mutex_);
+  live.insert(kExpiryGeneration);
   for (const ManifestNamespace& space : present_->namespaces.entries()) live.insert(space.generation);
   for (const LeftGeneration& left : left_generations_) {
     if (left.left_at > std::min(oldest_reader, log_->durable_sequence())) live.insert(left.generation);
@@ -300,6 +301,7 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
   }
   next.next_file_number = next_file_number_.load();
   next.next_generation = next_generation_.load();
+  next.clock_mark = clock_.mark();
   const std::unordered_set<uint64_t> live = SegmentNumbers(next);
   VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, directory_, next));
   // Should this fail, the manifest on disk is as good as the one before it, with which the next try begins: what it retired

@@ -18,9 +18,9 @@ absl::StatusOr<CountResult> Engine::CountInside(const ReadOptions& options, std:
                                                 std::string_view upper) {
   const bool log_had_failed = log_failed_.load(std::memory_order_acquire);
   KeyTally tally;
-  SequenceNumber at;
+  SequenceNumber at, gate = kNoSequence;
   // What a failed log did not get to disk is in the layers, but must not be counted.
-  if (lower.empty() && upper.empty() && options.snapshot == nullptr && !log_had_failed) {
+  if (lower.empty() && upper.empty() && options.snapshot == nullptr && !log_had_failed && SweepAll().ok()) {
     absl::MutexLock lock(&count_mutex_);
     const CountPoint point = NewCountPoint();
     const std::optional<NamespaceGeneration> generation = point.state->namespaces.Generation(options.space);
@@ -30,6 +30,8 @@ absl::StatusOr<CountResult> Engine::CountInside(const ReadOptions& options, std:
   } else {
     std::shared_ptr<const ReadState> state;
     NamespaceGeneration generation;
+    IteratorClock clock{options.snapshot != nullptr ? options.snapshot->instant_ms() : clock_.NowMillis(), kNoSequence,
+                        WitnessFor(options)};
     {
       VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
       state = point.state->shared_from_this();
@@ -37,9 +39,10 @@ absl::StatusOr<CountResult> Engine::CountInside(const ReadOptions& options, std:
       generation = point.generation;
     }
     const std::string end = upper.empty() ? EndTreeKey(generation) : std::string(TreeKey(generation, upper).view());
-    VARVE_ASSIGN_OR_RETURN(tally, CountByScan(state, at, std::string(TreeKey(generation, lower).view()), end));
+    VARVE_ASSIGN_OR_RETURN(
+        tally, CountByScan(state, at, std::string(TreeKey(generation, lower).view()), end, std::move(clock), &gate));
   }
-  CountResult result{static_cast<uint64_t>(tally.keys), static_cast<uint64_t>(tally.bytes), GateOf(at)};
+  CountResult result{static_cast<uint64_t>(tally.keys), static_cast<uint64_t>(tally.bytes), std::max(gate, GateOf(at))};
   if (absl::Status waited = AwaitGate(options, result.gate, at > log_->written_sequence()); !waited.ok()) {
     if (WorthReadingAgain(options, log_had_failed)) return Count(options, lower, upper);
     return waited;
@@ -48,14 +51,16 @@ absl::StatusOr<CountResult> Engine::CountInside(const ReadOptions& options, std:
 }
 
 absl::StatusOr<KeyTally> Engine::CountByScan(const std::shared_ptr<const ReadState>& state, SequenceNumber at,
-                                             std::string lower, std::string upper) const {
+                                             std::string lower, std::string upper, IteratorClock clock,
+                                             SequenceNumber* gate) const {
   const std::unique_ptr<Iterator> iterator =
-      MakeIterator(state, at, /*fill_cache=*/false, std::move(lower), std::move(upper));
+      MakeIterator(state, at, /*fill_cache=*/false, std::move(lower), std::move(upper), std::move(clock));
   KeyTally tally;
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
     tally += TallyOf(iterator->key().size(), iterator->value().size());
   }
   VARVE_RETURN_IF_ERROR(iterator->status());
+  *gate = iterator->gate();
   return tally;
 }
 
@@ -68,7 +73,8 @@ absl::StatusOr<KeyTally> Engine::CountAll(CountPoint point, NamespaceGeneration 
   const ReadState& state = *point.state;
   if (state.full.size() > static_cast<size_t>(options_.max_full_write_buffers)) {
     // Only a recovery leaves so many, dozens of them: settled one by one, each would be walked beside all that lies below it.
-    return CountByScan(point.state, point.at, FirstTreeKey(generation), EndTreeKey(generation));
+    SequenceNumber gate = kNoSequence;
+    return CountByScan(point.state, point.at, FirstTreeKey(generation), EndTreeKey(generation), IteratorClock(), &gate);
   }
   VARVE_RETURN_IF_ERROR(SettleSegments(&point));
   KeyTally tally = point.ledger.Add(*state.version).settled.Of(generation);

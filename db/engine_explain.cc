@@ -69,13 +69,17 @@ absl::StatusOr<ExplainedRead> Engine::ExplainGetInside(const ReadOptions& option
   }
   std::string value;
   bool unwritten = false;  // whoever lets the reply out pushes first
-  Conclude(state, point.sequence, lookup, &read.result, &value, &unwritten);
+  const uint64_t instant_ms = options.snapshot != nullptr ? options.snapshot->instant_ms() : clock_.NowMillis();
+  Conclude(state, point.sequence, instant_ms, lookup, &read.result, &value, &unwritten);
   read.value_bytes = value.size();
   if (lookup.found && !read.result.found) {
-    step(lookup.record.kind == RecordKind::kValue ? "deleted by a range" : "what was found marks a deletion");
+    step(read.result.expired                        ? "what was found has expired"
+         : lookup.record.kind == RecordKind::kValue ? "deleted by a range"
+                                                    : "what was found marks a deletion");
   } else {
     step("copying the value");
   }
+  if (read.result.expired) read.result.gate = std::max(read.result.gate, WitnessExpiry(read.result.expiry_ms));
   read.nanos = static_cast<uint64_t>(std::chrono::nanoseconds(SteadyClock::now() - begin).count());
   return read;
 }

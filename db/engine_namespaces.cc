@@ -65,6 +65,14 @@ bool Engine::HasNamespace(NamespaceId space) const {
   return state_.Acquire()->namespaces.Generation(space).has_value();
 }
 
+uint64_t Engine::UsualExpiryInside(NamespaceId space) const {
+  const Published<ReadState>::Pin state = state_.Acquire();
+  const NamespaceDescription* const description = state->namespaces.Description(space);
+  if (description == nullptr || description->options.default_expiry_ms == 0) return kNoExpiry;
+  const uint64_t now_ms = clock_.NowMillis();
+  return now_ms + std::min(description->options.default_expiry_ms, kUsualExpiry - 1 - now_ms);
+}
+
 bool Engine::MustCheckQuotas(const ReadState& state, const Commit& commit, const SequenceNumber* checked) {
   if (!state.namespaces.has_rules() || !commit.adds_data()) [[likely]]
     return false;
@@ -136,9 +144,11 @@ absl::Status Engine::CheckQuota(const CountPoint& point, const Commit& commit, c
     added->Add(generation, most);
     return absl::OkStatus();
   }
-  VARVE_ASSIGN_OR_RETURN(const KeyTally change, ChangeOf(point, commit, generation));
+  // As of now: what is removed before the keys are counted must not be taken for something that the batch replaces.
+  VARVE_ASSIGN_OR_RETURN(KeyTally change, ChangeOf(NewCountPoint(), commit, generation));
   if (!Fits(quota_bounds_.Of(generation), change, space.options) && !is_counted) {
     VARVE_RETURN_IF_ERROR(CountForQuota(generation));
+    VARVE_ASSIGN_OR_RETURN(change, ChangeOf(NewCountPoint(), commit, generation));
   }
   const KeyTally has = quota_bounds_.Of(generation);
   if (!Fits(has.keys, change.keys, space.options.max_keys)) {
@@ -152,6 +162,7 @@ absl::Status Engine::CheckQuota(const CountPoint& point, const Commit& commit, c
 }
 
 absl::Status Engine::CountForQuota(NamespaceGeneration generation) {
+  SweepAll().IgnoreError();  // what has expired counts only where it can't be removed
   absl::MutexLock lock(&count_mutex_);
   VARVE_ASSIGN_OR_RETURN(const KeyTally all, CountAll(NewCountPoint(), generation));
   quota_bounds_.Add(generation, -quota_bounds_.Of(generation));

@@ -63,6 +63,7 @@ absl::StatusOr<std::unique_ptr<StorageEngine>> Engine::Open(const std::string& d
 Engine::Engine(std::string directory, const EngineOptions& options)
     : directory_(std::move(directory)),
       options_(options),
+      clock_(options.clock != nullptr ? *options.clock : RealClock()),
       file_system_(options.file_system != nullptr ? options.file_system : PosixFileSystem()),
       picker_(options.compaction_picker != nullptr ? options.compaction_picker : LazyLevelingPicker()),
       remover_(file_system_),
@@ -87,6 +88,7 @@ absl::Status Engine::Recover() {
   VARVE_RETURN_IF_ERROR(StartLog(recovery));
   flush_thread_ = std::thread([this] { FlushLoop(); });
   compaction_thread_ = std::thread([this] { CompactionLoop(); });
+  expiry_thread_ = std::thread([this] { ExpiryLoop(); });
   return absl::OkStatus();
 }
 
@@ -125,6 +127,7 @@ absl::Status Engine::LoadOrCreateManifest() {
   store_id_ = manifest_.store_id;
   next_file_number_ = manifest_.next_file_number;
   next_generation_ = manifest_.next_generation;
+  clock_.Mark(manifest_.clock_mark);
   return absl::OkStatus();
 }
 
@@ -183,7 +186,12 @@ absl::Status Engine::OpenSegments() {
   state->namespaces = NamespaceTable(manifest_);
   ledger_ = KeyLedger(manifest_.settled);
   ledger_.Tidy(*state->version);
+  const bool indexed = std::any_of(state->version->runs().begin(), state->version->runs().end(), [](const Run* run) {
+    return !run->segments.empty() && ReachesTo(run->segments.back()->info(), FirstTreeKey(kExpiryGeneration));
+  });
+  due_from_.fill(indexed ? 0 : kNeverDue);
   present_ = state;
+  expires_by_default_.store(present_->namespaces.expires_by_default());
   state_.Replace(std::move(state));
   return absl::OkStatus();
 }
@@ -274,10 +282,12 @@ void Engine::StopThreads() {
     stopping_ = true;
     flush_work_.SignalAll();
     compaction_work_.SignalAll();
+    expiry_work_.SignalAll();
     room_.SignalAll();
   }
   if (flush_thread_.joinable()) flush_thread_.join();
   if (compaction_thread_.joinable()) compaction_thread_.join();
+  if (expiry_thread_.joinable()) expiry_thread_.join();
 }
 
 absl::Status Engine::CloseInside() {
@@ -295,6 +305,7 @@ absl::Status Engine::CloseInside() {
   manifest_.clean_end = true;
   manifest_.next_file_number = next_file_number_.load();
   manifest_.next_generation = next_generation_.load();
+  manifest_.clock_mark = clock_.mark();
   {
     absl::MutexLock commit_lock(&commit_mutex_);
     manifest_.settled = ledger_.groups();
@@ -325,6 +336,8 @@ std::vector<std::pair<std::string, uint64_t>> Engine::StatisticsInside() const {
           {"gets", counters_.gets.Sum()},
           {"writes", counters_.writes.Sum()},
           {"write_conflicts", counters_.conflicts.Sum()},
+          {"expired_keys", counters_.expired},
+          {"clock_marks", counters_.clock_marks},
           {"write_buffer_bytes", buffered},
           {"full_write_buffers", state->full.size()},
           {"levels", state->version->levels().size()},

@@ -8,7 +8,6 @@
 #include "db/merging_iterator.h"
 #include "db/namespace_status.h"
 #include "db/run_iterator.h"
-#include "db/store_iterator.h"
 #include "db/tombstone_filter.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
@@ -106,8 +105,8 @@ absl::Status Engine::LookUpSegments(const ReadState& state, SequenceNumber at, b
   return absl::OkStatus();
 }
 
-void Engine::Conclude(const ReadState& state, SequenceNumber at, const Lookup& lookup, ReadResult* result,
-                      std::string* value, bool* unwritten) const {
+void Engine::Conclude(const ReadState& state, SequenceNumber at, uint64_t instant_ms, const Lookup& lookup,
+                      ReadResult* result, std::string* value, bool* unwritten) const {
   *result = ReadResult{.read_sequence = at};
   const FoundRecord& from_segment = lookup.from_segment;
   if (from_segment.too_large ||
@@ -129,6 +128,10 @@ void Engine::Conclude(const ReadState& state, SequenceNumber at, const Lookup& l
     result->gate = std::max(result->gate, lookup.record.sequence);
   }
   if (lookup.record.kind != RecordKind::kValue || covering > lookup.record.sequence) return;
+  if (result->expiry_ms = lookup.record.expiry_ms; result->expiry_ms != 0 && result->expiry_ms <= instant_ms) {
+    result->expired = true;
+    return;
+  }
   result->found = true;
   result->version = lookup.record.sequence;
   result->value_size = lookup.record.value.size();
@@ -140,15 +143,21 @@ absl::StatusOr<ReadResult> Engine::GetInside(const ReadOptions& options, std::st
   const bool log_had_failed = log_failed_.load(std::memory_order_relaxed);
   ReadResult result;
   bool unwritten = false;
-  {
+  uint64_t instant_ms = options.snapshot != nullptr ? options.snapshot->instant_ms() : 0;
+  for (bool done = false; !done;) {
     VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
     Lookup lookup(point.generation, key);
     lookup.from_segment.most_bytes = options.max_value_bytes;
     if (!LookUpBuffers(*point.state, point.sequence, &lookup)) {
       VARVE_RETURN_IF_ERROR(LookUpSegments(*point.state, point.sequence, options.fill_cache, &lookup));
     }
-    Conclude(*point.state, point.sequence, lookup, &result, options.without_value ? nullptr : value, &unwritten);
+    done = !NeedsInstant(lookup, &instant_ms);
+    if (done) {
+      Conclude(*point.state, point.sequence, instant_ms, lookup, &result, options.without_value ? nullptr : value,
+               &unwritten);
+    }
   }
+  if (result.expired) result.gate = std::max(result.gate, WitnessExpiry(result.expiry_ms));
   if (absl::Status waited = AwaitGate(options, result.gate, unwritten); !waited.ok()) {
     if (WorthReadingAgain(options, log_had_failed)) return Get(options, key, value);
     return waited;
@@ -156,46 +165,21 @@ absl::StatusOr<ReadResult> Engine::GetInside(const ReadOptions& options, std::st
   return result;
 }
 
-// In rounds over groups of keys, each touching memory that the round before has asked for: hash and buckets, buffers and
-// tables, records.
 absl::Status Engine::MultiGetInside(const ReadOptions& options, absl::Span<const std::string_view> keys,
                                     absl::Span<MultiGetResult> results) {
-  constexpr size_t kGroup = 64;
   counters_.gets.Add(keys.size());
   const bool log_had_failed = log_failed_.load(std::memory_order_relaxed);
   SequenceNumber gate = kNoSequence;
-  size_t bytes = 0;
   bool unwritten = false;
-  {
-    VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
-    for (size_t begin = 0; begin < keys.size(); begin += kGroup) {
-      const size_t size = std::min(kGroup, keys.size() - begin);
-      absl::InlinedVector<Lookup, 16> lookups;
-      lookups.reserve(size);
-      for (const std::string_view key : keys.subspan(begin, size)) {
-        Lookup& lookup = lookups.emplace_back(point.generation, key);
-        lookup.from_segment.most_bytes = options.max_value_bytes;
-        point.state->active->Prefetch(lookup.hash);
-        for (const std::shared_ptr<WriteBuffer>& buffer : point.state->full) buffer->Prefetch(lookup.hash);
-      }
-      for (Lookup& lookup : lookups) {
-        if (LookUpBuffers(*point.state, point.sequence, &lookup)) continue;
-        for (const Run* run : point.state->version->runs()) {
-          if (const auto* segment = run->Find(lookup.key.view())) (*segment)->PrefetchLookup(lookup.hash);
-        }
-      }
-      for (size_t i = 0; i < size; ++i) {
-        MultiGetResult& result = results[begin + i];
-        result.read = bytes < options.max_bytes;
-        if (!result.read) continue;
-        result.status = lookups[i].found
-                            ? absl::OkStatus()
-                            : LookUpSegments(*point.state, point.sequence, options.fill_cache, &lookups[i]);
-        Conclude(*point.state, point.sequence, lookups[i], &result.result,
-                 options.without_value ? nullptr : &result.value, &unwritten);
-        gate = std::max(gate, result.result.gate);
-        bytes += result.result.value_size;
-      }
+  uint64_t instant_ms = options.snapshot != nullptr ? options.snapshot->instant_ms() : 0;
+  for (bool done = false; !done;) {
+    VARVE_ASSIGN_OR_RETURN(done, MultiGetAt(options, keys, results, &instant_ms, &gate, &unwritten));
+  }
+  if (instant_ms != 0) {
+    for (MultiGetResult& each : results) {
+      if (!each.read || !each.status.ok() || !each.result.expired) continue;
+      each.result.gate = std::max(each.result.gate, WitnessExpiry(each.result.expiry_ms));
+      gate = std::max(gate, each.result.gate);
     }
   }
   absl::Status waited = AwaitGate(options, gate, unwritten);
@@ -203,7 +187,48 @@ absl::Status Engine::MultiGetInside(const ReadOptions& options, absl::Span<const
   return waited;
 }
 
+// In rounds over groups of keys, each touching memory that the round before has asked for: hash and buckets, buffers and
+// tables, records.
+absl::StatusOr<bool> Engine::MultiGetAt(const ReadOptions& options, absl::Span<const std::string_view> keys,
+                                        absl::Span<MultiGetResult> results, uint64_t* instant_ms, SequenceNumber* gate,
+                                        bool* unwritten) {
+  constexpr size_t kGroup = 64;
+  VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
+  size_t bytes = 0;
+  for (size_t begin = 0; begin < keys.size(); begin += kGroup) {
+    const size_t size = std::min(kGroup, keys.size() - begin);
+    absl::InlinedVector<Lookup, 16> lookups;
+    lookups.reserve(size);
+    for (const std::string_view key : keys.subspan(begin, size)) {
+      Lookup& lookup = lookups.emplace_back(point.generation, key);
+      lookup.from_segment.most_bytes = options.max_value_bytes;
+      point.state->active->Prefetch(lookup.hash);
+      for (const std::shared_ptr<WriteBuffer>& buffer : point.state->full) buffer->Prefetch(lookup.hash);
+    }
+    for (Lookup& lookup : lookups) {
+      if (LookUpBuffers(*point.state, point.sequence, &lookup)) continue;
+      for (const Run* run : point.state->version->runs()) {
+        if (const auto* segment = run->Find(lookup.key.view())) (*segment)->PrefetchLookup(lookup.hash);
+      }
+    }
+    for (size_t i = 0; i < size; ++i) {
+      MultiGetResult& result = results[begin + i];
+      result.read = bytes < options.max_bytes;
+      if (!result.read) continue;
+      result.status = lookups[i].found ? absl::OkStatus()
+                                       : LookUpSegments(*point.state, point.sequence, options.fill_cache, &lookups[i]);
+      if (NeedsInstant(lookups[i], instant_ms)) return false;
+      Conclude(*point.state, point.sequence, *instant_ms, lookups[i], &result.result,
+               options.without_value ? nullptr : &result.value, unwritten);
+      *gate = std::max(*gate, result.result.gate);
+      bytes += result.result.value_size;
+    }
+  }
+  return true;
+}
+
 std::shared_ptr<const Snapshot> Engine::GetSnapshotInside() {
+  const uint64_t instant_ms = clock_.NowMillis();
   for (;;) {
     Published<ReadState>::Pin state = state_.Acquire();
     if (log_failed_.load(std::memory_order_acquire)) [[unlikely]] {
@@ -213,9 +238,9 @@ std::shared_ptr<const Snapshot> Engine::GetSnapshotInside() {
         absl::MutexLock lock(&commit_mutex_);
         namespaces = NamespacesAtLocked(durable);
       }
-      return snapshots_.Take(durable, std::move(namespaces));
+      return snapshots_.Take(durable, std::move(namespaces), instant_ms);
     }
-    std::shared_ptr<const Snapshot> snapshot = snapshots_.Take(visible_, state->namespaces);
+    std::shared_ptr<const Snapshot> snapshot = snapshots_.Take(visible_, state->namespaces, instant_ms);
     if (state_.IsCurrent(state)) return snapshot;
   }
 }
@@ -233,7 +258,8 @@ absl::Span<const std::shared_ptr<Segment>> Overlapping(const Run& run, std::stri
 }  // namespace
 
 std::unique_ptr<Iterator> Engine::MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at,
-                                               bool fill_cache, std::string lower, std::string upper) const {
+                                               bool fill_cache, std::string lower, std::string upper,
+                                               IteratorClock clock) const {
   const bool covered = !state->buffered_tombstones->empty() || !state->version->range_tombstones().empty();
   std::vector<std::unique_ptr<InternalIterator>> children;
   const auto add = [&](std::unique_ptr<InternalIterator> child, SequenceNumber newest) {
@@ -250,12 +276,14 @@ std::unique_ptr<Iterator> Engine::MakeIterator(std::shared_ptr<const ReadState> 
     add(NewRunIterator(overlapping, fill_cache), newest);
   }
   return NewStoreIterator(std::move(state), NewMergingIterator(std::move(children)), at, std::move(lower),
-                          std::move(upper));
+                          std::move(upper), std::move(clock));
 }
 
 std::unique_ptr<Iterator> Engine::NewIteratorInside(const ReadOptions& options, std::string_view lower,
                                                     std::string_view upper, SequenceNumber* gate) {
   const bool log_had_failed = log_failed_.load(std::memory_order_relaxed);
+  // The clock first: what has expired by then was still there at the sequence that is read.
+  const uint64_t instant_ms = options.snapshot != nullptr ? options.snapshot->instant_ms() : clock_.NowMillis();
   absl::StatusOr<ReadPoint> point = BeginRead(options);
   if (!point.ok()) return NewErrorIterator(point.status());
   const SequenceNumber own_gate = GateOf(point->sequence);
@@ -268,7 +296,8 @@ std::unique_ptr<Iterator> Engine::NewIteratorInside(const ReadOptions& options, 
   return MakeIterator(
       point->state->shared_from_this(), point->sequence, options.fill_cache,
       std::string(TreeKey(point->generation, lower).view()),
-      upper.empty() ? EndTreeKey(point->generation) : std::string(TreeKey(point->generation, upper).view()));
+      upper.empty() ? EndTreeKey(point->generation) : std::string(TreeKey(point->generation, upper).view()),
+      {instant_ms, own_gate, WitnessFor(options)});
 }
 
 }  // namespace varve

@@ -4,6 +4,7 @@
 
 #include "db/engine.h"
 #include "fmt/format.h"
+#include "util/coding.h"
 #include "util/hash.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
@@ -44,7 +45,8 @@ absl::StatusOr<CommitResult> Engine::TrySubmit(const WriteOptions& options, Writ
 
   absl::MutexLock lock(&commit_mutex_);
   VARVE_RETURN_IF_ERROR(PrepareLogLocked(commit));
-  if (turn_ != options.turn) [[unlikely]] {
+  if (turn_ != options.turn && !commit.MarksClock()) [[unlikely]] {
+    if (!options.waits_for_turn) return absl::CancelledError("somebody has the turn");
     // Whoever has the turn may need the quotas: nobody waits for it while holding them.
     *limited = checked != nullptr;
     if (*limited) return CommitResult{};
@@ -161,8 +163,20 @@ Engine::StateChange Engine::PrepareLocked(const std::vector<Commit::Operation>& 
     const RecordView& record = operation.record;
     switch (record.kind) {
       case RecordKind::kValue:
+        if (record.expiry_ms != 0) [[unlikely]] {
+          NoteExpiringLocked(operation, &change);
+          bytes += WriteBuffer::SizeOf({.key = change.expiring.back().index_key});
+        }
+        bytes += WriteBuffer::SizeOf(record);
+        break;
       case RecordKind::kTombstone:
         bytes += WriteBuffer::SizeOf(record);
+        break;
+      case RecordKind::kClockMark:
+        if (record.value.size() == sizeof(uint64_t)) {
+          change.clock_mark = std::max(change.clock_mark, DecodeFixed64(record.value.data()));
+          change.clock_mark_sequence = record.sequence;
+        }
         break;
       case RecordKind::kRangeTombstone:
         change.tombstones.push_back({std::string(record.key), std::string(record.value), record.sequence});
@@ -204,6 +218,7 @@ void Engine::ApplyLocked(const std::vector<Commit::Operation>& operations, bool 
       active->Add(operation.record, operation.hash, gated);
     }
   }
+  ApplyExpiringLocked(change);
   for (RangeTombstone& tombstone : change.tombstones) active->AddRangeTombstone(std::move(tombstone));
   for (RangeTombstone& tombstone : change.buffered_tombstones) buffered_tombstones_.push_back(std::move(tombstone));
   for (const LeftGeneration& left : change.left) {
@@ -220,6 +235,7 @@ std::shared_ptr<ReadState> Engine::CopyStateLocked() {
 
 void Engine::PublishLocked(std::shared_ptr<const ReadState> next) noexcept {
   present_ = next;
+  expires_by_default_.store(next->namespaces.expires_by_default(), std::memory_order_relaxed);
   // Normally the flush thread's work, but it may be busy for long.
   if (state_.Replace(std::move(next)) > kMaxRetiredStates) state_.Reclaim();
   reclaim_due_ = true;
@@ -245,14 +261,6 @@ void Engine::RotateBufferLocked() {
   full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
   PublishLocked(next);
   UpdatePressureLocked();
-}
-
-void Engine::BoundLog() {
-  if (full_buffers_.load(std::memory_order_relaxed) != 0) return;  // a flush is on its way
-  if (log_->live_bytes() <= log_bytes_at_flush_.load() + MaxLogGrowth(options_)) return;
-  absl::MutexLock lock(&commit_mutex_);
-  if (flush_queue_.empty() && last_sequence_ >= present_->active->first_sequence() && !log_failed_.load())
-    RotateBufferLocked();
 }
 
 absl::StatusOr<CommitResult> Engine::Write(const WriteOptions& options, WriteBatch* batch) {

@@ -1,4 +1,4 @@
-// A cursor over the keys of one namespace, in key order, at one consistent snapshot.
+// A cursor over the keys of one namespace, in key order, at one consistent snapshot and one instant of the clock.
 //
 // Not thread-safe: one thread at a time; any number of iterators side by side. Holds what it reads in place until it is
 // destroyed, and must be destroyed before its store. Values returned stay valid until the next move.
@@ -31,6 +31,11 @@ class Iterator {
   virtual std::string_view key() const = 0;
   virtual std::string_view value() const = 0;
   virtual SequenceNumber version() const = 0;
+  // The instant at which the entry expires, in milliseconds since the epoch; 0: never.
+  virtual uint64_t expiry_ms() const = 0;
+
+  // What it has shown so far, and left out as expired, may be let out once durable_sequence() has reached this (as in ReadResult).
+  virtual SequenceNumber gate() const = 0;
 
   // OK at a clean end; otherwise what could not be read, and where.
   [[nodiscard]] virtual absl::Status status() const = 0;

@@ -7,7 +7,7 @@
 //     number, file size, records, tombstones, range tombstones, smallest sequence, largest sequence,
 //     flags (1 byte; bit 0: the largest key is exclusive), smallest key, largest key (length-prefixed), tallies of its live keys
 //   settled:    count, and of each: count of segments, and the number of each, ascending; tallies
-//   from version 2 on: the next id of a named namespace, less the first one that there may be
+//   from version 2 on: clock mark, the next id of a named namespace, less the first one that there may be
 //   descriptions of namespaces: count, and of each, ascending: id, what db/namespace_change.h draws
 //
 //   tallies:    count, and of each, ascending: generation, keys, bytes (both zigzag)
@@ -31,6 +31,7 @@ namespace {
 
 constexpr std::string_view kMagic = "VARVEMAN";
 constexpr uint32_t kFormatVersion = 2;
+constexpr uint32_t kOldestFormatVersion = 1;
 constexpr size_t kChecksumOffset = 12;
 constexpr size_t kCheckedOffset = 16;
 constexpr size_t kFieldsOffset = 24;
@@ -94,9 +95,10 @@ void EncodeSegment(const SegmentInfo& segment, std::string* bytes) {
 // Reads the fields in order and remembers what was wrong first.
 class ManifestReader {
  public:
-  ManifestReader(std::string_view fields, const std::string& path) : reader_(fields), path_(path) {}
+  ManifestReader(std::string_view fields, uint32_t version, const std::string& path)
+      : reader_(fields), version_(version), path_(path) {}
 
-  absl::Status Read(uint32_t version, Manifest* manifest) {
+  absl::Status Read(Manifest* manifest) {
     if (!reader_.ReadFixed64(&manifest->store_id)) return Damaged("store id");
     if (!reader_.ReadVarint64(&manifest->next_file_number)) return Damaged("next file number");
     if (!reader_.ReadVarint64(&manifest->flushed_sequence)) return Damaged("flushed sequence");
@@ -120,7 +122,8 @@ class ManifestReader {
     }
     VARVE_RETURN_IF_ERROR(ReadLevels(&manifest->levels));
     VARVE_RETURN_IF_ERROR(ReadSettled(&manifest->settled));
-    if (version >= 2) VARVE_RETURN_IF_ERROR(ReadDescriptions(manifest));
+    if (version_ >= 2 && !reader_.ReadVarint64(&manifest->clock_mark)) return Damaged("clock mark");
+    if (version_ >= 2) VARVE_RETURN_IF_ERROR(ReadDescriptions(manifest));
     return reader_.empty() ? absl::OkStatus() : Damaged("bytes behind the last field");
   }
 
@@ -231,6 +234,7 @@ class ManifestReader {
   }
 
   ByteReader reader_;
+  const uint32_t version_;
   const std::string& path_;
 };
 
@@ -271,6 +275,7 @@ std::string EncodeManifest(const Manifest& manifest) {
     for (const uint64_t number : group.segments) PutVarint64(&bytes, number);
     EncodeTallies(group.change, &bytes);
   }
+  PutVarint64(&bytes, manifest.clock_mark);
   PutVarint32(&bytes, manifest.next_named_namespace - kFirstNamedNamespace);
   PutVarint64(&bytes, manifest.descriptions.size());
   for (const NamespaceDescription& space : manifest.descriptions) {
@@ -287,9 +292,10 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view bytes, const std::strin
   if (bytes.size() < kFieldsOffset) return Corruption(path, bytes.size(), "manifest: shorter than its header");
   if (bytes.substr(0, kMagic.size()) != kMagic) return Corruption(path, 0, "manifest: no manifest begins like this");
   const uint32_t version = DecodeFixed32(bytes.data() + kMagic.size());
-  if (version == 0 || version > kFormatVersion) {
+  if (version < kOldestFormatVersion || version > kFormatVersion) {
     return Corruption(path, kMagic.size(),
-                      fmt::format("manifest: format version {}, this program reads 1 to {}", version, kFormatVersion));
+                      fmt::format("manifest: format version {}, this program reads {} to {}", version,
+                                  kOldestFormatVersion, kFormatVersion));
   }
   const uint64_t size = DecodeFixed64(bytes.data() + kCheckedOffset);
   if (size != bytes.size() - kFieldsOffset) {
@@ -303,7 +309,7 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view bytes, const std::strin
                       fmt::format("manifest: checksum {:#010x}, expected {:#010x}", checksum, expected));
   }
   Manifest manifest;
-  VARVE_RETURN_IF_ERROR(ManifestReader(bytes.substr(kFieldsOffset), path).Read(version, &manifest));
+  VARVE_RETURN_IF_ERROR(ManifestReader(bytes.substr(kFieldsOffset), version, path).Read(&manifest));
   return manifest;
 }
 

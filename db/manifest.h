@@ -5,7 +5,7 @@
 // manifest before named is let go: what it names is a whole store, too. Nothing reads it but a repair, where MANIFEST is damaged.
 //
 //      0   8  magic "VARVEMAN"
-//      8   4  format version (2; version 1, which is read, too, knows no descriptions of namespaces)
+//      8   4  format version (2; version 1, which is read, too, knows neither a clock mark nor descriptions of namespaces)
 //     12   4  checksum of everything behind byte 16
 //     16   8  size of everything behind byte 24
 //     24   .  fields, drawn in manifest.cc
@@ -38,6 +38,7 @@ struct Manifest {
   uint64_t next_file_number = 1;                  // for logs and segments alike
   SequenceNumber flushed_sequence = kNoSequence;  // every operation up to here is in segments
   NamespaceGeneration next_generation = 1;
+  uint64_t clock_mark = 0;                         // the store's clock has been here (db/store_clock.h)
   std::vector<ManifestNamespace> namespaces;       // ascending by id
   std::vector<NamespaceDescription> descriptions;  // ascending by id, of some of them
   NamespaceId next_named_namespace = kFirstNamedNamespace;

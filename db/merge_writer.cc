@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "db/expiry_index.h"
 #include "db/file_names.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
@@ -97,6 +98,12 @@ class Merge {
       generation_is_live_ = IsLive(generation);
     }
     key_.assign(key);
+    // Of a key that nobody can see any more.
+    is_stale_entry_ = false;
+    if (generation == kExpiryGeneration) [[unlikely]] {
+      const std::optional<ExpiryIndexEntry> entry = DecodeExpiryIndexKey(UserKeyOf(key));
+      is_stale_entry_ = entry && !IsLive(GenerationOf(entry->tree_key));
+    }
     key_is_written_ = false;
     stripe_ = kNoStripe;
     const std::vector<RangeTombstoneList::Fragment>& fragments = tombstones_.fragments();
@@ -106,6 +113,7 @@ class Merge {
 
   // Writes the record if somebody can still see it.
   absl::Status Consider(const RecordView& record) {
+    if (is_stale_entry_) return absl::OkStatus();
     const size_t stripe = StripeOf(record.sequence);
     if (stripe == stripe_) return absl::OkStatus();  // hidden by a newer version, also if that one was dropped
     const bool is_newest = stripe_ == kNoStripe;
@@ -115,8 +123,8 @@ class Merge {
     }
     const bool only_the_present_sees_it = stripe == options_.snapshots.size();
     bool is_tombstone = record.kind == RecordKind::kTombstone;
-    const bool is_filtered =
-        !is_tombstone && options_.filter != nullptr && only_the_present_sees_it && options_.filter->Drop(record);
+    const bool is_filtered = !is_tombstone && options_.filter != nullptr && generation_ != kExpiryGeneration &&
+                             only_the_present_sees_it && options_.filter->Drop(record);
     is_tombstone |= is_filtered;
     result_.filtered |= is_filtered;
     if (is_tombstone && options_.drops_tombstones && stripe == 0) return absl::OkStatus();
@@ -214,6 +222,7 @@ class Merge {
   std::string key_;
   NamespaceGeneration generation_ = 0;
   bool generation_is_live_ = true;
+  bool is_stale_entry_ = false;
   bool key_is_written_ = false;
   size_t stripe_ = kNoStripe;  // of the version seen last
   size_t fragment_ = 0;        // the first one that ends behind the key

@@ -17,6 +17,11 @@ bool HasRules(const std::vector<NamespaceDescription>& descriptions) {
   });
 }
 
+bool ExpiresByDefault(const std::vector<NamespaceDescription>& descriptions) {
+  return std::any_of(descriptions.begin(), descriptions.end(),
+                     [](const NamespaceDescription& space) { return space.options.default_expiry_ms != 0; });
+}
+
 }  // namespace
 
 NamespaceTable::NamespaceTable(const Manifest& manifest)
@@ -24,7 +29,8 @@ NamespaceTable::NamespaceTable(const Manifest& manifest)
       descriptions_(manifest.descriptions.empty() ? nullptr
                                                   : std::make_shared<const Descriptions>(manifest.descriptions)),
       next_named_(manifest.next_named_namespace),
-      has_rules_(HasRules(manifest.descriptions)) {}
+      has_rules_(HasRules(manifest.descriptions)),
+      expires_by_default_(ExpiresByDefault(manifest.descriptions)) {}
 
 const NamespaceTable::Descriptions& NamespaceTable::descriptions() const {
   static const Descriptions* const none = new Descriptions();
@@ -80,6 +86,7 @@ void NamespaceTable::Describe(const NamespaceDescription& space) {
     changed->insert(place, space);
   }
   has_rules_ = HasRules(*changed);
+  expires_by_default_ = ExpiresByDefault(*changed);
   descriptions_ = std::move(changed);
 }
 

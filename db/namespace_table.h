@@ -25,8 +25,16 @@ class NamespaceTable {
   std::optional<NamespaceGeneration> Generation(NamespaceId id) const {
     if (id < entries_.size() && entries_[id].id == id) return entries_[id].generation;  // a database, mostly
     const ManifestNamespace* const entry = Find(id);
-    if (entry == nullptr) return std::nullopt;
-    return entry->generation;
+    if (entry != nullptr) return entry->generation;
+    if (id == kExpirySpace) return kExpiryGeneration;  // nobody's, so no entry
+    return std::nullopt;
+  }
+  // The namespace that lives in it; null: none does.
+  std::optional<NamespaceId> SpaceOf(NamespaceGeneration generation) const {
+    for (const ManifestNamespace& entry : entries_) {
+      if (entry.generation == generation) return entry.id;
+    }
+    return std::nullopt;
   }
   bool Holds(NamespaceGeneration generation) const {
     for (const ManifestNamespace& entry : entries_) {
@@ -57,6 +65,8 @@ class NamespaceTable {
   NamespaceId next_named() const { return next_named_; }
   // Writes have to be looked at: some namespace has a quota or a mode of its own.
   bool has_rules() const { return has_rules_; }
+  // Some namespace has a default expiry.
+  bool expires_by_default() const { return expires_by_default_; }
 
  private:
   using Descriptions = std::vector<NamespaceDescription>;  // ascending by id
@@ -71,6 +81,7 @@ class NamespaceTable {
   std::shared_ptr<const Descriptions> descriptions_;  // null: none
   NamespaceId next_named_ = kFirstNamedNamespace;
   bool has_rules_ = false;
+  bool expires_by_default_ = false;
 };
 
 }  // namespace varve

@@ -17,8 +17,8 @@ void OwnWrites::Set(std::string_view key, Write write, NamespaceId space) {
   bytes_ += bytes;
 }
 
-void OwnWrites::Put(std::string_view key, std::string_view value, NamespaceId space) {
-  Set(key, {.deleted = false, .value = std::string(value)}, space);
+void OwnWrites::Put(std::string_view key, std::string_view value, NamespaceId space, uint64_t expiry_ms) {
+  Set(key, {.deleted = false, .value = std::string(value), .expiry_ms = expiry_ms}, space);
 }
 
 void OwnWrites::Delete(std::string_view key, NamespaceId space) { Set(key, {.deleted = true, .value = {}}, space); }
@@ -44,19 +44,41 @@ void OwnWrites::ClearNamespace(NamespaceId space) {
   in.cleared = true;
 }
 
+void OwnWrites::CreateNamespace(const NamespaceDescription& space) {
+  created_.push_back(space);
+  ClearNamespace(space.id);
+  spaces_[space.id].created = true;
+  bytes_ += sizeof(NamespaceDescription) + space.name.size();
+}
+
+void OwnWrites::SwapNamespaces(NamespaceId one, NamespaceId other) {
+  swaps_.emplace_back(one, other);
+  const NamespaceId origin_of_one = Origin(one);
+  origins_[one] = Origin(other);
+  origins_[other] = origin_of_one;
+  bytes_ += kBytesPerWrite;
+}
+
+NamespaceId OwnWrites::Origin(NamespaceId space) const {
+  const auto swapped = origins_.find(space);
+  return swapped == origins_.end() ? space : swapped->second;
+}
+
 const OwnWrites::Space* OwnWrites::Find(NamespaceId space) const {
   const auto found = spaces_.find(space);
   return found == spaces_.end() ? nullptr : &found->second;
 }
 
 void OwnWrites::AddTo(WriteBatch* batch) const {
+  for (const NamespaceDescription& space : created_) batch->CreateNamespace(space);
   for (const auto& [id, space] : spaces_) {
-    if (space.cleared) batch->ClearNamespace(id);
+    if (space.cleared && !space.created) batch->ClearNamespace(id);
     for (const auto& [begin, end] : space.hidden.ranges()) batch->DeleteRange(begin, end, id);
     for (const auto& [key, write] : space.keys) {
-      write.deleted ? batch->Delete(key, id) : batch->Put(key, write.value, id);
+      write.deleted ? batch->Delete(key, id) : batch->Put(key, write.value, id, write.expiry_ms);
     }
   }
+  for (const auto& [one, other] : swaps_) batch->SwapNamespaces(one, other);
 }
 
 }  // namespace varve

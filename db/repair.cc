@@ -7,12 +7,15 @@
 
 #include "absl/functional/function_ref.h"
 #include "db/batch_codec.h"
+#include "db/expiry_index.h"
 #include "db/log_format.h"
 #include "db/namespace_table.h"
 #include "db/patchy_files.h"
 #include "db/repair_job.h"
 #include "db/repair_writer.h"
 #include "db/write_buffer.h"
+#include "util/clock.h"
+#include "util/coding.h"
 #include "util/hash.h"
 #include "util/status.h"
 
@@ -44,8 +47,17 @@ class LogSalvage {
       } else if (NamespaceTable::IsChangedBy(record)) {
         // Where it builds on an operation that is lost, there is nothing to do.
         namespaces_.Replay(record).IgnoreError();
+      } else if (record.kind == RecordKind::kClockMark) {
+        if (record.value.size() == sizeof(uint64_t)) {
+          clock_mark_ = std::max(clock_mark_, DecodeFixed64(record.value.data()));
+        }
       } else {
         buffer_->Add(record, HashKey(record.key), /*gated=*/false);
+        if (record.expiry_ms != 0) {
+          std::string key;
+          const RecordView entry = ExpiryIndexRecord(record, RealClock().WallMillis(), &key);
+          buffer_->Add(entry, HashKey(key), /*gated=*/false);
+        }
       }
     }
     return buffer_->full() ? Flush() : absl::OkStatus();
@@ -60,6 +72,7 @@ class LogSalvage {
   SequenceNumber last() const { return last_; }
   uint64_t operations() const { return operations_; }
   const NamespaceTable& namespaces() const { return namespaces_; }
+  uint64_t clock_mark() const { return clock_mark_; }
 
  private:
   void Begin(SequenceNumber first) { buffer_ = std::make_unique<WriteBuffer>(kBufferSize, first); }
@@ -70,6 +83,7 @@ class LogSalvage {
   std::unique_ptr<WriteBuffer> buffer_;
   SequenceNumber last_ = kNoSequence;
   uint64_t operations_ = 0;
+  uint64_t clock_mark_ = 0;
 };
 
 }  // namespace
@@ -178,6 +192,7 @@ absl::Status RepairJob::ReplaceLog(std::vector<LogGap> gaps) {
   manifest.flushed_sequence = std::max({last, salvage.last(), last_in_segments_});
   salvage.namespaces().WriteTo(&manifest);
   manifest.next_generation = std::max(manifest.next_generation, salvage.namespaces().HighestGeneration() + 1);
+  manifest.clock_mark = std::max(manifest.clock_mark, salvage.clock_mark());
   manifest.log_ends.clear();
   for (const StoreFile& file : files_) {
     if (ParseLogFileName(file.name)) Move(file.name);

@@ -12,6 +12,7 @@
 #include "db/namespace_table.h"
 #include "db/repair_job.h"
 #include "db/segment_caches.h"
+#include "db/version.h"
 #include "db/segment_verifier.h"
 #include "type/tree_key.h"
 #include "util/coding.h"
@@ -129,8 +130,16 @@ absl::Status RepairJob::RebuildManifest() {
     // A segment that is whole holds the end of a flush, and everything before that was flushed earlier.
     if (!made.contains(info.number))
       manifest.flushed_sequence = std::max(manifest.flushed_sequence, info.largest_sequence);
-    const bool ends_before = info.largest_is_exclusive && info.largest.size() == kGenerationSize;
-    generation = std::max(generation, GenerationOf(info.largest) - (ends_before ? 1 : 0));
+    if (ReachesTo(info, FirstTreeKey(kExpiryGeneration))) {
+      const std::unique_ptr<InternalIterator> records = segment->NewIterator(/*fill_cache=*/false);
+      records->Seek(FirstTreeKey(kExpiryGeneration), kNoSequence);
+      records->Valid() ? records->Prev() : records->SeekToLast();
+      VARVE_RETURN_IF_ERROR(records->status());
+      if (records->Valid()) generation = std::max(generation, GenerationOf(records->record().key));
+    } else {
+      const bool ends_before = info.largest_is_exclusive && info.largest.size() == kGenerationSize;
+      generation = std::max(generation, GenerationOf(info.largest) - (ends_before ? 1 : 0));
+    }
   }
   manifest.namespaces = {{kDefaultNamespace, generation}};
   manifest.next_generation = generation + 1;
@@ -166,7 +175,7 @@ void RepairJob::NameOtherGenerations() {
     }
   }
   for (const NamespaceGeneration generation : found) {
-    if (namespaces.Holds(generation)) continue;
+    if (generation == kExpiryGeneration || namespaces.Holds(generation)) continue;
     const NamespaceDescription space{.id = namespaces.next_named(), .name = fmt::format("recovered-{}", generation)};
     if (!namespaces.Apply({.space = space, .generation = generation}).ok()) {
       Lost("MANIFEST", 0, fmt::format("generation {} is left out, as there are too many", generation));

@@ -6,7 +6,8 @@ namespace varve {
 
 class SnapshotList::Entry final : public Snapshot {
  public:
-  Entry(SnapshotList* list, NamespaceTable namespaces) : list_(list), namespaces_(std::move(namespaces)) {}
+  Entry(SnapshotList* list, NamespaceTable namespaces, uint64_t instant_ms)
+      : list_(list), namespaces_(std::move(namespaces)), instant_ms_(instant_ms) {}
   ~Entry() override {
     absl::MutexLock lock(&list_->mutex_);
     if (is_held_) list_->held_.erase(list_->held_.find(sequence_));
@@ -20,6 +21,7 @@ class SnapshotList::Entry final : public Snapshot {
   }
 
   SequenceNumber sequence() const override { return sequence_; }
+  uint64_t instant_ms() const override { return instant_ms_; }
   std::optional<NamespaceGeneration> Generation(NamespaceId space) const override {
     return namespaces_.Generation(space);
   }
@@ -27,6 +29,7 @@ class SnapshotList::Entry final : public Snapshot {
  private:
   SnapshotList* const list_;
   const NamespaceTable namespaces_;
+  const uint64_t instant_ms_;
   SequenceNumber sequence_ = kNoSequence;
   bool is_held_ = false;
 };
@@ -36,6 +39,7 @@ namespace {
 class NotTakenSnapshot final : public Snapshot {
  public:
   SequenceNumber sequence() const override { return kNoSequence; }
+  uint64_t instant_ms() const override { return 0; }
   std::optional<NamespaceGeneration> Generation(NamespaceId) const override { return std::nullopt; }
 };
 
@@ -47,8 +51,8 @@ std::shared_ptr<const Snapshot> SnapshotList::NotTaken() {
 }
 
 std::shared_ptr<const Snapshot> SnapshotList::Take(const std::atomic<SequenceNumber>& visible,
-                                                   NamespaceTable namespaces) {
-  auto entry = std::make_shared<Entry>(this, std::move(namespaces));
+                                                   NamespaceTable namespaces, uint64_t instant_ms) {
+  auto entry = std::make_shared<Entry>(this, std::move(namespaces), instant_ms);
   absl::MutexLock lock(&mutex_);
   entry->Hold(visible.load());
   return entry;

@@ -28,6 +28,8 @@ namespace varve {
 // What a point read found. Missing is an answer, not an error.
 struct ReadResult {
   bool found = false;
+  bool expired = false;                        // not found, because its time is over: at expiry_ms
+  uint64_t expiry_ms = 0;                      // milliseconds since the epoch; 0: never
   SequenceNumber version = kNoSequence;        // of the value found
   size_t value_size = 0;                       // in bytes
   SequenceNumber read_sequence = kNoSequence;  // the point in time of the read, for WriteBatch::RequireUnchanged
@@ -95,7 +97,8 @@ class Store {
   // key is always read, those that follow as long as the values have less than ReadOptions::max_bytes.
   [[nodiscard]] virtual absl::Status MultiGet(const ReadOptions& options, absl::Span<const std::string_view> keys,
                                               absl::Span<MultiGetResult> results) = 0;
-  // Bounds in user keys: [lower, upper); an empty `upper` means no end. `*gate` (if not null) as in ReadResult.
+  // Bounds in user keys: [lower, upper); an empty `upper` means no end. `*gate` (if not null) as in ReadResult; what the iterator leaves
+  // out because it has expired may need a later one, see Iterator::gate().
   virtual std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower,
                                                 std::string_view upper, SequenceNumber* gate) = 0;
   // Never null. Where there was no memory for one, reads through it fail with ResourceExhausted.
@@ -104,6 +107,9 @@ class Store {
   // for and not merged or settled in the background since then (up to some scans' time). A range, or a snapshot, is read.
   [[nodiscard]] virtual absl::StatusOr<CountResult> Count(const ReadOptions& options, std::string_view lower,
                                                           std::string_view upper) = 0;
+
+  // The clock by which keys expire, in milliseconds since the epoch (db/store_clock.h).
+  virtual uint64_t NowMillis() const = 0;
 
   // --- Writes ------------------------------------------------------------------------------------------------------------
   // Commits the batch and waits until it is as durable as its mode promises. Aborted: a condition failed, nothing was written.
@@ -145,6 +151,9 @@ class Store {
   [[nodiscard]] virtual absl::StatusOr<NamespaceList> Namespaces() const = 0;
   // Cheap. Reads and writes of one that there isn't fail with NoSuchNamespace (db/namespace_status.h).
   virtual bool HasNamespace(NamespaceId space) const = 0;
+  // When a key that is put there now without an expiry of its own is to expire (NamespaceOptions::default_expiry_ms); kNoExpiry: never.
+  // For WriteBatch::UseNamespace: a write obeys the option if whoever makes it asks. Cheap.
+  virtual uint64_t UsualExpiry(NamespaceId space) const = 0;
 
   // --- Durability --------------------------------------------------------------------------------------------------------
   // Every write up to here is on disk. After the log has failed it stays where it was.

@@ -5,6 +5,7 @@
 
 #include "type/tree_key.h"
 #include "util/memory_guard.h"
+#include "util/status.h"
 
 namespace varve {
 namespace {
@@ -15,12 +16,14 @@ constexpr int kStepsBeforeSeek = 8;
 class StoreIterator final : public Iterator {
  public:
   StoreIterator(std::shared_ptr<const ReadState> state, std::unique_ptr<InternalIterator> records, SequenceNumber at,
-                std::string lower, std::string upper)
+                std::string lower, std::string upper, IteratorClock clock)
       : state_(std::move(state)),
         records_(std::move(records)),
         at_(at),
         lower_(std::move(lower)),
-        upper_(std::move(upper)) {}
+        upper_(std::move(upper)),
+        clock_(std::move(clock)),
+        gate_(clock_.gate) {}
 
   bool Valid() const override { return valid_; }
 
@@ -88,18 +91,35 @@ class StoreIterator final : public Iterator {
   }
   std::string_view value() const override { return backward_ ? std::string_view(value_) : records_->record().value; }
   SequenceNumber version() const override { return backward_ ? version_ : records_->record().sequence; }
-  absl::Status status() const override { return lack_of_memory_.ok() ? records_->status() : lack_of_memory_; }
+  uint64_t expiry_ms() const override { return backward_ ? expiry_ms_ : records_->record().expiry_ms; }
+  SequenceNumber gate() const override { return gate_; }
+  absl::Status status() const override { return trouble_.ok() ? records_->status() : trouble_; }
 
  private:
   // After a lack of memory the iterator can be set anew, but not go on.
   template <typename Step>
   void Move(Step step) {
-    lack_of_memory_ = GuardMemory("moving an iterator", [&] {
+    trouble_ = GuardMemory("moving an iterator", [&] {
       step();
-      return absl::OkStatus();
+      return hidden_until_ > told_until_ ? TellWitness() : absl::OkStatus();
     });
-    if (!lack_of_memory_.ok()) [[unlikely]]
+    if (!trouble_.ok()) [[unlikely]]
       valid_ = false;
+  }
+
+  absl::Status TellWitness() {
+    VARVE_ASSIGN_OR_RETURN(const SequenceNumber gate, clock_.witness(hidden_until_));
+    gate_ = std::max(gate_, gate);
+    told_until_ = hidden_until_;
+    return absl::OkStatus();
+  }
+
+  bool Shows(const RecordView& record) {
+    if (record.kind != RecordKind::kValue) return false;
+    if (record.expiry_ms == 0 || record.expiry_ms > clock_.instant_ms) [[likely]]
+      return true;
+    hidden_until_ = std::max(hidden_until_, record.expiry_ms);
+    return false;
   }
 
   // The tree key of a user key, in this iterator's generation.
@@ -115,6 +135,12 @@ class StoreIterator final : public Iterator {
     }
   }
 
+  void Keep(const RecordView& record) {
+    value_.assign(record.value);
+    version_ = record.sequence;
+    expiry_ms_ = record.expiry_ms;
+  }
+
   // From where the records stand to the first key that has a visible value and is not `after`, whose older versions may follow.
   void FindForward(std::string_view after);
   // From where the records stand back to the last key that has a visible value.
@@ -125,13 +151,19 @@ class StoreIterator final : public Iterator {
   const SequenceNumber at_;
   const std::string lower_;
   const std::string upper_;
+  const IteratorClock clock_;
 
-  absl::Status lack_of_memory_;
+  SequenceNumber gate_;
+  uint64_t hidden_until_ = 0;  // the latest expiry of what was left out
+  uint64_t told_until_ = 0;    // the witness was told
+
+  absl::Status trouble_;
   bool valid_ = false;
-  bool backward_ = false;  // then key_, value_ and version_ hold the current entry, and records_ stands in front of it
+  bool backward_ = false;  // then key_ and what follows it hold the current entry, and records_ stands in front of it
   std::string key_;        // forward: the last key that was dealt with
   std::string value_;
   SequenceNumber version_ = kNoSequence;
+  uint64_t expiry_ms_ = 0;
 };
 
 void StoreIterator::FindForward(std::string_view after) {
@@ -161,11 +193,11 @@ void StoreIterator::FindForward(std::string_view after) {
       }
       continue;
     }
-    if (record.kind == RecordKind::kValue) {
+    if (Shows(record)) {
       valid_ = true;
       return;
     }
-    key_.assign(record.key);  // deleted: so are its older versions
+    key_.assign(record.key);  // deleted or expired: so are its older versions
     have_last = true;
     steps = 0;
     records_->Next();
@@ -194,21 +226,15 @@ void StoreIterator::FindBackward() {
     if (++steps > kStepsBeforeSeek) {  // many versions: go to the one that counts, then in front of all of them
       records_->Seek(key_, at_);
       if (records_->Valid() && records_->record().key == key_) {
-        is_value = records_->record().kind == RecordKind::kValue;
-        if (is_value) {
-          value_.assign(records_->record().value);
-          version_ = records_->record().sequence;
-        }
+        is_value = Shows(records_->record());
+        if (is_value) Keep(records_->record());
       }
       SeekBefore(key_);
       continue;
     }
     if (record.sequence <= at_) {
-      is_value = record.kind == RecordKind::kValue;
-      if (is_value) {
-        value_.assign(record.value);
-        version_ = record.sequence;
-      }
+      is_value = Shows(record);
+      if (is_value) Keep(record);
     }
     records_->Prev();
   }
@@ -228,6 +254,8 @@ class ErrorIterator final : public Iterator {
   std::string_view key() const override { return {}; }
   std::string_view value() const override { return {}; }
   SequenceNumber version() const override { return kNoSequence; }
+  uint64_t expiry_ms() const override { return 0; }
+  SequenceNumber gate() const override { return kNoSequence; }
   absl::Status status() const override { return status_; }
 
  private:
@@ -238,8 +266,9 @@ class ErrorIterator final : public Iterator {
 
 std::unique_ptr<Iterator> NewStoreIterator(std::shared_ptr<const ReadState> state,
                                            std::unique_ptr<InternalIterator> records, SequenceNumber at,
-                                           std::string lower, std::string upper) {
-  return std::make_unique<StoreIterator>(std::move(state), std::move(records), at, std::move(lower), std::move(upper));
+                                           std::string lower, std::string upper, IteratorClock clock) {
+  return std::make_unique<StoreIterator>(std::move(state), std::move(records), at, std::move(lower), std::move(upper),
+                                         std::move(clock));
 }
 
 std::unique_ptr<Iterator> NewErrorIterator(absl::Status status) {

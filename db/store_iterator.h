@@ -3,6 +3,7 @@
 // Not thread-safe. Made by the engine; holds the ReadState it reads.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -12,11 +13,21 @@
 
 namespace varve {
 
+// Told of the latest expiry that made an iterator leave a key out; gives the sequence on which that depends, as a gate.
+using ExpiryWitness = std::function<absl::StatusOr<SequenceNumber>(uint64_t expiry_ms)>;
+
+// What has expired at `instant_ms` is left out (0: nothing has), as the witness is told.
+struct IteratorClock {
+  uint64_t instant_ms = 0;
+  SequenceNumber gate = kNoSequence;  // of the rest
+  ExpiryWitness witness;
+};
+
 // `records` delivers the versions of all keys, those covered by range tombstones already left out, and reads from `state`.
 // Bounds are tree keys: [lower, upper), an empty `upper` meaning no end.
 std::unique_ptr<Iterator> NewStoreIterator(std::shared_ptr<const ReadState> state,
                                            std::unique_ptr<InternalIterator> records, SequenceNumber at,
-                                           std::string lower, std::string upper);
+                                           std::string lower, std::string upper, IteratorClock clock);
 
 // Never valid; says why.
 std::unique_ptr<Iterator> NewErrorIterator(absl::Status status);

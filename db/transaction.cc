@@ -25,6 +25,7 @@ Transaction::~Transaction() = default;
 ReadOptions Transaction::AtSnapshot(const ReadOptions& options) const {
   ReadOptions at = options;
   at.snapshot = snapshot_.get();
+  at.space = writes_.Origin(options.space);
   return at;
 }
 
@@ -47,6 +48,9 @@ bool Transaction::ReadOwn(const ReadOptions& options, std::string_view key, Read
   if (written == own->keys.end() && !own->Hides(key)) return false;
   *result = ReadResult{.read_sequence = sequence_};
   if (written == own->keys.end() || written->second.deleted) return true;
+  result->expiry_ms = written->second.expiry_ms;
+  result->expired = written->second.Expired(snapshot_->instant_ms());
+  if (result->expired) return true;
   const std::string& bytes = written->second.value;
   if (!options.without_value && bytes.size() > options.max_value_bytes) {
     result->too_large = true;
@@ -61,11 +65,12 @@ bool Transaction::ReadOwn(const ReadOptions& options, std::string_view key, Read
 absl::StatusOr<ReadResult> Transaction::Get(const ReadOptions& options, std::string_view key, std::string* value) {
   return GuardMemory("reading a key", [&]() -> absl::StatusOr<ReadResult> {
     VARVE_RETURN_IF_ERROR(status_);
+    const ReadOptions at = AtSnapshot(options);
     ReadResult own;
-    if (ReadOwn(options, key, &own, value)) return own;
-    Depend(key, options.space);
+    if (ReadOwn(at, key, &own, value)) return own;
+    DependAt(key, at.space);
     VARVE_RETURN_IF_ERROR(status_);
-    return store_->Get(AtSnapshot(options), key, value);
+    return store_->Get(at, key, value);
   });
 }
 
@@ -73,21 +78,22 @@ absl::Status Transaction::MultiGet(const ReadOptions& options, absl::Span<const 
                                    absl::Span<MultiGetResult> results) {
   return GuardMemory("reading keys", [&]() -> absl::Status {
     VARVE_RETURN_IF_ERROR(status_);
+    const ReadOptions at = AtSnapshot(options);
     std::vector<std::string_view> others;
     std::vector<size_t> places;
     for (size_t i = 0; i < keys.size(); ++i) {
       MultiGetResult& result = results[i];
       result.status = absl::OkStatus();
       result.read = true;
-      if (ReadOwn(options, keys[i], &result.result, &result.value)) continue;
-      Depend(keys[i], options.space);
+      if (ReadOwn(at, keys[i], &result.result, &result.value)) continue;
+      DependAt(keys[i], at.space);
       others.push_back(keys[i]);
       places.push_back(i);
     }
     VARVE_RETURN_IF_ERROR(status_);
-    if (others.size() == keys.size()) return store_->MultiGet(AtSnapshot(options), keys, results);
+    if (others.size() == keys.size()) return store_->MultiGet(at, keys, results);
     std::vector<MultiGetResult> read(others.size());
-    VARVE_RETURN_IF_ERROR(store_->MultiGet(AtSnapshot(options), others, absl::MakeSpan(read)));
+    VARVE_RETURN_IF_ERROR(store_->MultiGet(at, others, absl::MakeSpan(read)));
     for (size_t i = 0; i < places.size(); ++i) results[places[i]] = std::move(read[i]);
     return absl::OkStatus();
   });
@@ -97,8 +103,16 @@ std::unique_ptr<Iterator> Transaction::NewIterator(const ReadOptions& options, s
                                                    std::string_view upper, SequenceNumber* gate) {
   std::unique_ptr<Iterator> iterator;
   absl::Status made = GuardMemory("making an iterator", [&] {
-    iterator = std::make_unique<TransactionIterator>(this, options.space, lower, upper,
-                                                     store_->NewIterator(AtSnapshot(options), lower, upper, gate));
+    const ReadOptions at = AtSnapshot(options);
+    const OwnWrites::Space* const own = writes_.Find(at.space);
+    std::unique_ptr<Iterator> below;
+    if (own != nullptr && own->cleared) {
+      below = NewErrorIterator(absl::OkStatus());  // no key of the store is seen, and it may not know the namespace
+      if (gate != nullptr) *gate = kNoSequence;
+    } else {
+      below = store_->NewIterator(at, lower, upper, gate);
+    }
+    iterator = std::make_unique<TransactionIterator>(this, at.space, lower, upper, std::move(below));
     return absl::OkStatus();
   });
   return iterator != nullptr ? std::move(iterator) : NewErrorIterator(std::move(made));
@@ -108,24 +122,26 @@ absl::StatusOr<CountResult> Transaction::Count(const ReadOptions& options, std::
                                                std::string_view upper) {
   return GuardMemory("counting keys", [&]() -> absl::StatusOr<CountResult> {
     VARVE_RETURN_IF_ERROR(status_);
-    const OwnWrites::Space* const own = writes_.Find(options.space);
+    const OwnWrites::Space* const own = writes_.Find(writes_.Origin(options.space));
     const bool hides = own != nullptr && (own->cleared || !own->hidden.empty());
-    if (lower.empty() && upper.empty() && !hides) return CountAll(options);
+    // The store's count removes what has expired, which others would take the turn for.
+    const bool has_turn = options_.write.turn != nullptr;
+    if (lower.empty() && upper.empty() && !hides && !has_turn) return CountAll(options);
     return CountByScan(options, lower, upper);
   });
 }
 
 // The store knows how many keys it has now, and the commit will see to it that it had as many at the snapshot.
 absl::StatusOr<CountResult> Transaction::CountAll(const ReadOptions& options) {
-  Note([&] { reads_.AddRange({}, {}, options.space); });
+  ReadOptions below = AtSnapshot(options);
+  Note([&] { reads_.AddRange({}, {}, below.space); });
   VARVE_RETURN_IF_ERROR(status_);
   counted_ = true;
-  ReadOptions now = options;
+  ReadOptions now = below;
   now.snapshot = nullptr;
   VARVE_ASSIGN_OR_RETURN(CountResult count, store_->Count(now, {}, {}));
-  const OwnWrites::Space* const own = writes_.Find(options.space);
+  const OwnWrites::Space* const own = writes_.Find(below.space);
   if (own == nullptr) return count;
-  ReadOptions below = AtSnapshot(options);
   below.without_value = true;
   std::string none;
   for (const auto& [key, write] : own->keys) {
@@ -134,7 +150,7 @@ absl::StatusOr<CountResult> Transaction::CountAll(const ReadOptions& options) {
       count.keys -= 1;
       count.bytes -= key.size() + read.value_size;
     }
-    if (!write.deleted) {
+    if (!write.Hidden(snapshot_->instant_ms())) {
       count.keys += 1;
       count.bytes += key.size() + write.value.size();
     }
@@ -157,29 +173,50 @@ absl::StatusOr<CountResult> Transaction::CountByScan(const ReadOptions& options,
 }
 
 void Transaction::Depend(std::string_view key, NamespaceId space) {
-  Note([&] { reads_.AddKey(key, space); });
+  DependAt(key, writes_.Origin(space));
 }
 
-void Transaction::Put(std::string_view key, std::string_view value, NamespaceId space) {
+void Transaction::DependAt(std::string_view key, NamespaceId origin) {
+  Note([&] { reads_.AddKey(key, origin); });
+}
+
+void Transaction::Put(std::string_view key, std::string_view value, NamespaceId space, uint64_t expiry_ms) {
   if (key.size() > kMaxKeySize || value.size() > kMaxValueSize) {
     WriteBatch refused;
     refused.Put(key, value, space);
     if (status_.ok()) status_ = refused.status();
     return;
   }
-  Note([&] { writes_.Put(key, value, space); });
+  Note([&] { writes_.Put(key, value, writes_.Origin(space), expiry_ms); });
 }
 
 void Transaction::Delete(std::string_view key, NamespaceId space) {
-  Note([&] { writes_.Delete(key, space); });
+  Note([&] { writes_.Delete(key, writes_.Origin(space)); });
 }
 
 void Transaction::DeleteRange(std::string_view begin, std::string_view end, NamespaceId space) {
-  Note([&] { writes_.DeleteRange(begin, end, space); });
+  Note([&] { writes_.DeleteRange(begin, end, writes_.Origin(space)); });
 }
 
 void Transaction::ClearNamespace(NamespaceId space) {
-  Note([&] { writes_.ClearNamespace(space); });
+  Note([&] { writes_.ClearNamespace(writes_.Origin(space)); });
+}
+
+absl::Status Transaction::CreateNamespace(const NamespaceDescription& space) {
+  if (HasNamespace(space.id)) {
+    return absl::AlreadyExistsError(fmt::format("namespace {} exists already", space.id));
+  }
+  Note([&] { writes_.CreateNamespace(space); });
+  return status_;
+}
+
+void Transaction::SwapNamespaces(NamespaceId one, NamespaceId other) {
+  Note([&] { writes_.SwapNamespaces(one, other); });
+}
+
+bool Transaction::HasNamespace(NamespaceId space) const {
+  const OwnWrites::Space* const own = writes_.Find(space);
+  return (own != nullptr && own->created) || snapshot_->Generation(space).has_value();
 }
 
 absl::StatusOr<CommitResult> Transaction::Commit() {
@@ -206,6 +243,9 @@ absl::StatusOr<CommitResult> Transaction::SubmitInside() {
     writes_.AddTo(&batch);
     reads_.AddTo(&batch, holds_at->sequence());
     result = store_->Submit(options_.write, &batch);
+    if (!writes_.created().empty() && absl::IsAlreadyExists(result.status())) {
+      return absl::AbortedError(fmt::format("{} since the transaction began: retry", WordsOf(result.status())));
+    }
     // The exact count is not that of the snapshot, if anything was written meanwhile.
     if (!absl::IsAborted(result.status()) || counted_) return result;
     std::shared_ptr<const Snapshot> now = store_->GetSnapshot();

@@ -25,6 +25,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -67,10 +68,17 @@ class Transaction {
   void Depend(std::string_view key, NamespaceId space = kDefaultNamespace);
 
   // --- Writes, as those of WriteBatch --------------------------------------------------------------------------------------
-  void Put(std::string_view key, std::string_view value, NamespaceId space = kDefaultNamespace);
+  // Its own writes expire for the transaction, too, by the clock of its snapshot.
+  void Put(std::string_view key, std::string_view value, NamespaceId space = kDefaultNamespace,
+           uint64_t expiry_ms = kNoExpiry);
   void Delete(std::string_view key, NamespaceId space = kDefaultNamespace);
   void DeleteRange(std::string_view begin, std::string_view end, NamespaceId space = kDefaultNamespace);
   void ClearNamespace(NamespaceId space = kDefaultNamespace);
+  // AlreadyExists: there is one at the snapshot, or by its own hand. Where somebody else creates it, the commit fails with Aborted.
+  [[nodiscard]] absl::Status CreateNamespace(const NamespaceDescription& space);
+  void SwapNamespaces(NamespaceId one, NamespaceId other);
+  bool HasNamespace(NamespaceId space) const;
+  const std::vector<NamespaceDescription>& created_namespaces() const { return writes_.created(); }
   // What was wrong with a write, or with what was noted of a read: reported by the commit, too.
   [[nodiscard]] const absl::Status& status() const { return status_; }
 
@@ -87,8 +95,10 @@ class Transaction {
   absl::StatusOr<CommitResult> SubmitInside();
   absl::StatusOr<CountResult> CountAll(const ReadOptions& options);
   absl::StatusOr<CountResult> CountByScan(const ReadOptions& options, std::string_view lower, std::string_view upper);
+  // What to ask the store: at the snapshot, in the namespace as it is called there.
   ReadOptions AtSnapshot(const ReadOptions& options) const;
-  // Answers from own writes; false: the store has to be asked.
+  void DependAt(std::string_view key, NamespaceId origin);
+  // Answers from own writes; false: the store has to be asked. `options` of AtSnapshot().
   bool ReadOwn(const ReadOptions& options, std::string_view key, ReadResult* result, std::string* value) const;
   // `change` may run out of memory: then the transaction fails, as it does beyond max_bytes.
   void Note(absl::FunctionRef<void()> change);

@@ -137,7 +137,7 @@ void TransactionIterator::FindForward(std::string_view from, bool itself) {
     }
   }
   auto write = itself ? own->keys.lower_bound(from) : own->keys.upper_bound(from);
-  while (write != own->keys.end() && write->second.deleted) ++write;
+  while (write != own->keys.end() && Hides(write->second)) ++write;
   const bool has_own = write != own->keys.end() && (upper_.empty() || write->first < upper_);
   if (!has_own) return Take(nullptr, nullptr, BelowValid(own));
   Take(&write->first, &write->second, BelowValid(own) && below_->key() < write->first);
@@ -160,7 +160,7 @@ void TransactionIterator::FindBackward(const std::string* from, bool itself) {
   auto behind = from == nullptr ? own->keys.end()
                 : itself        ? own->keys.upper_bound(*from)
                                 : own->keys.lower_bound(*from);
-  while (behind != own->keys.begin() && std::prev(behind)->second.deleted) --behind;
+  while (behind != own->keys.begin() && Hides(std::prev(behind)->second)) --behind;
   const bool has_own = behind != own->keys.begin() && std::prev(behind)->first >= lower_;
   if (!has_own) return Take(nullptr, nullptr, BelowValid(own));
   const auto write = std::prev(behind);

@@ -30,9 +30,12 @@ class TransactionIterator final : public Iterator {
   std::string_view key() const override { return key_; }
   std::string_view value() const override { return own_ != nullptr ? std::string_view(own_->value) : below_->value(); }
   SequenceNumber version() const override { return own_ != nullptr ? kNoSequence : below_->version(); }
+  uint64_t expiry_ms() const override { return own_ != nullptr ? own_->expiry_ms : below_->expiry_ms(); }
+  SequenceNumber gate() const override { return below_->gate(); }
   absl::Status status() const override;
 
  private:
+  bool Hides(const OwnWrites::Write& write) const { return write.Hidden(transaction_->snapshot_->instant_ms()); }
   const OwnWrites::Space* Own() const { return transaction_->writes_.Find(space_); }
   bool BelowValid(const OwnWrites::Space* own) const { return below_->Valid() && (own == nullptr || !own->cleared); }
   template <typename Step>

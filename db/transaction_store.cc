@@ -1,6 +1,10 @@
 #include "db/transaction_store.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "db/commit.h"
+#include "db/namespace_change.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 
@@ -13,16 +17,27 @@ absl::StatusOr<ExplainedRead> TransactionStore::ExplainGet(const ReadOptions& op
   return below_->ExplainGet(at, key);
 }
 
+absl::StatusOr<NamespaceList> TransactionStore::Namespaces() const {
+  VARVE_ASSIGN_OR_RETURN(NamespaceList list, below_->Namespaces());
+  for (const NamespaceDescription& space : transaction_->created_namespaces()) {
+    if (list.Find(space.id) == nullptr) list.namespaces.push_back(space);
+    list.next_id = std::max(list.next_id, space.id + 1);
+  }
+  std::sort(list.namespaces.begin(), list.namespaces.end(),
+            [](const NamespaceDescription& a, const NamespaceDescription& b) { return a.id < b.id; });
+  return list;
+}
+
 absl::StatusOr<CommitResult> TransactionStore::Submit(const WriteOptions&, WriteBatch* batch) {
   VARVE_RETURN_IF_ERROR(batch->status());
-  const absl::Status noted = GuardMemory("adding to a transaction", [&] {
+  const absl::Status noted = GuardMemory("adding to a transaction", [&]() -> absl::Status {
     Commit commit(batch);
     for (const Commit::Operation& operation : commit.operations()) {
       const RecordView& record = operation.record;
       const std::string_view key = UserKeyOf(record.key);
       switch (record.kind) {
         case RecordKind::kValue:
-          transaction_->Put(key, record.value, operation.space);
+          transaction_->Put(key, record.value, operation.space, record.expiry_ms);
           break;
         case RecordKind::kTombstone:
           transaction_->Delete(key, operation.space);
@@ -33,6 +48,11 @@ absl::StatusOr<CommitResult> TransactionStore::Submit(const WriteOptions&, Write
         case RecordKind::kSwitchGeneration:
           transaction_->ClearNamespace(operation.space);
           break;
+        case RecordKind::kChangeNamespace:
+          VARVE_RETURN_IF_ERROR(Change(record));
+          break;
+        case RecordKind::kClockMark:  // of the store
+          break;
       }
     }
     commit.Committed();
@@ -41,6 +61,16 @@ absl::StatusOr<CommitResult> TransactionStore::Submit(const WriteOptions&, Write
   VARVE_RETURN_IF_ERROR(noted);
   VARVE_RETURN_IF_ERROR(transaction_->status());
   return CommitResult{transaction_->sequence(), kNoSequence};
+}
+
+absl::Status TransactionStore::Change(const RecordView& record) {
+  const std::optional<NamespaceChange> change = DecodeNamespaceChange(record);
+  if (change && change->verb == NamespaceChange::Verb::kCreate) return transaction_->CreateNamespace(change->space);
+  if (!change || change->verb != NamespaceChange::Verb::kSwap) {
+    return absl::FailedPreconditionError("a transaction can't alter or drop namespaces");
+  }
+  transaction_->SwapNamespaces(change->space.id, change->other);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<CommitResult> TransactionStore::Update(const WriteOptions& options, absl::Span<const std::string_view>,

@@ -52,6 +52,12 @@ class TransactionStore final : public Store {
   void SetSync(Durability sync) override { below_->SetSync(sync); }
   absl::Status Push() override { return below_->Push(); }
   absl::Status PushUnsynced() override { return below_->PushUnsynced(); }
+  // The clock of its snapshot.
+  uint64_t NowMillis() const override { return transaction_->snapshot()->instant_ms(); }
+  // Those of the store at present, and what the transaction has created.
+  absl::StatusOr<NamespaceList> Namespaces() const override;
+  bool HasNamespace(NamespaceId space) const override { return transaction_->HasNamespace(space); }
+  uint64_t UsualExpiry(NamespaceId space) const override { return below_->UsualExpiry(space); }
   std::unique_ptr<WriteTurn> TakeTurn() override { return below_->TakeTurn(); }
 
   SequenceNumber durable_sequence() const override { return below_->durable_sequence(); }
@@ -64,8 +70,8 @@ class TransactionStore final : public Store {
   absl::Status Sync() override { return below_->Sync(); }
 
   absl::Status Flush() override { return below_->Flush(); }
-  absl::Status Compact(std::string_view lower, std::string_view upper) override {
-    return below_->Compact(lower, upper);
+  absl::Status Compact(std::string_view lower, std::string_view upper, NamespaceId space) override {
+    return below_->Compact(lower, upper, space);
   }
   Pressure pressure() const override { return below_->pressure(); }
   std::vector<std::pair<std::string, uint64_t>> Statistics() const override { return below_->Statistics(); }
@@ -73,6 +79,8 @@ class TransactionStore final : public Store {
   absl::Status Close() override { return absl::FailedPreconditionError("a transaction can't close its store"); }
 
  private:
+  absl::Status Change(const RecordView& record);
+
   Store* const below_;
   Transaction* const transaction_;
 };

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "db/expiry_index.h"
 #include "db/log_format.h"
 #include "db/namespace_change.h"
 #include "fmt/format.h"
@@ -28,6 +29,7 @@ void WriteBatch::Clear() {
   encoded_.assign(kBatchHeaderSize, '\0');
   operations_ = 0;
   space_ = kDefaultNamespace;
+  usual_expiry_ms_ = kNoExpiry;
   clears_namespace_ = false;
   adds_data_ = false;
   conditions_.clear();
@@ -36,9 +38,15 @@ void WriteBatch::Clear() {
   status_ = absl::OkStatus();
 }
 
-void WriteBatch::Put(std::string_view key, std::string_view value, NamespaceId space) {
+void WriteBatch::Put(std::string_view key, std::string_view value, NamespaceId space, uint64_t expiry_ms) {
   adds_data_ = true;
-  Append(RecordKind::kValue, space, key, value);
+  Append(RecordKind::kValue, space, key, value, expiry_ms == kUsualExpiry ? usual_expiry_ms_ : expiry_ms);
+}
+
+void WriteBatch::MarkClock(uint64_t instant_ms) {
+  char instant[8];
+  EncodeFixed64(instant, instant_ms);
+  Append(RecordKind::kClockMark, kExpirySpace, {}, {instant, sizeof(instant)});
 }
 
 void WriteBatch::Delete(std::string_view key, NamespaceId space) { Append(RecordKind::kTombstone, space, key, {}); }
@@ -120,9 +128,10 @@ void WriteBatch::NoteLackOfMemory(Change change) {
   if (!status.ok()) status_ = std::move(status);
 }
 
-void WriteBatch::Append(RecordKind kind, NamespaceId space, std::string_view key, std::string_view value) {
+void WriteBatch::Append(RecordKind kind, NamespaceId space, std::string_view key, std::string_view value,
+                        uint64_t expiry_ms) {
   if (!status_.ok()) return;
-  if (key.size() > kMaxKeySize) {
+  if (key.size() > kMaxKeySize + (space == kExpirySpace ? kExpiryIndexPrefixSize : 0)) {
     status_ =
         absl::InvalidArgumentError(fmt::format("key of {} bytes: at most {} are allowed", key.size(), kMaxKeySize));
   } else if (value.size() > kMaxValueSize) {
@@ -133,9 +142,10 @@ void WriteBatch::Append(RecordKind kind, NamespaceId space, std::string_view key
                                                      kMaxBatchOperations, kMaxBatchBytes));
   } else {
     NoteLackOfMemory([&] {
-      encoded_.push_back(static_cast<char>(kind));
+      encoded_.push_back(static_cast<char>(static_cast<uint8_t>(kind) | (expiry_ms != 0 ? kHasExpiry : kNoFlags)));
       PutVarint32(&encoded_, static_cast<uint32_t>(kGenerationSize + key.size()));
       PutVarint32(&encoded_, static_cast<uint32_t>(value.size()));
+      if (expiry_ms != 0) PutFixed64(&encoded_, expiry_ms);
       char space_bytes[kGenerationSize];
       EncodeGeneration(space_bytes, InUse(space));
       encoded_.append(space_bytes, kGenerationSize);

@@ -20,10 +20,16 @@ class WriteBatch {
  public:
   WriteBatch();
 
-  // Where the operations and conditions from here on belong that don't name a namespace; Clear() makes it the default one again.
-  void UseNamespace(NamespaceId space) { space_ = space; }
+  // Where the operations and conditions from here on belong that don't name a namespace, and what their kUsualExpiry is
+  // (Store::UsualExpiry); Clear() makes it the default one again, and kNoExpiry.
+  void UseNamespace(NamespaceId space, uint64_t usual_expiry_ms = kNoExpiry) {
+    space_ = space;
+    usual_expiry_ms_ = usual_expiry_ms;
+  }
 
-  void Put(std::string_view key, std::string_view value, NamespaceId space = kSelectedNamespace);
+  // `expiry_ms`: the instant, in milliseconds since the epoch, from which on nobody sees the key any more.
+  void Put(std::string_view key, std::string_view value, NamespaceId space = kSelectedNamespace,
+           uint64_t expiry_ms = kUsualExpiry);
   void Delete(std::string_view key, NamespaceId space = kSelectedNamespace);
   // Deletes every key in [begin, end); an empty `end` means to the end of the namespace. Costs the same for any number of keys.
   void DeleteRange(std::string_view begin, std::string_view end, NamespaceId space = kSelectedNamespace);
@@ -50,6 +56,9 @@ class WriteBatch {
   // Of several ranges the lowest `sequence` counts for all. Costs a look at each write that was committed since then, by anybody.
   void RequireRangeUnchanged(std::string_view begin, std::string_view end, SequenceNumber sequence,
                              NamespaceId space = kSelectedNamespace);
+
+  // The engine's own: a clock mark (db/store_clock.h).
+  void MarkClock(uint64_t instant_ms);
 
   void Clear();
 
@@ -82,11 +91,12 @@ class WriteBatch {
   void Require(std::string_view key, SequenceNumber sequence, NamespaceId space, bool key_alone);
   template <typename Change>
   void NoteLackOfMemory(Change change);
-  void Append(RecordKind kind, NamespaceId space, std::string_view key, std::string_view value);
+  void Append(RecordKind kind, NamespaceId space, std::string_view key, std::string_view value, uint64_t expiry_ms = 0);
 
   std::string encoded_;  // header placeholder, then operations with namespace ids where generations will stand
   size_t operations_ = 0;
   NamespaceId space_ = kDefaultNamespace;
+  uint64_t usual_expiry_ms_ = kNoExpiry;
   bool clears_namespace_ = false;
   bool adds_data_ = false;
   std::vector<Condition> conditions_;

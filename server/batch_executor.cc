@@ -157,7 +157,7 @@ size_t BatchExecutor::RunSets(CommandContext* context, GatedReplies* replies) {
   if (longest < 2) return RunOne(context, replies);
   WriteBatch& writes = ThreadScratch().writes;
   writes.Clear();
-  writes.UseNamespace(context->space());
+  context->UseNamespace(&writes);
   size_t length = 0;
   while (length < longest && (length == 0 || writes.bytes() < kMaxSetRunBytes)) {
     const Arguments arguments = batch_->ArgumentsOf(batch_->requests[next_ + length]);

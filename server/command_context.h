@@ -98,6 +98,7 @@ class CommandContext {
 
   // Where the command works.
   NamespaceId space() const { return client.space; }
+  void UseNamespace(WriteBatch* batch) const { batch->UseNamespace(space(), store.UsualExpiry(space())); }
 
   // A value of more bytes would hold up everybody whom this thread serves. SIZE_MAX: it serves nobody else.
   size_t most_here() const { return most_here_; }

@@ -48,7 +48,7 @@ void HandleSetBit(CommandContext& context, Arguments arguments) {
     old = BitAt(value, *bit);
     if (old == wanted && *bit / 8 < value.size()) return absl::OkStatus();
     SetBitAt(&value, *bit, wanted);
-    batch->Put(key, value);
+    batch->Put(key, value, kSelectedNamespace, read->expiry_ms);
     return absl::OkStatus();
   });
   if (done) context.reply.Integer(old ? 1 : 0);
@@ -281,7 +281,7 @@ void HandleBitField(CommandContext& context, Arguments arguments) {
     changed = value.size() < bytes;
     if (changed) value.resize(bytes, '\0');
     apply_all();
-    if (changed) batch->Put(key, value);
+    if (changed) batch->Put(key, value, kSelectedNamespace, read->expiry_ms);
     return absl::OkStatus();
   });
   if (done) ReplyFields(context.reply, results);

@@ -46,6 +46,7 @@ std::optional<Transferred> Move(CommandContext& context, std::string_view source
     if (!read.ok()) return read.status();
     outcome = read->found ? Transferred::kDone : Transferred::kNoSource;
     if (!read->found) return absl::OkStatus();
+    const uint64_t expiry_ms = read->expiry_ms;
     if (transfer.keeps_target) {
       read = ReadForUpdateIn(transfer.space, context, target, &old, batch);
       if (!read.ok()) return read.status();
@@ -53,7 +54,7 @@ std::optional<Transferred> Move(CommandContext& context, std::string_view source
       if (read->found) return absl::OkStatus();
     }
     if (!transfer.keeps_source) batch->Delete(source);
-    batch->Put(target, value, transfer.space);
+    batch->Put(target, value, transfer.space, expiry_ms);
     return absl::OkStatus();
   });
   if (!done) return std::nullopt;

@@ -69,7 +69,7 @@ void HandleMGet(CommandContext& context, Arguments arguments) {
 
 void HandleMSet(CommandContext& context, Arguments arguments) {
   if (arguments.size() % 2 == 0) return ReplyWrongArity(context, "mset");
-  WriteBatch& batch = ClearedBatch(context.space());
+  WriteBatch& batch = ClearedBatch(context);
   for (size_t i = 1; i < arguments.size(); i += 2) batch.Put(arguments[i], arguments[i + 1]);
   if (context.Submit(&batch)) context.reply.Ok();
 }

@@ -31,7 +31,7 @@ void Add(CommandContext& context, std::string_view key, int64_t increment) {
       refused = "ERR increment or decrement would overflow";
     } else {
       const fmt::format_int text(number);
-      batch->Put(key, {text.data(), text.size()});
+      batch->Put(key, {text.data(), text.size()}, kSelectedNamespace, read->expiry_ms);
     }
     return absl::OkStatus();
   });
@@ -74,7 +74,7 @@ void HandleIncrByFloat(CommandContext& context, Arguments arguments) {
       refused = "ERR increment would produce NaN or Infinity";
     } else {
       value = FloatText(*number + *increment);
-      batch->Put(key, value);
+      batch->Put(key, value, kSelectedNamespace, read->expiry_ms);
     }
     return absl::OkStatus();
   });

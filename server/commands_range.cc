@@ -69,7 +69,7 @@ void HandleDelRange(CommandContext& context, Arguments arguments) {
   const std::optional<KeyRange> range = ParseKeyRange(arguments[1], arguments[2]);
   if (!range) return context.reply.Error(kBadBound);
   if (!range->empty) {
-    WriteBatch& batch = ClearedBatch(context.space());
+    WriteBatch& batch = ClearedBatch(context);
     batch.DeleteRange(range->lower, range->upper);
     if (!context.Submit(&batch)) return;
   }

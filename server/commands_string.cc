@@ -5,6 +5,7 @@
 
 #include "server/command_groups.h"
 #include "server/command_table.h"
+#include "server/expiry_time.h"
 #include "server/key_read.h"
 #include "server/key_update.h"
 #include "server/value_condition.h"
@@ -22,14 +23,10 @@ constexpr std::string_view kNoInteger = "ERR value is not an integer or out of r
 struct SetOptions {
   ValueCondition condition;
   bool get = false;
-  std::string_view expiry;  // the option; empty: none
-  std::string_view time;    // its argument
+  bool keeps_expiry = false;
+  std::optional<ExpiryUnit> unit;  // of `time`
+  std::string_view time;
 };
-
-bool IsExpiry(std::string_view option) {
-  return EqualsIgnoreCase(option, "ex") || EqualsIgnoreCase(option, "px") || EqualsIgnoreCase(option, "exat") ||
-         EqualsIgnoreCase(option, "pxat");
-}
 
 // Nothing on a syntax error.
 std::optional<SetOptions> ParseSetOptions(Arguments options) {
@@ -37,12 +34,14 @@ std::optional<SetOptions> ParseSetOptions(Arguments options) {
   for (size_t i = 0; i < options.size(); ++i) {
     const std::string_view option = options[i];
     const bool argument_follows = i + 1 < options.size();
+    const std::optional<ExpiryUnit> unit = ExpiryUnitOf(option);
+    const bool first_of_time = !parsed.keeps_expiry && !parsed.unit;
     if (EqualsIgnoreCase(option, "get")) {
       parsed.get = true;
-    } else if (EqualsIgnoreCase(option, "keepttl") && parsed.expiry.empty()) {
-      parsed.expiry = option;
-    } else if (IsExpiry(option) && argument_follows && parsed.expiry.empty()) {
-      parsed.expiry = option;
+    } else if (EqualsIgnoreCase(option, "keepttl") && !parsed.unit) {
+      parsed.keeps_expiry = true;
+    } else if (unit && argument_follows && first_of_time) {
+      parsed.unit = unit;
       parsed.time = options[++i];
     } else if (parsed.condition.SetPresence(option)) {
       continue;
@@ -53,23 +52,6 @@ std::optional<SetOptions> ParseSetOptions(Arguments options) {
     }
   }
   return parsed;
-}
-
-// Answers an error and returns false when the options can't be followed.
-bool AcceptSetOptions(CommandContext& context, const SetOptions& options) {
-  int64_t time = 1;
-  if (!options.time.empty() && !ParseRespInteger(options.time, &time)) {
-    context.reply.Error(kNoInteger);
-  } else if (time <= 0) {
-    context.reply.Error("ERR invalid expire time in 'set' command");
-  } else if (!options.expiry.empty()) {
-    context.reply.Error("ERR expiry is not supported: a key stays until it is deleted");
-  } else if (!options.condition.WellFormed()) {
-    context.reply.Error(kBadDigest);
-  } else {
-    return true;
-  }
-  return false;
 }
 
 void ReplyValue(CommandContext& context, bool found, std::string_view value) {
@@ -86,43 +68,62 @@ void HandleGet(CommandContext& context, Arguments arguments) {
   if (value.capacity() > kKeptValue) std::string().swap(value);
 }
 
-// Replaces the value of `key` if `condition` holds. False: it failed, and the error was answered.
+// The new value, and how long it is to stay.
+struct Replacement {
+  std::string_view value;
+  uint64_t expiry_ms = kUsualExpiry;
+  bool keeps_expiry = false;
+};
 struct Replaced {
   bool existed = false;
   bool written = false;
   std::string old;
 };
-bool Replace(CommandContext& context, std::string_view key, std::string_view value, const ValueCondition& condition,
-             Replaced* replaced) {
+// Replaces the value of `key` if `condition` holds. False: it failed, and the error was answered.
+bool Replace(CommandContext& context, std::string_view key, const Replacement& replacement,
+             const ValueCondition& condition, Replaced* replaced) {
   return Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
     const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &replaced->old, batch);
     if (!read.ok()) return read.status();
     replaced->existed = read->found;
     replaced->written = condition.Holds(read->found, replaced->old);
-    if (replaced->written) batch->Put(key, value);
+    const uint64_t expiry_ms = replacement.keeps_expiry ? read->expiry_ms : replacement.expiry_ms;
+    if (replaced->written) batch->Put(key, replacement.value, kSelectedNamespace, expiry_ms);
     return absl::OkStatus();
   });
 }
 
 void HandleSet(CommandContext& context, Arguments arguments) {
   if (arguments.size() == 3) {
-    WriteBatch& batch = ClearedBatch(context.space());
+    WriteBatch& batch = ClearedBatch(context);
     batch.Put(arguments[1], arguments[2]);
     if (context.Submit(&batch)) context.reply.Ok();
     return;
   }
   const std::optional<SetOptions> options = ParseSetOptions(arguments.subspan(3));
   if (!options) return ReplySyntaxError(context);
-  if (!AcceptSetOptions(context, *options)) return;
+  Replacement replacement{.value = arguments[2], .keeps_expiry = options->keeps_expiry};
+  if (options->unit) {
+    const std::optional<int64_t> instant = ParseExpiry(context, "set", options->time, *options->unit);
+    if (!instant) return;
+    replacement.expiry_ms = ExpiryMillis(*instant);
+  }
+  if (!options->condition.WellFormed()) return context.reply.Error(kBadDigest);
+  if (options->condition.Always() && !options->get && !options->keeps_expiry) {
+    WriteBatch& batch = ClearedBatch(context);
+    batch.Put(arguments[1], arguments[2], kSelectedNamespace, replacement.expiry_ms);
+    if (context.Submit(&batch)) context.reply.Ok();
+    return;
+  }
   Replaced replaced;
-  if (!Replace(context, arguments[1], arguments[2], options->condition, &replaced)) return;
+  if (!Replace(context, arguments[1], replacement, options->condition, &replaced)) return;
   if (options->get) return ReplyValue(context, replaced.existed, replaced.old);
   replaced.written ? context.reply.Ok() : context.reply.Null();
 }
 
 void HandleGetSet(CommandContext& context, Arguments arguments) {
   Replaced replaced;
-  if (!Replace(context, arguments[1], arguments[2], {}, &replaced)) return;
+  if (!Replace(context, arguments[1], {.value = arguments[2]}, {}, &replaced)) return;
   ReplyValue(context, replaced.existed, replaced.old);
 }
 
@@ -130,7 +131,7 @@ void HandleSetNx(CommandContext& context, Arguments arguments) {
   ValueCondition condition;
   condition.SetPresence("nx");
   Replaced replaced;
-  if (!Replace(context, arguments[1], arguments[2], condition, &replaced)) return;
+  if (!Replace(context, arguments[1], {.value = arguments[2]}, condition, &replaced)) return;
   context.reply.Integer(replaced.written ? 1 : 0);
 }
 
@@ -162,7 +163,7 @@ void ChangeValue(CommandContext& context, std::string_view key,
     const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
     if (!read.ok()) return read.status();
     made = change(read->found, &value);
-    if (made.refused.empty() && made.write) batch->Put(key, value);
+    if (made.refused.empty() && made.write) batch->Put(key, value, kSelectedNamespace, read->expiry_ms);
     return absl::OkStatus();
   });
   if (!done) return;
@@ -257,7 +258,8 @@ void HandleDelEx(CommandContext& context, Arguments arguments) {
 }
 
 constexpr std::string_view kSetSyntax =
-    "key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest] [GET]";
+    "key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest] [GET] [EX seconds | PX milliseconds | "
+    "EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]";
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "server/command_groups.h"
 #include "server/command_table.h"
+#include "server/key_update.h"
 #include "server/transaction_queue.h"
 #include "server/transaction_run.h"
 
@@ -38,23 +39,38 @@ void HandleExec(CommandContext& context, Arguments) {
   TransactionRun(&context, std::move(transaction)).Execute();
 }
 
+// Where the key has expired and is there still, it is removed first: else its removal, later, would be a write to a key that is watched.
+absl::StatusOr<ReadResult> LookUpUnexpired(CommandContext& context, std::string_view key) {
+  for (;;) {
+    absl::StatusOr<ReadResult> read = context.LookUp(key);
+    if (!read.ok() || !read->expired) return read;
+    WriteBatch& batch = ClearedBatch(context);
+    batch.Delete(key);
+    batch.RequireUnchanged(key, read->read_sequence);
+    const absl::Status removed = context.store.Submit(WriteOptions(), &batch).status();
+    if (!removed.ok() && !absl::IsAborted(removed)) return removed;
+    context.Submitted();
+  }
+}
+
 void HandleWatch(CommandContext& context, Arguments arguments) {
   ClientTransaction& transaction = context.client.modes.transaction;
   if (transaction.open) return context.reply.Error("ERR WATCH inside MULTI is not allowed");
   std::vector<WatchedKey> added;
   size_t bytes = transaction.watched_bytes;
   for (const std::string_view key : arguments.subspan(1)) {
-    const auto is_key = [key](const WatchedKey& watched) { return watched.key == key; };
+    const auto is_key = [&](const WatchedKey& watched) { return watched.key == key && watched.space == context.space(); };
     // As it was when it was watched first.
     if (std::any_of(transaction.watched.begin(), transaction.watched.end(), is_key)) continue;
-    const absl::StatusOr<ReadResult> read = context.LookUp(key);
+    const absl::StatusOr<ReadResult> read = LookUpUnexpired(context, key);
     if (!read.ok()) return context.Fail(read.status());
     bytes += key.size() + kBytesPerWatchedKey;
     if (bytes > kMaxWatchedBytes) {
       return context.reply.Error(
           fmt::format("ERR keys of more than {} bytes in all can not be watched", kMaxWatchedBytes));
     }
-    added.push_back({.key = std::string(key),
+    added.push_back({.space = context.space(),
+                     .key = std::string(key),
                      .read_sequence = read->read_sequence,
                      .found = read->found,
                      .version = read->version});

@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::string_view kCluster = "belongs to clusters";
 constexpr std::string_view kDebugging = "looks into Redis' own memory";
-constexpr std::string_view kExpiry = "works with times to live";
 constexpr std::string_view kHashes = "works on hashes";
 constexpr std::string_view kHyperLogLogs = "works on HyperLogLogs";
 constexpr std::string_view kLists = "works on lists";
@@ -49,9 +48,6 @@ constexpr ForeignCommand kForeignCommands[] = {
     {"eval_ro", kScripts},
     {"evalsha", kScripts},
     {"evalsha_ro", kScripts},
-    {"expire", kExpiry},
-    {"expireat", kExpiry},
-    {"expiretime", kExpiry},
     {"failover", kReplication},
     {"fcall", kScripts},
     {"fcall_ro", kScripts},
@@ -65,7 +61,6 @@ constexpr ForeignCommand kForeignCommands[] = {
     {"georadiusbymember_ro", kPositions},
     {"geosearch", kPositions},
     {"geosearchstore", kPositions},
-    {"getex", kExpiry},
     {"hdel", kHashes},
     {"hexists", kHashes},
     {"hget", kHashes},
@@ -97,18 +92,12 @@ constexpr ForeignCommand kForeignCommands[] = {
     {"ltrim", kLists},
     {"migrate", kRedisFormat},
     {"module", kModules},
-    {"persist", kExpiry},
-    {"pexpire", kExpiry},
-    {"pexpireat", kExpiry},
-    {"pexpiretime", kExpiry},
     {"pfadd", kHyperLogLogs},
     {"pfcount", kHyperLogLogs},
     {"pfdebug", kHyperLogLogs},
     {"pfmerge", kHyperLogLogs},
     {"pfselftest", kHyperLogLogs},
-    {"psetex", kExpiry},
     {"psync", kReplication},
-    {"pttl", kExpiry},
     {"readonly", kCluster},
     {"readwrite", kCluster},
     {"replconf", kReplication},
@@ -124,7 +113,6 @@ constexpr ForeignCommand kForeignCommands[] = {
     {"script", kScripts},
     {"sdiff", kSets},
     {"sdiffstore", kSets},
-    {"setex", kExpiry},
     {"sinter", kSets},
     {"sintercard", kSets},
     {"sinterstore", kSets},
@@ -142,7 +130,6 @@ constexpr ForeignCommand kForeignCommands[] = {
     {"sunion", kSets},
     {"sunionstore", kSets},
     {"sync", kReplication},
-    {"ttl", kExpiry},
     {"xack", kStreams},
     {"xadd", kStreams},
     {"xautoclaim", kStreams},

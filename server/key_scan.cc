@@ -56,14 +56,13 @@ void KeysStream::Prepare(CommandContext& context) {
 
 ReplyStream::Progress KeysStream::Produce(CommandContext& context, size_t budget) {
   const size_t full = context.reply.buffer()->size() + budget;
-  cursor_.Resume(context);
+  const RangeCursor::Slice slice(&cursor_, context);
   if (phase_ != Phase::kSend) Prepare(context);
   if (phase_ != Phase::kSend) {
     if (const absl::Status status = cursor_.status(); !status.ok()) {
       context.Fail(status);
       return Progress::kDone;
     }
-    cursor_.RestIfOld();
     return Progress::kMore;
   }
   while (rest_ > 0 && context.reply.buffer()->size() < full && !context.SliceSpent(cursor_.cost())) {
@@ -78,7 +77,6 @@ ReplyStream::Progress KeysStream::Produce(CommandContext& context, size_t budget
     cursor_.Step();
   }
   if (rest_ == 0) return Progress::kDone;
-  cursor_.RestIfOld();
   return Progress::kMore;
 }
 
@@ -88,7 +86,7 @@ ScanStream::ScanStream(const ScanRequest& request)
 ReplyStream::Progress ScanStream::Produce(CommandContext& context, size_t) {
   uint64_t next = 0;
   if (!cursor_.range().empty) {
-    cursor_.Resume(context);
+    const RangeCursor::Slice slice(&cursor_, context);
     const auto room = [&] {
       return cursor_.Valid() && seen_keys_ < std::min(request_.count, kMaxKeys) && found_.size() < kMaxBytes;
     };
@@ -100,10 +98,7 @@ ReplyStream::Progress ScanStream::Produce(CommandContext& context, size_t) {
       writer.Bulk(last_);
       ++found_keys_;
     }
-    if (room()) {
-      cursor_.RestIfOld();
-      return Progress::kMore;
-    }
+    if (room()) return Progress::kMore;
     if (cursor_.Valid()) {
       std::string begin(ShortestBetween(last_, cursor_.key()));
       next = context.server.scan_cursors.Add(context.client.id, std::move(begin), request_.cursor);

@@ -2,16 +2,16 @@
 
 namespace varve {
 
-WriteBatch& ClearedBatch(NamespaceId space) {
+WriteBatch& ClearedBatch(const CommandContext& context) {
   thread_local WriteBatch batch;
   batch.Clear();
-  batch.UseNamespace(space);
+  context.UseNamespace(&batch);
   return batch;
 }
 
 bool Update(CommandContext& context, Arguments keys, absl::FunctionRef<absl::Status(WriteBatch*)> decide) {
   const absl::StatusOr<CommitResult> committed = context.store.Update(WriteOptions(), keys, [&](WriteBatch* batch) {
-    batch->UseNamespace(context.space());
+    context.UseNamespace(batch);
     return decide(batch);
   });
   context.Submitted();
@@ -32,7 +32,10 @@ absl::StatusOr<ReadResult> ReadForUpdateIn(NamespaceId space, CommandContext& co
                                            std::string* value, WriteBatch* batch) {
   absl::StatusOr<ReadResult> read = context.GetIn(space, key, value);
   if (read.ok()) {
-    if (!read->found) value->clear();
+    if (!read->found) {
+      value->clear();
+      read->expiry_ms = kUsualExpiry;
+    }
     context.DependOn(read->gate);
     batch->RequireUnchanged(key, read->read_sequence, space);
   }

@@ -10,15 +10,16 @@
 
 namespace varve {
 
-// An empty batch that uses the namespace, scratch of one thread; WriteBatch::Clear() gives large memory back.
-WriteBatch& ClearedBatch(NamespaceId space);
+// An empty batch that uses the namespace of the connection, scratch of one thread; WriteBatch::Clear() gives large memory back.
+WriteBatch& ClearedBatch(const CommandContext& context);
 
 // Runs a read-decide-write of `keys` through Store::Update: `decide` may run several times; its batch uses the namespace of the
 // connection. False: it failed, and the error was
 // answered. The reply depends on what was read and written.
 [[nodiscard]] bool Update(CommandContext& context, Arguments keys, absl::FunctionRef<absl::Status(WriteBatch*)> decide);
 
-// Reads `key` inside an Update and makes the write depend on what was read. A missing key empties `*value`.
+// Reads `key` inside an Update and makes the write depend on what was read. A missing key empties `*value`, and
+// its expiry is what is usual for a new one.
 [[nodiscard]] absl::StatusOr<ReadResult> ReadForUpdate(CommandContext& context, std::string_view key,
                                                        std::string* value, WriteBatch* batch);
 // The same in another namespace.

@@ -60,6 +60,7 @@ absl::StatusOr<std::optional<std::string>> RandomKey(Store& store, NamespaceId s
   Branching at;
   iterator->SeekToFirst();
   if (!iterator->Valid()) {
+    *gate = std::max(*gate, iterator->gate());
     if (const absl::Status status = iterator->status(); !status.ok()) return status;
     return std::optional<std::string>();
   }
@@ -89,6 +90,7 @@ absl::StatusOr<std::optional<std::string>> RandomKey(Store& store, NamespaceId s
       at.last.assign(iterator->key());
     }
   }
+  *gate = std::max(*gate, iterator->gate());
   if (const absl::Status status = iterator->status(); !status.ok()) return status;
   return std::optional<std::string>(std::move(at.first));
 }

@@ -1,5 +1,7 @@
 #include "server/range_cursor.h"
 
+#include <algorithm>
+
 namespace varve {
 namespace {
 
@@ -8,34 +10,33 @@ constexpr std::chrono::seconds kIteratorAge{1};
 
 }  // namespace
 
+RangeCursor::Slice::~Slice() {
+  context_.DependOn(std::max(cursor_->gate_, cursor_->iterator_->gate()));
+  if (std::chrono::steady_clock::now() - cursor_->opened_ > kIteratorAge) cursor_->Rest();
+}
+
 void RangeCursor::Resume(CommandContext& context) {
-  if (iterator_ == nullptr) {
-    if (snapshot_ == nullptr) snapshot_ = context.store.GetSnapshot();
-    ReadOptions options = GatedRead(context.space());
-    options.snapshot = snapshot_.get();
-    options.fill_cache = false;
-    iterator_ = context.store.NewIterator(options, range_.lower, range_.upper, &gate_);
-    opened_ = std::chrono::steady_clock::now();
-    if (resume_.has_value()) {
-      iterator_->Seek(*resume_);  // a key of the range, so both directions find it
-    } else if (reverse_) {
-      iterator_->SeekToLast();
-    } else {
-      iterator_->SeekToFirst();
-    }
-    resume_.reset();
+  if (iterator_ != nullptr) return;
+  if (snapshot_ == nullptr) snapshot_ = context.store.GetSnapshot();
+  ReadOptions options = GatedRead(context.space());
+  options.snapshot = snapshot_.get();
+  options.fill_cache = false;
+  iterator_ = context.store.NewIterator(options, range_.lower, range_.upper, &gate_);
+  opened_ = std::chrono::steady_clock::now();
+  if (resume_.has_value()) {
+    iterator_->Seek(*resume_);  // a key of the range, so both directions find it
+  } else if (reverse_) {
+    iterator_->SeekToLast();
+  } else {
+    iterator_->SeekToFirst();
   }
-  context.DependOn(gate_);
+  resume_.reset();
 }
 
 void RangeCursor::Rest() {
   if (iterator_ == nullptr || !iterator_->Valid()) return;
   resume_.emplace(iterator_->key());
   iterator_.reset();
-}
-
-void RangeCursor::RestIfOld() {
-  if (std::chrono::steady_clock::now() - opened_ > kIteratorAge) Rest();
 }
 
 }  // namespace varve

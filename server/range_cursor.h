@@ -19,13 +19,21 @@ class RangeCursor {
  public:
   explicit RangeCursor(KeyRange range, bool reverse = false) : range_(std::move(range)), reverse_(reverse) {}
 
-  // Before the first use: takes the snapshot and goes to the first key (the last, in reverse). After Rest(): goes back to where it
-  // stood. The reply depends on what it shows.
-  void Resume(CommandContext& context);
-  // Gives the iterator back.
+  // While a slice is produced. The first one takes the snapshot and goes to the first key (the last, in reverse); one after Rest() goes
+  // back to where it stood. The reply depends on what was shown; an iterator that is old is given back.
+  class Slice {
+   public:
+    Slice(RangeCursor* cursor, CommandContext& context) : cursor_(cursor), context_(context) {
+      cursor->Resume(context);
+    }
+    ~Slice();
+
+   private:
+    RangeCursor* const cursor_;
+    CommandContext& context_;
+  };
+  // Gives the iterator back; between slices.
   void Rest();
-  // The same, if it has been held for long; between slices.
-  void RestIfOld();
 
   const KeyRange& range() const { return range_; }
   bool Valid() const { return iterator_->Valid(); }
@@ -39,6 +47,8 @@ class RangeCursor {
   void Return(std::string_view key) { iterator_->Seek(key); }
 
  private:
+  void Resume(CommandContext& context);
+
   const KeyRange range_;
   const bool reverse_;
   std::shared_ptr<const Snapshot> snapshot_;

@@ -54,14 +54,13 @@ ReplyStream::Progress RangeStream::Produce(CommandContext& context, size_t budge
     context.reply.Array(0);
     return Progress::kDone;
   }
-  cursor_.Resume(context);
+  const RangeCursor::Slice slice(&cursor_, context);
   if (phase_ != Phase::kSend) Prepare(context);
   if (phase_ != Phase::kSend) {
     if (const absl::Status status = cursor_.status(); !status.ok()) {
       context.Fail(status);
       return Progress::kDone;
     }
-    cursor_.RestIfOld();
     return Progress::kMore;
   }
   while (remaining_ > 0 && context.reply.buffer()->size() < full && !context.SliceSpent(cursor_.cost())) {
@@ -72,7 +71,6 @@ ReplyStream::Progress RangeStream::Produce(CommandContext& context, size_t budge
     Emit(&context.reply);
   }
   if (remaining_ == 0) return Progress::kDone;
-  cursor_.RestIfOld();
   return Progress::kMore;
 }
 
@@ -81,12 +79,9 @@ ReplyStream::Progress CountStream::Produce(CommandContext& context, size_t budge
     context.reply.Integer(0);
     return Progress::kDone;
   }
-  cursor_.Resume(context);
+  const RangeCursor::Slice slice(&cursor_, context);
   for (; cursor_.Valid() && !context.SliceSpent(cursor_.cost()); ++keys_) cursor_.Step();
-  if (cursor_.Valid()) {
-    cursor_.RestIfOld();
-    return Progress::kMore;
-  }
+  if (cursor_.Valid()) return Progress::kMore;
   if (const absl::Status status = cursor_.status(); !status.ok()) {
     context.Fail(status);
   } else {

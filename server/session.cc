@@ -232,8 +232,9 @@ bool Session::AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>*
 
 bool Session::AddSets(WriteBatch* writes, bool writers_wait) {
   if (batch_.plain_sets == 0 || batch_.plain_sets != batch_.requests.size() || !MayJoin(writers_wait)) return false;
+  const uint64_t expiry_ms = server_->store->UsualExpiry(client_.space);
   for (const RequestBatch::Request& request : batch_.requests) {
-    writes->Put(batch_.arguments[request.first + 1], batch_.arguments[request.first + 2], client_.space);
+    writes->Put(batch_.arguments[request.first + 1], batch_.arguments[request.first + 2], client_.space, expiry_ms);
   }
   return true;
 }

@@ -40,9 +40,13 @@ absl::StatusOr<bool> TransactionRun::WatchedAreSame(Transaction* transaction, co
   bool conditional = false;
   std::string none;
   for (const WatchedKey& watched : transaction_.watched) {
-    ReadOptions read_options = GatedRead();
-    read_options.space = watched.space;
+    ReadOptions read_options = GatedRead(watched.space);
     read_options.without_value = true;
+    // One that was dropped meanwhile holds nothing, and nobody can write to it any more.
+    if (!transaction->HasNamespace(watched.space)) {
+      if (watched.found) return false;
+      continue;
+    }
     VARVE_ASSIGN_OR_RETURN(const ReadResult read, transaction->Get(read_options, watched.key, &none));
     context_->DependOn(read.gate);
     // The version tells two writes of the same value apart.
@@ -61,6 +65,7 @@ absl::StatusOr<bool> TransactionRun::WatchedAreSame(Transaction* transaction, co
 TransactionRun::Outcome TransactionRun::Try(const WriteTurn* turn) {
   ClientState& client = context_->client;
   const int protocol = client.protocol;
+  const NamespaceId space = client.space;
   WriteOptions options;
   options.turn = turn;
   Transaction transaction(&context_->store, {.write = options, .max_bytes = kMaxBatchBytes});
@@ -77,16 +82,19 @@ TransactionRun::Outcome TransactionRun::Try(const WriteTurn* turn) {
   for (const QueuedRequest& request : transaction_.requests) {
     ExecuteOne(inner, request);
     if (replies_.size() > kMaxExecReplyBytes) {
+      client.protocol = protocol;
+      client.UseNamespace(space);
       context_->reply.Error(fmt::format("ERR the replies of this transaction take more than {} bytes, nothing was done",
                                         kMaxExecReplyBytes));
       return Outcome::kAnswered;
     }
   }
   const absl::StatusOr<CommitResult> committed = transaction.Submit();
-  if (absl::IsAborted(committed.status())) {
+  if (!committed.ok()) {  // nothing has happened, also not to the connection
     client.protocol = protocol;
-    return Outcome::kConflict;
+    client.UseNamespace(space);
   }
+  if (absl::IsAborted(committed.status())) return Outcome::kConflict;
   if (inner.submitted()) context_->Submitted();
   if (!committed.ok()) {
     context_->Fail(committed.status());
@@ -103,6 +111,7 @@ TransactionRun::Outcome TransactionRun::Try(const WriteTurn* turn) {
 void TransactionRun::ExecuteOne(CommandContext& inner, const QueuedRequest& request) {
   const auto begin = std::chrono::steady_clock::now();
   const size_t before = replies_.size();
+  const NamespaceId space = inner.space();
   request.command().handler(inner, request.arguments());
   for (std::unique_ptr<ReplyStream> stream = inner.TakeStream(); stream != nullptr;) {
     const ReplyStream::Progress progress = stream->Produce(inner, kMaxExecReplyBytes);
@@ -113,21 +122,21 @@ void TransactionRun::ExecuteOne(CommandContext& inner, const QueuedRequest& requ
     if (progress != ReplyStream::Progress::kMore || replies_.size() > kMaxExecReplyBytes) stream.reset();
   }
   const auto nanos = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
-  executed_.push_back({static_cast<uint64_t>(nanos), before});
+  executed_.push_back({static_cast<uint64_t>(nanos), before, space});
 }
 
 void TransactionRun::Account() const {
   ServerState& server = context_->server;
   for (size_t i = 0; i < executed_.size(); ++i) {
     const QueuedRequest& request = transaction_.requests[i];
-    const auto& [nanos, begin] = executed_[i];
+    const auto& [nanos, begin, space] = executed_[i];
     server.command_statistics.Executed(CommandIndex(request.command()), 1, nanos);
     if (server.slow_log.Wants(nanos)) {
       AccountSlowRequest(&server, context_->client, &request.command(), request.arguments(), nanos);
     }
     AccountReply(&server, &request.command(), replies_.view().substr(begin));
     if (server.monitors.any()) {
-      server.monitors.Show(context_->client.address, request.command(), request.arguments());
+      server.monitors.Show(space, context_->client.address, request.command(), request.arguments());
     }
   }
 }

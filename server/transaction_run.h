@@ -40,6 +40,7 @@ class TransactionRun {
   struct Executed {
     uint64_t nanos;
     size_t begin;  // of its reply
+    NamespaceId space;
   };
   std::vector<Executed> executed_;
   ByteBuffer replies_;  // of the last try

@@ -23,6 +23,8 @@ class ValueCondition {
   // A digest has the right length. What else it is made of only decides whether it is equal.
   bool WellFormed() const;
 
+  // There is none.
+  bool Always() const { return kind_ == Kind::kNone; }
   // A missing key is equal to nothing.
   bool Holds(bool found, std::string_view value) const;
 

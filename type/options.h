@@ -68,7 +68,7 @@ struct EngineOptions {
   std::shared_ptr<const CompactionPicker> compaction_picker;
   std::shared_ptr<const CompactionFilter> compaction_filter;
   FileSystem* file_system = nullptr;  // not owned
-  Clock* clock = nullptr;             // not owned
+  const Clock* clock = nullptr;       // not owned
 };
 
 struct ReadOptions {
@@ -93,6 +93,7 @@ struct WriteOptions {
   bool override_sync = false;
   // Who has the turn (Store::TakeTurn) writes with it; others wait for its end.
   const WriteTurn* turn = nullptr;
+  bool waits_for_turn = true;  // false: fails with Cancelled while somebody else has it
 };
 
 }  // namespace varve

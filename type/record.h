@@ -15,6 +15,7 @@ enum class RecordKind : uint8_t {
   kTombstone = 2,         // key is deleted
   kRangeTombstone = 3,    // every key in [key, value) older than this is deleted
   kSwitchGeneration = 4,  // log only: namespace (key: 4 bytes) continues in a new generation (value: 4 bytes)
+  kClockMark = 5,         // log only: somebody has seen the clock at this instant (value: 8 bytes, ms since the epoch)
   kChangeNamespace = 6,   // log only: creates, alters, drops or swaps namespaces (db/namespace_change.h)
 };
 
@@ -26,6 +27,10 @@ enum RecordFlags : uint8_t {
   kSoftDeleted = 0x40,     // deleted, but kept for restoring
   kSeparatedValue = 0x80,  // the value's bytes are a location in a value file
 };
+
+// Instants at which a key expires are in milliseconds since the epoch.
+inline constexpr uint64_t kNoExpiry = 0;  // never
+inline constexpr uint64_t kUsualExpiry = ~uint64_t{0};  // in a WriteBatch: what is usual in its namespace
 
 // Views into somebody's memory: valid as long as the source says.
 struct RecordView {

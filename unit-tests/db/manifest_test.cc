@@ -92,12 +92,13 @@ Manifest SmallManifest() {
 TEST(ManifestTest, TheBytesNeverChange) {
   Manifest manifest = SmallManifest();
   const std::string plain = EncodeManifest(manifest);
-  EXPECT_EQ(plain.substr(24), std::string(kFieldsOfAllVersions) + "\x00\x00"s);
+  EXPECT_EQ(plain.substr(24), std::string(kFieldsOfAllVersions) + "\x00\x00\x00"s);
   EXPECT_EQ(plain.substr(0, 12), "VARVEMAN\2\0\0\0"s);
+  manifest.clock_mark = 300;
   manifest.next_named_namespace += 5;
   manifest.descriptions = {{.id = kFirstNamedNamespace, .name = "users", .options = {.max_bytes = 300}}};
   EXPECT_EQ(EncodeManifest(manifest).substr(24),
-            std::string(kFieldsOfAllVersions) + "\x05\x01\x80\x80\x04\x05users\xac\x02\x00\x00\x00\x00"s);
+            std::string(kFieldsOfAllVersions) + "\xac\x02\x05\x01\x80\x80\x04\x05users\xac\x02\x00\x00\x00\x00"s);
 }
 
 TEST(ManifestTest, VersionOneIsRead) {
@@ -126,6 +127,7 @@ TEST(ManifestTest, EverythingComesBack) {
     EXPECT_EQ(decoded->flushed_sequence, manifest.flushed_sequence);
     EXPECT_EQ(decoded->next_generation, manifest.next_generation);
     EXPECT_EQ(decoded->clean_end, manifest.clean_end);
+    EXPECT_EQ(decoded->clock_mark, manifest.clock_mark);
     ASSERT_EQ(decoded->levels.size(), manifest.levels.size());
     EXPECT_EQ(EncodeManifest(*decoded), bytes);
   }

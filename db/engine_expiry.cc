@@ -1,0 +1,244 @@
+// Engine: keys that expire. Readers hide them at once (db/store_clock.h has the rule); a thread removes them, so that merges can give the
+// space back: it deletes what the index (db/expiry_index.h) says is due, as any writer would, and rests three times as long as it worked.
+// Whoever counts all keys first removes what has expired, as the counts are of records.
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "db/engine.h"
+#include "db/lookup.h"
+#include "spdlog/spdlog.h"
+#include "type/tree_key.h"
+#include "util/hash.h"
+#include "util/memory_guard.h"
+#include "util/status.h"
+#include "util/thread_setup.h"
+
+namespace varve {
+namespace {
+
+constexpr size_t kKeysPerBatch = 256;
+constexpr int kRestsPerWork = 3;
+constexpr int kTriesAlone = 100;                            // for a key that others keep writing
+constexpr absl::Duration kLongestSleep = absl::Seconds(1);  // the machine's clock may be set meanwhile
+constexpr absl::Duration kPauseAfterTrouble = absl::Seconds(1);
+
+}  // namespace
+
+// --- Hiding ----------------------------------------------------------------------------------------------------------------
+
+bool Engine::NeedsInstant(const Lookup& lookup, uint64_t* instant_ms) const {
+  if (!lookup.found || lookup.record.expiry_ms == 0 || *instant_ms != 0) [[likely]]
+    return false;
+  const uint64_t now_ms = clock_.NowMillis();
+  if (lookup.record.expiry_ms > now_ms) return false;
+  *instant_ms = now_ms;
+  return true;
+}
+
+SequenceNumber Engine::WitnessExpiry(uint64_t expiry_ms) {
+  // Without a log that takes it, nobody can promise anything about the next start.
+  if (expiry_ms > clock_.mark() && !log_failed_.load()) {
+    WriteBatch batch;
+    batch.MarkClock(std::max(expiry_ms, clock_.NowMillis()));
+    if (Submit({}, &batch).ok()) {
+      ++counters_.clock_marks;
+      log_->Push().IgnoreError();  // who waits for the gate hears of it
+    }
+  }
+  return GateOf(clock_mark_sequence_.load());
+}
+
+ExpiryWitness Engine::WitnessFor(const ReadOptions& options) {
+  return [this, waits = options.wait_until_durable](uint64_t expiry_ms) -> absl::StatusOr<SequenceNumber> {
+    const SequenceNumber gate = WitnessExpiry(expiry_ms);
+    if (waits && gate != kNoSequence) VARVE_RETURN_IF_ERROR(WaitUntilDurable(gate));
+    return gate;
+  };
+}
+
+// --- Writing ---------------------------------------------------------------------------------------------------------------
+
+void Engine::NoteExpiringLocked(const Commit::Operation& operation, StateChange* change) const {
+  const RecordView& record = operation.record;
+  std::string key;
+  const RecordView made = ExpiryIndexRecord(record, clock_.NowMillis(), &key);
+  const ExpiryIndexEntry entry = *DecodeExpiryIndexKey(UserKeyOf(made.key));
+  const uint64_t hash = HashKey(made.key);
+  change->expiring.push_back({std::move(key), hash, record.sequence, entry.width, entry.due_ms});
+}
+
+void Engine::ApplyExpiringLocked(const StateChange& change) noexcept {
+  for (const Expiring& expiring : change.expiring) {
+    present_->active->Add({.key = expiring.index_key, .sequence = expiring.sequence}, expiring.hash, /*gated=*/false);
+    uint64_t& due_from = due_from_[static_cast<size_t>(expiring.width)];
+    if (expiring.due_ms >= due_from) continue;
+    due_from = expiring.due_ms;
+    expiry_work_.Signal();
+  }
+  if (change.clock_mark_sequence == kNoSequence) return;
+  clock_mark_sequence_.store(change.clock_mark_sequence);  // first: whoever sees the mark sees its gate
+  clock_.Mark(change.clock_mark);
+}
+
+// --- Removing --------------------------------------------------------------------------------------------------------------
+
+uint64_t Engine::NextDueLocked() const { return *std::min_element(due_from_.begin(), due_from_.end()); }
+
+void Engine::ExpiryLoop() {
+  NameThread("varve-expiry");
+  YieldToForeground();
+  SteadyTime rest_until = SteadyTime::min();
+  for (bool in_trouble = false;;) {
+    {
+      absl::MutexLock lock(&commit_mutex_);
+      for (;;) {
+        if (stopping_) return;
+        if (SteadyNow() < rest_until) {
+          expiry_work_.WaitWithDeadline(&commit_mutex_, rest_until);
+          continue;
+        }
+        const uint64_t due = NextDueLocked();
+        const uint64_t now_ms = clock_.NowMillis();
+        if (due <= now_ms) break;
+        if (due == kNeverDue) {
+          expiry_work_.Wait(&commit_mutex_);
+        } else {
+          const absl::Duration left = absl::Milliseconds(std::min<uint64_t>(due - now_ms, 1000));
+          expiry_work_.WaitWithTimeout(&commit_mutex_, std::min(left, kLongestSleep));
+        }
+      }
+    }
+    const SteadyTime begin = SteadyNow();
+    const absl::Status status = GuardMemory("removing what has expired", [this]() -> absl::Status {
+      absl::MutexLock lock(&sweep_mutex_);
+      return Sweep(clock_.NowMillis(), /*early=*/false).status();
+    });
+    if (!status.ok() && !in_trouble && !absl::IsUnavailable(status) && !absl::IsCancelled(status)) {
+      TryWithMemory([&] { spdlog::error("expiry: {}; it is tried again", status.ToString()); });
+    }
+    in_trouble = !status.ok();
+    rest_until = in_trouble ? SteadyNow() + kPauseAfterTrouble : SteadyNow() + kRestsPerWork * (SteadyNow() - begin);
+  }
+}
+
+absl::Status Engine::SweepAll() {
+  absl::MutexLock lock(&sweep_mutex_);
+  const uint64_t now_ms = clock_.NowMillis();
+  for (bool more = true; more;) {
+    VARVE_ASSIGN_OR_RETURN(more, Sweep(now_ms, /*early=*/true));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Engine::Sweep(uint64_t now_ms, bool early) {
+  bool more = false;
+  for (int width = 0; width < kExpiryWidths; ++width) {
+    VARVE_ASSIGN_OR_RETURN(const bool more_of_it, SweepWidth(width, now_ms, early));
+    more |= more_of_it;
+  }
+  return more;
+}
+
+absl::StatusOr<bool> Engine::SweepWidth(int width, uint64_t now_ms, bool early) {
+  // What expires by now is due within the width of its entry.
+  const uint64_t last_due = early ? now_ms + (uint64_t{1} << width) - 1 : now_ms;
+  uint64_t* const due_from = &due_from_[static_cast<size_t>(width)];
+  uint64_t from;
+  {
+    absl::MutexLock lock(&commit_mutex_);
+    from = *due_from;
+    if (from > last_due) return false;
+    *due_from = kNeverDue;  // but for what is written from here on
+  }
+  uint64_t resume = kNeverDue;
+  bool more = false;
+  const absl::Status status = [&]() -> absl::Status {
+    std::shared_ptr<const ReadState> state;
+    SequenceNumber at;
+    {
+      VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead({.space = kExpirySpace}));
+      state = point.state->shared_from_this();
+      at = point.sequence;
+    }
+    const std::unique_ptr<Iterator> entries =
+        MakeIterator(std::move(state), at, /*fill_cache=*/false,
+                     std::string(TreeKey(kExpiryGeneration, ExpiryIndexBound(width, from)).view()),
+                     std::string(TreeKey(kExpiryGeneration, ExpiryIndexBound(width + 1, 0)).view()));
+    std::vector<std::string> keys;
+    for (entries->SeekToFirst(); entries->Valid(); entries->Next()) {
+      const std::optional<ExpiryIndexEntry> entry = DecodeExpiryIndexKey(entries->key());
+      if (!entry) continue;
+      if (entry->due_ms > now_ms) resume = std::min(resume, entry->due_ms);
+      if (entry->due_ms > last_due) break;
+      if (keys.size() == kKeysPerBatch) {
+        VARVE_RETURN_IF_ERROR(RemoveExpired(keys, now_ms));
+        keys.clear();
+        if (!early) {
+          resume = entry->due_ms;
+          more = true;
+          break;
+        }
+      }
+      keys.emplace_back(entries->key());
+    }
+    VARVE_RETURN_IF_ERROR(entries->status());
+    return RemoveExpired(keys, now_ms);
+  }();
+  absl::MutexLock lock(&commit_mutex_);
+  *due_from = std::min(*due_from, status.ok() ? resume : from);
+  if (!status.ok()) return status;
+  return more;
+}
+
+absl::Status Engine::RemoveExpired(absl::Span<const std::string> index_keys, uint64_t now_ms) {
+  if (index_keys.empty()) return absl::OkStatus();
+  WriteBatch batch;
+  for (int tries = 0; tries < kTriesAlone; ++tries) {
+    batch.Clear();
+    uint64_t expired = 0;
+    {
+      VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead({.space = kExpirySpace}));
+      const ReadState& state = *point.state;
+      for (const std::string& index_key : index_keys) {
+        const ExpiryIndexEntry entry = *DecodeExpiryIndexKey(index_key);
+        const NamespaceGeneration generation = GenerationOf(entry.tree_key);
+        const std::string_view user_key = UserKeyOf(entry.tree_key);
+        const std::optional<NamespaceId> space = state.namespaces.SpaceOf(generation);
+        Lookup lookup(generation, user_key);
+        if (space && !LookUpBuffers(state, point.sequence, &lookup)) {
+          // Where a segment is damaged the entry goes: its key answers an error, which is not to be repeated for ever.
+          const absl::Status read = LookUpSegments(state, point.sequence, /*fill_cache=*/false, &lookup);
+          if (!read.ok() && !absl::IsDataLoss(read)) return read;
+        }
+        const RecordView& record = lookup.record;
+        const bool expires = lookup.found && record.kind == RecordKind::kValue && record.expiry_ms != 0 &&
+                             state.CoveringSequence(entry.tree_key, point.sequence) <= record.sequence;
+        if (expires && record.expiry_ms <= now_ms) {
+          batch.Delete(user_key, *space);
+          batch.RequireUnchanged(user_key, point.sequence, *space);
+          ++expired;
+        } else if (expires && entry.due_ms > now_ms) {
+          continue;  // its time is still to come
+        }
+        batch.Delete(index_key, kExpirySpace);
+        batch.RequireUnchanged(index_key, point.sequence, kExpirySpace);
+      }
+    }
+    if (batch.empty()) return absl::OkStatus();
+    // Whoever has the turn may be counting, and so waits for this.
+    const absl::Status committed = Submit({.waits_for_turn = false}, &batch).status();
+    if (committed.ok()) {
+      counters_.expired += expired;
+      return log_->Push();
+    }
+    if (!absl::IsAborted(committed)) return committed;
+    if (index_keys.size() == 1) continue;
+    for (size_t i = 0; i < index_keys.size(); ++i)
+      VARVE_RETURN_IF_ERROR(RemoveExpired(index_keys.subspan(i, 1), now_ms));
+    return absl::OkStatus();
+  }
+  return absl::AbortedError("expiry: a key is written again and again");
+}
+
+}  // namespace varve

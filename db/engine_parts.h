@@ -1,0 +1,92 @@
+// Plain values that the parts of the engine (db/engine.h) hand to each other. Each is one thread's, but where it says otherwise.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "db/key_ledger.h"
+#include "db/key_tally.h"
+#include "db/namespace_table.h"
+#include "db/range_tombstone.h"
+#include "db/read_state.h"
+#include "db/write_buffer.h"
+#include "structure/published.h"
+#include "type/sequence.h"
+#include "type/tree_key.h"
+
+namespace varve {
+
+struct EngineParts {
+  // A write buffer that takes no more writes, with the namespaces as they were at its end.
+  struct FullBuffer {
+    std::shared_ptr<WriteBuffer> buffer;
+    NamespaceTable namespaces;
+  };
+  // A generation that its namespace has left; kNoGeneration: there was no such namespace. Known until the switch is in segments and no snapshot is older.
+  struct LeftGeneration {
+    NamespaceId space;
+    NamespaceGeneration generation;
+    SequenceNumber left_at;
+  };
+  // A request to merge a range, waiting for the compaction thread.
+  struct CompactRequest {
+    std::string lower;
+    std::string upper;
+    bool done = false;  // guarded by commit_mutex_, like status
+    absl::Status status;
+  };
+  // What a count starts from, all of one moment.
+  struct CountPoint {
+    std::shared_ptr<const ReadState> state;
+    SequenceNumber at = kNoSequence;  // everything up to here is in the state, and nothing newer
+    KeyLedger ledger;                 // of the state's version
+    std::map<SequenceNumber, KeyTallies> buffers;
+    uint64_t epoch = 0;
+  };
+  // How far a write buffer has been looked through, and what that part of it changes.
+  struct BufferProgress {
+    std::shared_ptr<WriteBuffer> buffer;
+    SequenceNumber at = kNoSequence;
+    WriteBuffer::Position position;
+    uint64_t walked = 0;  // records
+    KeyTallies change;
+    uint64_t epoch = 0;
+  };
+  // Records and range tombstones, some of all that is newer than what they are laid upon.
+  struct Layer {
+    std::shared_ptr<const ReadState> below;  // read at below_at
+    SequenceNumber below_at = kMaxSequence;
+    SequenceNumber after = kNoSequence;  // the layer's records are those with a sequence in (after, to]
+    SequenceNumber to = kMaxSequence;
+    RangeTombstoneList tombstones;
+  };
+  // What a read sees: the state and a sequence for which that state is complete.
+  struct ReadPoint {
+    Published<ReadState>::Pin state;
+    SequenceNumber sequence;
+    NamespaceGeneration generation;
+  };
+  // A record of the expiry index (db/expiry_index.h).
+  struct Expiring {
+    std::string index_key;  // tree key
+    uint64_t hash;
+    SequenceNumber sequence;
+    int width;
+    uint64_t due_ms;
+  };
+  // What a batch changes beside its own records: made before the batch is in the log.
+  struct StateChange {
+    std::vector<Expiring> expiring;
+    uint64_t clock_mark = 0;
+    SequenceNumber clock_mark_sequence = kNoSequence;
+    std::vector<RangeTombstone> tombstones;
+    std::vector<LeftGeneration> left;
+    std::vector<RangeTombstone> buffered_tombstones;  // those of `tombstones` once more
+    std::shared_ptr<ReadState> next;                  // null: the state stays
+  };
+};
+
+}  // namespace varve

@@ -1,0 +1,58 @@
+#include "db/expiry_index.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace varve {
+namespace {
+
+constexpr int kWidthBelowTimeLeft = 4;  // an entry is rounded by at most 1 / 2^4 of the time that is left
+
+void AppendBigEndian(uint64_t number, std::string* bytes) {
+  for (int shift = 56; shift >= 0; shift -= 8) bytes->push_back(static_cast<char>(number >> shift));
+}
+
+uint64_t DecodeBigEndian(std::string_view bytes) {
+  uint64_t number = 0;
+  for (const char byte : bytes) number = number << 8 | static_cast<unsigned char>(byte);
+  return number;
+}
+
+}  // namespace
+
+ExpiryIndexEntry ExpiryIndexEntryFor(std::string_view tree_key, uint64_t expiry_ms, uint64_t now_ms) {
+  const uint64_t left = expiry_ms > now_ms ? expiry_ms - now_ms : 0;
+  const int width = std::clamp(static_cast<int>(std::bit_width(left)) - 1 - kWidthBelowTimeLeft, 0, kExpiryWidths - 1);
+  const uint64_t mask = (uint64_t{1} << width) - 1;
+  const uint64_t due = expiry_ms > ~mask ? ~uint64_t{0} : (expiry_ms + mask) & ~mask;
+  return {width, due, tree_key};
+}
+
+RecordView ExpiryIndexRecord(const RecordView& record, uint64_t now_ms, std::string* key) {
+  std::string user_key;
+  EncodeExpiryIndexKey(ExpiryIndexEntryFor(record.key, record.expiry_ms, now_ms), &user_key);
+  *key = FirstTreeKey(kExpiryGeneration) + user_key;
+  return {.key = *key, .sequence = record.sequence};
+}
+
+void EncodeExpiryIndexKey(const ExpiryIndexEntry& entry, std::string* key) {
+  key->clear();
+  key->push_back(static_cast<char>(entry.width));
+  AppendBigEndian(entry.due_ms, key);
+  key->append(entry.tree_key);
+}
+
+std::string ExpiryIndexBound(int width, uint64_t due_ms) {
+  std::string key(1, static_cast<char>(width));
+  AppendBigEndian(due_ms, &key);
+  return key;
+}
+
+std::optional<ExpiryIndexEntry> DecodeExpiryIndexKey(std::string_view key) {
+  if (key.size() < kExpiryIndexPrefixSize) return std::nullopt;
+  const int width = static_cast<unsigned char>(key[0]);
+  if (width >= kExpiryWidths) return std::nullopt;
+  return ExpiryIndexEntry{width, DecodeBigEndian(key.substr(1, 8)), key.substr(9)};
+}
+
+}  // namespace varve
