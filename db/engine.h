@@ -221,6 +221,7 @@ class Engine final : public StorageEngine, private EngineParts {
   // Removes some of what has expired by `now_ms`: what is due, and with `early` also what isn't. False: there is no more.
   absl::StatusOr<bool> Sweep(uint64_t now_ms, bool early) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
   absl::StatusOr<bool> SweepWidth(int width, uint64_t now_ms, bool early) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
+  absl::Status SweepEntries(Sweeping* sweep) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
   // Removes the entries, and their keys where these have expired; each by itself where a writer came between.
   absl::Status RemoveExpired(absl::Span<const std::string> index_keys, uint64_t now_ms)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
@@ -388,7 +389,6 @@ class Engine final : public StorageEngine, private EngineParts {
 
   absl::Mutex sweep_mutex_ ABSL_ACQUIRED_BEFORE(count_mutex_);
   std::atomic<SequenceNumber> clock_mark_sequence_{kNoSequence};
-  static constexpr uint64_t kNeverDue = ~uint64_t{0};
   // By width: no entry of the index that is still to be looked at is due before.
   std::array<uint64_t, kExpiryWidths> due_from_ ABSL_GUARDED_BY(commit_mutex_);
   SteadyCondition expiry_work_;

@@ -141,54 +141,54 @@ absl::StatusOr<bool> Engine::Sweep(uint64_t now_ms, bool early) {
 }
 
 absl::StatusOr<bool> Engine::SweepWidth(int width, uint64_t now_ms, bool early) {
+  const auto place = static_cast<size_t>(width);
+  Sweeping sweep{.width = width, .now_ms = now_ms, .early = early};
   // What expires by now is due within the width of its entry.
-  const uint64_t last_due = early ? now_ms + (uint64_t{1} << width) - 1 : now_ms;
-  uint64_t* const due_from = &due_from_[static_cast<size_t>(width)];
-  uint64_t from;
+  sweep.last_due_ms = early ? now_ms + (uint64_t{1} << width) - 1 : now_ms;
   {
     absl::MutexLock lock(&commit_mutex_);
-    from = *due_from;
-    if (from > last_due) return false;
-    *due_from = kNeverDue;  // but for what is written from here on
+    sweep.from_ms = due_from_[place];
+    if (sweep.from_ms > sweep.last_due_ms) return false;
+    due_from_[place] = kNeverDue;  // but for what is written from here on
   }
-  uint64_t resume = kNeverDue;
-  bool more = false;
-  const absl::Status status = [&]() -> absl::Status {
-    std::shared_ptr<const ReadState> state;
-    SequenceNumber at;
-    {
-      VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead({.space = kExpirySpace}));
-      state = point.state->shared_from_this();
-      at = point.sequence;
-    }
-    const std::unique_ptr<Iterator> entries =
-        MakeIterator(std::move(state), at, /*fill_cache=*/false,
-                     std::string(TreeKey(kExpiryGeneration, ExpiryIndexBound(width, from)).view()),
-                     std::string(TreeKey(kExpiryGeneration, ExpiryIndexBound(width + 1, 0)).view()));
-    std::vector<std::string> keys;
-    for (entries->SeekToFirst(); entries->Valid(); entries->Next()) {
-      const std::optional<ExpiryIndexEntry> entry = DecodeExpiryIndexKey(entries->key());
-      if (!entry) continue;
-      if (entry->due_ms > now_ms) resume = std::min(resume, entry->due_ms);
-      if (entry->due_ms > last_due) break;
-      if (keys.size() == kKeysPerBatch) {
-        VARVE_RETURN_IF_ERROR(RemoveExpired(keys, now_ms));
-        keys.clear();
-        if (!early) {
-          resume = entry->due_ms;
-          more = true;
-          break;
-        }
-      }
-      keys.emplace_back(entries->key());
-    }
-    VARVE_RETURN_IF_ERROR(entries->status());
-    return RemoveExpired(keys, now_ms);
-  }();
+  const absl::Status status = SweepEntries(&sweep);
   absl::MutexLock lock(&commit_mutex_);
-  *due_from = std::min(*due_from, status.ok() ? resume : from);
+  due_from_[place] = std::min(due_from_[place], status.ok() ? sweep.resume_ms : sweep.from_ms);
   if (!status.ok()) return status;
-  return more;
+  return sweep.more;
+}
+
+absl::Status Engine::SweepEntries(Sweeping* sweep) {
+  std::shared_ptr<const ReadState> state;
+  SequenceNumber at;
+  {
+    VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead({.space = kExpirySpace}));
+    state = point.state->shared_from_this();
+    at = point.sequence;
+  }
+  const std::unique_ptr<Iterator> entries =
+      MakeIterator(std::move(state), at, /*fill_cache=*/false,
+                   std::string(TreeKey(kExpiryGeneration, ExpiryIndexBound(sweep->width, sweep->from_ms)).view()),
+                   std::string(TreeKey(kExpiryGeneration, ExpiryIndexBound(sweep->width + 1, 0)).view()));
+  std::vector<std::string> keys;
+  for (entries->SeekToFirst(); entries->Valid(); entries->Next()) {
+    const std::optional<ExpiryIndexEntry> entry = DecodeExpiryIndexKey(entries->key());
+    if (!entry) continue;
+    if (entry->due_ms > sweep->now_ms) sweep->resume_ms = std::min(sweep->resume_ms, entry->due_ms);
+    if (entry->due_ms > sweep->last_due_ms) break;
+    if (keys.size() == kKeysPerBatch) {
+      VARVE_RETURN_IF_ERROR(RemoveExpired(keys, sweep->now_ms));
+      keys.clear();
+      if (!sweep->early) {
+        sweep->resume_ms = entry->due_ms;
+        sweep->more = true;
+        break;
+      }
+    }
+    keys.emplace_back(entries->key());
+  }
+  VARVE_RETURN_IF_ERROR(entries->status());
+  return RemoveExpired(keys, sweep->now_ms);
 }
 
 absl::Status Engine::RemoveExpired(absl::Span<const std::string> index_keys, uint64_t now_ms) {

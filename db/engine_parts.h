@@ -77,6 +77,17 @@ struct EngineParts {
     int width;
     uint64_t due_ms;
   };
+  // Removing what has expired among the entries of the index of one width.
+  static constexpr uint64_t kNeverDue = ~uint64_t{0};
+  struct Sweeping {
+    int width = 0;
+    uint64_t now_ms = 0;
+    bool early = false;           // also what isn't due
+    uint64_t from_ms = 0;         // no entry is due before
+    uint64_t last_due_ms = 0;     // the entries that are looked at
+    uint64_t resume_ms = kNeverDue;  // no entry that is left is due before
+    bool more = false;            // it stopped before the end
+  };
   // What a batch changes beside its own records: made before the batch is in the log.
   struct StateChange {
     std::vector<Expiring> expiring;

@@ -20,6 +20,12 @@ constexpr size_t kMaxBufferedTombstones = 1024;  // range tombstones at which a 
 constexpr size_t kMaxBufferedSwitches = 1024;    // and generations left, which take no memory in it
 constexpr int kTriesToPrepareLog = 8;            // for a large record, before others have to wait for it
 
+// The log holds what is not in segments yet, and each synced group takes whole pages. Beyond this the active buffer is
+// flushed early, for each so many bytes since the last flush (which leaves the file in use).
+uint64_t MaxLogGrowth(const EngineOptions& options) {
+  return 4 * std::max<uint64_t>({options.write_buffer_size, options.log_file_size, 1u << 20});
+}
+
 }  // namespace
 
 absl::StatusOr<CommitResult> Engine::SubmitInside(const WriteOptions& options, WriteBatch* batch) {
@@ -261,6 +267,14 @@ void Engine::RotateBufferLocked() {
   full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
   PublishLocked(next);
   UpdatePressureLocked();
+}
+
+void Engine::BoundLog() {
+  if (full_buffers_.load(std::memory_order_relaxed) != 0) return;  // a flush is on its way
+  if (log_->live_bytes() <= log_bytes_at_flush_.load() + MaxLogGrowth(options_)) return;
+  absl::MutexLock lock(&commit_mutex_);
+  if (flush_queue_.empty() && last_sequence_ >= present_->active->first_sequence() && !log_failed_.load())
+    RotateBufferLocked();
 }
 
 absl::StatusOr<CommitResult> Engine::Write(const WriteOptions& options, WriteBatch* batch) {
