@@ -14,7 +14,7 @@ namespace {
 
 void HandleInfo(CommandContext& context, Arguments arguments) {
   SequenceNumber gate = kNoSequence;
-  context.reply.Verbatim(ServerInfo(context.server, arguments.subspan(1), &gate));
+  context.reply.Verbatim(ServerInfo(context.server, context.store, arguments.subspan(1), &gate));
   context.DependOn(gate);
 }
 

@@ -224,7 +224,7 @@ void LatencyStats(const ServerState& server, InfoText* info) {
 
 }  // namespace
 
-std::string ServerInfo(ServerState& server, Arguments sections, SequenceNumber* gate) {
+std::string ServerInfo(ServerState& server, Store& store, Arguments sections, SequenceNumber* gate) {
   *gate = kNoSequence;
   InfoText info(sections);
   if (info.Section("Server")) Server(server, &info);
@@ -247,8 +247,8 @@ std::string ServerInfo(ServerState& server, Arguments sections, SequenceNumber* 
     for (const auto& [name, value] : server.store->Statistics()) info.Line(name, value);
   }
   if (info.Section("Keyspace")) {
-    for (const NamespaceId database : Databases(*server.store)) {
-      const absl::StatusOr<CountResult> count = server.store->Count(GatedRead(database), "", "");
+    for (const NamespaceId database : Databases(store)) {
+      const absl::StatusOr<CountResult> count = store.Count(GatedRead(database), "", "");
       if (!count.ok()) continue;
       *gate = std::max(*gate, count->gate);
       if (count->keys == 0) continue;

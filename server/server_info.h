@@ -9,7 +9,7 @@
 namespace varve {
 
 // The sections named (case-insensitive; "all", "default" and "everything" name each), or all of them when none is named.
-// `*gate`: the text must not be let out before it is durable.
-std::string ServerInfo(ServerState& server, Arguments sections, SequenceNumber* gate);
+// The keys are those of `store`. `*gate`: the text must not be let out before it is durable.
+std::string ServerInfo(ServerState& server, Store& store, Arguments sections, SequenceNumber* gate);
 
 }  // namespace varve

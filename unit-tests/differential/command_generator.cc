@@ -23,6 +23,7 @@ CommandGenerator::CommandGenerator(uint64_t seed, const std::set<std::string>& k
   AddBits();
   AddOthers();
   AddTransactions();
+  AddExpiry();
 }
 
 void CommandGenerator::Add(const char* name, int weight, std::function<void(CommandLine*)> arguments) {
@@ -41,7 +42,11 @@ CommandLine CommandGenerator::Next() {
   if (line.size() == 1 && until_exec_ < 0 && std::string_view(kinds_[i].name) == "multi") {
     until_exec_ = static_cast<int>(Below(10));
   }
-  if (OneIn(25)) Spoil(&line);
+  if (OneIn(25)) {
+    CommandLine spoiled = line;
+    Spoil(&spoiled);
+    if (!MayExpireSoon(spoiled)) line = std::move(spoiled);
+  }
   return line;
 }
 

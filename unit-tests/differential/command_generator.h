@@ -39,6 +39,7 @@ class CommandGenerator {
   void AddBits();
   void AddOthers();
   void AddTransactions();
+  void AddExpiry();
   void Add(const char* name, int weight, std::function<void(CommandLine*)> arguments);
 
   uint64_t Below(uint64_t bound) { return random_() % bound; }
@@ -58,6 +59,9 @@ class CommandGenerator {
   // Each of the words with one chance in two, in random order.
   void Options(CommandLine* line, std::vector<std::string> words);
   void FieldOperations(CommandLine* line, bool writes);
+  void AddTime(CommandLine* line);  // EX, PX, EXAT or PXAT
+  // Whether a key may expire by it while the test runs, and so at one server before the other.
+  static bool MayExpireSoon(const CommandLine& line);
   void Spoil(CommandLine* line);
 
   std::mt19937_64 random_;
