@@ -82,11 +82,11 @@ struct EngineParts {
   struct Sweeping {
     int width = 0;
     uint64_t now_ms = 0;
-    bool early = false;           // also what isn't due
-    uint64_t from_ms = 0;         // no entry is due before
-    uint64_t last_due_ms = 0;     // the entries that are looked at
+    bool early = false;              // also what isn't due
+    uint64_t from_ms = 0;            // no entry is due before
+    uint64_t last_due_ms = 0;        // the entries that are looked at
     uint64_t resume_ms = kNeverDue;  // no entry that is left is due before
-    bool more = false;            // it stopped before the end
+    bool more = false;               // it stopped before the end
   };
   // What a batch changes beside its own records: made before the batch is in the log.
   struct StateChange {

@@ -172,9 +172,7 @@ absl::StatusOr<CountResult> Transaction::CountByScan(const ReadOptions& options,
   return count;
 }
 
-void Transaction::Depend(std::string_view key, NamespaceId space) {
-  DependAt(key, writes_.Origin(space));
-}
+void Transaction::Depend(std::string_view key, NamespaceId space) { DependAt(key, writes_.Origin(space)); }
 
 void Transaction::DependAt(std::string_view key, NamespaceId origin) {
   Note([&] { reads_.AddKey(key, origin); });

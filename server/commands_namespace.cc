@@ -207,8 +207,9 @@ void HandleNamespace(CommandContext& context, Arguments arguments) {
 
 absl::Span<const Command> NamespaceCommands() {
   static constexpr Command kRows[] = {
-      {"namespace", -2, kContainerCommand | kSlowCommand | kNotInTransactionCommand, 0, 0, 0, CommandKind::kOther, HandleNamespace, "server",
-       "Creates, alters, shows, drops and uses named namespaces.", "CREATE | ALTER | DROP | INFO | LIST | USE | HELP"},
+      {"namespace", -2, kContainerCommand | kSlowCommand | kNotInTransactionCommand, 0, 0, 0, CommandKind::kOther,
+       HandleNamespace, "server", "Creates, alters, shows, drops and uses named namespaces.",
+       "CREATE | ALTER | DROP | INFO | LIST | USE | HELP"},
   };
   return kRows;
 }

@@ -59,7 +59,9 @@ void HandleWatch(CommandContext& context, Arguments arguments) {
   std::vector<WatchedKey> added;
   size_t bytes = transaction.watched_bytes;
   for (const std::string_view key : arguments.subspan(1)) {
-    const auto is_key = [&](const WatchedKey& watched) { return watched.key == key && watched.space == context.space(); };
+    const auto is_key = [&](const WatchedKey& watched) {
+      return watched.key == key && watched.space == context.space();
+    };
     // As it was when it was watched first.
     if (std::any_of(transaction.watched.begin(), transaction.watched.end(), is_key)) continue;
     const absl::StatusOr<ReadResult> read = LookUpUnexpired(context, key);

@@ -29,7 +29,7 @@ enum RecordFlags : uint8_t {
 };
 
 // Instants at which a key expires are in milliseconds since the epoch.
-inline constexpr uint64_t kNoExpiry = 0;  // never
+inline constexpr uint64_t kNoExpiry = 0;                // never
 inline constexpr uint64_t kUsualExpiry = ~uint64_t{0};  // in a WriteBatch: what is usual in its namespace
 
 // Views into somebody's memory: valid as long as the source says.

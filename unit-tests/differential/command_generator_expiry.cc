@@ -25,8 +25,7 @@ bool Holds(const char* const (&texts)[kCount], const std::string& text) {
 }  // namespace
 
 bool CommandGenerator::MayExpireSoon(const CommandLine& line) {
-  constexpr const char* kNames[] = {"set",    "getex",   "setex",    "psetex",
-                                    "expire", "pexpire", "expireat", "pexpireat"};
+  constexpr const char* kNames[] = {"set", "getex", "setex", "psetex", "expire", "pexpire", "expireat", "pexpireat"};
   const auto is_name = [&](const char* name) { return EqualsIgnoreCase(line[0], name); };
   if (std::none_of(std::begin(kNames), std::end(kNames), is_name)) return false;
   const size_t first = is_name("set") ? 3 : 2;

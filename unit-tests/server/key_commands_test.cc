@@ -251,8 +251,8 @@ TEST_F(KeyCommandsTest, CommandsForOtherTypesSayWhatVarveIs) {
             "!ERR 'GEORADIUSBYMEMBER_RO' works on geographic positions, which Varve does not have: it keeps strings in "
             "key order");
   EXPECT_EQ(Do({"NOTHING"}), "!ERR unknown command 'NOTHING', with args beginning with: ");
-  for (const char* name : {"hset", "SADD", "zadd", "xadd", "EVAL", "geoadd", "pfadd", "cluster", "acl",
-                           "zunionstore", "debug"}) {
+  for (const char* name :
+       {"hset", "SADD", "zadd", "xadd", "EVAL", "geoadd", "pfadd", "cluster", "acl", "zunionstore", "debug"}) {
     EXPECT_NE(ForeignCommandError(name), "") << name;
     EXPECT_EQ(FindCommand(name), nullptr) << name;
   }
