@@ -111,6 +111,8 @@ void RequestQueue::AppendHandshake(absl::Span<const std::string_view> arguments,
 }
 
 void RequestQueue::BeginConnection() {
+  queued_ = 0;
+  queued_selections_.clear();
   in_.Clear();
   wanted_ = 1;
   sent_ = 0;
@@ -262,7 +264,25 @@ RequestQueue::Taken RequestQueue::Take(absl::StatusOr<Reply>* reply) {
   }
 }
 
+// What MULTI makes wait selects nothing before EXEC, which answers for each of those requests.
+void RequestQueue::NoteTransaction(Entry* entry, const Reply& reply) {
+  if (reply.type == Reply::Type::kSimple && reply.text == "QUEUED") {
+    if (!entry->selection.empty()) queued_selections_.emplace_back(queued_, std::exchange(entry->selection, {}));
+    ++queued_;
+    return;
+  }
+  const bool executed = entry->command == "EXEC";
+  if (!executed && entry->command != "DISCARD" && entry->command != "RESET") return;
+  for (auto& [place, selection] : std::exchange(queued_selections_, {})) {
+    if (executed && place < reply.elements.size() && !reply.elements[place].is_error()) {
+      selection_ = std::move(selection);
+    }
+  }
+  queued_ = 0;
+}
+
 void RequestQueue::NoteReply(Entry* entry, const Reply& reply) {
+  NoteTransaction(entry, reply);
   if (reply.is_error()) return;
   if (entry->credentials != nullptr) credentials_ = std::move(*entry->credentials);
   if (entry->command == "MONITOR") monitors_ = true;

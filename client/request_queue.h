@@ -15,6 +15,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -110,6 +111,7 @@ class RequestQueue {
   bool Parse(Reply* reply, Taken* taken);
   bool ParseArrayHeader(size_t* elements, Taken* taken);
   // What a reply says about the connection from now on.
+  void NoteTransaction(Entry* entry, const Reply& reply);
   void NoteReply(Entry* entry, const Reply& reply);
   void HandlePush(const Reply& push);
   void RememberSubscription(const std::string& kind, const std::string& channel);
@@ -128,7 +130,9 @@ class RequestQueue {
   absl::Status broken_;
   size_t pushes_ = 0;
   Credentials credentials_;
-  Selection selection_;                              // made again on each new connection
+  Selection selection_;  // made again on each new connection
+  size_t queued_ = 0;    // requests that wait for EXEC, and among them those that select, by place
+  std::vector<std::pair<size_t, Selection>> queued_selections_;
   std::array<std::set<std::string>, 3> subscribed_;  // to channels, patterns, shard channels
   bool monitors_ = false;
 };

@@ -47,6 +47,19 @@ TEST_F(ClientTest, ALostConnectionIsMadeAgain) {
   EXPECT_EQ(client->pipeline().reconnects(), 1u);
 }
 
+TEST_F(ClientTest, ASelectInsideMultiHoldsOnceItIsExecuted) {
+  const std::unique_ptr<Client> client = Connect();
+  for (const bool executes : {false, true}) {
+    for (const std::vector<std::string_view>& request :
+         {std::vector<std::string_view>{"MULTI"}, {"GET", "key"}, {"SELECT", "5"}, {"SELECT", "99"}}) {
+      ASSERT_TRUE(client->Call(request).ok());
+    }
+    EXPECT_EQ(client->pipeline().selected(), "");
+    ASSERT_TRUE(client->Call({executes ? "EXEC" : "DISCARD"}).ok());
+    EXPECT_EQ(client->pipeline().selected(), executes ? "5" : "");
+  }
+}
+
 TEST_F(ClientTest, ANewConnectionIsInTheSameDatabase) {
   options_.database = 3;
   const std::unique_ptr<Client> client = Connect();
