@@ -95,7 +95,14 @@ absl::StatusOr<CommitResult> Engine::SubmitWithinQuotas(const WriteOptions& opti
     absl::MutexLock lock(&quota_mutex_);
     SequenceNumber checked = kNoSequence;
     KeyTallies added;
-    VARVE_RETURN_IF_ERROR(CheckQuotas(batch, &checked, &added));
+    const absl::Status fits = CheckQuotas(batch, &checked, &added);
+    if (IsNamespaceFull(fits)) {
+      // What has expired counts only where it can't be removed. Not while a Commit is there: a thread has one at a time.
+      const uint64_t expired = counters_.expired.load();
+      SweepAll().IgnoreError();
+      if (counters_.expired.load() != expired) continue;
+    }
+    VARVE_RETURN_IF_ERROR(fits);
     KeyTallies bounds = quota_bounds_;
     bounds.Add(added);
     bool changed = false;  // the namespaces meanwhile, or whose turn it is
@@ -162,7 +169,6 @@ absl::Status Engine::CheckQuota(const CountPoint& point, const Commit& commit, c
 }
 
 absl::Status Engine::CountForQuota(NamespaceGeneration generation) {
-  SweepAll().IgnoreError();  // what has expired counts only where it can't be removed
   absl::MutexLock lock(&count_mutex_);
   VARVE_ASSIGN_OR_RETURN(const KeyTally all, CountAll(NewCountPoint(), generation));
   quota_bounds_.Add(generation, -quota_bounds_.Of(generation));
