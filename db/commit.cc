@@ -29,7 +29,7 @@ Commit::Commit(WriteBatch* batch) : batch_(batch), operations_(reused_operations
     conditions_.push_back({.tree_key = key,
                            .sequence = condition.sequence,
                            .space = GenerationOf(key),
-                           .key_alone = condition.key_alone});
+                           .puts_alone = condition.puts_alone});
   }
   for (const WriteBatch::RangeCondition& condition : batch->range_conditions_) {
     const std::string_view keys = std::string_view(batch->condition_keys_).substr(condition.begin_offset);

@@ -29,7 +29,7 @@ class Commit {
     uint64_t hash = 0;
     SequenceNumber sequence = kNoSequence;
     NamespaceId space = kDefaultNamespace;
-    bool key_alone = false;
+    bool puts_alone = false;
   };
 
   struct RangeCondition {

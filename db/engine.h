@@ -175,6 +175,9 @@ class Engine final : public StorageEngine, private EngineParts {
 
   // --- engine_conditions.cc
   absl::Status CheckConditions(const Commit& commit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  // Of what the condition counts as a change of the key; kMaxSequence: what is too old to be in a buffer may be one.
+  SequenceNumber NewestChange(std::string_view tree_key, uint64_t hash, const Commit::Condition& condition) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // The same for conditions on ranges: all that is new but for the last few writes, before the lock is taken for good.
   absl::Status LookAhead(RangeCheck* ranges) const ABSL_LOCKS_EXCLUDED(commit_mutex_);
   absl::Status CheckRanges(const Commit& commit, RangeCheck* ranges) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);

@@ -5,6 +5,8 @@
 #include "absl/time/clock.h"
 #include "db/engine.h"
 #include "fmt/format.h"
+#include "type/tree_key.h"
+#include "util/hash.h"
 #include "util/memory_guard.h"
 
 namespace varve {
@@ -27,26 +29,41 @@ absl::Status RangeConflict() {
 absl::Status Engine::CheckConditions(const Commit& commit) const {
   for (const Commit::Condition& condition : commit.conditions()) {
     if (condition.sequence >= last_sequence_) continue;
-    SequenceNumber newest = present_->active->NewestSequence(condition.tree_key, condition.hash);
-    SequenceNumber known_from = present_->active->first_sequence();
-    for (const std::shared_ptr<WriteBuffer>& buffer : present_->full) {
-      if (known_from <= condition.sequence + 1) break;
-      newest = std::max(newest, buffer->NewestSequence(condition.tree_key, condition.hash));
-      known_from = buffer->first_sequence();
-    }
-    if (!condition.key_alone) {
+    SequenceNumber newest = NewestChange(condition.tree_key, condition.hash, condition);
+    if (!condition.puts_alone) {
       newest = std::max(newest, present_->buffered_tombstones->CoveringSequence(condition.tree_key, kMaxSequence));
     }
     for (auto left = left_generations_.rbegin(); left != left_generations_.rend() && left->left_at > condition.sequence;
          ++left) {
-      if (left->space == condition.space && !condition.key_alone) newest = std::max(newest, left->left_at);
+      if (left->space != condition.space) continue;
+      if (condition.puts_alone) {  // what was put before went with the generation
+        const TreeKey before(left->generation, UserKeyOf(condition.tree_key));
+        newest = std::max(newest, NewestChange(before.view(), HashKey(before.view()), condition));
+      } else {
+        newest = std::max(newest, left->left_at);
+      }
     }
-    if (newest > condition.sequence || known_from > condition.sequence + 1) {
+    if (newest > condition.sequence) {
       counters_.conflicts.Add(1);
       return ConflictOn(condition);
     }
   }
   return absl::OkStatus();
+}
+
+SequenceNumber Engine::NewestChange(std::string_view tree_key, uint64_t hash,
+                                    const Commit::Condition& condition) const {
+  const auto newest_in = [&](const WriteBuffer& buffer) {
+    return condition.puts_alone ? buffer.NewestValueSequence(tree_key, hash) : buffer.NewestSequence(tree_key, hash);
+  };
+  SequenceNumber newest = newest_in(*present_->active);
+  SequenceNumber known_from = present_->active->first_sequence();
+  for (const std::shared_ptr<WriteBuffer>& buffer : present_->full) {
+    if (known_from <= condition.sequence + 1) break;
+    newest = std::max(newest, newest_in(*buffer));
+    known_from = buffer->first_sequence();
+  }
+  return known_from <= condition.sequence + 1 ? newest : kMaxSequence;
 }
 
 // Looking at a write costs a small part of what committing it did, so this catches up.

@@ -94,18 +94,18 @@ void WriteBatch::SwapNamespaces(NamespaceId one, NamespaceId other) {
 }
 
 void WriteBatch::RequireUnchanged(std::string_view key, SequenceNumber sequence, NamespaceId space) {
-  Require(key, sequence, space, /*key_alone=*/false);
+  Require(key, sequence, space, /*puts_alone=*/false);
 }
 
-void WriteBatch::RequireUnwritten(std::string_view key, SequenceNumber sequence, NamespaceId space) {
-  Require(key, sequence, space, /*key_alone=*/true);
+void WriteBatch::RequireNotPut(std::string_view key, SequenceNumber sequence, NamespaceId space) {
+  Require(key, sequence, space, /*puts_alone=*/true);
 }
 
-void WriteBatch::Require(std::string_view key, SequenceNumber sequence, NamespaceId space, bool key_alone) {
+void WriteBatch::Require(std::string_view key, SequenceNumber sequence, NamespaceId space, bool puts_alone) {
   NoteLackOfMemory([&] {
     const size_t offset = condition_keys_.size();
     condition_keys_.append(TreeKey(InUse(space), key).view());
-    conditions_.push_back({offset, kGenerationSize + key.size(), sequence, key_alone});
+    conditions_.push_back({offset, kGenerationSize + key.size(), sequence, puts_alone});
   });
 }
 

@@ -50,8 +50,8 @@ class WriteBatch {
   // `sequence` is the point at which the key was read (ReadResult::read_sequence, or a snapshot's).
   void RequireUnchanged(std::string_view key, SequenceNumber sequence, NamespaceId space = kSelectedNamespace);
 
-  // The same, but the emptying of a range or of the namespace doesn't count: for a key that was not there.
-  void RequireUnwritten(std::string_view key, SequenceNumber sequence, NamespaceId space = kSelectedNamespace);
+  // Condition: nobody has put `key` after `sequence`, also if it went again since. For a key that was not there: what deletes doesn't count.
+  void RequireNotPut(std::string_view key, SequenceNumber sequence, NamespaceId space = kSelectedNamespace);
   // As RequireUnchanged for each key in [begin, end), also for those that were not there; an empty `end` means to the end of the namespace.
   // Of several ranges the lowest `sequence` counts for all. Costs a look at each write that was committed since then, by anybody.
   void RequireRangeUnchanged(std::string_view begin, std::string_view end, SequenceNumber sequence,
@@ -78,7 +78,7 @@ class WriteBatch {
         key_offset;  // into condition_keys_, where tree keys stand with their namespace id in place of the generation
     size_t key_size;
     SequenceNumber sequence;
-    bool key_alone;  // what empties ranges and namespaces doesn't count
+    bool puts_alone;  // what deletes doesn't count
   };
   struct RangeCondition {
     size_t begin_offset;  // as above; the end stands behind it
@@ -88,7 +88,7 @@ class WriteBatch {
   };
 
   NamespaceId InUse(NamespaceId space) const { return space == kSelectedNamespace ? space_ : space; }
-  void Require(std::string_view key, SequenceNumber sequence, NamespaceId space, bool key_alone);
+  void Require(std::string_view key, SequenceNumber sequence, NamespaceId space, bool puts_alone);
   template <typename Change>
   void NoteLackOfMemory(Change change);
   void Append(RecordKind kind, NamespaceId space, std::string_view key, std::string_view value, uint64_t expiry_ms = 0);

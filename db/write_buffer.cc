@@ -201,6 +201,12 @@ SequenceNumber WriteBuffer::NewestSequence(std::string_view tree_key, uint64_t h
   return entry == nullptr ? kNoSequence : entry->sequence;
 }
 
+SequenceNumber WriteBuffer::NewestValueSequence(std::string_view tree_key, uint64_t hash) const {
+  const Entry* entry = FindKey(tree_key, hash);
+  while (entry != nullptr && entry->kind != RecordKind::kValue) entry = entry->older;
+  return entry == nullptr ? kNoSequence : entry->sequence;
+}
+
 void WriteBuffer::Walk(Position* position, SequenceNumber last,
                        absl::FunctionRef<void(const RecordView&, const RecordView*)> deliver) const {
   const Entry* entry = position->last == nullptr ? oldest_.load(std::memory_order_acquire)

@@ -59,6 +59,8 @@ class WriteBuffer {
   bool Get(std::string_view tree_key, uint64_t hash, SequenceNumber at, Found* found) const;
   // Sequence of the newest version of the key; kNoSequence if there is none.
   SequenceNumber NewestSequence(std::string_view tree_key, uint64_t hash) const;
+  // The same of the newest that is a value.
+  SequenceNumber NewestValueSequence(std::string_view tree_key, uint64_t hash) const;
   // Where a walk over the records in the order of their arrival stands. Good as long as the buffer lives.
   class Position {
     friend class WriteBuffer;

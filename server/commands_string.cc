@@ -175,8 +175,8 @@ void HandleAppend(CommandContext& context, Arguments arguments) {
   const std::string_view tail = arguments[2];
   ChangeValue(context, arguments[1], [&](bool found, std::string* value) -> Change {
     if (value->size() + tail.size() > context.server.live.max_value_bytes) return {kTooLong};
-    value->append(tail);
-    return {{}, !found || !tail.empty()};
+    value->append(tail);  // of nothing, too, is a write
+    return {};
   });
 }
 

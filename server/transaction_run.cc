@@ -52,13 +52,13 @@ absl::StatusOr<bool> TransactionRun::WatchedAreSame(Transaction* transaction, co
     // The version tells two writes of the same value apart.
     if (read.found != watched.found || read.version != watched.version) return false;
     if (read.found) continue;
-    conditions.RequireUnwritten(watched.key, watched.read_sequence, watched.space);
+    conditions.RequireNotPut(watched.key, watched.read_sequence, watched.space);
     conditional = true;
   }
   if (!conditional) return true;
-  const absl::Status unwritten = context_->store.Submit(options, &conditions).status();
-  if (absl::IsAborted(unwritten)) return false;
-  VARVE_RETURN_IF_ERROR(unwritten);
+  const absl::Status not_put = context_->store.Submit(options, &conditions).status();
+  if (absl::IsAborted(not_put)) return false;
+  VARVE_RETURN_IF_ERROR(not_put);
   return true;
 }
 
