@@ -71,8 +71,11 @@ class DifferentialRun {
     size_t connection = 0;
     CommandLine line;
   };
-  // What was queued on each connection since its MULTI, if there was one.
-  using Queues = std::array<std::optional<std::vector<CommandLine>>, kConnections>;
+  struct Queues {
+    // What was queued on each connection since its MULTI, if there was one.
+    std::array<std::optional<std::vector<CommandLine>>, kConnections> of;
+    bool fails_fields = false;  // a BITFIELD with OVERFLOW FAIL was among the requests
+  };
 
   explicit DifferentialRun(RunOptions options) : options_(std::move(options)) {}
 
