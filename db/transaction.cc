@@ -13,6 +13,7 @@ namespace varve {
 namespace {
 
 constexpr int kTriesTogether = 8;  // of RunTransaction, before others have to wait
+constexpr int kTriesAlone = 8;     // and then: what has expired is removed all the same
 constexpr int kCatchUps = 8;       // of one commit with what was flushed meanwhile
 
 }  // namespace
@@ -271,7 +272,7 @@ absl::StatusOr<CommitResult> RunTransaction(Store* store, const TransactionOptio
   if (conflicted) {
     const std::unique_ptr<WriteTurn> turn = store->TakeTurn();
     with_turn.write.turn = turn.get();
-    result = attempt();
+    for (int i = 0; i < kTriesAlone && conflicted; ++i) result = attempt();
   }
   VARVE_RETURN_IF_ERROR(result.status());
   VARVE_RETURN_IF_ERROR(result->gate == kNoSequence ? store->Push() : store->WaitUntilDurable(result->gate));

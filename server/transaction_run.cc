@@ -32,7 +32,11 @@ void TransactionRun::Execute() {
     if (Try(nullptr) == Outcome::kAnswered) return;
   }
   const std::unique_ptr<WriteTurn> turn = context_->store.TakeTurn();
-  if (Try(turn.get()) == Outcome::kConflict) context_->reply.Error("ERR others kept writing what was read");
+  // What has expired is removed all the same.
+  for (int i = 0; i < std::max(tries, 1); ++i) {
+    if (Try(turn.get()) == Outcome::kAnswered) return;
+  }
+  context_->reply.Error("ERR others kept writing what was read");
 }
 
 absl::StatusOr<bool> TransactionRun::WatchedAreSame(Transaction* transaction, const WriteOptions& options) {
