@@ -130,6 +130,7 @@ TEST(TransactionTest, FailsWhenARangeThatItReadWasWritten) {
   EXPECT_EQ(outcome(scan, [&] { ASSERT_TRUE(store->DeleteRange("bz", "c").ok()); }), kOk);  // nothing was there
   EXPECT_EQ(outcome(scan, [&] { ASSERT_TRUE(store->DeleteRange("d", "e").ok()); }), kOk);
   EXPECT_EQ(outcome(scan, [&] { Set(&*store, "d", "behind"); }), kOk);
+  Set(&*store, "c", "again");
   EXPECT_EQ(outcome(scan,
                     [&] {
                       WriteBatch batch;
