@@ -9,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "db/transaction_store.h"
 #include "unit-tests/testing/test_store.h"
 
 namespace varve {
@@ -388,39 +387,6 @@ TEST(TransactionTest, AnErrorOfTheBodyEndsIt) {
   });
   EXPECT_TRUE(absl::IsNotFound(result.status()));
   EXPECT_EQ(store.Scan(), "");
-}
-
-TEST(TransactionStoreTest, TakesBatchesAndUpdatesIntoTheTransaction) {
-  TestStore store;
-  Set(&*store, "a", "1");
-  Set(&*store, "b", "2");
-  Transaction transaction(&*store);
-  TransactionStore inside(&*store, &transaction);
-  WriteBatch batch;
-  batch.DeleteRange("b", "");
-  batch.Put("c", "3");
-  ASSERT_TRUE(inside.Submit({}, &batch).ok());
-  const std::string_view key = "a";
-  ASSERT_TRUE(inside
-                  .Update({}, {&key, 1},
-                          [&](WriteBatch* update) -> absl::Status {
-                            std::string value;
-                            const auto read = inside.Get({}, key, &value);
-                            if (!read.ok()) return read.status();
-                            update->RequireUnchanged(key, read->read_sequence);
-                            update->Put(key, value + "1");
-                            return absl::OkStatus();
-                          })
-                  .ok());
-  const std::string_view keys[] = {"a", "b", "c"};
-  MultiGetResult results[3];
-  ASSERT_TRUE(inside.MultiGet({}, keys, absl::MakeSpan(results)).ok());
-  EXPECT_EQ(results[0].value, "11");
-  EXPECT_FALSE(results[1].result.found);
-  EXPECT_EQ(results[2].value, "3");
-  EXPECT_EQ(store.Scan(), "a=1 b=2 ");
-  ASSERT_TRUE(transaction.Commit().ok());
-  EXPECT_EQ(store.Scan(), "a=11 c=3 ");
 }
 
 }  // namespace
