@@ -36,6 +36,7 @@ class CommandGenerator {
   void AddKeys();
   void AddBits();
   void AddOthers();
+  void AddConnection();
   void Add(const char* name, int weight, std::function<void(CommandLine*)> arguments);
 
   uint64_t Below(uint64_t bound) { return random_() % bound; }

@@ -108,7 +108,7 @@ absl::StatusOr<DifferentialRun::Replies> DifferentialRun::Exchange(absl::Span<co
 }
 
 absl::Status DifferentialRun::Begin(int protocol) {
-  const CommandLine lines[] = {{"SELECT", "0"}, {"FLUSHALL"}, {"HELLO", std::to_string(protocol)}};
+  const CommandLine lines[] = {{"RESET"}, {"SELECT", "0"}, {"FLUSHALL"}, {"HELLO", std::to_string(protocol)}};
   return Exchange(lines).status();
 }
 
