@@ -2,6 +2,7 @@
 # Fuzzes: scripts/fuzz.sh BUILD_DIRECTORY SECONDS [TARGET ...], SECONDS for each target, FUZZ_JOBS (2) targets at a time.
 # An input that breaks a promise is left in BUILD_DIRECTORY/fuzz/TARGET, and the exit code is 1. What was found to reach new code
 # stays in BUILD_DIRECTORY/fuzz/TARGET/found and is built upon by the next run.
+# FUZZ_SEED makes the choice of inputs the same in every run; without it each run chooses others.
 # With FUZZ_KEEP=N the N smallest files of the merged corpus that reach everything are written to unit-tests/fuzz/corpus/TARGET.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,7 +18,7 @@ fuzz() {
   local build=$1 seconds=$2 target=$3
   local program=$build/${target}_fuzz work=$build/fuzz/$target dictionary=unit-tests/fuzz/dictionaries/$target.dict
   local options=(-max_total_time="$seconds" -artifact_prefix="$work/" -print_final_stats=1 -timeout=20 -rss_limit_mb=1536
-    -malloc_limit_mb=256 -use_value_profile=1 -verbosity=0)
+    -malloc_limit_mb=256 -use_value_profile=1 -verbosity=0 -seed="${FUZZ_SEED:-0}")
   if [ -f "$dictionary" ]; then options+=(-dict="$dictionary"); fi
   mkdir -p "$work/found" "unit-tests/fuzz/corpus/$target"
   "$program" --write-seeds="$work/seeds"

@@ -94,8 +94,8 @@ void HandleHello(CommandContext& context, Arguments arguments) {
   if (options.logs_in && !LogIn(context, options.user, options.password)) return;
   if (!client.authenticated && context.server.password.needed()) {
     return context.reply.Error(
-        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> "
-        "<pass> option can be used to authenticate the client and select the RESP protocol version at the same time");
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> "
+        "option can be used to authenticate the client and select the RESP protocol version at the same time");
   }
   if (options.names && !SetClientName(context, options.name)) return;
   client.protocol = static_cast<int>(options.protocol);

@@ -163,6 +163,14 @@ void HandleUnblock(CommandContext& context, Arguments arguments) {
 }
 
 void HandleTracking(CommandContext& context, Arguments arguments) {
+  for (size_t i = 3; i < arguments.size(); ++i) {
+    const auto is = [&](std::string_view word) { return EqualsIgnoreCase(arguments[i], word); };
+    if ((is("redirect") || is("prefix")) && i + 1 < arguments.size()) {
+      ++i;
+    } else if (!is("bcast") && !is("optin") && !is("optout") && !is("noloop")) {
+      return ReplySyntaxError(context);
+    }
+  }
   if (EqualsIgnoreCase(arguments[2], "on")) {
     return context.reply.Error("ERR Varve has no client-side caching: CLIENT TRACKING can't be turned on");
   }

@@ -210,6 +210,9 @@ void HandleGetKeys(CommandContext& context, Arguments request, bool with_flags) 
   const Command* const command = FindCommand(request[0]);
   if (command == nullptr) return context.reply.Error("ERR Invalid command specified");
   const std::optional<NamedCommand> named = FindNamed(FullCommandName(*command, request));
+  if (request.size() > 1 && named->subcommand == nullptr && (command->flags & kContainerCommand) != 0) {
+    return context.reply.Error("ERR Invalid command specified");
+  }
   if (!named->HasKeys()) return context.reply.Error("ERR The command has no key arguments");
   if (!ArityMatches(named->arity(), request.size())) {
     return context.reply.Error("ERR Invalid number of arguments specified for command");

@@ -10,6 +10,18 @@
 namespace varve {
 namespace {
 
+// As it was asked for, where that was without a pattern.
+std::string_view ShownName(std::string_view name, Arguments patterns) {
+  for (const std::string_view pattern : patterns) {
+    if (pattern.find_first_of("*?[") == std::string_view::npos) {
+      if (EqualsIgnoreCase(pattern, name)) return pattern;
+    } else if (GlobMatches(pattern, name, GlobCase::kInsensitive)) {
+      break;
+    }
+  }
+  return name;
+}
+
 void ConfigGet(CommandContext& context, Arguments patterns) {
   for (const std::string_view pattern : patterns) {
     if (pattern.size() > kMaxGlobPattern) {
@@ -19,7 +31,7 @@ void ConfigGet(CommandContext& context, Arguments patterns) {
   const auto matches = context.server.configuration.Get(patterns);
   context.reply.Map(matches.size());
   for (const auto& [name, value] : matches) {
-    context.reply.Bulk(name);
+    context.reply.Bulk(ShownName(name, patterns));
     context.reply.Bulk(value);
   }
 }

@@ -85,9 +85,10 @@ RespParser::Result RespParser::ReadLength(const char* data, size_t size, std::st
     position_ = i + 2;
     return Result::kRequest;
   }
+  // The bound holds for every header, complete or not: which bytes came together must not change the answer.
   const char* end = begin < size ? static_cast<const char*>(std::memchr(data + begin, '\r', size - begin)) : nullptr;
-  if (end == nullptr) return size - position_ > limits_.max_line ? Fail(too_long) : Result::kNeedMore;
-  const size_t end_offset = static_cast<size_t>(end - data);
+  const size_t end_offset = end == nullptr ? size : static_cast<size_t>(end - data);
+  if (end_offset - position_ > limits_.max_line) return Fail(too_long);
   if (end_offset + 1 >= size) return Result::kNeedMore;
   if (!ParseRespInteger({data + begin, end_offset - begin}, value)) return Fail(invalid);
   position_ = end_offset + 2;

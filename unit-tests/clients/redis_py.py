@@ -86,6 +86,20 @@ def round_of(protocol):
         r.get("seen")
         assert m.next_command()["command"] == "GET seen"
 
+    # RESET makes the connection what it was when it came: without a name, and in RESP2, whatever was spoken.
+    with redis.Redis(port=port, protocol=protocol, client_name="reset", single_connection_client=True) as single:
+        connection = single.connection
+        map_type = dict if protocol == 3 else list
+        connection.send_command("CONFIG", "GET", "port")
+        assert type(connection.read_response()) is map_type
+        connection.send_command("RESET")
+        assert connection.read_response() == b"RESET"
+        connection.send_command("CONFIG", "GET", "port")
+        assert connection.read_response() == [b"port", str(port).encode()]
+        connection.send_command("CLIENT", "INFO")
+        info = connection.read_response().decode()
+        assert "resp=2" in info and " name= " in info, info
+
     other = redis.Redis(port=port, protocol=protocol)
     assert r.client_kill_filter(_id=other.client_id()) == 1
     deadline = time.monotonic() + 5

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "server/command_table.h"
+
 namespace varve::differential {
 
 using namespace std::string_literals;
@@ -24,6 +26,7 @@ CommandGenerator::CommandGenerator(uint64_t seed, const std::set<std::string>& k
   AddOthers();
   AddTransactions();
   AddExpiry();
+  AddConnection();
 }
 
 void CommandGenerator::Add(const char* name, int weight, std::function<void(CommandLine*)> arguments) {
@@ -42,7 +45,8 @@ CommandLine CommandGenerator::Next() {
   if (line.size() == 1 && until_exec_ < 0 && std::string_view(kinds_[i].name) == "multi") {
     until_exec_ = static_cast<int>(Below(10));
   }
-  if (OneIn(25)) {
+  // A wrong password is answered late.
+  if (OneIn(25) && !EqualsIgnoreCase(line[0], "auth") && !EqualsIgnoreCase(line[0], "hello")) {
     CommandLine spoiled = line;
     Spoil(&spoiled);
     if (!MayExpireSoon(spoiled)) line = std::move(spoiled);

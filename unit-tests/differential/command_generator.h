@@ -40,6 +40,7 @@ class CommandGenerator {
   void AddOthers();
   void AddTransactions();
   void AddExpiry();
+  void AddConnection();
   void Add(const char* name, int weight, std::function<void(CommandLine*)> arguments);
 
   uint64_t Below(uint64_t bound) { return random_() % bound; }

@@ -48,6 +48,14 @@ constexpr Difference kDifferences[] = {
      [](const CommandLine& line) { return Is(line, "latency") && line.size() == 3 && line[2].size() > 128; }},
     {"COMMAND without the names of commands: each server has its own", false,
      [](const CommandLine& line) { return Is(line, "command") && line.size() <= 2; }},
+    {"CONFIG GET with a pattern: each server has its own settings", false,
+     [](const CommandLine& line) {
+       return Is(line, "config") && std::any_of(line.begin() + 1, line.end(), [](const std::string& text) {
+                return text.find_first_of("*?[") != std::string::npos;
+              });
+     }},
+    {"CLIENT LIST: each server has its own connections", false,
+     [](const CommandLine& line) { return Is(line, "client") && HasWord(line, "list") && !HasWord(line, "type"); }},
     {"BITFIELD with OVERFLOW SAT, SET of a number near -2^63 to a narrower signed field: Redis stores the largest "
      "number, as "
      "its comparison overflows, Varve the smallest",
@@ -90,6 +98,31 @@ std::string WithoutExpiries(std::string text) {
   return text.substr(std::min(text.find("\r\n"), text.size()));  // without its length
 }
 
+// The settings of CONFIG GET come in any order.
+std::string SortedPairs(const Reply& reply) {
+  std::vector<std::string> pairs;
+  for (size_t i = 0; i + 1 < reply.elements.size(); i += 2) {
+    pairs.push_back(reply.elements[i].text + "=" + reply.elements[i + 1].text + "\n");
+  }
+  std::sort(pairs.begin(), pairs.end());
+  std::string sorted = reply.type == Reply::Type::kMap ? "map\n" : "array\n";
+  for (const std::string& pair : pairs) sorted += pair;
+  return sorted;
+}
+
+// HELLO without what a server is called, and its numbers of versions and connections.
+std::string WithoutIdentity(const Reply& reply) {
+  std::string text = reply.type == Reply::Type::kMap ? "map\n" : "array\n";
+  for (size_t i = 0; i < reply.elements.size(); ++i) {
+    const std::string& name = reply.elements[i - i % 2].text;
+    const bool own = i % 2 == 1 && (name == "server" || name == "version" || name == "id");
+    text += own ? "\n" : reply.elements[i].text + std::to_string(reply.elements[i].integer) + "\n";
+  }
+  return text;
+}
+
+bool IsPairs(const Reply& reply) { return reply.type == Reply::Type::kMap || reply.type == Reply::Type::kArray; }
+
 }  // namespace
 
 std::string Comparable(const CommandLine& line, const std::string& reply) {
@@ -98,11 +131,14 @@ std::string Comparable(const CommandLine& line, const std::string& reply) {
   }
   if (Is(line, "info")) return WithoutExpiries(reply);
   const bool scan = Is(line, "scan");
-  if (!scan && !Is(line, "keys") && !Is(line, "randomkey")) return reply;
+  const bool config = Is(line, "config");
+  const bool hello = Is(line, "hello");
+  if (!scan && !config && !hello && !Is(line, "keys") && !Is(line, "randomkey")) return reply;
   Reply parsed;
   size_t consumed = 0;
   if (ParseReply(reply, &parsed, &consumed) != ReplyResult::kReply) return reply;
   if (Is(line, "randomkey")) return parsed.type == Reply::Type::kBulk ? "some key" : reply;
+  if ((config || hello) && IsPairs(parsed)) return config ? SortedPairs(parsed) : WithoutIdentity(parsed);
   if (parsed.type != Reply::Type::kArray) return reply;
   if (!scan) return Sorted(parsed);
   if (parsed.elements.size() != 2) return reply;

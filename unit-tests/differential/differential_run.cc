@@ -158,7 +158,7 @@ absl::StatusOr<DifferentialRun::Replies> DifferentialRun::Exchange(absl::Span<co
 
 // RESET ends what is left of a transaction.
 absl::Status DifferentialRun::Begin(int protocol) {
-  const CommandLine lines[] = {{"RESET"}, {"HELLO", std::to_string(protocol)}, {"FLUSHALL"}};
+  const CommandLine lines[] = {{"RESET"}, {"SELECT", "0"}, {"FLUSHALL"}, {"HELLO", std::to_string(protocol)}};
   for (size_t i = 0; i < kConnections; ++i) {
     if (absl::Status begun = Exchange(lines, i).status(); !begun.ok()) return begun;
   }

@@ -26,7 +26,9 @@ class ConfigTest : public testing::CommandTest {
 
 TEST_F(ConfigTest, GetTakesSeveralPatternsAndKnowsRedisNames) {
   EXPECT_EQ(Get("maxclients"), "(maxclients 10000)");
-  EXPECT_EQ(Do({"CONFIG", "GET", "SAVE", "tcp-*", "time?ut"}), "(save  tcp-keepalive 300 timeout 0)");
+  EXPECT_EQ(Do({"CONFIG", "GET", "SAVE", "tcp-*", "time?ut"}), "(SAVE  tcp-keepalive 300 timeout 0)");
+  // A name is shown as it was asked for, unless a pattern before it has found it.
+  EXPECT_EQ(Do({"CONFIG", "GET", "TimeOut", "timeout", "tcp-keep*", "TCP-KEEPALIVE"}), "(tcp-keepalive 300 TimeOut 0)");
   EXPECT_EQ(Do({"CONFIG", "GET", "appendfsync", "sync"}), "(appendfsync always sync always)");
   EXPECT_EQ(Do({"CONFIG", "GET", "databases", "maxmemory", "slowlog-*", "proto-max-bulk-len", "requirepass"}),
             "(databases 16 maxmemory 0 proto-max-bulk-len 536870912 requirepass  slowlog-log-slower-than 10000 "

@@ -122,6 +122,15 @@ TEST(RespParserTest, ErrorsAreWordedAsRedisDoes) {
   EXPECT_EQ(ErrorOf("*1\r\n$" + digits), "ERR Protocol error: too big bulk count string");
 }
 
+// Which bytes of a header came together must not change the answer.
+TEST(RespParserTest, AHeaderIsTooLongWhetherItsEndHasComeOrNot) {
+  const std::string digits(64 * 1024 + 1, '1');
+  for (const std::string end : {"", "\r", "\r\n"}) {
+    EXPECT_EQ(ErrorOf("*" + digits + end), "ERR Protocol error: too big mbulk count string");
+    EXPECT_EQ(ErrorOf("*1\r\n$" + digits + end), "ERR Protocol error: too big bulk count string");
+  }
+}
+
 TEST(RespParserTest, ATlsHelloIsAnErrorAtOnce) {
   EXPECT_EQ(ErrorOf(std::string("\x16\x03\x01\x02\x00\x01\x00", 7)),
             "ERR Protocol error: TLS is not spoken on this port");
