@@ -1,0 +1,121 @@
+// Quotas of namespaces: exact, also among writers at the same time.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "db/namespace_status.h"
+#include "fmt/format.h"
+#include "unit-tests/db/namespace_calls.h"
+
+namespace varve {
+namespace {
+
+using testing::Create;
+using testing::Delete;
+using testing::Put;
+using testing::Swap;
+using testing::TestStore;
+
+constexpr NamespaceId kNamed = kFirstNamedNamespace;
+
+TEST(EngineQuotaTest, NoKeyMoreThanTheQuotaAllows) {
+  TestStore store;
+  ASSERT_TRUE(Create(store, kNamed, "small", {.max_keys = 10}).ok());
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(Put(store, kNamed, fmt::format("key{}", i), "value").ok()) << i;
+  const absl::Status full = Put(store, kNamed, "one more", "value");
+  EXPECT_TRUE(IsNamespaceFull(full));
+  EXPECT_EQ(full.message(),
+            "namespace 'small' is full: it holds 10 of 10 keys that its quota allows; delete some or raise it");
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(Put(store, kNamed, fmt::format("key{}", i % 10), "longer value").ok()) << i;
+  ASSERT_TRUE(Put(store, 0, "elsewhere", "value").ok());
+  std::string value;
+  EXPECT_TRUE(store->Get({.space = kNamed}, "key3", &value)->found);
+  ASSERT_TRUE(Delete(store, kNamed, "key3").ok());
+  ASSERT_TRUE(Put(store, kNamed, "one more", "value").ok());
+  EXPECT_TRUE(IsNamespaceFull(Put(store, kNamed, "key3", "value")));
+  store.Reopen();
+  EXPECT_TRUE(IsNamespaceFull(Put(store, kNamed, "key3", "value")));
+  WriteBatch batch;
+  batch.UseNamespace(kNamed);
+  batch.Delete("one more");
+  batch.Put("key3", "value");
+  batch.Put("key3", "again");
+  EXPECT_TRUE(store->Write({}, &batch).ok()) << "no more keys than before";
+  EXPECT_EQ(store->Count({.space = kNamed}, {}, {})->keys, 10u);
+}
+
+TEST(EngineQuotaTest, NoByteMoreThanTheQuotaAllows) {
+  TestStore store;
+  ASSERT_TRUE(Create(store, kNamed, "small", {.max_bytes = 1000}).ok());
+  ASSERT_TRUE(Put(store, kNamed, "key1", std::string(496, 'v')).ok());
+  ASSERT_TRUE(Put(store, kNamed, "key2", std::string(495, 'v')).ok());
+  EXPECT_TRUE(IsNamespaceFull(Put(store, kNamed, "key3", "")));
+  ASSERT_TRUE(Put(store, kNamed, "k", "").ok()) << "exactly";
+  EXPECT_TRUE(IsNamespaceFull(Put(store, kNamed, "", "1")));
+  ASSERT_TRUE(Put(store, kNamed, "key1", std::string(495, 'v')).ok());
+  ASSERT_TRUE(Put(store, kNamed, "", "1").ok());
+  EXPECT_TRUE(IsNamespaceFull(Put(store, kNamed, "key2", std::string(496, 'v'))));
+  EXPECT_EQ(store->Count({.space = kNamed}, {}, {})->bytes, 1000u);
+}
+
+TEST(EngineQuotaTest, WhatIsThereWhenAQuotaComesStays) {
+  TestStore store;
+  ASSERT_TRUE(Create(store, 1).ok());
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(Put(store, 1, fmt::format("key{}", i), "value").ok());
+  WriteBatch batch;
+  batch.AlterNamespace({.id = 1, .options = {.max_keys = 5}});
+  ASSERT_TRUE(store->Write({}, &batch).ok());
+  EXPECT_TRUE(IsNamespaceFull(Put(store, 1, "one more", "value")));
+  EXPECT_TRUE(Put(store, 1, "key1", "a longer value").ok()) << "no key more";
+  batch.UseNamespace(1);
+  batch.DeleteRange("key", "key6");
+  ASSERT_TRUE(store->Write({}, &batch).ok());
+  ASSERT_TRUE(Put(store, 1, "one more", "value").ok());
+  EXPECT_TRUE(IsNamespaceFull(Put(store, 1, "two more", "value")));
+  // A swap brings what it brings.
+  ASSERT_TRUE(Swap(store, 0, 1).ok());
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(Put(store, 1, fmt::format("key{}", i), "value").ok());
+  EXPECT_TRUE(IsNamespaceFull(Put(store, 1, "key5", "value")));
+  WriteBatch clear;
+  clear.ClearNamespace(1);
+  ASSERT_TRUE(store->Write({}, &clear).ok());
+  EXPECT_TRUE(Put(store, 1, "key5", "value").ok());
+}
+
+TEST(EngineQuotaTest, HoldsAmongWritersAtTheSameTime) {
+  EngineOptions options = testing::TestEngineOptions();
+  options.sync = Durability::kNone;
+  TestStore store(options);
+  constexpr uint64_t kMost = 200;
+  ASSERT_TRUE(Create(store, kNamed, "small", {.max_keys = kMost}).ok());
+  std::vector<std::thread> threads;
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    threads.emplace_back([&, seed] {
+      std::mt19937 random(seed);
+      for (int i = 0; i < 2000; ++i) {
+        WriteBatch batch;
+        batch.UseNamespace(random() % 8 == 0 ? 0 : kNamed);
+        for (unsigned keys = 1 + random() % 3; keys > 0; --keys) {
+          const std::string key = fmt::format("key{}", random() % 400);
+          random() % 3 == 0 ? batch.Delete(key) : batch.Put(key, "value");
+        }
+        const absl::Status status = store->Write({}, &batch).status();
+        EXPECT_TRUE(status.ok() || IsNamespaceFull(status)) << status;
+        if (i % 50 == 0) {
+          EXPECT_LE(store->Count({.space = kNamed}, {}, {})->keys, kMost);
+        }
+        if (seed == 0 && i % 300 == 0) {
+          EXPECT_TRUE(store->Flush().ok());
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int i = 0; i < 400; ++i) Put(store, kNamed, fmt::format("key{}", i), "value").IgnoreError();
+  EXPECT_EQ(store->Count({.space = kNamed}, {}, {})->keys, kMost) << "and not one less";
+}
+
+}  // namespace
+}  // namespace varve
