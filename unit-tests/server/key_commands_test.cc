@@ -109,7 +109,7 @@ TEST_F(KeyCommandsTest, Copies) {
   EXPECT_EQ(Do({"COPY", "a", "b", "DB", "0", "replace"}), "1");
   EXPECT_EQ(Do({"MGET", "a", "b"}), "(2 2)");
   EXPECT_EQ(Do({"COPY", "a", "a"}), "!ERR source and destination objects are the same");
-  EXPECT_EQ(Do({"COPY", "a", "b", "DB", "1"}), "!ERR DB index is out of range");
+  EXPECT_EQ(Do({"COPY", "a", "b", "DB", "16"}), "!ERR DB index is out of range");
   EXPECT_EQ(Do({"COPY", "a", "b", "DB", "x"}), "!ERR value is not an integer or out of range");
   EXPECT_EQ(Do({"COPY", "a", "b", "DB"}), "!ERR syntax error");
   EXPECT_EQ(Do({"COPY", "a", "b", "what"}), "!ERR syntax error");
