@@ -88,6 +88,23 @@ absl::StatusOr<std::optional<std::string>> Client::Get(std::string_view key) {
   return std::optional<std::string>(std::move(reply->text));
 }
 
+absl::StatusOr<std::optional<VersionedValue>> Client::GetWithVersion(std::string_view key) {
+  absl::StatusOr<Reply> reply = Call({"GET", key, "WITHVERSION"});
+  if (!reply.ok()) return reply.status();
+  if (reply->is_null()) return std::optional<VersionedValue>();
+  if (reply->type != Reply::Type::kArray || reply->elements.size() != 2) return Unexpected("GET");
+  return VersionedValue{std::move(reply->elements[0].text), static_cast<uint64_t>(reply->elements[1].integer)};
+}
+
+absl::StatusOr<std::optional<uint64_t>> Client::PutIfVersion(std::string_view key, std::string_view value,
+                                                             uint64_t version) {
+  const absl::StatusOr<Reply> reply = Call({"PUT", key, value, "IFVERSION", fmt::to_string(version)});
+  if (!reply.ok()) return reply.status();
+  if (reply->is_null()) return std::optional<uint64_t>();
+  if (reply->type != Reply::Type::kInteger) return Unexpected("PUT");
+  return static_cast<uint64_t>(reply->integer);
+}
+
 absl::StatusOr<int64_t> Client::Delete(absl::Span<const std::string_view> keys) {
   if (keys.empty()) return int64_t{0};
   std::vector<std::string_view> arguments = {"DEL"};

@@ -39,6 +39,12 @@ struct RangeQuery {
   int64_t limit = -1;      // negative: all
 };
 
+// A value, and the version of it that Client::PutIfVersion() asks for: a number that no other write has.
+struct VersionedValue {
+  std::string value;
+  uint64_t version = 0;
+};
+
 class Client {
  public:
   using Pairs = std::vector<std::pair<std::string, std::string>>;
@@ -55,6 +61,12 @@ class Client {
   [[nodiscard]] absl::Status PutAll(absl::Span<const std::pair<std::string_view, std::string_view>> pairs);
   // Nothing when the key is missing.
   [[nodiscard]] absl::StatusOr<std::optional<std::string>> Get(std::string_view key);
+  // Read, decide, write without a lock: a value is replaced only if it still has the version that was read. Whatever writes a key,
+  // also its expiry alone, gives it another version; 0 is that of a missing key.
+  [[nodiscard]] absl::StatusOr<std::optional<VersionedValue>> GetWithVersion(std::string_view key);
+  // The new version; nothing, and nothing was written, when the key has another one than `version`.
+  [[nodiscard]] absl::StatusOr<std::optional<uint64_t>> PutIfVersion(std::string_view key, std::string_view value,
+                                                                     uint64_t version);
   // How many of the keys there were.
   [[nodiscard]] absl::StatusOr<int64_t> Delete(absl::Span<const std::string_view> keys);
   // Keys between two bounds, each "-", "+", "[key" (included) or "(key" (excluded); `min` is the lower one also in reverse.

@@ -210,7 +210,7 @@ bool BatchExecutor::Refuse(CommandContext* context, const RequestBatch::Request&
     } else {
       ReplyUnknownCommand(*context, arguments);
     }
-  } else if (!ArityMatches(request.command->arity, arguments.size())) {
+  } else if (!TakesArguments(*request.command, arguments)) {
     server_->command_statistics.Rejected(CommandIndex(*request.command));
     ReplyWrongArity(*context, request.command->name);
   } else if (batch_->refused) {

@@ -97,6 +97,11 @@ const Command* FindCommand(std::string_view name) {
   return index.Find(name);
 }
 
+bool TakesArguments(const Command& command, Arguments arguments) {
+  return ArityMatches(command.arity, arguments.size()) ||
+         (command.kind == CommandKind::kGet && arguments.size() == 3 && EqualsIgnoreCase(arguments[2], "withversion"));
+}
+
 uint32_t KeyCount(const Command& command, size_t arguments) {
   if (command.first_key == 0 || arguments <= static_cast<size_t>(command.first_key)) return 0;
   const size_t last = command.last_key >= 0 ? static_cast<size_t>(command.last_key) : arguments - 1;

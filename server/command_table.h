@@ -40,7 +40,7 @@ using CommandHandler = void (*)(CommandContext& context, Arguments arguments);
 
 struct Command {
   std::string_view name;  // lower case, at most 16 bytes
-  int arity;              // as in Redis: exact number of arguments with the name, or, negative, at least so many
+  int arity;  // as in Redis (see TakesArguments): exact number with the name, or, negative, at least so many
   uint32_t flags;
   int first_key;  // 0: no keys
   int last_key;   // negative: from the end
@@ -64,6 +64,9 @@ const Command* FindCommand(std::string_view name);
 inline bool ArityMatches(int arity, size_t arguments) {
   return arity >= 0 ? arguments == static_cast<size_t>(arity) : arguments >= static_cast<size_t>(-arity);
 }
+
+// Whether the command can be executed with so many. GET has Redis' arity, by which libraries go, and takes WITHVERSION as well.
+bool TakesArguments(const Command& command, Arguments arguments);
 
 // Keys among `arguments` (the name included).
 uint32_t KeyCount(const Command& command, size_t arguments);

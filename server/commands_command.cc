@@ -214,7 +214,9 @@ void HandleGetKeys(CommandContext& context, Arguments request, bool with_flags) 
     return context.reply.Error("ERR Invalid command specified");
   }
   if (!named->HasKeys()) return context.reply.Error("ERR The command has no key arguments");
-  if (!ArityMatches(named->arity(), request.size())) {
+  const bool takes =
+      named->subcommand != nullptr ? ArityMatches(named->arity(), request.size()) : TakesArguments(*command, request);
+  if (!takes) {
     return context.reply.Error("ERR Invalid number of arguments specified for command");
   }
   const std::vector<KeySpecification> specifications = KeySpecifications(*named);

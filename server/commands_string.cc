@@ -51,11 +51,17 @@ std::optional<SetOptions> ParseSetOptions(Arguments options) {
       return std::nullopt;
     }
   }
+  if (parsed.get && parsed.condition.ComparesVersion()) return std::nullopt;  // each has a reply of its own
   return parsed;
 }
 
 void ReplyValue(CommandContext& context, bool found, std::string_view value) {
   found ? context.reply.Bulk(value) : context.reply.Null();
+}
+
+// What EXEC has written itself has none yet.
+void ReplyVersion(CommandContext& context, SequenceNumber version) {
+  version == kNoSequence ? context.reply.Null() : context.reply.Integer(static_cast<int64_t>(version));
 }
 
 void HandleGet(CommandContext& context, Arguments arguments) {
@@ -64,7 +70,13 @@ void HandleGet(CommandContext& context, Arguments arguments) {
   if (!read.ok()) return context.Fail(read.status());
   context.DependOn(read->gate);
   context.CountLookup(read->found);
-  ReplyValue(context, read->found, value);
+  if (arguments.size() == 3 && read->found) {  // WITHVERSION
+    context.reply.Array(2);
+    context.reply.Bulk(value);
+    ReplyVersion(context, read->version);
+  } else {
+    ReplyValue(context, read->found, value);
+  }
   if (value.capacity() > kKeptValue) std::string().swap(value);
 }
 
@@ -77,20 +89,22 @@ struct Replacement {
 struct Replaced {
   bool existed = false;
   bool written = false;
+  SequenceNumber version = kNoSequence;  // of what was written, where it is known
   std::string old;
 };
 // Replaces the value of `key` if `condition` holds. False: it failed, and the error was answered.
 bool Replace(CommandContext& context, std::string_view key, const Replacement& replacement,
              const ValueCondition& condition, Replaced* replaced) {
-  return Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
+  const auto decide = [&](WriteBatch* batch) -> absl::Status {
     const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &replaced->old, batch);
     if (!read.ok()) return read.status();
     replaced->existed = read->found;
-    replaced->written = condition.Holds(read->found, replaced->old);
+    replaced->written = condition.Holds(*read, replaced->old);
     const uint64_t expiry_ms = replacement.keeps_expiry ? read->expiry_ms : replacement.expiry_ms;
     if (replaced->written) batch->Put(key, replacement.value, kSelectedNamespace, expiry_ms);
     return absl::OkStatus();
-  });
+  };
+  return Update(context, {&key, 1}, decide, &replaced->version);
 }
 
 void HandleSet(CommandContext& context, Arguments arguments) {
@@ -108,7 +122,7 @@ void HandleSet(CommandContext& context, Arguments arguments) {
     if (!instant) return;
     replacement.expiry_ms = ExpiryMillis(*instant);
   }
-  if (!options->condition.WellFormed()) return context.reply.Error(kBadDigest);
+  if (const std::string_view defect = options->condition.Defect(); !defect.empty()) return context.reply.Error(defect);
   if (options->condition.Always() && !options->get && !options->keeps_expiry) {
     WriteBatch& batch = ClearedBatch(context);
     batch.Put(arguments[1], arguments[2], kSelectedNamespace, replacement.expiry_ms);
@@ -118,6 +132,8 @@ void HandleSet(CommandContext& context, Arguments arguments) {
   Replaced replaced;
   if (!Replace(context, arguments[1], replacement, options->condition, &replaced)) return;
   if (options->get) return ReplyValue(context, replaced.existed, replaced.old);
+  const bool answers_version = options->condition.ComparesVersion() && replaced.version != kNoSequence;
+  if (answers_version && replaced.written) return ReplyVersion(context, replaced.version);
   replaced.written ? context.reply.Ok() : context.reply.Null();
 }
 
@@ -236,8 +252,8 @@ void HandleDelEx(CommandContext& context, Arguments arguments) {
   if (arguments.size() == 4) {
     if (!condition.SetComparison(arguments[2], arguments[3])) {
       refused = "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE";
-    } else if (!condition.WellFormed()) {
-      refused = kBadDigest;
+    } else {
+      refused = condition.Defect();
     }
   }
   bool found = false;
@@ -247,7 +263,7 @@ void HandleDelEx(CommandContext& context, Arguments arguments) {
     const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
     if (!read.ok()) return read.status();
     found = read->found;
-    deleted = found && refused.empty() && condition.Holds(true, value);
+    deleted = found && refused.empty() && condition.Holds(*read, value);
     if (deleted) batch->Delete(key);
     return absl::OkStatus();
   });
@@ -258,8 +274,9 @@ void HandleDelEx(CommandContext& context, Arguments arguments) {
 }
 
 constexpr std::string_view kSetSyntax =
-    "key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest] [GET] [EX seconds | PX milliseconds | "
-    "EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]";
+    "key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest | IFVERSION version] [GET] [EX seconds "
+    "| "
+    "PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]";
 
 }  // namespace
 
@@ -268,12 +285,12 @@ absl::Span<const Command> StringCommands() {
       {"append", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleAppend, "string",
        "Adds to the end of a value; answers its new length.", "key value"},
       {"delex", -2, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleDelEx, "string",
-       "Deletes a key if its value or its digest is, or is not, the one named.",
-       "key [IFEQ value | IFNE value | IFDEQ digest | IFDNE digest]"},
+       "Deletes a key if its value, its digest or its version is, or is not, the one named.",
+       "key [IFEQ value | IFNE value | IFDEQ digest | IFDNE digest | IFVERSION version]"},
       {"digest", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleDigest, "string",
        "Answers the XXH3 hash of a value as 16 hexadecimal digits.", "key"},
       {"get", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kGet, HandleGet, "string",
-       "Reads the value of a key.", "key"},
+       "Reads the value of a key, and its version if asked.", "key [WITHVERSION]"},
       {"getdel", 2, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleGetDel, "string",
        "Reads the value of a key and deletes it.", "key"},
       {"getrange", 4, kReadCommand, 1, 1, 1, CommandKind::kOther, HandleGetRange, "string",

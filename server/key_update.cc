@@ -9,7 +9,8 @@ WriteBatch& ClearedBatch(const CommandContext& context) {
   return batch;
 }
 
-bool Update(CommandContext& context, Arguments keys, absl::FunctionRef<absl::Status(WriteBatch*)> decide) {
+bool Update(CommandContext& context, Arguments keys, absl::FunctionRef<absl::Status(WriteBatch*)> decide,
+            SequenceNumber* last) {
   const absl::StatusOr<CommitResult> committed = context.store.Update(WriteOptions(), keys, [&](WriteBatch* batch) {
     context.UseNamespace(batch);
     return decide(batch);
@@ -20,6 +21,7 @@ bool Update(CommandContext& context, Arguments keys, absl::FunctionRef<absl::Sta
     return false;
   }
   context.DependOn(committed->gate);
+  if (last != nullptr && !context.in_transaction()) *last = committed->sequence;
   return true;
 }
 

@@ -14,9 +14,10 @@ namespace varve {
 WriteBatch& ClearedBatch(const CommandContext& context);
 
 // Runs a read-decide-write of `keys` through Store::Update: `decide` may run several times; its batch uses the namespace of the
-// connection. False: it failed, and the error was
-// answered. The reply depends on what was read and written.
-[[nodiscard]] bool Update(CommandContext& context, Arguments keys, absl::FunctionRef<absl::Status(WriteBatch*)> decide);
+// connection. False: it failed, and the error was answered. The reply depends on what was read and written. `*last`, if not null,
+// becomes the sequence of the last operation, where it is known: inside EXEC it is not.
+[[nodiscard]] bool Update(CommandContext& context, Arguments keys, absl::FunctionRef<absl::Status(WriteBatch*)> decide,
+                          SequenceNumber* last = nullptr);
 
 // Reads `key` inside an Update and makes the write depend on what was read. A missing key empties `*value`, and
 // its expiry is what is usual for a new one.

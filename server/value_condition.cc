@@ -3,6 +3,7 @@
 #include "fmt/format.h"
 #include "server/command_table.h"
 #include "util/hash.h"
+#include "util/resp_parser.h"
 
 namespace varve {
 
@@ -28,6 +29,11 @@ bool ValueCondition::SetComparison(std::string_view option, std::string_view ope
     kind_ = Kind::kDigestEqual;
   } else if (EqualsIgnoreCase(option, "ifdne")) {
     kind_ = Kind::kDigestNotEqual;
+  } else if (EqualsIgnoreCase(option, "ifversion")) {
+    kind_ = Kind::kVersion;
+    int64_t version = 0;
+    is_version_ = ParseRespInteger(operand, &version) && version >= 0;
+    version_ = static_cast<uint64_t>(version);
   } else {
     return false;
   }
@@ -35,11 +41,14 @@ bool ValueCondition::SetComparison(std::string_view option, std::string_view ope
   return true;
 }
 
-bool ValueCondition::WellFormed() const {
-  return (kind_ != Kind::kDigestEqual && kind_ != Kind::kDigestNotEqual) || operand_.size() == kDigestDigits;
+std::string_view ValueCondition::Defect() const {
+  const bool digest = kind_ == Kind::kDigestEqual || kind_ == Kind::kDigestNotEqual;
+  if (digest && operand_.size() != kDigestDigits) return kBadDigest;
+  return kind_ == Kind::kVersion && !is_version_ ? kBadVersion : std::string_view();
 }
 
-bool ValueCondition::Holds(bool found, std::string_view value) const {
+bool ValueCondition::Holds(const ReadResult& read, std::string_view value) const {
+  const bool found = read.found;
   switch (kind_) {
     case Kind::kNone:
       return true;
@@ -55,6 +64,8 @@ bool ValueCondition::Holds(bool found, std::string_view value) const {
       return found && EqualsIgnoreCase(DigestText(value), operand_);
     case Kind::kDigestNotEqual:
       return !found || !EqualsIgnoreCase(DigestText(value), operand_);
+    case Kind::kVersion:
+      return found ? version_ != 0 && read.version == version_ : version_ == 0;
   }
   return false;
 }

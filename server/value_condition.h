@@ -1,14 +1,18 @@
-// What a write may ask of the value that is there: NX, XX, and the comparisons of SET and DELEX. Plain value; pure functions.
+// What a write may ask of what is there: NX, XX, and the comparisons of SET and DELEX with its value or version. Plain value; pure
+// functions.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "db/store.h"
+
 namespace varve {
 
 inline constexpr size_t kDigestDigits = 16;
 inline constexpr std::string_view kBadDigest = "ERR must be exactly 16 hexadecimal characters";
+inline constexpr std::string_view kBadVersion = "ERR a version is an integer, and 0 that of a missing key";
 
 // XXH3 of 64 bits over the value, as hexadecimal digits in lower case.
 std::string DigestText(std::string_view value);
@@ -17,22 +21,27 @@ class ValueCondition {
  public:
   // Each sets the condition from an option of a request. False: `option` is something else, or contradicts what was set before.
   bool SetPresence(std::string_view option);
-  // `operand`, a value or a digest, stays in place as long as the condition.
+  // `operand`, a value, a digest or a version, stays in place as long as the condition.
   bool SetComparison(std::string_view option, std::string_view operand);
 
-  // A digest has the right length. What else it is made of only decides whether it is equal.
-  bool WellFormed() const;
+  // Why the operand can't be one; empty when it can. Of a digest only the length counts: what else it is made of decides whether it
+  // is equal.
+  std::string_view Defect() const;
 
   // There is none.
   bool Always() const { return kind_ == Kind::kNone; }
-  // A missing key is equal to nothing.
-  bool Holds(bool found, std::string_view value) const;
+  // It is on the version.
+  bool ComparesVersion() const { return kind_ == Kind::kVersion; }
+  // `value` is that of what was found. A missing key's value is equal to nothing, its version is 0.
+  bool Holds(const ReadResult& read, std::string_view value) const;
 
  private:
-  enum class Kind : uint8_t { kNone, kMissing, kPresent, kEqual, kNotEqual, kDigestEqual, kDigestNotEqual };
+  enum class Kind : uint8_t { kNone, kMissing, kPresent, kEqual, kNotEqual, kDigestEqual, kDigestNotEqual, kVersion };
 
   Kind kind_ = Kind::kNone;
   std::string_view operand_;
+  uint64_t version_ = 0;
+  bool is_version_ = false;  // the operand is one
 };
 
 }  // namespace varve
