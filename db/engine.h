@@ -71,6 +71,7 @@ class Engine final : public StorageEngine, private EngineParts {
   absl::StatusOr<CountResult> Count(const ReadOptions& options, std::string_view lower,
                                     std::string_view upper) override;
   uint64_t NowMillis() const override { return clock_.NowMillis(); }
+  uint64_t ChangeCount() const override { return visible_.load() - counters_.own_operations.load(); }
 
   absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch) override;
   absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) override;
@@ -409,6 +410,7 @@ class Engine final : public StorageEngine, private EngineParts {
     std::atomic<uint64_t> flushes{0}, compactions{0}, failed_compactions{0}, flushed_bytes{0}, compacted_bytes{0},
         compaction_input_bytes{0};
     std::atomic<uint64_t> expired{0}, clock_marks{0};
+    std::atomic<uint64_t> own_operations{0};  // marks, and what removing took
     ShardedCounter gets, writes, conflicts;
   };
   mutable Counters counters_;

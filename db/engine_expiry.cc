@@ -43,6 +43,7 @@ SequenceNumber Engine::WitnessExpiry(uint64_t expiry_ms) {
     batch.MarkClock(std::max(expiry_ms, clock_.NowMillis()));
     if (Submit({}, &batch).ok()) {
       ++counters_.clock_marks;
+      ++counters_.own_operations;
       log_->Push().IgnoreError();  // who waits for the gate hears of it
     }
   }
@@ -226,10 +227,12 @@ absl::Status Engine::RemoveExpired(absl::Span<const std::string> index_keys, uin
       }
     }
     if (batch.empty()) return absl::OkStatus();
+    const size_t operations = batch.size();
     // Whoever has the turn may be counting, and so waits for this.
     const absl::Status committed = Submit({.waits_for_turn = false}, &batch).status();
     if (committed.ok()) {
       counters_.expired += expired;
+      counters_.own_operations += operations;
       return log_->Push();
     }
     if (!absl::IsAborted(committed)) return committed;

@@ -110,10 +110,14 @@ class Store {
 
   // The clock by which keys expire, in milliseconds since the epoch (db/store_clock.h).
   virtual uint64_t NowMillis() const = 0;
+  // Operations written since the store was opened and before it, less those with which it removed what had expired since it was opened:
+  // a difference of two counts is what was changed in between by those who write.
+  virtual uint64_t ChangeCount() const = 0;
 
   // --- Writes ------------------------------------------------------------------------------------------------------------
   // Commits the batch and waits until it is as durable as its mode promises. Aborted: a condition failed, nothing was written.
-  // ResourceExhausted: the disk is full, there is no memory, or a namespace's quota is reached (NamespaceIsFull); nothing was written. Unavailable: the log failed; the write may or may not survive.
+  // ResourceExhausted: the disk is full, there is no memory, or a namespace's quota is reached (NamespaceIsFull); nothing was written.
+  // Unavailable: the log failed; the write may or may not survive.
   [[nodiscard]] virtual absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch) = 0;
 
   // The mode of writes from now on that don't bring their own.

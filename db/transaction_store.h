@@ -54,6 +54,7 @@ class TransactionStore final : public Store {
   absl::Status PushUnsynced() override { return below_->PushUnsynced(); }
   // The clock of its snapshot.
   uint64_t NowMillis() const override { return transaction_->snapshot()->instant_ms(); }
+  uint64_t ChangeCount() const override { return below_->ChangeCount(); }
   // Those of the store at present, and what the transaction has created.
   absl::StatusOr<NamespaceList> Namespaces() const override;
   bool HasNamespace(NamespaceId space) const override { return transaction_->HasNamespace(space); }

@@ -157,7 +157,7 @@ bool AcceptsSubcommand(CommandContext& context, const Command& command, Argument
   if (subcommand == nullptr) {
     if (arguments.size() < 2) return true;  // without one it says something, too
     context.reply.Error(
-        fmt::format("ERR unknown subcommand '{}'. Try {} HELP.", ShownInError(arguments[1]), UpperCase(command.name)));
+        fmt::format("ERR unknown subcommand '{}'. Try {} HELP.", NameInError(arguments[1]), UpperCase(command.name)));
     return false;
   }
   if (ArityMatches(subcommand->arity, arguments.size())) return true;
@@ -176,7 +176,7 @@ const Subcommand* TakeSubcommand(CommandContext& context, Arguments arguments) {
 
 void ReplySubcommandSyntax(CommandContext& context, Arguments arguments) {
   context.reply.Error(fmt::format("ERR unknown subcommand or wrong number of arguments for '{}'. Try {} HELP.",
-                                  ShownInError(arguments[1]), UpperCase(arguments[0])));
+                                  NameInError(arguments[1]), UpperCase(arguments[0])));
 }
 
 bool TooManyNames(CommandContext& context, Arguments names) {

@@ -80,7 +80,11 @@ class NameIndex {
   std::array<Slot, size_t{1} << kSlotBits> slots_;
 };
 
-// At most `limit` bytes of what a client sent, for an error text; like Redis' it ends at a zero.
+// Bytes of what a client sent that an error text repeats.
+constexpr size_t kShownOfNames = 128;
+constexpr size_t kShownOfWords = 1024;
+
+// At most `limit` bytes, for an error text; like Redis' it ends at a zero.
 std::string_view Head(std::string_view text, size_t limit) { return text.substr(0, std::min(limit, text.find('\0'))); }
 
 }  // namespace
@@ -126,13 +130,12 @@ void ReplyUnknownCommand(CommandContext& context, Arguments arguments) {
   if (const std::string foreign = ForeignCommandError(arguments[0]); !foreign.empty()) {
     return context.reply.Error(foreign);
   }
-  constexpr size_t kShown = 128;  // bytes of the name and of all arguments
   std::string shown;
-  for (size_t i = 1; i < arguments.size() && shown.size() < kShown; ++i) {
-    shown += fmt::format("'{}' ", Head(arguments[i], kShown - shown.size()));
+  for (size_t i = 1; i < arguments.size() && shown.size() < kShownOfNames; ++i) {
+    shown += fmt::format("'{}' ", Head(arguments[i], kShownOfNames - shown.size()));
   }
   context.reply.Error(
-      fmt::format("ERR unknown command '{}', with args beginning with: {}", Head(arguments[0], kShown), shown));
+      fmt::format("ERR unknown command '{}', with args beginning with: {}", NameInError(arguments[0]), shown));
 }
 
 void ReplyWrongArity(CommandContext& context, std::string_view name) {
@@ -141,6 +144,8 @@ void ReplyWrongArity(CommandContext& context, std::string_view name) {
 
 void ReplySyntaxError(CommandContext& context) { context.reply.Error("ERR syntax error"); }
 
-std::string_view ShownInError(std::string_view text) { return Head(text, 128); }
+std::string_view NameInError(std::string_view name) { return Head(name, kShownOfNames); }
+
+std::string_view ShownInError(std::string_view text) { return Head(text, kShownOfWords); }
 
 }  // namespace varve

@@ -81,7 +81,9 @@ bool EqualsIgnoreCase(std::string_view a, std::string_view b);
 void ReplyUnknownCommand(CommandContext& context, Arguments arguments);
 void ReplyWrongArity(CommandContext& context, std::string_view name);
 void ReplySyntaxError(CommandContext& context);
-// As much as an error text repeats of a word that a client sent.
+// As much as an error text repeats of a command's name that a client sent, as in Redis, and of any other word, for which Redis knows no
+// limit.
+std::string_view NameInError(std::string_view name);
 std::string_view ShownInError(std::string_view text);
 
 }  // namespace varve

@@ -135,9 +135,13 @@ void HandlePSetEx(CommandContext& context, Arguments arguments) { SetWithTime(co
 
 void HandleGetEx(CommandContext& context, Arguments arguments) {
   const std::string_view key = arguments[1];
-  const bool persists = arguments.size() == 3 && EqualsIgnoreCase(arguments[2], "persist");
+  const Arguments options = arguments.subspan(2);
+  // Redis doesn't mind how often it is said.
+  const bool persists = !options.empty() && std::all_of(options.begin(), options.end(), [](std::string_view option) {
+    return EqualsIgnoreCase(option, "persist");
+  });
   const std::optional<ExpiryUnit> unit = arguments.size() == 4 ? ExpiryUnitOf(arguments[2]) : std::nullopt;
-  if (arguments.size() > 2 && !persists && !unit) return ReplySyntaxError(context);
+  if (!options.empty() && !persists && !unit) return ReplySyntaxError(context);
   std::string value;
   if (!persists && !unit) {
     const std::optional<ReadResult> read = ReadKey(context, key, &value);

@@ -18,9 +18,10 @@ bool Sync(CommandContext& context) {
 }
 
 bool Save(CommandContext& context) {
+  const uint64_t changes = context.store.ChangeCount();
   if (!Sync(context)) return false;
   context.server.last_save = std::time(nullptr);
-  context.server.saved_sequence = context.store.durable_sequence();
+  context.server.saved_changes = changes;
   return true;
 }
 

@@ -138,8 +138,8 @@ void Persistence(const ServerState& server, InfoText* info) {
   const absl::Status log = server.store->log_status();
   info->Line("loading", 0);
   info->Line("async_loading", 0);
-  const SequenceNumber saved = server.saved_sequence;
-  info->Line("rdb_changes_since_last_save", std::max(server.store->GetSnapshot()->sequence(), saved) - saved);
+  const uint64_t saved = server.saved_changes;
+  info->Line("rdb_changes_since_last_save", std::max(server.store->ChangeCount(), saved) - saved);
   info->Line("rdb_bgsave_in_progress", 0);
   info->Line("rdb_last_save_time", server.last_save.load());
   info->Line("rdb_last_bgsave_status", "ok");

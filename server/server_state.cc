@@ -11,7 +11,7 @@ ServerState::ServerState(Store* the_store, ServerOptions the_options, ServerConf
       password(options.password),
       configuration(std::move(settings), std::move(program.config_file)),
       shut_down(std::move(program.shut_down)),
-      saved_sequence(store->durable_sequence()),
+      saved_changes(store->ChangeCount()),
       command_statistics(AllCommands().size()) {
   slow_log.set_threshold_micros(options.slow_log_micros);
   slow_log.set_max_entries(options.slow_log_entries);

@@ -55,7 +55,7 @@ struct ServerState {
   const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   // When everything was put on disk because somebody asked for it, in seconds since the epoch; before that: the start.
   std::atomic<int64_t> last_save = std::time(nullptr);
-  std::atomic<SequenceNumber> saved_sequence;  // of the last write that was there then
+  std::atomic<uint64_t> saved_changes;  // Store::ChangeCount() then
 
   std::atomic<uint64_t> next_client_id{1};
   std::atomic<uint64_t> clients{0};

@@ -69,7 +69,8 @@ class CommandGenerator {
   const std::set<std::string>& known_;
   std::vector<Kind> kinds_;
   int weights_ = 0;
-  int until_exec_ = -1;  // commands, after a MULTI; negative: there was none
+  int until_exec_ = -1;          // commands, after a MULTI; negative: there was none
+  uint64_t compared_times_ = 0;  // times given to EXPIRE with GT or LT
 };
 
 }  // namespace varve::differential

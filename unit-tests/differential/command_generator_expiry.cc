@@ -64,10 +64,21 @@ void CommandGenerator::AddExpiry() {
     Add(name, 8, [=, this](CommandLine* line) {
       line->push_back(Key());
       line->push_back(OneIn(8) ? refused() : times());
-      if (OneIn(3)) line->push_back(Word(Pick({"nx", "xx", "gt", "lt", "foo"})));
-      if (OneIn(12)) line->push_back(Word(Pick({"nx", "xx", "gt", "lt"})));
+      if (OneIn(3)) line->push_back(Word(Pick({"nx", "xx", "foo"})));
+      if (OneIn(12)) line->push_back(Word(Pick({"nx", "xx"})));
     });
   };
+  // Which of two times is the later one must not hang on the millisecond in which they came: each is used once in a while.
+  const auto compared = [=, this](const char* name, const char* unit) {
+    Add(name, 3, [=, this](CommandLine* line) {
+      line->push_back(Key());
+      line->push_back(std::to_string(200 + compared_times_++ % 700) + unit);
+      line->push_back(Word(Pick({"gt", "lt"})));
+      if (OneIn(4)) line->push_back(Word(Pick({"nx", "xx", "gt", "lt"})));
+    });
+  };
+  compared("expire", "");
+  compared("pexpire", "000");
   time_left("expire", [this]() -> std::string { return kSeconds[Below(std::size(kSeconds))]; });
   time_left("pexpire", [this]() -> std::string { return kMillis[Below(std::size(kMillis))]; });
   time_left("expireat", [this]() -> std::string { return OneIn(4) ? "1" : kInstantSeconds; });

@@ -61,7 +61,7 @@ void CommandGenerator::AddConnection() {
     if (OneIn(3)) line->push_back("default");
     for (uint64_t i = OneIn(5) ? Below(4) : 1; i > 0; --i) line->push_back(line->size() == 1 ? "default" : Value());
   });
-  Add("hello", 2, [this](CommandLine* line) {
+  Add("hello", 4, [this](CommandLine* line) {
     if (OneIn(6)) return;
     line->push_back(OneIn(4) ? Pick({"1", "4", "-3", "abc", "", "3 ", "99999999999999999999"}) : Pick({"2", "3"}));
     // Redis goes by each option as it comes to it, even if a wrong one follows: that one has to be the first.

@@ -18,7 +18,8 @@ TEST(DifferentialTest, AnswersAsRedisDoes) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->commands, options.commands);
   for (const std::string& difference : result->differences) ADD_FAILURE() << difference;
-  for (const char* name : {"get", "set", "setbit", "bitfield", "bitop", "lcs", "client", "config", "hello"}) {
+  for (const char* name : {"get", "set", "setbit", "bitfield", "bitop", "lcs", "client", "config", "hello", "multi",
+                           "watch", "expire", "setex", "getex"}) {
     EXPECT_GT(result->by_command.at(name), 50u) << name;
   }
 }

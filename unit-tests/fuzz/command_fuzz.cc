@@ -49,7 +49,8 @@ struct Server {
   void Empty() {
     WriteBatch batch;
     batch.ClearNamespace();
-    for (const NamespaceDescription& space : store->Namespaces()->namespaces) {
+    const NamespaceList list = store->Namespaces().value();
+    for (const NamespaceDescription& space : list.namespaces) {
       if (space.id != kDefaultNamespace) batch.DropNamespace(space.id);
     }
     VARVE_FUZZ_REQUIRE(store->Write({}, &batch).ok());

@@ -16,6 +16,12 @@ using testing::TestServer;
 class ExpiryCommandsTest : public ::testing::Test {
  protected:
   std::string Do(const std::vector<std::string>& arguments) { return testing::Ask(*client_, arguments); }
+  std::string Changes() {
+    const std::string info = Do({"INFO", "persistence"});
+    const std::string name = "rdb_changes_since_last_save:";
+    const size_t at = info.find(name) + name.size();
+    return info.substr(at, info.find('\r', at) - at);
+  }
   std::string In(int64_t millis) { return std::to_string(static_cast<int64_t>(clock_.WallMillis()) + millis); }
 
   EngineOptions Engine() {
@@ -50,10 +56,10 @@ TEST_F(ExpiryCommandsTest, KeysGoWhenTheirTimeIsOver) {
   EXPECT_EQ(Do({"DBSIZE"}), "6");
   clock_.Advance(501);
   EXPECT_EQ(Do({"EXISTS", "a", "b", "c", "d", "e", "stays"}), "1");
-  EXPECT_EQ(Do({"MGET", "a", "stays"}), "[nil 1]");
-  EXPECT_EQ(Do({"KEYS", "*"}), "[stays]");
-  EXPECT_EQ(Do({"SCAN", "0"}), "[0 [stays]]");
-  EXPECT_EQ(Do({"RANGE", "a", "z"}), "[stays 1]");
+  EXPECT_EQ(Do({"MGET", "a", "stays"}), "(nil 1)");
+  EXPECT_EQ(Do({"KEYS", "*"}), "(stays)");
+  EXPECT_EQ(Do({"SCAN", "0"}), "(0 (stays))");
+  EXPECT_EQ(Do({"RANGE", "-", "+"}), "(stays 1)");
   EXPECT_EQ(Do({"RANDOMKEY"}), "stays");
   EXPECT_EQ(Do({"TYPE", "a"}), "none");
   EXPECT_EQ(Do({"STRLEN", "a"}), "0");
@@ -61,6 +67,16 @@ TEST_F(ExpiryCommandsTest, KeysGoWhenTheirTimeIsOver) {
   EXPECT_EQ(Do({"SETNX", "a", "new"}), "1");
   EXPECT_EQ(Do({"APPEND", "b", "x"}), "1");
   EXPECT_EQ(Do({"TTL", "b"}), "-1");
+}
+
+TEST_F(ExpiryCommandsTest, WhatIsRemovedIsNoChange) {
+  EXPECT_EQ(Do({"SET", "a", "1", "EX", "10"}), "OK");
+  EXPECT_EQ(Do({"SAVE"}), "OK");
+  clock_.Advance(10000);
+  EXPECT_EQ(Do({"DBSIZE"}), "0");
+  EXPECT_EQ(Changes(), "0");
+  EXPECT_EQ(Do({"SET", "b", "1"}), "OK");
+  EXPECT_EQ(Changes(), "1");
 }
 
 TEST_F(ExpiryCommandsTest, WhatKeepsAndWhatClearsTheTime) {

@@ -24,7 +24,6 @@ TEST_F(CommandsTest, SetAndGetWithTheirOptions) {
   EXPECT_EQ(Do({"SET", "new", "2", "nx", "get"}), "nil");
   EXPECT_EQ(Do({"GET", "new"}), "2");
   EXPECT_EQ(Do({"SET", "k", "3", "NX", "XX"}), "!ERR syntax error");
-  EXPECT_EQ(Do({"SET", "k", "3", "EX", "10"}), "!ERR expiry is not supported: a key stays until it is deleted");
   EXPECT_EQ(Do({"PUT", "k", "4"}), "OK");
   EXPECT_EQ(Do({"GET", "k"}), "4");
 }

@@ -158,12 +158,16 @@ TEST_F(TransactionCommandsTest, IsWholeAfterARestart) {
   EXPECT_EQ(Do({"RANGE", "-", "+"}), "(b 22)");
 }
 
-TEST_F(TransactionCommandsTest, MessagesAreSentOnceAndProtocolsChangeInside) {
-  EXPECT_EQ(Other({"SUBSCRIBE", "news"}), "(subscribe news 1)");
+TEST_F(TransactionCommandsTest, MessagesAreSentOnce) {
+  testing::RawConnection subscriber(server_.port());
+  const std::string subscribed = "*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n";
+  subscriber.Send("SUBSCRIBE news\r\n");
+  EXPECT_EQ(subscriber.Receive(subscribed.size()), subscribed);
   EXPECT_EQ(Transact({{"SET", "a", "1"}, {"PUBLISH", "news", "hello"}, {"GET", "missing"}}), "(OK 1 nil)");
-  const absl::StatusOr<Reply> message = other_->Receive();
-  ASSERT_TRUE(message.ok());
-  EXPECT_EQ(Text(*message), "(message news hello)");
+  const std::string message = "*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$5\r\nhello\r\n";
+  subscriber.Send("PING\r\n");
+  const std::string pong = "*2\r\n$4\r\npong\r\n$0\r\n\r\n";
+  EXPECT_EQ(subscriber.Receive(message.size() + pong.size()), message + pong);
 }
 
 TEST_F(TransactionCommandsTest, IsShownInTheListOfClientsAndInTheStatistics) {
