@@ -228,12 +228,13 @@ WriteBuffer::Position WriteBuffer::PositionNear(SequenceNumber sequence) const {
   return position;
 }
 
-std::vector<WriteBuffer::Sortable> WriteBuffer::SortArrivals(const Entry* after) const {
+std::vector<WriteBuffer::Sortable> WriteBuffer::SortArrivals(const Entry** last) const {
   std::vector<Sortable> sorted;
-  const Entry* entry =
-      after == nullptr ? oldest_.load(std::memory_order_acquire) : after->next_arrival.load(std::memory_order_acquire);
+  const Entry* entry = *last == nullptr ? oldest_.load(std::memory_order_acquire)
+                                        : (*last)->next_arrival.load(std::memory_order_acquire);
   for (; entry != nullptr; entry = entry->next_arrival.load(std::memory_order_acquire)) sorted.push_back({0, entry});
   if (sorted.empty()) return sorted;
+  *last = sorted.back().entry;
 
   const std::string_view first = sorted.front().entry->key();
   size_t shared = first.size();
@@ -254,11 +255,7 @@ std::vector<WriteBuffer::Sortable> WriteBuffer::SortArrivals(const Entry* after)
 void WriteBuffer::BringOrderUpToDate() const {
   absl::MutexLock lock(&order_mutex_);
   order_->InsertPending();  // of a call that ran out of memory
-  order_->pending = SortArrivals(order_->last_ordered);
-  for (const Sortable& item : order_->pending) {
-    const Entry* const last = order_->last_ordered;
-    if (last == nullptr || item.entry->sequence > last->sequence) order_->last_ordered = item.entry;
-  }
+  order_->pending = SortArrivals(&order_->last_ordered);
   order_->InsertPending();
 }
 
@@ -351,7 +348,8 @@ class WriteBuffer::SortedIterator final : public InternalIterator {
 };
 
 std::unique_ptr<InternalIterator> WriteBuffer::NewSortedIterator() const {
-  return std::make_unique<SortedIterator>(SortArrivals(nullptr));
+  const Entry* last = nullptr;
+  return std::make_unique<SortedIterator>(SortArrivals(&last));
 }
 
 }  // namespace varve

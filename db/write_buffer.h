@@ -100,8 +100,8 @@ class WriteBuffer {
   };
 
   const Entry* FindKey(std::string_view tree_key, uint64_t hash) const;
-  // What arrived behind `after` (null: everything), sorted.
-  std::vector<Sortable> SortArrivals(const Entry* after) const;
+  // What arrived behind `*last` (null: everything), sorted; `*last` is then the last of them.
+  std::vector<Sortable> SortArrivals(const Entry** last) const;
   // Sorts what was added since the last call into the skip list. Where memory runs out in the middle, the next call goes on there.
   void BringOrderUpToDate() const;
 

@@ -64,6 +64,27 @@ TEST(WriteBufferTest, ExpiryAndMetadataAreKept) {
   EXPECT_EQ(found.record.flags, kHasExpiry | kHasMetadata | kSoftDeleted);
 }
 
+// The entries of the expiry index come behind all records of their batch, with the sequences of some of them.
+TEST(WriteBufferTest, EachRecordIsOnceInTheOrderAlsoWhereSequencesGoBack) {
+  WriteBuffer buffer(1 << 20, 1);
+  const auto in_order = [&] {
+    std::string keys;
+    const auto iterator = buffer.NewIterator();
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+      keys.append(UserKeyOf(iterator->record().key)).append(" ");
+    }
+    return keys;
+  };
+  Add(&buffer, Key("a"), "", 1);
+  Add(&buffer, Key("b"), "", 2);
+  Add(&buffer, Key("c", 2), "", 1);
+  Add(&buffer, Key("d", 2), "", 2);
+  EXPECT_EQ(in_order(), "a b c d ");
+  EXPECT_EQ(in_order(), "a b c d ");
+  Add(&buffer, Key("e"), "", 3);
+  EXPECT_EQ(in_order(), "a b e c d ");
+}
+
 TEST(WriteBufferTest, BothIndexesAgreeWithAMap) {
   WriteBuffer buffer(64 << 10, 1);  // few buckets: long chains
   std::map<std::string, std::map<SequenceNumber, std::string>> model;
