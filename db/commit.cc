@@ -12,6 +12,12 @@ thread_local std::vector<Commit::Operation> reused_operations;
 thread_local std::vector<Commit::Condition> reused_conditions;
 constexpr size_t kKeptCapacity = 4096;  // operations (conditions) whose memory a thread keeps
 
+absl::Status NoGenerationLeft() {
+  return absl::ResourceExhaustedError(
+      "namespaces of this store were created or emptied four billion times, and no more is possible: export what it "
+      "holds into a new one");
+}
+
 }  // namespace
 
 Commit::Commit(WriteBatch* batch) : batch_(batch), operations_(reused_operations), conditions_(reused_conditions) {
@@ -91,6 +97,7 @@ absl::Status Commit::Resolve(const NamespaceTable& namespaces,
     if (absl::Status status = generation_of(operation.space, &generation); !status.ok()) return status;
     if (operation.record.kind == RecordKind::kSwitchGeneration) {
       const NamespaceGeneration next = new_generation(operation.space);
+      if (next == kNoGeneration) return NoGenerationLeft();
       PutGeneration(operation.record.value, next);
       if (table != &changed) changed = *table;
       changed.Set(operation.space, next);
@@ -116,6 +123,7 @@ absl::Status Commit::ResolveChange(const Operation& operation, NamespaceTable* t
   if (!change) return absl::InvalidArgumentError("a change of a namespace makes no sense");
   if (change->verb == NamespaceChange::Verb::kCreate) {
     change->generation = new_generation(operation.space);
+    if (change->generation == kNoGeneration) return NoGenerationLeft();
     PutGeneration(operation.record.value.substr(kGenerationInChange), change->generation);
   }
   return table->Apply(*change);

@@ -44,8 +44,9 @@ class Commit {
   Commit(const Commit&) = delete;
   Commit& operator=(const Commit&) = delete;
 
-  // Puts generations in the place of namespace ids; `new_generation` names the one that a cleared namespace continues in. May be
-  // called again when the table has changed since. NoSuchNamespace: one doesn't exist. AlreadyExists: one that is to be created does.
+  // Puts generations in the place of namespace ids; `new_generation` names the one that a cleared namespace continues in (kNoGeneration:
+  // none is left). May be called again when the table has changed since. NoSuchNamespace: one doesn't exist. AlreadyExists: one that is
+  // to be created does. ResourceExhausted: there is no generation for it.
   [[nodiscard]] absl::Status Resolve(const NamespaceTable& namespaces,
                                      absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation);
   // Numbers the operations from `first` on and completes the record for the log.

@@ -165,7 +165,7 @@ class Engine final : public StorageEngine, private EngineParts {
   absl::Status PrepareLogLocked(const Commit& commit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   bool ActiveBufferIsFullLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   absl::Status WaitForRoom(size_t bytes, bool adds_data);
-  NamespaceGeneration NewGeneration() { return next_generation_.fetch_add(1); }
+  NamespaceGeneration NewGeneration();  // kNoGeneration: none is left
   void CompleteAsyncWrites();
   // What the log's progress or failure means to the rest.
   void OnLogProgress();
@@ -237,13 +237,11 @@ class Engine final : public StorageEngine, private EngineParts {
   // Whether the batch fits, and what it adds to which generation; `*checked`: as of which change of the namespaces.
   absl::Status CheckQuotas(WriteBatch* batch, SequenceNumber* checked, KeyTallies* added)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(quota_mutex_);
-  absl::Status CheckQuota(const CountPoint& point, const Commit& commit, const NamespaceDescription& space,
-                          NamespaceGeneration generation, KeyTallies* added)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(quota_mutex_);
+  absl::Status CheckQuota(const Commit& commit, const NamespaceDescription& space, NamespaceGeneration generation,
+                          bool is_new, KeyTallies* added) ABSL_EXCLUSIVE_LOCKS_REQUIRED(quota_mutex_);
   absl::Status CountForQuota(NamespaceGeneration generation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(quota_mutex_);
-  // What the batch changes in the generation, exactly.
-  absl::StatusOr<KeyTally> ChangeOf(const CountPoint& point, const Commit& commit,
-                                    NamespaceGeneration generation) const;
+  // What the batch would change in the generation now, exactly.
+  absl::StatusOr<KeyTally> ChangeOf(const Commit& commit, NamespaceGeneration generation) const;
 
   // --- engine_count.cc
   // Of everything in a generation in use at the point: what is known, and what is settled now.

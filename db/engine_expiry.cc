@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "db/engine.h"
 #include "db/lookup.h"
+#include "db/namespace_status.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
 #include "util/hash.h"
@@ -37,7 +38,6 @@ bool Engine::NeedsInstant(const Lookup& lookup, uint64_t* instant_ms) const {
 }
 
 SequenceNumber Engine::WitnessExpiry(uint64_t expiry_ms) {
-  // Without a log that takes it, nobody can promise anything about the next start.
   if (expiry_ms > clock_.mark() && !log_failed_.load()) {
     WriteBatch batch;
     batch.MarkClock(std::max(expiry_ms, clock_.NowMillis()));
@@ -47,7 +47,10 @@ SequenceNumber Engine::WitnessExpiry(uint64_t expiry_ms) {
       log_->Push().IgnoreError();  // who waits for the gate hears of it
     }
   }
-  return GateOf(clock_mark_sequence_.load());
+  if (!log_failed_.load()) return GateOf(clock_mark_sequence_.load());
+  // Without a log that takes it, nobody can promise anything about the next start, nor wait for a mark that was on its way.
+  if (expiry_ms > clock_.mark()) clock_.Mark(std::max(expiry_ms, clock_.NowMillis()));
+  return kNoSequence;
 }
 
 ExpiryWitness Engine::WitnessFor(const ReadOptions& options) {
@@ -235,7 +238,7 @@ absl::Status Engine::RemoveExpired(absl::Span<const std::string> index_keys, uin
       counters_.own_operations += operations;
       return log_->Push();
     }
-    if (!absl::IsAborted(committed)) return committed;
+    if (!absl::IsAborted(committed) && !IsNoSuchNamespace(committed)) return committed;
     if (index_keys.size() == 1) continue;
     for (size_t i = 0; i < index_keys.size(); ++i)
       VARVE_RETURN_IF_ERROR(RemoveExpired(index_keys.subspan(i, 1), now_ms));

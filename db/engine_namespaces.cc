@@ -73,6 +73,13 @@ uint64_t Engine::UsualExpiryInside(NamespaceId space) const {
   return now_ms + std::min(description->options.default_expiry_ms, kUsualExpiry - 1 - now_ms);
 }
 
+NamespaceGeneration Engine::NewGeneration() {
+  NamespaceGeneration next = next_generation_.load();
+  while (next < kExpiryGeneration && !next_generation_.compare_exchange_weak(next, next + 1)) {
+  }
+  return next < kExpiryGeneration ? next : kNoGeneration;
+}
+
 bool Engine::MustCheckQuotas(const ReadState& state, const Commit& commit, const SequenceNumber* checked) {
   if (!state.namespaces.has_rules() || !commit.adds_data()) [[likely]]
     return false;
@@ -87,7 +94,7 @@ bool Engine::MustCheckQuotas(const ReadState& state, const Commit& commit, const
 }
 
 absl::StatusOr<CommitResult> Engine::SubmitWithinQuotas(const WriteOptions& options, WriteBatch* batch) {
-  for (;;) {
+  for (bool swept = false;;) {
     {
       absl::MutexLock lock(&commit_mutex_);
       WaitForTurn(options.turn);
@@ -96,7 +103,7 @@ absl::StatusOr<CommitResult> Engine::SubmitWithinQuotas(const WriteOptions& opti
     SequenceNumber checked = kNoSequence;
     KeyTallies added;
     const absl::Status fits = CheckQuotas(batch, &checked, &added);
-    if (IsNamespaceFull(fits)) {
+    if (IsNamespaceFull(fits) && !std::exchange(swept, true)) {
       // What has expired counts only where it can't be removed. Not while a Commit is there: a thread has one at a time.
       const uint64_t expired = counters_.expired.load();
       SweepAll().IgnoreError();
@@ -107,16 +114,19 @@ absl::StatusOr<CommitResult> Engine::SubmitWithinQuotas(const WriteOptions& opti
     bounds.Add(added);
     bool changed = false;  // the namespaces meanwhile, or whose turn it is
     absl::StatusOr<CommitResult> result = TrySubmit(options, batch, &checked, &changed);
-    if (changed) continue;
+    if (changed) {
+      swept = false;
+      continue;
+    }
     if (result.ok()) quota_bounds_ = std::move(bounds);
     return result;
   }
 }
 
 absl::Status Engine::CheckQuotas(WriteBatch* batch, SequenceNumber* checked, KeyTallies* added) {
-  const CountPoint point = NewCountPoint();
-  const NamespaceTable& namespaces = point.state->namespaces;
-  *checked = point.state->namespaces_changed;
+  const std::shared_ptr<const ReadState> state = state_.share();
+  const NamespaceTable& namespaces = state->namespaces;
+  *checked = state->namespaces_changed;
   if (std::exchange(quota_bounds_at_, *checked) != *checked) quota_bounds_ = KeyTallies();
   Commit commit(batch);
   VARVE_RETURN_IF_ERROR(commit.Resolve(namespaces, [this](NamespaceId) { return NewGeneration(); }));
@@ -128,20 +138,20 @@ absl::Status Engine::CheckQuotas(WriteBatch* batch, SequenceNumber* checked, Key
     seen.push_back(place);
     const NamespaceDescription* const space = namespaces.Description(place.first);
     if (space == nullptr || !space->options.has_quota()) continue;
-    VARVE_RETURN_IF_ERROR(CheckQuota(point, commit, *space, place.second, added));
+    const bool is_new = !namespaces.Holds(place.second);  // it begins with this batch
+    VARVE_RETURN_IF_ERROR(CheckQuota(commit, *space, place.second, is_new, added));
   }
   return absl::OkStatus();
 }
 
-absl::Status Engine::CheckQuota(const CountPoint& point, const Commit& commit, const NamespaceDescription& space,
-                                NamespaceGeneration generation, KeyTallies* added) {
+absl::Status Engine::CheckQuota(const Commit& commit, const NamespaceDescription& space, NamespaceGeneration generation,
+                                bool is_new, KeyTallies* added) {
   KeyTally most;
   for (const Commit::Operation& operation : commit.operations()) {
     if (operation.record.kind == RecordKind::kValue && IsWriteTo(operation, generation)) {
       most += TallyOf(operation.record);
     }
   }
-  const bool is_new = !point.state->namespaces.Holds(generation);  // it begins with this batch
   bool is_counted = is_new;
   if (!is_new && !quota_bounds_.Knows(generation)) {
     VARVE_RETURN_IF_ERROR(CountForQuota(generation));
@@ -152,10 +162,10 @@ absl::Status Engine::CheckQuota(const CountPoint& point, const Commit& commit, c
     return absl::OkStatus();
   }
   // As of now: what is removed before the keys are counted must not be taken for something that the batch replaces.
-  VARVE_ASSIGN_OR_RETURN(KeyTally change, ChangeOf(NewCountPoint(), commit, generation));
+  VARVE_ASSIGN_OR_RETURN(KeyTally change, ChangeOf(commit, generation));
   if (!Fits(quota_bounds_.Of(generation), change, space.options) && !is_counted) {
     VARVE_RETURN_IF_ERROR(CountForQuota(generation));
-    VARVE_ASSIGN_OR_RETURN(change, ChangeOf(NewCountPoint(), commit, generation));
+    VARVE_ASSIGN_OR_RETURN(change, ChangeOf(commit, generation));
   }
   const KeyTally has = quota_bounds_.Of(generation);
   if (!Fits(has.keys, change.keys, space.options.max_keys)) {
@@ -176,15 +186,15 @@ absl::Status Engine::CountForQuota(NamespaceGeneration generation) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<KeyTally> Engine::ChangeOf(const CountPoint& point, const Commit& commit,
-                                          NamespaceGeneration generation) const {
+absl::StatusOr<KeyTally> Engine::ChangeOf(const Commit& commit, NamespaceGeneration generation) const {
+  VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead({.space = kExpirySpace}));
   std::unordered_map<std::string_view, KeyTally> written;  // by key: what it is after the batch
   KeyTally change;
   for (const Commit::Operation& operation : commit.operations()) {
     if (!IsWriteTo(operation, generation)) continue;
     const auto [entry, is_first] = written.try_emplace(operation.record.key);
     if (is_first) {
-      VARVE_ASSIGN_OR_RETURN(const KeyTally before, LiveAt(*point.state, operation.record.key, point.at));
+      VARVE_ASSIGN_OR_RETURN(const KeyTally before, LiveAt(*point.state, operation.record.key, point.sequence));
       change += -before;
     }
     entry->second = operation.record.kind == RecordKind::kValue ? TallyOf(operation.record) : KeyTally();

@@ -45,7 +45,7 @@ absl::StatusOr<CommitResult> Engine::TrySubmit(const WriteOptions& options, Writ
   *limited = MustCheckQuotas(**pin, commit, checked);
   if (*limited) return CommitResult{};
   for (const Commit::Operation& operation : commit.operations()) (*pin)->active->Prefetch(operation.hash);
-  const ReadState* const resolved_against = pin->get();
+  const ReadState* resolved_against = pin->get();
   RangeCheck ranges(commit);
   if (!ranges.empty()) VARVE_RETURN_IF_ERROR(LookAhead(&ranges));
 
@@ -56,6 +56,8 @@ absl::StatusOr<CommitResult> Engine::TrySubmit(const WriteOptions& options, Writ
     // Whoever has the turn may need the quotas: nobody waits for it while holding them.
     *limited = checked != nullptr;
     if (*limited) return CommitResult{};
+    pin.reset();  // nothing is kept in place while waiting for others
+    resolved_against = nullptr;
     WaitForTurn(options.turn);
   }
   if (present_.get() != resolved_against) {

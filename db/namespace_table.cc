@@ -30,7 +30,9 @@ NamespaceTable::NamespaceTable(const Manifest& manifest)
                                                   : std::make_shared<const Descriptions>(manifest.descriptions)),
       next_named_(manifest.next_named_namespace),
       has_rules_(HasRules(manifest.descriptions)),
-      expires_by_default_(ExpiresByDefault(manifest.descriptions)) {}
+      expires_by_default_(ExpiresByDefault(manifest.descriptions)) {
+  for (const ManifestNamespace& entry : entries_) highest_generation_ = std::max(highest_generation_, entry.generation);
+}
 
 const NamespaceTable::Descriptions& NamespaceTable::descriptions() const {
   static const Descriptions* const none = new Descriptions();
@@ -49,6 +51,7 @@ const ManifestNamespace* NamespaceTable::Find(NamespaceId id) const {
 }
 
 void NamespaceTable::Set(NamespaceId id, NamespaceGeneration generation) {
+  highest_generation_ = std::max(highest_generation_, generation);
   const auto entry = std::lower_bound(entries_.begin(), entries_.end(), id, kIdBelow);
   if (entry != entries_.end() && entry->id == id) {
     entry->generation = generation;
@@ -126,12 +129,6 @@ std::vector<NamespaceId> NamespaceTable::MovedBy(const RecordView& operation) {
   if (!change || change->verb == NamespaceChange::Verb::kAlter) return {};
   if (change->verb == NamespaceChange::Verb::kSwap) return {change->space.id, change->other};
   return {change->space.id};
-}
-
-NamespaceGeneration NamespaceTable::HighestGeneration() const {
-  NamespaceGeneration highest = kNoGeneration;
-  for (const ManifestNamespace& entry : entries_) highest = std::max(highest, entry.generation);
-  return highest;
 }
 
 absl::Status NamespaceTable::Apply(const NamespaceChange& change) {

@@ -57,7 +57,8 @@ class NamespaceTable {
   [[nodiscard]] absl::Status Replay(const RecordView& operation);
   // The namespaces that such an operation gives another generation, or takes theirs.
   static std::vector<NamespaceId> MovedBy(const RecordView& operation);
-  NamespaceGeneration HighestGeneration() const;
+  // That a namespace ever had here, also one that is gone.
+  NamespaceGeneration HighestGeneration() const { return highest_generation_; }
 
   // Null: nothing was ever asked of it, and it has no name. Valid until the table changes.
   const NamespaceDescription* Description(NamespaceId id) const;
@@ -78,6 +79,7 @@ class NamespaceTable {
   void Describe(const NamespaceDescription& space);
 
   std::vector<ManifestNamespace> entries_;
+  NamespaceGeneration highest_generation_ = kNoGeneration;
   std::shared_ptr<const Descriptions> descriptions_;  // null: none
   NamespaceId next_named_ = kFirstNamedNamespace;
   bool has_rules_ = false;

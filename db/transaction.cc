@@ -1,5 +1,6 @@
 #include "db/transaction.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -103,7 +104,8 @@ absl::Status Transaction::MultiGet(const ReadOptions& options, absl::Span<const 
 std::unique_ptr<Iterator> Transaction::NewIterator(const ReadOptions& options, std::string_view lower,
                                                    std::string_view upper, SequenceNumber* gate) {
   std::unique_ptr<Iterator> iterator;
-  absl::Status made = GuardMemory("making an iterator", [&] {
+  absl::Status made = GuardMemory("making an iterator", [&]() -> absl::Status {
+    VARVE_RETURN_IF_ERROR(status_);
     const ReadOptions at = AtSnapshot(options);
     const OwnWrites::Space* const own = writes_.Find(at.space);
     std::unique_ptr<Iterator> below;
@@ -170,12 +172,15 @@ absl::StatusOr<CountResult> Transaction::CountByScan(const ReadOptions& options,
     count.bytes += iterator->key().size() + iterator->value().size();
   }
   VARVE_RETURN_IF_ERROR(iterator->status());
+  count.gate = std::max(count.gate, iterator->gate());
   return count;
 }
 
 void Transaction::Depend(std::string_view key, NamespaceId space) { DependAt(key, writes_.Origin(space)); }
 
 void Transaction::DependAt(std::string_view key, NamespaceId origin) {
+  const OwnWrites::Space* const own = writes_.Find(origin);
+  if (own != nullptr && own->created) return;  // the store knows nothing of it
   Note([&] { reads_.AddKey(key, origin); });
 }
 
@@ -202,6 +207,7 @@ void Transaction::ClearNamespace(NamespaceId space) {
 }
 
 absl::Status Transaction::CreateNamespace(const NamespaceDescription& space) {
+  VARVE_RETURN_IF_ERROR(status_);
   if (HasNamespace(space.id)) {
     return absl::AlreadyExistsError(fmt::format("namespace {} exists already", space.id));
   }
@@ -215,7 +221,7 @@ void Transaction::SwapNamespaces(NamespaceId one, NamespaceId other) {
 
 bool Transaction::HasNamespace(NamespaceId space) const {
   const OwnWrites::Space* const own = writes_.Find(space);
-  return (own != nullptr && own->created) || snapshot_->Generation(space).has_value();
+  return (own != nullptr && own->created) || (snapshot_ != nullptr && snapshot_->Generation(space).has_value());
 }
 
 absl::StatusOr<CommitResult> Transaction::Commit() {

@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 #include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/simulated_file_system.h"
 #include "unit-tests/testing/test_store.h"
@@ -16,6 +17,8 @@ namespace varve {
 namespace {
 
 using testing::Eventually;
+using testing::FaultFileSystem;
+using testing::FileOperation;
 using testing::ManualClock;
 using testing::SimulatedFileSystem;
 using testing::TestEngineOptions;
@@ -181,6 +184,28 @@ TEST_F(EngineExpiryTest, PowerCutsBringNothingBackThatWasSeenExpired) {
     }
     clock_.SetWall(begin + kDay);
   }
+}
+
+TEST_F(EngineExpiryTest, AFailedLogKeepsNobodyFromReadingWhatHasExpired) {
+  FaultFileSystem file_system;
+  EngineOptions options = Options();
+  options.file_system = &file_system;
+  TestStore store(options);
+  ASSERT_TRUE(Put(store, "first", "v", kStart + 1000).ok());
+  ASSERT_TRUE(Put(store, "second", "v", kStart + 2000).ok());
+  ASSERT_TRUE(store->Put("stays", "v").ok());
+  file_system.Fail(FileOperation::kSync, 1, absl::InternalError("the device says no"), FaultFileSystem::kUnlimited,
+                   ".log");
+  clock_.Advance(1000);
+  EXPECT_EQ(store.Get("first"), "(missing)") << "though its mark can't be made durable";
+  EXPECT_FALSE(store->log_status().ok());
+  EXPECT_EQ(store.Get("first"), "(missing)");
+  EXPECT_EQ(store.Scan(), "second=v stays=v ");
+  clock_.Advance(1000);
+  EXPECT_EQ(store.Get("second"), "(missing)");
+  clock_.SetWall(kStart);
+  EXPECT_EQ(store.Scan(), "stays=v ") << "what was seen holds until the restart";
+  EXPECT_FALSE(store->Close().ok());
 }
 
 TEST_F(EngineExpiryTest, SweepingGivesTheSpaceBack) {

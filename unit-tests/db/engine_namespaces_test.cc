@@ -8,6 +8,7 @@
 #include "db/namespace_status.h"
 #include "fmt/format.h"
 #include "unit-tests/db/namespace_calls.h"
+#include "unit-tests/testing/simulated_file_system.h"
 
 namespace varve {
 namespace {
@@ -131,6 +132,33 @@ TEST(EngineNamespacesTest, WhatADroppedOneHeldGoes) {
   EXPECT_TRUE(absl::IsAlreadyExists(Create(store, kNamed, "big")));
   ASSERT_TRUE(Create(store, store->Namespaces()->next_id, "big").ok());
   EXPECT_EQ(Scan(store, kNamed + 1), "");
+}
+
+TEST(EngineNamespacesTest, WhatABatchMadeAndDroppedIsNobodysAfterACrash) {
+  testing::SimulatedFileSystem disk;
+  EngineOptions options = testing::TestEngineOptions();
+  options.file_system = &disk;
+  ASSERT_TRUE(disk.CreateDirectory("/disk").ok());
+  absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open("/disk/store", options);
+  ASSERT_TRUE(store.ok()) << store.status();
+  WriteBatch batch;
+  batch.CreateNamespace({.id = kNamed, .name = "first"});
+  batch.Put("key", "value", kNamed);
+  batch.DropNamespace(kNamed);
+  ASSERT_TRUE((*store)->Write({}, &batch).ok());
+  disk.StopHere();
+  store->reset();
+  disk.RestorePower();
+
+  store = StorageEngine::Open("/disk/store", options);
+  ASSERT_TRUE(store.ok()) << store.status();
+  batch.Clear();
+  batch.CreateNamespace({.id = kNamed + 1, .name = "second"});
+  ASSERT_TRUE((*store)->Write({}, &batch).ok());
+  std::string value;
+  const absl::StatusOr<ReadResult> read = (*store)->Get({.space = kNamed + 1}, "key", &value);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_FALSE(read->found);
 }
 
 TEST(EngineNamespacesTest, AConditionFailsAcrossASwapAndADrop) {

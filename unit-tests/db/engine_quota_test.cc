@@ -1,6 +1,7 @@
 // Quotas of namespaces: exact, also among writers at the same time.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <random>
 #include <thread>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "db/namespace_status.h"
 #include "fmt/format.h"
 #include "unit-tests/db/namespace_calls.h"
+#include "util/clock.h"
 
 namespace varve {
 namespace {
@@ -19,6 +21,17 @@ using testing::Swap;
 using testing::TestStore;
 
 constexpr NamespaceId kNamed = kFirstNamedNamespace;
+
+// Each look at it is a millisecond later than the one before.
+class TickingClock final : public Clock {
+ public:
+  uint64_t WallMillis() const override { return millis_.fetch_add(1); }
+  uint64_t MonotonicNanos() const override { return 1; }
+  void Advance(uint64_t millis) { millis_ += millis; }
+
+ private:
+  mutable std::atomic<uint64_t> millis_{1'700'000'000'000};
+};
 
 TEST(EngineQuotaTest, NoKeyMoreThanTheQuotaAllows) {
   TestStore store;
@@ -82,6 +95,23 @@ TEST(EngineQuotaTest, WhatIsThereWhenAQuotaComesStays) {
   clear.ClearNamespace(1);
   ASSERT_TRUE(store->Write({}, &clear).ok());
   EXPECT_TRUE(Put(store, 1, "key5", "value").ok());
+}
+
+TEST(EngineQuotaTest, AFullOneIsSaidWhileKeysGoOnExpiring) {
+  constexpr uint64_t kKeys = 1000;
+  TickingClock clock;
+  EngineOptions options = testing::TestEngineOptions();
+  options.clock = &clock;
+  TestStore store(options);
+  ASSERT_TRUE(Create(store, kNamed, "small", {.max_keys = 1}).ok());
+  ASSERT_TRUE(Put(store, kNamed, "a", "v").ok());
+  const uint64_t begin = store->NowMillis() + 10'000'000;
+  WriteBatch batch;
+  for (uint64_t i = 0; i < kKeys; ++i) batch.Put(fmt::format("k{}", i), "v", kDefaultNamespace, begin + i);
+  ASSERT_TRUE(store->Write({}, &batch).ok());
+  clock.Advance(begin - store->NowMillis());
+  EXPECT_TRUE(IsNamespaceFull(Put(store, kNamed, "b", "v")));
+  EXPECT_LT(store.Statistic("expired_keys"), kKeys / 2) << "without waiting for the last one";
 }
 
 TEST(EngineQuotaTest, HoldsAmongWritersAtTheSameTime) {

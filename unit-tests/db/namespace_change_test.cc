@@ -5,6 +5,7 @@
 #include <random>
 #include <string>
 
+#include "db/commit.h"
 #include "db/namespace_status.h"
 #include "db/namespace_table.h"
 
@@ -157,6 +158,26 @@ TEST(NamespaceTableTest, ComesBackFromTheManifest) {
   EXPECT_EQ(*again.Named("users"), Users());
   EXPECT_EQ(again.next_named(), kUsers + 1);
   EXPECT_TRUE(again.has_rules());
+}
+
+TEST(NamespaceTableTest, RemembersTheHighestGenerationAlsoOfOneThatIsGone) {
+  NamespaceTable table;
+  table.Set(0, 1);
+  ASSERT_TRUE(table.Apply(Create(Users(), 7)).ok());
+  ASSERT_TRUE(table.Apply(Of(NamespaceChange::Verb::kDrop, kUsers)).ok());
+  EXPECT_EQ(table.HighestGeneration(), 7u);
+}
+
+TEST(NamespaceTableTest, WhereNoGenerationIsLeftABatchThatNeedsOneIsRefused) {
+  NamespaceTable table;
+  table.Set(0, 1);
+  const auto none = [](NamespaceId) { return kNoGeneration; };
+  WriteBatch batch;
+  batch.ClearNamespace();
+  EXPECT_TRUE(absl::IsResourceExhausted(Commit(&batch).Resolve(table, none)));
+  batch.Clear();
+  batch.CreateNamespace(Users());
+  EXPECT_TRUE(absl::IsResourceExhausted(Commit(&batch).Resolve(table, none)));
 }
 
 TEST(NamespaceTableTest, OperationsOfTheLogThatMakeNoSenseAreRefused) {

@@ -209,6 +209,22 @@ TEST(TransactionTest, AnIteratorThatIsLeftKeepsItFromCommitting) {
   EXPECT_TRUE(transaction.Commit().ok());
 }
 
+TEST(TransactionTest, NothingCanBeDoneWithOneThatHasEnded) {
+  TestStore store;
+  Transaction transaction(&*store);
+  transaction.Put("a", "1");
+  ASSERT_TRUE(transaction.Commit().ok());
+  std::string value;
+  EXPECT_TRUE(absl::IsFailedPrecondition(transaction.Get({}, "a", &value).status()));
+  const auto iterator = transaction.NewIterator({}, {}, {}, nullptr);
+  iterator->SeekToFirst();
+  EXPECT_FALSE(iterator->Valid());
+  EXPECT_TRUE(absl::IsFailedPrecondition(iterator->status()));
+  EXPECT_FALSE(transaction.HasNamespace(kDefaultNamespace));
+  EXPECT_TRUE(absl::IsFailedPrecondition(transaction.CreateNamespace({.id = 3})));
+  EXPECT_TRUE(absl::IsFailedPrecondition(transaction.Commit().status()));
+}
+
 TEST(TransactionTest, IteratorTurnsAroundAndSeesWritesAsItMoves) {
   TestStore store;
   for (const char* key : {"a", "c", "e", "g"}) Set(&*store, key, "s");
