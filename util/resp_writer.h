@@ -19,8 +19,8 @@ class RespWriter {
 
   void Ok() { out_->Append("+OK\r\n"); }
   void Simple(std::string_view text) { Line('+', text); }
-  // `text` begins with its code, e.g. "ERR no such key". Line ends inside become blanks.
-  void Error(std::string_view text) { Line('-', text); }
+  // `text` begins with its code, e.g. "ERR no such key". Line ends inside become blanks; at its end they go.
+  void Error(std::string_view text) { Line('-', text.substr(0, text.find_last_not_of("\r\n") + 1)); }
   void Integer(int64_t value) { Header(':', value); }
   void Bulk(std::string_view bytes) {
     char* const begin = out_->Reserve(bytes.size() + kMaxHeader + 2);

@@ -29,6 +29,7 @@ TEST(RespWriterTest, WritesEachType) {
   ExpectWritten([](RespWriter& w) { w.Ok(); }, "+OK\r\n", "+OK\r\n");
   ExpectWritten([](RespWriter& w) { w.Simple("PONG"); }, "+PONG\r\n", "+PONG\r\n");
   ExpectWritten([](RespWriter& w) { w.Error("ERR no\r\nway"); }, "-ERR no  way\r\n", "-ERR no  way\r\n");
+  ExpectWritten([](RespWriter& w) { w.Error("ERR no way\n\r"); }, "-ERR no way\r\n", "-ERR no way\r\n");
   ExpectWritten([](RespWriter& w) { w.Integer(7); }, ":7\r\n", ":7\r\n");
   ExpectWritten([](RespWriter& w) { w.Integer(INT64_MIN); }, ":-9223372036854775808\r\n", ":-9223372036854775808\r\n");
   ExpectWritten([](RespWriter& w) { w.Bulk(""); }, "$0\r\n\r\n", "$0\r\n\r\n");
