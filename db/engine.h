@@ -224,7 +224,7 @@ class Engine final : public StorageEngine, private EngineParts {
   absl::Status SweepAll();
   // Removes some of what has expired by `now_ms`: what is due, and with `early` also what isn't. False: there is no more.
   absl::StatusOr<bool> Sweep(uint64_t now_ms, bool early) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
-  absl::StatusOr<bool> SweepWidth(int width, uint64_t now_ms, bool early) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
+  absl::Status SweepWidth(Sweeping* sweep) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
   absl::Status SweepEntries(Sweeping* sweep) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
   // Removes the entries, and their keys where these have expired; each by itself where a writer came between.
   absl::Status RemoveExpired(absl::Span<const std::string> index_keys, uint64_t now_ms)

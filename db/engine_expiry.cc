@@ -19,6 +19,7 @@ namespace varve {
 namespace {
 
 constexpr size_t kKeysPerBatch = 256;
+constexpr size_t kBytesPerBatch = 1u << 20;  // of keys
 constexpr int kRestsPerWork = 3;
 constexpr int kTriesAlone = 100;                            // for a key that others keep writing
 constexpr absl::Duration kLongestSleep = absl::Seconds(1);  // the machine's clock may be set meanwhile
@@ -65,16 +66,16 @@ ExpiryWitness Engine::WitnessFor(const ReadOptions& options) {
 
 void Engine::NoteExpiringLocked(const Commit::Operation& operation, StateChange* change) const {
   const RecordView& record = operation.record;
-  std::string key;
-  const RecordView made = ExpiryIndexRecord(record, clock_.NowMillis(), &key);
+  std::string bytes;
+  const RecordView made = ExpiryIndexRecord(record, clock_.NowMillis(), &bytes);
   const ExpiryIndexEntry entry = *DecodeExpiryIndexKey(UserKeyOf(made.key));
   const uint64_t hash = HashKey(made.key);
-  change->expiring.push_back({std::move(key), hash, record.sequence, entry.width, entry.due_ms});
+  change->expiring.push_back({std::move(bytes), hash, record.sequence, entry.width, entry.due_ms});
 }
 
 void Engine::ApplyExpiringLocked(const StateChange& change) noexcept {
   for (const Expiring& expiring : change.expiring) {
-    present_->active->Add({.key = expiring.index_key, .sequence = expiring.sequence}, expiring.hash, /*gated=*/false);
+    present_->active->Add(ExpiryIndexRecord(expiring.bytes, expiring.sequence), expiring.hash, /*gated=*/false);
     uint64_t& due_from = due_from_[static_cast<size_t>(expiring.width)];
     if (expiring.due_ms >= due_from) continue;
     due_from = expiring.due_ms;
@@ -136,30 +137,34 @@ absl::Status Engine::SweepAll() {
 }
 
 absl::StatusOr<bool> Engine::Sweep(uint64_t now_ms, bool early) {
+  std::array<uint64_t, kExpiryWidths> due_from;
+  {
+    absl::MutexLock lock(&commit_mutex_);
+    due_from = due_from_;
+  }
   bool more = false;
   for (int width = 0; width < kExpiryWidths; ++width) {
-    VARVE_ASSIGN_OR_RETURN(const bool more_of_it, SweepWidth(width, now_ms, early));
-    more |= more_of_it;
+    Sweeping sweep{.width = width, .now_ms = now_ms, .early = early};
+    // What expires by now is due within the width of its entry.
+    sweep.last_due_ms = early ? now_ms + (uint64_t{1} << width) - 1 : now_ms;
+    if (due_from[static_cast<size_t>(width)] > sweep.last_due_ms) continue;
+    VARVE_RETURN_IF_ERROR(SweepWidth(&sweep));
+    more |= sweep.more;
   }
   return more;
 }
 
-absl::StatusOr<bool> Engine::SweepWidth(int width, uint64_t now_ms, bool early) {
-  const auto place = static_cast<size_t>(width);
-  Sweeping sweep{.width = width, .now_ms = now_ms, .early = early};
-  // What expires by now is due within the width of its entry.
-  sweep.last_due_ms = early ? now_ms + (uint64_t{1} << width) - 1 : now_ms;
+absl::Status Engine::SweepWidth(Sweeping* sweep) {
+  const auto place = static_cast<size_t>(sweep->width);
   {
     absl::MutexLock lock(&commit_mutex_);
-    sweep.from_ms = due_from_[place];
-    if (sweep.from_ms > sweep.last_due_ms) return false;
-    due_from_[place] = kNeverDue;  // but for what is written from here on
+    // Nothing is due before, but for what is written from here on.
+    sweep->from_ms = std::exchange(due_from_[place], kNeverDue);
   }
-  const absl::Status status = SweepEntries(&sweep);
+  const absl::Status status = GuardMemory("removing what has expired", [&] { return SweepEntries(sweep); });
   absl::MutexLock lock(&commit_mutex_);
-  due_from_[place] = std::min(due_from_[place], status.ok() ? sweep.resume_ms : sweep.from_ms);
-  if (!status.ok()) return status;
-  return sweep.more;
+  due_from_[place] = std::min(due_from_[place], status.ok() ? sweep->resume_ms : sweep->from_ms);
+  return status;
 }
 
 absl::Status Engine::SweepEntries(Sweeping* sweep) {
@@ -175,14 +180,18 @@ absl::Status Engine::SweepEntries(Sweeping* sweep) {
                    std::string(TreeKey(kExpiryGeneration, ExpiryIndexBound(sweep->width, sweep->from_ms)).view()),
                    std::string(TreeKey(kExpiryGeneration, ExpiryIndexBound(sweep->width + 1, 0)).view()));
   std::vector<std::string> keys;
+  size_t bytes = 0;
   for (entries->SeekToFirst(); entries->Valid(); entries->Next()) {
     const std::optional<ExpiryIndexEntry> entry = DecodeExpiryIndexKey(entries->key());
     if (!entry) continue;
     if (entry->due_ms > sweep->now_ms) sweep->resume_ms = std::min(sweep->resume_ms, entry->due_ms);
     if (entry->due_ms > sweep->last_due_ms) break;
-    if (keys.size() == kKeysPerBatch) {
+    // Where the newest record with this entry goes on living, one that has expired has another entry.
+    if (entry->due_ms > sweep->now_ms && ExpiryInIndex(entries->value()) > sweep->now_ms) continue;
+    if (keys.size() == kKeysPerBatch || bytes >= kBytesPerBatch) {
       VARVE_RETURN_IF_ERROR(RemoveExpired(keys, sweep->now_ms));
       keys.clear();
+      bytes = 0;
       if (!sweep->early) {
         sweep->resume_ms = entry->due_ms;
         sweep->more = true;
@@ -190,6 +199,7 @@ absl::Status Engine::SweepEntries(Sweeping* sweep) {
       }
     }
     keys.emplace_back(entries->key());
+    bytes += entries->key().size();
   }
   VARVE_RETURN_IF_ERROR(entries->status());
   return RemoveExpired(keys, sweep->now_ms);

@@ -71,8 +71,8 @@ struct EngineParts {
   };
   // A record of the expiry index (db/expiry_index.h).
   struct Expiring {
-    std::string index_key;  // tree key
-    uint64_t hash;
+    std::string bytes;  // its tree key and value
+    uint64_t hash;      // of the key
     SequenceNumber sequence;
     int width;
     uint64_t due_ms;

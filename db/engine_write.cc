@@ -38,7 +38,10 @@ absl::StatusOr<CommitResult> Engine::SubmitInside(const WriteOptions& options, W
 absl::StatusOr<CommitResult> Engine::TrySubmit(const WriteOptions& options, WriteBatch* batch,
                                                const SequenceNumber* checked, bool* limited) {
   Commit commit(batch);
-  if (checked == nullptr) VARVE_RETURN_IF_ERROR(WaitForRoom(commit.record_size(), commit.adds_data()));
+  // A mark takes no room, and those who leave it are readers.
+  if (checked == nullptr && !commit.MarksClock()) {
+    VARVE_RETURN_IF_ERROR(WaitForRoom(commit.record_size(), commit.adds_data()));
+  }
   const auto new_generation = [this](NamespaceId) { return NewGeneration(); };
   std::optional<Published<ReadState>::Pin> pin(state_.Acquire());
   VARVE_RETURN_IF_ERROR(commit.Resolve((*pin)->namespaces, new_generation));
@@ -173,7 +176,7 @@ Engine::StateChange Engine::PrepareLocked(const std::vector<Commit::Operation>& 
       case RecordKind::kValue:
         if (record.expiry_ms != 0) [[unlikely]] {
           NoteExpiringLocked(operation, &change);
-          bytes += WriteBuffer::SizeOf({.key = change.expiring.back().index_key});
+          bytes += WriteBuffer::SizeOf(ExpiryIndexRecord(change.expiring.back().bytes, record.sequence));
         }
         bytes += WriteBuffer::SizeOf(record);
         break;

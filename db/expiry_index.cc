@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <bit>
 
+#include "util/coding.h"
+
 namespace varve {
 namespace {
 
+constexpr size_t kValueSize = 8;
 constexpr int kWidthBelowTimeLeft = 4;  // an entry is rounded by at most 1 / 2^4 of the time that is left
 
 void AppendBigEndian(uint64_t number, std::string* bytes) {
@@ -28,11 +31,21 @@ ExpiryIndexEntry ExpiryIndexEntryFor(std::string_view tree_key, uint64_t expiry_
   return {width, due, tree_key};
 }
 
-RecordView ExpiryIndexRecord(const RecordView& record, uint64_t now_ms, std::string* key) {
+RecordView ExpiryIndexRecord(const RecordView& record, uint64_t now_ms, std::string* bytes) {
   std::string user_key;
   EncodeExpiryIndexKey(ExpiryIndexEntryFor(record.key, record.expiry_ms, now_ms), &user_key);
-  *key = FirstTreeKey(kExpiryGeneration) + user_key;
-  return {.key = *key, .sequence = record.sequence};
+  *bytes = FirstTreeKey(kExpiryGeneration) + user_key;
+  PutFixed64(bytes, record.expiry_ms);
+  return ExpiryIndexRecord(*bytes, record.sequence);
+}
+
+RecordView ExpiryIndexRecord(std::string_view bytes, SequenceNumber sequence) {
+  const size_t key_size = bytes.size() - kValueSize;
+  return {.key = bytes.substr(0, key_size), .value = bytes.substr(key_size), .sequence = sequence};
+}
+
+uint64_t ExpiryInIndex(std::string_view value) {
+  return value.size() == kValueSize ? DecodeFixed64(value.data()) : kNoExpiry;
 }
 
 void EncodeExpiryIndexKey(const ExpiryIndexEntry& entry, std::string* key) {

@@ -1,7 +1,8 @@
-// Which keys expire when: records without a value in a stretch of the tree of their own, behind all namespaces. So the index is as
+// Which keys expire when: records in a stretch of the tree of their own, behind all namespaces. So the index is as
 // durable, as large and as old as the records it speaks of, and costs no memory of its own.
 //
 //   tree key = [ kExpiryGeneration: 4 ][ width: 1 ][ due: 8, big-endian ][ generation: 4 ][ user key ]
+//   value    = [ the instant at which the key expires: 8 ]
 //
 // An entry is made with each record that has an expiry, in the same step, from that record alone: the log doesn't hold it. It says: from `due`
 // on look at the key, whether it has expired. Instants are in milliseconds since the epoch.
@@ -37,8 +38,12 @@ struct ExpiryIndexEntry {
 // The entry for a record that expires at `expiry_ms`, made at `now_ms`.
 ExpiryIndexEntry ExpiryIndexEntryFor(std::string_view tree_key, uint64_t expiry_ms, uint64_t now_ms);
 
-// The record of the tree that is made with `record`, which has an expiry. `*key` holds its tree key.
-RecordView ExpiryIndexRecord(const RecordView& record, uint64_t now_ms, std::string* key);
+// The record of the tree that is made with `record`, which has an expiry. `*bytes` holds its tree key and its value.
+RecordView ExpiryIndexRecord(const RecordView& record, uint64_t now_ms, std::string* bytes);
+// The same from what `*bytes` held.
+RecordView ExpiryIndexRecord(std::string_view bytes, SequenceNumber sequence);
+// When the key of an entry with this value expires, by the newest record for which the entry was made. kNoExpiry: the value makes no sense.
+uint64_t ExpiryInIndex(std::string_view value);
 
 // The user key, in kExpirySpace, under which the entry stands.
 void EncodeExpiryIndexKey(const ExpiryIndexEntry& entry, std::string* key);

@@ -54,9 +54,9 @@ class LogSalvage {
       } else {
         buffer_->Add(record, HashKey(record.key), /*gated=*/false);
         if (record.expiry_ms != 0) {
-          std::string key;
-          const RecordView entry = ExpiryIndexRecord(record, RealClock().WallMillis(), &key);
-          buffer_->Add(entry, HashKey(key), /*gated=*/false);
+          std::string bytes;
+          const RecordView entry = ExpiryIndexRecord(record, RealClock().WallMillis(), &bytes);
+          buffer_->Add(entry, HashKey(entry.key), /*gated=*/false);
         }
       }
     }

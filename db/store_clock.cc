@@ -1,22 +1,31 @@
 #include "db/store_clock.h"
 
+#include <algorithm>
+
 namespace varve {
 namespace {
 
-constexpr uint64_t kNanosPerMilli = 1'000'000;
+template <typename Number>
+void RaiseTo(Number value, std::atomic<Number>* number) {
+  Number present = number->load();
+  while (present < value && !number->compare_exchange_weak(present, value)) {
+  }
+}
 
 }  // namespace
 
 void StoreClock::Mark(uint64_t instant_ms) {
-  absl::MutexLock lock(&mutex_);
-  if (instant_ms <= mark_.load(std::memory_order_relaxed)) return;
-  marked_at_nanos_ = clock_.MonotonicNanos();
-  mark_.store(instant_ms, std::memory_order_release);
+  if (instant_ms <= mark()) return;
+  RaiseTo(static_cast<int64_t>(instant_ms) - MonotonicMillis(), &over_monotonic_);
+  RaiseTo(instant_ms, &mark_);
 }
 
-uint64_t StoreClock::BehindMark() const {
-  absl::MutexLock lock(&mutex_);
-  return mark_.load(std::memory_order_relaxed) + (clock_.MonotonicNanos() - marked_at_nanos_) / kNanosPerMilli;
+uint64_t StoreClock::NowFromMark(uint64_t wall) const {
+  const uint64_t mark = mark_.load();
+  const auto from_mark = static_cast<uint64_t>(MonotonicMillis() + over_monotonic_.load());
+  const bool is_ahead = wall < from_mark;
+  is_ahead_.store(is_ahead, std::memory_order_relaxed);
+  return std::max({wall, mark, from_mark});
 }
 
 }  // namespace varve

@@ -3,9 +3,9 @@
 // The rule: what somebody has seen expired stays so, whatever happens to the machine's clock, also across a restart. The machine's
 // clock may be set back; then a key that was missing would be there again. So whoever finds that a key has expired leaves a mark in
 // the log, "the clock has been at this instant", and the finding is let out like a write: when the mark is as durable as the store's mode
-// promises. The newest mark is in the manifest, too, when the log's files go. A store's clock never shows less than its newest mark: while
-// the machine's clock is behind it, it goes on from there at the pace of the monotonic clock, so that what is to expire in
-// ten seconds does. Where nothing expires no mark is ever written.
+// promises. The newest mark is in the manifest, too, when the log's files go. A store's clock never shows less than its newest mark: where
+// the machine's clock falls behind it, it goes on from there at the pace of the monotonic clock, so that what is to expire in
+// ten seconds does, and until the machine's clock has caught up with all that. Where nothing expires no mark is ever written.
 //
 // A clock that was far ahead when a mark was left keeps the store's clock ahead: keys with an absolute expiry go early. That is the
 // price of the rule, and docs/durability.md says how to see it.
@@ -15,9 +15,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "util/clock.h"
 
 namespace varve {
@@ -29,7 +28,9 @@ class StoreClock {
 
   uint64_t NowMillis() const {
     const uint64_t wall = clock_.WallMillis();
-    return wall >= mark_.load(std::memory_order_acquire) ? wall : BehindMark();
+    if (wall >= mark_.load(std::memory_order_acquire) && !is_ahead_.load(std::memory_order_relaxed)) [[likely]]
+      return wall;
+    return NowFromMark(wall);
   }
 
   // From now on the clock shows `instant_ms` or more.
@@ -37,12 +38,14 @@ class StoreClock {
   uint64_t mark() const { return mark_.load(std::memory_order_acquire); }
 
  private:
-  uint64_t BehindMark() const;
+  int64_t MonotonicMillis() const { return static_cast<int64_t>(clock_.MonotonicNanos() / 1'000'000); }
+  uint64_t NowFromMark(uint64_t wall) const;
 
   const Clock& clock_;
   std::atomic<uint64_t> mark_{0};
-  mutable absl::Mutex mutex_;
-  uint64_t marked_at_nanos_ ABSL_GUARDED_BY(mutex_) = 0;  // monotonic, when the mark was set
+  // What the marks make of the monotonic clock: it shows this much more, in milliseconds. Set before the mark.
+  std::atomic<int64_t> over_monotonic_{std::numeric_limits<int64_t>::min()};
+  mutable std::atomic<bool> is_ahead_{false};  // of the machine's clock
 };
 
 }  // namespace varve

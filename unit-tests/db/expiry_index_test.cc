@@ -25,6 +25,20 @@ TEST(ExpiryIndexTest, AnEntryIsDueWhenItsKeyHasExpiredAndNotMuchLater) {
   EXPECT_GE(ExpiryIndexEntryFor(tree_key, ~uint64_t{0} - 1, kNow).due_ms, ~uint64_t{0} - 1) << "the end of time";
 }
 
+TEST(ExpiryIndexTest, AnEntryTellsWhenItsKeyExpires) {
+  const std::string tree_key = FirstTreeKey(7) + "key";
+  const RecordView record{.key = tree_key, .value = "v", .sequence = 5, .expiry_ms = kNow + 12345};
+  std::string bytes;
+  const RecordView entry = ExpiryIndexRecord(record, kNow, &bytes);
+  EXPECT_EQ(GenerationOf(entry.key), kExpiryGeneration);
+  EXPECT_EQ(DecodeExpiryIndexKey(UserKeyOf(entry.key))->tree_key, tree_key);
+  EXPECT_EQ(entry.sequence, 5u);
+  EXPECT_EQ(ExpiryInIndex(entry.value), kNow + 12345);
+  EXPECT_EQ(ExpiryIndexRecord(bytes, 6).key, entry.key);
+  EXPECT_EQ(ExpiryIndexRecord(bytes, 6).value, entry.value);
+  EXPECT_EQ(ExpiryInIndex(entry.value.substr(1)), kNoExpiry);
+}
+
 TEST(ExpiryIndexTest, AKeyThatIsRefreshedLeavesFewEntries) {
   const std::string tree_key = FirstTreeKey(7) + "session";
   constexpr uint64_t kTtl = 1'800'000;
