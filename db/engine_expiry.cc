@@ -239,6 +239,7 @@ absl::Status Engine::RemoveExpired(absl::Span<const std::string> index_keys, uin
         batch.RequireUnchanged(index_key, point.sequence, kExpirySpace);
       }
     }
+    VARVE_RETURN_IF_ERROR(batch.status());
     if (batch.empty()) return absl::OkStatus();
     const size_t operations = batch.size();
     // Whoever has the turn may be counting, and so waits for this.

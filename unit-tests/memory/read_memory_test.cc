@@ -1,5 +1,6 @@
 // Reads where memory runs out (memory_fixture.h).
 #include "unit-tests/memory/memory_fixture.h"
+#include "unit-tests/testing/manual_clock.h"
 
 namespace varve::testing {
 namespace {
@@ -121,6 +122,31 @@ TEST_F(MemoryTest, Count) {
     FailEach(
         "count", count, prepare, [&](const std::string& when) { EXPECT_TRUE(count().ok()) << when; }, /*times=*/20);
   }
+}
+
+// What could not be removed for lack of memory is not forgotten.
+TEST_F(MemoryTest, CountOfWhatExpires) {
+  static ManualClock clock;  // outlives the store
+  store_.options.clock = &clock;
+  store_.Reopen();
+  Fill();
+  const auto count = [&]() -> absl::Status {
+    absl::StatusOr<CountResult> result = Call([&] { return store_->Count({}, {}, {}); });
+    if (!result.ok()) return result.status();
+    EXPECT_EQ(result->keys, content_.size());
+    return absl::OkStatus();
+  };
+  const auto prepare = [&] {
+    WriteBatch batch;
+    for (int i = 0; i < 3; ++i) {
+      batch.Put(fmt::format("session{}", i), "value", kDefaultNamespace, clock.WallMillis() + 10'000);
+    }
+    const absl::StatusOr<CommitResult> written = store_->Write({}, &batch);
+    ASSERT_TRUE(written.ok()) << written.status();
+    clock.Advance(10'000);
+  };
+  FailEach(
+      "count", count, prepare, [&](const std::string& when) { EXPECT_TRUE(count().ok()) << when; }, /*times=*/20);
 }
 
 // A snapshot for which there was no memory is none: nothing can be read through it, and nothing is held for it.
