@@ -57,8 +57,12 @@ SequenceNumber Engine::WitnessExpiry(uint64_t expiry_ms) {
 ExpiryWitness Engine::WitnessFor(const ReadOptions& options) {
   return [this, waits = options.wait_until_durable](uint64_t expiry_ms) -> absl::StatusOr<SequenceNumber> {
     const SequenceNumber gate = WitnessExpiry(expiry_ms);
-    if (waits && gate != kNoSequence) VARVE_RETURN_IF_ERROR(WaitUntilDurable(gate));
-    return gate;
+    if (!waits || gate == kNoSequence) return gate;
+    absl::Status waited = WaitUntilDurable(gate);
+    if (waited.ok()) return gate;
+    NoteLogFailure();
+    if (!log_failed_.load()) return waited;
+    return kNoSequence;
   };
 }
 

@@ -27,6 +27,14 @@ uint64_t RecordKey(uint64_t offset) { return offset << 1 | 1; }
 // Page reads after which a whole index is worth reading: sequential pages cost about an eighth of single ones.
 uint64_t TouchesBeforeLoad(const SegmentFooter& footer) { return 2 + footer.table_pages / 8; }
 
+// What can't be read is taken for damaged until the next start: so a device that fails is asked twice.
+template <typename Read>
+auto ReadTwice(const Read& read) {
+  auto result = read();
+  if (absl::IsInternal(result.status())) result = read();
+  return result;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Segment>> Segment::Open(FileSystem* file_system, const std::string& directory,
@@ -60,12 +68,14 @@ absl::Status SegmentReader::Initialize(DamagePolicy policy) {
     VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
     return ReadSegmentRangeTombstones(*file_, *footer);
   };
-  absl::StatusOr<std::vector<RangeTombstone>> tombstones = read();
+  absl::StatusOr<std::vector<RangeTombstone>> tombstones = ReadTwice(read);
   if (tombstones.ok()) {
     range_tombstones_ = std::make_shared<const RangeTombstoneList>(*std::move(tombstones));
     return absl::OkStatus();
   }
-  if (policy == DamagePolicy::kRefuse) return tombstones.status();
+  // That there is no memory, or no descriptor, says nothing of what is on disk.
+  const bool is_damage = absl::IsDataLoss(tombstones.status()) || absl::IsInternal(tombstones.status());
+  if (policy == DamagePolicy::kRefuse || !is_damage) return tombstones.status();
   range_tombstone_status_ = Report(UnsharedCopy(tombstones.status()));
   NoteDamage();
   return absl::OkStatus();
@@ -88,7 +98,8 @@ absl::StatusOr<const SegmentFooter*> SegmentReader::Footer() {
   absl::MutexLock lock(&load_mutex_);
   if (footer_owner_ == nullptr) {
     uint64_t reads = 0;
-    absl::StatusOr<SegmentFooter> footer = ReadSegmentFooter(*file_, info_.number, info_.file_size, &reads);
+    absl::StatusOr<SegmentFooter> footer =
+        ReadTwice([&] { return ReadSegmentFooter(*file_, info_.number, info_.file_size, &reads); });
     caches_->statistics.table_loads.Add(reads);
     if (!footer.ok()) NoteDamage();
     VARVE_RETURN_IF_ERROR(footer.status());

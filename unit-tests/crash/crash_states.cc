@@ -12,6 +12,7 @@
 #include "fmt/format.h"
 #include "unit-tests/crash/deterministic_threads.h"
 #include "unit-tests/crash/workload.h"
+#include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/simulated_file_system.h"
 #include "util/hash.h"
 #include "util/status.h"
@@ -22,6 +23,7 @@ namespace {
 constexpr uint64_t kChangesPerRecoveryCrash = 6;  // of a recovery's changes, one in so many is a place to crash
 constexpr uint64_t kStatesPerRecovery = 16;       // of so many states, one has its recovery crashed
 constexpr int kStepsAfterwards = 4;
+constexpr uint64_t kLongerThanMostKeysLive = 7'200'000;  // ms
 
 uint64_t Mixed(uint64_t a, uint64_t b) {
   const uint64_t both[] = {a, b};
@@ -30,16 +32,34 @@ uint64_t Mixed(uint64_t a, uint64_t b) {
 
 absl::Status Bad(const std::string& what) { return absl::FailedPreconditionError(what); }
 
-// What a crash left is one of the states that it may leave: its last sequence.
-absl::StatusOr<SequenceNumber> CheckOpened(StorageEngine* store, const History::Bounds& bounds,
-                                           const History& history) {
-  const SequenceNumber last = StatisticOf(*store, "sequence");
-  if (last < bounds.least) return Bad(fmt::format("{} was acknowledged, and only {} is there", bounds.least, last));
+// Where the machine's clock may be after a crash: set back, as it was, or later.
+void SetClock(const Known& known, uint64_t dice, ManualClock* clock) {
+  const uint64_t before = known.clocks.empty() ? ManualClock::kStart : known.clocks.back().instant_ms;
+  switch (dice % 4) {
+    case 0:
+      return clock->SetWall(ManualClock::kStart - uint64_t{30} * 86'400'000);
+    case 1:
+      return clock->SetWall(ManualClock::kStart);
+    case 2:
+      return clock->SetWall(before);
+    default:
+      return clock->SetWall(before + dice / 4 % 40 * 500);
+  }
+}
+
+// What a crash left is one of the states that it may leave: the end of its last batch. `*gone`: as CheckContents.
+absl::StatusOr<SequenceNumber> CheckOpened(StorageEngine* store, const History::Bounds& bounds, const History& history,
+                                           std::vector<Value>* gone) {
+  const SequenceNumber sequence = StatisticOf(*store, "sequence");
+  const SequenceNumber last = history.BatchAt(sequence);
+  if (sequence < bounds.least) {
+    return Bad(fmt::format("{} was acknowledged, and only {} is there", bounds.least, sequence));
+  }
   if (last > bounds.most) return Bad(fmt::format("{} is there, and only {} was sent", last, bounds.most));
-  const Contents* const contents = history.At(last);
-  if (contents == nullptr) return Bad(fmt::format("{} is in the middle of a batch", last));
-  if (absl::Status status = CheckContents(store, *contents); !status.ok()) {
-    return Bad(fmt::format("at {} (acknowledged: {}, sent: {}): {}", last, bounds.least, bounds.most,
+  const Contents* const contents = history.At(sequence);
+  if (contents == nullptr) return Bad(fmt::format("{} is in the middle of a batch", sequence));
+  if (absl::Status status = CheckContents(store, *contents, bounds.known, gone); !status.ok()) {
+    return Bad(fmt::format("at {} (acknowledged: {}, sent: {}): {}", sequence, bounds.least, bounds.most,
                            std::string(status.message())));
   }
   return last;
@@ -71,11 +91,13 @@ CrashStates::CrashStates(uint64_t seed, int steps) : seed_(seed), steps_(steps),
   const DeterministicThreads threads(seed);
   SimulatedFileSystem file_system(first_, &DeterministicThreads::MaySwitch);
   {
-    Workload workload(seed, &file_system, &history_);
+    ManualClock clock;
+    Workload workload(seed, &file_system, &history_, &clock);
     status_ = workload.Open();
     if (status_.ok()) status_ = workload.Run(steps);
     if (status_.ok() && workload.errors() > 0) status_ = workload.last_error();
     if (status_.ok()) status_ = workload.Close();
+    done_ = workload.done();
     if (status_.ok()) status_ = CheckFiles(&file_system);
   }
   trace_ = file_system.trace();
@@ -174,17 +196,23 @@ absl::Status CrashStates::Check(uint64_t index) {
 absl::Status CrashStates::CheckState(const State& state, uint64_t* deep) const {
   const uint64_t dice = Mixed(state.index, seed_ + 1);
   History after(&history_);
+  after.Inherit(state.bounds.known);
   std::vector<DiskEvent> trace;
+  ManualClock clock;
+  SetClock(state.bounds.known, dice / 7, &clock);
   {
     const DeterministicThreads threads(dice, 16);
     SimulatedFileSystem file_system(state.disk, &DeterministicThreads::MaySwitch);
     {
       VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<StorageEngine> store,
-                             StorageEngine::Open(kStoreDirectory, SmallOptions(seed_, &file_system)));
+                             StorageEngine::Open(kStoreDirectory, SmallOptions(seed_, &file_system, &clock)));
       const uint64_t opened_at = file_system.trace_size();
-      VARVE_ASSIGN_OR_RETURN(const SequenceNumber last, CheckOpened(store.get(), state.bounds, history_));
-      after.Sent(last, Durability::kAlways, *history_.At(last), 0);
+      after.ClockIs(store->NowMillis(), 0);
+      std::vector<Value> gone;
+      VARVE_ASSIGN_OR_RETURN(const SequenceNumber last, CheckOpened(store.get(), state.bounds, history_, &gone));
+      after.Sent(last, last, Durability::kAlways, *history_.At(last), 0);
       after.Acknowledged(last, Durability::kAlways, state.disk.HasUnsynced() ? opened_at : 0);
+      after.SeenGone(gone, file_system.trace_size());
       if (dice % 2 == 0) {
         VARVE_RETURN_IF_ERROR(store->Close());
       } else {
@@ -192,12 +220,16 @@ absl::Status CrashStates::CheckState(const State& state, uint64_t* deep) const {
       }
     }
     file_system.GoOn();
-    Workload workload(dice, &file_system, &after);
+    Workload workload(dice, &file_system, &after, &clock);
     VARVE_RETURN_IF_ERROR(workload.Open());
     VARVE_RETURN_IF_ERROR(workload.Run(kStepsAfterwards));
     VARVE_RETURN_IF_ERROR(workload.Put());
     if (workload.errors() > 0) return workload.last_error();
-    VARVE_RETURN_IF_ERROR(CheckContents(workload.store(), workload.contents()));
+    VARVE_RETURN_IF_ERROR(workload.Check());
+    if (dice % 3 == 0) {
+      workload.PassTime(kLongerThanMostKeysLive);
+      VARVE_RETURN_IF_ERROR(workload.Check());
+    }
     VARVE_RETURN_IF_ERROR(workload.Close());
     VARVE_RETURN_IF_ERROR(CheckFiles(&file_system));
     trace = file_system.trace();
@@ -218,10 +250,12 @@ absl::Status CrashStates::CheckRecoveries(const State& state, const std::vector<
     bounds.least = std::max(bounds.least, state.least_after_power_cut);
     const DeterministicThreads threads(random(), 16);
     SimulatedFileSystem file_system(power_was_cut ? disk.CutPower(choice) : disk, &DeterministicThreads::MaySwitch);
+    ManualClock clock;
+    SetClock(bounds.known, random(), &clock);
     const auto check = [&]() -> absl::Status {
       VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<StorageEngine> store,
-                             StorageEngine::Open(kStoreDirectory, SmallOptions(seed_, &file_system)));
-      VARVE_RETURN_IF_ERROR(CheckOpened(store.get(), bounds, history).status());
+                             StorageEngine::Open(kStoreDirectory, SmallOptions(seed_, &file_system, &clock)));
+      VARVE_RETURN_IF_ERROR(CheckOpened(store.get(), bounds, history, nullptr).status());
       return store->Close();
     };
     absl::Status status = check();

@@ -1,12 +1,14 @@
 // Every state in which a crash could leave a store, made from one recorded run of a Workload: each beginning of the run's changes to
 // the disk, times what a kill of the process or a power cut then leaves of what was not synced (SimulatedDisk::CutPower).
 //
-// A state is good if the store opens on it; holds what was acknowledged and nothing but what was sent, up to the end of some batch, in
-// all ways of reading it; shows the same when it is opened again, also when recovery itself crashed at any point; takes writes; and
-// leaves no file behind that belongs to nobody. Seed and index name a state for good: the run repeats itself to the letter.
+// A state is good if the store opens on it, whatever the machine's clock shows then; holds what was acknowledged and nothing but what
+// was sent, up to the end of some batch, in all ways of reading it; shows no key that somebody has seen expired, and counts none that
+// is about to; shows the same when it is opened again, also when recovery itself crashed at any point; takes writes; and leaves no file
+// behind that belongs to nobody. Seed and index name a state for good: the run repeats itself to the letter.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_set>
@@ -38,6 +40,8 @@ class CrashStates {
   // Of everything that was written, in order.
   uint64_t Fingerprint() const;
   const std::vector<DiskEvent>& trace() const { return trace_; }
+  // What was done in the run (Workload::done).
+  const std::map<std::string, uint64_t>& done() const { return done_; }
   // The last `count` changes before the state's crash, and what had been acknowledged and sent by then. For people.
   std::string Describe(uint64_t index, uint64_t count) const;
 
@@ -66,6 +70,7 @@ class CrashStates {
   absl::Status status_;
   SimulatedDisk first_;
   History history_;
+  std::map<std::string, uint64_t> done_;
   std::vector<DiskEvent> trace_;
 };
 

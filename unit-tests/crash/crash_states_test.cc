@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 
 #include "spdlog/spdlog.h"
@@ -50,6 +51,20 @@ TEST_F(CrashStatesTest, EveryStateOfEveryRunIsGood) {
   EXPECT_GE(counts.distinct, wanted);
   EXPECT_GT(counts.kills, 0u);
   EXPECT_GT(counts.in_recovery, wanted / 4);
+}
+
+// What is not in the runs is not tried.
+TEST_F(CrashStatesTest, RunsHoldEverythingThatAStoreIsToSurvive) {
+  std::map<std::string, uint64_t> done;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    const CrashStates states(seed, kSteps);
+    for (const auto& [what, times] : states.done()) done[what] += times;
+  }
+  for (const std::string what : {"keys removed", "clock marks", "changes of namespaces", "refused for a quota",
+                                 "transactions", "transactions refused", "conflicts"}) {
+    EXPECT_GE(done[what], 8u) << what;
+    RecordProperty(what, std::to_string(done[what]));
+  }
 }
 
 TEST_F(CrashStatesTest, ASeedRepeatsItsRunToTheLetter) {

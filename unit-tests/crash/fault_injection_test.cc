@@ -27,7 +27,7 @@ constexpr uint64_t kSeeds = 2, kStride = 1;
 #else
 constexpr uint64_t kSeeds = 1, kStride = 7;
 #endif
-constexpr int kSteps = 80;
+constexpr int kSteps = 60;
 constexpr int kPatience = 60;  // seconds of the simulation's clock until a store that can go on does
 
 struct Fault {
@@ -53,7 +53,7 @@ class FaultRun {
         fault_(fault),
         threads_(seed),
         file_system_(EmptyDisk(), &DeterministicThreads::MaySwitch),
-        workload_(seed, &file_system_, &history_) {
+        workload_(seed, &file_system_, &history_, &clock_) {
     if (nth > 0) {
       file_system_.Fail(fault.operation, nth, IoError(fault.error, NameOf(fault.operation), "injected"), fault.times);
     }
@@ -64,7 +64,7 @@ class FaultRun {
     VARVE_RETURN_IF_ERROR(workload_.Run(kSteps));
     if (!MayFailReads(fault_) && workload_.store() != nullptr) {
       workload_.Put().IgnoreError();  // notices what a read would only learn by waiting
-      VARVE_RETURN_IF_ERROR(CheckContents(workload_.store(), workload_.contents()));
+      VARVE_RETURN_IF_ERROR(workload_.Check());
     }
     file_system_.ClearFaults();
     calls_ = file_system_.calls(fault_.operation);
@@ -89,7 +89,7 @@ class FaultRun {
     if (const absl::Status log = workload_.store()->log_status(); !log.ok()) {
       if (!MayEndTheLog(fault_)) return Bad("the log gave up: " + log.ToString());
       if (!absl::IsUnavailable(written)) return Bad("a write after the log's end: " + written.ToString());
-      return CheckContents(workload_.store(), workload_.contents());
+      return workload_.Check();
     }
     const auto go_on = [&]() -> absl::Status {
       VARVE_RETURN_IF_ERROR(written);
@@ -103,26 +103,27 @@ class FaultRun {
       status = go_on();
     }
     if (!status.ok()) return Bad("does not go on: " + status.ToString());
-    return CheckContents(workload_.store(), workload_.contents());
+    return workload_.Check();
   }
 
   absl::Status CheckAfterPowerCut(uint64_t choice) {
     const History::Bounds bounds = history_.After(file_system_.trace_size(), /*power_was_cut=*/true);
     SimulatedFileSystem after(file_system_.disk().CutPower(choice), &DeterministicThreads::MaySwitch);
-    VARVE_ASSIGN_OR_RETURN(const auto store, StorageEngine::Open(kStoreDirectory, SmallOptions(seed_, &after)));
+    VARVE_ASSIGN_OR_RETURN(const auto store,
+                           StorageEngine::Open(kStoreDirectory, SmallOptions(seed_, &after, &clock_)));
     const SequenceNumber last = StatisticOf(*store, "sequence");
-    if (last < bounds.least || last > bounds.most || history_.At(last) == nullptr) {
+    if (last < bounds.least || history_.BatchAt(last) > bounds.most || history_.At(last) == nullptr) {
       return Bad(
           fmt::format("after a power cut: {} is there, {} was acknowledged, {} sent", last, bounds.least, bounds.most));
     }
-    VARVE_RETURN_IF_ERROR(CheckContents(store.get(), *history_.At(last)));
+    VARVE_RETURN_IF_ERROR(CheckContents(store.get(), *history_.At(last), bounds.known));
     return store->Close();
   }
 
   absl::Status Restart() {
     workload_.Close().IgnoreError();
     VARVE_RETURN_IF_ERROR(workload_.Open());
-    VARVE_RETURN_IF_ERROR(CheckContents(workload_.store(), workload_.contents()));
+    VARVE_RETURN_IF_ERROR(workload_.Check());
     VARVE_RETURN_IF_ERROR(workload_.Put());
     return workload_.Close();
   }
@@ -132,6 +133,7 @@ class FaultRun {
   const DeterministicThreads threads_;
   SimulatedFileSystem file_system_;
   History history_;
+  ManualClock clock_;
   Workload workload_;
   uint64_t calls_ = 0;
 };

@@ -10,6 +10,7 @@
 #include "spdlog/spdlog.h"
 #include "unit-tests/crash/deterministic_threads.h"
 #include "unit-tests/crash/workload.h"
+#include "unit-tests/testing/manual_clock.h"
 #include "util/status.h"
 
 namespace varve::testing {
@@ -137,6 +138,47 @@ TEST_F(FindsTest, WhatWasCountedBesideAnEmptyingThatACrashTookBackIsCountedAgain
     ASSERT_TRUE(again.ok()) << again.status();
     ASSERT_EQ(Scan(again->get()), "key1=value key5=value key9=value ") << "the emptying was not on disk";
     ASSERT_EQ((*again)->Count({}, {}, {}).value().keys, 3u) << "after " << at << " changes";
+  }
+}
+
+TEST_F(FindsTest, ReadsOfWhatHasExpiredGoOnAfterTheLogFailedWithTheMarkThatSaysSo) {
+  ManualClock clock;
+  const auto store = StorageEngine::Open(kStoreDirectory, SmallOptions(1, &file_system_, &clock)).value();
+  WriteBatch batch;
+  batch.Put("brief", "value", kDefaultNamespace, ManualClock::kStart + 10);
+  batch.Put("durable", "1");
+  ASSERT_TRUE(store->Write({}, &batch).ok());
+  clock.Advance(10);
+  file_system_.Fail(FileOperation::kSync, 1, IoError(EIO, "sync", "injected"), 1, ".log");
+  std::string value;
+  for (int i = 0; i < 3; ++i) {
+    const absl::StatusOr<ReadResult> read = store->Get({}, "brief", &value);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_FALSE(read->found);
+    EXPECT_EQ(Scan(store.get()), "durable=1 ");
+  }
+  EXPECT_TRUE(absl::IsUnavailable(store->log_status()));
+}
+
+TEST_F(FindsTest, AReadThatFailsOnceAtTheStartHidesNothingUntilTheNextOne) {
+  {
+    const auto store = Open(&file_system_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    ASSERT_TRUE((*store)->Put("key1", "value").ok());
+    ASSERT_TRUE((*store)->Put("key2", "value").ok());
+    ASSERT_TRUE((*store)->Flush().ok());
+    ASSERT_TRUE((*store)->DeleteRange("key1", "key2").ok());
+    ASSERT_TRUE((*store)->Flush().ok());
+    ASSERT_TRUE((*store)->Close().ok());
+  }
+  for (uint64_t nth = 1; nth <= 2; ++nth) {
+    SimulatedFileSystem file_system(file_system_.disk(), &DeterministicThreads::MaySwitch);
+    file_system.Fail(FileOperation::kRead, nth, IoError(EIO, "read", "injected"), 1, ".seg");
+    const auto store = Open(&file_system);
+    ASSERT_TRUE(store.ok()) << store.status();
+    EXPECT_EQ(Scan(store->get()), "key2=value ") << "read " << nth;
+    EXPECT_TRUE((*store)->Compact({}, {}).ok());
+    EXPECT_GE(file_system.failed_calls(), 1u);
   }
 }
 

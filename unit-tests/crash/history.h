@@ -1,51 +1,64 @@
 // What was sent to a store, what the store acknowledged, and when, counted in changes of the disk: from it follows what a crash at
 // any moment may leave. Not thread-safe.
+//
+// The store writes operations of its own between those it is sent: it removes what has expired, and notes where its clock has been. They have
+// sequences, too, and change nothing that a user sees.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <memory>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "type/options.h"
 #include "type/sequence.h"
+#include "unit-tests/crash/contents.h"
 
 namespace varve::testing {
 
-// All keys and values of a store. Values are shared between the contents of successive moments.
-using Contents = std::map<std::string, std::shared_ptr<const std::string>, std::less<>>;
-
 class History {
  public:
-  // A crash leaves a state of `least` or later, up to `most`: the sequence after a whole batch.
+  // A crash leaves a state of `least` or later, up to the batch that ends at `most` and what the store wrote by itself.
   struct Bounds {
     SequenceNumber least = kNoSequence;
     SequenceNumber most = kNoSequence;
+    Known known;
   };
 
   // `before`: where the contents at earlier sequences are found.
-  explicit History(const History* before = nullptr) : before_(before) {}
+  explicit History(const History* before = nullptr)
+      : before_(before), moment_(before == nullptr ? 0 : before->moment_) {}
 
-  // A batch that left `contents`, with `last` as its last operation's sequence; the disk had seen `sent_at` changes before it was sent.
-  void Sent(SequenceNumber last, Durability mode, Contents contents, uint64_t sent_at);
+  // A batch that left `contents`, with `first` and `last` as its first and last operation's sequences; the disk had seen `sent_at` changes
+  // before it was sent.
+  void Sent(SequenceNumber first, SequenceNumber last, Durability mode, Contents contents, uint64_t sent_at);
   // All up to `last` was acknowledged, as durable as the mode promises, when the disk had seen `at` changes.
   void Acknowledged(SequenceNumber last, Durability mode, uint64_t at);
+  // Somebody was told that these have expired.
+  void SeenGone(const std::vector<Value>& values, uint64_t at);
+  // From now on, and until the next call, the store's clock shows `instant_ms` at most.
+  void ClockIs(uint64_t instant_ms, uint64_t at);
+  // What was known when all this began.
+  void Inherit(const Known& known);
   // The batches behind `last` are gone; the store was opened again and goes on from there.
   void Forget(SequenceNumber last);
 
   SequenceNumber last() const { return batches_.empty() ? kNoSequence : batches_.rbegin()->first; }
   // Of all modes, at any time.
   SequenceNumber last_acknowledged() const;
+  // Of what is written now.
+  uint64_t moment() const { return moment_; }
 
   // After a crash when the disk had seen `at` changes; where the power was not cut, the kernel still had everything.
   Bounds After(uint64_t at, bool power_was_cut) const;
-  // The store's contents after `last`; null where no batch ends.
-  const Contents* At(SequenceNumber last) const;
+  Known KnownAt(uint64_t at) const;
+  // The end of the newest batch that `sequence` holds.
+  SequenceNumber BatchAt(SequenceNumber sequence) const;
+  // The store's contents at `sequence`; null in the middle of a batch.
+  const Contents* At(SequenceNumber sequence) const;
 
  private:
   struct Batch {
+    SequenceNumber first;
     Contents contents;
     Durability mode;
     uint64_t sent_at;
@@ -55,11 +68,23 @@ class History {
     SequenceNumber on_disk;    // at least
     SequenceNumber in_kernel;  // at least
   };
+  struct Sight {
+    uint64_t at;
+    std::vector<Value> gone;
+  };
+  struct ClockChange {
+    uint64_t at;
+    Known::Clock clock;
+  };
 
   const History* const before_;
   const Contents nothing_;
-  std::map<SequenceNumber, Batch> batches_;
-  std::vector<Acknowledgement> acknowledgements_;  // in order of time
+  uint64_t moment_;
+  std::map<SequenceNumber, Batch> batches_;  // by their ends
+  // In order of time:
+  std::vector<Acknowledgement> acknowledgements_;
+  std::vector<Sight> sights_;
+  std::vector<ClockChange> clocks_;
 };
 
 }  // namespace varve::testing

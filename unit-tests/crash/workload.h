@@ -1,19 +1,25 @@
 // A user of a store who does a bit of everything, and remembers what he was told: puts, deletes, batches, range deletes, emptyings,
-// namespaces that come, go and are swapped, conditional writes, in all durability modes, with reads, counts, flushes, merges, rests and restarts in between. The seed decides.
+// keys that expire, namespaces that come, go, change and are swapped, quotas, conditional writes, transactions, in all durability modes,
+// with reads, counts, flushes, merges, rests, restarts, and a clock that goes on, leaps and is set back in between. The seed decides.
 //
 // Every answer is held against what was written; the first that is wrong ends the run. Errors of the store are no wrong answers: what
 // was refused was not written, what was not acknowledged may be there or not. One thread.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/storage_engine.h"
+#include "db/transaction.h"
+#include "unit-tests/crash/contents.h"
 #include "unit-tests/crash/history.h"
+#include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/simulated_file_system.h"
 
 namespace varve::testing {
@@ -26,24 +32,15 @@ SimulatedDisk EmptyDisk();
 // would not be like the others. Call it before each; it does something once.
 void SetUpLibraries();
 // Everything small, so that flushes, merges and changes of files come often; how small, the seed decides.
-EngineOptions SmallOptions(uint64_t seed, FileSystem* file_system);
+EngineOptions SmallOptions(uint64_t seed, FileSystem* file_system, const Clock* clock = nullptr);
 
-// Beside the default namespace there may be one other. Contents hold both: the keys of the other one, and itself, behind a mark.
-inline constexpr NamespaceId kOtherNamespace = 1;
-inline constexpr std::string_view kOtherNamespaceMark = "other:";
-Contents ContentsOf(const Contents& contents, NamespaceId space);
-// `other` may be null: there is none.
-Contents JoinedContents(const Contents& first, const Contents* other);
-
-// OK: everything that a user can see is `contents`. Reads it in all ways there are.
-absl::Status CheckContents(StorageEngine* store, const Contents& contents);
 // The store's figure of this name.
 uint64_t StatisticOf(const StorageEngine& store, std::string_view name);
 
 class Workload {
  public:
   // `history` may hold earlier runs.
-  Workload(uint64_t seed, SimulatedFileSystem* file_system, History* history);
+  Workload(uint64_t seed, SimulatedFileSystem* file_system, History* history, ManualClock* clock);
   ~Workload();
 
   // Opens the store: at first, and after everything that closed it. What it holds then must be in the history.
@@ -52,42 +49,82 @@ class Workload {
   [[nodiscard]] absl::Status Run(int count);
   // One acknowledged write, or why not.
   [[nodiscard]] absl::Status Put();
+  // Reads everything. FailedPrecondition: it isn't what it should be.
+  [[nodiscard]] absl::Status Check();
+  // The clock goes on.
+  void PassTime(uint64_t millis);
   [[nodiscard]] absl::Status Close();
   // Null while it could not be opened.
   StorageEngine* store() { return store_.get(); }
-  // What the store should show now.
-  const Contents& contents() const { return contents_; }
   // Errors that the store gave.
   uint64_t errors() const { return errors_; }
   const absl::Status& last_error() const { return last_error_; }
+  // How often what was done that isn't part of every run.
+  const std::map<std::string, uint64_t>& done() const { return done_; }
 
  private:
-  std::string Key() { return "key" + std::to_string(random_() % 60); }
-  std::shared_ptr<const std::string> Value();
+  // A batch, and what the store holds after it.
+  struct Write {
+    WriteBatch batch;
+    Contents next;
+    bool changes_namespaces = false;
+  };
+
+  uint64_t Dice(uint64_t sides) { return random_() % sides; }
+  std::string Key() { return "key" + std::to_string(Dice(60)); }
+  Value NewValue();
+  uint64_t NewExpiry();
   Durability Mode();
-  void AddRandom(WriteBatch* batch, Contents* next);
-  void AddPut(WriteBatch* batch, Contents* next);
-  void AddDelete(WriteBatch* batch, Contents* next);
-  void AddRangeDelete(WriteBatch* batch, Contents* next);
-  void AddToOther(WriteBatch* batch, Contents* next);
-  void AddChangeOfNamespaces(WriteBatch* batch, Contents* next);
-  // Commits it. An error is the store's, not a wrong answer.
-  absl::Status Commit(WriteBatch* batch, Contents next, Durability mode);
+  Known KnownNow() const { return history_->KnownAt(file_system_->trace_size()); }
+  Write NewWrite() const { return {.batch = {}, .next = contents_}; }
+
+  // --- workload_writes.cc
+  NamespaceId AnySpace(const Contents& contents);
+  void AddRandom(Write* write);
+  void AddPut(Write* write, NamespaceId space);
+  void AddDelete(Write* write, NamespaceId space);
+  void AddRangeDelete(Write* write, NamespaceId space);
+  void AddChangeOfNamespaces(Write* write);
+  void AddCreation(Write* write);
+  void AddDrop(Write* write);
+  void AddSwap(Write* write);
+  void AddAlteration(Write* write);
+  NamespaceOptions NewOptions();
+  // Of keys: at least that many are there, at most that many may be.
+  uint64_t CountOf(const SpaceContents& space, bool at_most) const;
+  absl::Status CheckAccepted(const Write& write) const;
+  absl::Status CheckRefused(const Write& write, size_t operations) const;
+  // Commits it. An error of the store's is noted.
+  absl::Status Commit(Write* write, Durability mode);
+  // What was submitted is sent, and acknowledged when it is as durable as its mode promises.
+  absl::Status Remember(absl::StatusOr<CommitResult> sent, size_t operations, Contents next, Durability mode,
+                        uint64_t sent_at);
   absl::Status ConditionalWrite();
+  absl::Status ChangeExpiry();
+  absl::Status RunTransaction();
+  absl::Status ReadInTransaction(Transaction* transaction, std::string* key, NamespaceId* space);
+  void WriteInTransaction(Transaction* transaction, Contents* next);
+
+  // --- workload.cc
   absl::Status Read();
+  absl::Status ReadOne();
   absl::Status Rest();
   absl::Status Restart(bool killed);
   absl::Status OpenUnlessRefused();
   absl::Status Step();
+  void SetClock();
+  void ClockIs();
   // Counts an error of the store's.
   void Note(const absl::Status& status);
   // After the log has failed, only what is durable is there.
   void ForgetWhatWasLost();
+  void NoteFigures();
 
   std::mt19937_64 random_;
   const uint64_t seed_;
   SimulatedFileSystem* const file_system_;
   History* const history_;
+  ManualClock* const clock_;
   std::unique_ptr<StorageEngine> store_;
   Contents contents_;
   SequenceNumber last_ = kNoSequence;
@@ -95,6 +132,7 @@ class Workload {
   uint64_t values_ = 0;
   uint64_t errors_ = 0;
   absl::Status last_error_;
+  std::map<std::string, uint64_t> done_;
 };
 
 }  // namespace varve::testing
