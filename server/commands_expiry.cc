@@ -99,7 +99,7 @@ void ReplyTime(CommandContext& context, std::string_view key, bool left, bool se
   if (!read->found || read->expiry_ms == 0) return context.reply.Integer(read->found ? -1 : -2);
   auto millis = static_cast<int64_t>(read->expiry_ms);
   if (left) millis = std::max<int64_t>(0, millis - static_cast<int64_t>(context.store.NowMillis()));
-  context.reply.Integer(seconds ? (millis + 500) / 1000 : millis);
+  context.reply.Integer(seconds ? millis / 1000 + (millis % 1000 >= 500 ? 1 : 0) : millis);
 }
 
 void HandleTtl(CommandContext& context, Arguments arguments) { ReplyTime(context, arguments[1], true, true); }

@@ -135,6 +135,8 @@ TEST_F(ExpiryCommandsTest, ExpireHasConditions) {
   EXPECT_EQ(Do({"EXPIRE", "k", "soon"}), "!ERR value is not an integer or out of range");
   EXPECT_EQ(Do({"EXPIRE", "k", "9223372036854775807"}), "!ERR invalid expire time in 'expire' command");
   EXPECT_EQ(Do({"PEXPIRE", "k", "9223372036854775807"}), "!ERR invalid expire time in 'pexpire' command");
+  EXPECT_EQ(Do({"SET", "last", "1", "PXAT", "9223372036854775807"}), "OK");
+  EXPECT_EQ(Do({"EXPIRETIME", "last"}), "9223372036854776");
   EXPECT_EQ(Do({"EXPIRE", "k", "-1"}), "1");
   EXPECT_EQ(Do({"EXISTS", "k"}), "0");
   EXPECT_EQ(Do({"SETEX", "k", "0", "v"}), "!ERR invalid expire time in 'setex' command");
