@@ -51,7 +51,9 @@ constexpr KnownCommand kKnown[] = {
     {"PEXPIRE", Handling::kExpiry},
     {"EXPIREAT", Handling::kExpiryAt},
     {"PEXPIREAT", Handling::kExpiryAt},
-    {"PERSIST", Handling::kDrop},
+    {"SETEX", Handling::kExpiry},
+    {"PSETEX", Handling::kExpiry},
+    {"PERSIST", Handling::kRepeatable},
     {"MULTI", Handling::kBegin},
     {"EXEC", Handling::kEnd},
     {"DISCARD", Handling::kEnd},
@@ -118,46 +120,40 @@ void CommandReader::NoteOpenTransaction() {
       fmt::format("{} ends in the middle of a transaction that begins at offset {}", input_->path(), *transaction_);
 }
 
-bool CommandReader::PassesExpiry(ImportRecord* record, uint64_t unit_ms) {
+void CommandReader::LookAtExpiry(ImportRecord* record, uint64_t unit_ms) {
   int64_t time = 0;
   const std::vector<std::string_view>& words = record->words;
-  const bool is_over = words.size() >= 3 && ParseRespInteger(words[2], &time) &&
+  record->repeatable = words.size() == 3;  // without NX, XX, GT, LT
+  const bool is_over = words.size() == 3 && ParseRespInteger(words[2], &time) &&
                        (time <= 0 || static_cast<uint64_t>(time) <= now_ms_ / unit_ms);
   if (!is_over) {
     ++notes_.with_expiry;
-    return false;
+    return;
   }
   ++notes_.expired;
   record->words = {"DEL", words[1]};
-  return true;
 }
 
-void CommandReader::StripExpiry(ImportRecord* record) {
+void CommandReader::LookAtSet(ImportRecord* record) {
   std::vector<std::string_view>& words = record->words;
-  bool expires = false;
-  for (size_t i = 3; i < words.size();) {
+  for (size_t i = 3; i < words.size(); ++i) {
     const std::string option = Upper(words[i]);
-    const bool has_time = option == "EX" || option == "PX" || option == "EXAT" || option == "PXAT";
-    if (!has_time && option != "KEEPTTL") {
+    if (option == "KEEPTTL") continue;
+    if (option != "EX" && option != "PX" && option != "EXAT" && option != "PXAT") {
       record->repeatable = false;  // NX, XX, GET
-      ++i;
       continue;
     }
     int64_t time = 0;
-    if (has_time && i + 1 < words.size() && ParseRespInteger(words[i + 1], &time)) {
-      expires = true;
-      const bool over = (option == "PXAT" && static_cast<uint64_t>(time) <= now_ms_) ||
-                        (option == "EXAT" && static_cast<uint64_t>(time) * 1000 <= now_ms_);
-      if (over) {
-        ++notes_.expired;
-        words = {"DEL", words[1]};  // an earlier value is gone, too
-        return;
-      }
+    if (++i >= words.size() || !ParseRespInteger(words[i], &time)) continue;  // the server refuses it
+    const bool over = (option == "PXAT" && static_cast<uint64_t>(time) <= now_ms_) ||
+                      (option == "EXAT" && static_cast<uint64_t>(time) <= now_ms_ / 1000);
+    if (over) {
+      ++notes_.expired;
+      words = {"DEL", words[1]};  // an earlier value is gone, too
+      return;
     }
-    words.erase(words.begin() + static_cast<ptrdiff_t>(i),
-                words.begin() + static_cast<ptrdiff_t>(std::min(i + (has_time ? 2 : 1), words.size())));
+    ++notes_.with_expiry;
   }
-  notes_.with_expiry += expires;
 }
 
 bool CommandReader::Passes(ImportRecord* record) {
@@ -181,12 +177,9 @@ bool CommandReader::Passes(ImportRecord* record) {
     return false;
   }
   record->repeatable = handling != Handling::kOnce;
-  if (handling == Handling::kSet) StripExpiry(record);
-  if (handling == Handling::kExpiryAt) return PassesExpiry(record, name == "EXPIREAT" ? 1000 : 1);
-  if (handling == Handling::kExpiry) {
-    ++notes_.with_expiry;
-    return false;
-  }
+  if (handling == Handling::kSet) LookAtSet(record);
+  if (handling == Handling::kExpiryAt) LookAtExpiry(record, name == "EXPIREAT" ? 1000 : 1);
+  if (handling == Handling::kExpiry) ++notes_.with_expiry;
   if (handling == Handling::kFlush && !allow_flush_) {
     record->wrong = name + " would delete everything that the server holds; --force lets it pass";
   }

@@ -32,10 +32,10 @@ class CommandReader final : public RecordReader {
   absl::StatusOr<bool> ReadCommand(ImportRecord* record);
   // Whether the command is to be sent. It may change the words.
   bool Passes(ImportRecord* record);
-  // Takes expiry off a SET; where its time is over, the SET becomes a DEL.
-  void StripExpiry(ImportRecord* record);
-  // An EXPIREAT (`unit_ms` 1000) or PEXPIREAT whose time is over becomes a DEL; false: it is not to be sent.
-  bool PassesExpiry(ImportRecord* record, uint64_t unit_ms);
+  // Looks at the options of a SET; where its time is over, it becomes a DEL.
+  void LookAtSet(ImportRecord* record);
+  // An EXPIREAT (`unit_ms` 1000) or PEXPIREAT whose time is over becomes a DEL.
+  void LookAtExpiry(ImportRecord* record, uint64_t unit_ms);
   // At the end of the file.
   void NoteOpenTransaction();
 

@@ -198,7 +198,7 @@ class Importer {
       fmt::print(stderr, "the connection was lost, and made again: {}\n", pipeline_->reconnects());
     const ImportNotes& notes = opened_.reader->notes();
     for (const auto& [what, count] : notes.left_out) fmt::print(stderr, "left out: {}: {}\n", what, count);
-    if (notes.with_expiry > 0) fmt::print(stderr, "keys with an expiry, imported without it: {}\n", notes.with_expiry);
+    if (notes.with_expiry > 0) fmt::print(stderr, "keys with an expiry: {}\n", notes.with_expiry);
     if (notes.expired > 0) fmt::print(stderr, "keys that have expired, left out: {}\n", notes.expired);
     if (!notes.warning.empty()) fmt::print(stderr, "warning: {}\n", notes.warning);
     if (!state_error_.empty()) fmt::print(stderr, "warning: --resume will not be possible: {}\n", state_error_);

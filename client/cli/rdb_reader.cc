@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "client/cli/crc64.h"
-#include "client/cli/lzf.h"
 #include "fmt/format.h"
 #include "util/coding.h"
+#include "util/crc64.h"
+#include "util/lzf.h"
 #include "util/status.h"
 
 namespace varve {
@@ -207,8 +207,12 @@ absl::StatusOr<bool> RdbReader::ReadKey(uint8_t type, ImportRecord* record) {
     ++notes_->expired;
     return false;
   }
-  notes_->with_expiry += expiry_ms != 0;
   record->words = {"SET", key_, value_};
+  if (expiry_ms != 0) {
+    ++notes_->with_expiry;
+    expiry_text_ = fmt::to_string(expiry_ms);
+    record->words.insert(record->words.end(), {"PXAT", expiry_text_});
+  }
   record->repeatable = true;
   return true;
 }

@@ -1,4 +1,4 @@
-// Reads a Redis RDB file (versions 1 to 12, of Redis up to 7.4): string keys become SET commands, values of other types are passed over
+// Reads a Redis RDB file (versions 1 to 12, of Redis up to 7.4): string keys become SET commands (with PXAT, where they expire), values of other types are passed over
 // and counted. The checksum at its end is verified. Not thread-safe.
 //
 //   "REDIS" 4 digits of version, then items, each an opcode or a type, then 0xFF and the CRC-64 of all before it (8 bytes)
@@ -71,6 +71,7 @@ class RdbReader {
   uint64_t expiry_ms_ = 0;  // of the next key; 0: none
   std::string key_;
   std::string value_;
+  std::string expiry_text_;  // of the key that was read last
 };
 
 }  // namespace varve

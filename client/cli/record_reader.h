@@ -25,7 +25,7 @@ struct ImportRecord {
 // What a reader left out, and what it changed.
 struct ImportNotes {
   std::map<std::string, uint64_t> left_out;  // "hash", "command HSET", "key of another database" -> how many
-  uint64_t with_expiry = 0;                  // imported without it
+  uint64_t with_expiry = 0;                  // that are to expire
   uint64_t expired = 0;                      // left out, as their time is over
   std::string warning;                       // about the file as a whole, such as a cut end
   std::optional<uint64_t> open_transaction;  // a MULTI here has no EXEC: what follows it was never executed

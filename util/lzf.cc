@@ -1,4 +1,4 @@
-#include "client/cli/lzf.h"
+#include "util/lzf.h"
 
 #include <cstdint>
 

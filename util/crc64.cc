@@ -1,4 +1,4 @@
-#include "client/cli/crc64.h"
+#include "util/crc64.h"
 
 #include <array>
 
