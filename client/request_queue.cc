@@ -14,10 +14,11 @@ namespace varve {
 namespace {
 
 // Commands that change nothing, neither data nor the connection: asking twice is as good as once. Sorted.
-constexpr std::string_view kReads[] = {
-    "BITCOUNT", "BITFIELD_RO", "BITPOS",    "COMMAND", "COUNT", "DBSIZE",   "DIGEST", "ECHO", "EXISTS", "EXPLAIN",
-    "GET",      "GETBIT",      "GETRANGE",  "INFO",    "KEYS",  "LASTSAVE", "LCS",    "MGET", "OBJECT", "PING",
-    "PREFIX",   "PTTL",        "RANDOMKEY", "RANGE",   "SCAN",  "STRLEN",   "SUBSTR", "TIME", "TTL",    "TYPE"};
+constexpr std::string_view kReads[] = {"BITCOUNT", "BITFIELD_RO", "BITPOS",    "COMMAND", "COUNT", "DBSIZE", "DIGEST",
+                                       "DUMP",     "ECHO",        "EXISTS",    "EXPLAIN", "GET",   "GETBIT", "GETRANGE",
+                                       "INFO",     "KEYS",        "LASTSAVE",  "LCS",     "MGET",  "OBJECT", "PING",
+                                       "PREFIX",   "PTTL",        "RANDOMKEY", "RANGE",   "SCAN",  "STRLEN", "SUBSTR",
+                                       "TIME",     "TTL",         "TYPE"};
 
 static_assert(std::is_sorted(std::begin(kReads), std::end(kReads)));
 

@@ -16,6 +16,7 @@ absl::Span<const Command> CommandCommands();      // commands_command.cc
 absl::Span<const Command> ConfigCommands();       // commands_config.cc
 absl::Span<const Command> ConnectionCommands();   // commands_connection.cc
 absl::Span<const Command> DatabaseCommands();     // commands_database.cc
+absl::Span<const Command> DumpCommands();         // commands_dump.cc
 absl::Span<const Command> ExpiryCommands();       // commands_expiry.cc
 absl::Span<const Command> FunctionCommands();     // commands_function.cc
 absl::Span<const Command> KeyCommands();          // commands_key.cc
