@@ -165,7 +165,8 @@ absl::Status Engine::SweepWidth(Sweeping* sweep) {
     // Nothing is due before, but for what is written from here on.
     sweep->from_ms = std::exchange(due_from_[place], kNeverDue);
   }
-  const absl::Status status = GuardMemory("removing what has expired", [&] { return SweepEntries(sweep); });
+  const absl::Status status =
+      GuardMemory("removing what has expired", [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return SweepEntries(sweep); });
   absl::MutexLock lock(&commit_mutex_);
   due_from_[place] = std::min(due_from_[place], status.ok() ? sweep->resume_ms : sweep->from_ms);
   return status;
