@@ -102,6 +102,7 @@ absl::StatusOr<RepairReport> RepairJob::Run() {
   }
   VARVE_RETURN_IF_ERROR(Examine());
   if (report_.lost.empty()) return std::move(report_);
+  if (records_are_lost_) VARVE_RETURN_IF_ERROR(RebuildExpiryIndex());
   plan_.manifest.settled.clear();  // they hold for records that may be gone
   plan_.manifest.clean_end = false;
   VARVE_RETURN_IF_ERROR(WriteRepairPlan(file_system_, directory_, plan_));
@@ -154,6 +155,7 @@ absl::Status RepairJob::RepairLog() {
 }
 
 absl::Status RepairJob::ReplaceLog(std::vector<LogGap> gaps) {
+  records_are_lost_ = true;
   Manifest& manifest = plan_.manifest;
   SequenceNumber last = manifest.flushed_sequence;
   for (const LogGap& gap : gaps) {

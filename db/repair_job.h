@@ -1,5 +1,5 @@
-// One run of a repair (db/repair.h), from a look at the files to the plan that is carried out. In three files: repair.cc (the way of
-// the whole, and the log), repair_segments.cc, repair_manifest.cc. Not thread-safe.
+// One run of a repair (db/repair.h), from a look at the files to the plan that is carried out. In four files: repair.cc (the way of
+// the whole, and the log), repair_segments.cc, repair_expiry.cc, repair_manifest.cc. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -72,6 +72,8 @@ class RepairJob {
   absl::Status RebuildManifest();
   absl::StatusOr<std::vector<std::shared_ptr<Segment>>> OpenForMerge(SegmentCaches* caches, std::set<uint64_t>* made);
   uint64_t StoreIdOfLogs() const;
+  // Which there were, given the highest generation that was found.
+  void TakeNamespaces(NamespaceGeneration highest);
   // Gives those that no namespace has a namespace of their own.
   void NameOtherGenerations();
   // Makes one run of the segments, which is the whole tree, and removes those in `made`.
@@ -87,6 +89,9 @@ class RepairJob {
   absl::Status RepairLog();
   absl::Status ReplaceLog(std::vector<LogGap> gaps);
 
+  // --- Expiry
+  absl::Status RebuildExpiryIndex();
+
   FileSystem* const file_system_;
   const std::string& directory_;
   const VerifyProgress& progress_;
@@ -95,6 +100,8 @@ class RepairJob {
   RepairPlan plan_;
   RepairReport report_;
   bool is_rebuilt_ = false;                        // without any manifest
+  std::optional<Manifest> outdated_;               // then a copy whose segments are gone
+  bool records_are_lost_ = false;                  // or may be
   SequenceNumber last_in_segments_ = kNoSequence;  // then the highest sequence in them
   uint64_t done_ = 0;
   uint64_t total_ = 0;

@@ -48,7 +48,10 @@ absl::StatusOr<bool> RepairJob::TakeManifest() {
     return true;
   }
   if (absl::IsDataLoss(copy.status())) Lost(copy.status());
-  if (copy.ok()) Lost("MANIFEST.copy", 0, "names segments that are not there");
+  if (copy.ok()) {
+    Lost("MANIFEST.copy", 0, "names segments that are not there");
+    outdated_ = *std::move(copy);
+  }
   Move("MANIFEST.copy");
   return false;
 }
@@ -105,8 +108,22 @@ absl::StatusOr<std::vector<std::shared_ptr<Segment>>> RepairJob::OpenForMerge(Se
   return segments;
 }
 
-// Which records are newer says their sequence. What the files don't say is which segments a merge had replaced already, and which
-// generation of the default namespace is the present one: the highest is taken.
+// What the files themselves don't say is which generation is whose. An outdated manifest does, unless there are generations that it doesn't
+// know; without one the highest is that of the default namespace.
+void RepairJob::TakeNamespaces(NamespaceGeneration highest) {
+  Manifest& manifest = plan_.manifest;
+  manifest.namespaces = {{kDefaultNamespace, highest}};
+  manifest.next_generation = highest + 1;
+  if (!outdated_) return;
+  manifest.clock_mark = outdated_->clock_mark;
+  manifest.next_named_namespace = outdated_->next_named_namespace;
+  if (highest >= outdated_->next_generation) return;
+  manifest.namespaces = outdated_->namespaces;
+  manifest.descriptions = outdated_->descriptions;
+  manifest.next_generation = outdated_->next_generation;
+}
+
+// Which records are newer says their sequence. What the files don't say is which segments a merge had replaced already.
 absl::Status RepairJob::RebuildManifest() {
   Manifest& manifest = plan_.manifest;
   manifest.store_id = StoreIdOfLogs();
@@ -141,8 +158,7 @@ absl::Status RepairJob::RebuildManifest() {
       generation = std::max(generation, GenerationOf(info.largest) - (ends_before ? 1 : 0));
     }
   }
-  manifest.namespaces = {{kDefaultNamespace, generation}};
-  manifest.next_generation = generation + 1;
+  TakeNamespaces(generation);
   VARVE_RETURN_IF_ERROR(RepairLog());
   for (const auto& level : manifest.levels) {
     for (const SegmentInfos& run : level) {

@@ -31,6 +31,7 @@ absl::Status RepairJob::RepairRun(SegmentInfos* run) {
   for (SegmentInfo& info : *run) {
     const std::string name = NameOf(info.number);
     if (!HasFile(name)) {
+      records_are_lost_ = true;
       Lost(name, 0,
            fmt::format("missing, with {} records and {} deleted ranges {}; {}", info.entries, info.range_tombstones,
                        ShownRange(info.smallest, info.largest), kOlderMayBeBack));
@@ -55,6 +56,7 @@ absl::Status RepairJob::RepairRun(SegmentInfos* run) {
 
 absl::StatusOr<std::optional<SegmentInfo>> RepairJob::Salvage(uint64_t number, uint64_t file_size,
                                                               const SegmentInfo* named) {
+  records_are_lost_ = true;
   VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system_->OpenForRead(SegmentPath(directory_, number)));
   uint64_t bytes = 0;
   VARVE_ASSIGN_OR_RETURN(const SegmentSurvey survey,
