@@ -62,6 +62,8 @@ class Transaction {
   [[nodiscard]] absl::StatusOr<CountResult> Count(const ReadOptions& options, std::string_view lower,
                                                   std::string_view upper);
   const std::shared_ptr<const Snapshot>& snapshot() const { return snapshot_; }
+  // What it holds in memory: see TransactionOptions::max_bytes.
+  size_t bytes() const { return writes_.bytes() + reads_.bytes(); }
   SequenceNumber sequence() const { return sequence_; }
 
   // The key is a condition of the commit as if it had been read.

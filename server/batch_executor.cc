@@ -167,7 +167,11 @@ size_t BatchExecutor::RunSets(CommandContext* context, GatedReplies* replies) {
     ++length;
   }
   if (length == 0) return RunOne(context, replies);
-  const absl::StatusOr<CommitResult> committed = context->store.Submit(WriteOptions(), &writes);
+  const absl::StatusOr<CommitResult> committed = context->store.Submit(context->write_options(), &writes);
+  if (absl::IsCancelled(committed.status())) {
+    context->GoElsewhere();
+    return 0;
+  }
   if (length > 1 && ConcernsOneNamespace(committed.status())) {  // its quota may have room for some of them
     sets_apart_ = true;
     return RunOne(context, replies);
@@ -233,14 +237,13 @@ size_t BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
     NoteRefused(*context, request.command, before);
   } else if (!client_->Restricted() || !QueuedByTransaction(*context, *request.command, arguments)) {
     client_->link.last_command.store(FullCommandName(*request.command, arguments), std::memory_order_relaxed);
-    const NamespaceId space = client_->space;  // before SELECT
     request.command->handler(*context, arguments);
     if (context->elsewhere()) {
       replies->Unwrite(before);
       (void)context->TakeGate();
       return 0;
     }
-    ShowToMonitors(space, next_, 1);
+    ShowToMonitors(client_->space, next_, 1);
     if (context->closes()) {
       broken_ = true;
       return 1;

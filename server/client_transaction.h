@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "server/request_batch.h"
@@ -26,6 +28,7 @@ class QueuedRequest {
 
   const Command& command() const { return *command_; }
   Arguments arguments() const { return arguments_; }
+  // In memory, with its place in a vector that grows and what each allocation takes beside its bytes.
   static size_t BytesOf(Arguments arguments);
 
  private:
@@ -41,13 +44,23 @@ struct WatchedKey {
   SequenceNumber read_sequence = kNoSequence;
   bool found = false;
   SequenceNumber version = kNoSequence;  // where it was found
+
+  using Name = std::pair<NamespaceId, std::string_view>;
+  Name name() const { return {space, key}; }
+  struct ByName {
+    using is_transparent = void;
+    bool operator()(const WatchedKey& one, const WatchedKey& other) const { return one.name() < other.name(); }
+    bool operator()(const WatchedKey& one, const Name& other) const { return one.name() < other; }
+    bool operator()(const Name& one, const WatchedKey& other) const { return one < other.name(); }
+  };
 };
+using WatchedKeys = std::set<WatchedKey, WatchedKey::ByName>;
 
 struct ClientTransaction {
   bool open = false;     // between MULTI and its end
   bool refused = false;  // a request could not be queued: EXEC will execute none
   std::vector<QueuedRequest> requests;
-  std::vector<WatchedKey> watched;
+  WatchedKeys watched;
   size_t queued_bytes = 0;
   size_t watched_bytes = 0;
 

@@ -10,8 +10,8 @@ constexpr size_t kKeysPerLook = 16;  // at the clock
 }  // namespace
 
 bool CommandContext::SliceSpent(size_t keys) {
+  if (in_transaction_) return slice_ != nullptr && slice_->SliceSpent(keys);
   if (slice_spent_) return true;
-  if (in_transaction_) return false;
   if (keys_to_look_ > keys) {
     keys_to_look_ -= keys;
     return false;
@@ -19,6 +19,14 @@ bool CommandContext::SliceSpent(size_t keys) {
   keys_to_look_ = kKeysPerLook;
   const auto end = BeginSlice();
   return slice_spent_ = std::chrono::steady_clock::now() >= end;
+}
+
+void CommandContext::MakeWork(std::chrono::nanoseconds time) {
+  if (!in_transaction_) {
+    BeginSlice() -= time;
+  } else if (slice_ != nullptr) {
+    slice_->MakeWork(time);
+  }
 }
 
 std::chrono::steady_clock::time_point& CommandContext::BeginSlice() {
@@ -46,7 +54,7 @@ absl::StatusOr<ReadResult> CommandContext::Read(ReadOptions options, std::string
 }
 
 bool CommandContext::Submit(WriteBatch* batch) {
-  const absl::StatusOr<CommitResult> committed = store.Submit(WriteOptions(), batch);
+  const absl::StatusOr<CommitResult> committed = store.Submit(write_options(), batch);
   if (!committed.ok()) {
     Fail(committed.status());
     return false;

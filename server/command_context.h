@@ -83,7 +83,7 @@ class CommandContext {
 
   CommandContext(ServerState* of_server, ClientState* of_client, ByteBuffer* out)
       : server(*of_server), store(*of_server->store), client(*of_client), reply(out, of_client->protocol) {}
-  // For a command that EXEC executes: it works on `transaction`, and nobody else gets a turn before it is done.
+  // For commands that EXEC executes: they work on `transaction`.
   CommandContext(ServerState* of_server, ClientState* of_client, ByteBuffer* out, Store* transaction)
       : server(*of_server),
         store(*transaction),
@@ -132,6 +132,8 @@ class CommandContext {
 
   // EXEC executes it.
   bool in_transaction() const { return in_transaction_; }
+  // There, the time it takes is that of `slice`, EXEC's own context. Null: nobody else gets a turn before it is done.
+  void CountTo(CommandContext* slice) { slice_ = slice; }
   // The request waits for EXEC; its reply says so.
   void NotExecuted() { executed_ = false; }
   bool TakeExecuted() { return std::exchange(executed_, true); }
@@ -147,6 +149,13 @@ class CommandContext {
   void Stream(std::unique_ptr<ReplyStream> stream) { stream_ = std::move(stream); }
   std::unique_ptr<ReplyStream> TakeStream() { return std::move(stream_); }
 
+  // For its writes: a thread that serves others doesn't sleep while somebody has the turn to write (Store::TakeTurn). Then the write
+  // is Cancelled, and Fail() sends the request elsewhere.
+  WriteOptions write_options() const {
+    WriteOptions options;
+    options.waits_for_turn = most_here_ == SIZE_MAX;
+    return options;
+  }
   // Submits `batch`; the reply depends on it. False: it failed, and the error was answered.
   [[nodiscard]] bool Submit(WriteBatch* batch);
 
@@ -161,15 +170,18 @@ class CommandContext {
   // turn, see kSlice. Looks at the clock only now and then; after a true answer it stays true.
   bool SliceSpent(size_t keys = 1);
   // What was done makes work for others of this thread: counts as if it had been done in this slice.
-  void MakeWork(std::chrono::nanoseconds time) { BeginSlice() -= time; }
+  void MakeWork(std::chrono::nanoseconds time);
   bool slice_spent() const { return slice_spent_; }
 
   // There is no reply: the connection closes once those before it have left.
   void CloseWithoutReply() { closes_ = true; }
   bool closes() const { return closes_; }
 
-  // Writes `status` as an error reply.
-  void Fail(const absl::Status& status) { reply.Error(ErrorText(status)); }
+  // Writes `status` as an error reply. Cancelled: it can't be done here, see GoElsewhere().
+  void Fail(const absl::Status& status) {
+    if (absl::IsCancelled(status)) GoElsewhere();
+    reply.Error(ErrorText(status));
+  }
 
   static std::string ErrorText(const absl::Status& status);
 
@@ -182,6 +194,7 @@ class CommandContext {
   std::unique_ptr<ReplyStream> stream_;
   size_t most_here_ = SIZE_MAX;
   const bool in_transaction_ = false;
+  CommandContext* slice_ = nullptr;
   bool executed_ = true;
   bool elsewhere_ = false;
   bool submitted_ = false;

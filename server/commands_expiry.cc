@@ -133,17 +133,36 @@ void SetWithTime(CommandContext& context, Arguments arguments, std::string_view 
 void HandleSetEx(CommandContext& context, Arguments arguments) { SetWithTime(context, arguments, "setex", true); }
 void HandlePSetEx(CommandContext& context, Arguments arguments) { SetWithTime(context, arguments, "psetex", false); }
 
+struct GetExOptions {
+  bool persists = false;
+  std::optional<ExpiryUnit> unit;
+  std::string_view time;  // the last, where an option is there several times
+};
+
+// Nothing on a syntax error.
+std::optional<GetExOptions> ParseGetExOptions(Arguments options) {
+  GetExOptions parsed;
+  for (size_t i = 0; i < options.size(); ++i) {
+    const std::optional<ExpiryUnit> unit = ExpiryUnitOf(options[i]);
+    if (EqualsIgnoreCase(options[i], "persist") && !parsed.unit) {
+      parsed.persists = true;
+    } else if (unit && i + 1 < options.size() && !parsed.persists && parsed.unit.value_or(*unit) == *unit) {
+      parsed.unit = unit;
+      parsed.time = options[++i];
+    } else {
+      return std::nullopt;
+    }
+  }
+  return parsed;
+}
+
 void HandleGetEx(CommandContext& context, Arguments arguments) {
   const std::string_view key = arguments[1];
-  const Arguments options = arguments.subspan(2);
-  // Redis doesn't mind how often it is said.
-  const bool persists = !options.empty() && std::all_of(options.begin(), options.end(), [](std::string_view option) {
-    return EqualsIgnoreCase(option, "persist");
-  });
-  const std::optional<ExpiryUnit> unit = arguments.size() == 4 ? ExpiryUnitOf(arguments[2]) : std::nullopt;
-  if (!options.empty() && !persists && !unit) return ReplySyntaxError(context);
+  const std::optional<GetExOptions> options = ParseGetExOptions(arguments.subspan(2));
+  if (!options) return ReplySyntaxError(context);
+  const std::optional<ExpiryUnit>& unit = options->unit;
   std::string value;
-  if (!persists && !unit) {
+  if (!options->persists && !unit) {
     const std::optional<ReadResult> read = ReadKey(context, key, &value);
     if (read) read->found ? context.reply.Bulk(value) : context.reply.Null();
     return;
@@ -154,7 +173,7 @@ void HandleGetEx(CommandContext& context, Arguments arguments) {
     const std::optional<ReadResult> read = LookUpKey(context, key);
     if (!read || context.elsewhere()) return;
     if (!read->found) return context.reply.Null();
-    instant = ParseExpiry(context, "getex", arguments[3], *unit);
+    instant = ParseExpiry(context, "getex", options->time, *unit);
     if (!instant) return;
   }
   bool found = false;

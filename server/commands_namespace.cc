@@ -116,7 +116,7 @@ void CreateNamespace(CommandContext& context, Arguments arguments) {
     space.id = list->next_id;
     WriteBatch batch;
     batch.CreateNamespace(space);
-    const absl::StatusOr<CommitResult> created = context.store.Submit(WriteOptions(), &batch);
+    const absl::StatusOr<CommitResult> created = context.store.Submit(context.write_options(), &batch);
     // Somebody may have taken the id since; only the name is refused for good.
     if (absl::IsAlreadyExists(created.status()) && list->Find(space.name) == nullptr) continue;
     if (!created.ok()) return context.Fail(created.status());

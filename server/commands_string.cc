@@ -35,12 +35,11 @@ std::optional<SetOptions> ParseSetOptions(Arguments options) {
     const std::string_view option = options[i];
     const bool argument_follows = i + 1 < options.size();
     const std::optional<ExpiryUnit> unit = ExpiryUnitOf(option);
-    const bool first_of_time = !parsed.keeps_expiry && !parsed.unit;
     if (EqualsIgnoreCase(option, "get")) {
       parsed.get = true;
     } else if (EqualsIgnoreCase(option, "keepttl") && !parsed.unit) {
       parsed.keeps_expiry = true;
-    } else if (unit && argument_follows && first_of_time) {
+    } else if (unit && argument_follows && !parsed.keeps_expiry && parsed.unit.value_or(*unit) == *unit) {
       parsed.unit = unit;
       parsed.time = options[++i];
     } else if (parsed.condition.SetPresence(option)) {

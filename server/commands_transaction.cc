@@ -1,9 +1,8 @@
 // Commands that make several others one step.
-#include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "fmt/format.h"
 #include "server/command_groups.h"
@@ -36,7 +35,8 @@ void HandleExec(CommandContext& context, Arguments) {
   if (transaction.refused) {
     return context.reply.Error("EXECABORT Transaction discarded because of previous errors.");
   }
-  TransactionRun(&context, std::move(transaction)).Execute();
+  auto run = std::make_unique<TransactionRun>(std::move(transaction));
+  if (!run->ExecuteWhole(context)) context.Stream(std::move(run));
 }
 
 // Where the key has expired and is there still, it is removed first: else its removal, later, would be a write to a key that is watched.
@@ -47,7 +47,7 @@ absl::StatusOr<ReadResult> LookUpUnexpired(CommandContext& context, std::string_
     WriteBatch& batch = ClearedBatch(context);
     batch.Delete(key);
     batch.RequireUnchanged(key, read->read_sequence);
-    const absl::Status removed = context.store.Submit(WriteOptions(), &batch).status();
+    const absl::Status removed = context.store.Submit(context.write_options(), &batch).status();
     if (!removed.ok() && !absl::IsAborted(removed)) return removed;
     context.Submitted();
   }
@@ -56,14 +56,12 @@ absl::StatusOr<ReadResult> LookUpUnexpired(CommandContext& context, std::string_
 void HandleWatch(CommandContext& context, Arguments arguments) {
   ClientTransaction& transaction = context.client.modes.transaction;
   if (transaction.open) return context.reply.Error("ERR WATCH inside MULTI is not allowed");
-  std::vector<WatchedKey> added;
+  WatchedKeys added;
   size_t bytes = transaction.watched_bytes;
   for (const std::string_view key : arguments.subspan(1)) {
-    const auto is_key = [&](const WatchedKey& watched) {
-      return watched.key == key && watched.space == context.space();
-    };
+    const WatchedKey::Name name(context.space(), key);
     // As it was when it was watched first.
-    if (std::any_of(transaction.watched.begin(), transaction.watched.end(), is_key)) continue;
+    if (transaction.watched.contains(name) || added.contains(name)) continue;
     const absl::StatusOr<ReadResult> read = LookUpUnexpired(context, key);
     if (!read.ok()) return context.Fail(read.status());
     bytes += key.size() + kBytesPerWatchedKey;
@@ -71,13 +69,13 @@ void HandleWatch(CommandContext& context, Arguments arguments) {
       return context.reply.Error(
           fmt::format("ERR keys of more than {} bytes in all can not be watched", kMaxWatchedBytes));
     }
-    added.push_back({.space = context.space(),
-                     .key = std::string(key),
-                     .read_sequence = read->read_sequence,
-                     .found = read->found,
-                     .version = read->version});
+    added.insert({.space = context.space(),
+                  .key = std::string(key),
+                  .read_sequence = read->read_sequence,
+                  .found = read->found,
+                  .version = read->version});
   }
-  std::move(added.begin(), added.end(), std::back_inserter(transaction.watched));
+  transaction.watched.merge(added);
   transaction.watched_bytes = bytes;
   ShowTransaction(&context.client);
   context.reply.Ok();

@@ -12,6 +12,8 @@ namespace varve {
 struct ExpiryUnit {
   bool seconds = true;
   bool from_now = true;
+
+  bool operator==(const ExpiryUnit&) const = default;
 };
 
 // The unit of the option EX, PX, EXAT or PXAT; nothing for other words.

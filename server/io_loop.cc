@@ -153,10 +153,13 @@ void IoLoop::WriteTogether(bool writers_wait) {
     if (joined_.empty()) return;
     const size_t writes = writes_.size();
     const auto begin = std::chrono::steady_clock::now();
-    const absl::StatusOr<CommitResult> committed = server_->store->Submit(WriteOptions(), &writes_);
+    WriteOptions options;
+    options.waits_for_turn = server_->options.execution == Execution::kInline;
+    const absl::StatusOr<CommitResult> committed = server_->store->Submit(options, &writes_);
     const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begin;
     const auto nanos_each = static_cast<uint64_t>(taken.count()) / writes;
-    if (ConcernsOneNamespace(committed.status())) continue;  // executed apart, in the same round
+    // Executed apart, in the same round.
+    if (ConcernsOneNamespace(committed.status()) || absl::IsCancelled(committed.status())) continue;
     for (Session* session : joined_) {
       session->AnswerSets(committed, nanos_each);
       executed_.push_back(session);

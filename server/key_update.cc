@@ -11,10 +11,11 @@ WriteBatch& ClearedBatch(const CommandContext& context) {
 
 bool Update(CommandContext& context, Arguments keys, absl::FunctionRef<absl::Status(WriteBatch*)> decide,
             SequenceNumber* last) {
-  const absl::StatusOr<CommitResult> committed = context.store.Update(WriteOptions(), keys, [&](WriteBatch* batch) {
-    context.UseNamespace(batch);
-    return decide(batch);
-  });
+  const absl::StatusOr<CommitResult> committed =
+      context.store.Update(context.write_options(), keys, [&](WriteBatch* batch) {
+        context.UseNamespace(batch);
+        return decide(batch);
+      });
   context.Submitted();
   if (!committed.ok()) {
     context.Fail(committed.status());

@@ -5,7 +5,8 @@ namespace varve {
 void AccountSlowRequest(ServerState* server, const ClientState& client, const Command* command, Arguments arguments,
                         uint64_t nanos) {
   const uint32_t flags = command != nullptr ? command->flags : 0;
-  if ((flags & kTransactionCommand) != 0) return;  // what EXEC executed is told of by itself
+  constexpr uint32_t kExec = kTransactionCommand | kSlowCommand;
+  if ((flags & kExec) == kExec) return;  // what it executed is told of by itself
   const bool has_secrets = (flags & kSecretArguments) != 0;
   server->slow_log.Add(nanos, has_secrets ? arguments.first(1) : arguments, client.address, client.name);
 }

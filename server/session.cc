@@ -174,6 +174,10 @@ void Session::AddRequest(size_t first) {
   if (command->kind == CommandKind::kSet && count == 3) ++batch_.plain_sets;
   if (command->flags & kReadCommand) batch_.reads += keys;
   if (command->flags & kWriteCommand) batch_.writes += std::max(keys, 1u);
+  if (command->flags & kTransactionCommand) {  // WATCH reads its keys, and removes those that have expired
+    batch_.reads += keys;
+    batch_.writes += keys;
+  }
   batch_.slow = batch_.slow || (command->flags & kSlowCommand) != 0 ||
                 ((command->flags & kSubscriberCommand) != 0 && LeavesSlowly());
   batch_.maintenance = batch_.maintenance || (command->flags & kMaintenanceCommand) != 0;

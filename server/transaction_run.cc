@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
 #include <utility>
 
-#include "db/transaction_store.h"
 #include "fmt/format.h"
 #include "server/command_table.h"
 #include "server/request_account.h"
@@ -14,9 +12,25 @@
 namespace varve {
 namespace {
 
-constexpr int kTriesTogether = 8;  // before other writers have to wait
+constexpr int kTriesTogether = 8;       // before other writers have to wait
+constexpr size_t kKeysPerRequest = 16;  // that executing a request counts for: then it is known what it took
 
 }  // namespace
+
+TransactionRun::Attempt::Attempt(CommandContext& context, const WriteOptions& options, ByteBuffer* replies)
+    : protocol(context.client.protocol),
+      space(context.client.space),
+      transaction(&context.store, {.write = options, .max_bytes = kMaxBatchBytes}),
+      inside(&context.store, &transaction),
+      inner(&context.server, &context.client, replies, &inside) {}
+
+void TransactionRun::Attempt::Undo() {
+  inner.client.protocol = protocol;
+  inner.client.UseNamespace(space);
+}
+
+TransactionRun::TransactionRun(ClientTransaction transaction)
+    : transaction_(std::move(transaction)), repeatable_(Repeatable()) {}
 
 bool TransactionRun::Repeatable() const {
   return std::all_of(transaction_.requests.begin(), transaction_.requests.end(), [](const QueuedRequest& request) {
@@ -26,20 +40,65 @@ bool TransactionRun::Repeatable() const {
   });
 }
 
-void TransactionRun::Execute() {
-  const int tries = Repeatable() ? kTriesTogether : 0;
-  for (int i = 0; i < tries; ++i) {
-    if (Try(nullptr) == Outcome::kAnswered) return;
-  }
-  const std::unique_ptr<WriteTurn> turn = context_->store.TakeTurn();
-  // What has expired is removed all the same.
-  for (int i = 0; i < std::max(tries, 1); ++i) {
-    if (Try(turn.get()) == Outcome::kAnswered) return;
-  }
-  context_->reply.Error("ERR others kept writing what was read");
+bool TransactionRun::ExecuteWhole(CommandContext& context) {
+  const size_t slice = context.server.options.reply_slice_bytes;
+  return Execute(context) && replies_.size() <= slice && Send(context, slice);
 }
 
-absl::StatusOr<bool> TransactionRun::WatchedAreSame(Transaction* transaction, const WriteOptions& options) {
+ReplyStream::Progress TransactionRun::Produce(CommandContext& context, size_t budget) {
+  return Execute(context) && Send(context, budget) ? Progress::kDone : Progress::kMore;
+}
+
+bool TransactionRun::Execute(CommandContext& context) {
+  if (executed_all_) return true;
+  executed_all_ = ExecuteInside(context);
+  if (executed_all_) {
+    attempt_.reset();
+    executed_ = {};
+    transaction_ = ClientTransaction();
+  }
+  ShowMemory(context);
+  return executed_all_;
+}
+
+bool TransactionRun::ExecuteInside(CommandContext& context) {
+  const int together = repeatable_ ? kTriesTogether : 0;
+  const int alone = std::max(together, 1);  // what has expired is removed all the same
+  std::unique_ptr<WriteTurn> turn;
+  for (;;) {
+    if (attempt_ == nullptr) {
+      if (tries_ == together + alone) {
+        Answer(context).Error("ERR others kept writing what was read");
+        return true;
+      }
+      if (tries_ >= together && turn == nullptr) turn = context.store.TakeTurn();
+      ++tries_;
+      if (!Begin(context, turn.get())) return true;
+    }
+    const Step step = Advance(context, /*in_slices=*/turn == nullptr);
+    if (step != Step::kConflict) return step == Step::kDone;
+    attempt_.reset();
+  }
+}
+
+bool TransactionRun::Begin(CommandContext& context, const WriteTurn* turn) {
+  WriteOptions options;
+  options.turn = turn;
+  replies_.Clear();
+  executed_.clear();
+  attempt_ = std::make_unique<Attempt>(context, options, &replies_);
+  const absl::StatusOr<bool> same = WatchedAreSame(context, &attempt_->transaction, options);
+  if (same.ok() && *same) {
+    attempt_->inner.reply.Array(transaction_.requests.size());
+    return true;
+  }
+  RespWriter reply = Answer(context);
+  same.ok() ? reply.NullArray() : reply.Error(CommandContext::ErrorText(same.status()));
+  return false;
+}
+
+absl::StatusOr<bool> TransactionRun::WatchedAreSame(CommandContext& context, Transaction* transaction,
+                                                    const WriteOptions& options) {
   WriteBatch conditions;
   bool conditional = false;
   std::string none;
@@ -52,7 +111,7 @@ absl::StatusOr<bool> TransactionRun::WatchedAreSame(Transaction* transaction, co
       continue;
     }
     VARVE_ASSIGN_OR_RETURN(const ReadResult read, transaction->Get(read_options, watched.key, &none));
-    context_->DependOn(read.gate);
+    gate_ = std::max(gate_, read.gate);
     // The version tells two writes of the same value apart.
     if (read.found != watched.found || read.version != watched.version) return false;
     if (read.found) continue;
@@ -60,89 +119,104 @@ absl::StatusOr<bool> TransactionRun::WatchedAreSame(Transaction* transaction, co
     conditional = true;
   }
   if (!conditional) return true;
-  const absl::Status not_put = context_->store.Submit(options, &conditions).status();
+  const absl::Status not_put = context.store.Submit(options, &conditions).status();
   if (absl::IsAborted(not_put)) return false;
   VARVE_RETURN_IF_ERROR(not_put);
   return true;
 }
 
-TransactionRun::Outcome TransactionRun::Try(const WriteTurn* turn) {
-  ClientState& client = context_->client;
-  const int protocol = client.protocol;
-  const NamespaceId space = client.space;
-  WriteOptions options;
-  options.turn = turn;
-  Transaction transaction(&context_->store, {.write = options, .max_bytes = kMaxBatchBytes});
-  const absl::StatusOr<bool> same = WatchedAreSame(&transaction, options);
-  if (!same.ok() || !*same) {
-    same.ok() ? context_->reply.NullArray() : context_->Fail(same.status());
-    return Outcome::kAnswered;
-  }
-  TransactionStore inside(&context_->store, &transaction);
-  replies_.Clear();
-  executed_.clear();
-  CommandContext inner(&context_->server, &client, &replies_, &inside);
-  inner.reply.Array(transaction_.requests.size());
-  for (const QueuedRequest& request : transaction_.requests) {
-    ExecuteOne(inner, request);
+TransactionRun::Step TransactionRun::Advance(CommandContext& context, bool in_slices) {
+  Attempt& attempt = *attempt_;
+  attempt.inner.CountTo(in_slices ? &context : nullptr);
+  while (attempt.next < transaction_.requests.size()) {
+    const bool whole = ExecuteOne();
     if (replies_.size() > kMaxExecReplyBytes) {
-      client.protocol = protocol;
-      client.UseNamespace(space);
-      context_->reply.Error(fmt::format("ERR the replies of this transaction take more than {} bytes, nothing was done",
+      attempt.Undo();
+      Answer(context).Error(fmt::format("ERR the replies of this transaction take more than {} bytes, nothing was done",
                                         kMaxExecReplyBytes));
-      return Outcome::kAnswered;
+      return Step::kDone;
     }
+    if (attempt.inner.SliceSpent(whole ? kKeysPerRequest : 1)) return Step::kSliceSpent;
   }
-  const absl::StatusOr<CommitResult> committed = transaction.Submit();
-  if (!committed.ok()) {  // nothing has happened, also not to the connection
-    client.protocol = protocol;
-    client.UseNamespace(space);
-  }
-  if (absl::IsAborted(committed.status())) return Outcome::kConflict;
-  if (inner.submitted()) context_->Submitted();
-  if (!committed.ok()) {
-    context_->Fail(committed.status());
-    return Outcome::kAnswered;
-  }
-  context_->DependOn(inner.TakeGate());
-  context_->DependOn(committed->gate);
-  context_->reply.buffer()->Append(replies_.view());
-  context_->reply.set_protocol(client.protocol);
-  Account();
-  return Outcome::kAnswered;
+  return Commit(context);
 }
 
-void TransactionRun::ExecuteOne(CommandContext& inner, const QueuedRequest& request) {
-  const auto begin = std::chrono::steady_clock::now();
-  const size_t before = replies_.size();
-  const NamespaceId space = inner.space();
-  request.command().handler(inner, request.arguments());
-  for (std::unique_ptr<ReplyStream> stream = inner.TakeStream(); stream != nullptr;) {
-    const ReplyStream::Progress progress = stream->Produce(inner, kMaxExecReplyBytes);
+bool TransactionRun::ExecuteOne() {
+  Attempt& attempt = *attempt_;
+  const auto since = std::chrono::steady_clock::now();
+  if (attempt.stream == nullptr) {
+    const QueuedRequest& request = transaction_.requests[attempt.next];
+    attempt.begin = replies_.size();
+    attempt.nanos = 0;
+    request.command().handler(attempt.inner, request.arguments());
+    attempt.stream = attempt.inner.TakeStream();
+  }
+  if (attempt.stream != nullptr) {
+    const ReplyStream::Progress progress = attempt.stream->Produce(attempt.inner, kMaxExecReplyBytes);
     if (progress == ReplyStream::Progress::kBroken) {
-      replies_.Truncate(before);
-      inner.reply.Error("ERR the keys can't be read to their end");
+      replies_.Truncate(attempt.begin);
+      attempt.inner.reply.Error("ERR the keys can't be read to their end");
     }
-    if (progress != ReplyStream::Progress::kMore || replies_.size() > kMaxExecReplyBytes) stream.reset();
+    if (progress != ReplyStream::Progress::kMore) attempt.stream.reset();
   }
-  const auto nanos = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
-  executed_.push_back({static_cast<uint64_t>(nanos), before, space});
+  const auto nanos = std::chrono::nanoseconds(std::chrono::steady_clock::now() - since).count();
+  attempt.nanos += static_cast<uint64_t>(nanos);
+  if (attempt.stream != nullptr) return false;
+  executed_.push_back({attempt.nanos, attempt.begin, attempt.inner.space()});
+  ++attempt.next;
+  return true;
 }
 
-void TransactionRun::Account() const {
-  ServerState& server = context_->server;
+TransactionRun::Step TransactionRun::Commit(CommandContext& context) {
+  Attempt& attempt = *attempt_;
+  const absl::StatusOr<CommitResult> committed = attempt.transaction.Submit();
+  if (!committed.ok()) attempt.Undo();
+  if (absl::IsAborted(committed.status())) return Step::kConflict;
+  if (attempt.inner.submitted()) context.Submitted();
+  if (!committed.ok()) {
+    Answer(context).Error(CommandContext::ErrorText(committed.status()));
+    return Step::kDone;
+  }
+  gate_ = std::max({gate_, attempt.inner.TakeGate(), committed->gate});
+  context.reply.set_protocol(context.client.protocol);
+  Account(context);
+  return Step::kDone;
+}
+
+void TransactionRun::Account(CommandContext& context) const {
+  ServerState& server = context.server;
   for (size_t i = 0; i < executed_.size(); ++i) {
     const QueuedRequest& request = transaction_.requests[i];
     const auto& [nanos, begin, space] = executed_[i];
     server.command_statistics.Executed(CommandIndex(request.command()), 1, nanos);
     if (server.slow_log.Wants(nanos)) {
-      AccountSlowRequest(&server, context_->client, &request.command(), request.arguments(), nanos);
+      AccountSlowRequest(&server, context.client, &request.command(), request.arguments(), nanos);
     }
     AccountReply(&server, &request.command(), replies_.view().substr(begin));
     if (server.monitors.any()) {
-      server.monitors.Show(space, context_->client.address, request.command(), request.arguments());
+      server.monitors.Show(space, context.client.address, request.command(), request.arguments());
     }
   }
+}
+
+RespWriter TransactionRun::Answer(CommandContext& context) {
+  replies_.Clear();
+  return RespWriter(&replies_, context.client.protocol);
+}
+
+bool TransactionRun::Send(CommandContext& context, size_t budget) {
+  context.DependOn(gate_);
+  const size_t bytes = std::min(budget, replies_.size());
+  context.reply.buffer()->Append(replies_.view().substr(0, bytes));
+  replies_.Consume(bytes);
+  ShowMemory(context);
+  return replies_.empty();
+}
+
+void TransactionRun::ShowMemory(CommandContext& context) const {
+  const size_t written = attempt_ != nullptr ? attempt_->transaction.bytes() : 0;
+  const size_t bytes = transaction_.bytes() + executed_.size() * sizeof(Executed) + written + replies_.size();
+  context.client.link.transaction_bytes.store(bytes, std::memory_order_relaxed);
 }
 
 }  // namespace varve

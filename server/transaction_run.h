@@ -1,14 +1,16 @@
 // EXEC: executes queued requests as one transaction of the store. The commands' own handlers run, against a store that is the
-// transaction (db/transaction_store.h); what they wrote becomes one record of the log, and the reply waits for it.
+// transaction (db/transaction_store.h); what they wrote becomes one record of the log, and the reply waits for it. Nothing of the
+// reply leaves before all of it is there; what takes long does so in slices, like other replies.
 //
 // Where somebody has written what they read, all of it runs anew. After some tries, and at once where a request does something that
-// can't be done twice (PUBLISH), it runs while other writers wait. Used by one thread.
+// can't be done twice (PUBLISH), it runs while other writers wait, and then in one piece. Used by one thread at a time.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "db/transaction.h"
+#include "db/transaction_store.h"
 #include "server/client_transaction.h"
 #include "server/command_context.h"
 
@@ -17,33 +19,66 @@ namespace varve {
 // Bytes of the reply to one EXEC.
 inline constexpr size_t kMaxExecReplyBytes = 1024u << 20;
 
-class TransactionRun {
+class TransactionRun final : public ReplyStream {
  public:
-  // `context` is EXEC's own, where the reply goes.
-  TransactionRun(CommandContext* context, ClientTransaction transaction)
-      : context_(context), transaction_(std::move(transaction)) {}
+  explicit TransactionRun(ClientTransaction transaction);
 
-  void Execute();
+  // True: it was done in this slice, and all was answered. Else nothing was: the rest is Produce()'s.
+  [[nodiscard]] bool ExecuteWhole(CommandContext& context);
+  Progress Produce(CommandContext& context, size_t budget) override;
 
  private:
-  enum class Outcome : uint8_t { kAnswered, kConflict };
+  enum class Step : uint8_t { kSliceSpent, kDone, kConflict };
 
-  Outcome Try(const WriteTurn* turn);
-  // Whether the keys watched are what they were; they become conditions of `transaction`.
-  absl::StatusOr<bool> WatchedAreSame(Transaction* transaction, const WriteOptions& options);
-  void ExecuteOne(CommandContext& inner, const QueuedRequest& request);
+  // Writes replies_ and gate_. False: others should get their turn before it goes on.
+  bool Execute(CommandContext& context);
+  bool ExecuteInside(CommandContext& context);
+  // False: there is nothing to execute, and that was answered.
+  bool Begin(CommandContext& context, const WriteTurn* turn);
+  Step Advance(CommandContext& context, bool in_slices);
+  // The next request, or what was left of it. False: of its reply there is more to come.
+  bool ExecuteOne();
+  Step Commit(CommandContext& context);
+  // Whether the keys watched are what they were; they become conditions of the transaction.
+  absl::StatusOr<bool> WatchedAreSame(CommandContext& context, Transaction* transaction, const WriteOptions& options);
   bool Repeatable() const;
-  void Account() const;
+  void Account(CommandContext& context) const;
+  // In the place of all replies.
+  RespWriter Answer(CommandContext& context);
+  // False: there is more.
+  bool Send(CommandContext& context, size_t budget);
+  void ShowMemory(CommandContext& context) const;
 
-  CommandContext* const context_;
-  const ClientTransaction transaction_;
+  ClientTransaction transaction_;
+  const bool repeatable_;
+  int tries_ = 0;
   struct Executed {
     uint64_t nanos;
     size_t begin;  // of its reply
     NamespaceId space;
   };
   std::vector<Executed> executed_;
-  ByteBuffer replies_;  // of the last try
+  ByteBuffer replies_;  // of the last try, and then what is to be sent
+  SequenceNumber gate_ = kNoSequence;
+  bool executed_all_ = false;
+  // One run of the requests.
+  struct Attempt {
+    Attempt(CommandContext& context, const WriteOptions& options, ByteBuffer* replies);
+    // Nothing has happened, also not to the connection.
+    void Undo();
+
+    const int protocol;
+    const NamespaceId space;
+    Transaction transaction;
+    TransactionStore inside;
+    CommandContext inner;
+    size_t next = 0;  // request
+    // Of that request, where it takes several slices.
+    std::unique_ptr<ReplyStream> stream;
+    size_t begin = 0;
+    uint64_t nanos = 0;
+  };
+  std::unique_ptr<Attempt> attempt_;
 };
 
 }  // namespace varve

@@ -154,6 +154,12 @@ TEST_F(ExpiryCommandsTest, GetExReadsAndChanges) {
   EXPECT_EQ(Do({"GETEX", "k", "EX", "0"}), "!ERR invalid expire time in 'getex' command");
   EXPECT_EQ(Do({"GETEX", "k", "EX"}), "!ERR syntax error");
   EXPECT_EQ(Do({"GETEX", "k", "PERSIST", "EX", "1"}), "!ERR syntax error");
+  EXPECT_EQ(Do({"GETEX", "k", "EX", "1", "PX", "1"}), "!ERR syntax error");
+  EXPECT_EQ(Do({"GETEX", "k", "EX", "1", "EX", "100"}), "v") << "the last one counts, as in Redis";
+  EXPECT_EQ(Do({"TTL", "k"}), "100");
+  EXPECT_EQ(Do({"SET", "k", "v", "EX", "1", "PX", "1"}), "!ERR syntax error");
+  EXPECT_EQ(Do({"SET", "k", "v", "EX", "1", "EX", "200"}), "OK");
+  EXPECT_EQ(Do({"TTL", "k"}), "200");
   EXPECT_EQ(Do({"GETEX", "k", "EXAT", "1"}), "v") << "long ago";
   EXPECT_EQ(Do({"EXISTS", "k"}), "0");
 }

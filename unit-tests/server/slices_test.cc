@@ -10,6 +10,7 @@
 #include "server/command_table.h"
 #include "server/key_scan.h"
 #include "server/range_stream.h"
+#include "unit-tests/server/reply_text.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/eventually.h"
 
@@ -83,6 +84,71 @@ TEST_F(SlicesTest, LongCommandsTakeTurnsWithOthers) {
     EXPECT_EQ(busy[2]->Receive(4 * kAwaited), Repeat("*0\r\n", kAwaited));
     EXPECT_EQ(busy[3]->Receive(4 * kAwaited), Repeat("*0\r\n", kAwaited));
   }
+}
+
+TEST_F(SlicesTest, ALongTransactionTakesTurnsWithOthers) {
+  constexpr int kCounts = 200;  // a second at least
+  for (const Execution execution : {Execution::kPool, Execution::kInline}) {
+    Start(OneThread(execution));
+    RawConnection busy(server_->port());
+    ASSERT_TRUE(busy.Send(Resp({"MULTI"}) + Resp({"SET", "1", "first"}) + Repeat(Resp({"COUNT", "-", "+"}), kCounts) +
+                          Resp({"RANGE", "-", "+", "LIMIT", "0", "1"}) + Resp({"EXEC"})));
+    const std::string queued = "+OK\r\n" + Repeat("+QUEUED\r\n", kCounts + 2);
+    EXPECT_EQ(busy.Receive(queued.size()), queued);
+    for (int i = 0; i < 20; ++i) ASSERT_EQ(**client_->Get("1000000"), std::string(8, 'v'));
+    EXPECT_EQ(Done("exec"), 0u) << "whoever had to wait for it would have found it done";
+    EXPECT_FALSE(client_->Get("1")->has_value());
+    const std::string reply = "*202\r\n+OK\r\n" + Repeat(":100001\r\n", kCounts) + "*2\r\n$1\r\n1\r\n$5\r\nfirst\r\n";
+    EXPECT_EQ(busy.Receive(reply.size()), reply);
+    EXPECT_EQ(**client_->Get("1"), "first");
+    EXPECT_EQ(Done("count"), static_cast<uint64_t>(kCounts));
+  }
+}
+
+TEST_F(SlicesTest, ATransactionThatIsLeftHalfwayHasDoneNothing) {
+  Start(OneThread());
+  {
+    RawConnection busy(server_->port());
+    ASSERT_TRUE(busy.Send(Resp({"MULTI"}) + Resp({"SET", "1", "first"}) + Repeat(Resp({"COUNT", "-", "+"}), kMany) +
+                          Resp({"EXEC"})));
+    const std::string queued = "+OK\r\n" + Repeat("+QUEUED\r\n", kMany + 1);
+    EXPECT_EQ(busy.Receive(queued.size()), queued);
+    std::string list;
+    ASSERT_TRUE(Eventually([&] {
+      list = testing::Ask(*client_, {"CLIENT", "LIST"});
+      return list.find("cmd=exec") != std::string::npos;
+    })) << list;
+    EXPECT_NE(list.find(" multi=-1 "), std::string::npos) << list;
+    busy.Vanish();
+  }
+  ASSERT_TRUE(Eventually([&] { return Alone(); }));
+  EXPECT_FALSE(client_->Get("1")->has_value());
+}
+
+TEST_F(SlicesTest, WhoOnlyReadsDoesNotWaitForTheOneWhoHasTheTurnToWrite) {
+  ServerOptions options = OneThread(Execution::kAdaptive);
+  Start(options);
+  const std::vector<std::vector<std::string>> writes = {{"SET", "a", "1"},        {"INCR", "b"},
+                                                        {"SELECT", "3"},          {"SET", "c", "1", "EX", "100"},
+                                                        {"MOVE", "1000001", "5"}, {"GETEX", "1000002", "EX", "100"}};
+  std::vector<std::unique_ptr<RawConnection>> writers;
+  std::unique_ptr<WriteTurn> turn = server_->store().TakeTurn();
+  for (const auto& write : writes) {
+    writers.push_back(std::make_unique<RawConnection>(server_->port()));
+    ASSERT_TRUE(writers.back()->Send(Resp({"PING"}) + Resp(write) + Resp({"PING"})));
+    EXPECT_EQ(writers.back()->Receive(7), "+PONG\r\n");
+  }
+  RawConnection together(server_->port());
+  ASSERT_TRUE(together.Send(Repeat(Resp({"SET", "d", "1"}), 3)));
+  for (int i = 0; i < 20; ++i) ASSERT_EQ(**client_->Get("1000000"), std::string(8, 'v'));
+  EXPECT_FALSE(client_->Get("a")->has_value());
+  turn.reset();
+  EXPECT_EQ(together.Receive(15), Repeat("+OK\r\n", 3));
+  for (size_t i = 0; i < writes.size(); ++i) {
+    const std::string reply = i == 1 || i == 4 ? ":1\r\n" : i == 5 ? "$8\r\nvvvvvvvv\r\n" : "+OK\r\n";
+    EXPECT_EQ(writers[i]->Receive(reply.size() + 7), reply + "+PONG\r\n") << writes[i][0];
+  }
+  EXPECT_EQ(**client_->Get("b"), "1") << "once";
 }
 
 TEST_F(SlicesTest, KeysOfLargeValuesMakeShortSlices) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -182,6 +183,54 @@ TEST_F(TransactionCommandsTest, IsShownInTheListOfClientsAndInTheStatistics) {
   Do({"EXEC"});
   EXPECT_NE(Other({"INFO", "commandstats"}).find("cmdstat_set:calls=2,"), std::string::npos);
   EXPECT_NE(Other({"INFO", "commandstats"}).find("cmdstat_exec:calls=1,"), std::string::npos);
+}
+
+TEST_F(TransactionCommandsTest, ManyKeysAreWatchedWithoutLookingAtEachOther) {
+  constexpr int kKeys = 50000;
+  std::vector<std::string> watch = {"WATCH"};
+  for (int i = 0; i < kKeys; ++i) watch.push_back("key" + std::to_string(i));
+  const auto since = std::chrono::steady_clock::now();
+  EXPECT_EQ(Do(watch), "OK");
+  const auto once = std::chrono::steady_clock::now() - since;
+  watch.insert(watch.end(), watch.begin() + 1, watch.end());
+  EXPECT_EQ(Do(watch), "OK");
+  // Key by key against all others it would be a hundred times as long.
+  EXPECT_LT(std::chrono::steady_clock::now() - since, 20 * once + std::chrono::milliseconds(500));
+  const std::string list = Do({"CLIENT", "LIST"});
+  const size_t memory = std::stoul(list.substr(list.find(" multi-mem=") + 11));
+  EXPECT_LT(memory, 160u * kKeys) << "each key counts once";
+  Other({"SET", "key777", "1"});
+  EXPECT_EQ(Transact({{"PING"}}), "nil");
+}
+
+TEST_F(TransactionCommandsTest, WhatIsQueuedCountsWithItsAllocations) {
+  Do({"MULTI"});
+  for (int i = 0; i < 10; ++i) Do({"PING"});
+  const std::string list = Other({"CLIENT", "LIST"});
+  const size_t at = list.find(" multi=10 ");
+  ASSERT_NE(at, std::string::npos) << list;
+  EXPECT_GE(std::stoul(list.substr(list.find(" multi-mem=", at) + 11)), 10u * 100) << list;
+}
+
+TEST_F(TransactionCommandsTest, ItsCommandsAreInTheSlowLogAndShownInTheDatabaseTheyLeave) {
+  Do({"CONFIG", "SET", "slowlog-log-slower-than", "0"});
+  Do({"SLOWLOG", "RESET"});
+  EXPECT_EQ(Other({"MONITOR"}), "OK");
+  Do({"WATCH", "a"});
+  EXPECT_EQ(Transact({{"SELECT", "2"}, {"GET", "a"}}), "(OK nil)");
+  const std::string log = Do({"SLOWLOG", "GET"});
+  for (const char* shown : {"(WATCH a)", "(MULTI)", "(SELECT 2)", "(GET a)"}) {
+    EXPECT_NE(log.find(shown), std::string::npos) << shown << " in " << log;
+  }
+  EXPECT_EQ(log.find("(EXEC)"), std::string::npos) << log;
+  std::string lines;
+  for (int i = 0; i < 5; ++i) {
+    const absl::StatusOr<Reply> line = other_->Receive();
+    ASSERT_TRUE(line.ok());
+    const std::string text = Text(*line);
+    lines += text.substr(text.find('['), 3) + text.substr(text.find(']') + 1) + "\n";
+  }
+  EXPECT_EQ(lines, "[0  \"WATCH\" \"a\"\n[0  \"MULTI\"\n[2  \"SELECT\" \"2\"\n[2  \"GET\" \"a\"\n[2  \"EXEC\"\n");
 }
 
 TEST_F(TransactionCommandsTest, CountersSideBySideLoseNothing) {
