@@ -46,6 +46,12 @@ std::vector<std::string> SelectionOf(std::string_view command, absl::Span<const 
   return {arguments.begin(), arguments.end()};
 }
 
+absl::Status LostTransaction(std::string_view command) {
+  return absl::AbortedError(fmt::format(
+      "{}: the connection was lost, and with it the transaction (MULTI, WATCH) that this belongs to: begin it anew",
+      command));
+}
+
 // How many push messages answer a (un)subscribing command; 0 for all others.
 size_t Confirmations(std::string_view command, size_t arguments) {
   for (const auto& [subscribe, unsubscribe] : kSubscriptionKinds) {
@@ -90,6 +96,10 @@ void RequestQueue::Add(absl::Span<const std::string_view> arguments, WhenLost wh
     entry.outcome = absl::InvalidArgumentError(fmt::to_string(refusal));
     return;
   }
+  if (BelongsToLost(entry.command)) {
+    entry.outcome = LostTransaction(entry.command);
+    return;
+  }
   entry.reads = std::binary_search(std::begin(kReads), std::end(kReads), std::string_view(entry.command));
   entry.selection = SelectionOf(entry.command, arguments);
   entry.resend = when_lost == WhenLost::kResend ||
@@ -112,6 +122,7 @@ void RequestQueue::AppendHandshake(absl::Span<const std::string_view> arguments,
 }
 
 void RequestQueue::BeginConnection() {
+  bound_ = Bound::kNot;
   queued_ = 0;
   queued_selections_.clear();
   in_.Clear();
@@ -273,6 +284,7 @@ void RequestQueue::NoteTransaction(Entry* entry, const Reply& reply) {
     return;
   }
   const bool executed = entry->command == "EXEC";
+  if (!reply.is_error() || (executed && bound_ == Bound::kByMulti)) bound_ = Next(bound_, entry->command);
   if (!executed && entry->command != "DISCARD" && entry->command != "RESET") return;
   for (auto& [place, selection] : std::exchange(queued_selections_, {})) {
     if (executed && place < reply.elements.size() && !reply.elements[place].is_error()) {
@@ -328,21 +340,58 @@ absl::Status RequestQueue::LostStatus(const Entry& entry, const absl::Status& wh
                   entry.command, cause));
 }
 
+RequestQueue::Bound RequestQueue::Next(Bound bound, std::string_view command) {
+  if (command == "MULTI") return Bound::kByMulti;
+  if (command == "EXEC" || command == "DISCARD" || command == "RESET") return Bound::kNot;
+  if (bound == Bound::kByMulti) return bound;
+  if (command == "WATCH") return Bound::kByWatch;
+  return command == "UNWATCH" ? Bound::kNot : bound;
+}
+
+bool RequestQueue::BelongsToLost(std::string_view command) {
+  if (lost_ == Bound::kNot) return false;
+  const bool watched_only = lost_ == Bound::kByWatch;
+  if (watched_only && command == "MULTI") {  // it counts on what was watched
+    lost_ = Bound::kByMulti;
+    return true;
+  }
+  const bool begins = command == "WATCH" || command == "MULTI" || command == "RESET";
+  const bool ends = watched_only ? command == "UNWATCH" : command == "EXEC" || command == "DISCARD";
+  if (begins || ends) lost_ = Bound::kNot;
+  return !begins && !watched_only;
+}
+
 void RequestQueue::ConnectionLost(const absl::Status& why, bool again) {
   ByteBuffer kept;
   size_t begin = 0;
+  Bound bound = bound_;  // of the connection behind what was sent
+  bool transaction_lost = false;
+  const auto forget = [](Entry* entry, absl::Status outcome) {
+    entry->outcome = std::move(outcome);
+    entry->size = 0;
+  };
   for (Entry& entry : entries_) {
     if (!entry.outcome.ok()) continue;
-    const size_t end = begin + entry.size;
-    if (end <= sent_ && !(again && entry.resend)) {
-      entry.outcome = LostStatus(entry, why);
-      entry.size = 0;
-    } else {
-      kept.Append(bytes_.view().substr(begin, entry.size));
-      entry.sent |= end <= sent_;
+    const std::string_view request = bytes_.view().substr(begin, entry.size);
+    begin += entry.size;
+    const bool sent = begin <= sent_;
+    if (!sent && bound != Bound::kNot) {
+      lost_ = std::exchange(bound, Bound::kNot);
+      transaction_lost = true;
     }
-    begin = end;
+    // Inside MULTI a request would have waited for EXEC; by itself it is another one.
+    const bool stands_alone = bound != Bound::kByMulti;
+    if (sent) bound = Next(bound, entry.command);
+    if (sent && !(again && entry.resend && stands_alone)) {
+      forget(&entry, LostStatus(entry, why));
+    } else if (transaction_lost && BelongsToLost(entry.command)) {
+      forget(&entry, LostTransaction(entry.command));
+    } else {
+      kept.Append(request);
+      entry.sent |= sent;
+    }
   }
+  if (bound != Bound::kNot) lost_ = bound;
   bytes_ = std::move(kept);
   BeginConnection();
 }

@@ -85,6 +85,8 @@ class RequestQueue {
     std::string password;
   };
   using Selection = std::vector<std::string>;  // the request that makes it; empty: none
+  // What the connection knows of a transaction, and what ends with it.
+  enum class Bound { kNot, kByWatch, kByMulti };
   struct Entry {
     std::string command;  // upper case
     size_t size = 0;      // of its request; 0 once it is known to be lost
@@ -110,6 +112,9 @@ class RequestQueue {
   // True: one whole reply (or array header, with `header`) was read and consumed. False: *taken says why not.
   bool Parse(Reply* reply, Taken* taken);
   bool ParseArrayHeader(size_t* elements, Taken* taken);
+  static Bound Next(Bound bound, std::string_view command);
+  // The request belongs to the transaction that was lost, and on another connection would be no part of one.
+  bool BelongsToLost(std::string_view command);
   // What a reply says about the connection from now on.
   void NoteTransaction(Entry* entry, const Reply& reply);
   void NoteReply(Entry* entry, const Reply& reply);
@@ -130,8 +135,10 @@ class RequestQueue {
   absl::Status broken_;
   size_t pushes_ = 0;
   Credentials credentials_;
-  Selection selection_;  // made again on each new connection
-  size_t queued_ = 0;    // requests that wait for EXEC, and among them those that select, by place
+  Bound bound_ = Bound::kNot;  // this connection
+  Bound lost_ = Bound::kNot;   // by an earlier one, and what it was bound to has not been ended or begun anew since
+  Selection selection_;        // made again on each new connection
+  size_t queued_ = 0;          // requests that wait for EXEC, and among them those that select, by place
   std::vector<std::pair<size_t, Selection>> queued_selections_;
   std::array<std::set<std::string>, 3> subscribed_;  // to channels, patterns, shard channels
   bool monitors_ = false;

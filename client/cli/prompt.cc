@@ -101,8 +101,9 @@ class Prompt {
     client_->pipeline().Send(words);
     const absl::StatusOr<Reply> reply = client_->Receive();
     if (in_transaction_ && (!reply.ok() || client_->pipeline().reconnects() != reconnects)) {
-      Print("The connection was lost, and with it the transaction: nothing of it was done, but for this command.\n");
+      Print("The connection was lost, and with it the transaction: nothing of it was done.\n");
       in_transaction_ = false;
+      (void)client_->Call({"DISCARD"});  // so that the next line is none of it
     }
     if (!reply.ok()) return PrintError(reply.status());
     FollowTransaction(words[0], *reply);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace varve {
@@ -59,6 +60,92 @@ TEST_F(RequestQueueTest, ALostConnectionIsMadeGoodWhereThatIsSafe) {
   EXPECT_EQ(Outcome(&queue), "UNAVAILABLE");
   EXPECT_EQ(Outcome(&queue), "fifth");
   EXPECT_EQ(queue.outstanding(), 0u);
+}
+
+TEST_F(RequestQueueTest, AWriteOfALostTransactionIsNotSentByItself) {
+  RequestQueue queue({});
+  queue.BeginConnection();
+  queue.Add({"MULTI"}, WhenLost::kByCommand);
+  SendAll(&queue);
+  Arrive(&queue, "+OK\r\n");
+  EXPECT_EQ(Outcome(&queue), "OK");
+  queue.Add({"SET", "a", "1"}, WhenLost::kResend);
+  queue.Add({"GET", "a"}, WhenLost::kByCommand);
+  SendAll(&queue);
+  queue.Add({"SET", "b", "1"}, WhenLost::kResend);
+  queue.ConnectionLost(absl::UnavailableError("gone"), true);
+  queue.Add({"SET", "c", "1"}, WhenLost::kResend);
+  queue.Add({"exec"}, WhenLost::kByCommand);
+  queue.Add({"INCR", "after"}, WhenLost::kByCommand);
+  wire_.clear();
+  SendAll(&queue);
+  EXPECT_EQ(wire_, "*2\r\n$4\r\nINCR\r\n$5\r\nafter\r\n");
+  Arrive(&queue, ":1\r\n");
+  for (const char* outcome : {"UNKNOWN", "UNAVAILABLE", "ABORTED", "ABORTED", "ABORTED", ""}) {
+    EXPECT_EQ(Outcome(&queue), outcome);
+  }
+  EXPECT_EQ(queue.outstanding(), 0u);
+}
+
+TEST_F(RequestQueueTest, ATransactionWithoutItsWatchIsNotBegun) {
+  for (const bool acknowledged : {true, false}) {
+    RequestQueue queue({});
+    queue.BeginConnection();
+    queue.Add({"WATCH", "a"}, WhenLost::kByCommand);
+    SendAll(&queue);
+    if (acknowledged) {
+      Arrive(&queue, "+OK\r\n");
+      EXPECT_EQ(Outcome(&queue), "OK");
+    }
+    queue.ConnectionLost(absl::UnavailableError("gone"), true);
+    if (!acknowledged) {
+      EXPECT_EQ(Outcome(&queue), "UNKNOWN");
+    }
+    queue.Add({"GET", "a"}, WhenLost::kByCommand);
+    queue.Add({"MULTI"}, WhenLost::kByCommand);
+    queue.Add({"SET", "a", "2"}, WhenLost::kByCommand);
+    queue.Add({"EXEC"}, WhenLost::kByCommand);
+    wire_.clear();
+    SendAll(&queue);
+    EXPECT_EQ(wire_, "*2\r\n$3\r\nGET\r\n$1\r\na\r\n");
+    Arrive(&queue, "+1\r\n");
+    for (const char* outcome : {"1", "ABORTED", "ABORTED", "ABORTED"}) EXPECT_EQ(Outcome(&queue), outcome);
+    // Begun anew it is sent.
+    for (const std::vector<std::string_view>& request :
+         {std::vector<std::string_view>{"WATCH", "a"}, {"MULTI"}, {"SET", "a", "2"}, {"EXEC"}}) {
+      queue.Add(request, WhenLost::kByCommand);
+    }
+    SendAll(&queue);
+    EXPECT_NE(wire_.find("SET"), std::string::npos);
+    Arrive(&queue, "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n");
+    for (const char* outcome : {"OK", "OK", "QUEUED", ""}) EXPECT_EQ(Outcome(&queue), outcome);
+    // It has ended: the next loss takes nothing with it.
+    queue.ConnectionLost(absl::UnavailableError("gone"), true);
+    queue.Add({"MULTI"}, WhenLost::kByCommand);
+    wire_.clear();
+    SendAll(&queue);
+    EXPECT_EQ(wire_, "*1\r\n$5\r\nMULTI\r\n");
+  }
+}
+
+TEST_F(RequestQueueTest, ALostTransactionCanBeGivenUp) {
+  RequestQueue queue({});
+  for (const char* end : {"WATCH", "MULTI", "RESET", "DISCARD"}) {
+    queue.BeginConnection();
+    queue.Add({"MULTI"}, WhenLost::kByCommand);
+    SendAll(&queue);
+    queue.ConnectionLost(absl::UnavailableError("gone"), true);
+    EXPECT_EQ(Outcome(&queue), "UNKNOWN");
+    queue.Add({"GET", "a"}, WhenLost::kByCommand);
+    EXPECT_EQ(Outcome(&queue), "ABORTED");
+    queue.Add({end}, WhenLost::kByCommand);
+    queue.Add({"SET", "after", end}, WhenLost::kByCommand);
+    wire_.clear();
+    SendAll(&queue);
+    EXPECT_NE(wire_.find("after"), std::string::npos) << end;
+    queue.FailAll(absl::UnavailableError("gone"));
+    while (queue.outstanding() > 0) EXPECT_NE(Outcome(&queue), "nothing");
+  }
 }
 
 TEST_F(RequestQueueTest, NothingIsSentAgainUnlessAskedFor) {
