@@ -1,6 +1,7 @@
 // Commands that choose databases, exchange and empty them.
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "server/command_groups.h"
 #include "server/command_table.h"
@@ -51,7 +52,9 @@ bool ParseFlushMode(CommandContext& context, Arguments arguments) {
 void HandleFlushAll(CommandContext& context, Arguments arguments) {
   if (!ParseFlushMode(context, arguments)) return;
   WriteBatch batch;
-  for (const NamespaceId database : Databases(context.store)) batch.ClearNamespace(database);
+  const absl::StatusOr<std::vector<NamespaceId>> databases = Databases(context.store);
+  if (!databases.ok()) return context.Fail(databases.status());
+  for (const NamespaceId database : *databases) batch.ClearNamespace(database);
   if (context.Submit(&batch)) context.reply.Ok();
 }
 

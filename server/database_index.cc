@@ -43,11 +43,10 @@ bool OpenDatabase(CommandContext& context, NamespaceId database) {
   return true;
 }
 
-std::vector<NamespaceId> Databases(const Store& store) {
+absl::StatusOr<std::vector<NamespaceId>> Databases(const Store& store) {
+  VARVE_ASSIGN_OR_RETURN(const NamespaceList list, store.Namespaces());
   std::vector<NamespaceId> databases;
-  const absl::StatusOr<NamespaceList> list = store.Namespaces();
-  if (!list.ok()) return databases;
-  for (const NamespaceDescription& space : list->namespaces) {
+  for (const NamespaceDescription& space : list.namespaces) {
     if (space.id < kFirstNamedNamespace) databases.push_back(space.id);
   }
   return databases;

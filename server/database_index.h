@@ -19,7 +19,7 @@ namespace varve {
 [[nodiscard]] bool OpenDatabase(CommandContext& context, NamespaceId database);
 
 // Those that were used once, ascending; also those that --databases doesn't reach any more.
-std::vector<NamespaceId> Databases(const Store& store);
+[[nodiscard]] absl::StatusOr<std::vector<NamespaceId>> Databases(const Store& store);
 
 // Of all namespaces together.
 [[nodiscard]] absl::StatusOr<CountResult> CountAllKeys(Store& store);

@@ -247,7 +247,8 @@ std::string ServerInfo(ServerState& server, Store& store, Arguments sections, Se
     for (const auto& [name, value] : server.store->Statistics()) info.Line(name, value);
   }
   if (info.Section("Keyspace")) {
-    for (const NamespaceId database : Databases(store)) {
+    const absl::StatusOr<std::vector<NamespaceId>> databases = Databases(store);
+    for (const NamespaceId database : databases.ok() ? *databases : std::vector<NamespaceId>()) {
       const absl::StatusOr<CountResult> count = store.Count(GatedRead(database), "", "");
       if (!count.ok()) continue;
       *gate = std::max(*gate, count->gate);
