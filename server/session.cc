@@ -172,12 +172,8 @@ void Session::AddRequest(size_t first) {
   const uint32_t keys = KeyCount(*command, count);
   if (command->kind == CommandKind::kGet && count == 2) ++batch_.gets;
   if (command->kind == CommandKind::kSet && count == 3) ++batch_.plain_sets;
-  if (command->flags & kReadCommand) batch_.reads += keys;
+  if (command->flags & (kReadCommand | kTransactionCommand)) batch_.reads += keys;  // WATCH reads, too
   if (command->flags & kWriteCommand) batch_.writes += std::max(keys, 1u);
-  if (command->flags & kTransactionCommand) {  // WATCH reads its keys, and removes those that have expired
-    batch_.reads += keys;
-    batch_.writes += keys;
-  }
   batch_.slow = batch_.slow || (command->flags & kSlowCommand) != 0 ||
                 ((command->flags & kSubscriberCommand) != 0 && LeavesSlowly());
   batch_.maintenance = batch_.maintenance || (command->flags & kMaintenanceCommand) != 0;
