@@ -249,6 +249,7 @@ TEST_F(NamespaceCommandsTest, MonitorsSeeTheDatabase) {
   RawConnection monitor(server_.port());
   ASSERT_TRUE(monitor.Send(Resp({"MONITOR"})));
   ASSERT_EQ(monitor.Receive(5), "+OK\r\n");
+  Do({"ECHO", "first"});
   Use("4");
   Do({"GET", "key"});
   std::string seen;
