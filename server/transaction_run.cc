@@ -106,6 +106,11 @@ TransactionRun::Outcome TransactionRun::Try(const WriteTurn* turn) {
   }
   context_->DependOn(inner.TakeGate());
   context_->DependOn(committed->gate);
+  const bool may_tell = !inner.events().empty() && context_->server.MayTell();
+  for (const CommandContext::KeyEvent& told : inner.events()) {
+    if (!may_tell) break;
+    (void)context_->SliceSpent(context_->server.events.Send(told.event, told.space, told.key, context_->gate()));
+  }
   context_->reply.buffer()->Append(replies_.view());
   context_->reply.set_protocol(client.protocol);
   Account();
