@@ -96,6 +96,7 @@ class Engine final : public StorageEngine, private EngineParts {
     return log_->AddListener(std::move(listener));
   }
   void RemoveDurabilityListener(uint64_t token) override { log_->RemoveListener(token); }
+  void SetExpiryListener(ExpiryListener listener) override;
   absl::Status WaitUntilDurable(SequenceNumber sequence) override;
   absl::Status Sync() override { return log_->Sync(); }
 
@@ -381,8 +382,7 @@ class Engine final : public StorageEngine, private EngineParts {
   std::deque<CompactRequest*> compact_requests_ ABSL_GUARDED_BY(commit_mutex_);
   absl::Status background_status_ ABSL_GUARDED_BY(commit_mutex_);  // why flushes fail at present
   std::atomic<bool> cancel_compaction_{false};
-  std::thread flush_thread_;
-  std::thread compaction_thread_;
+  std::thread flush_thread_, compaction_thread_;
 
   absl::Mutex quota_mutex_ ABSL_ACQUIRED_BEFORE(sweep_mutex_, count_mutex_, commit_mutex_);
   // No generation holds more than its entry says; one without an entry was not counted yet.
@@ -390,6 +390,7 @@ class Engine final : public StorageEngine, private EngineParts {
   SequenceNumber quota_bounds_at_ ABSL_GUARDED_BY(quota_mutex_) = kNoSequence;  // the change of namespaces since which
 
   absl::Mutex sweep_mutex_ ABSL_ACQUIRED_BEFORE(count_mutex_);
+  ExpiryListener expiry_listener_ ABSL_GUARDED_BY(sweep_mutex_);
   std::atomic<SequenceNumber> clock_mark_sequence_{kNoSequence};
   // By width: no entry of the index that is still to be looked at is due before.
   std::array<uint64_t, kExpiryWidths> due_from_ ABSL_GUARDED_BY(commit_mutex_);

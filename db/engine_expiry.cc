@@ -131,6 +131,11 @@ void Engine::ExpiryLoop() {
   }
 }
 
+void Engine::SetExpiryListener(ExpiryListener listener) {
+  absl::MutexLock lock(&sweep_mutex_);
+  expiry_listener_ = std::move(listener);
+}
+
 absl::Status Engine::SweepAll() {
   absl::MutexLock lock(&sweep_mutex_);
   const uint64_t now_ms = clock_.NowMillis();
@@ -215,7 +220,7 @@ absl::Status Engine::RemoveExpired(absl::Span<const std::string> index_keys, uin
   WriteBatch batch;
   for (int tries = 0; tries < kTriesAlone; ++tries) {
     batch.Clear();
-    uint64_t expired = 0;
+    std::vector<std::pair<NamespaceId, std::string_view>> expired;  // keys in `index_keys`
     {
       VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead({.space = kExpirySpace}));
       const ReadState& state = *point.state;
@@ -236,7 +241,7 @@ absl::Status Engine::RemoveExpired(absl::Span<const std::string> index_keys, uin
         if (expires && record.expiry_ms <= now_ms) {
           batch.Delete(user_key, *space);
           batch.RequireUnchanged(user_key, point.sequence, *space);
-          ++expired;
+          expired.emplace_back(*space, user_key);
         } else if (expires && entry.due_ms > now_ms) {
           continue;  // its time is still to come
         }
@@ -248,13 +253,19 @@ absl::Status Engine::RemoveExpired(absl::Span<const std::string> index_keys, uin
     if (batch.empty()) return absl::OkStatus();
     const size_t operations = batch.size();
     // Whoever has the turn may be counting, and so waits for this.
-    const absl::Status committed = Submit({.waits_for_turn = false}, &batch).status();
+    const absl::StatusOr<CommitResult> committed = Submit({.waits_for_turn = false}, &batch);
     if (committed.ok()) {
-      counters_.expired += expired;
       counters_.own_operations += operations;
-      return log_->Push();
+      // Several entries may speak of one key.
+      std::sort(expired.begin(), expired.end());
+      expired.erase(std::unique(expired.begin(), expired.end()), expired.end());
+      counters_.expired += expired.size();
+      VARVE_RETURN_IF_ERROR(log_->Push());
+      if (expiry_listener_ == nullptr) return absl::OkStatus();
+      for (const auto& [space, key] : expired) expiry_listener_(space, key, committed->gate);
+      return absl::OkStatus();
     }
-    if (!absl::IsAborted(committed) && !IsNoSuchNamespace(committed)) return committed;
+    if (!absl::IsAborted(committed.status()) && !IsNoSuchNamespace(committed.status())) return committed.status();
     if (index_keys.size() == 1) continue;
     for (size_t i = 0; i < index_keys.size(); ++i)
       VARVE_RETURN_IF_ERROR(RemoveExpired(index_keys.subspan(i, 1), now_ms));

@@ -164,6 +164,11 @@ class Store {
   virtual SequenceNumber durable_sequence() const = 0;
   // OK, or why writes are refused for good (a failed fsync, an I/O error of the log).
   [[nodiscard]] virtual absl::Status log_status() const = 0;
+  // Calls `listener` with each key that was removed because its time is over, once the removal is submitted: on any thread, under locks
+  // of the store. It must be short and must not call the store. `gate` as in ReadResult. Empty: nobody is told; returns once the
+  // listener before is not called any more.
+  using ExpiryListener = std::function<void(NamespaceId space, std::string_view key, SequenceNumber gate)>;
+  virtual void SetExpiryListener(ExpiryListener listener) = 0;
   // Calls `listener` on the log's thread each time durable_sequence() or log_status() changed. It must be short and must not call the store.
   // Returns a token for RemoveDurabilityListener, after which it is not called any more.
   virtual uint64_t AddDurabilityListener(std::function<void()> listener) = 0;

@@ -66,6 +66,7 @@ class TransactionStore final : public Store {
   uint64_t AddDurabilityListener(std::function<void()> listener) override {
     return below_->AddDurabilityListener(std::move(listener));
   }
+  void SetExpiryListener(ExpiryListener listener) override { below_->SetExpiryListener(std::move(listener)); }
   void RemoveDurabilityListener(uint64_t token) override { below_->RemoveDurabilityListener(token); }
   absl::Status WaitUntilDurable(SequenceNumber sequence) override { return below_->WaitUntilDurable(sequence); }
   absl::Status Sync() override { return below_->Sync(); }

@@ -124,7 +124,8 @@ size_t BatchExecutor::RunGets(CommandContext* context, GatedReplies* replies) {
 void BatchExecutor::WriteGets(CommandContext* context, GatedReplies* replies, const absl::Status& status,
                               absl::Span<MultiGetResult> results) {
   uint64_t found = 0, missing = 0;
-  for (MultiGetResult& result : results) {
+  for (size_t i = 0; i < results.size(); ++i) {
+    MultiGetResult& result = results[i];
     const size_t begin = replies->size();
     const absl::Status& failed = status.ok() ? result.status : status;
     if (!failed.ok()) {
@@ -136,6 +137,9 @@ void BatchExecutor::WriteGets(CommandContext* context, GatedReplies* replies, co
     } else {
       ++missing;
       context->reply.Null();
+      if (server_->events.Tells(kMissEvent) && server_->MayTell()) [[unlikely]] {
+        server_->events.Send("keymiss", context->space(), KeyOf(next_ + i), result.result.gate);
+      }
     }
     replies->Mark(failed.ok() ? result.result.gate : kNoSequence, 1);
     if (result.value.capacity() > kKeptValue) std::string().swap(result.value);
@@ -153,7 +157,8 @@ void BatchExecutor::AnswerGets(GatedReplies* replies, const absl::Status& status
 }
 
 size_t BatchExecutor::RunSets(CommandContext* context, GatedReplies* replies) {
-  const size_t longest = sets_apart_ ? 1 : RunLength(CommandKind::kSet, 3, kMaxSetRun);
+  const size_t longest =
+      sets_apart_ || server_->events.Tells(kNewEvent) ? 1 : RunLength(CommandKind::kSet, 3, kMaxSetRun);
   if (longest < 2) return RunOne(context, replies);
   WriteBatch& writes = ThreadScratch().writes;
   writes.Clear();
@@ -187,6 +192,9 @@ void BatchExecutor::WriteSets(CommandContext* context, GatedReplies* replies,
     for (size_t i = 0; i < count; ++i) context->reply.Ok();
     context->Submitted();
     replies->Mark(committed->gate, static_cast<uint32_t>(count));
+    if (!server_->events.Tells(kStringEvent) || !server_->MayTell()) [[likely]]
+      return;
+    for (size_t i = 0; i < count; ++i) server_->events.Send("set", context->space(), KeyOf(next_ + i), committed->gate);
   } else {
     for (size_t i = 0; i < count; ++i) {
       const size_t begin = replies->size();

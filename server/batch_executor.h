@@ -76,6 +76,7 @@ class BatchExecutor {
   // What was written since `before` is the reply to a command, as far as the client wants it.
   void EndReply(CommandContext* context, GatedReplies* replies, size_t before);
   void ShowToMonitors(NamespaceId space, size_t first, size_t count);
+  std::string_view KeyOf(size_t request) const { return batch_->arguments[batch_->requests[request].first + 1]; }
   size_t RunLength(CommandKind kind, size_t arguments, size_t limit) const;
   // For the statistics: `count` requests from `first` on, neighbours of one kind, took `nanos` together.
   void Account(size_t first, size_t count, uint64_t nanos);

@@ -53,6 +53,14 @@ absl::StatusOr<ReadResult> CommandContext::Read(ReadOptions options, std::string
   return absl::CancelledError("too large a value for here");
 }
 
+void CommandContext::Tell(NamespaceId of, std::string_view event, std::string_view key) {
+  if (in_transaction_) {
+    events_.push_back({of, event, std::string(key)});
+  } else if (server.MayTell()) {
+    (void)SliceSpent(server.events.Send(event, of, key, gate_));
+  }
+}
+
 bool CommandContext::Submit(WriteBatch* batch) {
   const absl::StatusOr<CommitResult> committed = store.Submit(write_options(), batch);
   if (!committed.ok()) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "db/store.h"
@@ -126,9 +127,35 @@ class CommandContext {
     if (gate > gate_) gate_ = gate;
   }
   SequenceNumber TakeGate() { return std::exchange(gate_, kNoSequence); }
+  SequenceNumber gate() const { return gate_; }
 
   // For the statistics: a key was asked for.
-  void CountLookup(bool found) { (found ? server.keyspace_hits : server.keyspace_misses).Add(1); }
+  void CountLookup(std::string_view key, bool found) {
+    (found ? server.keyspace_hits : server.keyspace_misses).Add(1);
+    if (!found) Notify(kMissEvent, "keymiss", key);
+  }
+
+  // Tells of what was done to `key` (server/keyspace_events.h), once it is submitted and the reply depends on it; inside EXEC, those who
+  // listen hear of it when that has committed. `event` is a literal.
+  void Notify(KeyEventClass which, std::string_view event, std::string_view key) {
+    NotifyIn(space(), which, event, key);
+  }
+  void NotifyIn(NamespaceId of, KeyEventClass which, std::string_view event, std::string_view key) {
+    if (server.events.Tells(which)) [[unlikely]]
+      Tell(of, event, key);
+  }
+  // A value was written.
+  void NotifyWritten(std::string_view event, std::string_view key, bool existed) {
+    if (!existed) Notify(kNewEvent, "new", key);
+    Notify(kStringEvent, event, key);
+  }
+  struct KeyEvent {
+    NamespaceId space;
+    std::string_view event;
+    std::string key;
+  };
+  // Those that EXEC is to tell of.
+  const std::vector<KeyEvent>& events() const { return events_; }
 
   // EXEC executes it.
   bool in_transaction() const { return in_transaction_; }
@@ -189,9 +216,11 @@ class CommandContext {
   // When it is to end.
   std::chrono::steady_clock::time_point& BeginSlice();
   absl::StatusOr<ReadResult> Read(ReadOptions options, std::string_view key, std::string* value);
+  void Tell(NamespaceId of, std::string_view event, std::string_view key);
 
   SequenceNumber gate_ = kNoSequence;
   std::unique_ptr<ReplyStream> stream_;
+  std::vector<KeyEvent> events_;
   size_t most_here_ = SIZE_MAX;
   const bool in_transaction_ = false;
   CommandContext* slice_ = nullptr;

@@ -26,6 +26,7 @@ bool ReadValue(CommandContext& context, std::string_view key, std::string* value
     return false;
   }
   context.DependOn(read->gate);
+  context.CountLookup(key, read->found);
   *found = read->found;
   if (!read->found) value->clear();
   return true;
@@ -41,17 +42,23 @@ void HandleSetBit(CommandContext& context, Arguments arguments) {
   if (context.BelongsElsewhere(*bit / 8 + 1)) return;
   const bool wanted = arguments[3] == "1";
   bool old = false;
+  bool existed = false;
+  bool changed = false;
   std::string value;
   const bool done = Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
     const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
     if (!read.ok()) return read.status();
+    existed = read->found;
     old = BitAt(value, *bit);
-    if (old == wanted && *bit / 8 < value.size()) return absl::OkStatus();
+    changed = old != wanted || *bit / 8 >= value.size();
+    if (!changed) return absl::OkStatus();
     SetBitAt(&value, *bit, wanted);
     batch->Put(key, value, kSelectedNamespace, read->expiry_ms);
     return absl::OkStatus();
   });
-  if (done) context.reply.Integer(old ? 1 : 0);
+  if (!done) return;
+  if (changed) context.NotifyWritten("setbit", key, existed);
+  context.reply.Integer(old ? 1 : 0);
 }
 
 void HandleGetBit(CommandContext& context, Arguments arguments) {
@@ -152,13 +159,23 @@ void HandleBitOp(CommandContext& context, Arguments arguments) {
   }
   std::string result;
   std::string operand;  // two values are held at a time, however many keys there are
+  const bool tells = context.server.events.Tells(kNewEvent) || context.server.events.Tells(kGenericEvent);
+  bool existed = true;  // looked for only where it is told
+  std::vector<std::string_view> missing;
   const bool done = Update(context, arguments.subspan(2), [&](WriteBatch* batch) -> absl::Status {
+    missing.clear();
     for (size_t i = 0; i < sources.size(); ++i) {
       const absl::StatusOr<ReadResult> read = ReadForUpdate(context, sources[i], i == 0 ? &result : &operand, batch);
       if (!read.ok()) return read.status();
+      if (!read->found) missing.push_back(sources[i]);
       if (i > 0) CombineBits(operation, operand, &result);
     }
     if (invert) InvertBits(&result);
+    if (tells) {
+      const absl::StatusOr<ReadResult> read = ReadForUpdate(context, target, &operand, batch);
+      if (!read.ok()) return read.status();
+      existed = read->found;
+    }
     if (result.empty()) {
       batch->Delete(target);
     } else {
@@ -166,7 +183,14 @@ void HandleBitOp(CommandContext& context, Arguments arguments) {
     }
     return absl::OkStatus();
   });
-  if (done) context.reply.Integer(static_cast<int64_t>(result.size()));
+  if (!done) return;
+  for (const std::string_view key : missing) context.Notify(kMissEvent, "keymiss", key);
+  if (!result.empty()) {
+    context.NotifyWritten("set", target, existed);
+  } else if (existed) {
+    context.Notify(kGenericEvent, "del", target);
+  }
+  context.reply.Integer(static_cast<int64_t>(result.size()));
 }
 
 struct FieldOperation {
@@ -261,6 +285,7 @@ void HandleBitField(CommandContext& context, Arguments arguments) {
   std::string value;
   std::vector<std::optional<int64_t>> results;
   bool changed = false;
+  bool existed = false;
   const auto apply_all = [&] {
     results.clear();
     for (const FieldOperation& operation : operations) results.push_back(Apply(operation, &value, &changed));
@@ -278,13 +303,16 @@ void HandleBitField(CommandContext& context, Arguments arguments) {
   const bool done = Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
     const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
     if (!read.ok()) return read.status();
+    existed = read->found;
     changed = value.size() < bytes;
     if (changed) value.resize(bytes, '\0');
     apply_all();
     if (changed) batch->Put(key, value, kSelectedNamespace, read->expiry_ms);
     return absl::OkStatus();
   });
-  if (done) ReplyFields(context.reply, results);
+  if (!done) return;
+  if (changed) context.NotifyWritten("setbit", key, existed);
+  ReplyFields(context.reply, results);
 }
 
 }  // namespace

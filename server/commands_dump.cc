@@ -115,6 +115,12 @@ void HandleRestore(CommandContext& context, Arguments arguments) {
   // A key that is there is answered whatever the rest is, as in Redis.
   if (found && !options->replace) return context.reply.Error("BUSYKEY Target key name already exists.");
   if (!refused.empty()) return context.reply.Error(refused);
+  if (!expired) {
+    context.Notify(kNewEvent, "new", key);
+    context.Notify(kGenericEvent, "restore", key);
+  } else if (found) {
+    context.Notify(kGenericEvent, "del", key);
+  }
   context.reply.Ok();
 }
 

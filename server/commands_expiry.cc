@@ -63,20 +63,24 @@ void Expire(CommandContext& context, Arguments arguments, std::string_view name,
   if (!instant) return;
   const uint64_t expiry_ms = ExpiryMillis(*instant);
   bool changed = false;
+  bool deleted = false;
   std::string value;
   const bool done = Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
     const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
     if (!read.ok()) return read.status();
     changed = read->found && condition->Holds(read->expiry_ms, expiry_ms);
     if (!changed) return absl::OkStatus();
-    if (expiry_ms <= context.store.NowMillis()) {
+    deleted = expiry_ms <= context.store.NowMillis();
+    if (deleted) {
       batch->Delete(key);
     } else {
       batch->Put(key, value, kSelectedNamespace, expiry_ms);
     }
     return absl::OkStatus();
   });
-  if (done) context.reply.Integer(changed ? 1 : 0);
+  if (!done) return;
+  if (changed) context.Notify(kGenericEvent, deleted ? "del" : "expire", key);
+  context.reply.Integer(changed ? 1 : 0);
 }
 
 void HandleExpire(CommandContext& context, Arguments arguments) {
@@ -118,16 +122,35 @@ void HandlePersist(CommandContext& context, Arguments arguments) {
     if (changed) batch->Put(key, value, kSelectedNamespace, kNoExpiry);
     return absl::OkStatus();
   });
-  if (done) context.reply.Integer(changed ? 1 : 0);
+  if (!done) return;
+  if (changed) context.Notify(kGenericEvent, "persist", key);
+  context.reply.Integer(changed ? 1 : 0);
 }
 
 void SetWithTime(CommandContext& context, Arguments arguments, std::string_view name, bool seconds) {
   const std::optional<int64_t> instant =
       ParseExpiry(context, name, arguments[2], {.seconds = seconds, .from_now = true});
   if (!instant) return;
-  WriteBatch& batch = ClearedBatch(context);
-  batch.Put(arguments[1], arguments[3], kSelectedNamespace, ExpiryMillis(*instant));
-  if (context.Submit(&batch)) context.reply.Ok();
+  const std::string_view key = arguments[1];
+  bool existed = true;  // looked for only where it is told
+  if (context.server.events.Tells(kNewEvent)) {
+    std::string old;
+    const bool done = Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
+      const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &old, batch);
+      if (!read.ok()) return read.status();
+      existed = read->found;
+      batch->Put(key, arguments[3], kSelectedNamespace, ExpiryMillis(*instant));
+      return absl::OkStatus();
+    });
+    if (!done) return;
+  } else {
+    WriteBatch& batch = ClearedBatch(context);
+    batch.Put(key, arguments[3], kSelectedNamespace, ExpiryMillis(*instant));
+    if (!context.Submit(&batch)) return;
+  }
+  context.NotifyWritten("set", key, existed);
+  context.Notify(kGenericEvent, "expire", key);
+  context.reply.Ok();
 }
 
 void HandleSetEx(CommandContext& context, Arguments arguments) { SetWithTime(context, arguments, "setex", true); }
@@ -177,22 +200,28 @@ void HandleGetEx(CommandContext& context, Arguments arguments) {
     if (!instant) return;
   }
   bool found = false;
+  std::string_view event;
   const bool done = Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
     const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
     if (!read.ok()) return read.status();
     found = read->found;
+    event = {};
     if (!found) return absl::OkStatus();
     if (instant && ExpiryMillis(*instant) <= context.store.NowMillis()) {
       batch->Delete(key);
+      event = "del";
     } else if (instant) {
       batch->Put(key, value, kSelectedNamespace, ExpiryMillis(*instant));
+      event = "expire";
     } else if (read->expiry_ms != 0) {
       batch->Put(key, value, kSelectedNamespace, kNoExpiry);
+      event = "persist";
     }
     return absl::OkStatus();
   });
   if (!done) return;
-  context.CountLookup(found);
+  context.CountLookup(key, found);
+  if (!event.empty()) context.Notify(kGenericEvent, event, key);
   found ? context.reply.Bulk(value) : context.reply.Null();
 }
 

@@ -72,6 +72,11 @@ std::optional<Transferred> Rename(CommandContext& context, Arguments arguments, 
     outcome = Move(context, arguments[1], arguments[2],
                    {.keeps_source = false, .keeps_target = keeps_target, .space = context.space()});
   }
+  if (outcome == Transferred::kDone) {
+    context.Notify(kNewEvent, "new", arguments[2]);
+    context.Notify(kGenericEvent, "rename_from", arguments[1]);
+    context.Notify(kGenericEvent, "rename_to", arguments[2]);
+  }
   if (outcome != Transferred::kNoSource) return outcome;
   context.reply.Error("ERR no such key");
   return std::nullopt;
@@ -106,7 +111,14 @@ void HandleCopy(CommandContext& context, Arguments arguments) {
   if (space != context.space() && !OpenDatabase(context, space)) return;
   const std::optional<Transferred> outcome =
       Move(context, arguments[1], arguments[2], {.keeps_source = true, .keeps_target = !replace, .space = space});
-  if (outcome) context.reply.Integer(*outcome == Transferred::kDone ? 1 : 0);
+  if (!outcome) return;
+  if (*outcome == Transferred::kDone) {
+    context.NotifyIn(space, kNewEvent, "new", arguments[2]);
+    context.NotifyIn(space, kGenericEvent, "copy_to", arguments[2]);
+  } else if (*outcome == Transferred::kNoSource) {
+    context.Notify(kMissEvent, "keymiss", arguments[1]);
+  }
+  context.reply.Integer(*outcome == Transferred::kDone ? 1 : 0);
 }
 
 void HandleMove(CommandContext& context, Arguments arguments) {
@@ -116,7 +128,13 @@ void HandleMove(CommandContext& context, Arguments arguments) {
   if (!OpenDatabase(context, *space)) return;
   const std::optional<Transferred> outcome =
       Move(context, arguments[1], arguments[1], {.keeps_source = false, .keeps_target = true, .space = *space});
-  if (outcome) context.reply.Integer(*outcome == Transferred::kDone ? 1 : 0);
+  if (!outcome) return;
+  if (*outcome == Transferred::kDone) {
+    context.NotifyIn(*space, kNewEvent, "new", arguments[1]);
+    context.Notify(kGenericEvent, "move_from", arguments[1]);
+    context.NotifyIn(*space, kGenericEvent, "move_to", arguments[1]);
+  }
+  context.reply.Integer(*outcome == Transferred::kDone ? 1 : 0);
 }
 
 void HandleRandomKey(CommandContext& context, Arguments) {
@@ -196,9 +214,12 @@ void HandleObject(CommandContext& context, Arguments arguments) {
   const Subcommand* const subcommand = TakeSubcommand(context, arguments);
   if (subcommand == nullptr) return;
   const std::string_view what = subcommand->word();
+  // Whoever looks at a key's state doesn't miss it: there is no event, as in Redis.
   std::string value;
-  const std::optional<ReadResult> read = ReadKey(context, arguments[2], &value);
-  if (!read) return;
+  const absl::StatusOr<ReadResult> read = context.Get(arguments[2], &value);
+  if (!read.ok()) return context.Fail(read.status());
+  context.DependOn(read->gate);
+  (read->found ? context.server.keyspace_hits : context.server.keyspace_misses).Add(1);
   if (!read->found) return context.reply.Null();
   if (what == "encoding") return context.reply.Bulk(EncodingName(value));
   if (what == "refcount") return context.reply.Integer(ReferenceCount(value));

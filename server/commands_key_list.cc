@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/container/flat_hash_set.h"
 #include "server/command_groups.h"
 #include "server/command_table.h"
 #include "server/key_update.h"
@@ -38,9 +39,11 @@ class MGetStream : public ReplyStream {
         context.GoElsewhere();
         return Progress::kMore;
       }
-      for (MultiGetResult& result : results) {
+      for (size_t i = 0; i < results.size(); ++i) {
+        MultiGetResult& result = results[i];
         const absl::Status& failed = !status.ok() ? status : result.status;
-        if (failed.ok()) context.CountLookup(result.result.found);
+        context.DependOn(result.result.gate);
+        if (failed.ok()) context.CountLookup(slice[i], result.result.found);
         if (!failed.ok()) {
           context.Fail(failed);  // in the place of this one value
         } else if (result.result.found) {
@@ -48,7 +51,6 @@ class MGetStream : public ReplyStream {
         } else {
           context.reply.Null();
         }
-        context.DependOn(result.result.gate);
         if (result.value.capacity() > kKeptValue) std::string().swap(result.value);
       }
       next_ += results.size();
@@ -67,11 +69,43 @@ void HandleMGet(CommandContext& context, Arguments arguments) {
   context.Stream(std::make_unique<MGetStream>(context, arguments.subspan(1)));
 }
 
+using KeySet = absl::flat_hash_set<std::string_view>;
+
+// `keys` were written, of which `present` had been there; one that is named twice is new once.
+void NotifyPairs(CommandContext& context, Arguments keys, KeySet present) {
+  if (!context.server.events.Tells(kNewEvent) && !context.server.events.Tells(kStringEvent)) return;
+  for (const std::string_view key : keys) context.NotifyWritten("set", key, !present.insert(key).second);
+}
+
+// MSET where it is told which keys are new.
+void SetAndLook(CommandContext& context, Arguments arguments) {
+  std::vector<std::string_view> keys;
+  for (size_t i = 1; i < arguments.size(); i += 2) keys.push_back(arguments[i]);
+  KeySet present;
+  std::string old;
+  const bool done = Update(context, keys, [&](WriteBatch* batch) -> absl::Status {
+    present.clear();
+    for (const std::string_view key : keys) {
+      const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &old, batch);
+      if (!read.ok()) return read.status();
+      if (read->found) present.insert(key);
+    }
+    for (size_t i = 1; i < arguments.size(); i += 2) batch->Put(arguments[i], arguments[i + 1]);
+    return absl::OkStatus();
+  });
+  if (!done) return;
+  NotifyPairs(context, keys, std::move(present));
+  context.reply.Ok();
+}
+
 void HandleMSet(CommandContext& context, Arguments arguments) {
   if (arguments.size() % 2 == 0) return ReplyWrongArity(context, "mset");
+  if (context.server.events.Tells(kNewEvent)) return SetAndLook(context, arguments);
   WriteBatch& batch = ClearedBatch(context);
   for (size_t i = 1; i < arguments.size(); i += 2) batch.Put(arguments[i], arguments[i + 1]);
-  if (context.Submit(&batch)) context.reply.Ok();
+  if (!context.Submit(&batch)) return;
+  for (size_t i = 1; i < arguments.size(); i += 2) context.Notify(kStringEvent, "set", arguments[i]);
+  context.reply.Ok();
 }
 
 void HandleMSetNx(CommandContext& context, Arguments arguments) {
@@ -91,7 +125,18 @@ void HandleMSetNx(CommandContext& context, Arguments arguments) {
     for (size_t i = 1; i < arguments.size(); i += 2) batch->Put(arguments[i], arguments[i + 1]);
     return absl::OkStatus();
   });
-  if (done) context.reply.Integer(written ? 1 : 0);
+  if (!done) return;
+  if (written) NotifyPairs(context, keys, {});
+  context.reply.Integer(written ? 1 : 0);
+}
+
+// `deleted` is sorted; those who listen hear of them in the order of `keys`.
+void NotifyDeleted(CommandContext& context, Arguments keys, Arguments deleted) {
+  if (!context.server.events.Tells(kGenericEvent)) return;
+  KeySet left(deleted.begin(), deleted.end());
+  for (const std::string_view key : keys) {
+    if (left.erase(key) > 0) context.Notify(kGenericEvent, "del", key);
+  }
 }
 
 void HandleDel(CommandContext& context, Arguments arguments) {
@@ -99,26 +144,29 @@ void HandleDel(CommandContext& context, Arguments arguments) {
   std::vector<std::string_view> distinct(keys.begin(), keys.end());
   std::sort(distinct.begin(), distinct.end());
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-  int64_t deleted = 0;
+  std::vector<std::string_view> deleted;  // in order
   std::string value;
   for (size_t next = 0; next < distinct.size(); next += kKeysPerUpdate) {
     const Arguments part = Arguments(distinct).subspan(next, kKeysPerUpdate);
-    int64_t found = 0;
+    const size_t before = deleted.size();
     const bool done = Update(context, part, [&](WriteBatch* batch) -> absl::Status {
-      found = 0;
+      deleted.resize(before);
       for (const std::string_view key : part) {
         const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
         if (!read.ok()) return read.status();
         if (!read->found) continue;
         batch->Delete(key);
-        ++found;
+        deleted.push_back(key);
       }
       return absl::OkStatus();
     });
-    if (!done) return;
-    deleted += found;
+    if (!done) {
+      deleted.resize(before);
+      return NotifyDeleted(context, keys, deleted);
+    }
   }
-  context.reply.Integer(deleted);
+  NotifyDeleted(context, keys, deleted);
+  context.reply.Integer(static_cast<int64_t>(deleted.size()));
 }
 
 void HandleExists(CommandContext& context, Arguments arguments) {
@@ -135,11 +183,12 @@ void HandleExists(CommandContext& context, Arguments arguments) {
     const absl::Span<MultiGetResult> part = absl::MakeSpan(results).first(slice.size());
     const absl::Status status = context.store.MultiGet(options, slice, part);
     if (!status.ok()) return context.Fail(status);
-    for (const MultiGetResult& result : part) {
+    for (size_t i = 0; i < part.size(); ++i) {
+      const MultiGetResult& result = part[i];
       if (!result.status.ok()) return context.Fail(result.status);
       if (result.result.too_large) return context.GoElsewhere();
       context.DependOn(result.result.gate);
-      context.CountLookup(result.result.found);
+      context.CountLookup(slice[i], result.result.found);
       found += result.result.found ? 1 : 0;
     }
   }

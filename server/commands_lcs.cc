@@ -71,9 +71,11 @@ void HandleLcs(CommandContext& context, Arguments arguments) {
   MultiGetResult values[2];
   const absl::Status status = context.store.MultiGet(GatedRead(context.space()), arguments.subspan(1, 2), values);
   if (!status.ok()) return context.Fail(status);
-  for (MultiGetResult& value : values) {
+  for (size_t i = 0; i < 2; ++i) {
+    MultiGetResult& value = values[i];
     if (!value.status.ok()) return context.Fail(value.status);
     context.DependOn(value.result.gate);
+    context.CountLookup(arguments[1 + i], value.result.found);
     if (!value.result.found) value.value.clear();
   }
   LcsOptions options;

@@ -2,7 +2,6 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,7 +13,6 @@
 #include "server/command_names.h"
 #include "server/command_table.h"
 #include "server/database_index.h"
-#include "server/key_read.h"
 #include "server/process_memory.h"
 #include "util/resp_parser.h"
 
@@ -33,8 +31,9 @@ void HandleMemoryUsage(CommandContext& context, Arguments arguments) {
     }
     if (samples < 0) return ReplySyntaxError(context);
   }
-  const std::optional<ReadResult> read = LookUpKey(context, arguments[2]);
-  if (!read) return;
+  const absl::StatusOr<ReadResult> read = context.LookUp(arguments[2]);  // no event for a missing key, as in Redis
+  if (!read.ok()) return context.Fail(read.status());
+  context.DependOn(read->gate);
   if (!read->found) return context.reply.Null();
   context.reply.Integer(static_cast<int64_t>(arguments[2].size() + read->value_size + kRecordOverhead));
 }

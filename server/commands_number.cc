@@ -18,6 +18,7 @@ constexpr std::string_view kNoInteger = "ERR value is not an integer or out of r
 // Adds to the integer value of `key`, 0 if it is missing, and answers the sum.
 void Add(CommandContext& context, std::string_view key, int64_t increment) {
   int64_t number = 0;
+  bool existed = false;
   std::string value;
   std::string_view refused;
   const bool done = Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
@@ -25,7 +26,8 @@ void Add(CommandContext& context, std::string_view key, int64_t increment) {
     number = 0;
     const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
     if (!read.ok()) return read.status();
-    if (read->found && !ParseRespInteger(value, &number)) {
+    existed = read->found;
+    if (existed && !ParseRespInteger(value, &number)) {
       refused = kNoInteger;
     } else if (__builtin_add_overflow(number, increment, &number)) {
       refused = "ERR increment or decrement would overflow";
@@ -37,6 +39,7 @@ void Add(CommandContext& context, std::string_view key, int64_t increment) {
   });
   if (!done) return;
   if (!refused.empty()) return context.reply.Error(refused);
+  context.NotifyWritten("incrby", key, existed);
   context.reply.Integer(number);
 }
 
@@ -61,13 +64,15 @@ void HandleIncrByFloat(CommandContext& context, Arguments arguments) {
   const std::string_view key = arguments[1];
   const std::optional<long double> increment = ParseFloat(arguments[2]);
   if (!increment) return context.reply.Error("ERR value is not a valid float");
+  bool existed = false;
   std::string value;
   std::string_view refused;
   const bool done = Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
     refused = {};
     const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
     if (!read.ok()) return read.status();
-    const std::optional<long double> number = read->found ? ParseFloat(value) : 0;
+    existed = read->found;
+    const std::optional<long double> number = existed ? ParseFloat(value) : 0;
     if (!number) {
       refused = "ERR value is not a valid float";
     } else if (!std::isfinite(*number + *increment)) {
@@ -80,6 +85,7 @@ void HandleIncrByFloat(CommandContext& context, Arguments arguments) {
   });
   if (!done) return;
   if (!refused.empty()) return context.reply.Error(refused);
+  context.NotifyWritten("incrbyfloat", key, existed);
   context.reply.Bulk(value);
 }
 

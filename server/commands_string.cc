@@ -68,7 +68,7 @@ void HandleGet(CommandContext& context, Arguments arguments) {
   const absl::StatusOr<ReadResult> read = context.Get(arguments[1], &value);
   if (!read.ok()) return context.Fail(read.status());
   context.DependOn(read->gate);
-  context.CountLookup(read->found);
+  context.CountLookup(arguments[1], read->found);
   if (arguments.size() == 3 && read->found) {  // WITHVERSION
     context.reply.Array(2);
     context.reply.Bulk(value);
@@ -107,11 +107,13 @@ bool Replace(CommandContext& context, std::string_view key, const Replacement& r
 }
 
 void HandleSet(CommandContext& context, Arguments arguments) {
-  if (arguments.size() == 3) {
+  const bool looks = context.server.events.Tells(kNewEvent);  // whether the key is new
+  if (arguments.size() == 3 && !looks) {
     WriteBatch& batch = ClearedBatch(context);
     batch.Put(arguments[1], arguments[2]);
-    if (context.Submit(&batch)) context.reply.Ok();
-    return;
+    if (!context.Submit(&batch)) return;
+    context.Notify(kStringEvent, "set", arguments[1]);
+    return context.reply.Ok();
   }
   const std::optional<SetOptions> options = ParseSetOptions(arguments.subspan(3));
   if (!options) return ReplySyntaxError(context);
@@ -122,14 +124,21 @@ void HandleSet(CommandContext& context, Arguments arguments) {
     replacement.expiry_ms = ExpiryMillis(*instant);
   }
   if (const std::string_view defect = options->condition.Defect(); !defect.empty()) return context.reply.Error(defect);
-  if (options->condition.Always() && !options->get && !options->keeps_expiry) {
+  if (options->condition.Always() && !options->get && !options->keeps_expiry && !looks) {
     WriteBatch& batch = ClearedBatch(context);
     batch.Put(arguments[1], arguments[2], kSelectedNamespace, replacement.expiry_ms);
-    if (context.Submit(&batch)) context.reply.Ok();
-    return;
+    if (!context.Submit(&batch)) return;
+    context.Notify(kStringEvent, "set", arguments[1]);
+    if (options->unit) context.Notify(kGenericEvent, "expire", arguments[1]);
+    return context.reply.Ok();
   }
   Replaced replaced;
   if (!Replace(context, arguments[1], replacement, options->condition, &replaced)) return;
+  if (options->get && !replaced.existed) context.Notify(kMissEvent, "keymiss", arguments[1]);
+  if (replaced.written) {
+    context.NotifyWritten("set", arguments[1], replaced.existed);
+    if (options->unit) context.Notify(kGenericEvent, "expire", arguments[1]);
+  }
   if (options->get) return ReplyValue(context, replaced.existed, replaced.old);
   const bool answers_version = options->condition.ComparesVersion() && replaced.version != kNoSequence;
   if (answers_version && replaced.written) return ReplyVersion(context, replaced.version);
@@ -139,6 +148,8 @@ void HandleSet(CommandContext& context, Arguments arguments) {
 void HandleGetSet(CommandContext& context, Arguments arguments) {
   Replaced replaced;
   if (!Replace(context, arguments[1], {.value = arguments[2]}, {}, &replaced)) return;
+  if (!replaced.existed) context.Notify(kMissEvent, "keymiss", arguments[1]);
+  context.NotifyWritten("set", arguments[1], replaced.existed);
   ReplyValue(context, replaced.existed, replaced.old);
 }
 
@@ -147,6 +158,7 @@ void HandleSetNx(CommandContext& context, Arguments arguments) {
   condition.SetPresence("nx");
   Replaced replaced;
   if (!Replace(context, arguments[1], {.value = arguments[2]}, condition, &replaced)) return;
+  if (replaced.written) context.NotifyWritten("set", arguments[1], false);
   context.reply.Integer(replaced.written ? 1 : 0);
 }
 
@@ -161,34 +173,39 @@ void HandleGetDel(CommandContext& context, Arguments arguments) {
     if (found) batch->Delete(key);
     return absl::OkStatus();
   });
-  if (done) ReplyValue(context, found, value);
+  if (!done) return;
+  found ? context.Notify(kGenericEvent, "del", key) : context.Notify(kMissEvent, "keymiss", key);
+  ReplyValue(context, found, value);
 }
 
-// Changes the value of `key`; a missing one is changed from the empty string. `change` returns an error text, or nothing and whether
-// there is anything to write. Answers the new length.
+// Changes the value of `key`, which is told as `event`; a missing one is changed from the empty string. `change` returns an error
+// text, or nothing and whether there is anything to write. Answers the new length.
 struct Change {
   std::string_view refused;
   bool write = true;
 };
-void ChangeValue(CommandContext& context, std::string_view key,
+void ChangeValue(CommandContext& context, std::string_view key, std::string_view event,
                  absl::FunctionRef<Change(bool found, std::string* value)> change) {
   std::string value;
+  bool existed = false;
   Change made;
   const bool done = Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
     const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
     if (!read.ok()) return read.status();
-    made = change(read->found, &value);
+    existed = read->found;
+    made = change(existed, &value);
     if (made.refused.empty() && made.write) batch->Put(key, value, kSelectedNamespace, read->expiry_ms);
     return absl::OkStatus();
   });
   if (!done) return;
   if (!made.refused.empty()) return context.reply.Error(made.refused);
+  if (made.write) context.NotifyWritten(event, key, existed);
   context.reply.Integer(static_cast<int64_t>(value.size()));
 }
 
 void HandleAppend(CommandContext& context, Arguments arguments) {
   const std::string_view tail = arguments[2];
-  ChangeValue(context, arguments[1], [&](bool found, std::string* value) -> Change {
+  ChangeValue(context, arguments[1], "append", [&](bool, std::string* value) -> Change {
     if (value->size() + tail.size() > context.server.live.max_value_bytes) return {kTooLong};
     value->append(tail);  // of nothing, too, is a write
     return {};
@@ -206,7 +223,7 @@ void HandleSetRange(CommandContext& context, Arguments arguments) {
     return context.reply.Error(kTooLong);
   }
   if (!part.empty() && context.BelongsElsewhere(begin + part.size())) return;
-  ChangeValue(context, arguments[1], [&](bool, std::string* value) -> Change {
+  ChangeValue(context, arguments[1], "setrange", [&](bool, std::string* value) -> Change {
     if (part.empty()) return {{}, false};
     if (value->size() < begin + part.size()) value->resize(begin + part.size());
     value->replace(begin, part.size(), part);
@@ -269,6 +286,7 @@ void HandleDelEx(CommandContext& context, Arguments arguments) {
   if (!done) return;
   if (found && !refused.empty())
     return context.reply.Error(refused);  // a missing key is 0 whatever is asked, as in Redis
+  if (deleted) context.Notify(kGenericEvent, "del", key);
   context.reply.Integer(deleted ? 1 : 0);
 }
 

@@ -47,9 +47,12 @@ absl::StatusOr<ReadResult> LookUpUnexpired(CommandContext& context, std::string_
     WriteBatch& batch = ClearedBatch(context);
     batch.Delete(key);
     batch.RequireUnchanged(key, read->read_sequence);
-    const absl::Status removed = context.store.Submit(context.write_options(), &batch).status();
-    if (!removed.ok() && !absl::IsAborted(removed)) return removed;
+    const absl::StatusOr<CommitResult> removed = context.store.Submit(context.write_options(), &batch);
+    if (!removed.ok() && !absl::IsAborted(removed.status())) return removed.status();
     context.Submitted();
+    if (!removed.ok()) continue;
+    context.DependOn(removed->gate);
+    context.Notify(kExpiredEvent, "expired", key);
   }
 }
 

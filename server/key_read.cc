@@ -4,26 +4,26 @@ namespace varve {
 namespace {
 
 // Answers an error.
-std::optional<ReadResult> Note(CommandContext& context, const absl::StatusOr<ReadResult>& read) {
+std::optional<ReadResult> Note(CommandContext& context, std::string_view key, const absl::StatusOr<ReadResult>& read) {
   if (!read.ok()) {
     context.Fail(read.status());
     return std::nullopt;
   }
   context.DependOn(read->gate);
-  context.CountLookup(read->found);
+  context.CountLookup(key, read->found);
   return *read;
 }
 
 }  // namespace
 
 std::optional<ReadResult> ReadKey(CommandContext& context, std::string_view key, std::string* value) {
-  const std::optional<ReadResult> read = Note(context, context.Get(key, value));
+  const std::optional<ReadResult> read = Note(context, key, context.Get(key, value));
   if (read && !read->found) value->clear();
   return read;
 }
 
 std::optional<ReadResult> LookUpKey(CommandContext& context, std::string_view key) {
-  return Note(context, context.LookUp(key));
+  return Note(context, key, context.LookUp(key));
 }
 
 }  // namespace varve

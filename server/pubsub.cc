@@ -59,7 +59,7 @@ bool PubSub::DeliverToAll(const Mailboxes& mailboxes, std::initializer_list<std:
 }
 
 bool PubSub::Publish(Publication* publication, absl::FunctionRef<bool(size_t)> spent) {
-  if (subscriptions_.load(std::memory_order_acquire) == 0) return true;
+  if (!Any()) return true;
   const std::string_view channel = publication->channel;
   const std::string_view message = publication->message;
   absl::ReaderMutexLock lock(&mutex_);

@@ -61,6 +61,9 @@ class PubSub {
     Mailbox::Message encoded = nullptr;  // for that name
   };
 
+  // Somebody listens to something. Cheap.
+  bool Any() const { return subscriptions_.load(std::memory_order_acquire) != 0; }
+
   void Subscribe(Kind kind, std::string_view name, Mailbox* mailbox) ABSL_LOCKS_EXCLUDED(mutex_);
   void Unsubscribe(Kind kind, std::string_view name, Mailbox* mailbox) ABSL_LOCKS_EXCLUDED(mutex_);
 

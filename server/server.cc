@@ -84,6 +84,9 @@ absl::Status Server::Listen() {
     for (const std::unique_ptr<IoLoop>& loop : loops_) loop->OnDurabilityChanged();
   });
   listening_to_store_ = true;
+  state_.store->SetExpiryListener([this](NamespaceId space, std::string_view key, SequenceNumber gate) {
+    if (state_.events.Tells(kExpiredEvent)) state_.events.Send("expired", space, key, gate);
+  });
   return absl::OkStatus();
 }
 
@@ -174,6 +177,7 @@ void Server::Stop() {
   maintenance_.Stop();
   pool_.Stop();
   if (listening_to_store_) {
+    state_.store->SetExpiryListener({});
     state_.store->RemoveDurabilityListener(listener_token_);
     listening_to_store_ = false;
   }

@@ -17,6 +17,7 @@
 #include "server/configuration.h"
 #include "server/error_statistics.h"
 #include "server/execution_policy.h"
+#include "server/keyspace_events.h"
 #include "server/live_options.h"
 #include "server/login_guard.h"
 #include "server/monitors.h"
@@ -82,11 +83,15 @@ struct ServerState {
 
   ClientMemory client_memory;
   PubSub pubsub{&client_memory};
+  KeyspaceEvents events{&pubsub, options.key_events};
   Monitors monitors{&client_memory};
   ClientRegistry registry;
 
   KeyCost read_cost{400};
   KeyCost write_cost{600};
+
+  // Whether somebody listens, and what was written so far may be told of, each message at its gate.
+  bool MayTell() const { return pubsub.Any() && store->PushUnsynced().ok(); }
 
   // CONFIG RESETSTAT: counts begin anew. Not those of what there is now, such as `clients`.
   void ResetStatistics();

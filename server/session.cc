@@ -232,6 +232,7 @@ bool Session::AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>*
 
 bool Session::AddSets(WriteBatch* writes, bool writers_wait) {
   if (batch_.plain_sets == 0 || batch_.plain_sets != batch_.requests.size() || !MayJoin(writers_wait)) return false;
+  if (server_->events.Tells(kNewEvent)) return false;  // each has to look whether its key is new
   const uint64_t expiry_ms = server_->store->UsualExpiry(client_.space);
   for (const RequestBatch::Request& request : batch_.requests) {
     writes->Put(batch_.arguments[request.first + 1], batch_.arguments[request.first + 2], client_.space, expiry_ms);
@@ -386,8 +387,9 @@ void Session::Flush(SequenceNumber durable) {
 }
 
 void Session::FailParked(SequenceNumber durable, std::string_view error) {
-  if (closed_) return;
-  if (!output_.FailAbove(durable, error)) Close();
+  if (closed_ || output_.NextGate(durable) == kNoSequence) return;
+  // As in FailRound().
+  if (client_.Listens() || !output_.FailAbove(durable, error)) Close();
 }
 
 void Session::Settle(bool draining) {

@@ -10,6 +10,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "server/keyspace_events.h"
 #include "server/settings_live.h"
 #include "util/nearest_text.h"
 #include "util/size_text.h"
@@ -162,6 +163,10 @@ constexpr Setting kSettings[] = {
         "how long a client may take for one long reply, which keeps old versions of records; 0: as long as it likes")
         .Live(ApplySnapshotMaxAge),
     Integer("databases", 1, 1024, VARVE_KEPT_IN(server.databases), "databases that SELECT knows, by number from 0 on"),
+    Number(SettingKind::kEvents, "notify-keyspace-events", 0, UINT32_MAX, VARVE_KEPT_IN(server.key_events),
+           "what is told of keys on channels, as letters: K (__keyspace@..), E (__keyevent@..), then g (generic), $ "
+           "(strings), x (expired), A (all of these), m (a key that was missing), n (a new key); empty: nothing")
+        .Live(ApplyKeyEvents),
     // What is promised of the data.
     Text("dir", VARVE_KEPT_IN(directory), "directory of the data, made if it is missing").Checked(DirectoryNeeded),
     Word("sync", kSyncWords, VARVE_KEPT_IN(engine.sync),
@@ -220,6 +225,8 @@ std::string Takes(const Setting& setting) {
       return fmt::format("takes 0 to {}", FormatDuration(std::chrono::nanoseconds(setting.max)));
     case SettingKind::kMode:
       return "takes octal permissions such as 700";
+    case SettingKind::kEvents:
+      return std::string(kKeyEventsNeeded);
     case SettingKind::kLimits:
       return "takes normal or pubsub, bytes, bytes, seconds; such as: pubsub 32MiB 8MiB 60";
   }
@@ -252,6 +259,9 @@ absl::StatusOr<int64_t> ParseNumber(const Setting& setting, std::string_view tex
       return ParseDigits(text, 10);
     case SettingKind::kMode:
       return ParseDigits(text, 8);
+    case SettingKind::kEvents:
+      if (const std::optional<uint32_t> classes = ParseKeyEvents(text)) return *classes;
+      break;
     case SettingKind::kSize: {
       VARVE_ASSIGN_OR_RETURN(const uint64_t bytes, ParseSize(text));
       return static_cast<int64_t>(std::min<uint64_t>(bytes, std::numeric_limits<int64_t>::max()));
@@ -313,6 +323,8 @@ std::string Show(const Setting& setting, const ServerConfig& config, bool short_
       return FormatDuration(std::chrono::nanoseconds(value));
     case SettingKind::kMode:
       return fmt::format("{:o}", value);
+    case SettingKind::kEvents:
+      return ShowKeyEvents(static_cast<uint32_t>(value));
     default:
       return fmt::to_string(value);
   }

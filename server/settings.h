@@ -38,6 +38,7 @@ enum class SettingKind : uint8_t {
   kSize,      // bytes: 4096, 64MiB
   kDuration,  // 200us, 10min; kept as nanoseconds
   kMode,      // permissions of a file, octal
+  kEvents,    // letters: Kg$
   kLimits,    // of output: normal 0 0 0 pubsub 32MiB 8MiB 60
 };
 

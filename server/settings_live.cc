@@ -18,6 +18,11 @@ absl::Status ApplyKeepalive(ServerState& server, const ServerConfig& config) {
   return absl::OkStatus();
 }
 
+absl::Status ApplyKeyEvents(ServerState& server, const ServerConfig& config) {
+  server.events.Set(config.server.key_events);
+  return absl::OkStatus();
+}
+
 absl::Status ApplyLogLevel(ServerState& server, const ServerConfig& config) {
   spdlog::set_level(static_cast<spdlog::level::level_enum>(config.log_level));
   return absl::OkStatus();

@@ -10,6 +10,7 @@ struct ServerConfig;
 struct ServerState;
 
 absl::Status ApplyClientsMemory(ServerState& server, const ServerConfig& config);
+absl::Status ApplyKeyEvents(ServerState& server, const ServerConfig& config);
 absl::Status ApplyKeepalive(ServerState& server, const ServerConfig& config);  // to connections that come from now on
 absl::Status ApplyLogLevel(ServerState& server, const ServerConfig& config);
 absl::Status ApplyLoginTimeout(ServerState& server, const ServerConfig& config);

@@ -178,6 +178,11 @@ TransactionRun::Step TransactionRun::Commit(CommandContext& context) {
     return Step::kDone;
   }
   gate_ = std::max({gate_, attempt.inner.TakeGate(), committed->gate});
+  const bool may_tell = !attempt.inner.events().empty() && context.server.MayTell();
+  for (const CommandContext::KeyEvent& told : attempt.inner.events()) {
+    if (!may_tell) break;
+    (void)context.SliceSpent(context.server.events.Send(told.event, told.space, told.key, gate_));
+  }
   context.reply.set_protocol(context.client.protocol);
   Account(context);
   return Step::kDone;
