@@ -6,7 +6,7 @@
 set -euo pipefail
 server=$1 directory=$2 all=${3:-}
 scripts=$(cd "$(dirname "$0")" && pwd)
-units=(type/string type/incr keyspace scan quit protocol expire multi other bitops bitfield pubsub info-command)
+units=(type/string type/incr keyspace scan quit protocol expire multi other bitops bitfield pubsub dump info-command)
 mkdir -p "$directory"
 cd "$directory"
 
