@@ -144,8 +144,9 @@ TEST_F(RedisFilesTest, AnAppendOnlyDirectory) {
     Empty();
     std::filesystem::remove_all(dir_.File("redis"));
     std::filesystem::create_directory(dir_.File("redis"));
-    RedisProcess redis(dir_.File("redis"),
-                       {"--appendonly", "yes", "--aof-use-rdb-preamble", preamble, "--aof-timestamp-enabled", "yes"});
+    // With everysec it puts off writing for as long as a sync takes.
+    RedisProcess redis(dir_.File("redis"), {"--appendonly", "yes", "--appendfsync", "always", "--aof-use-rdb-preamble",
+                                            preamble, "--aof-timestamp-enabled", "yes"});
     const std::unique_ptr<Client> client = redis.Connect();
     ASSERT_NE(client, nullptr) << redis.log();
     Pairs pairs = FillRedis(client.get());

@@ -97,7 +97,8 @@ void ExpectShown(const std::string& name, const std::string& value, const std::s
 }
 
 TEST(ServerFlagsTest, EverySettingHasATestOfItsBoundsOrWords) {
-  std::vector<std::string> tested = {"client-output-buffer-limit", "requirepass", "requirepass-file"};
+  std::vector<std::string> tested = {"client-output-buffer-limit", "notify-keyspace-events", "requirepass",
+                                     "requirepass-file"};
   for (const Bounds& bounds : AllBounds()) tested.push_back(bounds.name);
   for (const auto& [name, words] : Words()) tested.push_back(name);
   std::sort(tested.begin(), tested.end());
