@@ -120,7 +120,7 @@ TEST_F(ReadersTest, NeverMissAKeyDuringFlushesAndMerges) {
     ASSERT_EQ(store_.Scan(Key(0), Key(40), random % 2 == 0, snapshot.get()), first) << "a snapshot has changed";
     CheckWalk(store_->NewIterator({.snapshot = snapshot.get()}, {}, {}, nullptr).get(), random % 4 < 2);
   });
-  EXPECT_TRUE(testing::Eventually([this] { return store_.Statistic("flushes") > 2; }));
+  EXPECT_TRUE(testing::Eventually([this] { return store_.Statistic("flushes") > 3; }));
   RunFor(absl::Seconds(3));
 }
 
