@@ -132,6 +132,8 @@ TEST_F(SlicesTest, WhoOnlyReadsDoesNotWaitForTheOneWhoHasTheTurnToWrite) {
                                                         {"SELECT", "3"},          {"SET", "c", "1", "EX", "100"},
                                                         {"MOVE", "1000001", "5"}, {"GETEX", "1000002", "EX", "100"}};
   std::vector<std::unique_ptr<RawConnection>> writers;
+  // While the store is behind with its work, a batch that writes goes to the pool as a whole.
+  ASSERT_TRUE(Eventually([&] { return server_->store().pressure() <= kFreePressure; }));
   std::unique_ptr<WriteTurn> turn = server_->store().TakeTurn();
   for (const auto& write : writes) {
     writers.push_back(std::make_unique<RawConnection>(server_->port()));
