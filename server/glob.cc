@@ -18,7 +18,8 @@ bool MatchSet(std::string_view pattern, size_t* position, char c, GlobCase lette
   bool matched = false;
   for (; p < pattern.size() && pattern[p] != ']'; ++p) {
     if (pattern[p] == '\\' && p + 1 < pattern.size()) {
-      matched = matched || pattern[++p] == c;
+      ++p;
+      matched = matched || pattern[p] == c;
     } else if (p + 2 < pattern.size() && pattern[p + 1] == '-') {
       const auto [low, high] = std::minmax({static_cast<signed char>(Folded(pattern[p], letters)),
                                             static_cast<signed char>(Folded(pattern[p + 2], letters))});

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "server/glob.h"
-
 namespace varve {
 namespace {
 
@@ -54,21 +52,6 @@ TEST(KeyRangeTest, APrefixEndsBeforeItsSuccessor) {
   EXPECT_EQ(PrefixRange("\xff").upper, "");
   EXPECT_EQ(PrefixRange("").upper, "");
   EXPECT_EQ(PrefixRange("a\x7f").upper, "a\x80");
-}
-
-TEST(GlobTest, MatchesPatternsOfConfigGet) {
-  EXPECT_TRUE(GlobMatches("*", ""));
-  EXPECT_TRUE(GlobMatches("save", "SAVE", GlobCase::kInsensitive));
-  EXPECT_TRUE(GlobMatches("max*", "maxclients"));
-  EXPECT_TRUE(GlobMatches("*e*e", "where"));
-  EXPECT_TRUE(GlobMatches("s?n[a-c]", "sync"));
-  EXPECT_TRUE(GlobMatches("[^b]ync", "sync"));
-  EXPECT_TRUE(GlobMatches("a\\*", "a*"));
-  EXPECT_FALSE(GlobMatches("a\\*", "ab"));
-  EXPECT_FALSE(GlobMatches("max", "maxclients"));
-  EXPECT_FALSE(GlobMatches("", "a"));
-  EXPECT_FALSE(GlobMatches("s?", "s"));
-  EXPECT_FALSE(GlobMatches("*a*a*a*a*a*a*a*a*b", std::string(200, 'a')));
 }
 
 }  // namespace

@@ -1,11 +1,9 @@
-// Cursors of SCAN are kept within bounds, and those in use longest; patterns match as Redis', in bounded time.
+// Cursors of SCAN are kept within bounds, and those in use longest.
 #include "server/scan_cursors.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
-
-#include "server/glob.h"
 
 namespace varve {
 namespace {
@@ -51,41 +49,6 @@ TEST(ScanCursorsTest, AllClientsTogetherAreBounded) {
   }
   EXPECT_EQ(cursors.Find(unused), std::nullopt);
   EXPECT_EQ(cursors.bytes(), 100 * bytes);
-}
-
-TEST(GlobTest, SetsAndEscapesAreRedisOwn) {
-  EXPECT_TRUE(GlobMatches("[z-a]", "m"));  // turned around
-  EXPECT_TRUE(GlobMatches("[a", "a"));     // without an end
-  EXPECT_TRUE(GlobMatches("[^", "a"));
-  EXPECT_FALSE(GlobMatches("[", "["));
-  EXPECT_TRUE(GlobMatches("[\\]]", "]"));
-  EXPECT_TRUE(GlobMatches("\\", "\\"));
-  EXPECT_FALSE(GlobMatches("a", "A"));
-  EXPECT_TRUE(GlobMatches("[A-C]x", "bX", GlobCase::kInsensitive));
-  EXPECT_TRUE(GlobMatches("a**b", "ab"));
-  EXPECT_TRUE(GlobMatches("", ""));
-}
-
-TEST(GlobTest, TheLiteralBeginningIsWhatMatchesShare) {
-  EXPECT_EQ(GlobPrefix("user:*"), "user:");
-  EXPECT_EQ(GlobPrefix("us?r"), "us");
-  EXPECT_EQ(GlobPrefix("[u]ser"), "");
-  EXPECT_EQ(GlobPrefix("a\\*b*"), "a*b");
-  EXPECT_EQ(GlobPrefix("plain\\"), "plain\\");
-}
-
-TEST(GlobTest, AHostilePatternEnds) {
-  const std::string text(1u << 20, 'a');
-  const std::string half(1u << 19, 'a');
-  std::string sets = "*";
-  for (int i = 0; i < 10'000; ++i) sets += "[a-z0123456789]";
-  EXPECT_FALSE(GlobMatches("*" + half + "b", text));
-  EXPECT_FALSE(GlobMatches(sets + "b", text));
-  EXPECT_FALSE(GlobMatches("*" + half, text)) << "it would match, for who has the time";
-  EXPECT_TRUE(GlobMatches("*" + half, text.substr(0, half.size() + 1)));
-  std::string stars;
-  for (int i = 0; i < 50'000; ++i) stars += "*?";
-  EXPECT_TRUE(GlobMatches(stars, text.substr(0, 50'000)));
 }
 
 }  // namespace
