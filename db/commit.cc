@@ -121,7 +121,10 @@ absl::Status Commit::ResolveChange(const Operation& operation, NamespaceTable* t
                                    absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation) {
   std::optional<NamespaceChange> change = DecodeNamespaceChange(operation.record);
   if (!change) return absl::InvalidArgumentError("a change of a namespace makes no sense");
-  if (change->verb == NamespaceChange::Verb::kCreate) {
+  const bool clones = change->verb == NamespaceChange::Verb::kClone;
+  if (clones && operations_.size() != 1)
+    return absl::InvalidArgumentError("cloning a namespace takes a batch of its own");
+  if (clones || change->verb == NamespaceChange::Verb::kCreate) {
     change->generation = new_generation(operation.space);
     if (change->generation == kNoGeneration) return NoGenerationLeft();
     PutGeneration(operation.record.value.substr(kGenerationInChange), change->generation);

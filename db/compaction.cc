@@ -22,6 +22,7 @@ MergeOptions MergeOptionsFor(const CompactionContext& context) {
   options.segment_size = context.options->segment_size;
   options.snapshots = context.snapshots;
   options.is_live = context.is_live;
+  options.bases = context.bases;
   options.filter = context.options->compaction_filter.get();
   options.cancel = context.cancel;
   return options;
@@ -83,6 +84,14 @@ CompactionResult Move(const CompactionPlan& plan) {
 }
 
 }  // namespace
+
+std::vector<SequenceNumber> SnapshotsAndCuts(const CompactionContext& context) {
+  std::vector<SequenceNumber> sequences = context.snapshots;
+  for (const NamespaceBase& base : context.bases.all()) sequences.push_back(base.cut);
+  std::sort(sequences.begin(), sequences.end());
+  sequences.erase(std::unique(sequences.begin(), sequences.end()), sequences.end());
+  return sequences;
+}
 
 absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input, std::vector<RangeTombstone> tombstones,
                                           uint64_t entries, uint64_t bytes, bool drops_tombstones,

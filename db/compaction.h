@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "db/compaction_picker.h"
 #include "db/internal_iterator.h"
+#include "db/namespace_bases.h"
 #include "db/range_tombstone.h"
 #include "db/segment.h"
 #include "db/version.h"
@@ -34,8 +35,12 @@ struct CompactionContext {
   std::function<uint64_t()> next_file_number;
   std::vector<SequenceNumber> snapshots;             // that are held, ascending
   std::function<bool(NamespaceGeneration)> is_live;  // now or in one of the snapshots; null: all are
+  NamespaceBases bases;                              // what the live ones stand on
   const std::atomic<bool>* cancel = nullptr;
 };
+
+// Where something is to stay visible, whatever generation it belongs to: the snapshots and the cuts of clones, ascending.
+std::vector<SequenceNumber> SnapshotsAndCuts(const CompactionContext& context);
 
 struct CompactionResult {
   std::vector<std::shared_ptr<Segment>> segments;  // ascending and disjoint, on disk and open

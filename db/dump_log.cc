@@ -234,6 +234,9 @@ std::string DescribeChange(const RecordView& record) {
       return fmt::format("alter namespace {}: {}", id, described());
     case NamespaceChange::Verb::kDrop:
       return fmt::format("drop namespace {}", id);
+    case NamespaceChange::Verb::kClone:
+      return fmt::format("clone namespace {} as namespace {} in generation {}: {}", change->other, id,
+                         change->generation, described());
     case NamespaceChange::Verb::kSwap:
       break;
   }

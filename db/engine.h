@@ -196,6 +196,11 @@ class Engine final : public StorageEngine, private EngineParts {
   bool WorthReadingAgain(const ReadOptions& options, bool log_had_failed) const;
   bool LookUpBuffers(const ReadState& state, SequenceNumber at, Lookup* lookup) const;
   absl::Status LookUpSegments(const ReadState& state, SequenceNumber at, bool fill_cache, Lookup* lookup) const;
+  // What LookUpBuffers and LookUpSegments did not find, in what its generation stands on (not null).
+  absl::Status LookUpBases(const ReadState& state, SequenceNumber at, const NamespaceBase* base, bool fill_cache,
+                           Lookup* lookup) const;
+  // Looks everywhere: whether there is a value that nothing deletes, though it may have expired.
+  absl::StatusOr<bool> FindLive(const ReadState& state, SequenceNumber at, Lookup* lookup) const;
   // Turns what was found into the answer: a newer range tombstone hides it, and its gate is the newest of the two; so does an expiry up to
   // `instant_ms`. Sets `*unwritten` when that isn't with the kernel yet.
   void Conclude(const ReadState& state, SequenceNumber at, uint64_t instant_ms, const Lookup& lookup,
@@ -207,6 +212,9 @@ class Engine final : public StorageEngine, private EngineParts {
   // Bounds are tree keys: [lower, upper), an empty `upper` meaning no end. `clock`: without one, what has expired is shown.
   std::unique_ptr<Iterator> MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at, bool fill_cache,
                                          std::string lower, std::string upper, IteratorClock clock = {}) const;
+  // Those of [lower, upper), at least, that no range tombstone hides at `at`; and those that the generation stands on.
+  std::unique_ptr<InternalIterator> RecordsOf(const ReadState& state, SequenceNumber at, bool fill_cache,
+                                              std::string_view lower, std::string_view upper) const;
 
   // --- engine_expiry.cc: hiding and removing what has expired.
   // Whether the record, found by a reader at `*instant_ms` (0: it has not looked at the clock), has to be looked up again after a look
@@ -232,6 +240,12 @@ class Engine final : public StorageEngine, private EngineParts {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
 
   // --- engine_namespaces.cc
+  absl::StatusOr<CommitResult> SubmitClone(const WriteOptions& options, WriteBatch* batch)
+      ABSL_LOCKS_EXCLUDED(sweep_mutex_);
+  // Generations that somebody can see, now or in a snapshot that is held, and what they stand on.
+  std::function<bool(NamespaceGeneration)> LiveGenerations(const SnapshotList::Held& held, NamespaceBases* bases) const;
+  std::vector<NamespaceGeneration> GenerationsLeftAfterLocked(SequenceNumber sequence) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   static bool MustCheckQuotas(const ReadState& state, const Commit& commit, const SequenceNumber* checked);
   absl::StatusOr<CommitResult> SubmitWithinQuotas(const WriteOptions& options, WriteBatch* batch)
       ABSL_LOCKS_EXCLUDED(quota_mutex_);
@@ -252,12 +266,14 @@ class Engine final : public StorageEngine, private EngineParts {
                                        std::string lower, std::string upper, IteratorClock clock,
                                        SequenceNumber* gate) const;
   CountPoint NewCountPoint() const;
+  CountPoint NewCountPointLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  // What the base held at the cut.
+  absl::StatusOr<KeyTally> TallyOfBase(const CountPoint& point, const NamespaceBase& base);
+  void NoteTallyOfBase(NamespaceGeneration generation, const KeyTally& tally);
+  void CountAtCut();  // what was cloned last, where that costs little
   absl::Status SettleSegments(CountPoint* point);
-  // What the buffer changes, up to `end`.
   absl::StatusOr<KeyTallies> SettleBuffer(const CountPoint& point, const std::shared_ptr<WriteBuffer>& buffer,
                                           SequenceNumber end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
-  // The segments of the point's tree for which nothing is known.
-  static std::vector<KeyLedger::UnsettledSegment> Unsettled(const CountPoint& point);
   // Whether what is found out from this point on holds after a crash, too. It leaves out emptied namespaces.
   bool MayNote(const CountPoint& point) const;
   // Notes what was found out, if it still holds.
@@ -305,11 +321,7 @@ class Engine final : public StorageEngine, private EngineParts {
   absl::Status Install(std::vector<Level> levels, const FullBuffer* flushed, bool sees_less,
                        absl::FunctionRef<void(const Version& next, KeyLedger* ledger)> follow)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
-  bool HasBackgroundWorkLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_) {
-    return stopping_ || compaction_due_ || !compact_requests_.empty() || !flush_queue_.empty();
-  }
-  // Generations that somebody can see, now or in a snapshot that is held.
-  std::function<bool(NamespaceGeneration)> LiveGenerations(const SnapshotList::Held& held) const;
+  bool HasBackgroundWorkLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // After Install() failed: removes what it would have installed, unless a restart could find it named.
   void DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segments) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
@@ -355,13 +367,15 @@ class Engine final : public StorageEngine, private EngineParts {
   uint64_t ledger_epoch_ ABSL_GUARDED_BY(commit_mutex_) = 0;
   // What a write buffer changes up to the sequence up to which it was settled.
   std::map<SequenceNumber, KeyTallies> settled_buffers_ ABSL_GUARDED_BY(commit_mutex_);
+  KeyTallies base_tallies_ ABSL_GUARDED_BY(commit_mutex_);  // as Manifest::base_tallies
+  std::unique_ptr<Cut> last_cut_ ABSL_GUARDED_BY(commit_mutex_);
   bool closed_ ABSL_GUARDED_BY(commit_mutex_) = false;
   std::atomic<SequenceNumber> visible_{kNoSequence};
   SequenceNumber flushed_ ABSL_GUARDED_BY(commit_mutex_) = kNoSequence;
   std::atomic<bool> log_failed_{false};
   std::atomic<uint64_t> log_bytes_at_flush_{0};  // live ones behind the last flush; see BoundLog()
-  std::atomic<SequenceNumber> last_clear_{
-      kNoSequence};  // of a namespace; merges wait until it is durable. kNoSequence: told them
+  // Of a namespace; merges wait until it is durable. kNoSequence: they were told.
+  std::atomic<SequenceNumber> last_clear_{kNoSequence};
   Published<ReadState> state_;
   mutable SnapshotList snapshots_;
   Throttle throttle_;
@@ -388,7 +402,6 @@ class Engine final : public StorageEngine, private EngineParts {
   // No generation holds more than its entry says; one without an entry was not counted yet.
   KeyTallies quota_bounds_ ABSL_GUARDED_BY(quota_mutex_);
   SequenceNumber quota_bounds_at_ ABSL_GUARDED_BY(quota_mutex_) = kNoSequence;  // the change of namespaces since which
-
   absl::Mutex sweep_mutex_ ABSL_ACQUIRED_BEFORE(count_mutex_);
   ExpiryListener expiry_listener_ ABSL_GUARDED_BY(sweep_mutex_);
   std::atomic<SequenceNumber> clock_mark_sequence_{kNoSequence};
@@ -399,19 +412,8 @@ class Engine final : public StorageEngine, private EngineParts {
 
   absl::Mutex count_mutex_ ABSL_ACQUIRED_BEFORE(commit_mutex_);  // held while counting, across I/O
   BufferProgress counted_ ABSL_GUARDED_BY(count_mutex_);         // of the buffer that was active then
-
-  using AsyncWrites =
-      std::multimap<SequenceNumber, std::pair<CommitResult, std::function<void(absl::StatusOr<CommitResult>)>>>;
   absl::Mutex async_mutex_;
   AsyncWrites async_writes_ ABSL_GUARDED_BY(async_mutex_);
-
-  struct Counters {
-    std::atomic<uint64_t> flushes{0}, compactions{0}, failed_compactions{0}, flushed_bytes{0}, compacted_bytes{0},
-        compaction_input_bytes{0};
-    std::atomic<uint64_t> expired{0}, clock_marks{0};
-    std::atomic<uint64_t> own_operations{0};  // marks, and what removing took
-    ShardedCounter gets, writes, conflicts;
-  };
   mutable Counters counters_;
 };
 

@@ -67,6 +67,10 @@ void Engine::FlushLoop() {
   }
 }
 
+bool Engine::HasBackgroundWorkLocked() const {
+  return stopping_ || compaction_due_ || !compact_requests_.empty() || !flush_queue_.empty();
+}
+
 void Engine::CompactionLoop() {
   NameThread("varve-merge");
   YieldToForeground();
@@ -201,34 +205,24 @@ std::shared_ptr<const Version> Engine::PresentVersion() const {
 
 CompactionContext Engine::NewContext() {
   const SnapshotList::Held held = snapshots_.List(visible_);
+  NamespaceBases bases;
+  std::function<bool(NamespaceGeneration)> is_live = LiveGenerations(held, &bases);
   return {.file_system = file_system_,
           .directory = directory_,
           .options = &options_,
           .caches = &caches_,
           .next_file_number = [this] { return NewFileNumber(); },
           .snapshots = held.sequences,
-          .is_live = LiveGenerations(held),
+          .is_live = std::move(is_live),
+          .bases = std::move(bases),
           .cancel = &cancel_compaction_};
-}
-
-std::function<bool(NamespaceGeneration)> Engine::LiveGenerations(const SnapshotList::Held& held) const {
-  // A snapshot that is taken later sees nothing older than what was visible then.
-  const SequenceNumber oldest_reader = held.sequences.empty() ? held.visible : held.sequences.front();
-  std::unordered_set<NamespaceGeneration> live;
-  absl::MutexLock lock(&commit_mutex_);
-  live.insert(kExpiryGeneration);
-  for (const ManifestNamespace& space : present_->namespaces.entries()) live.insert(space.generation);
-  for (const LeftGeneration& left : left_generations_) {
-    if (left.left_at > std::min(oldest_reader, log_->durable_sequence())) live.insert(left.generation);
-  }
-  return [live = std::move(live)](NamespaceGeneration generation) { return live.contains(generation); };
 }
 
 absl::StatusOr<bool> Engine::CompactStep(bool may_merge) {
   // The version first, then the snapshots: one that is taken later sees all of the inputs, newest versions only.
   const std::shared_ptr<const Version> version = PresentVersion();
   const CompactionContext context = NewContext();
-  std::optional<CompactionPlan> plan = PlanDeadSegments(*version, context.snapshots, context.is_live);
+  std::optional<CompactionPlan> plan = PlanDeadSegments(*version, SnapshotsAndCuts(context), context.is_live);
   if (!plan && may_merge) {
     plan = picker_->Pick(*version, options_);
     if (plan && ReadsDamage(*plan)) plan = PlanAroundDamage(*version, options_);
@@ -290,7 +284,8 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
   Manifest next = manifest_;
   next.levels = ManifestLevels(version->levels());
   next.clean_end = false;
-  KeyLedger ledger = NewCountPoint().ledger;
+  const CountPoint point = NewCountPoint();
+  KeyLedger ledger = point.ledger;
   follow(*version, &ledger);
   ledger.Tidy(*version);
   next.settled = ledger.groups();
@@ -302,6 +297,11 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
   next.next_file_number = next_file_number_.load();
   next.next_generation = next_generation_.load();
   next.clock_mark = clock_.mark();
+  next.base_tallies = KeyTallies();
+  for (const KeyTallies::Entry& entry : point.bases.entries()) {  // those that are still of use
+    if (point.state->namespaces.bases().Of(entry.generation) != nullptr)
+      next.base_tallies.Add(entry.generation, entry.tally);
+  }
   const std::unordered_set<uint64_t> live = SegmentNumbers(next);
   VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, directory_, next));
   // Should this fail, the manifest on disk is as good as the one before it, with which the next try begins: what it retired
@@ -332,7 +332,10 @@ void Engine::PublishInstalled(const std::shared_ptr<const Version>& version, con
   follow(*version, &ledger);  // more may have been settled meanwhile
   ledger.Tidy(*version);
   std::vector<RangeTombstone> tombstones;  // still in buffers
+  const SequenceNumber oldest_reader = held.sequences.empty() ? held.visible : held.sequences.front();
+  const SequenceNumber forgotten = std::min(manifest.flushed_sequence, oldest_reader);
   if (flushed != nullptr) {
+    if (!next->namespaces.bases().empty()) next->namespaces.ForgetBases(GenerationsLeftAfterLocked(forgotten));
     std::erase(next->full, flushed->buffer);
     if (!flushed->buffer->range_tombstones().empty()) {
       for (const RangeTombstone& tombstone : buffered_tombstones_) {
@@ -355,8 +358,6 @@ void Engine::PublishInstalled(const std::shared_ptr<const Version>& version, con
     settled_buffers_.erase(settled_buffers_.begin(), settled_buffers_.upper_bound(flushed_));
     full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
     if (!flushed->buffer->range_tombstones().empty()) buffered_tombstones_ = std::move(tombstones);
-    const SequenceNumber oldest_reader = held.sequences.empty() ? held.visible : held.sequences.front();
-    const SequenceNumber forgotten = std::min(flushed_, oldest_reader);
     std::erase_if(left_generations_, [&](const LeftGeneration& left) { return left.left_at <= forgotten; });
   }
   PublishLocked(next);

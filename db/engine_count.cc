@@ -10,9 +10,15 @@
 #include "db/namespace_status.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
+#include "util/memory_guard.h"
 #include "util/status.h"
 
 namespace varve {
+namespace {
+
+constexpr uint64_t kCheapCount = 1u << 14;  // records, which who clones a namespace has looked at for its count
+
+}  // namespace
 
 absl::StatusOr<CountResult> Engine::CountInside(const ReadOptions& options, std::string_view lower,
                                                 std::string_view upper) {
@@ -66,7 +72,11 @@ absl::StatusOr<KeyTally> Engine::CountByScan(const std::shared_ptr<const ReadSta
 
 Engine::CountPoint Engine::NewCountPoint() const {
   absl::MutexLock lock(&commit_mutex_);
-  return {present_, last_sequence_, ledger_, settled_buffers_, ledger_epoch_};
+  return NewCountPointLocked();
+}
+
+Engine::CountPoint Engine::NewCountPointLocked() const {
+  return {present_, last_sequence_, ledger_, settled_buffers_, ledger_epoch_, base_tallies_};
 }
 
 absl::StatusOr<KeyTally> Engine::CountAll(CountPoint point, NamespaceGeneration generation) {
@@ -90,13 +100,56 @@ absl::StatusOr<KeyTally> Engine::CountAll(CountPoint point, NamespaceGeneration 
   }
   VARVE_ASSIGN_OR_RETURN(const KeyTallies change, SettleBuffer(point, state.active, point.at));
   tally += change.Of(generation);
+  if (const NamespaceBase* const base = state.namespaces.bases().Of(generation)) {
+    VARVE_ASSIGN_OR_RETURN(const KeyTally held, TallyOfBase(point, *base));
+    tally += held;
+  }
   return tally;
+}
+
+absl::StatusOr<KeyTally> Engine::TallyOfBase(const CountPoint& point, const NamespaceBase& base) {
+  if (point.bases.Knows(base.generation)) return point.bases.Of(base.generation);
+  SequenceNumber gate = kNoSequence;
+  VARVE_ASSIGN_OR_RETURN(const KeyTally tally, CountByScan(point.state, base.cut, FirstTreeKey(base.base),
+                                                           EndTreeKey(base.base), IteratorClock(), &gate));
+  NoteTallyOfBase(base.generation, tally);
+  return tally;
+}
+
+void Engine::NoteTallyOfBase(NamespaceGeneration generation, const KeyTally& tally) {
+  absl::MutexLock lock(&commit_mutex_);
+  if (!base_tallies_.Knows(generation)) base_tallies_.Add(generation, tally);
+}
+
+void Engine::CountAtCut() {
+  std::unique_ptr<Cut> cut;
+  {
+    absl::MutexLock lock(&commit_mutex_);
+    cut = std::move(last_cut_);
+  }
+  if (cut == nullptr || !count_mutex_.TryLock()) return;
+  TryWithMemory([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    const CountPoint& before = cut->before;
+    const ReadState& state = *before.state;
+    uint64_t cost = state.active->entries();
+    if (counted_.buffer == state.active && counted_.epoch == before.epoch) cost -= counted_.walked;
+    for (const std::shared_ptr<WriteBuffer>& full : state.full) {
+      if (!before.buffers.contains(full->last_sequence())) cost += full->entries();
+    }
+    for (const KeyLedger::UnsettledSegment& segment : before.Unsettled()) cost += CostOf(*state.version, segment);
+    const NamespaceBase* const below = state.namespaces.bases().Of(cut->base.base);
+    const bool is_cheap = cost <= kCheapCount && (below == nullptr || before.bases.Knows(below->generation));
+    const absl::StatusOr<KeyTally> held =
+        is_cheap ? CountAll(before, cut->base.base) : absl::StatusOr<KeyTally>(absl::CancelledError());
+    if (held.ok()) NoteTallyOfBase(cut->base.generation, *held);
+  });
+  count_mutex_.Unlock();
 }
 
 absl::Status Engine::SettleSegments(CountPoint* point) {
   const ReadState& state = *point->state;
   const Version& version = *state.version;
-  const std::vector<KeyLedger::UnsettledSegment> unsettled = Unsettled(*point);
+  const std::vector<KeyLedger::UnsettledSegment> unsettled = point->Unsettled();
   if (unsettled.empty()) return absl::OkStatus();
   const auto keep_on = [] { return true; };
   uint64_t one_by_one = 0;
@@ -126,12 +179,11 @@ absl::Status Engine::SettleSegments(CountPoint* point) {
   return absl::OkStatus();
 }
 
-// Those that hold something of a generation in use.
-std::vector<KeyLedger::UnsettledSegment> Engine::Unsettled(const CountPoint& point) {
-  std::vector<KeyLedger::UnsettledSegment> unsettled = point.ledger.Add(*point.state->version).unsettled;
+std::vector<KeyLedger::UnsettledSegment> EngineParts::CountPoint::Unsettled() const {
+  std::vector<KeyLedger::UnsettledSegment> unsettled = ledger.Add(*state->version).unsettled;
   std::erase_if(unsettled, [&](const KeyLedger::UnsettledSegment& segment) {
     const SegmentInfo& info = segment.segment->info();
-    for (const ManifestNamespace& space : point.state->namespaces.entries()) {
+    for (const ManifestNamespace& space : state->namespaces.entries()) {
       const std::string end = EndTreeKey(space.generation);
       if (ReachesTo(info, FirstTreeKey(space.generation)) && (end.empty() || info.smallest < end)) return false;
     }
@@ -193,7 +245,7 @@ void Engine::SettleAtRest() {
   while (at_rest && status.ok()) {
     CountPoint point = NewCountPoint();
     if (!MayNote(point)) return;  // after the next rest
-    const std::vector<KeyLedger::UnsettledSegment> unsettled = Unsettled(point);
+    const std::vector<KeyLedger::UnsettledSegment> unsettled = point.Unsettled();
     if (unsettled.empty()) break;
     SteadyTime since = SteadyNow();
     absl::StatusOr<KeyTallies> change =

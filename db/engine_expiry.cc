@@ -185,6 +185,7 @@ absl::Status Engine::SweepEntries(Sweeping* sweep) {
     state = point.state->shared_from_this();
     at = point.sequence;
   }
+  const NamespaceBases bases = state->namespaces.bases();
   const std::unique_ptr<Iterator> entries =
       MakeIterator(std::move(state), at, /*fill_cache=*/false,
                    std::string(TreeKey(kExpiryGeneration, ExpiryIndexBound(sweep->width, sweep->from_ms)).view()),
@@ -196,8 +197,11 @@ absl::Status Engine::SweepEntries(Sweeping* sweep) {
     if (!entry) continue;
     if (entry->due_ms > sweep->now_ms) sweep->resume_ms = std::min(sweep->resume_ms, entry->due_ms);
     if (entry->due_ms > sweep->last_due_ms) break;
-    // Where the newest record with this entry goes on living, one that has expired has another entry.
-    if (entry->due_ms > sweep->now_ms && ExpiryInIndex(entries->value()) > sweep->now_ms) continue;
+    // Where the newest record with this entry goes on living, one that has expired has another entry. A clone may have an older one.
+    if (entry->due_ms > sweep->now_ms && ExpiryInIndex(entries->value()) > sweep->now_ms &&
+        !bases.IsBase(GenerationOf(entry->tree_key))) {
+      continue;
+    }
     if (keys.size() == kKeysPerBatch || bytes >= kBytesPerBatch) {
       VARVE_RETURN_IF_ERROR(RemoveExpired(keys, sweep->now_ms));
       keys.clear();
@@ -226,25 +230,23 @@ absl::Status Engine::RemoveExpired(absl::Span<const std::string> index_keys, uin
       const ReadState& state = *point.state;
       for (const std::string& index_key : index_keys) {
         const ExpiryIndexEntry entry = *DecodeExpiryIndexKey(index_key);
-        const NamespaceGeneration generation = GenerationOf(entry.tree_key);
         const std::string_view user_key = UserKeyOf(entry.tree_key);
-        const std::optional<NamespaceId> space = state.namespaces.SpaceOf(generation);
-        Lookup lookup(generation, user_key);
-        if (space && !LookUpBuffers(state, point.sequence, &lookup)) {
+        bool is_needed = false;
+        for (const ManifestNamespace& space : state.namespaces.SpacesOn(GenerationOf(entry.tree_key))) {
+          Lookup lookup(space.generation, user_key);
+          const absl::StatusOr<bool> is_live = FindLive(state, point.sequence, &lookup);
           // Where a segment is damaged the entry goes: its key answers an error, which is not to be repeated for ever.
-          const absl::Status read = LookUpSegments(state, point.sequence, /*fill_cache=*/false, &lookup);
-          if (!read.ok() && !absl::IsDataLoss(read)) return read;
+          if (!is_live.ok() && !absl::IsDataLoss(is_live.status())) return is_live.status();
+          if (!is_live.value_or(false) || lookup.record.expiry_ms == 0) continue;
+          if (lookup.record.expiry_ms <= now_ms) {
+            batch.Delete(user_key, space.id);
+            batch.RequireUnchanged(user_key, point.sequence, space.id);
+            expired.emplace_back(space.id, user_key);
+          } else if (entry.due_ms > now_ms) {
+            is_needed = true;  // its time is still to come
+          }
         }
-        const RecordView& record = lookup.record;
-        const bool expires = lookup.found && record.kind == RecordKind::kValue && record.expiry_ms != 0 &&
-                             state.CoveringSequence(entry.tree_key, point.sequence) <= record.sequence;
-        if (expires && record.expiry_ms <= now_ms) {
-          batch.Delete(user_key, *space);
-          batch.RequireUnchanged(user_key, point.sequence, *space);
-          expired.emplace_back(*space, user_key);
-        } else if (expires && entry.due_ms > now_ms) {
-          continue;  // its time is still to come
-        }
+        if (is_needed) continue;
         batch.Delete(index_key, kExpirySpace);
         batch.RequireUnchanged(index_key, point.sequence, kExpirySpace);
       }

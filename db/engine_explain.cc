@@ -67,6 +67,10 @@ absl::StatusOr<ExplainedRead> Engine::ExplainGetInside(const ReadOptions& option
       step(fmt::format("{} segment {:06}: {}", where, (*segment)->info().number, outcome));
     }
   }
+  if (!lookup.found && point.base != nullptr) {
+    VARVE_RETURN_IF_ERROR(LookUpBases(state, point.sequence, point.base, options.fill_cache, &lookup));
+    step(fmt::format("what it was cloned from: {}", lookup.found ? "found" : "not there"));
+  }
   std::string value;
   bool unwritten = false;  // whoever lets the reply out pushes first
   const uint64_t instant_ms = options.snapshot != nullptr ? options.snapshot->instant_ms() : clock_.NowMillis();

@@ -1,4 +1,4 @@
-// Engine: which namespaces there are, and their quotas.
+// Engine: which namespaces there are, cloning them, and their quotas.
 //
 // The rule: a batch is refused if, with it, a namespace would hold more keys, or more bytes of keys and values, than its quota, and the
 // batch itself adds to them. Exactly so, also among writers at the same time; what was there before a quota was set, or came by a
@@ -12,6 +12,7 @@
 #include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "db/engine.h"
@@ -78,6 +79,48 @@ NamespaceGeneration Engine::NewGeneration() {
   while (next < kExpiryGeneration && !next_generation_.compare_exchange_weak(next, next + 1)) {
   }
   return next < kExpiryGeneration ? next : kNoGeneration;
+}
+
+std::vector<NamespaceGeneration> Engine::GenerationsLeftAfterLocked(SequenceNumber sequence) const {
+  std::vector<NamespaceGeneration> generations;
+  for (const LeftGeneration& left : left_generations_) {
+    if (left.left_at > sequence) generations.push_back(left.generation);
+  }
+  return generations;
+}
+
+std::function<bool(NamespaceGeneration)> Engine::LiveGenerations(const SnapshotList::Held& held,
+                                                                 NamespaceBases* bases) const {
+  // A snapshot that is taken later sees nothing older than what was visible then.
+  const SequenceNumber oldest_reader = held.sequences.empty() ? held.visible : held.sequences.front();
+  absl::MutexLock lock(&commit_mutex_);
+  const NamespaceTable& namespaces = present_->namespaces;
+  const std::vector<NamespaceGeneration> left =
+      GenerationsLeftAfterLocked(std::min(oldest_reader, log_->durable_sequence()));
+  *bases = namespaces.BasesUnder(left);
+  std::unordered_set<NamespaceGeneration> live(left.begin(), left.end());
+  live.insert(kExpiryGeneration);
+  for (const ManifestNamespace& space : namespaces.entries()) live.insert(space.generation);
+  for (const NamespaceBase& base : bases->all()) live.insert(base.base);
+  return [live = std::move(live)](NamespaceGeneration generation) { return live.contains(generation); };
+}
+
+// Not while what has expired is removed: an entry of the index must not go for the source's key alone. Whoever has the turn may be waiting for
+// that, so it isn't waited for meanwhile.
+absl::StatusOr<CommitResult> Engine::SubmitClone(const WriteOptions& options, WriteBatch* batch) {
+  WriteOptions at_once = options;
+  at_once.waits_for_turn = false;
+  for (;;) {
+    {
+      absl::MutexLock lock(&sweep_mutex_);
+      bool limited = false;
+      absl::StatusOr<CommitResult> result = TrySubmit(at_once, batch, nullptr, &limited);
+      if (result.ok()) CountAtCut();
+      if (!options.waits_for_turn || !absl::IsCancelled(result.status())) return result;
+    }
+    absl::MutexLock lock(&commit_mutex_);
+    WaitForTurn(options.turn);
+  }
 }
 
 bool Engine::MustCheckQuotas(const ReadState& state, const Commit& commit, const SequenceNumber* checked) {

@@ -185,6 +185,7 @@ absl::Status Engine::OpenSegments() {
   state->version = std::make_shared<const Version>(std::move(levels));
   state->namespaces = NamespaceTable(manifest_);
   ledger_ = KeyLedger(manifest_.settled);
+  base_tallies_ = manifest_.base_tallies;
   ledger_.Tidy(*state->version);
   const bool indexed = std::any_of(state->version->runs().begin(), state->version->runs().end(), [](const Run* run) {
     return !run->segments.empty() && ReachesTo(run->segments.back()->info(), FirstTreeKey(kExpiryGeneration));
@@ -309,6 +310,7 @@ absl::Status Engine::CloseInside() {
   {
     absl::MutexLock commit_lock(&commit_mutex_);
     manifest_.settled = ledger_.groups();
+    manifest_.base_tallies = base_tallies_;
   }
   return WriteManifest(file_system_, directory_, manifest_);
 }
@@ -345,7 +347,7 @@ std::vector<std::pair<std::string, uint64_t>> Engine::StatisticsInside() const {
           {"segments", state->version->segment_count()},
           {"segment_bytes", state->version->bytes()},
           {"segment_entries", entries},
-          {"unsettled_segments", Unsettled(NewCountPoint()).size()},
+          {"unsettled_segments", NewCountPoint().Unsettled().size()},
           {"range_tombstone_fragments", state->version->range_tombstones().size() + state->buffered_tombstones->size()},
           {"namespaces", namespaces},
           {"left_generations", left_generations},

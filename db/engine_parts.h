@@ -1,21 +1,28 @@
 // Plain values that the parts of the engine (db/engine.h) hand to each other. Each is one thread's, but where it says otherwise.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "db/key_ledger.h"
 #include "db/key_tally.h"
 #include "db/namespace_table.h"
 #include "db/range_tombstone.h"
 #include "db/read_state.h"
+#include "db/store.h"
 #include "db/write_buffer.h"
 #include "structure/published.h"
 #include "type/sequence.h"
 #include "type/tree_key.h"
+#include "util/sharded_counter.h"
 
 namespace varve {
 
@@ -45,6 +52,15 @@ struct EngineParts {
     KeyLedger ledger;                 // of the state's version
     std::map<SequenceNumber, KeyTallies> buffers;
     uint64_t epoch = 0;
+    KeyTallies bases;  // as Manifest::base_tallies
+
+    // The segments of its tree for which nothing is known, and which hold something of a generation in use.
+    std::vector<KeyLedger::UnsettledSegment> Unsettled() const;
+  };
+  // The moment at which a namespace was cloned.
+  struct Cut {
+    NamespaceBase base;
+    CountPoint before;
   };
   // How far a write buffer has been looked through, and what that part of it changes.
   struct BufferProgress {
@@ -68,6 +84,7 @@ struct EngineParts {
     Published<ReadState>::Pin state;
     SequenceNumber sequence;
     NamespaceGeneration generation;
+    const NamespaceBase* base;  // the state's: what the generation stands on; null: nothing
   };
   // A record of the expiry index (db/expiry_index.h).
   struct Expiring {
@@ -96,7 +113,19 @@ struct EngineParts {
     std::vector<RangeTombstone> tombstones;
     std::vector<LeftGeneration> left;
     std::vector<RangeTombstone> buffered_tombstones;  // those of `tombstones` once more
+    std::unique_ptr<Cut> cut;                         // of a clone; else null
     std::shared_ptr<ReadState> next;                  // null: the state stays
+  };
+  // Batches that are committed, and who is to be told when they are durable.
+  using AsyncWrites =
+      std::multimap<SequenceNumber, std::pair<CommitResult, std::function<void(absl::StatusOr<CommitResult>)>>>;
+  // For the statistics. Thread-safe.
+  struct Counters {
+    std::atomic<uint64_t> flushes{0}, compactions{0}, failed_compactions{0}, flushed_bytes{0}, compacted_bytes{0},
+        compaction_input_bytes{0};
+    std::atomic<uint64_t> expired{0}, clock_marks{0};
+    std::atomic<uint64_t> own_operations{0};  // marks, and what removing took
+    ShardedCounter gets, writes, conflicts;
   };
 };
 

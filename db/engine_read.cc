@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "db/base_iterator.h"
 #include "db/engine.h"
 #include "db/lookup.h"
 #include "db/merging_iterator.h"
@@ -38,7 +39,8 @@ absl::StatusOr<Engine::ReadPoint> Engine::BeginRead(const ReadOptions& options) 
     }
     if (!generation && options.snapshot == SnapshotList::NotTaken().get()) return OutOfMemory("taking the snapshot");
     if (!generation) return NoSuchNamespace(options.space);
-    return ReadPoint{std::move(state), sequence, *generation};
+    const NamespaceBase* const base = state->namespaces.bases().Of(*generation);
+    return ReadPoint{std::move(state), sequence, *generation, base};
   }
 }
 
@@ -105,6 +107,37 @@ absl::Status Engine::LookUpSegments(const ReadState& state, SequenceNumber at, b
   return absl::OkStatus();
 }
 
+absl::Status Engine::LookUpBases(const ReadState& state, SequenceNumber at, const NamespaceBase* base, bool fill_cache,
+                                 Lookup* lookup) const {
+  const ReadState* of_level = &state;
+  lookup->cut = base->cut;
+  for (; base != nullptr && !lookup->found; base = state.namespaces.bases().Of(base->base)) {
+    if (of_level->CoveringSequence(lookup->key.view(), std::min(at, lookup->up_to)) != kNoSequence) break;
+    lookup->key = TreeKey(base->base, UserKeyOf(lookup->key.view()));
+    lookup->hash = HashKey(lookup->key.view());
+    lookup->up_to = base->cut;
+    of_level = &state.of_bases();
+    if (!LookUpBuffers(*of_level, base->cut, lookup)) {
+      VARVE_RETURN_IF_ERROR(LookUpSegments(*of_level, base->cut, fill_cache, lookup));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Engine::FindLive(const ReadState& state, SequenceNumber at, Lookup* lookup) const {
+  const NamespaceBase* const base = state.namespaces.bases().Of(GenerationOf(lookup->key.view()));
+  if (!LookUpBuffers(state, at, lookup)) {
+    VARVE_RETURN_IF_ERROR(LookUpSegments(state, at, /*fill_cache=*/false, lookup));
+  }
+  if (!lookup->found && base != nullptr) {
+    VARVE_RETURN_IF_ERROR(LookUpBases(state, at, base, /*fill_cache=*/false, lookup));
+  }
+  if (!lookup->found || lookup->record.kind != RecordKind::kValue) return false;
+  const bool is_own = lookup->up_to == kMaxSequence;
+  const ReadState& found_in = is_own ? state : state.of_bases();
+  return found_in.CoveringSequence(lookup->key.view(), is_own ? at : lookup->up_to) < lookup->record.sequence;
+}
+
 void Engine::Conclude(const ReadState& state, SequenceNumber at, uint64_t instant_ms, const Lookup& lookup,
                       ReadResult* result, std::string* value, bool* unwritten) const {
   *result = ReadResult{.read_sequence = at};
@@ -114,11 +147,15 @@ void Engine::Conclude(const ReadState& state, SequenceNumber at, uint64_t instan
     result->too_large = true;
     return;
   }
-  const SequenceNumber covering = state.CoveringSequence(lookup.key.view(), at);
+  const SequenceNumber covering = state.CoveringSequence(lookup.key.view(), std::min(at, lookup.up_to));
   const SequenceNumber newest = std::max({covering, lookup.found ? lookup.record.sequence : kNoSequence,
                                           state.namespaces_changed <= at ? state.namespaces_changed : kNoSequence});
   if (newest > log_->written_sequence()) *unwritten = true;
   if (covering != kNoSequence) result->gate = GateOf(covering);
+  if (lookup.cut != kNoSequence) [[unlikely]] {  // that there is this clone
+    result->gate = std::max(result->gate, GateOf(lookup.cut));
+    if (lookup.cut > log_->written_sequence()) *unwritten = true;
+  }
   // That nothing older is found depends on the emptying of the namespace.
   if (state.namespaces_changed != kNoSequence && state.namespaces_changed <= at) {
     result->gate = std::max(result->gate, GateOf(state.namespaces_changed));
@@ -150,6 +187,9 @@ absl::StatusOr<ReadResult> Engine::GetInside(const ReadOptions& options, std::st
     lookup.from_segment.most_bytes = options.max_value_bytes;
     if (!LookUpBuffers(*point.state, point.sequence, &lookup)) {
       VARVE_RETURN_IF_ERROR(LookUpSegments(*point.state, point.sequence, options.fill_cache, &lookup));
+    }
+    if (point.base != nullptr && !lookup.found) [[unlikely]] {
+      VARVE_RETURN_IF_ERROR(LookUpBases(*point.state, point.sequence, point.base, options.fill_cache, &lookup));
     }
     done = !NeedsInstant(lookup, &instant_ms);
     if (done) {
@@ -217,6 +257,9 @@ absl::StatusOr<bool> Engine::MultiGetAt(const ReadOptions& options, absl::Span<c
       if (!result.read) continue;
       result.status = lookups[i].found ? absl::OkStatus()
                                        : LookUpSegments(*point.state, point.sequence, options.fill_cache, &lookups[i]);
+      if (point.base != nullptr && !lookups[i].found && result.status.ok()) [[unlikely]] {
+        result.status = LookUpBases(*point.state, point.sequence, point.base, options.fill_cache, &lookups[i]);
+      }
       if (NeedsInstant(lookups[i], instant_ms)) return false;
       Conclude(*point.state, point.sequence, *instant_ms, lookups[i], &result.result,
                options.without_value ? nullptr : &result.value, unwritten);
@@ -257,17 +300,16 @@ absl::Span<const std::shared_ptr<Segment>> Overlapping(const Run& run, std::stri
 
 }  // namespace
 
-std::unique_ptr<Iterator> Engine::MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at,
-                                               bool fill_cache, std::string lower, std::string upper,
-                                               IteratorClock clock) const {
-  const bool covered = !state->buffered_tombstones->empty() || !state->version->range_tombstones().empty();
+std::unique_ptr<InternalIterator> Engine::RecordsOf(const ReadState& state, SequenceNumber at, bool fill_cache,
+                                                    std::string_view lower, std::string_view upper) const {
+  const bool covered = !state.buffered_tombstones->empty() || !state.version->range_tombstones().empty();
   std::vector<std::unique_ptr<InternalIterator>> children;
   const auto add = [&](std::unique_ptr<InternalIterator> child, SequenceNumber newest) {
-    children.push_back(covered ? NewTombstoneFilter(std::move(child), state.get(), at, newest) : std::move(child));
+    children.push_back(covered ? NewTombstoneFilter(std::move(child), &state, at, newest) : std::move(child));
   };
-  if (state->active->entries() != 0) add(state->active->NewIterator(), kMaxSequence);
-  for (const std::shared_ptr<WriteBuffer>& buffer : state->full) add(buffer->NewIterator(), buffer->last_sequence());
-  for (const Run* run : state->version->runs()) {
+  if (state.active->entries() != 0) add(state.active->NewIterator(), kMaxSequence);
+  for (const std::shared_ptr<WriteBuffer>& buffer : state.full) add(buffer->NewIterator(), buffer->last_sequence());
+  for (const Run* run : state.version->runs()) {
     const absl::Span<const std::shared_ptr<Segment>> overlapping = Overlapping(*run, lower, upper);
     if (overlapping.empty()) continue;
     SequenceNumber newest = kNoSequence;
@@ -275,8 +317,24 @@ std::unique_ptr<Iterator> Engine::MakeIterator(std::shared_ptr<const ReadState> 
       newest = std::max(newest, segment->info().largest_sequence);
     add(NewRunIterator(overlapping, fill_cache), newest);
   }
-  return NewStoreIterator(std::move(state), NewMergingIterator(std::move(children)), at, std::move(lower),
-                          std::move(upper), std::move(clock));
+  if (const NamespaceBase* const base = state.namespaces.bases().Of(GenerationOf(lower))) [[unlikely]] {
+    const std::string base_lower = FirstTreeKey(base->base).append(UserKeyOf(lower));
+    const bool to_the_end = upper.empty() || GenerationOf(upper) != base->generation;
+    const std::string base_upper =
+        to_the_end ? EndTreeKey(base->base) : FirstTreeKey(base->base).append(UserKeyOf(upper));
+    add(NewBaseIterator(RecordsOf(state.of_bases(), base->cut, fill_cache, base_lower, base_upper), *base), base->cut);
+  }
+  return NewMergingIterator(std::move(children));
+}
+
+std::unique_ptr<Iterator> Engine::MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at,
+                                               bool fill_cache, std::string lower, std::string upper,
+                                               IteratorClock clock) const {
+  // Who sees a clone sees all that it stands on.
+  if (const NamespaceBase* const base = state->namespaces.bases().Of(GenerationOf(lower))) at = std::max(at, base->cut);
+  std::unique_ptr<InternalIterator> records = RecordsOf(*state, at, fill_cache, lower, upper);
+  return NewStoreIterator(std::move(state), std::move(records), at, std::move(lower), std::move(upper),
+                          std::move(clock));
 }
 
 std::unique_ptr<Iterator> Engine::NewIteratorInside(const ReadOptions& options, std::string_view lower,

@@ -20,7 +20,7 @@ namespace {
 constexpr uint64_t kRecordsPerLookup = 16;
 constexpr uint64_t kKeysPerQuestion = 1024;
 
-// The runs from `run` on as a state of their own.
+// The runs from `run` on as a state of their own, but for what clones stand on.
 std::shared_ptr<const ReadState> StateBelow(const ReadState& state, size_t run) {
   constexpr size_t kNoBuffer = 4096;  // bytes; nothing is written to it
   auto below = std::make_shared<ReadState>();
@@ -29,6 +29,7 @@ std::shared_ptr<const ReadState> StateBelow(const ReadState& state, size_t run) 
   for (; run < state.version->runs().size(); ++run) level.runs.push_back(*state.version->runs()[run]);
   below->version = std::make_shared<const Version>(std::vector<Level>{std::move(level)});
   below->namespaces = state.namespaces;
+  below->whole = state.shared_from_this();
   return below;
 }
 
@@ -213,12 +214,8 @@ absl::Status Engine::ChangeByLookups(const Layer& layer, InternalIterator* recor
 
 absl::StatusOr<KeyTally> Engine::LiveAt(const ReadState& state, std::string_view tree_key, SequenceNumber at) const {
   Lookup lookup(GenerationOf(tree_key), UserKeyOf(tree_key));
-  if (!LookUpBuffers(state, at, &lookup)) {
-    VARVE_RETURN_IF_ERROR(LookUpSegments(state, at, /*fill_cache=*/false, &lookup));
-  }
-  if (!lookup.found || lookup.record.kind != RecordKind::kValue) return KeyTally{};
-  if (state.CoveringSequence(tree_key, at) > lookup.record.sequence) return KeyTally{};
-  return TallyOf(lookup.record);
+  VARVE_ASSIGN_OR_RETURN(const bool is_live, FindLive(state, at, &lookup));
+  return is_live ? TallyOf(lookup.record) : KeyTally{};
 }
 
 }  // namespace varve

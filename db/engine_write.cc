@@ -30,6 +30,8 @@ uint64_t MaxLogGrowth(const EngineOptions& options) {
 
 absl::StatusOr<CommitResult> Engine::SubmitInside(const WriteOptions& options, WriteBatch* batch) {
   VARVE_RETURN_IF_ERROR(batch->status());
+  if (batch->clones_namespace()) [[unlikely]]
+    return SubmitClone(options, batch);
   bool limited = false;
   absl::StatusOr<CommitResult> result = TrySubmit(options, batch, nullptr, &limited);
   return limited ? SubmitWithinQuotas(options, batch) : result;
@@ -199,6 +201,10 @@ Engine::StateChange Engine::PrepareLocked(const std::vector<Commit::Operation>& 
           change.left.push_back({space, namespaces->Generation(space).value_or(kNoGeneration), record.sequence});
         }
         namespaces->Replay(record).IgnoreError();  // a batch that it would refuse was refused before
+        for (const NamespaceBase& base : namespaces->bases().all()) {
+          if (base.cut != record.sequence || log_ == nullptr) continue;
+          change.cut = std::make_unique<Cut>(Cut{base, NewCountPointLocked()});
+        }
         break;
       }
     }
@@ -230,6 +236,7 @@ void Engine::ApplyLocked(const std::vector<Commit::Operation>& operations, bool 
     }
   }
   ApplyExpiringLocked(change);
+  if (change.cut != nullptr) last_cut_ = std::move(change.cut);
   for (RangeTombstone& tombstone : change.tombstones) active->AddRangeTombstone(std::move(tombstone));
   for (RangeTombstone& tombstone : change.buffered_tombstones) buffered_tombstones_.push_back(std::move(tombstone));
   for (const LeftGeneration& left : change.left) {

@@ -20,8 +20,9 @@ Segments SegmentsByNumber(const Version& version) {
   return segments;
 }
 
-// Whether no run behind `run` overlaps the segment: then what it changes is what it holds.
-bool NothingIsOlder(const Version& version, size_t run, const SegmentInfo& segment) {
+// Whether the segment says what it changes: what it holds, where no run behind `run` overlaps it.
+bool TellsByItself(const Version& version, size_t run, const SegmentInfo& segment) {
+  if (segment.of_clones) return false;
   for (size_t older = run + 1; older < version.runs().size(); ++older) {
     const Run& below = *version.runs()[older];
     const size_t index = below.IndexOf(segment.smallest);
@@ -49,7 +50,7 @@ KeyLedger::Sum KeyLedger::Add(const Version& version) const {
   for (size_t run = 0; run < version.runs().size(); ++run) {
     for (const std::shared_ptr<Segment>& segment : version.runs()[run]->segments) {
       if (grouped.contains(segment->info().number)) continue;
-      if (NothingIsOlder(version, run, segment->info())) {
+      if (TellsByItself(version, run, segment->info())) {
         sum.settled.Add(segment->info().live);
       } else {
         sum.unsettled.push_back({run, segment});
@@ -108,7 +109,7 @@ void KeyLedger::Follow(const Version& version, const CompactionPlan& plan,
     if (!all_settled) break;
     if (grouped.contains(input->info().number)) continue;
     const auto found = segments.find(input->info().number);
-    all_settled = found != segments.end() && NothingIsOlder(version, found->second.run, input->info());
+    all_settled = found != segments.end() && TellsByItself(version, found->second.run, input->info());
     merged.change.Add(input->info().live);
   }
   if (filtered || plan.remove_only) {
@@ -134,7 +135,7 @@ void KeyLedger::Tidy(const Version& version) {
     for (const uint64_t number : group.segments) {
       const auto found = segments.find(number);
       if (found == segments.end()) return true;
-      told_anyway = told_anyway && NothingIsOlder(version, found->second.run, found->second.segment->info());
+      told_anyway = told_anyway && TellsByItself(version, found->second.run, found->second.segment->info());
     }
     return told_anyway;
   });

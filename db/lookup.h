@@ -21,6 +21,9 @@ struct Engine::Lookup {
   bool found = false;  // a record, perhaps a tombstone
   bool gated = false;  // it came from a write that readers wait for
   RecordView record;
+  SequenceNumber cut =
+      kNoSequence;  // where the generation that was asked for stands on another one, whose key this is now;
+  SequenceNumber up_to = kMaxSequence;  // and as of when that is read
   FoundRecord from_segment;
 };
 

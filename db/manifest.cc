@@ -5,10 +5,13 @@
 //   log ends:   count, and of each: file number, offset, last sequence
 //   levels:     count, and of each: count of runs, and of each: count of segments, and of each:
 //     number, file size, records, tombstones, range tombstones, smallest sequence, largest sequence,
-//     flags (1 byte; bit 0: the largest key is exclusive), smallest key, largest key (length-prefixed), tallies of its live keys
+//     flags (1 byte; bit 0: the largest key is exclusive, bit 1: it holds something of a clone's generation), smallest key, largest key (length-prefixed), tallies of its live keys
 //   settled:    count, and of each: count of segments, and the number of each, ascending; tallies
 //   from version 2 on: clock mark, the next id of a named namespace, less the first one that there may be
 //   descriptions of namespaces: count, and of each, ascending: id, what db/namespace_change.h draws
+//
+//   bases of clones: count, and of each, ascending: generation, its base, sequence of the cut; tallies of what the bases held at the cut,
+//     by the generation that stands on it, where that is known
 //
 //   tallies:    count, and of each, ascending: generation, keys, bytes (both zigzag)
 //
@@ -42,6 +45,8 @@ constexpr size_t kMinSegmentSize = 11 + 2 * kGenerationSize;
 constexpr size_t kMinSettledSize = 2;
 constexpr size_t kMinTallySize = 3;
 constexpr size_t kMinDescriptionSize = 7;
+constexpr size_t kMinBaseSize = 3;
+constexpr uint8_t kLargestIsExclusive = 1, kOfClones = 2;  // flags of a segment
 
 absl::StatusOr<Manifest> ReadManifestFile(FileSystem* file_system, const std::string& path) {
   VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system->OpenForRead(path));
@@ -86,7 +91,8 @@ void EncodeSegment(const SegmentInfo& segment, std::string* bytes) {
   PutVarint64(bytes, segment.range_tombstones);
   PutVarint64(bytes, segment.smallest_sequence);
   PutVarint64(bytes, segment.largest_sequence);
-  bytes->push_back(segment.largest_is_exclusive ? '\1' : '\0');
+  bytes->push_back(static_cast<char>((segment.largest_is_exclusive ? kLargestIsExclusive : 0) |
+                                     (segment.of_clones ? kOfClones : 0)));
   PutLengthPrefixed(bytes, segment.smallest);
   PutLengthPrefixed(bytes, segment.largest);
   EncodeTallies(segment.live, bytes);
@@ -124,6 +130,7 @@ class ManifestReader {
     VARVE_RETURN_IF_ERROR(ReadSettled(&manifest->settled));
     if (version_ >= 2 && !reader_.ReadVarint64(&manifest->clock_mark)) return Damaged("clock mark");
     if (version_ >= 2) VARVE_RETURN_IF_ERROR(ReadDescriptions(manifest));
+    if (version_ >= 2) VARVE_RETURN_IF_ERROR(ReadBases(manifest));
     return reader_.empty() ? absl::OkStatus() : Damaged("bytes behind the last field");
   }
 
@@ -149,15 +156,19 @@ class ManifestReader {
 
   bool ReadSegment(SegmentInfo* segment) {
     std::string_view smallest, largest;
+    uint8_t flags = 0;
     if (!reader_.ReadVarint64(&segment->number) || !reader_.ReadVarint64(&segment->file_size) ||
         !reader_.ReadVarint64(&segment->entries) || !reader_.ReadVarint64(&segment->tombstones) ||
         !reader_.ReadVarint64(&segment->range_tombstones) || !reader_.ReadVarint64(&segment->smallest_sequence) ||
-        !reader_.ReadVarint64(&segment->largest_sequence) || !ReadBool(&segment->largest_is_exclusive) ||
+        !reader_.ReadVarint64(&segment->largest_sequence) || !reader_.ReadByte(&flags) ||
         !reader_.ReadLengthPrefixed(&smallest) || !reader_.ReadLengthPrefixed(&largest) ||
         !ReadTallies(&segment->live)) {
       return false;
     }
     if (smallest.size() < kGenerationSize || largest.size() < kGenerationSize || smallest > largest) return false;
+    if (flags > (kLargestIsExclusive | kOfClones)) return false;
+    segment->largest_is_exclusive = (flags & kLargestIsExclusive) != 0;
+    segment->of_clones = (flags & kOfClones) != 0;
     segment->smallest = smallest;
     segment->largest = largest;
     return true;
@@ -194,6 +205,23 @@ class ManifestReader {
       if (i > 0 && manifest->descriptions[i - 1].id >= space.id) return Damaged("descriptions are out of order");
     }
     return absl::OkStatus();
+  }
+
+  absl::Status ReadBases(Manifest* manifest) {
+    size_t count = 0;
+    if (!ReadCount(kMinBaseSize, &count)) return Damaged("count of bases");
+    manifest->bases.resize(count);
+    for (size_t i = 0; i < count; ++i) {
+      NamespaceBase& base = manifest->bases[i];
+      if (!reader_.ReadVarint32(&base.generation) || !reader_.ReadVarint32(&base.base) ||
+          !reader_.ReadVarint64(&base.cut)) {
+        return Damaged("base");
+      }
+      // Generations are numbered as they come, so that one which stands on itself, also across others, is nonsense.
+      if (base.base >= base.generation) return Damaged("a base is younger than what stands on it");
+      if (i > 0 && manifest->bases[i - 1].generation >= base.generation) return Damaged("bases are out of order");
+    }
+    return ReadTallies(&manifest->base_tallies) ? absl::OkStatus() : Damaged("tallies of bases");
   }
 
   bool ReadTallies(KeyTallies* tallies) {
@@ -282,6 +310,13 @@ std::string EncodeManifest(const Manifest& manifest) {
     PutVarint32(&bytes, space.id);
     EncodeDescription(space, &bytes);
   }
+  PutVarint64(&bytes, manifest.bases.size());
+  for (const NamespaceBase& base : manifest.bases) {
+    PutVarint32(&bytes, base.generation);
+    PutVarint32(&bytes, base.base);
+    PutVarint64(&bytes, base.cut);
+  }
+  EncodeTallies(manifest.base_tallies, &bytes);
   EncodeFixed64(bytes.data() + kCheckedOffset, bytes.size() - kFieldsOffset);
   const std::string_view checked = std::string_view(bytes).substr(kCheckedOffset);
   EncodeFixed32(bytes.data() + kChecksumOffset, Checksum(checked, kFormatVersion));

@@ -5,7 +5,7 @@
 // manifest before named is let go: what it names is a whole store, too. Nothing reads it but a repair, where MANIFEST is damaged.
 //
 //      0   8  magic "VARVEMAN"
-//      8   4  format version (2; version 1, which is read, too, knows neither a clock mark nor descriptions of namespaces)
+//      8   4  format version (2; version 1, which is read, too, knows neither a clock mark nor descriptions and bases of namespaces)
 //     12   4  checksum of everything behind byte 16
 //     16   8  size of everything behind byte 24
 //     24   .  fields, drawn in manifest.cc
@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "db/key_tally.h"
 #include "db/log.h"
+#include "db/namespace_bases.h"
 #include "db/segment_builder.h"
 #include "type/namespace.h"
 #include "type/tree_key.h"
@@ -42,6 +43,8 @@ struct Manifest {
   std::vector<ManifestNamespace> namespaces;       // ascending by id
   std::vector<NamespaceDescription> descriptions;  // ascending by id, of some of them
   NamespaceId next_named_namespace = kFirstNamedNamespace;
+  std::vector<NamespaceBase> bases;  // ascending by generation (db/namespace_bases.h)
+  KeyTallies base_tallies;  // by the generation that stands on it: what the base held at the cut, where that is known
   std::vector<LogEnd> log_ends;  // log files that will not be written any more, with their ends
   bool clean_end = false;        // the last of log_ends is the end of a clean stop
   std::vector<std::vector<std::vector<SegmentInfo>>> levels;  // level -> run (newest first) -> segment

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -20,6 +21,11 @@ class Merge {
  public:
   Merge(InternalIterator* input, std::vector<RangeTombstone> tombstones, const MergeOptions& options)
       : input_(input), options_(options), tombstones_(std::move(tombstones)) {
+    for (const NamespaceBase& base : options.bases.all()) {
+      std::vector<SequenceNumber>& cuts = snapshots_of_bases_.try_emplace(base.base, options.snapshots).first->second;
+      const auto place = std::lower_bound(cuts.begin(), cuts.end(), base.cut);
+      if (place == cuts.end() || *place != base.cut) cuts.insert(place, base.cut);
+    }
     KeepTombstones();
   }
 
@@ -62,27 +68,36 @@ class Merge {
 
   // Versions with the same number of snapshots below them look the same to everybody.
   size_t StripeOf(SequenceNumber sequence) const {
-    const std::vector<SequenceNumber>& snapshots = options_.snapshots;
-    if (snapshots.empty()) return 0;
-    return static_cast<size_t>(std::lower_bound(snapshots.begin(), snapshots.end(), sequence) - snapshots.begin());
+    if (snapshots_->empty()) return 0;
+    return static_cast<size_t>(std::lower_bound(snapshots_->begin(), snapshots_->end(), sequence) -
+                               snapshots_->begin());
   }
   // The sequence at which a reader of `stripe` reads.
   SequenceNumber ReadSequence(size_t stripe) const {
-    return stripe < options_.snapshots.size() ? options_.snapshots[stripe] : kMaxSequence;
+    return stripe < snapshots_->size() ? (*snapshots_)[stripe] : kMaxSequence;
   }
 
   bool IsLive(NamespaceGeneration generation) const { return !options_.is_live || options_.is_live(generation); }
 
+  void BeginGeneration(NamespaceGeneration generation) {
+    generation_ = generation;
+    generation_is_live_ = IsLive(generation);
+    generation_is_of_clone_ = options_.bases.Of(generation) != nullptr;
+    const auto of_base = snapshots_of_bases_.find(generation);
+    snapshots_ = of_base == snapshots_of_bases_.end() ? &options_.snapshots : &of_base->second;
+  }
+  bool DropsTombstones() const { return options_.drops_tombstones && !generation_is_of_clone_; }
+
   void KeepTombstones() {
     for (size_t i = 0; i < tombstones_.size(); ++i) {
       const RangeTombstoneList::Fragment& fragment = tombstones_.fragments()[i];
-      const NamespaceGeneration generation = GenerationOf(fragment.begin);
-      const std::string end = EndTreeKey(generation);
-      if ((end.empty() || fragment.end <= end) && !IsLive(generation)) continue;
+      BeginGeneration(GenerationOf(fragment.begin));
+      const std::string end = EndTreeKey(generation_);
+      if ((end.empty() || fragment.end <= end) && !generation_is_live_) continue;
       SequenceNumber at = kMaxSequence;
       while (const SequenceNumber sequence = tombstones_.SequenceInFragment(i, at)) {
         const size_t stripe = StripeOf(sequence);
-        if (stripe > 0 || !options_.drops_tombstones) {
+        if (stripe > 0 || !DropsTombstones()) {
           kept_tombstones_.push_back({fragment.begin, fragment.end, sequence});
         }
         if (stripe == 0) break;
@@ -93,10 +108,7 @@ class Merge {
 
   void BeginKey(std::string_view key) {
     const NamespaceGeneration generation = GenerationOf(key);
-    if (generation != generation_ || result_.records_read == 1) {
-      generation_ = generation;
-      generation_is_live_ = IsLive(generation);
-    }
+    if (generation != generation_ || result_.records_read == 1) BeginGeneration(generation);
     key_.assign(key);
     // Of a key that nobody can see any more.
     is_stale_entry_ = false;
@@ -121,13 +133,13 @@ class Merge {
     if (key_is_in_fragment_ && tombstones_.SequenceInFragment(fragment_, ReadSequence(stripe)) > record.sequence) {
       return absl::OkStatus();
     }
-    const bool only_the_present_sees_it = stripe == options_.snapshots.size();
+    const bool only_the_present_sees_it = stripe == snapshots_->size();
     bool is_tombstone = record.kind == RecordKind::kTombstone;
     const bool is_filtered = !is_tombstone && options_.filter != nullptr && generation_ != kExpiryGeneration &&
                              only_the_present_sees_it && options_.filter->Drop(record);
     is_tombstone |= is_filtered;
     result_.filtered |= is_filtered;
-    if (is_tombstone && options_.drops_tombstones && stripe == 0) return absl::OkStatus();
+    if (is_tombstone && DropsTombstones() && stripe == 0) return absl::OkStatus();
     if (!is_filtered) {
       VARVE_RETURN_IF_ERROR(Write(record));
       if (is_newest && !is_tombstone && !IsHidden(record)) live_.Add(generation_, TallyOf(record));
@@ -155,6 +167,7 @@ class Merge {
     }
     if (builder_ == nullptr) VARVE_RETURN_IF_ERROR(OpenOutput());
     ++result_.records_written;
+    of_clones_ |= generation_is_of_clone_;
     return builder_->Add(record);
   }
 
@@ -185,9 +198,13 @@ class Merge {
     const std::vector<RangeTombstone> pieces = TakeTombstones(upper);
     if (builder_ == nullptr && pieces.empty()) return absl::OkStatus();
     if (builder_ == nullptr) VARVE_RETURN_IF_ERROR(OpenOutput());
-    for (const RangeTombstone& piece : pieces) VARVE_RETURN_IF_ERROR(builder_->AddRangeTombstone(piece));
+    for (const RangeTombstone& piece : pieces) {
+      VARVE_RETURN_IF_ERROR(builder_->AddRangeTombstone(piece));
+      of_clones_ |= options_.bases.Of(GenerationOf(piece.begin)) != nullptr;
+    }
     VARVE_ASSIGN_OR_RETURN(SegmentInfo info, builder_->Finish());
     info.live = std::exchange(live_, {});
+    info.of_clones = std::exchange(of_clones_, false);
     result_.segments.push_back(std::move(info));
     builder_.reset();
     return absl::OkStatus();
@@ -218,10 +235,15 @@ class Merge {
   size_t next_tombstone_ = 0;
   size_t next_border_ = 0;
 
+  // Of generations that clones stand on: the snapshots, and the cuts among them.
+  std::map<NamespaceGeneration, std::vector<SequenceNumber>> snapshots_of_bases_;
+
   // The key at hand.
   std::string key_;
   NamespaceGeneration generation_ = 0;
   bool generation_is_live_ = true;
+  bool generation_is_of_clone_ = false;
+  const std::vector<SequenceNumber>* snapshots_ = &options_.snapshots;  // that see its generation
   bool is_stale_entry_ = false;
   bool key_is_written_ = false;
   size_t stripe_ = kNoStripe;  // of the version seen last
@@ -229,7 +251,8 @@ class Merge {
   bool key_is_in_fragment_ = false;
 
   std::unique_ptr<SegmentBuilder> builder_;
-  KeyTallies live_;  // in the output at hand
+  KeyTallies live_;         // in the output at hand
+  bool of_clones_ = false;  // the same
   MergeResult result_;
 };
 

@@ -7,6 +7,8 @@
 //     keeps the newest one of each stripe.
 //   - Tombstones go when nothing older than the inputs overlaps them (`drops_tombstones`) and they belong to the oldest stripe:
 //     everything that they hid in the inputs is dropped with them.
+//   - A cut at which a clone stands on a generation is a snapshot in that generation, and in a clone's no tombstone goes
+//     (db/namespace_bases.h).
 //   - Records of dead generations go; the filter is asked about the rest.
 // Sequences are never changed.
 //
@@ -22,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "db/compaction_filter.h"
 #include "db/internal_iterator.h"
+#include "db/namespace_bases.h"
 #include "db/range_tombstone.h"
 #include "db/segment_builder.h"
 #include "type/sequence.h"
@@ -47,6 +50,7 @@ struct MergeOptions {
 
   std::vector<SequenceNumber> snapshots;             // that are held, ascending
   std::function<bool(NamespaceGeneration)> is_live;  // now or in one of the snapshots; null: all are
+  NamespaceBases bases;                              // of the live ones
   bool drops_tombstones = false;
   const CompactionFilter* filter = nullptr;
   const std::atomic<bool>* cancel = nullptr;  // Aborted soon after it is set

@@ -54,6 +54,11 @@ std::string EncodeNamespaceChange(const NamespaceChange& change) {
     case NamespaceChange::Verb::kSwap:
       EncodeId(change.other, &value);
       break;
+    case NamespaceChange::Verb::kClone:
+      EncodeId(change.generation, &value);
+      EncodeId(change.other, &value);
+      EncodeDescription(change.space, &value);
+      break;
   }
   return value;
 }
@@ -64,16 +69,21 @@ std::optional<NamespaceChange> DecodeNamespaceChange(const RecordView& record) {
   change.space.id = GenerationOf(record.key);
   change.verb = static_cast<NamespaceChange::Verb>(record.value[0]);
   std::string_view rest = record.value.substr(1);
-  const bool has_number = change.verb == NamespaceChange::Verb::kCreate || change.verb == NamespaceChange::Verb::kSwap;
-  if (has_number) {
-    if (rest.size() < kGenerationSize) return std::nullopt;
-    (change.verb == NamespaceChange::Verb::kCreate ? change.generation : change.other) = GenerationOf(rest);
+  const auto take_number = [&rest](uint32_t* number) {
+    if (rest.size() < kGenerationSize) return false;
+    *number = GenerationOf(rest);
     rest.remove_prefix(kGenerationSize);
-  }
+    return true;
+  };
+  const bool clones = change.verb == NamespaceChange::Verb::kClone;
+  if ((clones || change.verb == NamespaceChange::Verb::kCreate) && !take_number(&change.generation))
+    return std::nullopt;
+  if ((clones || change.verb == NamespaceChange::Verb::kSwap) && !take_number(&change.other)) return std::nullopt;
   ByteReader reader(rest);
   switch (change.verb) {
     case NamespaceChange::Verb::kCreate:
     case NamespaceChange::Verb::kAlter:
+    case NamespaceChange::Verb::kClone:
       if (!DecodeDescription(&reader, &change.space)) return std::nullopt;
       break;
     case NamespaceChange::Verb::kDrop:

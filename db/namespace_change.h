@@ -1,4 +1,4 @@
-// Creating, altering, dropping and swapping namespaces: one operation each in the log (RecordKind::kChangeNamespace), none in segments.
+// Creating, altering, dropping, swapping and cloning namespaces: one operation each in the log (RecordKind::kChangeNamespace), none in segments.
 //
 //   key:   the namespace's id (4 bytes, big-endian)
 //   value: 1  verb, then
@@ -6,6 +6,8 @@
 //          alter      description
 //          drop       nothing
 //          swap    4  id of the other namespace (big-endian)
+//          clone   4  generation (big-endian), 4  id of the source (big-endian), description; the operation's sequence is the cut
+//                     (db/namespace_bases.h)
 //
 //   description: string name (varint32 size, bytes), bytes at most, keys at most, default expiry in ms (varint64 each),
 //                1 byte sync (0: the store's; else 1 + Durability), value separation size (varint64)
@@ -19,20 +21,22 @@
 
 #include "type/namespace.h"
 #include "type/record.h"
+#include "type/sequence.h"
 #include "util/coding.h"
 
 namespace varve {
 
 struct NamespaceChange {
-  enum class Verb : uint8_t { kCreate = 1, kAlter = 2, kDrop = 3, kSwap = 4 };  // on disk: never renumber
+  enum class Verb : uint8_t { kCreate = 1, kAlter = 2, kDrop = 3, kSwap = 4, kClone = 5 };  // on disk: never renumber
 
   Verb verb = Verb::kCreate;
-  NamespaceDescription space;          // its id; kCreate and kAlter: all of it
-  NamespaceGeneration generation = 0;  // kCreate
-  NamespaceId other = 0;               // kSwap
+  NamespaceDescription space;          // its id; kCreate, kAlter and kClone: all of it
+  NamespaceGeneration generation = 0;  // kCreate and kClone
+  NamespaceId other = 0;               // kSwap; kClone: the source
+  SequenceNumber cut = kNoSequence;    // kClone: not in the value
 };
 
-// Where the generation stands in the value of a kCreate.
+// Where the generation stands in the value of a kCreate or a kClone.
 inline constexpr size_t kGenerationInChange = 1;
 
 // The operation's value.

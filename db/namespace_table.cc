@@ -28,6 +28,7 @@ NamespaceTable::NamespaceTable(const Manifest& manifest)
     : entries_(manifest.namespaces),
       descriptions_(manifest.descriptions.empty() ? nullptr
                                                   : std::make_shared<const Descriptions>(manifest.descriptions)),
+      bases_(manifest.bases),
       next_named_(manifest.next_named_namespace),
       has_rules_(HasRules(manifest.descriptions)),
       expires_by_default_(ExpiresByDefault(manifest.descriptions)) {
@@ -42,6 +43,7 @@ const NamespaceTable::Descriptions& NamespaceTable::descriptions() const {
 void NamespaceTable::WriteTo(Manifest* manifest) const {
   manifest->namespaces = entries_;
   manifest->descriptions = descriptions();
+  manifest->bases = BasesUnder({}).all();
   manifest->next_named_namespace = next_named_;
 }
 
@@ -62,6 +64,20 @@ void NamespaceTable::Set(NamespaceId id, NamespaceGeneration generation) {
 
 void NamespaceTable::Remove(NamespaceId id) {
   std::erase_if(entries_, [id](const ManifestNamespace& entry) { return entry.id == id; });
+}
+
+std::vector<ManifestNamespace> NamespaceTable::SpacesOn(NamespaceGeneration generation) const {
+  std::vector<ManifestNamespace> spaces;
+  for (const ManifestNamespace& entry : entries_) {
+    if (bases_.Reaches(entry.generation, generation)) spaces.push_back(entry);
+  }
+  return spaces;
+}
+
+NamespaceBases NamespaceTable::BasesUnder(std::vector<NamespaceGeneration> more) const {
+  if (bases_.empty()) return {};
+  for (const ManifestNamespace& entry : entries_) more.push_back(entry.generation);
+  return bases_.Under(more);
 }
 
 const NamespaceDescription* NamespaceTable::Description(NamespaceId id) const {
@@ -117,8 +133,9 @@ absl::Status NamespaceTable::Replay(const RecordView& operation) {
     Set(GenerationOf(operation.key), GenerationOf(operation.value));
     return absl::OkStatus();
   }
-  const std::optional<NamespaceChange> change = DecodeNamespaceChange(operation);
+  std::optional<NamespaceChange> change = DecodeNamespaceChange(operation);
   if (!change) return absl::DataLossError("the change of a namespace makes no sense");
+  change->cut = operation.sequence;
   const absl::Status applied = Apply(*change);
   return applied.ok() ? applied : absl::DataLossError(applied.message());
 }
@@ -131,23 +148,38 @@ std::vector<NamespaceId> NamespaceTable::MovedBy(const RecordView& operation) {
   return {change->space.id};
 }
 
+absl::Status NamespaceTable::Create(const NamespaceChange& change) {
+  const NamespaceId id = change.space.id;
+  if (absl::Status named = CheckName(change.space); !named.ok()) return named;
+  if (Generation(id) || (id >= kFirstNamedNamespace && id < next_named_)) {
+    return absl::AlreadyExistsError(fmt::format("namespace {} exists already, or did", id));
+  }
+  if (entries_.size() >= kMaxNamespaces) {
+    return absl::ResourceExhaustedError(
+        fmt::format("there are {} namespaces, as many as are allowed", entries_.size()));
+  }
+  Set(id, change.generation);
+  Describe(change.space);
+  if (id >= kFirstNamedNamespace) next_named_ = id + 1;
+  return absl::OkStatus();
+}
+
 absl::Status NamespaceTable::Apply(const NamespaceChange& change) {
   const NamespaceId id = change.space.id;
-  const std::optional<NamespaceGeneration> present = Generation(id);
-  if (change.verb == NamespaceChange::Verb::kCreate) {
-    if (absl::Status named = CheckName(change.space); !named.ok()) return named;
-    if (present || (id >= kFirstNamedNamespace && id < next_named_)) {
-      return absl::AlreadyExistsError(fmt::format("namespace {} exists already, or did", id));
+  if (change.verb == NamespaceChange::Verb::kCreate) return Create(change);
+  if (change.verb == NamespaceChange::Verb::kClone) {
+    const ManifestNamespace* const source = Find(change.other);
+    if (source == nullptr) return NoSuchNamespace(change.other);
+    const NamespaceBase base{change.generation, source->generation, change.cut};
+    if (bases_.DepthOf(base.base) >= kMaxCloneDepth) {
+      return absl::ResourceExhaustedError(fmt::format(
+          "namespace {} is a clone of clones, {} deep, as deep as is allowed", change.other, kMaxCloneDepth));
     }
-    if (entries_.size() >= kMaxNamespaces) {
-      return absl::ResourceExhaustedError(
-          fmt::format("there are {} namespaces, as many as are allowed", entries_.size()));
-    }
-    Set(id, change.generation);
-    Describe(change.space);
-    if (id >= kFirstNamedNamespace) next_named_ = id + 1;
+    if (absl::Status created = Create(change); !created.ok()) return created;
+    bases_.Add(base);
     return absl::OkStatus();
   }
+  const std::optional<NamespaceGeneration> present = Generation(id);
   if (!present) return NoSuchNamespace(id);
   if (change.verb == NamespaceChange::Verb::kAlter) {
     if (absl::Status named = CheckName(change.space); !named.ok()) return named;

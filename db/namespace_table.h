@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "db/manifest.h"
+#include "db/namespace_bases.h"
 #include "db/namespace_change.h"
 #include "type/namespace.h"
 #include "type/tree_key.h"
@@ -29,13 +30,8 @@ class NamespaceTable {
     if (id == kExpirySpace) return kExpiryGeneration;  // nobody's, so no entry
     return std::nullopt;
   }
-  // The namespace that lives in it; null: none does.
-  std::optional<NamespaceId> SpaceOf(NamespaceGeneration generation) const {
-    for (const ManifestNamespace& entry : entries_) {
-      if (entry.generation == generation) return entry.id;
-    }
-    return std::nullopt;
-  }
+  // Of the namespaces that see something of it: the one that lives in it, and those that stand on it.
+  std::vector<ManifestNamespace> SpacesOn(NamespaceGeneration generation) const;
   bool Holds(NamespaceGeneration generation) const {
     for (const ManifestNamespace& entry : entries_) {
       if (entry.generation == generation) return true;
@@ -47,7 +43,12 @@ class NamespaceTable {
 
   void Set(NamespaceId id, NamespaceGeneration generation);
   void Remove(NamespaceId id);
-  // Creates, alters, drops or swaps. Where that is refused (AlreadyExists, InvalidArgument, ResourceExhausted), nothing has changed.
+  // What generations stand on: those in the table, and others that may have left it.
+  const NamespaceBases& bases() const { return bases_; }
+  // Forgets what none of the table's generations stands on, nor any of `left`.
+  void ForgetBases(const std::vector<NamespaceGeneration>& left) { bases_ = BasesUnder(left); }
+  NamespaceBases BasesUnder(std::vector<NamespaceGeneration> more) const;
+  // Creates, alters, drops, swaps or clones. Where that is refused (AlreadyExists, InvalidArgument, ResourceExhausted), nothing has changed.
   [[nodiscard]] absl::Status Apply(const NamespaceChange& change);
 
   // What an operation of the log does to the namespaces. DataLoss: it makes no sense.
@@ -74,6 +75,7 @@ class NamespaceTable {
 
   const ManifestNamespace* Find(NamespaceId id) const;
   const Descriptions& descriptions() const;
+  absl::Status Create(const NamespaceChange& change);
   absl::Status CheckName(const NamespaceDescription& space) const;
   // Puts the description in its place; one that says nothing is left out.
   void Describe(const NamespaceDescription& space);
@@ -81,6 +83,7 @@ class NamespaceTable {
   std::vector<ManifestNamespace> entries_;
   NamespaceGeneration highest_generation_ = kNoGeneration;
   std::shared_ptr<const Descriptions> descriptions_;  // null: none
+  NamespaceBases bases_;
   NamespaceId next_named_ = kFirstNamedNamespace;
   bool has_rules_ = false;
   bool expires_by_default_ = false;

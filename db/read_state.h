@@ -20,6 +20,10 @@ struct ReadState : std::enable_shared_from_this<ReadState> {
   std::shared_ptr<const Version> version;
   NamespaceTable namespaces;
   SequenceNumber namespaces_changed = kNoSequence;  // when the table became what it is
+  std::shared_ptr<const ReadState> whole;           // of which this one is a part; null: it is a whole itself
+
+  // Where what a clone stands on is read.
+  const ReadState& of_bases() const { return whole == nullptr ? *this : *whole; }
 
   // The newest range tombstone not newer than `at` that covers the key; kNoSequence if none.
   SequenceNumber CoveringSequence(std::string_view tree_key, SequenceNumber at) const {

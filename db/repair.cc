@@ -103,7 +103,8 @@ absl::StatusOr<RepairReport> RepairJob::Run() {
   VARVE_RETURN_IF_ERROR(Examine());
   if (report_.lost.empty()) return std::move(report_);
   if (records_are_lost_) VARVE_RETURN_IF_ERROR(RebuildExpiryIndex());
-  plan_.manifest.settled.clear();  // they hold for records that may be gone
+  plan_.manifest.settled.clear();              // they hold for records that may be gone,
+  plan_.manifest.base_tallies = KeyTallies();  // as do these
   plan_.manifest.clean_end = false;
   VARVE_RETURN_IF_ERROR(WriteRepairPlan(file_system_, directory_, plan_));
   return Finish();
@@ -179,6 +180,7 @@ absl::Status RepairJob::ReplaceLog(std::vector<LogGap> gaps) {
       VARVE_RETURN_IF_ERROR(writer.Add(records->record()));
     VARVE_ASSIGN_OR_RETURN(std::optional<SegmentInfo> info, writer.Finish());
     if (!info) return absl::OkStatus();
+    info->of_clones = true;  // perhaps: it is settled like those that are
     made.push_back(NameOf(number));
     if (manifest.levels.empty()) manifest.levels.emplace_back();
     manifest.levels.front().insert(manifest.levels.front().begin(), SegmentInfos{*std::move(info)});

@@ -120,6 +120,7 @@ void RepairJob::TakeNamespaces(NamespaceGeneration highest) {
   if (highest >= outdated_->next_generation) return;
   manifest.namespaces = outdated_->namespaces;
   manifest.descriptions = outdated_->descriptions;
+  manifest.bases = outdated_->bases;
   manifest.next_generation = outdated_->next_generation;
 }
 
@@ -210,6 +211,7 @@ absl::Status RepairJob::MergeInto(const std::vector<std::shared_ptr<Segment>>& s
   options.file_system = file_system_;
   options.directory = directory_;
   options.next_file_number = [this] { return NewNumber(); };
+  options.bases = NamespaceTable(plan_.manifest).bases();
   options.drops_tombstones = true;
   std::vector<std::unique_ptr<InternalIterator>> children;
   std::vector<RangeTombstone> tombstones;

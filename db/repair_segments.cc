@@ -73,6 +73,7 @@ absl::StatusOr<std::optional<SegmentInfo>> RepairJob::Salvage(uint64_t number, u
                         }).status());
   VARVE_ASSIGN_OR_RETURN(std::optional<SegmentInfo> info, writer.Finish());
   if (info) {
+    info->of_clones = named != nullptr && named->of_clones;
     Saved(NameOf(number), fmt::format("{} records and {} deleted ranges go on as {}", survey.records,
                                       survey.range_tombstones.size(), NameOf(new_number)));
   }

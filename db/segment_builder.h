@@ -36,6 +36,8 @@ struct SegmentInfo {
   // Keys whose newest version in the segment is a value that no range tombstone of the segment hides. Counted by the merge that wrote
   // it; stands in the manifest alone.
   KeyTallies live;
+  // It holds something of a generation that stands on another one, so that `live` doesn't tell what it changes, whatever lies below it.
+  bool of_clones = false;
 };
 
 class SegmentBuilder {

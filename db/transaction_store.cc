@@ -67,7 +67,7 @@ absl::Status TransactionStore::Change(const RecordView& record) {
   const std::optional<NamespaceChange> change = DecodeNamespaceChange(record);
   if (change && change->verb == NamespaceChange::Verb::kCreate) return transaction_->CreateNamespace(change->space);
   if (!change || change->verb != NamespaceChange::Verb::kSwap) {
-    return absl::FailedPreconditionError("a transaction can't alter or drop namespaces");
+    return absl::FailedPreconditionError("a transaction can't alter, drop or clone namespaces");
   }
   transaction_->SwapNamespaces(change->space.id, change->other);
   return absl::OkStatus();

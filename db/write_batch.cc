@@ -31,6 +31,7 @@ void WriteBatch::Clear() {
   space_ = kDefaultNamespace;
   usual_expiry_ms_ = kNoExpiry;
   clears_namespace_ = false;
+  clones_namespace_ = false;
   adds_data_ = false;
   conditions_.clear();
   range_conditions_.clear();
@@ -71,6 +72,15 @@ void WriteBatch::CreateNamespace(const NamespaceDescription& space) {
   adds_data_ = true;
   NoteLackOfMemory(
       [&] { Append(RecordKind::kChangeNamespace, space.id, {}, EncodeNamespaceChange({.space = space})); });
+}
+
+void WriteBatch::CloneNamespace(NamespaceId source, const NamespaceDescription& space) {
+  adds_data_ = true;
+  clones_namespace_ = true;
+  NoteLackOfMemory([&] {
+    Append(RecordKind::kChangeNamespace, space.id, {},
+           EncodeNamespaceChange({.verb = NamespaceChange::Verb::kClone, .space = space, .other = source}));
+  });
 }
 
 void WriteBatch::AlterNamespace(const NamespaceDescription& space) {

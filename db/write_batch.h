@@ -39,6 +39,9 @@ class WriteBatch {
   // A new, empty namespace; `space.id` is a database's number or NamespaceList::next_id. The commit fails with AlreadyExists where
   // there is one of this id or name. Later operations of the batch may use it.
   void CreateNamespace(const NamespaceDescription& space);
+  // A new namespace that holds what `source` holds, in constant time, and shares it until either is written (db/namespace_bases.h). The only
+  // operation of its batch. Fails like CreateNamespace; NoSuchNamespace: there is no source. ResourceExhausted also: too many clones of clones.
+  void CloneNamespace(NamespaceId source, const NamespaceDescription& space);
   // Its name and options from now on, for the writes that follow.
   void AlterNamespace(const NamespaceDescription& space);
   // With all that it holds, in constant time.
@@ -66,6 +69,7 @@ class WriteBatch {
   size_t size() const { return operations_; }
   bool empty() const { return operations_ == 0; }
   size_t bytes() const { return encoded_.size(); }
+  bool clones_namespace() const { return clones_namespace_; }
 
   // What was wrong with an operation (a key or value over its limit, no memory for it): reported when the batch is committed.
   [[nodiscard]] const absl::Status& status() const { return status_; }
@@ -98,6 +102,7 @@ class WriteBatch {
   NamespaceId space_ = kDefaultNamespace;
   uint64_t usual_expiry_ms_ = kNoExpiry;
   bool clears_namespace_ = false;
+  bool clones_namespace_ = false;
   bool adds_data_ = false;
   std::vector<Condition> conditions_;
   std::vector<RangeCondition> range_conditions_;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "fmt/format.h"
 #include "server/command_groups.h"
@@ -103,19 +104,24 @@ bool ParseNamespaceOptions(CommandContext& context, Arguments arguments, Namespa
   return true;
 }
 
-void CreateNamespace(CommandContext& context, Arguments arguments) {
-  NamespaceDescription space{.name = std::string(arguments[2])};
-  if (space.name.empty() || space.name.size() > kMaxNamespaceName) {
-    return context.reply.Error(fmt::format("ERR a namespace's name has 1 to {} bytes", kMaxNamespaceName));
+// False: it is none for a namespace, and the error was answered.
+bool CheckNewName(CommandContext& context, std::string_view name) {
+  if (name.empty() || name.size() > kMaxNamespaceName) {
+    context.reply.Error(fmt::format("ERR a namespace's name has 1 to {} bytes", kMaxNamespaceName));
+    return false;
   }
-  if (IsNumber(space.name)) return context.reply.Error("ERR a number names a database, which is there when it is used");
-  if (!ParseNamespaceOptions(context, arguments.subspan(3), &space.options)) return;
+  if (IsNumber(name)) context.reply.Error("ERR a number names a database, which is there when it is used");
+  return !IsNumber(name);
+}
+
+// Of its own, or holding what `source` holds.
+void MakeNamespace(CommandContext& context, NamespaceDescription space, std::optional<NamespaceId> source) {
   for (;;) {
     const absl::StatusOr<NamespaceList> list = context.store.Namespaces();
     if (!list.ok()) return context.Fail(list.status());
     space.id = list->next_id;
     WriteBatch batch;
-    batch.CreateNamespace(space);
+    source ? batch.CloneNamespace(*source, space) : batch.CreateNamespace(space);
     const absl::StatusOr<CommitResult> created = context.store.Submit(context.write_options(), &batch);
     // Somebody may have taken the id since; only the name is refused for good.
     if (absl::IsAlreadyExists(created.status()) && list->Find(space.name) == nullptr) continue;
@@ -124,6 +130,21 @@ void CreateNamespace(CommandContext& context, Arguments arguments) {
     context.DependOn(created->gate);
     return context.reply.Ok();
   }
+}
+
+void CreateNamespace(CommandContext& context, Arguments arguments) {
+  NamespaceDescription space{.name = std::string(arguments[2])};
+  if (!CheckNewName(context, space.name)) return;
+  if (!ParseNamespaceOptions(context, arguments.subspan(3), &space.options)) return;
+  MakeNamespace(context, std::move(space), std::nullopt);
+}
+
+void CloneNamespace(CommandContext& context, Arguments arguments) {
+  const std::optional<NamespaceDescription> source = FindNamespace(context, arguments[2]);
+  if (!source || !CheckNewName(context, arguments[3])) return;
+  NamespaceDescription space{.name = std::string(arguments[3]), .options = source->options};
+  if (!ParseNamespaceOptions(context, arguments.subspan(4), &space.options)) return;
+  MakeNamespace(context, std::move(space), source->id);
 }
 
 void AlterNamespace(CommandContext& context, Arguments arguments) {
@@ -195,6 +216,7 @@ void HandleNamespace(CommandContext& context, Arguments arguments) {
   const Subcommand* const subcommand = TakeSubcommand(context, arguments);
   if (subcommand == nullptr) return;
   const std::string_view what = subcommand->word();
+  if (what == "clone") return CloneNamespace(context, arguments);
   if (what == "create") return CreateNamespace(context, arguments);
   if (what == "alter") return AlterNamespace(context, arguments);
   if (what == "drop") return DropNamespace(context, arguments);
@@ -208,8 +230,8 @@ void HandleNamespace(CommandContext& context, Arguments arguments) {
 absl::Span<const Command> NamespaceCommands() {
   static constexpr Command kRows[] = {
       {"namespace", -2, kContainerCommand | kSlowCommand | kNotInTransactionCommand, 0, 0, 0, CommandKind::kOther,
-       HandleNamespace, "server", "Creates, alters, shows, drops and uses named namespaces.",
-       "CREATE | ALTER | DROP | INFO | LIST | USE | HELP"},
+       HandleNamespace, "server", "Creates, clones, alters, shows, drops and uses named namespaces.",
+       "CREATE | CLONE | ALTER | DROP | INFO | LIST | USE | HELP"},
   };
   return kRows;
 }

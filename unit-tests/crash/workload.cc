@@ -260,6 +260,8 @@ absl::Status Workload::Step() {
     AddRandom(&write);
   } else if (dice < 93) {
     for (uint64_t i = 2 + Dice(8); i > 0; --i) AddRandom(&write);
+  } else if (dice < 95) {
+    AddClone(&write);
   } else {
     for (uint64_t i = Dice(3); i > 0; --i) AddRandom(&write);
     for (uint64_t i = 1 + Dice(2); i > 0; --i) AddChangeOfNamespaces(&write);

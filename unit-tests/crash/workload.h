@@ -86,6 +86,7 @@ class Workload {
   void AddRangeDelete(Write* write, NamespaceId space);
   void AddChangeOfNamespaces(Write* write);
   void AddCreation(Write* write);
+  void AddClone(Write* write);  // alone; where there are many, another write
   void AddDrop(Write* write);
   void AddSwap(Write* write);
   void AddAlteration(Write* write);

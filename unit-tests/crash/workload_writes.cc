@@ -106,6 +106,17 @@ void Workload::AddCreation(Write* write) {
   write->next.spaces[space.id].description = space;
 }
 
+void Workload::AddClone(Write* write) {
+  if (write->next.spaces.size() >= 2 + kMostNamed) return AddRandom(write);
+  write->changes_namespaces = true;
+  const NamespaceId source = AnySpace(write->next);
+  const NamespaceId id = write->next.next_named++;
+  SpaceContents& clone = write->next.spaces[id];
+  clone = write->next.spaces.at(source);
+  clone.description = {.id = id, .name = fmt::format("named{}", id), .options = NewOptions()};
+  write->batch.CloneNamespace(source, clone.description);
+}
+
 void Workload::AddDrop(Write* write) {
   const auto dropped = std::prev(write->next.spaces.end(), 1 + static_cast<ptrdiff_t>(Dice(2)));
   if (dropped->first == kDefaultNamespace) return AddCreation(write);

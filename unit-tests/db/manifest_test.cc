@@ -49,6 +49,9 @@ Manifest Example() {
   manifest.settled = {{{11, 12}, change}};
   manifest.descriptions = {{.id = 7, .options = {.max_keys = 1000, .sync = Durability::kNone}}};
   manifest.next_named_namespace = kFirstNamedNamespace + 3;
+  manifest.bases = {{3, 1, 100}, {4, 3, 200}};
+  manifest.base_tallies.Add(4, {10, 1000});
+  manifest.levels[0][1][0].of_clones = true;
   return manifest;
 }
 
@@ -92,13 +95,19 @@ Manifest SmallManifest() {
 TEST(ManifestTest, TheBytesNeverChange) {
   Manifest manifest = SmallManifest();
   const std::string plain = EncodeManifest(manifest);
-  EXPECT_EQ(plain.substr(24), std::string(kFieldsOfAllVersions) + "\x00\x00\x00"s);
+  EXPECT_EQ(plain.substr(24), std::string(kFieldsOfAllVersions) + "\x00\x00\x00\x00\x00"s);
   EXPECT_EQ(plain.substr(0, 12), "VARVEMAN\2\0\0\0"s);
   manifest.clock_mark = 300;
   manifest.next_named_namespace += 5;
   manifest.descriptions = {{.id = kFirstNamedNamespace, .name = "users", .options = {.max_bytes = 300}}};
+  EXPECT_EQ(
+      EncodeManifest(manifest).substr(24),
+      std::string(kFieldsOfAllVersions) + "\xac\x02\x05\x01\x80\x80\x04\x05users\xac\x02\x00\x00\x00\x00\x00\x00"s);
+  manifest = SmallManifest();
+  manifest.bases = {{7, 1, 300}};
+  manifest.base_tallies.Add(7, {2, 64});
   EXPECT_EQ(EncodeManifest(manifest).substr(24),
-            std::string(kFieldsOfAllVersions) + "\xac\x02\x05\x01\x80\x80\x04\x05users\xac\x02\x00\x00\x00\x00"s);
+            std::string(kFieldsOfAllVersions) + "\x00\x00\x00\x01\x07\x01\xac\x02\x01\x07\x04\x80\x01"s);
 }
 
 TEST(ManifestTest, VersionOneIsRead) {
@@ -115,6 +124,16 @@ TEST(ManifestTest, NamespacesComeInOrder) {
   manifest = Example();
   manifest.descriptions.push_back(manifest.descriptions[0]);
   EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "m").status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(ManifestTest, BasesThatMakeNoSenseAreRefused) {
+  Manifest manifest = Example();
+  std::swap(manifest.bases[0], manifest.bases[1]);
+  EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "m").status().code(), absl::StatusCode::kDataLoss);
+  manifest = Example();
+  manifest.bases[0].base = manifest.bases[0].generation;
+  EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "m").status().code(), absl::StatusCode::kDataLoss)
+      << "it would stand on itself";
 }
 
 TEST(ManifestTest, EverythingComesBack) {
@@ -142,6 +161,10 @@ TEST(ManifestTest, EverythingComesBack) {
   EXPECT_EQ(decoded.namespaces[1].generation, 4u);
   EXPECT_EQ(decoded.descriptions, Example().descriptions);
   EXPECT_EQ(decoded.next_named_namespace, kFirstNamedNamespace + 3);
+  EXPECT_EQ(decoded.bases, Example().bases);
+  EXPECT_EQ(decoded.base_tallies, Example().base_tallies);
+  EXPECT_TRUE(decoded.levels[0][1][0].of_clones);
+  EXPECT_FALSE(decoded.levels[0][0][0].of_clones);
   EXPECT_EQ(decoded.levels[0][0][0].live, Example().levels[0][0][0].live);
   ASSERT_EQ(decoded.settled.size(), 1u);
   EXPECT_EQ(decoded.settled[0].segments, (std::vector<uint64_t>{11, 12}));
@@ -190,7 +213,7 @@ TEST(ManifestTest, FieldsThatMakeNoSenseAreRefusedOrReadWithinTheirBounds) {
 
 TEST(ManifestTest, ADeclaredCountAsksForNoMoreThanThereIs) {
   std::string bytes = EncodeManifest(Manifest{});
-  bytes.resize(bytes.size() - 6);  // the counts of namespaces, log ends, levels and settled groups, and what follows
+  bytes.resize(bytes.size() - 8);  // the counts of namespaces, log ends, levels and settled groups, and what follows
   PutVarint64(&bytes, uint64_t{1} << 60);  // namespaces
   EXPECT_EQ(DecodeManifest(Sealed(bytes), "m").status().code(), absl::StatusCode::kDataLoss);
 }

@@ -35,19 +35,25 @@ NamespaceChange Of(NamespaceChange::Verb verb, NamespaceId id, NamespaceId other
   return {.verb = verb, .space = {.id = id}, .other = other};
 }
 
+NamespaceChange Clone(const NamespaceDescription& space, NamespaceGeneration generation, NamespaceId source,
+                      SequenceNumber cut = kNoSequence) {
+  return {.verb = NamespaceChange::Verb::kClone, .space = space, .generation = generation, .other = source, .cut = cut};
+}
+
 TEST(NamespaceChangeTest, TheBytesNeverChange) {
   EXPECT_EQ(EncodeNamespaceChange(Create(Users(), 7)), "\1\0\0\0\7\5users\xac\2\2\xe8\7\2\x80\x20"s);
   NamespaceChange alter = Of(NamespaceChange::Verb::kAlter, 3);
   EXPECT_EQ(EncodeNamespaceChange(alter), "\2\0\0\0\0\0\0"s);
   EXPECT_EQ(EncodeNamespaceChange(Of(NamespaceChange::Verb::kDrop, 3)), "\3"s);
   EXPECT_EQ(EncodeNamespaceChange(Of(NamespaceChange::Verb::kSwap, 3, 9)), "\4\0\0\0\11"s);
+  EXPECT_EQ(EncodeNamespaceChange(Clone(Users(), 7, 9)), "\5\0\0\0\7\0\0\0\11\5users\xac\2\2\xe8\7\2\x80\x20"s);
 }
 
 TEST(NamespaceChangeTest, WhatComesBackIsWhatWasWrittenAndNothingElse) {
   const std::string key = KeyOf(kUsers);
   for (const NamespaceChange& change :
        {Create(Users(), 7), Of(NamespaceChange::Verb::kAlter, kUsers), Of(NamespaceChange::Verb::kDrop, kUsers),
-        Of(NamespaceChange::Verb::kSwap, kUsers, 9)}) {
+        Of(NamespaceChange::Verb::kSwap, kUsers, 9), Clone(Users(), 7, 9)}) {
     const std::string value = EncodeNamespaceChange(change);
     const auto decoded = DecodeNamespaceChange({.key = key, .value = value});
     ASSERT_TRUE(decoded);

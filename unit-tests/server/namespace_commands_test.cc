@@ -196,7 +196,71 @@ TEST_F(NamespaceCommandsTest, NamedOnesComeAndGo) {
   EXPECT_EQ(Do({"NAMESPACE", "LIST"}), "(a b users)");
 }
 
+TEST_F(NamespaceCommandsTest, ACloneGoesItsOwnWay) {
+  Do({"MSET", "a", "1", "b", "2", "c", "3"});
+  Do({"PEXPIREAT", "c", "4102444800000"});
+  EXPECT_EQ(Do({"NAMESPACE", "CLONE", "0", "copy"}), "OK");
+  EXPECT_EQ(Do({"NAMESPACE", "CLONE", "0", "copy"}), "!ERR namespace 'copy' exists already");
+  Do({"SET", "a", "changed"});
+  Do({"DEL", "b"});
+  EXPECT_EQ(Do({"NAMESPACE", "USE", "copy"}), "OK");
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(Do({"RANGE", "-", "+"}), "(a 1 b 2 c 3)");
+    EXPECT_EQ(Do({"MGET", "c", "b", "a", "d"}), "(3 2 1 nil)");
+    EXPECT_EQ(Do({"PEXPIRETIME", "c"}), "4102444800000");
+    EXPECT_EQ(Do({"DBSIZE"}), "3");
+    Restart();
+    EXPECT_EQ(Do({"RANGE", "-", "+"}), "(a changed c 3)");
+    EXPECT_EQ(Do({"NAMESPACE", "USE", "copy"}), "OK");
+  }
+  EXPECT_EQ(Do({"INCR", "a"}), "2");
+  EXPECT_EQ(Do({"DEL", "c"}), "1");
+  EXPECT_EQ(Do({"SET", "d", "4"}), "OK");
+  EXPECT_EQ(Do({"NAMESPACE", "CLONE", "copy", "again", "MAXKEYS", "3"}), "OK");
+  EXPECT_EQ(Do({"FLUSHDB"}), "OK");
+  Use("0");
+  EXPECT_EQ(Do({"RANGE", "-", "+"}), "(a changed c 3)");
+  EXPECT_EQ(Do({"FLUSHALL"}), "OK");
+  EXPECT_EQ(Do({"NAMESPACE", "DROP", "copy"}), "OK");
+  EXPECT_EQ(Do({"NAMESPACE", "LIST"}), "(again)");
+  EXPECT_EQ(Do({"NAMESPACE", "USE", "again"}), "OK");
+  EXPECT_EQ(Do({"COMPACT"}), "OK");
+  EXPECT_EQ(Do({"RANGE", "-", "+"}), "(a 2 b 2 d 4)");
+  EXPECT_EQ(Do({"SET", "e", "5"}),
+            "!QUOTA namespace 'again' is full: it holds 3 of 3 keys that its quota allows; delete some or raise it");
+  EXPECT_EQ(Do({"SET", "b", "5"}), "OK");
+  EXPECT_EQ(Do({"EXPLAIN", "GET", "a"}).substr(0, 9), "(found 1 ");
+}
+
+TEST_F(NamespaceCommandsTest, AWatchedKeyOfTheSourceIsNotTouchedByItsClone) {
+  Do({"SET", "key", "1"});
+  Do({"WATCH", "key"});
+  const auto other = server_.Connect();
+  EXPECT_EQ(On(*other, {"NAMESPACE", "CLONE", "0", "copy"}), "OK");
+  EXPECT_EQ(On(*other, {"NAMESPACE", "USE", "copy"}), "OK");
+  EXPECT_EQ(On(*other, {"SET", "key", "2"}), "OK");
+  Do({"MULTI"});
+  Do({"INCR", "key"});
+  EXPECT_EQ(Do({"EXEC"}), "(2)");
+  EXPECT_EQ(On(*other, {"WATCH", "key", "shared"}), "OK");
+  Do({"SET", "shared", "1"});
+  On(*other, {"MULTI"});
+  On(*other, {"INCR", "key"});
+  EXPECT_EQ(On(*other, {"EXEC"}), "(3)") << "nor a clone's by its source";
+  Do({"NAMESPACE", "USE", "copy"});
+  EXPECT_EQ(On(*other, {"WATCH", "key"}), "OK");
+  Do({"SET", "key", "9"});
+  On(*other, {"MULTI"});
+  On(*other, {"INCR", "key"});
+  EXPECT_EQ(On(*other, {"EXEC"}), "nil");
+}
+
 TEST_F(NamespaceCommandsTest, MistakesAreNamed) {
+  EXPECT_EQ(Do({"NAMESPACE", "CLONE", "nobody", "copy"}), "!ERR there is no namespace 'nobody'");
+  EXPECT_EQ(Do({"NAMESPACE", "CLONE", "0", "3"}), "!ERR a number names a database, which is there when it is used");
+  EXPECT_EQ(Do({"NAMESPACE", "CLONE", "0", ""}), "!ERR a namespace's name has 1 to 256 bytes");
+  EXPECT_EQ(Do({"NAMESPACE", "CLONE", "0", "x", "MAXKEYS"}), "!ERR syntax error");
+
   EXPECT_EQ(Do({"NAMESPACE", "USE", "nobody"}), "!ERR there is no namespace 'nobody'");
   EXPECT_EQ(Do({"NAMESPACE", "DROP", "nobody"}), "!ERR there is no namespace 'nobody'");
   EXPECT_EQ(Do({"NAMESPACE", "DROP", "3"}), "!ERR a database can't be dropped: FLUSHDB empties it");
