@@ -27,6 +27,7 @@ class RangeWords {
     if (query_.reverse) arguments->push_back("REV");
     if (query_.offset != 0 || query_.limit >= 0) arguments->insert(arguments->end(), {"LIMIT", offset_, limit_});
     if (query_.keys_only) arguments->push_back("KEYS");
+    if (query_.with_expiry) arguments->push_back("WITHEXPIRY");
   }
 
  private:
@@ -112,7 +113,8 @@ absl::StatusOr<int64_t> Client::Delete(absl::Span<const std::string_view> keys) 
   return IntegerOf(Call(arguments), "DEL");
 }
 
-absl::StatusOr<Client::Pairs> Client::List(std::vector<std::string_view> arguments, const RangeQuery& query) {
+absl::StatusOr<Client::Pairs> Client::List(std::vector<std::string_view> arguments, RangeQuery query) {
+  query.with_expiry = false;  // pairs have no place for it
   const RangeWords words(query);
   words.AppendTo(&arguments);
   absl::StatusOr<Reply> reply = Call(arguments);
@@ -131,22 +133,26 @@ absl::StatusOr<Client::Pairs> Client::List(std::vector<std::string_view> argumen
 absl::Status Client::Stream(std::vector<std::string_view> arguments, const RangeQuery& query, const PairSink& sink) {
   const RangeWords words(query);
   words.AppendTo(&arguments);
+  const size_t each = 1 + (query.keys_only ? 0 : 1) + (query.with_expiry ? 1 : 0);
   bool enough = false;
-  bool has_key = false;
-  std::string key;
+  size_t taken = 0;  // elements of the pair at hand
+  std::string key, value;
+  uint64_t expires_at_ms = 0;
   ReplySink elements;
   elements.begin = [&](size_t count) {
-    if (sink.begin) sink.begin(query.keys_only ? count : count / 2);
+    if (sink.begin) sink.begin(count / each);
   };
   elements.element = [&](Reply&& element) {
-    if (!query.keys_only && !has_key) {
+    if (taken == 0) {
       key = std::move(element.text);
-      has_key = true;
-      return true;
+    } else if (taken == 1 && !query.keys_only) {
+      value = std::move(element.text);
+    } else {
+      expires_at_ms = static_cast<uint64_t>(std::max<int64_t>(element.integer, 0));
     }
-    has_key = false;
-    enough = query.keys_only ? !sink.pair(std::move(element.text), std::string())
-                             : !sink.pair(std::move(key), std::move(element.text));
+    if (++taken < each) return true;
+    taken = 0;
+    enough = !sink.pair(std::move(key), std::move(value), expires_at_ms);
     return !enough;
   };
   pipeline_->SendStream(arguments, std::move(elements));

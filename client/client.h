@@ -33,10 +33,11 @@ namespace varve {
 
 // What Range() and Prefix() list.
 struct RangeQuery {
-  bool reverse = false;    // from the last key to the first
-  bool keys_only = false;  // values stay empty
-  int64_t offset = 0;      // keys to skip
-  int64_t limit = -1;      // negative: all
+  bool reverse = false;      // from the last key to the first
+  bool keys_only = false;    // values stay empty
+  bool with_expiry = false;  // PairSink::pair learns when keys expire
+  int64_t offset = 0;        // keys to skip
+  int64_t limit = -1;        // negative: all
 };
 
 // A value, and the version of it that Client::PutIfVersion() asks for: a number that no other write has.
@@ -80,8 +81,9 @@ class Client {
   // --- Ranges of any length ---------------------------------------------------------------------------------------------
   // Takes one pair of a range after the other, from one snapshot, without having them all in memory.
   struct PairSink {
-    std::function<void(uint64_t pairs)> begin;                         // how many there will be; may be empty
-    std::function<bool(std::string&& key, std::string&& value)> pair;  // false: enough
+    std::function<void(uint64_t pairs)> begin;  // how many there will be; may be empty
+    // False: enough. `expires_at_ms`: milliseconds since the epoch; 0: never, or not asked for.
+    std::function<bool(std::string&& key, std::string&& value, uint64_t expires_at_ms)> pair;
   };
   // OK also when the sink had enough. An error in the middle: the sink has seen a part; go on behind its last key.
   [[nodiscard]] absl::Status StreamRange(std::string_view min, std::string_view max, const RangeQuery& query,
@@ -98,7 +100,7 @@ class Client {
  private:
   explicit Client(std::unique_ptr<Pipeline> pipeline) : pipeline_(std::move(pipeline)) {}
 
-  absl::StatusOr<Pairs> List(std::vector<std::string_view> arguments, const RangeQuery& query);
+  absl::StatusOr<Pairs> List(std::vector<std::string_view> arguments, RangeQuery query);
   absl::Status Stream(std::vector<std::string_view> arguments, const RangeQuery& query, const PairSink& sink);
 
   std::unique_ptr<Pipeline> pipeline_;

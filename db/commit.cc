@@ -66,7 +66,7 @@ void Commit::PutGeneration(std::string_view place, NamespaceGeneration generatio
 
 absl::Status Commit::Resolve(const NamespaceTable& namespaces,
                              absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation) {
-  NamespaceTable changed;  // a copy, only once the batch changes a namespace
+  std::optional<NamespaceTable> changed;  // a copy, only once the batch changes a namespace
   const NamespaceTable* table = &namespaces;
   const auto generation_of = [&](NamespaceId space, NamespaceGeneration* generation) -> absl::Status {
     const std::optional<NamespaceGeneration> found = table->Generation(space);
@@ -89,9 +89,8 @@ absl::Status Commit::Resolve(const NamespaceTable& namespaces,
   }
   for (Operation& operation : operations_) {
     if (operation.record.kind == RecordKind::kChangeNamespace) {
-      if (table != &changed) changed = *table;
-      table = &changed;
-      if (absl::Status status = ResolveChange(operation, &changed, new_generation); !status.ok()) return status;
+      if (!changed) table = &changed.emplace(*table);
+      if (absl::Status status = ResolveChange(operation, &*changed, new_generation); !status.ok()) return status;
       continue;
     }
     if (absl::Status status = generation_of(operation.space, &generation); !status.ok()) return status;
@@ -99,9 +98,8 @@ absl::Status Commit::Resolve(const NamespaceTable& namespaces,
       const NamespaceGeneration next = new_generation(operation.space);
       if (next == kNoGeneration) return NoGenerationLeft();
       PutGeneration(operation.record.value, next);
-      if (table != &changed) changed = *table;
-      changed.Set(operation.space, next);
-      table = &changed;
+      if (!changed) table = &changed.emplace(*table);
+      changed->Set(operation.space, next);
       continue;  // its key stays the namespace's id
     }
     if (operation.record.kind == RecordKind::kClockMark) continue;

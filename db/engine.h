@@ -146,16 +146,16 @@ class Engine final : public StorageEngine, private EngineParts {
   // where that has to be done first; then nothing else was.
   absl::StatusOr<CommitResult> TrySubmit(const WriteOptions& options, WriteBatch* batch, const SequenceNumber* checked,
                                          bool* limited);
-  Durability DurabilityOf(const WriteOptions& options, const NamespaceTable& namespaces, const Commit& commit) const;
   absl::Status CheckWritable(const Commit& commit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // What a write is told while flushes fail.
   absl::Status RefusalLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
-  // Takes the memory for the operations in the active buffer, and makes the next ReadState where ranges or namespaces change.
-  StateChange PrepareLocked(const std::vector<Commit::Operation>& operations)
+  // Takes the memory for the operations in the active buffer, and makes the next ReadState where ranges or namespaces change. Null:
+  // nothing changes but what keys hold.
+  std::unique_ptr<StateChange> PrepareLocked(const std::vector<Commit::Operation>& operations)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // Puts the operations into the active buffer, and the state in its place. Nothing in it may fail.
-  void ApplyLocked(const std::vector<Commit::Operation>& operations, bool gated, StateChange change) noexcept
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  void ApplyLocked(const std::vector<Commit::Operation>& operations, bool gated,
+                   std::unique_ptr<StateChange> change) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // Before a batch of so many operations is numbered: one that would overcrowd the active buffer's index gets a buffer made for it.
   void FitActiveBufferLocked(size_t operations) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   void RotateBufferLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);

@@ -124,8 +124,7 @@ absl::StatusOr<CommitResult> Engine::SubmitClone(const WriteOptions& options, Wr
 }
 
 bool Engine::MustCheckQuotas(const ReadState& state, const Commit& commit, const SequenceNumber* checked) {
-  if (!state.namespaces.has_rules() || !commit.adds_data()) [[likely]]
-    return false;
+  if (!commit.adds_data()) return false;
   if (checked != nullptr) return *checked != state.namespaces_changed;
   NamespaceId last = kSelectedNamespace;
   for (const Commit::Operation& operation : commit.operations()) {

@@ -244,7 +244,7 @@ absl::Status Engine::ApplyRecovered(std::string_view operations, SequenceNumber 
   }
   if (namespaces) next_generation_ = std::max(next_generation_.load(), namespaces->HighestGeneration() + 1);
   FitActiveBufferLocked(recovered.size());
-  StateChange change = PrepareLocked(recovered);
+  std::unique_ptr<StateChange> change = PrepareLocked(recovered);
   last_sequence_ = first + count - 1;
   ApplyLocked(recovered, /*gated=*/false, std::move(change));
   if (present_->active->full()) RotateBufferLocked();

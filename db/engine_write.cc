@@ -26,6 +26,19 @@ uint64_t MaxLogGrowth(const EngineOptions& options) {
   return 4 * std::max<uint64_t>({options.write_buffer_size, options.log_file_size, 1u << 20});
 }
 
+// The strongest that one of the batch's namespaces asks for: they are lost or kept together.
+Durability DurabilityAmong(const NamespaceTable& namespaces, const Commit& commit, Durability of_store) {
+  std::optional<Durability> strongest;
+  NamespaceId last = kSelectedNamespace;
+  for (const Commit::Operation& operation : commit.operations()) {
+    if (operation.space == std::exchange(last, operation.space)) continue;
+    const NamespaceDescription* const space = namespaces.Description(operation.space);
+    const Durability wanted = space != nullptr ? space->options.sync.value_or(of_store) : of_store;
+    strongest = strongest ? std::min(*strongest, wanted) : wanted;
+  }
+  return strongest.value_or(of_store);
+}
+
 }  // namespace
 
 absl::StatusOr<CommitResult> Engine::SubmitInside(const WriteOptions& options, WriteBatch* batch) {
@@ -47,7 +60,7 @@ absl::StatusOr<CommitResult> Engine::TrySubmit(const WriteOptions& options, Writ
   const auto new_generation = [this](NamespaceId) { return NewGeneration(); };
   std::optional<Published<ReadState>::Pin> pin(state_.Acquire());
   VARVE_RETURN_IF_ERROR(commit.Resolve((*pin)->namespaces, new_generation));
-  *limited = MustCheckQuotas(**pin, commit, checked);
+  *limited = (*pin)->namespaces.has_rules() && MustCheckQuotas(**pin, commit, checked);
   if (*limited) return CommitResult{};
   for (const Commit::Operation& operation : commit.operations()) (*pin)->active->Prefetch(operation.hash);
   const ReadState* resolved_against = pin->get();
@@ -67,11 +80,13 @@ absl::StatusOr<CommitResult> Engine::TrySubmit(const WriteOptions& options, Writ
   }
   if (present_.get() != resolved_against) {
     VARVE_RETURN_IF_ERROR(commit.Resolve(present_->namespaces, new_generation));
-    *limited = MustCheckQuotas(*present_, commit, checked);
+    *limited = present_->namespaces.has_rules() && MustCheckQuotas(*present_, commit, checked);
     if (*limited) return CommitResult{};
   }
   pin.reset();
-  const Durability durability = DurabilityOf(options, present_->namespaces, commit);
+  Durability durability = options.override_sync ? options.sync : sync_.load(std::memory_order_relaxed);
+  if (present_->namespaces.has_rules() && !options.override_sync) [[unlikely]]
+    durability = DurabilityAmong(present_->namespaces, commit, durability);
   const bool gated = durability == Durability::kAlways;
   VARVE_RETURN_IF_ERROR(CheckWritable(commit));
   VARVE_RETURN_IF_ERROR(CheckConditions(commit));
@@ -87,7 +102,7 @@ absl::StatusOr<CommitResult> Engine::TrySubmit(const WriteOptions& options, Writ
   const SequenceNumber first = last_sequence_ + 1;
   const SequenceNumber last = last_sequence_ + commit.operations().size();
   const std::string_view record = commit.Seal(first);
-  StateChange change = PrepareLocked(commit.operations());
+  std::unique_ptr<StateChange> change = PrepareLocked(commit.operations());
   if (absl::Status appended = log_->Append(record, first, last, durability); !appended.ok()) {
     if (absl::IsUnavailable(appended)) NoteLogFailureLocked();
     return appended;
@@ -102,24 +117,6 @@ absl::StatusOr<CommitResult> Engine::TrySubmit(const WriteOptions& options, Writ
   // Where there is no memory for the next buffer, the next batch tries again.
   TryWithMemory([this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { RotateBufferLocked(); });
   return CommitResult{last, gated ? last : kNoSequence};
-}
-
-Durability Engine::DurabilityOf(const WriteOptions& options, const NamespaceTable& namespaces,
-                                const Commit& commit) const {
-  if (options.override_sync) return options.sync;
-  const Durability of_store = sync_.load(std::memory_order_relaxed);
-  if (!namespaces.has_rules()) [[likely]]
-    return of_store;
-  // The strongest that one of the batch's namespaces asks for: they are lost or kept together.
-  std::optional<Durability> strongest;
-  NamespaceId last = kSelectedNamespace;
-  for (const Commit::Operation& operation : commit.operations()) {
-    if (operation.space == std::exchange(last, operation.space)) continue;
-    const NamespaceDescription* const space = namespaces.Description(operation.space);
-    const Durability wanted = space != nullptr ? space->options.sync.value_or(of_store) : of_store;
-    strongest = strongest ? std::min(*strongest, wanted) : wanted;
-  }
-  return strongest.value_or(of_store);
 }
 
 absl::Status Engine::PrepareLogLocked(const Commit& commit) {
@@ -161,15 +158,21 @@ absl::Status Engine::CheckWritable(const Commit& commit) const {
 }
 
 absl::Status Engine::RefusalLocked() const {
-  if (log_failed_.load()) return log_->status();  // for good, whatever else fails at present
+  if (background_status_.ok() && !log_failed_.load()) return absl::OkStatus();
+  // The log's end is for good, whatever else fails at present and whether or not somebody has noted it yet.
+  VARVE_RETURN_IF_ERROR(log_->status());
   if (background_status_.ok() || absl::IsUnavailable(background_status_)) return UnsharedCopy(background_status_);
   // Whatever a flush fails for, nothing is lost by it, and the next try makes its files anew.
   return absl::ResourceExhaustedError(fmt::format(
       "flushing fails; it is tried again, and writes resume when it succeeds: {}", WordsOf(background_status_)));
 }
 
-Engine::StateChange Engine::PrepareLocked(const std::vector<Commit::Operation>& operations) {
-  StateChange change;
+std::unique_ptr<Engine::StateChange> Engine::PrepareLocked(const std::vector<Commit::Operation>& operations) {
+  std::unique_ptr<StateChange> change;  // most batches need none
+  const auto changed = [&change]() -> StateChange& {
+    if (change == nullptr) change = std::make_unique<StateChange>();
+    return *change;
+  };
   size_t bytes = 0;
   std::optional<NamespaceTable> namespaces;  // a copy, only once the batch changes them
   for (const Commit::Operation& operation : operations) {
@@ -177,8 +180,8 @@ Engine::StateChange Engine::PrepareLocked(const std::vector<Commit::Operation>& 
     switch (record.kind) {
       case RecordKind::kValue:
         if (record.expiry_ms != 0) [[unlikely]] {
-          NoteExpiringLocked(operation, &change);
-          bytes += WriteBuffer::SizeOf(ExpiryIndexRecord(change.expiring.back().bytes, record.sequence));
+          NoteExpiringLocked(operation, &changed());
+          bytes += WriteBuffer::SizeOf(ExpiryIndexRecord(change->expiring.back().bytes, record.sequence));
         }
         bytes += WriteBuffer::SizeOf(record);
         break;
@@ -187,47 +190,48 @@ Engine::StateChange Engine::PrepareLocked(const std::vector<Commit::Operation>& 
         break;
       case RecordKind::kClockMark:
         if (record.value.size() == sizeof(uint64_t)) {
-          change.clock_mark = std::max(change.clock_mark, DecodeFixed64(record.value.data()));
-          change.clock_mark_sequence = record.sequence;
+          changed().clock_mark = std::max(changed().clock_mark, DecodeFixed64(record.value.data()));
+          change->clock_mark_sequence = record.sequence;
         }
         break;
       case RecordKind::kRangeTombstone:
-        change.tombstones.push_back({std::string(record.key), std::string(record.value), record.sequence});
+        changed().tombstones.push_back({std::string(record.key), std::string(record.value), record.sequence});
         break;
       case RecordKind::kSwitchGeneration:
       case RecordKind::kChangeNamespace: {
         if (!namespaces) namespaces = present_->namespaces;
         for (const NamespaceId space : NamespaceTable::MovedBy(record)) {
-          change.left.push_back({space, namespaces->Generation(space).value_or(kNoGeneration), record.sequence});
+          changed().left.push_back({space, namespaces->Generation(space).value_or(kNoGeneration), record.sequence});
         }
         namespaces->Replay(record).IgnoreError();  // a batch that it would refuse was refused before
         for (const NamespaceBase& base : namespaces->bases().all()) {
           if (base.cut != record.sequence || log_ == nullptr) continue;
-          change.cut = std::make_unique<Cut>(Cut{base, NewCountPointLocked()});
+          changed().cut = std::make_unique<Cut>(Cut{base, NewCountPointLocked()});
         }
         break;
       }
     }
   }
-  present_->active->Reserve(bytes, change.tombstones.size());
-  if (change.tombstones.empty() && !namespaces) return change;
-  change.next = CopyStateLocked();
-  if (!change.tombstones.empty()) {
-    change.buffered_tombstones = change.tombstones;
-    ReserveMore(&buffered_tombstones_, change.tombstones.size());
+  present_->active->Reserve(bytes, change != nullptr ? change->tombstones.size() : 0);
+  if (change == nullptr || (change->tombstones.empty() && !namespaces)) return change;
+  change->next = CopyStateLocked();
+  if (!change->tombstones.empty()) {
+    change->buffered_tombstones = change->tombstones;
+    ReserveMore(&buffered_tombstones_, change->tombstones.size());
     std::vector<RangeTombstone> all = buffered_tombstones_;
-    all.insert(all.end(), change.tombstones.begin(), change.tombstones.end());
-    change.next->buffered_tombstones = std::make_shared<RangeTombstoneList>(std::move(all));
+    all.insert(all.end(), change->tombstones.begin(), change->tombstones.end());
+    change->next->buffered_tombstones = std::make_shared<RangeTombstoneList>(std::move(all));
   }
   if (namespaces) {
-    ReserveMore(&left_generations_, change.left.size());
-    change.next->namespaces = *std::move(namespaces);
-    change.next->namespaces_changed = operations.back().record.sequence;
+    ReserveMore(&left_generations_, change->left.size());
+    change->next->namespaces = *std::move(namespaces);
+    change->next->namespaces_changed = operations.back().record.sequence;
   }
   return change;
 }
 
-void Engine::ApplyLocked(const std::vector<Commit::Operation>& operations, bool gated, StateChange change) noexcept {
+void Engine::ApplyLocked(const std::vector<Commit::Operation>& operations, bool gated,
+                         std::unique_ptr<StateChange> change) noexcept {
   WriteBuffer* const active = present_->active.get();
   for (const Commit::Operation& operation : operations) {
     const RecordKind kind = operation.record.kind;
@@ -235,15 +239,17 @@ void Engine::ApplyLocked(const std::vector<Commit::Operation>& operations, bool 
       active->Add(operation.record, operation.hash, gated);
     }
   }
-  ApplyExpiringLocked(change);
-  if (change.cut != nullptr) last_cut_ = std::move(change.cut);
-  for (RangeTombstone& tombstone : change.tombstones) active->AddRangeTombstone(std::move(tombstone));
-  for (RangeTombstone& tombstone : change.buffered_tombstones) buffered_tombstones_.push_back(std::move(tombstone));
-  for (const LeftGeneration& left : change.left) {
+  if (change == nullptr) [[likely]]
+    return;
+  ApplyExpiringLocked(*change);
+  if (change->cut != nullptr) last_cut_ = std::move(change->cut);
+  for (RangeTombstone& tombstone : change->tombstones) active->AddRangeTombstone(std::move(tombstone));
+  for (RangeTombstone& tombstone : change->buffered_tombstones) buffered_tombstones_.push_back(std::move(tombstone));
+  for (const LeftGeneration& left : change->left) {
     left_generations_.push_back(left);
     last_clear_.store(left.left_at);
   }
-  if (change.next != nullptr) PublishLocked(std::move(change.next));
+  if (change->next != nullptr) PublishLocked(std::move(change->next));
 }
 
 std::shared_ptr<ReadState> Engine::CopyStateLocked() {

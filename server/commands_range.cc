@@ -14,13 +14,15 @@ namespace {
 
 constexpr std::string_view kBadBound = "ERR min or max not valid string range item";
 
-// Reads [REV] [LIMIT offset count] [KEYS] in any order; answers an error and returns false when it is something else.
+// Reads [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY] in any order; answers an error and returns false when it is something else.
 bool ParseRangeOptions(CommandContext& context, Arguments arguments, RangeOptions* options) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (EqualsIgnoreCase(arguments[i], "rev")) {
       options->reverse = true;
     } else if (EqualsIgnoreCase(arguments[i], "keys")) {
       options->keys_only = true;
+    } else if (EqualsIgnoreCase(arguments[i], "withexpiry")) {
+      options->with_expiry = true;
     } else if (EqualsIgnoreCase(arguments[i], "limit") && i + 2 < arguments.size()) {
       if (!ParseRespInteger(arguments[i + 1], &options->offset) ||
           !ParseRespInteger(arguments[i + 2], &options->limit)) {
@@ -88,9 +90,10 @@ absl::Span<const Command> RangeCommands() {
        "Deletes the keys between two bounds in constant time.", "min max"},
       {"prefix", -2, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandlePrefix, "range",
        "Lists the keys that begin with a prefix, in order, with their values.",
-       "prefix [REV] [LIMIT offset count] [KEYS]"},
+       "prefix [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY]"},
       {"range", -3, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleRange, "range",
-       "Lists the keys between two bounds, in order, with their values.", "min max [REV] [LIMIT offset count] [KEYS]"},
+       "Lists the keys between two bounds, in order, with their values.",
+       "min max [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY]"},
   };
   return kRows;
 }

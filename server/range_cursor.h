@@ -39,6 +39,7 @@ class RangeCursor {
   bool Valid() const { return iterator_->Valid(); }
   std::string_view key() const { return iterator_->key(); }
   std::string_view value() const { return iterator_->value(); }
+  uint64_t expiry_ms() const { return iterator_->expiry_ms(); }
   absl::Status status() const { return iterator_->status(); }
   // What it cost to come here, as CommandContext::SliceSpent() counts: a key stands with its value under one checksum, so both are read.
   size_t cost() const { return 1 + (Valid() ? value().size() / CommandContext::kBytesPerKey : 0); }

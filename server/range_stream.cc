@@ -7,7 +7,10 @@
 namespace varve {
 
 RangeStream::RangeStream(KeyRange range, const RangeOptions& options)
-    : cursor_(std::move(range), options.reverse), keys_only_(options.keys_only), skip_(options.offset) {
+    : cursor_(std::move(range), options.reverse),
+      keys_only_(options.keys_only),
+      with_expiry_(options.with_expiry),
+      skip_(options.offset) {
   if (options.limit >= 0) remaining_ = options.limit;
   if (cursor_.range().empty || options.offset < 0) remaining_ = 0;
 }
@@ -15,6 +18,7 @@ RangeStream::RangeStream(KeyRange range, const RangeOptions& options)
 void RangeStream::Emit(RespWriter* writer) {
   writer->Bulk(cursor_.key());
   if (!keys_only_) writer->Bulk(cursor_.value());
+  if (with_expiry_) writer->Integer(cursor_.expiry_ms() == 0 ? -1 : static_cast<int64_t>(cursor_.expiry_ms()));
   --remaining_;
   cursor_.Step();
 }
@@ -40,7 +44,8 @@ void RangeStream::Prepare(CommandContext& context) {
 
 void RangeStream::Announce(CommandContext& context) {
   const size_t keys = static_cast<size_t>(collected_keys_ + rest_);
-  context.reply.Array(keys_only_ ? keys : 2 * keys);
+  const size_t each = 1 + (keys_only_ ? 0 : 1) + (with_expiry_ ? 1 : 0);
+  context.reply.Array(each * keys);
   context.reply.buffer()->Append(collected_.view());
   collected_ = ByteBuffer();
   remaining_ = rest_;

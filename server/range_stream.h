@@ -19,8 +19,9 @@ namespace varve {
 struct RangeOptions {
   bool reverse = false;
   bool keys_only = false;
-  int64_t offset = 0;  // negative: nothing
-  int64_t limit = -1;  // negative: all
+  bool with_expiry = false;  // with the instant at which each expires
+  int64_t offset = 0;        // negative: nothing
+  int64_t limit = -1;        // negative: all
 };
 
 class RangeStream : public ReplyStream {
@@ -43,6 +44,7 @@ class RangeStream : public ReplyStream {
 
   RangeCursor cursor_;
   const bool keys_only_;
+  const bool with_expiry_;
   Phase phase_ = Phase::kSkip;
   int64_t skip_;                   // keys still to be skipped
   int64_t remaining_ = INT64_MAX;  // still wanted

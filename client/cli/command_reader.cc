@@ -74,9 +74,13 @@ const KnownCommand* FindKnown(const std::string& upper) {
 
 }  // namespace
 
-void AppendRespRecord(std::string_view key, std::string_view value, std::string* out) {
+void AppendRespRecord(std::string_view key, std::string_view value, std::string_view expiry, std::string* out) {
   ByteBuffer buffer;
-  AppendRequest({"SET", key, value}, &buffer);
+  if (expiry.empty()) {
+    AppendRequest({"SET", key, value}, &buffer);
+  } else {
+    AppendRequest({"SET", key, value, "PXAT", expiry}, &buffer);
+  }
   out->append(buffer.view());
 }
 

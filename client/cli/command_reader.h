@@ -13,8 +13,8 @@
 
 namespace varve {
 
-// Appends SET key value.
-void AppendRespRecord(std::string_view key, std::string_view value, std::string* out);
+// Appends SET key value, and PXAT `expiry` where that is not empty.
+void AppendRespRecord(std::string_view key, std::string_view value, std::string_view expiry, std::string* out);
 
 // Reads commands from where `input` is.
 class CommandReader final : public RecordReader {

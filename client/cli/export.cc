@@ -116,10 +116,8 @@ class Exporter {
   // Whether the file begins as every export does, so that nothing else is cut off and written over.
   absl::Status CheckBeginning() const {
     VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> input, InputFile::Open(path_));
-    const std::string_view beginning = BeginningOf(format_);
-    VARVE_ASSIGN_OR_RETURN(std::string_view head, input->Peek(beginning.size()));
-    head = head.substr(0, beginning.size());
-    if (beginning.starts_with(head)) return absl::OkStatus();
+    VARVE_ASSIGN_OR_RETURN(const std::string_view head, input->Peek(kBeginningSize));
+    if (MayBeExported(format_, head)) return absl::OkStatus();
     return absl::FailedPreconditionError(
         fmt::format("{}: was not written by export --format={}; --force replaces it", path_, NameOf(format_)));
   }
@@ -129,10 +127,10 @@ class Exporter {
     Client::PairSink sink;
     absl::Status written;
     sink.begin = [&](uint64_t pairs) { progress->set_total(keys_ + pairs); };
-    sink.pair = [&](std::string&& key, std::string&& value) {
+    sink.pair = [&](std::string&& key, std::string&& value, uint64_t expires_at_ms) {
       bytes_ += key.size() + value.size();
       ++keys_;
-      AppendRecord(format_, key, value, &out_);
+      AppendRecord(format_, key, value, expires_at_ms, &out_);
       last_key_ = std::move(key);
       has_last_key_ = true;
       if (out_.size() >= kWriteBytes) written = WriteOut();
@@ -143,6 +141,7 @@ class Exporter {
       const uint64_t before = keys_;
       ++parts_;
       RangeQuery query;
+      query.with_expiry = true;
       if (line_.query.limit >= 0) query.limit = line_.query.limit - static_cast<int64_t>(keys_);
       const std::string min = has_last_key_ ? "(" + last_key_ : min_;
       const absl::Status status = client->StreamRange(min, max_, query, sink);

@@ -74,27 +74,33 @@ absl::StatusOr<OpenedReader> OpenReader(FileFormat format, const std::string& pa
   if (format == FileFormat::kResp) {
     opened.reader = std::make_unique<CommandReader>(std::move(input), allow_flush, NowMs());
   } else if (format == FileFormat::kCsv) {
-    opened.reader = std::make_unique<CsvReader>(std::move(input));
+    opened.reader = std::make_unique<CsvReader>(std::move(input), NowMs());
   } else {
-    opened.reader = std::make_unique<JsonLinesReader>(std::move(input));
+    opened.reader = std::make_unique<JsonLinesReader>(std::move(input), NowMs());
   }
   return opened;
 }
 
 std::string_view TitleOf(FileFormat format) { return format == FileFormat::kCsv ? kCsvTitle : std::string_view(); }
 
-std::string_view BeginningOf(FileFormat format) {
-  if (format == FileFormat::kJson) return "{\"key";
-  return format == FileFormat::kCsv ? kCsvTitle : "*3\r\n$3\r\nSET\r\n";
+bool MayBeExported(FileFormat format, std::string_view head) {
+  const auto begins_with = [head](std::string_view beginning) {
+    return beginning.starts_with(head.substr(0, beginning.size()));
+  };
+  if (format == FileFormat::kCsv) return begins_with(kCsvTitle);
+  if (format == FileFormat::kJson) return begins_with("{\"key");
+  return begins_with("*3\r\n$3\r\nSET\r\n") || begins_with("*5\r\n$3\r\nSET\r\n");
 }
 
-void AppendRecord(FileFormat format, std::string_view key, std::string_view value, std::string* out) {
+void AppendRecord(FileFormat format, std::string_view key, std::string_view value, uint64_t expires_at_ms,
+                  std::string* out) {
+  const std::string expiry = expires_at_ms == 0 ? "" : fmt::to_string(expires_at_ms);
   if (format == FileFormat::kCsv) {
-    AppendCsvRecord(key, value, out);
+    AppendCsvRecord(key, value, expiry, out);
   } else if (format == FileFormat::kJson) {
-    AppendJsonRecord(key, value, out);
+    AppendJsonRecord(key, value, expiry, out);
   } else {
-    AppendRespRecord(key, value, out);
+    AppendRespRecord(key, value, expiry, out);
   }
 }
 

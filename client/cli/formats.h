@@ -1,6 +1,7 @@
 // The kinds of files that import and export know. Stateless.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,10 +30,12 @@ struct OpenedReader {
 // `path` "-": standard input (not for kRedis).
 [[nodiscard]] absl::StatusOr<OpenedReader> OpenReader(FileFormat format, const std::string& path, bool allow_flush);
 
-// Appends the record (not for kRedis), and what comes before the first one.
-void AppendRecord(FileFormat format, std::string_view key, std::string_view value, std::string* out);
+// Appends the record (not for kRedis), and what comes before the first one. `expires_at_ms`: milliseconds since the epoch; 0: never.
+void AppendRecord(FileFormat format, std::string_view key, std::string_view value, uint64_t expires_at_ms,
+                  std::string* out);
 std::string_view TitleOf(FileFormat format);
-// What every file of AppendRecord() and TitleOf() begins with.
-std::string_view BeginningOf(FileFormat format);
+// Whether a file of AppendRecord() and TitleOf() may begin so; kBeginningSize bytes are enough.
+inline constexpr size_t kBeginningSize = 32;
+bool MayBeExported(FileFormat format, std::string_view head);
 
 }  // namespace varve

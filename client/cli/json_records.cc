@@ -84,10 +84,17 @@ class Reader {
     const char c = Peek();
     if (c == '"') return String(&ignored);
     if (c == '{' || c == '[') return SkipMembers(c == '{', depth);
+    return Number(&ignored);
+  }
+
+  // As it stands there, whatever it is: also null or true.
+  absl::Status Number(std::string* out) {
+    Peek();
     const size_t begin = position_;
     while (position_ < text_.size() && std::string_view(",]} \t").find(text_[position_]) == std::string_view::npos) {
       ++position_;
     }
+    out->assign(text_.substr(begin, position_ - begin));
     return position_ == begin ? Fail("a value is expected here") : absl::OkStatus();
   }
 
@@ -157,15 +164,17 @@ absl::Status ReadMember(Reader* reader, bool is_base64, std::string* bytes) {
 
 }  // namespace
 
-void AppendJsonRecord(std::string_view key, std::string_view value, std::string* out) {
+void AppendJsonRecord(std::string_view key, std::string_view value, std::string_view expiry, std::string* out) {
   *out += '{';
   AppendMember("key", key, out);
   *out += ',';
   AppendMember("value", value, out);
+  if (!expiry.empty()) *out += fmt::format(",\"expires_at_ms\":{}", expiry);
   *out += "}\n";
 }
 
-absl::Status ParseJsonRecord(std::string_view line, std::string* key, std::string* value) {
+absl::Status ParseJsonRecord(std::string_view line, std::string* key, std::string* value, std::string* expiry) {
+  expiry->clear();
   Reader reader(line);
   bool has_key = false;
   bool has_value = false;
@@ -181,6 +190,8 @@ absl::Status ParseJsonRecord(std::string_view line, std::string* key, std::strin
       } else if (name == "value" || name == "value_base64") {
         VARVE_RETURN_IF_ERROR(ReadMember(&reader, name != "value", value));
         has_value = true;
+      } else if (name == "expires_at_ms") {
+        VARVE_RETURN_IF_ERROR(reader.Number(expiry));
       } else {
         VARVE_RETURN_IF_ERROR(reader.Skip(0));
       }

@@ -55,7 +55,7 @@ int RunGet(const Asked& asked) {
   if (!value->has_value()) return kMissing;
   if (asked.output.style == OutputStyle::kJson) {
     std::string record;
-    AppendJsonRecord(asked.words[1], **value, &record);
+    AppendJsonRecord(asked.words[1], **value, /*expiry=*/"", &record);
     PrintOut(record);
   } else if (asked.output.style == OutputStyle::kTable) {
     PrintOut(Escaped(**value, true) + "\n");
@@ -78,7 +78,7 @@ int RunRange(const Asked& asked, bool is_prefix) {
   const RangeQuery& query = asked.line.query;
   PairPrinter printer(asked.output, query.keys_only);
   Client::PairSink sink;
-  sink.pair = [&](std::string&& key, std::string&& value) {
+  sink.pair = [&](std::string&& key, std::string&& value, uint64_t) {
     printer.Add(key, value);
     return !std::ferror(stdout);
   };

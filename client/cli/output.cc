@@ -166,7 +166,7 @@ void PairPrinter::Add(std::string_view key, std::string_view value) {
       AppendJsonBytes(key, &line);
       line += '\n';
     } else {
-      AppendJsonRecord(key, value, &line);
+      AppendJsonRecord(key, value, /*expiry=*/"", &line);
     }
     return PrintOut(line);
   }

@@ -6,12 +6,18 @@
 #include "client/cli/json_records.h"
 #include "fmt/format.h"
 #include "type/options.h"
+#include "util/resp_parser.h"
 #include "util/status.h"
 
 namespace varve {
 namespace {
 
 constexpr size_t kLongestLine = size_t{3} << 30;  // the largest key and value, every byte escaped
+
+// Of a CSV record.
+constexpr size_t kLongestField[] = {kMaxKeySize, kMaxValueSize, 1024};
+constexpr std::string_view kTooLong[] = {"key of more than 1 MiB", "value of more than 512 MiB",
+                                         "third column of more than 1 KiB"};
 
 // Some editors put it before the first character.
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -40,11 +46,30 @@ void AppendField(std::string_view bytes, std::string* out) {
 
 }  // namespace
 
-void AppendCsvRecord(std::string_view key, std::string_view value, std::string* out) {
+void AppendCsvRecord(std::string_view key, std::string_view value, std::string_view expiry, std::string* out) {
   AppendField(key, out);
   *out += ',';
   AppendField(value, out);
+  *out += ',';
+  *out += expiry;
   *out += '\n';
+}
+
+void PairReader::BecomeSet(std::string_view key, std::string_view value, std::string_view expiry,
+                           ImportRecord* record) {
+  record->words = {"SET", key, value};
+  record->repeatable = true;
+  if (expiry.empty() || !record->wrong.empty()) return;
+  int64_t expires_at_ms = 0;
+  if (!ParseRespInteger(expiry, &expires_at_ms) || expires_at_ms <= 0) {
+    record->wrong = fmt::format("it expires at '{}', which is no number of milliseconds", expiry.substr(0, 32));
+  } else if (static_cast<uint64_t>(expires_at_ms) <= now_ms_) {
+    ++notes_.expired;
+    record->words = {"DEL", key};  // an earlier value is gone, too
+  } else {
+    ++notes_.with_expiry;
+    record->words.insert(record->words.end(), {"PXAT", expiry});
+  }
 }
 
 bool CsvReader::Seek(uint64_t offset, uint64_t line) {
@@ -58,8 +83,7 @@ absl::StatusOr<std::string> CsvReader::ReadRecord() {
   size_t field = 0;
   bool in_quotes = false;
   bool was_quoted = false;  // the field ended with a quote: a comma or the line's end follows
-  fields_[0].clear();
-  fields_[1].clear();
+  for (std::string& text : fields_) text.clear();
   while (true) {
     VARVE_ASSIGN_OR_RETURN(const std::string_view bytes, input_->Peek(2));
     if (bytes.empty()) {
@@ -72,7 +96,7 @@ absl::StatusOr<std::string> CsvReader::ReadRecord() {
     input_->Consume(doubled || (ends_line && c == '\r') ? 2 : 1);
     if (c == '\n' || (ends_line && c == '\r')) ++line_;
     if (ends_line) break;
-    if (c == '"' && !doubled && (in_quotes || (fields_[std::min<size_t>(field, 1)].empty() && !was_quoted))) {
+    if (c == '"' && !doubled && (in_quotes || (fields_[std::min<size_t>(field, 2)].empty() && !was_quoted))) {
       was_quoted = in_quotes;
       in_quotes = !in_quotes;
     } else if (c == ',' && !in_quotes) {
@@ -82,14 +106,13 @@ absl::StatusOr<std::string> CsvReader::ReadRecord() {
       wrong = "text behind a closing quote";
     } else if (!wrong.empty()) {
       continue;  // to the record's end
-    } else if (field < 2 && fields_[field].size() == (field == 0 ? kMaxKeySize : kMaxValueSize)) {
-      wrong = fmt::format("a {}; is a closing quote missing?",
-                          field == 0 ? "key of more than 1 MiB" : "value of more than 512 MiB");
-    } else if (field < 2) {
+    } else if (field < 3 && fields_[field].size() == kLongestField[field]) {
+      wrong = fmt::format("a {}; is a closing quote missing?", kTooLong[field]);
+    } else if (field < 3) {
       fields_[field] += c;
     }
   }
-  if (wrong.empty() && field != 1) wrong = fmt::format("{} columns instead of two", field + 1);
+  if (wrong.empty() && field != 1 && field != 2) wrong = fmt::format("{} columns instead of two or three", field + 1);
   return wrong;
 }
 
@@ -108,8 +131,7 @@ absl::StatusOr<bool> CsvReader::Next(ImportRecord* record) {
     VARVE_ASSIGN_OR_RETURN(record->wrong, ReadRecord());
     const bool is_title = std::exchange(first_, false) && fields_[0] == "key" && fields_[1] == "value";
     if (is_title) continue;
-    record->words = {"SET", fields_[0], fields_[1]};
-    record->repeatable = true;
+    BecomeSet(fields_[0], fields_[1], fields_[2], record);
     return true;
   }
 }
@@ -129,10 +151,9 @@ absl::StatusOr<bool> JsonLinesReader::Next(ImportRecord* record) {
     if (end) return false;
     ++line_;
     if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
-    const absl::Status parsed = ParseJsonRecord(line, &key_, &value_);
+    const absl::Status parsed = ParseJsonRecord(line, &key_, &value_, &expiry_);
     record->wrong = std::string(parsed.message());
-    record->words = {"SET", key_, value_};
-    record->repeatable = true;
+    BecomeSet(key_, value_, expiry_, record);
     return true;
   }
 }

@@ -1,5 +1,5 @@
-// CSV and JSON lines. CSV is that of RFC 4180 with two columns, key and value, and any bytes inside quotes; a first line that says
-// "key,value" is a title. Not thread-safe.
+// CSV and JSON lines. CSV is that of RFC 4180 with two or three columns and any bytes inside quotes: key, value, and when it expires, in
+// milliseconds since the epoch (empty: never); a first line that begins with "key,value" is a title. Not thread-safe.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,29 @@
 
 namespace varve {
 
-// Appends one line, quoted where it must be.
-void AppendCsvRecord(std::string_view key, std::string_view value, std::string* out);
-inline constexpr std::string_view kCsvTitle = "key,value\n";
+// Appends one line, quoted where it must be. `expiry`: a number, or nothing.
+void AppendCsvRecord(std::string_view key, std::string_view value, std::string_view expiry, std::string* out);
+inline constexpr std::string_view kCsvTitle = "key,value,expires_at_ms\n";
 
-class CsvReader final : public RecordReader {
+// Readers of pairs: each pair is a SET, or a DEL where its time is over.
+class PairReader : public RecordReader {
+ protected:
+  // `now_ms`: what has expired by then is left out.
+  PairReader(std::unique_ptr<InputFile> input, uint64_t now_ms) : input_(std::move(input)), now_ms_(now_ms) {}
+
+  // Makes the record's command of the pair, unless it is wrong already. The views stay in use.
+  void BecomeSet(std::string_view key, std::string_view value, std::string_view expiry, ImportRecord* record);
+
+  const std::unique_ptr<InputFile> input_;
+  uint64_t line_ = 1;
+
+ private:
+  const uint64_t now_ms_;
+};
+
+class CsvReader final : public PairReader {
  public:
-  explicit CsvReader(std::unique_ptr<InputFile> input) : input_(std::move(input)) {}
+  CsvReader(std::unique_ptr<InputFile> input, uint64_t now_ms) : PairReader(std::move(input), now_ms) {}
 
   absl::StatusOr<bool> Next(ImportRecord* record) override;
   uint64_t offset() const override { return input_->offset(); }
@@ -25,18 +41,16 @@ class CsvReader final : public RecordReader {
   bool Seek(uint64_t offset, uint64_t line) override;
 
  private:
-  // Reads the two fields of a record into fields_; returns what is wrong with it, or nothing.
+  // Reads the fields of a record into fields_; returns what is wrong with it, or nothing.
   absl::StatusOr<std::string> ReadRecord();
 
-  const std::unique_ptr<InputFile> input_;
-  std::string fields_[2];
-  uint64_t line_ = 1;
+  std::string fields_[3];
   bool first_ = true;
 };
 
-class JsonLinesReader final : public RecordReader {
+class JsonLinesReader final : public PairReader {
  public:
-  explicit JsonLinesReader(std::unique_ptr<InputFile> input) : input_(std::move(input)) {}
+  JsonLinesReader(std::unique_ptr<InputFile> input, uint64_t now_ms) : PairReader(std::move(input), now_ms) {}
 
   absl::StatusOr<bool> Next(ImportRecord* record) override;
   uint64_t offset() const override { return input_->offset(); }
@@ -44,10 +58,9 @@ class JsonLinesReader final : public RecordReader {
   bool Seek(uint64_t offset, uint64_t line) override;
 
  private:
-  const std::unique_ptr<InputFile> input_;
   std::string key_;
   std::string value_;
-  uint64_t line_ = 1;
+  std::string expiry_;
 };
 
 }  // namespace varve

@@ -174,7 +174,7 @@ TEST_F(ClientTest, ARangeIsStreamed) {
   std::vector<std::string> keys;
   Client::PairSink sink;
   sink.begin = [&](uint64_t pairs) { announced = pairs; };
-  sink.pair = [&](std::string&& key, std::string&& value) {
+  sink.pair = [&](std::string&& key, std::string&& value, uint64_t) {
     EXPECT_EQ(value, "v");
     keys.push_back(std::move(key));
     return keys.size() != 30000;

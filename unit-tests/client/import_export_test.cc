@@ -64,6 +64,34 @@ TEST_F(ImportExportTest, NastyBytesComeBackInEachFormat) {
   }
 }
 
+TEST_F(ImportExportTest, KeysExpireWhenTheyWouldHaveInEachFormat) {
+  const std::unique_ptr<Client> client = Connect();
+  const auto expires_at = [&](std::string_view key) { return client->Call({"PEXPIRETIME", key})->integer; };
+  for (const std::string name : {"all.resp", "all.csv", "all.jsonl"}) {
+    ASSERT_TRUE(client->Call({"SET", "late", "1", "PXAT", "4102444800123"}).ok());
+    ASSERT_TRUE(client->Call({"SET", "stays", "2"}).ok());
+    ASSERT_EQ(Run({"export", dir_.File(name), "--limit=1"}), 0) << Output();  // the first one expires
+    ASSERT_EQ(Run({"export", dir_.File(name), "--resume"}), 0) << Output();
+    Empty();
+    ASSERT_EQ(Run({"import", dir_.File(name)}), 0) << Output();
+    EXPECT_THAT(Output(), HasSubstr("keys with an expiry: 1"));
+    EXPECT_EQ(expires_at("late"), 4102444800123) << name;
+    EXPECT_EQ(expires_at("stays"), -1) << name;
+    // What has expired meanwhile takes an earlier value with it.
+    std::string text = ReadFile(dir_.File(name));
+    text.replace(text.find("4102444800123"), 13, "1102444800123");
+    Write(name, text);
+    ASSERT_EQ(Run({"import", dir_.File(name)}), 0) << Output();
+    EXPECT_THAT(Output(), HasSubstr("keys that have expired, left out: 1"));
+    EXPECT_TRUE(Stored() == (Pairs{{"stays", "2"}})) << name;
+    Empty();
+  }
+  Write("wrong.csv", "a,1,soon\nb,2,-5\nc,3,\n");
+  EXPECT_EQ(Run({"import", dir_.File("wrong.csv")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("line 1 (offset 0): it expires at 'soon', which is no number of milliseconds"));
+  EXPECT_TRUE(Stored() == (Pairs{{"c", "3"}}));
+}
+
 TEST_F(ImportExportTest, RedisCliLoadsWhatExportWrites) {
   if (!RedisProcess::IsInstalled()) GTEST_SKIP() << "redis-server is not installed";
   const Pairs pairs = NastyPairs();
@@ -78,11 +106,11 @@ TEST_F(ImportExportTest, RedisCliLoadsWhatExportWrites) {
 TEST_F(ImportExportTest, ExportTakesBoundsAndLimitsAndOverwritesNothing) {
   Fill({{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}});
   ASSERT_EQ(Run({"export", dir_.File("some.csv"), "(a", "[c"}), 0) << Output();
-  EXPECT_EQ(ReadFile(dir_.File("some.csv")), "key,value\nb,2\nc,3\n");
+  EXPECT_EQ(ReadFile(dir_.File("some.csv")), "key,value,expires_at_ms\nb,2,\nc,3,\n");
   EXPECT_EQ(Run({"export", dir_.File("some.csv")}), 2);
   EXPECT_THAT(Output(), HasSubstr("--force"));
   ASSERT_EQ(Run({"export", dir_.File("some.csv"), "--force", "--limit=1"}), 0) << Output();
-  EXPECT_EQ(ReadFile(dir_.File("some.csv")), "key,value\na,1\n");
+  EXPECT_EQ(ReadFile(dir_.File("some.csv")), "key,value,expires_at_ms\na,1,\n");
   EXPECT_EQ(Run({"export", dir_.File("x.rdb")}), 2);
 }
 
@@ -180,7 +208,7 @@ TEST_F(ImportExportTest, WrongRecordsAreCountedAndTheFirstIsShown) {
   Write("bad.csv", "a,1\nb\n\"c\"x,3\nd,\"4\n");
   EXPECT_EQ(Run({"import", dir_.File("bad.csv")}), 2);
   EXPECT_THAT(Output(), HasSubstr("3 errors, the first:"));
-  EXPECT_THAT(Output(), HasSubstr("bad.csv: line 2 (offset 4): 1 columns instead of two"));
+  EXPECT_THAT(Output(), HasSubstr("bad.csv: line 2 (offset 4): 1 columns instead of two or three"));
   EXPECT_EQ(Stored(), (Pairs{{"a", "1"}}));
   // A reply that is an error counts, too.
   Write("bad.resp",

@@ -19,6 +19,7 @@
 #include "client/cli/text_readers.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "unit-tests/testing/temp_dir.h"
+#include "util/resp_parser.h"
 
 namespace varve::fuzz {
 namespace {
@@ -58,8 +59,8 @@ std::unique_ptr<RecordReader> OpenReaderOf(Format format, const std::string& pat
   auto input = InputFile::Open(path);
   VARVE_FUZZ_REQUIRE(input.ok());
   if (format == kCommands) return std::make_unique<CommandReader>(*std::move(input), /*allow_flush=*/false, kNowMs);
-  if (format == kCsv) return std::make_unique<CsvReader>(*std::move(input));
-  return std::make_unique<JsonLinesReader>(*std::move(input));
+  if (format == kCsv) return std::make_unique<CsvReader>(*std::move(input), kNowMs);
+  return std::make_unique<JsonLinesReader>(*std::move(input), kNowMs);
 }
 
 std::vector<Read> ReadAll(RecordReader* reader, size_t file_size) {
@@ -96,9 +97,13 @@ void RequireReadableAgain(Format format, const std::vector<Read>& all, NamedByte
   std::string written(TitleOf(kFormatOf[format]));
   std::vector<std::vector<std::string>> pairs;
   for (const Read& read : all) {
-    if (read.wrong || read.words.size() != 3 || read.words[0] != "SET") continue;
+    if (read.wrong || read.words[0] != "SET") continue;
+    int64_t expires_at_ms = 0;
+    const bool expires = read.words.size() == 5 && read.words[3] == "PXAT" &&
+                         ParseRespInteger(read.words[4], &expires_at_ms) && expires_at_ms > 0;
+    if (!expires && read.words.size() != 3) continue;
     pairs.push_back(read.words);
-    AppendRecord(kFormatOf[format], read.words[1], read.words[2], &written);
+    AppendRecord(kFormatOf[format], read.words[1], read.words[2], static_cast<uint64_t>(expires_at_ms), &written);
   }
   const std::unique_ptr<RecordReader> reader = OpenReaderOf(format, file->Set(written));
   const std::vector<Read> again = ReadAll(reader.get(), written.size());

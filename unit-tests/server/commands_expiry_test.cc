@@ -69,6 +69,14 @@ TEST_F(ExpiryCommandsTest, KeysGoWhenTheirTimeIsOver) {
   EXPECT_EQ(Do({"TTL", "b"}), "-1");
 }
 
+TEST_F(ExpiryCommandsTest, ARangeTellsWhenItsKeysExpire) {
+  Do({"SET", "a", "1", "PXAT", "4102444800123"});
+  Do({"SET", "b", "2"});
+  EXPECT_EQ(Do({"RANGE", "-", "+", "WITHEXPIRY"}), "(a 1 4102444800123 b 2 -1)");
+  EXPECT_EQ(Do({"RANGE", "+", "-", "REV", "KEYS", "WITHEXPIRY"}), "(b -1 a 4102444800123)");
+  EXPECT_EQ(Do({"PREFIX", "b", "withexpiry", "LIMIT", "0", "1"}), "(b 2 -1)");
+}
+
 TEST_F(ExpiryCommandsTest, WhatIsRemovedIsNoChange) {
   EXPECT_EQ(Do({"SET", "a", "1", "EX", "10"}), "OK");
   EXPECT_EQ(Do({"SAVE"}), "OK");
