@@ -332,10 +332,14 @@ void Engine::PublishInstalled(const std::shared_ptr<const Version>& version, con
   follow(*version, &ledger);  // more may have been settled meanwhile
   ledger.Tidy(*version);
   std::vector<RangeTombstone> tombstones;  // still in buffers
+  KeyTallies base_tallies;                 // still of use
   const SequenceNumber oldest_reader = held.sequences.empty() ? held.visible : held.sequences.front();
   const SequenceNumber forgotten = std::min(manifest.flushed_sequence, oldest_reader);
   if (flushed != nullptr) {
     if (!next->namespaces.bases().empty()) next->namespaces.ForgetBases(GenerationsLeftAfterLocked(forgotten));
+    for (const KeyTallies::Entry& entry : base_tallies_.entries()) {
+      if (next->namespaces.bases().Of(entry.generation) != nullptr) base_tallies.Add(entry.generation, entry.tally);
+    }
     std::erase(next->full, flushed->buffer);
     if (!flushed->buffer->range_tombstones().empty()) {
       for (const RangeTombstone& tombstone : buffered_tombstones_) {
@@ -353,6 +357,7 @@ void Engine::PublishInstalled(const std::shared_ptr<const Version>& version, con
   }
   if (flushed != nullptr) {
     flushed_ = manifest.flushed_sequence;
+    base_tallies_ = std::move(base_tallies);
     flush_queue_.pop_front();
     background_status_ = absl::OkStatus();  // at once: who waited for this flush may write again
     settled_buffers_.erase(settled_buffers_.begin(), settled_buffers_.upper_bound(flushed_));

@@ -132,15 +132,20 @@ void Engine::CountAtCut() {
     const CountPoint& before = cut->before;
     const ReadState& state = *before.state;
     uint64_t cost = state.active->entries();
-    if (counted_.buffer == state.active && counted_.epoch == before.epoch) cost -= counted_.walked;
+    if (counted_.buffer == state.active && counted_.epoch == before.epoch && counted_.at <= before.at)
+      cost -= counted_.walked;
     for (const std::shared_ptr<WriteBuffer>& full : state.full) {
       if (!before.buffers.contains(full->last_sequence())) cost += full->entries();
     }
-    for (const KeyLedger::UnsettledSegment& segment : before.Unsettled()) cost += CostOf(*state.version, segment);
+    bool walks = !state.buffered_tombstones->empty();  // what range tombstones cover, however much that is
+    for (const KeyLedger::UnsettledSegment& segment : before.Unsettled()) {
+      cost += CostOf(*state.version, segment);
+      walks |= segment.segment->info().range_tombstones != 0;
+    }
     const NamespaceBase* const below = state.namespaces.bases().Of(cut->base.base);
     const bool is_cheap = cost <= kCheapCount && (below == nullptr || before.bases.Knows(below->generation));
     const absl::StatusOr<KeyTally> held =
-        is_cheap ? CountAll(before, cut->base.base) : absl::StatusOr<KeyTally>(absl::CancelledError());
+        is_cheap && !walks ? CountAll(before, cut->base.base) : absl::StatusOr<KeyTally>(absl::CancelledError());
     if (held.ok()) NoteTallyOfBase(cut->base.generation, *held);
   });
   count_mutex_.Unlock();
@@ -153,12 +158,16 @@ absl::Status Engine::SettleSegments(CountPoint* point) {
   if (unsettled.empty()) return absl::OkStatus();
   const auto keep_on = [] { return true; };
   uint64_t one_by_one = 0;
-  for (const KeyLedger::UnsettledSegment& segment : unsettled) one_by_one += CostOf(version, segment);
+  bool of_clones = false;  // walking all would walk what each clone stands on
+  for (const KeyLedger::UnsettledSegment& segment : unsettled) {
+    one_by_one += CostOf(version, segment);
+    of_clones |= segment.segment->info().of_clones;
+  }
   uint64_t all_at_once = 0;
   for (const Run* run : version.runs()) {
     for (const std::shared_ptr<Segment>& segment : run->segments) all_at_once += segment->info().entries;
   }
-  if (one_by_one <= all_at_once) {
+  if (of_clones || one_by_one <= all_at_once) {
     for (const KeyLedger::UnsettledSegment& segment : unsettled) {
       VARVE_ASSIGN_OR_RETURN(KeyTallies change, ChangeOf(state, segment, keep_on));
       NoteSettled(point, {{segment.segment->info().number}, std::move(change)});
@@ -194,7 +203,8 @@ std::vector<KeyLedger::UnsettledSegment> EngineParts::CountPoint::Unsettled() co
 
 absl::StatusOr<KeyTallies> Engine::SettleBuffer(const CountPoint& point, const std::shared_ptr<WriteBuffer>& buffer,
                                                 SequenceNumber end) {
-  if (counted_.buffer != buffer || counted_.epoch != point.epoch) {
+  // CountAtCut's point may be older than what others have counted meanwhile.
+  if (counted_.buffer != buffer || counted_.epoch != point.epoch || counted_.at > end) {
     counted_ = {.buffer = buffer, .at = buffer->first_sequence() - 1, .epoch = point.epoch};
   }
   if (counted_.at >= end) return counted_.change;

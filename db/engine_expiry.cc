@@ -19,7 +19,8 @@ namespace varve {
 namespace {
 
 constexpr size_t kKeysPerBatch = 256;
-constexpr size_t kBytesPerBatch = 1u << 20;  // of keys
+constexpr size_t kBytesPerBatch = 1u << 20;       // of keys
+constexpr size_t kMostBytesPerBatch = 16u << 20;  // of the batch, with what is removed from clones
 constexpr int kRestsPerWork = 3;
 constexpr int kTriesAlone = 100;                            // for a key that others keep writing
 constexpr absl::Duration kLongestSleep = absl::Seconds(1);  // the machine's clock may be set meanwhile
@@ -225,10 +226,12 @@ absl::Status Engine::RemoveExpired(absl::Span<const std::string> index_keys, uin
   for (int tries = 0; tries < kTriesAlone; ++tries) {
     batch.Clear();
     std::vector<std::pair<NamespaceId, std::string_view>> expired;  // keys in `index_keys`
+    bool more = false;                                              // the batch was full before the end
     {
       VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead({.space = kExpirySpace}));
       const ReadState& state = *point.state;
       for (const std::string& index_key : index_keys) {
+        if (more) break;
         const ExpiryIndexEntry entry = *DecodeExpiryIndexKey(index_key);
         const std::string_view user_key = UserKeyOf(entry.tree_key);
         bool is_needed = false;
@@ -239,6 +242,10 @@ absl::Status Engine::RemoveExpired(absl::Span<const std::string> index_keys, uin
           if (!is_live.ok() && !absl::IsDataLoss(is_live.status())) return is_live.status();
           if (!is_live.value_or(false) || lookup.record.expiry_ms == 0) continue;
           if (lookup.record.expiry_ms <= now_ms) {
+            if (batch.bytes() >= kMostBytesPerBatch) {
+              is_needed = more = true;
+              break;
+            }
             batch.Delete(user_key, space.id);
             batch.RequireUnchanged(user_key, point.sequence, space.id);
             expired.emplace_back(space.id, user_key);
@@ -263,9 +270,12 @@ absl::Status Engine::RemoveExpired(absl::Span<const std::string> index_keys, uin
       expired.erase(std::unique(expired.begin(), expired.end()), expired.end());
       counters_.expired += expired.size();
       VARVE_RETURN_IF_ERROR(log_->Push());
-      if (expiry_listener_ == nullptr) return absl::OkStatus();
-      for (const auto& [space, key] : expired) expiry_listener_(space, key, committed->gate);
-      return absl::OkStatus();
+      if (expiry_listener_ != nullptr) {
+        for (const auto& [space, key] : expired) expiry_listener_(space, key, committed->gate);
+      }
+      if (!more) return absl::OkStatus();
+      tries = -1;  // what is removed is not looked at again
+      continue;
     }
     if (!absl::IsAborted(committed.status()) && !IsNoSuchNamespace(committed.status())) return committed.status();
     if (index_keys.size() == 1) continue;

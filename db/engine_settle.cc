@@ -53,6 +53,7 @@ bool BelongsTo(const RecordView& record, SequenceNumber after, SequenceNumber to
 
 uint64_t Engine::CostOf(const Version& version, const KeyLedger::UnsettledSegment& unsettled) {
   const uint64_t entries = unsettled.segment->info().entries;
+  if (unsettled.segment->info().of_clones) return entries * kRecordsPerLookup;  // what they stand on is not walked
   return std::min(entries * kRecordsPerLookup, entries + EntriesBelow(version, unsettled));
 }
 
@@ -62,7 +63,8 @@ absl::StatusOr<KeyTallies> Engine::ChangeOf(const ReadState& state, const KeyLed
   const SegmentInfo& info = segment.info();
   const Layer layer{.below = StateBelow(state, unsettled.run + 1), .tombstones = *segment.range_tombstones()};
   const std::unique_ptr<InternalIterator> records = segment.NewIterator(/*fill_cache=*/false);
-  const bool by_lookups = info.entries * kRecordsPerLookup < info.entries + EntriesBelow(*state.version, unsettled);
+  const bool by_lookups =
+      info.of_clones || info.entries * kRecordsPerLookup < info.entries + EntriesBelow(*state.version, unsettled);
   KeyTallies change;
   for (const ManifestNamespace& space : state.namespaces.entries()) {
     std::string lower = std::max(FirstTreeKey(space.generation), info.smallest);
@@ -109,7 +111,7 @@ absl::Status Engine::ChangeOf(const Layer& layer, const WriteBuffer& buffer, Buf
   for (const Run* run : layer.below->version->runs()) {
     for (const std::shared_ptr<Segment>& segment : run->segments) entries += segment->info().entries;
   }
-  const bool by_lookups = pending * kRecordsPerLookup < entries;
+  const bool by_lookups = pending * kRecordsPerLookup < entries || !layer.below->namespaces.bases().empty();
   absl::Status status;
   buffer.Walk(&progress->position, layer.to, [&](const RecordView& record, const RecordView* previous) {
     ++progress->walked;

@@ -213,8 +213,8 @@ std::unique_ptr<Engine::StateChange> Engine::PrepareLocked(const std::vector<Com
     }
   }
   present_->active->Reserve(bytes, change != nullptr ? change->tombstones.size() : 0);
-  if (change == nullptr || (change->tombstones.empty() && !namespaces)) return change;
-  change->next = CopyStateLocked();
+  if (!namespaces && (change == nullptr || change->tombstones.empty())) return change;
+  changed().next = CopyStateLocked();
   if (!change->tombstones.empty()) {
     change->buffered_tombstones = change->tombstones;
     ReserveMore(&buffered_tombstones_, change->tombstones.size());

@@ -171,6 +171,9 @@ absl::Status NamespaceTable::Apply(const NamespaceChange& change) {
     const ManifestNamespace* const source = Find(change.other);
     if (source == nullptr) return NoSuchNamespace(change.other);
     const NamespaceBase base{change.generation, source->generation, change.cut};
+    if (base.base >= base.generation) {  // only where a repair had to guess which generation is whose
+      return absl::InvalidArgumentError(fmt::format("namespace {} can't stand on a younger generation", id));
+    }
     if (bases_.DepthOf(base.base) >= kMaxCloneDepth) {
       return absl::ResourceExhaustedError(fmt::format(
           "namespace {} is a clone of clones, {} deep, as deep as is allowed", change.other, kMaxCloneDepth));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/base/internal/sysinfo.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "fmt/format.h"
@@ -43,6 +44,7 @@ uint64_t StatisticOf(const StorageEngine& store, std::string_view name) {
 
 void SetUpLibraries() {
   static const absl::Status status = []() -> absl::Status {
+    absl::base_internal::NominalCPUFrequency();  // measured by sleeping, once, when two threads first meet at a lock
     const DeterministicThreads threads(0);
     SimulatedFileSystem file_system(EmptyDisk(), &DeterministicThreads::MaySwitch);
     History history;
