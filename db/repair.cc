@@ -195,6 +195,10 @@ absl::Status RepairJob::ReplaceLog(std::vector<LogGap> gaps) {
   VARVE_RETURN_IF_ERROR(salvage.Flush());
   manifest.flushed_sequence = std::max({last, salvage.last(), last_in_segments_});
   salvage.namespaces().WriteTo(&manifest);
+  if (!knows_namespaces_ && !manifest.bases.empty()) {
+    manifest.bases.clear();
+    Lost("MANIFEST", 0, "what clones were made of can't be told: they hold what was written to them alone");
+  }
   manifest.next_generation = std::max(manifest.next_generation, salvage.namespaces().HighestGeneration() + 1);
   manifest.clock_mark = std::max(manifest.clock_mark, salvage.clock_mark());
   manifest.log_ends.clear();

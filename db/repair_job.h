@@ -100,6 +100,7 @@ class RepairJob {
   RepairPlan plan_;
   RepairReport report_;
   bool is_rebuilt_ = false;                        // without any manifest
+  bool knows_namespaces_ = true;                   // else which generation is whose was guessed
   std::optional<Manifest> outdated_;               // then a copy whose segments are gone
   bool records_are_lost_ = false;                  // or may be
   SequenceNumber last_in_segments_ = kNoSequence;  // then the highest sequence in them

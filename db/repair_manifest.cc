@@ -114,6 +114,7 @@ void RepairJob::TakeNamespaces(NamespaceGeneration highest) {
   Manifest& manifest = plan_.manifest;
   manifest.namespaces = {{kDefaultNamespace, highest}};
   manifest.next_generation = highest + 1;
+  knows_namespaces_ = false;
   if (!outdated_) return;
   manifest.clock_mark = outdated_->clock_mark;
   manifest.next_named_namespace = outdated_->next_named_namespace;
@@ -122,6 +123,7 @@ void RepairJob::TakeNamespaces(NamespaceGeneration highest) {
   manifest.descriptions = outdated_->descriptions;
   manifest.bases = outdated_->bases;
   manifest.next_generation = outdated_->next_generation;
+  knows_namespaces_ = true;
 }
 
 // Which records are newer says their sequence. What the files don't say is which segments a merge had replaced already.

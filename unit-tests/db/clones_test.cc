@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <string>
 #include <thread>
 
@@ -252,6 +253,81 @@ TEST(ClonesTest, AreOfOneMomentUnderWriters) {
     ASSERT_TRUE(store->Get({.space = id}, "b", &b).ok());
     EXPECT_EQ(a, b);
   }
+}
+
+// Whoever counts at the same time may have looked further than to the cut.
+TEST(ClonesTest, CountsAreExactWhileOthersWriteAndCount) {
+  TestStore store;
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (int i = 0; !stop; ++i) {
+      WriteBatch batch;
+      const std::string key = fmt::format("k{}", i % 200);
+      i / 200 % 2 == 0 ? batch.Put(key, "v") : batch.Delete(key);
+      ASSERT_TRUE(store->Write({.sync = Durability::kNone, .override_sync = true}, &batch).ok());
+    }
+  });
+  std::thread counting([&] {
+    while (!stop) Keys(store, 0);
+  });
+  for (NamespaceId id = 10; id < 310; ++id) {
+    ASSERT_TRUE(Clone(store, 0, id).ok());
+    uint64_t keys = 0;
+    const auto iterator = store->NewIterator({.space = id}, {}, {}, nullptr);
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) ++keys;
+    EXPECT_EQ(Keys(store, id), keys);
+    ASSERT_TRUE(Drop(store, id).ok());
+  }
+  stop = true;
+  writer.join();
+  counting.join();
+}
+
+TEST(ClonesTest, NothingStaysOfClonesThatAreGone) {
+  TestStore store;
+  ASSERT_TRUE(Put(store, 0, "a", "1").ok());
+  const auto manifest_bytes = [&] { return std::filesystem::file_size(store.directory.path() + "/MANIFEST"); };
+  store.Reopen();
+  const size_t before = manifest_bytes();
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(Clone(store, 0, kClone).ok());
+    EXPECT_EQ(Keys(store, kClone), 1u);
+    ASSERT_TRUE(Drop(store, kClone).ok());
+  }
+  ASSERT_TRUE(store->Flush().ok());
+  store.Reopen();
+  EXPECT_LT(manifest_bytes(), before + 200);
+}
+
+// A clone's segment is settled by looking its keys up in what they stand on, never by reading that as a whole.
+TEST(ClonesTest, CountingReadsLittleHoweverManyClonesThereAre) {
+  EngineOptions options = testing::TestEngineOptions();
+  options.block_cache_size = 0;
+  TestStore store(options);
+  Fill(store, 0, 5000);
+  ASSERT_TRUE(store->Flush().ok());
+  ASSERT_TRUE(store->Compact({}, {}, 0).ok());
+  EXPECT_EQ(Keys(store, 0), 5000u);
+  for (NamespaceId id = 10; id < 60; ++id) {
+    ASSERT_TRUE(Clone(store, 0, id).ok());
+    ASSERT_TRUE(Put(store, id, "a", "new").ok());
+  }
+  ASSERT_TRUE(store->Flush().ok());
+  const uint64_t scanned = store.Statistic("scan_reads");
+  for (NamespaceId id = 10; id < 60; ++id) EXPECT_EQ(Keys(store, id), 5001u);
+  EXPECT_LT(store.Statistic("scan_reads"), scanned + 50);
+}
+
+// The removals of one key in all clones may be more than fit into a batch.
+TEST_F(ExpiryInClonesTest, ALargeKeyGoesFromManyClones) {
+  const std::string large(1u << 20, 'k');
+  Expire(0, large, ManualClock::kStart + 10);
+  Expire(0, "small", ManualClock::kStart + 10);
+  for (NamespaceId id = 10; id < 50; ++id) ASSERT_TRUE(Clone(store_, 0, id).ok());
+  clock_.Advance(1000);
+  for (NamespaceId id = 10; id < 50; ++id) EXPECT_EQ(Keys(store_, id), 0u) << id;
+  EXPECT_EQ(Keys(store_, 0), 0u);
+  EXPECT_EQ(store_.Statistic("expired_keys"), 41u * 2);
 }
 
 TEST(ClonesTest, AQuotaCountsWhatIsShared) {
