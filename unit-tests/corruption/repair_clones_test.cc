@@ -9,7 +9,7 @@
 
 #include "db/repair.h"
 #include "fmt/format.h"
-#include "unit-tests/db/namespace_calls.h"
+#include "unit-tests/testing/namespace_calls.h"
 #include "unit-tests/testing/server_process.h"
 
 namespace varve {

@@ -9,9 +9,9 @@
 #include "db/namespace_bases.h"
 #include "db/namespace_status.h"
 #include "fmt/format.h"
-#include "unit-tests/db/namespace_calls.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/manual_clock.h"
+#include "unit-tests/testing/namespace_calls.h"
 
 namespace varve {
 namespace {

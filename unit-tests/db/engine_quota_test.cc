@@ -8,7 +8,7 @@
 
 #include "db/namespace_status.h"
 #include "fmt/format.h"
-#include "unit-tests/db/namespace_calls.h"
+#include "unit-tests/testing/namespace_calls.h"
 #include "util/clock.h"
 
 namespace varve {
