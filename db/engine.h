@@ -196,9 +196,8 @@ class Engine final : public StorageEngine, private EngineParts {
   bool WorthReadingAgain(const ReadOptions& options, bool log_had_failed) const;
   bool LookUpBuffers(const ReadState& state, SequenceNumber at, Lookup* lookup) const;
   absl::Status LookUpSegments(const ReadState& state, SequenceNumber at, bool fill_cache, Lookup* lookup) const;
-  // What LookUpBuffers and LookUpSegments did not find, in what its generation stands on (not null).
-  absl::Status LookUpBases(const ReadState& state, SequenceNumber at, const NamespaceBase* base, bool fill_cache,
-                           Lookup* lookup) const;
+  // What LookUpBuffers and LookUpSegments did not find, in what its generation stands on, if it does.
+  absl::Status LookUpBases(const ReadState& state, SequenceNumber at, bool fill_cache, Lookup* lookup) const;
   // Looks everywhere: whether there is a value that nothing deletes, though it may have expired.
   absl::StatusOr<bool> FindLive(const ReadState& state, SequenceNumber at, Lookup* lookup) const;
   // Turns what was found into the answer: a newer range tombstone hides it, and its gate is the newest of the two; so does an expiry up to

@@ -67,8 +67,8 @@ absl::StatusOr<ExplainedRead> Engine::ExplainGetInside(const ReadOptions& option
       step(fmt::format("{} segment {:06}: {}", where, (*segment)->info().number, outcome));
     }
   }
-  if (!lookup.found && point.base != nullptr) {
-    VARVE_RETURN_IF_ERROR(LookUpBases(state, point.sequence, point.base, options.fill_cache, &lookup));
+  if (!lookup.found && state.namespaces.bases().Of(point.generation) != nullptr) {
+    VARVE_RETURN_IF_ERROR(LookUpBases(state, point.sequence, options.fill_cache, &lookup));
     step(fmt::format("what it was cloned from: {}", lookup.found ? "found" : "not there"));
   }
   std::string value;

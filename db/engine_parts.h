@@ -84,7 +84,6 @@ struct EngineParts {
     Published<ReadState>::Pin state;
     SequenceNumber sequence;
     NamespaceGeneration generation;
-    const NamespaceBase* base;  // the state's: what the generation stands on; null: nothing
   };
   // A record of the expiry index (db/expiry_index.h).
   struct Expiring {

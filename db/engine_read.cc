@@ -39,8 +39,7 @@ absl::StatusOr<Engine::ReadPoint> Engine::BeginRead(const ReadOptions& options) 
     }
     if (!generation && options.snapshot == SnapshotList::NotTaken().get()) return OutOfMemory("taking the snapshot");
     if (!generation) return NoSuchNamespace(options.space);
-    const NamespaceBase* const base = state->namespaces.bases().Of(*generation);
-    return ReadPoint{std::move(state), sequence, *generation, base};
+    return ReadPoint{std::move(state), sequence, *generation};
   }
 }
 
@@ -107,8 +106,9 @@ absl::Status Engine::LookUpSegments(const ReadState& state, SequenceNumber at, b
   return absl::OkStatus();
 }
 
-absl::Status Engine::LookUpBases(const ReadState& state, SequenceNumber at, const NamespaceBase* base, bool fill_cache,
-                                 Lookup* lookup) const {
+absl::Status Engine::LookUpBases(const ReadState& state, SequenceNumber at, bool fill_cache, Lookup* lookup) const {
+  const NamespaceBase* base = state.namespaces.bases().Of(GenerationOf(lookup->key.view()));
+  if (base == nullptr) return absl::OkStatus();
   const ReadState* of_level = &state;
   lookup->cut = base->cut;
   for (; base != nullptr && !lookup->found; base = state.namespaces.bases().Of(base->base)) {
@@ -125,13 +125,10 @@ absl::Status Engine::LookUpBases(const ReadState& state, SequenceNumber at, cons
 }
 
 absl::StatusOr<bool> Engine::FindLive(const ReadState& state, SequenceNumber at, Lookup* lookup) const {
-  const NamespaceBase* const base = state.namespaces.bases().Of(GenerationOf(lookup->key.view()));
   if (!LookUpBuffers(state, at, lookup)) {
     VARVE_RETURN_IF_ERROR(LookUpSegments(state, at, /*fill_cache=*/false, lookup));
   }
-  if (!lookup->found && base != nullptr) {
-    VARVE_RETURN_IF_ERROR(LookUpBases(state, at, base, /*fill_cache=*/false, lookup));
-  }
+  if (!lookup->found) VARVE_RETURN_IF_ERROR(LookUpBases(state, at, /*fill_cache=*/false, lookup));
   if (!lookup->found || lookup->record.kind != RecordKind::kValue) return false;
   const bool is_own = lookup->up_to == kMaxSequence;
   const ReadState& found_in = is_own ? state : state.of_bases();
@@ -188,10 +185,10 @@ absl::StatusOr<ReadResult> Engine::GetInside(const ReadOptions& options, std::st
     if (!LookUpBuffers(*point.state, point.sequence, &lookup)) {
       VARVE_RETURN_IF_ERROR(LookUpSegments(*point.state, point.sequence, options.fill_cache, &lookup));
     }
-    if (point.base != nullptr && !lookup.found) [[unlikely]] {
-      VARVE_RETURN_IF_ERROR(LookUpBases(*point.state, point.sequence, point.base, options.fill_cache, &lookup));
+    if (!lookup.found && !point.state->namespaces.bases().empty()) [[unlikely]] {
+      VARVE_RETURN_IF_ERROR(LookUpBases(*point.state, point.sequence, options.fill_cache, &lookup));
     }
-    done = !NeedsInstant(lookup, &instant_ms);
+    done = lookup.record.expiry_ms == 0 || !NeedsInstant(lookup, &instant_ms);
     if (done) {
       Conclude(*point.state, point.sequence, instant_ms, lookup, &result, options.without_value ? nullptr : value,
                &unwritten);
@@ -257,10 +254,10 @@ absl::StatusOr<bool> Engine::MultiGetAt(const ReadOptions& options, absl::Span<c
       if (!result.read) continue;
       result.status = lookups[i].found ? absl::OkStatus()
                                        : LookUpSegments(*point.state, point.sequence, options.fill_cache, &lookups[i]);
-      if (point.base != nullptr && !lookups[i].found && result.status.ok()) [[unlikely]] {
-        result.status = LookUpBases(*point.state, point.sequence, point.base, options.fill_cache, &lookups[i]);
+      if (!lookups[i].found && !point.state->namespaces.bases().empty() && result.status.ok()) [[unlikely]] {
+        result.status = LookUpBases(*point.state, point.sequence, options.fill_cache, &lookups[i]);
       }
-      if (NeedsInstant(lookups[i], instant_ms)) return false;
+      if (lookups[i].record.expiry_ms != 0 && NeedsInstant(lookups[i], instant_ms)) return false;
       Conclude(*point.state, point.sequence, *instant_ms, lookups[i], &result.result,
                options.without_value ? nullptr : &result.value, unwritten);
       *gate = std::max(*gate, result.result.gate);
