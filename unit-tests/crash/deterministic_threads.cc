@@ -53,6 +53,26 @@ class World;
 thread_local Thread* mine = nullptr;
 World* world = nullptr;
 
+// Keeps the calling thread, and those that it and they start, on the processor that it is on: passing the turn on between processors takes
+// three times as long.
+class OneProcessor {
+ public:
+  OneProcessor() {
+    cpu_set_t here;
+    CPU_ZERO(&here);
+    CPU_SET(std::max(sched_getcpu(), 0), &here);
+    was_changed_ =
+        sched_getaffinity(0, sizeof(before_), &before_) == 0 && sched_setaffinity(0, sizeof(here), &here) == 0;
+  }
+  ~OneProcessor() {
+    if (was_changed_) sched_setaffinity(0, sizeof(before_), &before_);
+  }
+
+ private:
+  cpu_set_t before_;
+  bool was_changed_ = false;
+};
+
 // Only the thread that has the turn touches it.
 class World {
  public:
@@ -145,6 +165,7 @@ class World {
     }
   }
 
+  const OneProcessor one_processor_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<Thread*> able_;
   std::mt19937_64 random_;
