@@ -254,7 +254,7 @@ class Engine final : public StorageEngine, private EngineParts {
   absl::Status CheckQuota(const Commit& commit, const NamespaceDescription& space, NamespaceGeneration generation,
                           bool is_new, KeyTallies* added) ABSL_EXCLUSIVE_LOCKS_REQUIRED(quota_mutex_);
   absl::Status CountForQuota(NamespaceGeneration generation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(quota_mutex_);
-  // What the batch would change in the generation now, exactly.
+  // What the batch would change in the generation now, exactly, as its users see it: they do not see what has expired.
   absl::StatusOr<KeyTally> ChangeOf(const Commit& commit, NamespaceGeneration generation) const;
 
   // --- engine_count.cc

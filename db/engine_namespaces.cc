@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "db/engine.h"
+#include "db/lookup.h"
 #include "db/namespace_status.h"
 #include "fmt/format.h"
 #include "util/status.h"
@@ -236,8 +237,11 @@ absl::StatusOr<KeyTally> Engine::ChangeOf(const Commit& commit, NamespaceGenerat
     if (!IsWriteTo(operation, generation)) continue;
     const auto [entry, is_first] = written.try_emplace(operation.record.key);
     if (is_first) {
-      VARVE_ASSIGN_OR_RETURN(const KeyTally before, LiveAt(*point.state, operation.record.key, point.sequence));
-      change += -before;
+      Lookup lookup(generation, UserKeyOf(operation.record.key));
+      VARVE_ASSIGN_OR_RETURN(const bool is_live, FindLive(*point.state, point.sequence, &lookup));
+      const uint64_t expiry_ms = lookup.record.expiry_ms;
+      // Who replaces what has expired adds a key, whether or not it is still on disk.
+      if (is_live && (expiry_ms == 0 || expiry_ms > clock_.NowMillis())) change += -TallyOf(lookup.record);
     }
     entry->second = operation.record.kind == RecordKind::kValue ? TallyOf(operation.record) : KeyTally();
   }

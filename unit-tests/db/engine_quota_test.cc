@@ -8,6 +8,7 @@
 
 #include "db/namespace_status.h"
 #include "fmt/format.h"
+#include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/namespace_calls.h"
 #include "util/clock.h"
 
@@ -16,6 +17,7 @@ namespace {
 
 using testing::Create;
 using testing::Delete;
+using testing::ManualClock;
 using testing::Put;
 using testing::Swap;
 using testing::TestStore;
@@ -112,6 +114,29 @@ TEST(EngineQuotaTest, AFullOneIsSaidWhileKeysGoOnExpiring) {
   clock.Advance(begin - store->NowMillis());
   EXPECT_TRUE(IsNamespaceFull(Put(store, kNamed, "b", "v")));
   EXPECT_LT(store.Statistic("expired_keys"), kKeys / 2) << "without waiting for the last one";
+}
+
+// What has expired may still be on disk; here it can't be removed, as somebody has the turn to write.
+TEST(EngineQuotaTest, WhoReplacesWhatHasExpiredAddsAKey) {
+  ManualClock clock;
+  EngineOptions options = testing::TestEngineOptions();
+  options.clock = &clock;
+  TestStore store(options);
+  ASSERT_TRUE(Create(store, kNamed, "small").ok());
+  for (const std::string key : {"a", "b", "c"}) ASSERT_TRUE(Put(store, kNamed, key, "v").ok());
+  WriteBatch batch;
+  batch.Put("short", "v", kNamed, ManualClock::kStart + 10);
+  batch.AlterNamespace({.id = kNamed, .name = "small", .options = {.max_keys = 2}});
+  ASSERT_TRUE(store->Write({}, &batch).ok());
+  const std::unique_ptr<WriteTurn> turn = store->TakeTurn();
+  clock.Advance(10);
+  const auto replace = [&](const std::string& key) {
+    batch.Clear();
+    batch.Put(key, "new", kNamed);
+    return store->Write({.turn = turn.get()}, &batch).status();
+  };
+  EXPECT_TRUE(IsNamespaceFull(replace("short")));
+  EXPECT_TRUE(replace("a").ok());
 }
 
 TEST(EngineQuotaTest, HoldsAmongWritersAtTheSameTime) {
