@@ -9,6 +9,7 @@
 // replaces; only when that doesn't fit either are the keys counted (engine_count.cc), which takes up what was deleted. Other namespaces
 // pay one look at a flag.
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -71,8 +72,9 @@ uint64_t Engine::UsualExpiryInside(NamespaceId space) const {
   const Published<ReadState>::Pin state = state_.Acquire();
   const NamespaceDescription* const description = state->namespaces.Description(space);
   if (description == nullptr || description->options.default_expiry_ms == 0) return kNoExpiry;
-  const uint64_t now_ms = clock_.NowMillis();
-  return now_ms + std::min(description->options.default_expiry_ms, kUsualExpiry - 1 - now_ms);
+  constexpr uint64_t kLatest = std::numeric_limits<int64_t>::max();  // as replies tell it
+  const uint64_t now_ms = std::min(clock_.NowMillis(), kLatest);
+  return now_ms + std::min(description->options.default_expiry_ms, kLatest - now_ms);
 }
 
 NamespaceGeneration Engine::NewGeneration() {
@@ -145,10 +147,10 @@ absl::StatusOr<CommitResult> Engine::SubmitWithinQuotas(const WriteOptions& opti
     absl::MutexLock lock(&quota_mutex_);
     SequenceNumber checked = kNoSequence;
     KeyTallies added;
+    const uint64_t expired = counters_.expired.load();  // before the look, as others remove, too
     const absl::Status fits = CheckQuotas(batch, &checked, &added);
     if (IsNamespaceFull(fits) && !std::exchange(swept, true)) {
       // What has expired counts only where it can't be removed. Not while a Commit is there: a thread has one at a time.
-      const uint64_t expired = counters_.expired.load();
       SweepAll().IgnoreError();
       if (counters_.expired.load() != expired) continue;
     }

@@ -204,6 +204,18 @@ std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
   line.connection.database = static_cast<int>(numbers.database);
   line.connection.reconnect_for = std::chrono::milliseconds(numbers.reconnect_ms);
   line.connection.timeout = std::chrono::milliseconds(numbers.timeout_ms);
+  const auto was_given = [&given](std::string_view name) {
+    return std::any_of(given.begin(), given.end(), [name](const Option* option) { return option->name == name; });
+  };
+  // An empty variable in a script must not lead to another place.
+  if (was_given("--namespace") && line.connection.namespace_name.empty()) {
+    fmt::print(stderr, "client_main: --namespace needs a name\n");
+    return std::nullopt;
+  }
+  if (was_given("--namespace") && was_given("--db")) {
+    fmt::print(stderr, "client_main: --db and --namespace exclude each other\n");
+    return std::nullopt;
+  }
   if (raw + json + table > 1) {
     fmt::print(stderr, "client_main: --raw, --json and --table exclude each other\n");
     return std::nullopt;

@@ -155,6 +155,10 @@ TEST_F(ClientMainTest, ErrorsHaveTheirOwnExitCode) {
   EXPECT_EQ(Run({"get", "a", "--seconds=3"}), 2);
   EXPECT_EQ(Run({"--resume"}), 2);
   EXPECT_EQ(Output(), "client_main: the prompt does not take --resume, which is for import, export\n");
+  EXPECT_EQ(Run({"--namespace=", "put", "a", "b"}), 2);
+  EXPECT_EQ(Output(), "client_main: --namespace needs a name\n");
+  EXPECT_EQ(Run({"--namespace=a", "--db=1", "get", "a"}), 2);
+  EXPECT_EQ(Output(), "client_main: --db and --namespace exclude each other\n");
   EXPECT_EQ(Run({"--port=1", "ping"}), 2);
   EXPECT_NE(Output().find("127.0.0.1:1"), std::string::npos) << Output();
   EXPECT_EQ(Run({"--help"}), 0);

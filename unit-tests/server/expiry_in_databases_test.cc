@@ -61,6 +61,14 @@ TEST_F(ExpiryInDatabasesTest, KeysTakeTheirExpiryAlong) {
   EXPECT_EQ(Do({"TTL", "c"}), "-1") << "nothing is left of the old key";
 }
 
+TEST_F(ExpiryInDatabasesTest, ADefaultExpiryEndsWithTheLastInstant) {
+  Do({"SELECT", "1"});
+  EXPECT_EQ(Do({"NAMESPACE", "ALTER", "1", "PX", "9223372036854775807"}), "OK");
+  Do({"SET", "k", "v"});
+  EXPECT_EQ(Do({"PEXPIRETIME", "k"}), "9223372036854775807");
+  EXPECT_EQ(Do({"RANGE", "-", "+", "WITHEXPIRY"}), "(k v 9223372036854775807)");
+}
+
 TEST_F(ExpiryInDatabasesTest, ADefaultExpiryIsForWhatBringsNone) {
   EXPECT_EQ(Do({"SELECT", "1"}), "OK");
   Do({"SET", "old", "1"});
