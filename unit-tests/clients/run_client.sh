@@ -72,7 +72,7 @@ rm -rf data server.log
 "$server" --dir=data --port=0 --logfile=server.log &
 process=$!
 trap 'kill $process 2>/dev/null; wait $process 2>/dev/null || true' EXIT
-for _ in $(seq 200); do
+for _ in $(seq 1200); do  # a disk may stand still for a while
   port=$(sed -n 's/.* on 127\.0\.0\.1:\([0-9]*\),.*/\1/p' server.log 2>/dev/null || true)
   [ -z "$port" ] || break
   sleep 0.1

@@ -97,7 +97,7 @@ class ServerProcess {
         process_(wrapper.empty() ? program : wrapper[0],
                  WithDefaults(program, directory, std::move(arguments), wrapper), log_) {
     constexpr std::string_view kBefore = " on 127.0.0.1:";
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(180);
     while (port_ == 0 && process_.Running() && std::chrono::steady_clock::now() < deadline) {
       const std::string log = ReadFile(log_);
       const size_t at = log.find(kBefore);
