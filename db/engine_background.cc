@@ -41,6 +41,15 @@ void Tell(std::string_view what, const absl::Status& status) noexcept {
   TryWithMemory([&] { spdlog::log(level, "{}: {}", what, status.ok() ? "works again" : status.ToString()); });
 }
 
+// Those of generations that still stand on another one.
+KeyTallies TalliesOfUse(const KeyTallies& tallies, const NamespaceBases& bases) {
+  KeyTallies of_use;
+  for (const KeyTallies::Entry& entry : tallies.entries()) {
+    if (bases.Of(entry.generation) != nullptr) of_use.Add(entry.generation, entry.tally);
+  }
+  return of_use;
+}
+
 }  // namespace
 
 // --- Threads ---------------------------------------------------------------------------------------------------------------
@@ -297,11 +306,7 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
   next.next_file_number = next_file_number_.load();
   next.next_generation = next_generation_.load();
   next.clock_mark = clock_.mark();
-  next.base_tallies = KeyTallies();
-  for (const KeyTallies::Entry& entry : point.bases.entries()) {  // those that are still of use
-    if (point.state->namespaces.bases().Of(entry.generation) != nullptr)
-      next.base_tallies.Add(entry.generation, entry.tally);
-  }
+  next.base_tallies = TalliesOfUse(point.bases, point.state->namespaces.bases());
   const std::unordered_set<uint64_t> live = SegmentNumbers(next);
   VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, directory_, next));
   // Should this fail, the manifest on disk is as good as the one before it, with which the next try begins: what it retired
@@ -332,14 +337,12 @@ void Engine::PublishInstalled(const std::shared_ptr<const Version>& version, con
   follow(*version, &ledger);  // more may have been settled meanwhile
   ledger.Tidy(*version);
   std::vector<RangeTombstone> tombstones;  // still in buffers
-  KeyTallies base_tallies;                 // still of use
+  KeyTallies base_tallies;
   const SequenceNumber oldest_reader = held.sequences.empty() ? held.visible : held.sequences.front();
   const SequenceNumber forgotten = std::min(manifest.flushed_sequence, oldest_reader);
   if (flushed != nullptr) {
     if (!next->namespaces.bases().empty()) next->namespaces.ForgetBases(GenerationsLeftAfterLocked(forgotten));
-    for (const KeyTallies::Entry& entry : base_tallies_.entries()) {
-      if (next->namespaces.bases().Of(entry.generation) != nullptr) base_tallies.Add(entry.generation, entry.tally);
-    }
+    base_tallies = TalliesOfUse(base_tallies_, next->namespaces.bases());
     std::erase(next->full, flushed->buffer);
     if (!flushed->buffer->range_tombstones().empty()) {
       for (const RangeTombstone& tombstone : buffered_tombstones_) {

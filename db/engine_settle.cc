@@ -64,7 +64,7 @@ absl::StatusOr<KeyTallies> Engine::ChangeOf(const ReadState& state, const KeyLed
   const Layer layer{.below = StateBelow(state, unsettled.run + 1), .tombstones = *segment.range_tombstones()};
   const std::unique_ptr<InternalIterator> records = segment.NewIterator(/*fill_cache=*/false);
   const bool by_lookups =
-      info.of_clones || info.entries * kRecordsPerLookup < info.entries + EntriesBelow(*state.version, unsettled);
+      CostOf(*state.version, unsettled) == info.entries * kRecordsPerLookup;  // or walking is cheaper
   KeyTallies change;
   for (const ManifestNamespace& space : state.namespaces.entries()) {
     std::string lower = std::max(FirstTreeKey(space.generation), info.smallest);

@@ -110,8 +110,11 @@ bool CheckNewName(CommandContext& context, std::string_view name) {
     context.reply.Error(fmt::format("ERR a namespace's name has 1 to {} bytes", kMaxNamespaceName));
     return false;
   }
-  if (IsNumber(name)) context.reply.Error("ERR a number names a database, which is there when it is used");
-  return !IsNumber(name);
+  if (IsNumber(name)) {
+    context.reply.Error("ERR a number names a database, which is there when it is used");
+    return false;
+  }
+  return true;
 }
 
 // Of its own, or holding what `source` holds.

@@ -15,8 +15,8 @@
 namespace varve {
 namespace {
 
+using testing::Clone;
 using testing::Create;
-using testing::Put;
 using testing::TestStore;
 
 constexpr NamespaceId kClone = 5, kOther = 6;
@@ -26,11 +26,6 @@ class RepairClonesTest : public ::testing::Test {
   void Fill(NamespaceId space, int keys, const std::string& value) {
     WriteBatch batch;
     for (int i = 0; i < keys; ++i) batch.Put(fmt::format("key{:04}", i), value + std::string(100, '.'), space);
-    ASSERT_TRUE(store_->Write({}, &batch).ok());
-  }
-  void Clone(NamespaceId source, NamespaceId id) {
-    WriteBatch batch;
-    batch.CloneNamespace(source, {.id = id});
     ASSERT_TRUE(store_->Write({}, &batch).ok());
   }
   // In the newest file of the kind that holds the value.
@@ -80,7 +75,7 @@ TEST_F(RepairClonesTest, WithAManifestTheyStayClones) {
     Fill(0, 1000, "old");
     ASSERT_TRUE(store_->Flush().ok());
     const NamespaceId clone = damaged == ".seg" ? kClone : kOther;
-    Clone(0, clone);
+    ASSERT_TRUE(Clone(store_, 0, clone).ok());
     Fill(0, 1000, "new");
     ASSERT_TRUE(store_->Flush().ok());
     Fill(clone, 500, "own");
@@ -99,7 +94,7 @@ TEST_F(RepairClonesTest, WithAManifestTheyStayClones) {
 TEST_F(RepairClonesTest, WithoutAManifestTheyHoldWhatWasWrittenToThemAlone) {
   Fill(0, 1000, "old");
   ASSERT_TRUE(store_->Flush().ok());
-  Clone(0, kClone);
+  ASSERT_TRUE(Clone(store_, 0, kClone).ok());
   Fill(kClone, 10, "own");
   ASSERT_TRUE(Create(store_, kOther).ok());
   Fill(kOther, 1000, "other");

@@ -16,6 +16,7 @@
 namespace varve {
 namespace {
 
+using testing::Clone;
 using testing::Create;
 using testing::Delete;
 using testing::Drop;
@@ -27,11 +28,6 @@ using testing::TestStore;
 
 constexpr NamespaceId kClone = 5, kSecond = 6;
 
-absl::Status Clone(TestStore& store, NamespaceId source, NamespaceId id) {
-  WriteBatch batch;
-  batch.CloneNamespace(source, {.id = id});
-  return store->Write({}, &batch).status();
-}
 absl::Status Clear(TestStore& store, NamespaceId id) {
   WriteBatch batch;
   batch.ClearNamespace(id);

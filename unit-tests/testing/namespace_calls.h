@@ -13,6 +13,11 @@ inline absl::Status Create(TestStore& store, NamespaceId id, const std::string& 
   batch.CreateNamespace({.id = id, .name = name, .options = options});
   return store->Write({}, &batch).status();
 }
+inline absl::Status Clone(TestStore& store, NamespaceId source, NamespaceId id) {
+  WriteBatch batch;
+  batch.CloneNamespace(source, {.id = id});
+  return store->Write({}, &batch).status();
+}
 inline absl::Status Swap(TestStore& store, NamespaceId one, NamespaceId other) {
   WriteBatch batch;
   batch.SwapNamespaces(one, other);
