@@ -26,6 +26,7 @@ MORE_SEEDS = *ModelTest*/4:*ModelTest*/5:*ModelTest*/6:*ModelTest*/7
 SOURCES = git ls-files -co --exclude-standard -- '*.h' '*.cc'
 
 export CTEST_OUTPUT_ON_FAILURE = 1
+export GTEST_BRIEF = 1
 export ASAN_OPTIONS = detect_stack_use_after_return=1:strict_string_checks=1
 export LSAN_OPTIONS = suppressions=$(CURDIR)/cmake/lsan_suppressions.txt:print_suppressions=0
 export UBSAN_OPTIONS = print_stacktrace=1

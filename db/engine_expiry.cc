@@ -175,6 +175,7 @@ absl::Status Engine::SweepWidth(Sweeping* sweep) {
       GuardMemory("removing what has expired", [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return SweepEntries(sweep); });
   absl::MutexLock lock(&commit_mutex_);
   due_from_[place] = std::min(due_from_[place], status.ok() ? sweep->resume_ms : sweep->from_ms);
+  expiry_work_.Signal();  // the thread may have looked while nothing seemed due: it isn't always the one that sweeps
   return status;
 }
 

@@ -5,6 +5,8 @@
 #include <random>
 #include <set>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "fmt/format.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
@@ -239,6 +241,22 @@ TEST_F(EngineExpiryTest, ARestartGoesOnWithWhatIsDue) {
   store.Open();
   EXPECT_TRUE(Eventually([&] { return store.Statistic("expired_keys") == 101; }));
   EXPECT_EQ(Count(store), 0u);
+}
+
+TEST_F(EngineExpiryTest, WhoCountsDoesNotPutTheSweepToSleep) {
+  TestStore store(Options());
+  WriteBatch batch;
+  for (int i = 0; i < 20'000; ++i) batch.Put(fmt::format("key{}", i), "value", kDefaultNamespace, kStart + 990);
+  ASSERT_TRUE(store->Write({}, &batch).ok());
+  ASSERT_TRUE(Put(store, "later", "value", kStart + 1020).ok());
+  // All have expired but one, and the thread looks every few milliseconds whether an entry is due: also while this counts,
+  // which removes them.
+  clock_.Advance(990);
+  absl::SleepFor(absl::Milliseconds(1200));
+  EXPECT_EQ(Count(store), 1u);
+  absl::SleepFor(absl::Milliseconds(100));
+  clock_.Advance(100);
+  EXPECT_TRUE(Eventually([&] { return store.Statistic("expired_keys") == 20'001; }));
 }
 
 TEST_F(EngineExpiryTest, EmptyingANamespaceTakesTheEntriesAlong) {
