@@ -141,6 +141,7 @@ absl::Status LogWriter::Append(std::string_view record, SequenceNumber first, Se
 absl::Status LogWriter::WriteOut(SequenceNumber sequence) {
   if (written_sequence() >= sequence) return absl::OkStatus();
   absl::MutexLock lock(&write_mutex_);
+  AwaitDirectGroups();
   if (written_sequence() >= sequence) return absl::OkStatus();  // somebody wrote it for us
   return WriteOutLocked();
 }
@@ -153,8 +154,7 @@ absl::Status LogWriter::WriteOutLocked() {
     std::swap(active_, writing_);
     active_units_ = 0;
   }
-  size_t records_size = 0;
-  for (const LogBuffer::Block& block : writing_.blocks()) records_size += block.end - block.begin - kLogBlockHeaderSize;
+  const size_t records_size = writing_.records_size();
   const absl::Status status =
       GuardMemory("writing the log", [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return WriteBlocks(); });
   writing_.Clear(keep_memory_);
@@ -162,15 +162,31 @@ absl::Status LogWriter::WriteOutLocked() {
 
   absl::MutexLock lock(&mutex_);
   end_.last_sequence = last_written_;
+  BringCursorBackLocked();
+  written_.store(last_written_, std::memory_order_release);
+  buffered_bytes_.store(buffered_bytes_.load(std::memory_order_relaxed) - records_size, std::memory_order_release);
+  return absl::OkStatus();
+}
+
+void LogWriter::BringCursorBackLocked() {
   const Cursor used = {file_index_, LogPageAlign(position_)};
   const bool same_file = used.offset + active_units_ <= file_size_;
   const Cursor bound =
       same_file ? Cursor{used.file, used.offset + active_units_} : Cursor{used.file + 1, kLogPageSize + active_units_};
   cursor_ = std::min(cursor_, bound);
   PublishSafeRoom();
-  written_.store(last_written_, std::memory_order_release);
-  buffered_bytes_.store(buffered_bytes_.load(std::memory_order_relaxed) - records_size, std::memory_order_release);
-  return absl::OkStatus();
+  files_.NoteUsed(position_);
+}
+
+void LogWriter::EncodeHeaders(LogBuffer* buffer, size_t begin, size_t end, uint64_t position,
+                              SequenceNumber mark) const {
+  const std::vector<LogBuffer::Block>& blocks = buffer->blocks();
+  for (size_t i = begin; i < end; ++i) {
+    const LogBuffer::Block& block = blocks[i];
+    const auto payload_size = static_cast<uint32_t>(block.end - block.begin - kLogBlockHeaderSize);
+    EncodeLogBlockHeader(buffer->data() + block.begin, {payload_size, file_.number, block.first, block.last, mark},
+                         options_.store_id, position + (block.begin - blocks[begin].begin));
+  }
 }
 
 absl::Status LogWriter::WriteBlocks() {
@@ -190,12 +206,7 @@ absl::Status LogWriter::WriteRun(size_t begin, size_t end) {
   const std::vector<LogBuffer::Block>& blocks = writing_.blocks();
   const SequenceNumber mark = durable_sequence();
   const size_t run_begin = blocks[begin].begin;
-  for (size_t i = begin; i < end; ++i) {
-    const LogBuffer::Block& block = blocks[i];
-    const auto payload_size = static_cast<uint32_t>(block.end - block.begin - kLogBlockHeaderSize);
-    EncodeLogBlockHeader(writing_.data() + block.begin, {payload_size, file_.number, block.first, block.last, mark},
-                         options_.store_id, position_ + (block.begin - run_begin));
-  }
+  EncodeHeaders(&writing_, begin, end, position_, mark);
   uint64_t size = blocks[end - 1].end - run_begin;
   const uint64_t run_end = position_ + size;
   // Whoever touches a page first fills it: the kernel need not read it, and no stale bytes stay behind the block. Only
@@ -233,8 +244,82 @@ absl::Status LogWriter::NextFile() {
   return absl::OkStatus();
 }
 
+// --- Direct groups ---------------------------------------------------------------------------------------------------
+
+std::optional<LogWriter::DirectGroup> LogWriter::BeginDirectGroup() {
+  if (options_.sync_backend != SyncBackend::kDirect || written_sequence() != durable_sequence()) return std::nullopt;
+  absl::MutexLock lock(&mutex_);
+  while (issued_ - landed_ == kMostDirectGroups) landing_.Wait(&mutex_);
+  DirectGroup group{.number = issued_, .file = file_.file.get()};
+  if (active_.empty() || !status_.ok()) return group;
+  const uint64_t begin = LogPageAlign(position_);
+  const uint64_t size = LogPageAlign(active_.size());
+  if (begin + size > file_.size) return std::nullopt;
+  LogBuffer& buffer = direct_buffers_[issued_ % kMostDirectGroups];
+  std::swap(active_, buffer);
+  active_units_ = 0;
+  group.mark = durable_sequence();
+  EncodeHeaders(&buffer, 0, buffer.blocks().size(), begin, group.mark);
+  buffer.PadEnd(size - buffer.size());
+  position_ = begin + size;
+  touched_ = std::max(touched_, position_);
+  last_written_ = buffer.blocks().back().last;
+  group.offset = begin;
+  group.bytes = {buffer.data(), size};
+  group.records_size = buffer.records_size();
+  group.end = {file_.number, position_, last_written_};
+  direct_[issued_ % kMostDirectGroups] = group;
+  BringCursorBackLocked();
+  ++issued_;
+  return group;
+}
+
+absl::Status LogWriter::FinishDirectGroup(const DirectGroup& group) {
+  uint64_t awaited = group.number;
+  if (!group.bytes.empty()) {
+    ++awaited;
+    syncs_.fetch_add(1, std::memory_order_relaxed);
+    groups_.fetch_add(1, std::memory_order_relaxed);
+    bytes_written_.fetch_add(group.bytes.size(), std::memory_order_relaxed);
+    const absl::Status status =
+        GuardMemory("writing the log", [&group] { return group.file->WriteDurably(group.offset, group.bytes); });
+    direct_buffers_[group.number % kMostDirectGroups].Clear(keep_memory_);
+    absl::MutexLock lock(&mutex_);
+    if (!status.ok()) FailLocked(status);
+    direct_[group.number % kMostDirectGroups].has_landed = true;
+    LandDirectGroupsLocked();
+  }
+  absl::MutexLock lock(&mutex_);
+  while (landed_ < awaited) landing_.Wait(&mutex_);
+  return UnsharedCopy(status_);
+}
+
+void LogWriter::LandDirectGroupsLocked() {
+  for (; landed_ < issued_ && direct_[landed_ % kMostDirectGroups].has_landed; ++landed_) {
+    if (!status_.ok()) continue;
+    const DirectGroup& group = direct_[landed_ % kMostDirectGroups];
+    end_ = group.end;
+    written_mark_.store(group.mark, std::memory_order_relaxed);
+    written_.store(end_.last_sequence, std::memory_order_release);
+    durable_.store(end_.last_sequence, std::memory_order_release);
+    buffered_bytes_.store(buffered_bytes_.load(std::memory_order_relaxed) - group.records_size,
+                          std::memory_order_release);
+  }
+  landing_.SignalAll();
+}
+
+void LogWriter::AwaitDirectGroups() {
+  absl::MutexLock lock(&mutex_);
+  while (landed_ < issued_) landing_.Wait(&mutex_);
+}
+
 absl::Status LogWriter::Sync() {
   write_mutex_.Lock();
+  if (const std::optional<DirectGroup> group = BeginDirectGroup()) {
+    write_mutex_.Unlock();
+    return FinishDirectGroup(*group);
+  }
+  AwaitDirectGroups();
   const absl::Status written = WriteOutLocked();
   if (!written.ok()) {
     write_mutex_.Unlock();
@@ -295,15 +380,18 @@ void LogWriter::WriteMark() {
 
 absl::Status LogWriter::Fail(const absl::Status& cause) noexcept {
   absl::MutexLock lock(&mutex_);
-  if (status_.ok()) {
-    status_ = StatusInWords(absl::StatusCode::kUnavailable, [&] {
-      return fmt::format("the log failed and takes no more writes; check the disk, then restart: {}",
-                         std::string(cause.message()));
-    });
-    active_.Clear(0);
-    failed_.store(true, std::memory_order_release);
-  }
+  FailLocked(cause);
   return UnsharedCopy(status_);
+}
+
+void LogWriter::FailLocked(const absl::Status& cause) noexcept {
+  if (!status_.ok()) return;
+  status_ = StatusInWords(absl::StatusCode::kUnavailable, [&] {
+    return fmt::format("the log failed and takes no more writes; check the disk, then restart: {}",
+                       std::string(cause.message()));
+  });
+  active_.Clear(0);
+  failed_.store(true, std::memory_order_release);
 }
 
 absl::Status LogWriter::status() const {
