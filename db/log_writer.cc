@@ -360,11 +360,15 @@ void LogWriter::WriteMark() {
     cursor_.offset += kLogPageSize;
     PublishSafeRoom();
   }
-  char page[kLogPageSize] = {};
+  alignas(kDirectAlignment) char page[kLogPageSize] = {};
   EncodeLogBlockHeader(page, {0, file_.number, mark + 1, mark, mark}, options_.store_id, offset);
   File* const file = file_.file.get();
-  const absl::Status status =
-      GuardMemory("writing the log", [&] { return file->Write(offset, std::string_view(page, sizeof(page))); });
+  const std::string_view bytes(page, sizeof(page));
+  const absl::Status status = GuardMemory("writing the log", [&] {
+    // Nothing else would put it on disk before a direct group behind it, which recovery finds only through it.
+    const bool is_last = options_.sync_backend == SyncBackend::kPwrite;
+    return is_last ? file->Write(offset, bytes) : file->WriteDurably(offset, bytes);
+  });
   if (!status.ok()) {
     Fail(status).IgnoreError();  // status() tells
     return;
