@@ -154,22 +154,33 @@ std::string Measurements::ColdDirectory(const Row& row, const Engine& engine) co
   return fmt::format("{}/{}-cold-{}", settings_.directory, engine.id, row.value_size);
 }
 
+std::unique_ptr<Peer> Measurements::OpenCold(const Row& row, const Engine& engine) const {
+  return engine.open({.dir = ColdDirectory(row, engine),
+                      .defaults = settings_.defaults,
+                      .memory_limit = static_cast<size_t>(row.memory_limit())});
+}
+
 void Measurements::Prepare(const Row& row, const Engine& engine) {
-  const std::string directory = ColdDirectory(row, engine);
-  MakeEmptyDirectory(directory);
-  const std::unique_ptr<Peer> peer = engine.open({.dir = directory, .defaults = settings_.defaults});
+  MakeEmptyDirectory(ColdDirectory(row, engine));
+  const std::unique_ptr<Peer> peer = OpenCold(row, engine);
   DoWork({.work = Work::kFillAtRandom, .value_size = row.value_size, .threads = 1, .entries = row.entries}, peer.get());
   peer->Flush();
   WaitUntilIdle();
 }
 
-// The caches are filled by random reads, as they will be used.
+// The caches are filled by random reads, as they will be used, of other keys than those that are counted: as many as
+// there is room for, or for some seconds.
 Figures Measurements::MeasureCold(const Row& row, const Engine& engine) {
   constexpr int kWarmingThreads = 8;
+  constexpr uint64_t kWarmingSteps = 32;
+  constexpr double kWarmingSeconds = 8;
   const std::string directory = ColdDirectory(row, engine);
-  const std::unique_ptr<Peer> peer = engine.open(
-      {.dir = directory, .defaults = settings_.defaults, .memory_limit = static_cast<size_t>(row.memory_limit())});
-  ReadAtRandom(row, kWarmingThreads, row.entries / kColdRatio, peer.get());
+  const std::unique_ptr<Peer> peer = OpenCold(row, engine);
+  double warmed = 0;
+  for (uint64_t step = 1; step <= kWarmingSteps && warmed < kWarmingSeconds; ++step) {
+    warmed +=
+        ReadAtRandom(row, kWarmingThreads, row.entries / kColdRatio / kWarmingSteps, 1000 * step, peer.get()).seconds;
+  }
   const uint64_t bytes = ProcessUse::Now().disk_read;
   const uint64_t reads = DiskReads(directory);
   Figures figures = FiguresOf(row, DoWork(row, peer.get()));
@@ -215,7 +226,7 @@ Figures Measurements::MeasureApart(const Row& row, const Engine& engine) {
     store->peer->Flush();
     WaitUntilIdle();
     if (row.work == Work::kMemoryRead) {
-      figures = FiguresOf(row, ReadAtRandom(row, 1, row.operations, store->peer.get()));
+      figures = FiguresOf(row, ReadAtRandom(row, 1, row.operations, 1, store->peer.get()));
     }
   }
   figures[kResident] = static_cast<double>(ResidentBytes("self"));

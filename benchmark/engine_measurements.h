@@ -70,6 +70,8 @@ class Measurements {
   Store* DataSet(const Row& row, const Engine& engine);
   void Settle(const Row& row, Peer* peer);
   void WaitUntilIdle();
+  // With the settings for little memory, also while it is filled.
+  std::unique_ptr<Peer> OpenCold(const Row& row, const Engine& engine) const;
   Figures MeasureCold(const Row& row, const Engine& engine);
   Figures MeasureFootprint(const Row& row, Store* store);
 

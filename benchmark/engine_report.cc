@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "benchmark/report.h"
 
 namespace varve::bench {
 namespace {
+
+constexpr const char* kNotRun = "not run";
 
 // A geometric mean.
 struct Mean {
@@ -33,7 +36,7 @@ double MedianOf(const Samples& samples, const std::string& row, const std::strin
 }
 
 std::string MainCell(const Row& row, double figure) {
-  if (figure == 0) return "not run";
+  if (figure == 0) return kNotRun;
   if (!row.less_is_better()) return FormatRate(figure);
   return row.figure() == std::string(kResident) ? FormatBytes(figure) : fmt::format("{:.2f}", figure);
 }
@@ -43,7 +46,7 @@ std::string Micros(double us) { return fmt::format("{:.{}f}", us, us >= 99.5 ? 0
 
 std::string BesideCell(const Samples& samples, const Row& row, const Engine& engine) {
   const auto median = [&](const std::string& figure) { return MedianOf(samples, row.id, engine.id, figure); };
-  if (median("cpu_us") == 0) return "not run";
+  if (median("cpu_us") == 0) return kNotRun;
   std::string cell;
   for (const char* percentile : {"p50_us", "p99_us", "p999_us", "p9999_us"}) {
     if (const double us = median(percentile); us > 0) cell += (cell.empty() ? "" : " / ") + Micros(us);
@@ -90,7 +93,9 @@ EngineReport Report(const std::vector<Row>& rows, const std::vector<Engine>& eng
     cells.push_back(FormatRatio(ratio));
     table.push_back(cells);
     // What was counted beside it stands with the row before it, of the same run.
-    if (row.figure() != std::string(kSpace)) beside.push_back(beside_cells);
+    const bool ran = std::any_of(beside_cells.begin() + 1, beside_cells.end(),
+                                 [](const std::string& cell) { return cell != kNotRun; });
+    if (ran && row.figure() != std::string(kSpace)) beside.push_back(beside_cells);
     if (const double bare = MedianOf(samples, row.id, kBareWrite, kRate); bare > 0) {
       report.notes += fmt::format("{}: a bare write() of the same bytes does {}/s; Varve {} of it.\n", row.title,
                                   FormatRate(bare), FormatRatio(ours / bare));

@@ -72,7 +72,7 @@ void AddSynced(RowList* list) {
 
 void AddCold(RowList* list) {
   const uint64_t n = list->Scaled(1.2e6);
-  const uint64_t gets = list->Scaled(6e4);
+  const uint64_t gets = std::max<uint64_t>(2000, list->Scaled(2e4));
   const std::string when = fmt::format(", 1000 B, data {} times the memory", kColdRatio);
   list->Add("get_cold", "read at random" + when + ", 1 thread", Work::kGetCold, 1000, 1, n, gets);
   list->Add("get_cold", "read at random" + when + ", 8 threads", Work::kGetCold, 1000, 8, n, gets);

@@ -134,12 +134,14 @@ Timing PutAsync(const Row& row, Peer* peer) {
 
 using ReadPart = std::function<void(Reader*, Random*, uint64_t, uint64_t, Latencies*)>;
 
-Timing ReadBy(int threads, uint64_t operations, uint64_t latency_every, Peer* peer, const ReadPart& part) {
+// Two calls with different seeds read different keys.
+Timing ReadBy(int threads, uint64_t operations, uint64_t latency_every, uint64_t seed, Peer* peer,
+              const ReadPart& part) {
   std::vector<std::unique_ptr<Reader>> readers;
   for (int i = 0; i < threads; ++i) readers.push_back(peer->NewReader());
   return TimeThreads(threads, operations, latency_every,
                      [&](int thread, uint64_t begin, uint64_t end, Latencies* latencies) {
-                       Random random(static_cast<uint64_t>(thread) + 1);
+                       Random random(seed + static_cast<uint64_t>(thread));
                        part(readers[static_cast<size_t>(thread)].get(), &random, begin, end, latencies);
                      });
 }
@@ -164,7 +166,7 @@ void MultiGets(const Row& row, Reader* reader, Random* random, uint64_t begin, u
 }
 
 Timing Read(const Row& row, Peer* peer) {
-  return ReadBy(row.threads, row.operations, row.latency_every(), peer,
+  return ReadBy(row.threads, row.operations, row.latency_every(), 1, peer,
                 [&](Reader* reader, Random* random, uint64_t begin, uint64_t end, Latencies* latencies) {
                   if (row.work == Work::kReadInOrder) {
                     for (uint64_t read = begin; read < end;) read += ReadAll(row, reader);
@@ -202,7 +204,7 @@ Timing ReadWhileWriting(const Row& row, Peer* peer) {
       peer->Put(key.Present(number), value.Of(number));
     }
   });
-  Timing timing = ReadAtRandom(row, row.threads, row.operations, peer);
+  Timing timing = ReadAtRandom(row, row.threads, row.operations, 1, peer);
   ended = true;
   writer.join();
   timing.writes = static_cast<double>(writes);
@@ -260,8 +262,8 @@ Timing Overwrite(const Row& row, uint64_t count, Peer* peer) {
   });
 }
 
-Timing ReadAtRandom(const Row& row, int threads, uint64_t count, Peer* peer) {
-  return ReadBy(threads, count, row.latency_every(), peer,
+Timing ReadAtRandom(const Row& row, int threads, uint64_t count, uint64_t seed, Peer* peer) {
+  return ReadBy(threads, count, row.latency_every(), seed, peer,
                 [&](Reader* reader, Random* random, uint64_t begin, uint64_t end, Latencies* latencies) {
                   Key key;
                   std::string value;

@@ -18,8 +18,8 @@ Timing DoWork(const Row& row, Peer* peer);
 // `count` puts of keys drawn at random from the row's entries.
 Timing Overwrite(const Row& row, uint64_t count, Peer* peer);
 
-// Gets of keys that exist, as kReadAtRandom does them, by so many threads.
-Timing ReadAtRandom(const Row& row, int threads, uint64_t count, Peer* peer);
+// Gets of keys that exist, as kReadAtRandom does them, by so many threads; others for another seed.
+Timing ReadAtRandom(const Row& row, int threads, uint64_t count, uint64_t seed, Peer* peer);
 
 // All entries once, in order.
 void ReadThrough(const Row& row, Peer* peer);
