@@ -66,7 +66,7 @@ void AddSynced(RowList* list) {
               Work::kPutSynced, 100, threads, n, n);
   }
   const uint64_t n = list->Scaled(4e4);
-  list->Add("put_async", "the same, 64 in flight (Varve: asynchronous, peers: 64 threads)", Work::kPutAsync, 100, 64, n,
+  list->Add("put_async", "fsynced, 64 in flight (Varve: WriteAsync, peers: 64 threads)", Work::kPutAsync, 100, 64, n,
             n);
 }
 
@@ -90,14 +90,13 @@ void AddFootprints(RowList* list) {
     const uint64_t entries = list->Scaled(size == 100 ? 2e6 : 3e5);
     const uint64_t over = kOverwrites * entries;
     const std::string bytes = size == 100 ? "100 B" : "4 KiB";
-    const std::string overwritten = fmt::format(", overwritten {} times at random", kOverwrites);
-    list->Add("written_filled", "bytes to disk per byte put, fill at random, " + bytes, Work::kWrittenFilled, size, 1,
-              entries, entries);
-    list->Add("space_filled", "bytes on disk per live byte, then, " + bytes, Work::kSpaceFilled, size, 1, entries,
+    const std::string filled = ", filled at random, " + bytes;
+    const std::string overwritten = fmt::format(", overwritten {}× at random, {}", kOverwrites, bytes);
+    list->Add("written_filled", "written to disk per byte put" + filled, Work::kWrittenFilled, size, 1, entries,
               entries);
-    list->Add("written_over", "bytes to disk per byte put" + overwritten + ", " + bytes, Work::kWrittenOver, size, 1,
-              entries, over);
-    list->Add("space_over", "bytes on disk per live byte, then, " + bytes, Work::kSpaceOver, size, 1, entries, over);
+    list->Add("space_filled", "on disk per live byte" + filled, Work::kSpaceFilled, size, 1, entries, entries);
+    list->Add("written_over", "written to disk per byte put" + overwritten, Work::kWrittenOver, size, 1, entries, over);
+    list->Add("space_over", "on disk per live byte" + overwritten, Work::kSpaceOver, size, 1, entries, over);
   }
 }
 
