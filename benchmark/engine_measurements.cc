@@ -61,7 +61,7 @@ Figures FiguresOf(const Row& row, const Timing& timing) {
     figures["p50_us"] = percentile(0.5);
     figures["p99_us"] = percentile(0.99);
     figures["p999_us"] = percentile(0.999);
-    if (row.work == Work::kDelete || !(row.reads_data_set() || row.cold())) figures["p9999_us"] = percentile(0.9999);
+    if (row.writes()) figures["p9999_us"] = percentile(0.9999);
   }
   if (timing.writes > 0) figures["writes_per_second"] = timing.writes / timing.seconds;
   return figures;

@@ -133,6 +133,11 @@ bool Row::reads_data_set() const {
   }
 }
 
+bool Row::writes() const {
+  if (work == Work::kDelete) return true;
+  return !reads_data_set() && !cold() && work != Work::kMemoryRead;
+}
+
 uint64_t Row::live_bytes() const { return entries * (kKeySize + value_size); }
 
 uint64_t Row::latency_every() const {

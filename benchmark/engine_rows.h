@@ -75,6 +75,8 @@ struct Row {
   bool apart() const { return less_is_better() || cold(); }
   bool cold() const { return work == Work::kGetCold || work == Work::kMultiGetCold; }
   bool footprint() const { return figure() == std::string(kWritten) || figure() == std::string(kSpace); }
+  // What is timed are puts or deletes.
+  bool writes() const;
   // Of keys and values in the store.
   uint64_t live_bytes() const;
   // Memory allowed to a cold row.
