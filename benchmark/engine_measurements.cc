@@ -4,9 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cmath>
-#include <thread>
-
 #include "benchmark/engine_work.h"
 #include "benchmark/process.h"
 #include "benchmark/process_use.h"
@@ -85,26 +82,9 @@ void Measurements::CheckOnce(const Engine& engine) {
   if (checked_.insert(engine.id).second) CheckPeer(engine, Open(engine, "check")->peer.get());
 }
 
-void Measurements::WaitUntilIdle() {
-  constexpr double kStep = 0.05;
-  constexpr double kPatience = 600;
-  double quiet = 0;
-  ProcessUse last = ProcessUse::Now();
-  for (double waited = 0; waited < kPatience; waited += kStep) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(kStep));
-    const ProcessUse now = ProcessUse::Now();
-    const bool idle =
-        now.cpu_seconds - last.cpu_seconds < kStep / 20 && now.write_calls - last.write_calls < (64u << 10);
-    quiet = idle ? quiet + kStep : 0;
-    if (quiet >= settings_.rest_seconds) return;
-    last = now;
-  }
-  Fail("a store does not come to rest: still busy 10 minutes after its fill");
-}
-
 void Measurements::Settle(const Row& row, Peer* peer) {
   peer->Flush();
-  WaitUntilIdle();
+  WaitUntilIdle(settings_.rest_seconds);
   SyncFileSystem(settings_.directory);
   ReadThrough(row, peer);
 }
@@ -165,7 +145,7 @@ void Measurements::Prepare(const Row& row, const Engine& engine) {
   const std::unique_ptr<Peer> peer = OpenCold(row, engine);
   DoWork({.work = Work::kFillAtRandom, .value_size = row.value_size, .threads = 1, .entries = row.entries}, peer.get());
   peer->Flush();
-  WaitUntilIdle();
+  WaitUntilIdle(settings_.rest_seconds);
 }
 
 // The caches are filled by random reads, as they will be used, of other keys than those that are counted: as many as
@@ -196,7 +176,7 @@ Figures Measurements::MeasureFootprint(const Row& row, Store* store) {
   const bool over = row.work == Work::kWrittenOver || row.work == Work::kSpaceOver;
   const auto settle = [&] {
     peer->Flush();
-    WaitUntilIdle();
+    WaitUntilIdle(settings_.rest_seconds);
     SyncFileSystem(settings_.directory);
   };
   const auto live = static_cast<double>(row.live_bytes());
@@ -224,7 +204,7 @@ Figures Measurements::MeasureApart(const Row& row, const Engine& engine) {
   } else {
     figures = FiguresOf(row, DoWork(row, store->peer.get()));
     store->peer->Flush();
-    WaitUntilIdle();
+    WaitUntilIdle(settings_.rest_seconds);
     if (row.work == Work::kMemoryRead) {
       figures = FiguresOf(row, ReadAtRandom(row, 1, row.operations, 1, store->peer.get()));
     }

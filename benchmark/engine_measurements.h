@@ -69,7 +69,6 @@ class Measurements {
   // The settled store for the read rows of this size; filled here where there is none, or another row changed it.
   Store* DataSet(const Row& row, const Engine& engine);
   void Settle(const Row& row, Peer* peer);
-  void WaitUntilIdle();
   // With the settings for little memory, also while it is filled.
   std::unique_ptr<Peer> OpenCold(const Row& row, const Engine& engine) const;
   Figures MeasureCold(const Row& row, const Engine& engine);

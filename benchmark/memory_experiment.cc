@@ -5,6 +5,7 @@
 
 #include "benchmark/experiments.h"
 #include "benchmark/process.h"
+#include "benchmark/process_use.h"
 #include "benchmark/workload.h"
 
 namespace varve::bench {
@@ -13,6 +14,7 @@ namespace {
 constexpr size_t kValueSize = 4096;
 constexpr uint64_t kBatchSize = 50;
 constexpr int kReaders = 8;
+constexpr double kRestSeconds = 0.6;
 
 // The process' resident memory, looked at often while a phase of work runs.
 class MemoryWatch {
@@ -125,6 +127,7 @@ std::vector<Point> IndexOf(const ExperimentOptions& options, const std::string& 
       CheckOk(store->Put(key, value.Of(order[filled])));
     }
     CheckOk(store->Flush());
+    WaitUntilIdle(kRestSeconds);
     std::string read;
     Random random(1);
     for (int i = 0; i < 20000; ++i) {

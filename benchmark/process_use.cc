@@ -7,9 +7,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <thread>
 
 #include "benchmark/process.h"
 
@@ -71,6 +73,23 @@ ProcessUse ProcessUse::Now() {
   }
   if (known != 3) Fail("cannot read /proc/self/io");
   return use;
+}
+
+void WaitUntilIdle(double rest_seconds) {
+  constexpr double kStep = 0.05;
+  constexpr double kPatience = 600;
+  double quiet = 0;
+  ProcessUse last = ProcessUse::Now();
+  for (double waited = 0; waited < kPatience; waited += kStep) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(kStep));
+    const ProcessUse now = ProcessUse::Now();
+    const bool idle =
+        now.cpu_seconds - last.cpu_seconds < kStep / 20 && now.write_calls - last.write_calls < (64u << 10);
+    quiet = idle ? quiet + kStep : 0;
+    if (quiet >= rest_seconds) return;
+    last = now;
+  }
+  Fail("this process does not come to rest: it is busy for 10 minutes");
 }
 
 uint64_t DiskReads(const std::string& directory) {

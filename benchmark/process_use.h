@@ -19,6 +19,10 @@ struct ProcessUse {
   static ProcessUse Now();
 };
 
+// Waits until this process has used next to no processor time and written next to nothing for so long: whatever an engine
+// does in the background is done.
+void WaitUntilIdle(double rest_seconds);
+
 // Reads that the disk below `directory` has served so far, for whomever; 0 where the kernel doesn't tell.
 uint64_t DiskReads(const std::string& directory);
 
