@@ -182,8 +182,6 @@ Timing Read(const Row& row, Peer* peer) {
                     latencies->Time([&] {
                       if (row.work == Work::kSeek) {
                         SeekAndStep(row, number, key.Present(number), reader);
-                      } else if (row.work != Work::kReadMissing) {
-                        GetEntry(row, number, &key, reader, &value);
                       } else if (reader->Get(key.Missing(number), &value)) {
                         Fail("a missing key was found");
                       }
@@ -233,12 +231,13 @@ Timing DoWork(const Row& row, Peer* peer) {
       return Fill(row, row.threads, peer);
     case Work::kPutAsync:
       return peer->CanPutAsync() ? PutAsync(row, peer) : Fill(row, row.threads, peer);
-    case Work::kReadInOrder:
     case Work::kReadAtRandom:
+    case Work::kGetCold:
+      return ReadAtRandom(row, row.threads, row.operations, 1, peer);
+    case Work::kReadInOrder:
     case Work::kMultiGet:
     case Work::kReadMissing:
     case Work::kSeek:
-    case Work::kGetCold:
     case Work::kMultiGetCold:
       return Read(row, peer);
     case Work::kReadWhileWriting:

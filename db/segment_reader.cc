@@ -261,10 +261,24 @@ absl::StatusOr<bool> SegmentReader::Find(std::string_view tree_key, uint64_t has
 absl::StatusOr<SegmentReader::Outcome> SegmentReader::Read(const OffsetTableEntry& entry, const Target& target,
                                                            bool fill_cache, FoundRecord* found) {
   if (caches_->blocks.capacity() == 0) return ReadFromDisk(entry, target, found);
-  if (LengthClassLimit(entry.length_class) <= kMaxRecordCachedByBlock) {
-    return ReadFromBlock(entry, target, fill_cache, found);
+  VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
+  // Scans leave the blocks of larger records, too.
+  ClockCache::Handle block =
+      caches_->blocks.Lookup(info_.number, BlockKey(entry.offset, footer->block_size), entry.offset);
+  if (block) [[likely]] {
+    caches_->statistics.block_cache_hits.Add(1);
+  } else {
+    const bool worth_a_block = fill_cache && LengthClassLimit(entry.length_class) <= kMaxRecordCachedByBlock;
+    const BlockSpan span = worth_a_block ? CacheableBlockOf(entry.offset) : BlockSpan{};
+    if (span.end == 0) return ReadOwnEntry(entry, target, fill_cache, found);
+    VARVE_ASSIGN_OR_RETURN(block, Block(span, footer->block_size, &caches_->statistics.record_reads));
   }
-  return ReadOwnEntry(entry, target, fill_cache, found);
+  // A table that leads elsewhere has a right checksum over a wrong slot.
+  if (entry.offset - block.base() >= block.data().size()) return DamagedRecord(entry.offset);
+  const std::string_view window = block.data().substr(entry.offset - block.base());
+  const ChecksumMode mode = block.flagged() ? ChecksumMode::kVerify : ChecksumMode::kTrusted;
+  found->pin = std::move(block);
+  return Match(window, entry.offset, mode, target, found);
 }
 
 BlockSpan SegmentReader::CacheableBlockOf(uint64_t offset) const {
@@ -274,43 +288,9 @@ BlockSpan SegmentReader::CacheableBlockOf(uint64_t offset) const {
   return pin->fences().IsCacheable(span) ? span : BlockSpan{};
 }
 
-absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadFromBlock(const OffsetTableEntry& entry, const Target& target,
-                                                                    bool fill_cache, FoundRecord* found) {
-  VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
-  ClockCache::Handle block = CachedBlock(*footer, entry.offset);
-  if (!block) {
-    const BlockSpan span = fill_cache ? CacheableBlockOf(entry.offset) : BlockSpan{};
-    if (span.end == 0) return ReadOwnEntry(entry, target, fill_cache, found);
-    VARVE_ASSIGN_OR_RETURN(block, Block(span, footer->block_size, &caches_->statistics.record_reads));
-  }
-  return MatchInBlock(std::move(block), entry.offset, target, found);
-}
-
-ClockCache::Handle SegmentReader::CachedBlock(const SegmentFooter& footer, uint64_t offset) {
-  ClockCache::Handle block = caches_->blocks.Lookup(info_.number, BlockKey(offset, footer.block_size), offset);
-  if (block) [[likely]]
-    caches_->statistics.block_cache_hits.Add(1);
-  return block;
-}
-
-absl::StatusOr<SegmentReader::Outcome> SegmentReader::MatchInBlock(ClockCache::Handle block, uint64_t offset,
-                                                                   const Target& target, FoundRecord* found) {
-  // A table that leads elsewhere has a right checksum over a wrong slot.
-  if (offset - block.base() >= block.data().size()) return DamagedRecord(offset);
-  const std::string_view window = block.data().substr(offset - block.base());
-  const ChecksumMode mode = block.flagged() ? ChecksumMode::kVerify : ChecksumMode::kTrusted;
-  found->pin = std::move(block);
-  return Match(window, offset, mode, target, found);
-}
-
 absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadOwnEntry(const OffsetTableEntry& entry, const Target& target,
                                                                    bool fill_cache, FoundRecord* found) {
   const uint64_t offset = entry.offset;
-  VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
-  // Scans leave blocks.
-  if (ClockCache::Handle block = CachedBlock(*footer, offset)) {
-    return MatchInBlock(std::move(block), offset, target, found);
-  }
   found->pin = caches_->blocks.Lookup(info_.number, RecordKey(offset), 0);
   if (found->pin) {
     caches_->statistics.block_cache_hits.Add(1);

@@ -78,15 +78,9 @@ class SegmentReader final : public Segment {
   absl::StatusOr<std::shared_ptr<const SegmentIndex>> LoadIndex(const SegmentFooter& footer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(load_mutex_);
 
+  // In a block from the cache, or one to be put there; through the other two where neither is to be had.
   absl::StatusOr<Outcome> Read(const OffsetTableEntry& entry, const Target& target, bool fill_cache,
                                FoundRecord* found);
-  // In a block from the cache, or one to be put there; through the other two where neither is to be had.
-  absl::StatusOr<Outcome> ReadFromBlock(const OffsetTableEntry& entry, const Target& target, bool fill_cache,
-                                        FoundRecord* found);
-  // The block around `offset`, if it is in the cache.
-  ClockCache::Handle CachedBlock(const SegmentFooter& footer, uint64_t offset);
-  absl::StatusOr<Outcome> MatchInBlock(ClockCache::Handle block, uint64_t offset, const Target& target,
-                                       FoundRecord* found);
   BlockSpan CacheableBlockOf(uint64_t offset) const;  // end 0: none, or not known
   absl::StatusOr<Outcome> ReadOwnEntry(const OffsetTableEntry& entry, const Target& target, bool fill_cache,
                                        FoundRecord* found);

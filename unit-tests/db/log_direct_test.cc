@@ -1,5 +1,4 @@
 // Direct groups: two under way at once, which count as there in the order in which they were issued.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -22,7 +21,6 @@ using testing::FaultFileSystem;
 using testing::FileOperation;
 using testing::LogUser;
 using testing::Replay;
-using testing::Replayed;
 
 // Durable writes begin, and go on when they are told to.
 class HeldWrites : public FaultFileSystem {
