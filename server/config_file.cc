@@ -36,10 +36,12 @@ std::vector<size_t> LineBegins(std::string_view text) {
   return begins;
 }
 
-// toml++ counts columns in characters, from 1.
+// toml++ counts columns in characters, from 1, and a byte order mark as none.
 size_t OffsetOf(std::string_view text, const std::vector<size_t>& lines, const toml::source_position& position) {
   if (position.line == 0 || position.line > lines.size()) return text.size();
   size_t offset = lines[position.line - 1];
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (offset == 0 && text.starts_with(kByteOrderMark)) offset = kByteOrderMark.size();
   for (uint32_t column = 1; column < position.column && offset < text.size(); ++column) {
     do {
       ++offset;

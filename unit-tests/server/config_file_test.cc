@@ -108,6 +108,12 @@ TEST(ConfigFileTest, ASettingIsWrittenBehindItsExampleAlsoWhereTheFileEndsWithou
   EXPECT_EQ(*RewriteConfigText("# port =", "f", config), "# port =\nport = 7001\n");
 }
 
+TEST(ConfigFileTest, RewritingFindsItsPlaceBehindAByteOrderMark) {
+  ServerConfig config;
+  config.server.port = 7001;
+  EXPECT_EQ(Rewritten("\xEF\xBB\xBFport = 1 # one\n", config), "\xEF\xBB\xBFport = 7001 # one\n");
+}
+
 TEST(ConfigFileTest, RewritingReplacesWideAndLongValues) {
   ServerConfig config;
   config.directory = "x";
