@@ -1,7 +1,7 @@
 // The embedded engine behind StorageEngine. Its parts, one file each: engine_border.cc (where exceptions end), engine_open.cc (open,
 // recovery, close), engine_write.cc (commit), engine_conditions.cc (what keeps a batch from it), engine_read.cc (lookups, iterators),
 // engine_namespaces.cc (what there are, their quotas), engine_count.cc and engine_settle.cc (the number of keys), engine_expiry.cc (what has
-// expired), engine_background.cc (flush, compaction, installing what they made).
+// expired), engine_values.cc (values written once), engine_background.cc (flush, compaction, installing what they made).
 //
 // Locks, in the order in which they may be taken together:
 //   1. install_mutex_   a new Version: manifest on disk, then published. Held across I/O; readers and writers never take it.
@@ -48,6 +48,7 @@
 #include "db/store_clock.h"
 #include "db/store_iterator.h"
 #include "db/throttle.h"
+#include "db/value_placer.h"
 #include "structure/published.h"
 #include "util/file_remover.h"
 #include "util/file_system.h"
@@ -210,7 +211,8 @@ class Engine final : public StorageEngine, private EngineParts {
                                   bool* unwritten);
   // Bounds are tree keys: [lower, upper), an empty `upper` meaning no end. `clock`: without one, what has expired is shown.
   std::unique_ptr<Iterator> MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at, bool fill_cache,
-                                         std::string lower, std::string upper, IteratorClock clock = {}) const;
+                                         std::string lower, std::string upper, bool with_values,
+                                         IteratorClock clock = {}) const;
   // Those of [lower, upper), at least, that no range tombstone hides at `at`; and those that the generation stands on.
   std::unique_ptr<InternalIterator> RecordsOf(const ReadState& state, SequenceNumber at, bool fill_cache,
                                               std::string_view lower, std::string_view upper) const;
@@ -304,6 +306,18 @@ class Engine final : public StorageEngine, private EngineParts {
                                std::string_view upper, absl::FunctionRef<bool()> keep_on, KeyTallies* change) const;
   absl::StatusOr<KeyTally> LiveAt(const ReadState& state, std::string_view tree_key, SequenceNumber at) const;
 
+  // --- engine_values.cc: values that are written once (db/value_file.h).
+  // Says where a flush of the buffer leaves large values.
+  std::unique_ptr<ValuePlacer> NewPlacer(const FullBuffer& full);
+  // Tells those of the log from the others, and of those that are missing.
+  absl::Status OpenValueFiles();
+  // A file that the log has given up gets its own name, and ends at `end` (0: where it does).
+  absl::Status KeepAsValueFile(ValueFile* file, uint64_t end);
+  // The log's files of which everything is in segments up to `flushed`: those that segments point into are kept.
+  void RetireLog(SequenceNumber flushed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
+  // Which go with their last reader, now that the manifest names what is in `after`.
+  void FollowValueFiles(const Version& before, const Version& after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
+
   // --- engine_background.cc
   void FlushLoop();
   void CompactionLoop();
@@ -372,6 +386,7 @@ class Engine final : public StorageEngine, private EngineParts {
   std::atomic<SequenceNumber> visible_{kNoSequence};
   SequenceNumber flushed_ ABSL_GUARDED_BY(commit_mutex_) = kNoSequence;
   std::atomic<bool> log_failed_{false};
+  uint64_t log_bytes_at_rotation_ ABSL_GUARDED_BY(commit_mutex_) = 0;  // written to the log when the active buffer began
   std::atomic<uint64_t> log_bytes_at_flush_{0};  // live ones behind the last flush; see BoundLog()
   // Of a namespace; merges wait until it is durable. kNoSequence: they were told.
   std::atomic<SequenceNumber> last_clear_{kNoSequence};

@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "db/engine.h"
 #include "db/namespace_status.h"
+#include "db/value_collection.h"
 #include "db/version_edit.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
@@ -30,6 +31,18 @@ std::unordered_set<uint64_t> SegmentNumbers(const Manifest& manifest) {
   for (const auto& level : manifest.levels) {
     for (const auto& run : level) {
       for (const SegmentInfo& segment : run) numbers.insert(segment.number);
+    }
+  }
+  return numbers;
+}
+
+std::unordered_set<uint64_t> ValueFileNumbers(const Manifest& manifest) {
+  std::unordered_set<uint64_t> numbers;
+  for (const auto& level : manifest.levels) {
+    for (const auto& run : level) {
+      for (const SegmentInfo& segment : run) {
+        for (const ValueReference& file : segment.value_files) numbers.insert(file.file_number);
+      }
     }
   }
   return numbers;
@@ -173,9 +186,10 @@ absl::Status Engine::FlushOldest() {
 absl::Status Engine::FlushBuffer(const FullBuffer& full) {
   const std::unique_ptr<InternalIterator> records = full.buffer->NewSortedIterator();
   const bool first = PresentVersion()->segment_count() == 0;
+  const std::unique_ptr<ValuePlacer> placer = NewPlacer(full);
   VARVE_ASSIGN_OR_RETURN(const CompactionResult result,
                          RunFlush(records.get(), full.buffer->range_tombstones(), full.buffer->entries(),
-                                  full.buffer->bytes_used(), /*drops_tombstones=*/first, NewContext()));
+                                  full.buffer->bytes_used(), /*drops_tombstones=*/first, placer.get(), NewContext()));
   const std::optional<KeyTallies> settled = result.filtered ? std::nullopt : SettledChangeOf(*full.buffer);
   const auto follow = [&](const Version& next, KeyLedger* ledger) {
     if (settled && !result.segments.empty()) ledger->Settle(next, {NumbersOf(result.segments), *settled});
@@ -232,10 +246,12 @@ absl::StatusOr<bool> Engine::CompactStep(bool may_merge) {
   const std::shared_ptr<const Version> version = PresentVersion();
   const CompactionContext context = NewContext();
   std::optional<CompactionPlan> plan = PlanDeadSegments(*version, SnapshotsAndCuts(context), context.is_live);
+  if (!plan && may_merge && IsUrgent(ValueSpaceOf(*version))) plan = PlanCollection(*version);
   if (!plan && may_merge) {
     plan = picker_->Pick(*version, options_);
     if (plan && ReadsDamage(*plan)) plan = PlanAroundDamage(*version, options_);
   }
+  if (!plan && may_merge) plan = PlanCollection(*version);
   if (!plan) return false;
   VARVE_RETURN_IF_ERROR(RunPlan(*version, *plan, context));
   return true;
@@ -313,9 +329,10 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
   // is still there.
   PublishInstalled(version, next, flushed, sees_less, follow);
   manifest_ = std::move(next);
+  FollowValueFiles(*before, *version);
 
   if (flushed != nullptr) {
-    log_->Retire(manifest_.flushed_sequence);
+    RetireLog(manifest_.flushed_sequence);
     log_bytes_at_flush_.store(log_->live_bytes());
   }
   for (const Run* run : before->runs()) {
@@ -382,9 +399,14 @@ void Engine::DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segmen
   if (!on_disk.ok()) return;  // orphans, if that is what they are, go at the next open
   TryWithMemory([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     const std::unordered_set<uint64_t> before = SegmentNumbers(manifest_), after = SegmentNumbers(*on_disk);
+    const std::unordered_set<uint64_t> values_before = ValueFileNumbers(manifest_), values_after = ValueFileNumbers(*on_disk);
     for (const std::shared_ptr<Segment>& segment : segments) {
       const uint64_t number = segment->info().number;
-      if (!before.contains(number) && !after.contains(number)) segment->MarkObsolete(&remover_);
+      if (before.contains(number) || after.contains(number)) continue;
+      segment->MarkObsolete(&remover_);
+      for (const std::shared_ptr<ValueFile>& file : segment->value_files()) {
+        if (!values_before.contains(file->number()) && !values_after.contains(file->number())) file->MarkObsolete(&remover_);
+      }
     }
   });
 }

@@ -10,6 +10,7 @@
 #include "db/engine.h"
 #include "db/file_names.h"
 #include "db/log_format.h"
+#include "db/value_collection.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 #include "util/hash.h"
@@ -83,6 +84,7 @@ absl::Status Engine::Recover() {
   VARVE_RETURN_IF_ERROR(LoadOrCreateManifest());
   VARVE_RETURN_IF_ERROR(RemoveOrphans());
   VARVE_RETURN_IF_ERROR(OpenSegments());
+  VARVE_RETURN_IF_ERROR(OpenValueFiles());
   LogRecovery recovery;
   VARVE_RETURN_IF_ERROR(ReplayLog(&recovery));
   VARVE_RETURN_IF_ERROR(StartLog(recovery));
@@ -103,7 +105,7 @@ absl::Status Engine::LoadOrCreateManifest() {
   if (absl::IsNotFound(manifest.status())) {
     VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(directory_));
     for (const std::string& name : names) {
-      if (name.ends_with(".seg") || ParseLogFileName(name)) {
+      if (name.ends_with(".seg") || name.ends_with(".val") || ParseLogFileName(name)) {
         return absl::DataLossError(
             fmt::format("{0}/MANIFEST is missing, but {1} is there: put it back, or let `client_main repair {0}` {2}",
                         directory_, name, kManifestRepair));
@@ -131,20 +133,23 @@ absl::Status Engine::LoadOrCreateManifest() {
   return absl::OkStatus();
 }
 
-// Segments that no manifest names come from a flush or merge that a crash cut short.
+// Segments and value files that no manifest names come from a flush or merge that a crash cut short.
 absl::Status Engine::RemoveOrphans() {
   std::unordered_set<std::string> live;
   {
     absl::MutexLock lock(&install_mutex_);
     for (const auto& level : manifest_.levels) {
       for (const auto& run : level) {
-        for (const SegmentInfo& segment : run) live.insert(SegmentPath(directory_, segment.number));
+        for (const SegmentInfo& segment : run) {
+          live.insert(SegmentPath(directory_, segment.number));
+          for (const ValueReference& file : segment.value_files) live.insert(ValueFilePath(directory_, file.file_number));
+        }
       }
     }
   }
   VARVE_ASSIGN_OR_RETURN(std::vector<std::string> names, file_system_->List(directory_));
   std::erase_if(names, [&](const std::string& name) {
-    const bool is_orphan = name.ends_with(".seg") && !live.contains(directory_ + "/" + name);
+    const bool is_orphan = (name.ends_with(".seg") || name.ends_with(".val")) && !live.contains(directory_ + "/" + name);
     return name != "MANIFEST.tmp" && name != "REPAIR.begun" && !ParseLogTemporaryName(name) && !is_orphan;
   });
   if (names.empty()) return absl::OkStatus();
@@ -261,7 +266,12 @@ absl::Status Engine::StartLog(const LogRecovery& recovery) {
     manifest_.next_file_number = next_file_number_.load();
     VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, directory_, manifest_));
   }
-  for (const std::string& path : recovery.obsolete_paths) VARVE_RETURN_IF_ERROR(file_system_->Remove(path));
+  for (const std::string& path : recovery.obsolete_paths) {
+    // The log may have given it up without having come to name it so.
+    const std::optional<uint64_t> number = ParseLogFileName(path.substr(directory_.size() + 1));
+    const std::shared_ptr<ValueFile> file = number ? caches_.values.Find(*number) : nullptr;
+    VARVE_RETURN_IF_ERROR(file != nullptr ? KeepAsValueFile(file.get(), 0) : file_system_->Remove(path));
+  }
   const LogOptions log_options{.directory = directory_,
                                .store_id = store_id_,
                                .file_size = LogFileSize(options_),
@@ -323,6 +333,7 @@ std::vector<std::pair<std::string, uint64_t>> Engine::StatisticsInside() const {
   const SegmentStatistics& segments = caches_.statistics;
   uint64_t buffered = state->active->bytes_used();
   for (const std::shared_ptr<WriteBuffer>& buffer : state->full) buffered += buffer->bytes_used();
+  const ValueSpace values = ValueSpaceOf(*state->version);
   uint64_t entries = 0;
   for (const Run* run : state->version->runs()) {
     for (const std::shared_ptr<Segment>& segment : run->segments) entries += segment->info().entries;
@@ -347,6 +358,9 @@ std::vector<std::pair<std::string, uint64_t>> Engine::StatisticsInside() const {
           {"segments", state->version->segment_count()},
           {"segment_bytes", state->version->bytes()},
           {"segment_entries", entries},
+          {"value_files", values.files},
+          {"value_bytes", values.bytes},
+          {"value_garbage_bytes", values.garbage},
           {"unsettled_segments", NewCountPoint().Unsettled().size()},
           {"range_tombstone_fragments", state->version->range_tombstones().size() + state->buffered_tombstones->size()},
           {"namespaces", namespaces},

@@ -125,6 +125,7 @@ absl::Status Engine::LookUpBases(const ReadState& state, SequenceNumber at, bool
 }
 
 absl::StatusOr<bool> Engine::FindLive(const ReadState& state, SequenceNumber at, Lookup* lookup) const {
+  lookup->from_segment.without_value = true;
   if (!LookUpBuffers(state, at, lookup)) {
     VARVE_RETURN_IF_ERROR(LookUpSegments(state, at, /*fill_cache=*/false, lookup));
   }
@@ -168,7 +169,7 @@ void Engine::Conclude(const ReadState& state, SequenceNumber at, uint64_t instan
   }
   result->found = true;
   result->version = lookup.record.sequence;
-  result->value_size = lookup.record.value.size();
+  result->value_size = ValueSizeOf(lookup.record);
   if (value != nullptr) value->assign(lookup.record.value);
 }
 
@@ -182,6 +183,7 @@ absl::StatusOr<ReadResult> Engine::GetInside(const ReadOptions& options, std::st
     VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
     Lookup lookup(point.generation, key);
     lookup.from_segment.most_bytes = options.max_value_bytes;
+    lookup.from_segment.without_value = options.without_value || value == nullptr;
     if (!LookUpBuffers(*point.state, point.sequence, &lookup)) {
       VARVE_RETURN_IF_ERROR(LookUpSegments(*point.state, point.sequence, options.fill_cache, &lookup));
     }
@@ -239,6 +241,7 @@ absl::StatusOr<bool> Engine::MultiGetAt(const ReadOptions& options, absl::Span<c
     for (const std::string_view key : keys.subspan(begin, size)) {
       Lookup& lookup = lookups.emplace_back(point.generation, key);
       lookup.from_segment.most_bytes = options.max_value_bytes;
+      lookup.from_segment.without_value = options.without_value;
       point.state->active->Prefetch(lookup.hash);
       for (const std::shared_ptr<WriteBuffer>& buffer : point.state->full) buffer->Prefetch(lookup.hash);
     }
@@ -326,11 +329,11 @@ std::unique_ptr<InternalIterator> Engine::RecordsOf(const ReadState& state, Sequ
 
 std::unique_ptr<Iterator> Engine::MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at,
                                                bool fill_cache, std::string lower, std::string upper,
-                                               IteratorClock clock) const {
+                                               bool with_values, IteratorClock clock) const {
   // Who sees a clone sees all that it stands on.
   if (const NamespaceBase* const base = state->namespaces.bases().Of(GenerationOf(lower))) at = std::max(at, base->cut);
   std::unique_ptr<InternalIterator> records = RecordsOf(*state, at, fill_cache, lower, upper);
-  return NewStoreIterator(std::move(state), std::move(records), at, std::move(lower), std::move(upper),
+  return NewStoreIterator(std::move(state), std::move(records), at, std::move(lower), std::move(upper), with_values,
                           std::move(clock));
 }
 
@@ -352,7 +355,7 @@ std::unique_ptr<Iterator> Engine::NewIteratorInside(const ReadOptions& options, 
       point->state->shared_from_this(), point->sequence, options.fill_cache,
       std::string(TreeKey(point->generation, lower).view()),
       upper.empty() ? EndTreeKey(point->generation) : std::string(TreeKey(point->generation, upper).view()),
-      {instant_ms, own_gate, WitnessFor(options)});
+      /*with_values=*/!options.without_value, {instant_ms, own_gate, WitnessFor(options)});
 }
 
 }  // namespace varve

@@ -137,7 +137,7 @@ void LogFiles::Adopt(std::vector<LogEnd> recovered) {
   completed_ = std::move(files);
 }
 
-void LogFiles::Retire(SequenceNumber sequence) {
+void LogFiles::Retire(SequenceNumber sequence, absl::FunctionRef<bool(const LogEnd&)> keeps) {
   absl::MutexLock lock(&mutex_);
   // Oldest first and without gaps, so that what stays is always the log's end.
   size_t count = 0;
@@ -146,6 +146,7 @@ void LogFiles::Retire(SequenceNumber sequence) {
   ReserveMore(&reusable_, count);
   ReserveMore(&to_remove_, count);
   for (size_t i = 0; i < count; ++i) {
+    if (keeps(completed_[i].end)) continue;
     const bool recycle = completed_[i].reusable && reusable_.size() < kMaxReusable;
     (recycle ? reusable_ : to_remove_).push_back(completed_[i].end.file_number);
   }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -55,7 +56,8 @@ class LogFiles {
   [[nodiscard]] absl::StatusOr<LogFile> Advance(const LogEnd& end);
 
   void Adopt(std::vector<LogEnd> recovered);
-  void Retire(SequenceNumber sequence);
+  // As Log::Retire.
+  void Retire(SequenceNumber sequence, absl::FunctionRef<bool(const LogEnd&)> keeps);
   // Files before the one in use, oldest first, and the bytes they hold.
   std::vector<LogEnd> Completed() const;
   uint64_t completed_bytes() const;

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <string_view>
 #include <vector>
 
@@ -40,7 +41,10 @@ class LogWriter {
   [[nodiscard]] absl::Status Prepare(size_t bytes, bool for_deletes);
   [[nodiscard]] absl::Status Reserve(size_t bytes, bool for_deletes);
   [[nodiscard]] absl::Status Append(std::string_view record, SequenceNumber first, SequenceNumber last,
-                                    Durability durability);
+                                    Durability durability, uint32_t* offset_in_block);
+  // As Log::LargeBlocks; and no longer those of operations up to `flushed` alone.
+  std::vector<LogBlockPlace> LargeBlocks(SequenceNumber first, SequenceNumber last) const;
+  void ForgetLargeBlocks(SequenceNumber flushed);
 
   // Hands everything up to `sequence`, at least, to the kernel.
   [[nodiscard]] absl::Status WriteOut(SequenceNumber sequence);
@@ -90,6 +94,7 @@ class LogWriter {
   [[nodiscard]] absl::Status WriteRun(size_t begin, size_t end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   [[nodiscard]] absl::Status NextFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   [[nodiscard]] absl::Status SyncLocked(File* file, SequenceNumber target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sync_mutex_);
+  void NotePlaces(size_t begin, size_t end, uint64_t position) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_, mutex_);
   absl::Status Fail(const absl::Status& cause) noexcept;
 
   const LogOptions options_;
@@ -114,6 +119,8 @@ class LogWriter {
   uint64_t file_index_ ABSL_GUARDED_BY(mutex_) = 0;  // of file_, as in Cursor
   uint64_t file_size_ ABSL_GUARDED_BY(mutex_) = 0;
   LogEnd end_ ABSL_GUARDED_BY(mutex_);  // of file_
+  // Blocks that hold large operations, ascending, from the oldest that may not be in segments on.
+  std::deque<LogBlockPlace> large_blocks_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 
   std::atomic<bool> failed_{false};

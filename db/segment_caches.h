@@ -1,4 +1,4 @@
-// The two byte budgets that all segments of a store share, and the counters of what their reads cost.
+// What all segments of a store share: two byte budgets, the files that hold separated values, and the counters of what reads cost.
 //
 // The OffsetTableCache holds whole offset tables and fences; where one is not resident a point read fetches one page of it, and the
 // table is loaded by a later read once the pages read one by one have cost about as much. The block cache holds blocks of records,
@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "db/offset_table_cache.h"
+#include "db/value_file.h"
 #include "structure/clock_cache.h"
 #include "util/sharded_counter.h"
 
@@ -31,6 +32,7 @@ struct SegmentCaches {
 
   OffsetTableCache tables;
   ClockCache blocks;  // a capacity of 0 switches it off
+  ValueFiles values;
   SegmentStatistics statistics;
 };
 

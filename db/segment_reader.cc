@@ -8,6 +8,7 @@
 #include "db/file_names.h"
 #include "db/segment_format.h"
 #include "db/segment_iterator.h"
+#include "db/segment_values.h"
 #include "spdlog/spdlog.h"
 #include "util/file_remover.h"
 #include "util/memory_guard.h"
@@ -42,6 +43,7 @@ absl::StatusOr<std::shared_ptr<Segment>> Segment::Open(FileSystem* file_system, 
                                                        DamagePolicy policy) {
   VARVE_ASSIGN_OR_RETURN(auto file, file_system->OpenForRead(SegmentPath(directory, info.number)));
   auto segment = std::make_shared<SegmentReader>(std::move(file), info, caches);
+  segment->HoldValueFiles(file_system, directory);
   VARVE_RETURN_IF_ERROR(segment->Initialize(policy));
   return std::shared_ptr<Segment>(std::move(segment));
 }
@@ -49,6 +51,12 @@ absl::StatusOr<std::shared_ptr<Segment>> Segment::Open(FileSystem* file_system, 
 SegmentReader::SegmentReader(std::unique_ptr<File> file, const SegmentInfo& info, SegmentCaches* caches)
     : file_(std::move(file)), caches_(caches) {
   info_ = info;
+}
+
+void SegmentReader::HoldValueFiles(FileSystem* file_system, const std::string& directory) {
+  for (const ValueReference& file : info_.value_files) {
+    value_files_.push_back(caches_->values.Acquire(file_system, directory, file.file_number));
+  }
 }
 
 SegmentReader::~SegmentReader() {
@@ -231,6 +239,8 @@ absl::StatusOr<bool> SegmentReader::Get(std::string_view tree_key, uint64_t hash
                                         FoundRecord* found) {
   caches_->statistics.lookups.Add(1);
   absl::StatusOr<bool> result = Find(tree_key, hash, at, fill_cache, found);
+  if (result.ok() && *result && !found->too_large && IsSeparated(found->record) && !found->without_value) [[unlikely]]
+    return FollowPlace(tree_key, found);  // damage of values is not the segment's
   if (!result.ok()) [[unlikely]]
     return Report(result.status());
   return result;
@@ -260,6 +270,7 @@ absl::StatusOr<bool> SegmentReader::Find(std::string_view tree_key, uint64_t has
 
 absl::StatusOr<SegmentReader::Outcome> SegmentReader::Read(const OffsetTableEntry& entry, const Target& target,
                                                            bool fill_cache, FoundRecord* found) {
+  if (IsValueAddress(info_, entry.offset)) return ReadValue(entry, target, fill_cache, found);
   if (caches_->blocks.capacity() == 0) return ReadFromDisk(entry, target, found);
   if (LengthClassLimit(entry.length_class) <= kMaxRecordCachedByBlock) {
     return ReadFromBlock(entry, target, fill_cache, found);

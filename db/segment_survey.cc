@@ -65,7 +65,7 @@ class Surveyor {
     if (absl::Status fences = LoadedFences::Load(file_, footer).status(); !fences.ok()) {
       VARVE_RETURN_IF_ERROR(NoteOrFail(fences));
     }
-    starts_are_known_ = true;
+    starts_are_known_ = footer.info.value_files.empty();  // else many slots lead to values
     for (const OffsetTableOverflow& entry : footer.overflow) starts_.push_back(entry.entry.offset);
     for (uint32_t page = 0; page < footer.table_pages; ++page) VARVE_RETURN_IF_ERROR(CheckTablePage(footer, page));
     std::sort(starts_.begin(), starts_.end());
