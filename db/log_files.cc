@@ -108,7 +108,7 @@ absl::StatusOr<bool> LogFiles::ExtendSpare(uint64_t number, uint64_t begin, uint
   absl::Status status;
   bool is_spare = true;
   for (uint64_t offset = begin; offset < end && status.ok() && is_spare; offset += kZeroChunk) {
-    status = WriteZeros(file.get(), offset, std::min(offset + kZeroChunk, end));
+    status = Extend(file.get(), offset, std::min(offset + kZeroChunk, end));
     absl::MutexLock lock(&mutex_);
     is_spare = spare_.file != nullptr && spare_.number == number;
   }
@@ -186,6 +186,12 @@ absl::Status LogFiles::WriteZeros(File* file, uint64_t begin, uint64_t end) cons
   return file->Sync();
 }
 
+absl::Status LogFiles::Extend(File* file, uint64_t begin, uint64_t end) const {
+  if (!allocates_.load(std::memory_order_relaxed)) return WriteZeros(file, begin, end);
+  VARVE_RETURN_IF_ERROR(file->Allocate(begin, end));
+  return file->Sync();
+}
+
 absl::StatusOr<std::unique_ptr<File>> LogFiles::PrepareContent(uint64_t number, uint64_t wanted_size,
                                                                const std::string& temporary,
                                                                const std::string& recycled_path) {
@@ -207,7 +213,7 @@ absl::StatusOr<std::unique_ptr<File>> LogFiles::PrepareContent(uint64_t number, 
     }
   }
   if (size < wanted_size) {
-    VARVE_RETURN_IF_ERROR(WriteZeros(file.get(), size, wanted_size));
+    VARVE_RETURN_IF_ERROR(Extend(file.get(), size, wanted_size));
   } else {
     VARVE_RETURN_IF_ERROR(file->Sync());
   }

@@ -61,6 +61,9 @@ class LogFiles {
   // Files before the one in use, oldest first, and the bytes they hold.
   std::vector<LogEnd> Completed() const;
   uint64_t completed_bytes() const;
+  // What is appended at present is mostly large values, whose files are kept: the next ones are allocated, not filled with zeros, since
+  // each of these would be written for nothing. What is recycled is worth its zeros.
+  void AllocateNext(bool mostly_large) { allocates_.store(mostly_large, std::memory_order_relaxed); }
   uint64_t recycled() const { return recycled_.load(std::memory_order_relaxed); }
 
  private:
@@ -71,6 +74,8 @@ class LogFiles {
 
   std::string Path(const std::string& name) const { return options_.directory + "/" + name; }
   [[nodiscard]] absl::Status WriteZeros(File* file, uint64_t begin, uint64_t end) const;
+  // Makes the room [begin, end) of the file, and puts it on disk.
+  [[nodiscard]] absl::Status Extend(File* file, uint64_t begin, uint64_t end) const;
   // Prepares file `number` of `size` bytes, from the file at `recycled_path` unless that is empty.
   [[nodiscard]] absl::StatusOr<LogFile> Prepare(uint64_t number, uint64_t size, const std::string& recycled_path);
   [[nodiscard]] absl::StatusOr<std::unique_ptr<File>> PrepareContent(uint64_t number, uint64_t size,
@@ -98,6 +103,7 @@ class LogFiles {
   absl::Status spare_status_ ABSL_GUARDED_BY(mutex_);  // of the last attempt to prepare one
   std::atomic<uint64_t> spare_size_{0};
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> allocates_{false};
   std::atomic<uint64_t> recycled_{0};
   uint64_t spare_number_ = 0;  // taken, but not used yet; 0: none. The thread's alone
   std::thread thread_;

@@ -141,6 +141,8 @@ absl::Status LogWriter::Append(std::string_view record, SequenceNumber first, Se
   if (next_file) cursor_ = {file_index_ + 1, kLogPageSize};
   cursor_.offset += unit;
   active_units_ += unit;
+  file_bytes_ += record.size();
+  if (offset_in_block != nullptr) file_large_bytes_ += record.size();
   PublishSafeRoom();
   // Written under the mutex alone: no need for an atomic addition.
   buffered_bytes_.store(buffered_bytes_.load(std::memory_order_relaxed) + record.size(), std::memory_order_release);
@@ -267,6 +269,7 @@ absl::Status LogWriter::NextFile() {
   LogFile finished;  // closed when the lock is free again
   absl::MutexLock lock(&mutex_);
   end_.last_sequence = last_written_;
+  files_.AllocateNext(2 * std::exchange(file_large_bytes_, 0) > std::exchange(file_bytes_, 0));
   VARVE_ASSIGN_OR_RETURN(LogFile next, files_.Advance(end_));
   finished = std::exchange(file_, std::move(next));
   position_ = touched_ = kLogPageSize;

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "db/value_file_format.h"
+
 namespace varve {
 namespace {
 
@@ -15,9 +17,10 @@ constexpr uint64_t kSmallestRound = uint64_t{16} << 20;
 
 using Use = Version::ValueFileUse;
 
+// Each file has a header, however full it is.
 uint64_t GarbageOf(const Use& use) {
-  const uint64_t size = use.file->Size();
-  return size > use.live_bytes ? size - use.live_bytes : 0;
+  const uint64_t size = use.file->Size(), used = use.live_bytes + kValueFilePageSize;
+  return size > used ? size - used : 0;
 }
 
 // Numbers of the emptiest files, ascending.
