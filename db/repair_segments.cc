@@ -37,7 +37,8 @@ absl::Status RepairJob::RepairRun(SegmentInfos* run) {
                        ShownRange(info.smallest, info.largest), kOlderMayBeBack));
       continue;
     }
-    const absl::Status whole = VerifySegment(file_system_, SegmentPath(directory_, info.number), info);
+    absl::Status whole = VerifySegment(file_system_, SegmentPath(directory_, info.number), info);
+    if (whole.ok()) whole = values_.CheckSegment(info);
     Done(info.file_size);
     if (whole.ok()) {
       repaired.push_back(std::move(info));
@@ -68,9 +69,16 @@ absl::StatusOr<std::optional<SegmentInfo>> RepairJob::Salvage(uint64_t number, u
   const uint64_t new_number = NewNumber();
   RepairWriter writer(file_system_, directory_, new_number, survey.records == 0 ? 0 : bytes / survey.records,
                       survey.range_tombstones);
-  VARVE_RETURN_IF_ERROR(SurveySegment(*file, number, file_size, [&](uint64_t, uint64_t, const RecordView& record) {
-                          return writer.Add(record);
-                        }).status());
+  const auto add = [&](uint64_t, uint64_t, const RecordView& record) -> absl::Status {
+    const absl::Status value = values_.Check(record);
+    if (value.ok()) return writer.Add(record);
+    if (!absl::IsDataLoss(value)) return value;
+    const std::string_view key = UserKeyOf(record.key).substr(0, 60);
+    Lost(value, fmt::format("the value of \"{}\"; {}", absl::CHexEscape(absl::string_view(key.data(), key.size())),
+                            kOlderMayBeBack));
+    return absl::OkStatus();
+  };
+  VARVE_RETURN_IF_ERROR(SurveySegment(*file, number, file_size, add).status());
   VARVE_ASSIGN_OR_RETURN(std::optional<SegmentInfo> info, writer.Finish());
   if (info) {
     info->of_clones = named != nullptr && named->of_clones;

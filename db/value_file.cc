@@ -19,6 +19,15 @@ constexpr size_t kMostReports = 64;  // of one file: where everything is damaged
 
 }  // namespace
 
+std::string_view DamageOfValue(std::string_view bytes, const ValuePlace& place, std::string_view user_key,
+                               SequenceNumber sequence, RecordView* record) {
+  if (bytes.size() < place.operation_size) return "value: the file ends in it";
+  if (DecodeLargeOperation(bytes, record) != place.operation_size) return "value: wrong checksum or size";
+  // What a clone reads in its base has the base's generation.
+  if (record->sequence != sequence || UserKeyOf(record->key) != user_key) return "value: that of another write";
+  return {};
+}
+
 ValueFile::ValueFile(ValueFiles* registry, FileSystem* file_system, std::string directory, uint64_t number)
     : registry_(registry), file_system_(file_system), directory_(std::move(directory)), number_(number) {}
 
@@ -55,14 +64,8 @@ absl::Status ValueFile::ReadOperation(const ValuePlace& place, std::string_view 
   if (bytes->size() < place.operation_size) bytes->resize(place.operation_size);
   VARVE_ASSIGN_OR_RETURN(const size_t read, Read(place.offset, place.operation_size, bytes->data()));
   const std::string_view whole = std::string_view(*bytes).substr(0, read);
-  if (DecodeLargeOperation(whole, record) != place.operation_size) {
-    return Damaged(place.offset, read < place.operation_size ? "value: the file ends in it" : "value: wrong checksum or size");
-  }
-  // What a clone reads in its base has the base's generation.
-  if (record->sequence != sequence || UserKeyOf(record->key) != user_key) {
-    return Damaged(place.offset, "value: that of another write");
-  }
-  return absl::OkStatus();
+  const std::string_view damage = DamageOfValue(whole, place, user_key, sequence, record);
+  return damage.empty() ? absl::OkStatus() : Damaged(place.offset, damage);
 }
 
 absl::Status ValueFile::Damaged(uint64_t offset, std::string_view what) {

@@ -29,6 +29,11 @@ namespace varve {
 class FileRemover;
 class ValueFiles;
 
+// What is wrong with the bytes read at `place`, that they are not the operation of this user key and sequence; empty: nothing is, and
+// `record` views into them.
+std::string_view DamageOfValue(std::string_view bytes, const ValuePlace& place, std::string_view user_key,
+                               SequenceNumber sequence, RecordView* record);
+
 class ValueFile {
  public:
   ValueFile(ValueFiles* registry, FileSystem* file_system, std::string directory, uint64_t number);
