@@ -1,7 +1,7 @@
 // The embedded engine behind StorageEngine. Its parts, one file each: engine_border.cc (where exceptions end), engine_open.cc (open,
 // recovery, close), engine_write.cc (commit), engine_conditions.cc (what keeps a batch from it), engine_read.cc (lookups, iterators),
 // engine_namespaces.cc (what there are, their quotas), engine_count.cc and engine_settle.cc (the number of keys), engine_expiry.cc (what has
-// expired), engine_values.cc (values written once), engine_background.cc (flush, compaction, installing what they made).
+// expired), engine_values.cc (values written once), engine_background.cc (flush, compaction), engine_install.cc (what they made).
 //
 // Locks, in the order in which they may be taken together:
 //   1. install_mutex_   a new Version: manifest on disk, then published. Held across I/O; readers and writers never take it.
@@ -201,8 +201,7 @@ class Engine final : public StorageEngine, private EngineParts {
   absl::Status LookUpBases(const ReadState& state, SequenceNumber at, bool fill_cache, Lookup* lookup) const;
   // Looks everywhere: whether there is a value that nothing deletes, though it may have expired.
   absl::StatusOr<bool> FindLive(const ReadState& state, SequenceNumber at, Lookup* lookup) const;
-  // Turns what was found into the answer: a newer range tombstone hides it, and its gate is the newest of the two; so does an expiry up to
-  // `instant_ms`. Sets `*unwritten` when that isn't with the kernel yet.
+  // Turns what was found into the answer: a newer range tombstone or an expiry up to `instant_ms` hides it; the gate is the newest of all.
   void Conclude(const ReadState& state, SequenceNumber at, uint64_t instant_ms, const Lookup& lookup,
                 ReadResult* result, std::string* value, bool* unwritten) const;
   // All keys as of one moment. False: one has expired by `*instant_ms`, which was not known; it has to be done again with it.
@@ -306,17 +305,9 @@ class Engine final : public StorageEngine, private EngineParts {
                                std::string_view upper, absl::FunctionRef<bool()> keep_on, KeyTallies* change) const;
   absl::StatusOr<KeyTally> LiveAt(const ReadState& state, std::string_view tree_key, SequenceNumber at) const;
 
-  // --- engine_values.cc: values that are written once (db/value_file.h).
-  // Says where a flush of the buffer leaves large values.
+  // --- engine_values.cc: where a flush leaves large values, and which files of the log are kept for them (db/value_file.h).
   std::unique_ptr<ValuePlacer> NewPlacer(const FullBuffer& full);
-  // Tells those of the log from the others, and of those that are missing.
-  absl::Status OpenValueFiles();
-  // A file that the log has given up gets its own name, and ends at `end` (0: where it does).
-  absl::Status KeepAsValueFile(ValueFile* file, uint64_t end);
-  // The log's files of which everything is in segments up to `flushed`: those that segments point into are kept.
   void RetireLog(SequenceNumber flushed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
-  // Which go with their last reader, now that the manifest names what is in `after`.
-  void FollowValueFiles(const Version& before, const Version& after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
 
   // --- engine_background.cc
   void FlushLoop();
@@ -363,7 +354,6 @@ class Engine final : public StorageEngine, private EngineParts {
   std::atomic<uint64_t> next_file_number_{1};
   std::atomic<NamespaceGeneration> next_generation_{1};
   uint64_t store_id_ = 0;
-
   absl::Mutex install_mutex_ ABSL_ACQUIRED_BEFORE(commit_mutex_);
   // What is on disk; or was before it, where what is there could not be published.
   Manifest manifest_ ABSL_GUARDED_BY(install_mutex_);
@@ -395,10 +385,8 @@ class Engine final : public StorageEngine, private EngineParts {
   Throttle throttle_;
   static constexpr size_t kKeyStripes = 64;
   absl::Mutex key_stripes_[kKeyStripes];  // the last resort of Update against starving
-
   const WriteTurn* turn_ ABSL_GUARDED_BY(commit_mutex_) = nullptr;
   absl::CondVar turn_ended_;
-
   // The background threads' work, all with commit_mutex_.
   SteadyCondition flush_work_;
   SteadyCondition compaction_work_;
@@ -411,7 +399,6 @@ class Engine final : public StorageEngine, private EngineParts {
   absl::Status background_status_ ABSL_GUARDED_BY(commit_mutex_);  // why flushes fail at present
   std::atomic<bool> cancel_compaction_{false};
   std::thread flush_thread_, compaction_thread_;
-
   absl::Mutex quota_mutex_ ABSL_ACQUIRED_BEFORE(sweep_mutex_, count_mutex_, commit_mutex_);
   // No generation holds more than its entry says; one without an entry was not counted yet.
   KeyTallies quota_bounds_ ABSL_GUARDED_BY(quota_mutex_);
@@ -423,7 +410,6 @@ class Engine final : public StorageEngine, private EngineParts {
   std::array<uint64_t, kExpiryWidths> due_from_ ABSL_GUARDED_BY(commit_mutex_);
   SteadyCondition expiry_work_;
   std::thread expiry_thread_;
-
   absl::Mutex count_mutex_ ABSL_ACQUIRED_BEFORE(commit_mutex_);  // held while counting, across I/O
   BufferProgress counted_ ABSL_GUARDED_BY(count_mutex_);         // of the buffer that was active then
   absl::Mutex async_mutex_;

@@ -84,7 +84,7 @@ absl::Status Engine::Recover() {
   VARVE_RETURN_IF_ERROR(LoadOrCreateManifest());
   VARVE_RETURN_IF_ERROR(RemoveOrphans());
   VARVE_RETURN_IF_ERROR(OpenSegments());
-  VARVE_RETURN_IF_ERROR(OpenValueFiles());
+  VARVE_RETURN_IF_ERROR(FindValueFiles(file_system_, directory_, *PresentVersion()));
   LogRecovery recovery;
   VARVE_RETURN_IF_ERROR(ReplayLog(&recovery));
   VARVE_RETURN_IF_ERROR(StartLog(recovery));
@@ -270,7 +270,7 @@ absl::Status Engine::StartLog(const LogRecovery& recovery) {
     // The log may have given it up without having come to name it so.
     const std::optional<uint64_t> number = ParseLogFileName(path.substr(directory_.size() + 1));
     const std::shared_ptr<ValueFile> file = number ? caches_.values.Find(*number) : nullptr;
-    VARVE_RETURN_IF_ERROR(file != nullptr ? KeepAsValueFile(file.get(), 0) : file_system_->Remove(path));
+    VARVE_RETURN_IF_ERROR(file != nullptr ? file->LeaveLog(0) : file_system_->Remove(path));
   }
   const LogOptions log_options{.directory = directory_,
                                .store_id = store_id_,

@@ -1,13 +1,9 @@
 // Engine: values that are written once. Where a flush leaves them, and what becomes of the files that hold them.
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "db/engine.h"
-#include "db/file_names.h"
-#include "db/large_operation.h"
 #include "db/log_format.h"
-#include "db/value_collection.h"
 #include "spdlog/spdlog.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
@@ -45,35 +41,6 @@ std::unique_ptr<ValuePlacer> Engine::NewPlacer(const FullBuffer& full) {
                                                .registry = &caches_.values});
 }
 
-absl::Status Engine::OpenValueFiles() {
-  VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(directory_));
-  const std::unordered_set<std::string> present(names.begin(), names.end());
-  for (const Version::ValueFileUse& use : PresentVersion()->value_files()) {
-    const std::string path = ValueFilePath(directory_, use.file->number());
-    if (present.contains(path.substr(directory_.size() + 1))) {
-      use.file->TakeOver(0);
-    } else if (!present.contains(LogFileName(use.file->number()))) {
-      use.file->TakeOver(0);
-      use.file->Damaged(0, "value file: missing, with the values that lay in it").IgnoreError();  // is logged
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Engine::KeepAsValueFile(ValueFile* file, uint64_t end) {
-  const std::string path = ValueFilePath(directory_, file->number());
-  VARVE_RETURN_IF_ERROR(file_system_->Rename(directory_ + "/" + LogFileName(file->number()), path));
-  // It is no log any more once its name says so: only then may it be shortened.
-  VARVE_RETURN_IF_ERROR(file_system_->SyncDirectory(directory_));
-  if (end == 0) {
-    file->TakeOver(0);
-    return absl::OkStatus();
-  }
-  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> opened, file_system_->OpenForWrite(path, /*create=*/false));
-  file->TakeOver(end);
-  return opened->Truncate(end);
-}
-
 void Engine::RetireLog(SequenceNumber flushed) {
   std::vector<std::pair<std::shared_ptr<ValueFile>, LogEnd>> kept;
   // Where there is no memory the files are left to the next time.
@@ -89,16 +56,9 @@ void Engine::RetireLog(SequenceNumber flushed) {
   for (const auto& [file, end] : kept) {
     // What fails here is done by the next open; until then the file stays as it is.
     const absl::Status named = GuardMemory("keeping a log file for its values",
-                                           [&] { return KeepAsValueFile(file.get(), LogPageAlign(end.offset)); });
+                                           [&] { return file->LeaveLog(LogPageAlign(end.offset)); });
     if (!named.ok()) TryWithMemory([&] { spdlog::warn("{}", named.ToString()); });
   }
-}
-
-void Engine::FollowValueFiles(const Version& before, const Version& after) {
-  for (const Version::ValueFileUse& use : before.value_files()) {
-    if (after.FindValueFile(use.file->number()) == nullptr) use.file->MarkObsolete(&remover_);
-  }
-  for (const Version::ValueFileUse& use : after.value_files()) use.file->MarkObsolete(nullptr);
 }
 
 }  // namespace varve

@@ -1,10 +1,14 @@
 #include "db/value_collection.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "db/file_names.h"
+#include "db/log_format.h"
 #include "db/value_file_format.h"
+#include "util/status.h"
 
 namespace varve {
 namespace {
@@ -48,6 +52,19 @@ std::vector<uint64_t> EmptiestFiles(const Version& version) {
 }
 
 }  // namespace
+
+absl::Status FindValueFiles(FileSystem* file_system, const std::string& directory, const Version& version) {
+  VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system->List(directory));
+  const std::unordered_set<std::string> present(names.begin(), names.end());
+  for (const Use& use : version.value_files()) {
+    const uint64_t number = use.file->number();
+    const bool is_own = present.contains(ValueFilePath(directory, number).substr(directory.size() + 1));
+    if (!is_own && present.contains(LogFileName(number))) continue;
+    use.file->TakeOver(0);
+    if (!is_own) use.file->Damaged(0, "value file: missing, with the values that lay in it").IgnoreError();  // is logged
+  }
+  return absl::OkStatus();
+}
 
 ValueSpace ValueSpaceOf(const Version& version) {
   ValueSpace space;

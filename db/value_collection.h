@@ -5,16 +5,20 @@
 // of a segment are rewritten with that, and each step is a merge of one segment. Nothing is kept between the steps: a file that was begun
 // with is emptier than before, and so is chosen again. Files in which damage was met are left alone.
 //
-// Thread-safe: a function without state.
+// Thread-safe: functions without state.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "db/compaction_picker.h"
 #include "db/version.h"
 
 namespace varve {
+
+// At the start: tells the files of the log from the others by their names, and of those that are missing.
+[[nodiscard]] absl::Status FindValueFiles(FileSystem* file_system, const std::string& directory, const Version& version);
 
 struct ValueSpace {
   uint64_t files = 0;

@@ -99,6 +99,19 @@ void ValueFile::TakeOver(uint64_t size) {
   is_of_log_.store(false, std::memory_order_release);
 }
 
+absl::Status ValueFile::LeaveLog(uint64_t end) {
+  const std::string path = ValueFilePath(directory_, number_);
+  VARVE_RETURN_IF_ERROR(file_system_->Rename(directory_ + "/" + LogFileName(number_), path));
+  // It is no log any more once its name says so: only then may it be shortened.
+  VARVE_RETURN_IF_ERROR(file_system_->SyncDirectory(directory_));
+  if (end != 0) {
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system_->OpenForWrite(path, /*create=*/false));
+    VARVE_RETURN_IF_ERROR(file->Truncate(end));
+  }
+  TakeOver(end);
+  return absl::OkStatus();
+}
+
 std::shared_ptr<ValueFile> ValueFiles::Acquire(FileSystem* file_system, const std::string& directory, uint64_t number) {
   absl::MutexLock lock(&mutex_);
   std::weak_ptr<ValueFile>& entry = files_[number];

@@ -56,8 +56,10 @@ class ValueFile {
   // Bytes on disk; 0: not known, or it is the log's.
   uint64_t Size();
   bool is_of_log() const { return is_of_log_.load(std::memory_order_acquire); }
-  // It has its own name now, and ends at `size`.
+  // It has its own name, and ends at `size` (0: where it does).
   void TakeOver(uint64_t size);
+  // The log has given it up: it gets its own name, and ends at `end` (0: where it does).
+  [[nodiscard]] absl::Status LeaveLog(uint64_t end);
 
   // Goes with its last user, from now on; null: not any more.
   void MarkObsolete(FileRemover* remover) { remover_.store(remover, std::memory_order_release); }

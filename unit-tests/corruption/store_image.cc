@@ -31,18 +31,6 @@ class ImageBuilder {
     image_.history[Key(i)].insert(value);
     image_.probes.insert(Key(i));
   }
-  // In one batch, so that the log is dense there and the values stay in it.
-  void PutLarge(int begin, int end) {
-    WriteBatch batch;
-    for (int i = begin; i < end; ++i) {
-      const std::string value = fmt::format("large {} {}", i, std::string(3000, 'V'));
-      batch.Put(Key(i), value);
-      image_.model[Key(i)] = value;
-      image_.history[Key(i)].insert(value);
-      image_.probes.insert(Key(i));
-    }
-    Check(store_->Write({}, &batch).status());
-  }
   void Delete(int i) {
     Check(store_->Delete(Key(i)));
     image_.model.erase(Key(i));
@@ -188,9 +176,6 @@ StoreImage MakeStoreImage(bool clean) {
   ImageBuilder builder;
   for (int i = 0; i < 20; ++i) builder.Put(i, "of a generation that is gone");
   builder.Clear();
-  builder.Flush();
-  builder.PutLarge(192, 200);
-  builder.Flush();
   for (int i = 0; i < 120; ++i) builder.Put(i, fmt::format("first {} {}", i, std::string(20 + i % 30, 'a')));
   builder.Flush();
   for (int i = 0; i < 120; i += 3) builder.Put(i, fmt::format("second {} {}", i, std::string(60, 'b')));
