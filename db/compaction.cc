@@ -6,9 +6,9 @@
 #include "db/file_names.h"
 #include "db/merge_writer.h"
 #include "db/merging_iterator.h"
+#include "db/run_iterator.h"
 #include "db/segment_caches.h"
 #include "db/value_placer.h"
-#include "db/run_iterator.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 
@@ -103,8 +103,8 @@ std::vector<SequenceNumber> SnapshotsAndCuts(const CompactionContext& context) {
 }
 
 absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input, std::vector<RangeTombstone> tombstones,
-                                          uint64_t entries, uint64_t bytes, bool drops_tombstones,
-                                          ValuePlacer* placer, const CompactionContext& context) {
+                                          uint64_t entries, uint64_t bytes, bool drops_tombstones, ValuePlacer* placer,
+                                          const CompactionContext& context) {
   MergeOptions options = MergeOptionsFor(context);
   options.expected_entries = entries;
   options.average_record_size = entries == 0 ? 0 : bytes / entries;

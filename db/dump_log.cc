@@ -249,7 +249,8 @@ std::string DescribePut(const RecordView& record) {
     return fmt::format("put {} = {} ({} bytes)", ShownKey(record.key), Shown(record.value), record.value.size());
   }
   ValuePlace place;
-  if (!DecodeValuePlace(record.value, &place)) return fmt::format("put {} = a place that makes no sense", ShownKey(record.key));
+  if (!DecodeValuePlace(record.value, &place))
+    return fmt::format("put {} = a place that makes no sense", ShownKey(record.key));
   return fmt::format("put {} = {} bytes, in file {} at offset {}", ShownKey(record.key), place.value_size,
                      place.file_number, place.offset);
 }

@@ -350,7 +350,6 @@ class Engine final : public StorageEngine, private EngineParts {
   SegmentCaches caches_;
   std::unique_ptr<Log> log_;
   uint64_t durability_listener_ = 0;
-
   std::atomic<uint64_t> next_file_number_{1};
   std::atomic<NamespaceGeneration> next_generation_{1};
   uint64_t store_id_ = 0;
@@ -376,7 +375,8 @@ class Engine final : public StorageEngine, private EngineParts {
   std::atomic<SequenceNumber> visible_{kNoSequence};
   SequenceNumber flushed_ ABSL_GUARDED_BY(commit_mutex_) = kNoSequence;
   std::atomic<bool> log_failed_{false};
-  uint64_t log_bytes_at_rotation_ ABSL_GUARDED_BY(commit_mutex_) = 0;  // written to the log when the active buffer began
+  uint64_t log_bytes_at_rotation_ ABSL_GUARDED_BY(commit_mutex_) =
+      0;                                         // written to the log when the active buffer began
   std::atomic<uint64_t> log_bytes_at_flush_{0};  // live ones behind the last flush; see BoundLog()
   // Of a namespace; merges wait until it is durable. kNoSequence: they were told.
   std::atomic<SequenceNumber> last_clear_{kNoSequence};

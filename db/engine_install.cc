@@ -144,13 +144,15 @@ void Engine::DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segmen
   if (!on_disk.ok()) return;  // orphans, if that is what they are, go at the next open
   TryWithMemory([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     const std::unordered_set<uint64_t> before = SegmentNumbers(manifest_), after = SegmentNumbers(*on_disk);
-    const std::unordered_set<uint64_t> values_before = ValueFileNumbers(manifest_), values_after = ValueFileNumbers(*on_disk);
+    const std::unordered_set<uint64_t> values_before = ValueFileNumbers(manifest_),
+                                       values_after = ValueFileNumbers(*on_disk);
     for (const std::shared_ptr<Segment>& segment : segments) {
       const uint64_t number = segment->info().number;
       if (before.contains(number) || after.contains(number)) continue;
       segment->MarkObsolete(&remover_);
       for (const std::shared_ptr<ValueFile>& file : segment->value_files()) {
-        if (!values_before.contains(file->number()) && !values_after.contains(file->number())) file->MarkObsolete(&remover_);
+        if (!values_before.contains(file->number()) && !values_after.contains(file->number()))
+          file->MarkObsolete(&remover_);
       }
     }
   });

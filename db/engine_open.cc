@@ -142,14 +142,16 @@ absl::Status Engine::RemoveOrphans() {
       for (const auto& run : level) {
         for (const SegmentInfo& segment : run) {
           live.insert(SegmentPath(directory_, segment.number));
-          for (const ValueReference& file : segment.value_files) live.insert(ValueFilePath(directory_, file.file_number));
+          for (const ValueReference& file : segment.value_files)
+            live.insert(ValueFilePath(directory_, file.file_number));
         }
       }
     }
   }
   VARVE_ASSIGN_OR_RETURN(std::vector<std::string> names, file_system_->List(directory_));
   std::erase_if(names, [&](const std::string& name) {
-    const bool is_orphan = (name.ends_with(".seg") || name.ends_with(".val")) && !live.contains(directory_ + "/" + name);
+    const bool is_orphan =
+        (name.ends_with(".seg") || name.ends_with(".val")) && !live.contains(directory_ + "/" + name);
     return name != "MANIFEST.tmp" && name != "REPAIR.begun" && !ParseLogTemporaryName(name) && !is_orphan;
   });
   if (names.empty()) return absl::OkStatus();

@@ -328,8 +328,8 @@ std::unique_ptr<InternalIterator> Engine::RecordsOf(const ReadState& state, Sequ
 }
 
 std::unique_ptr<Iterator> Engine::MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at,
-                                               bool fill_cache, std::string lower, std::string upper,
-                                               bool with_values, IteratorClock clock) const {
+                                               bool fill_cache, std::string lower, std::string upper, bool with_values,
+                                               IteratorClock clock) const {
   // Who sees a clone sees all that it stands on.
   if (const NamespaceBase* const base = state->namespaces.bases().Of(GenerationOf(lower))) at = std::max(at, base->cut);
   std::unique_ptr<InternalIterator> records = RecordsOf(*state, at, fill_cache, lower, upper);

@@ -145,7 +145,7 @@ absl::Status Engine::ChangeBySide(const Layer& layer, InternalIterator* records,
   const bool has_records = records->Valid() && (upper.empty() || records->record().key < upper);
   if (!has_records && layer.tombstones.empty()) return records->status();  // one of many namespaces, mostly
   const std::unique_ptr<Iterator> below = MakeIterator(layer.below, layer.below_at, /*fill_cache=*/false, lower, upper,
-                                                        /*with_values=*/false);
+                                                       /*with_values=*/false);
   below->SeekToFirst();
   std::string key;
   KeyTally sum;

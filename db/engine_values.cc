@@ -26,8 +26,8 @@ std::unique_ptr<ValuePlacer> Engine::NewPlacer(const FullBuffer& full) {
       own_sizes[entry.generation] = space->options.value_separation_size;
     }
   }
-  placement.separation_size = [own_sizes = std::move(own_sizes), usual = options_.value_separation_size](
-                                  NamespaceGeneration generation) -> uint64_t {
+  placement.separation_size = [own_sizes = std::move(own_sizes),
+                               usual = options_.value_separation_size](NamespaceGeneration generation) -> uint64_t {
     const auto own = own_sizes.find(generation);
     return own == own_sizes.end() ? usual : own->second;
   };
@@ -55,8 +55,8 @@ void Engine::RetireLog(SequenceNumber flushed) {
   });
   for (const auto& [file, end] : kept) {
     // What fails here is done by the next open; until then the file stays as it is.
-    const absl::Status named = GuardMemory("keeping a log file for its values",
-                                           [&] { return file->LeaveLog(LogPageAlign(end.offset)); });
+    const absl::Status named =
+        GuardMemory("keeping a log file for its values", [&] { return file->LeaveLog(LogPageAlign(end.offset)); });
     if (!named.ok()) TryWithMemory([&] { spdlog::warn("{}", named.ToString()); });
   }
 }

@@ -17,7 +17,7 @@ struct Header {
   uint64_t expiry_ms = 0;
   uint32_t metadata_size = 0;
   size_t seal_offset = 0;
-  size_t size = 0;         // bytes before metadata, key and value
+  size_t size = 0;  // bytes before metadata, key and value
 
   uint64_t operation_size() const { return uint64_t{size} + metadata_size + key_size + value_size; }
 };

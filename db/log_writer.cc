@@ -133,8 +133,8 @@ absl::Status LogWriter::Append(std::string_view record, SequenceNumber first, Se
     absl::Cleanup taken_back = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { large_blocks_.pop_back(); };
     *offset_in_block = static_cast<uint32_t>(active_.Append(record, first, last, new_block));
     large_blocks_.back().first = active_.last_block_first();
-    const bool is_known = large_blocks_.size() > 1 &&
-                          large_blocks_[large_blocks_.size() - 2].first == large_blocks_.back().first;
+    const bool is_known =
+        large_blocks_.size() > 1 && large_blocks_[large_blocks_.size() - 2].first == large_blocks_.back().first;
     if (!is_known) std::move(taken_back).Cancel();
   });
   if (!appended) return OutOfMemory("writing to the log");
@@ -247,11 +247,13 @@ void LogWriter::NotePlaces(size_t begin, size_t end, uint64_t position) {
 
 std::vector<LogBlockPlace> LogWriter::LargeBlocks(SequenceNumber first, SequenceNumber last) const {
   absl::MutexLock lock(&mutex_);
-  auto begin = std::upper_bound(large_blocks_.begin(), large_blocks_.end(), first,
-                                [](SequenceNumber sequence, const LogBlockPlace& block) { return sequence < block.first; });
+  auto begin =
+      std::upper_bound(large_blocks_.begin(), large_blocks_.end(), first,
+                       [](SequenceNumber sequence, const LogBlockPlace& block) { return sequence < block.first; });
   if (begin != large_blocks_.begin()) --begin;
-  const auto end = std::upper_bound(begin, large_blocks_.end(), last,
-                                    [](SequenceNumber sequence, const LogBlockPlace& block) { return sequence < block.first; });
+  const auto end =
+      std::upper_bound(begin, large_blocks_.end(), last,
+                       [](SequenceNumber sequence, const LogBlockPlace& block) { return sequence < block.first; });
   return {begin, end};
 }
 

@@ -132,7 +132,7 @@ class LogWriter {
   // Behind the cursor, less the reserve for deletes and a page for a mark: what Reserve can promise without looking closer.
   std::atomic<uint64_t> safe_room_{0};
   std::atomic<size_t> buffered_bytes_{0};
-  uint64_t file_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // appended since the last change of files,
+  uint64_t file_bytes_ ABSL_GUARDED_BY(mutex_) = 0;        // appended since the last change of files,
   uint64_t file_large_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // and of these in batches with large operations
   std::atomic<uint64_t> syncs_{0}, groups_{0}, bytes_written_{0}, bytes_appended_{0};
 };

@@ -54,7 +54,7 @@ struct MergeOptions {
   NamespaceBases bases;                              // of the live ones
   bool drops_tombstones = false;
   const CompactionFilter* filter = nullptr;
-  ValuePlacer* placer = nullptr;  // says where values go; null: records are written as they are
+  ValuePlacer* placer = nullptr;              // says where values go; null: records are written as they are
   const std::atomic<bool>* cancel = nullptr;  // Aborted soon after it is set
 };
 

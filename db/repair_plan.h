@@ -14,7 +14,7 @@
 namespace varve {
 
 struct RepairPlan {
-  Manifest manifest;                                       // the one to come
+  Manifest manifest;  // the one to come
   // Name in the directory, name in its directory "damaged"; but for those of which StaysForItsValues.
   std::vector<std::pair<std::string, std::string>> moves;
 };

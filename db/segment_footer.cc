@@ -34,10 +34,11 @@ absl::StatusOr<Tail> DecodeTail(std::string_view bytes, uint64_t number, uint64_
   if (DecodeFixed32(bytes.data() + kTailChecked) != expected) {
     return Corruption(path, offset, "segment tail: wrong checksum");
   }
-  if (const uint32_t version = DecodeFixed32(bytes.data() + 12); version < kSegmentWithoutValues || version > kSegmentFormatVersion) {
+  if (const uint32_t version = DecodeFixed32(bytes.data() + 12);
+      version < kSegmentWithoutValues || version > kSegmentFormatVersion) {
     return absl::FailedPreconditionError(
-        fmt::format("{}: segment format version {} is not known to this program (it reads up to {}); use a newer one", path,
-                    version, kSegmentFormatVersion));
+        fmt::format("{}: segment format version {} is not known to this program (it reads up to {}); use a newer one",
+                    path, version, kSegmentFormatVersion));
   }
   const Tail tail = {DecodeFixed64(bytes.data()), DecodeFixed32(bytes.data() + 8), DecodeFixed32(bytes.data() + 16),
                      DecodeFixed32(bytes.data() + 12)};

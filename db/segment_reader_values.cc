@@ -75,7 +75,8 @@ absl::StatusOr<bool> SegmentReader::FollowPlace(std::string_view tree_key, Found
   ValuePlace place;
   const std::shared_ptr<ValueFile> file =
       DecodeValuePlace(found->record.value, &place) ? caches_->values.Find(place.file_number) : nullptr;
-  if (file == nullptr) return Report(Corruption(file_->path(), 0, "segment record: the place of its value makes no sense"));
+  if (file == nullptr)
+    return Report(Corruption(file_->path(), 0, "segment record: the place of its value makes no sense"));
   if (place.operation_size > found->most_bytes) {
     TooLarge(found);
     return true;

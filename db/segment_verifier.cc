@@ -103,7 +103,8 @@ class DataVerifier {
     const auto& named = footer_.info.value_files;
     const bool is_place = record.kind == RecordKind::kValue && DecodeValuePlace(record.value, &place_);
     file_index_ = 0;
-    while (is_place && file_index_ < named.size() && named[file_index_].file_number != place_.file_number) ++file_index_;
+    while (is_place && file_index_ < named.size() && named[file_index_].file_number != place_.file_number)
+      ++file_index_;
     if (!is_place || file_index_ == named.size()) {
       return Corruption(file_.path(), offset_, "segment record: the place of its value makes no sense");
     }
@@ -145,7 +146,7 @@ class DataVerifier {
   SequenceNumber sequence_ = kNoSequence;
   uint64_t entries_ = 0;
   uint64_t tombstones_ = 0;
-  ValuePlace place_;       // of the record at hand, and its file's index in the footer
+  ValuePlace place_;  // of the record at hand, and its file's index in the footer
   size_t file_index_ = 0;
   std::vector<uint64_t> referenced_;
 };

@@ -121,9 +121,7 @@ class StoreIterator final : public Iterator {
       valid_ = false;
   }
 
-  bool IsSeparated() const {
-    return ((backward_ ? flags_ : records_->record().flags) & kSeparatedValue) != 0;
-  }
+  bool IsSeparated() const { return ((backward_ ? flags_ : records_->record().flags) & kSeparatedValue) != 0; }
   // Reads the value that the current entry points to.
   absl::Status Fetch() {
     const std::string_view place_bytes = backward_ ? std::string_view(value_) : records_->record().value;

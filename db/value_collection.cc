@@ -61,7 +61,8 @@ absl::Status FindValueFiles(FileSystem* file_system, const std::string& director
     const bool is_own = present.contains(ValueFilePath(directory, number).substr(directory.size() + 1));
     if (!is_own && present.contains(LogFileName(number))) continue;
     use.file->TakeOver(0);
-    if (!is_own) use.file->Damaged(0, "value file: missing, with the values that lay in it").IgnoreError();  // is logged
+    if (!is_own)
+      use.file->Damaged(0, "value file: missing, with the values that lay in it").IgnoreError();  // is logged
   }
   return absl::OkStatus();
 }

@@ -18,7 +18,8 @@
 namespace varve {
 
 // At the start: tells the files of the log from the others by their names, and of those that are missing.
-[[nodiscard]] absl::Status FindValueFiles(FileSystem* file_system, const std::string& directory, const Version& version);
+[[nodiscard]] absl::Status FindValueFiles(FileSystem* file_system, const std::string& directory,
+                                          const Version& version);
 
 struct ValueSpace {
   uint64_t files = 0;

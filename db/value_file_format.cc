@@ -93,8 +93,9 @@ absl::Status CheckValueFileHeader(std::string_view page, const std::string& path
     return Corruption(path, 0, "value file header: wrong checksum");
   }
   if (const uint32_t version = DecodeFixed32(page.data() + 8); version != kValueFileVersion) {
-    return absl::FailedPreconditionError(fmt::format(
-        "{}: value file format version {} is not known to this program (it reads {})", path, version, kValueFileVersion));
+    return absl::FailedPreconditionError(
+        fmt::format("{}: value file format version {} is not known to this program (it reads {})", path, version,
+                    kValueFileVersion));
   }
   if (const uint64_t named = DecodeFixed64(page.data() + 16); named != number) {
     return Corruption(path, 16, fmt::format("value file header: says that it is file {}", named));
@@ -116,7 +117,8 @@ absl::Status SurveyValueFile(const File& file, uint64_t number, uint64_t store_i
     for (size_t i = 0; i < magic.size() && i < page.size(); ++i) equal += magic[i] == page[i] ? 1 : 0;
     return equal;
   };
-  const bool is_of_log = likeness({kLogMagic, sizeof(kLogMagic)}) > likeness({kValueFileMagic, sizeof(kValueFileMagic)});
+  const bool is_of_log =
+      likeness({kLogMagic, sizeof(kLogMagic)}) > likeness({kValueFileMagic, sizeof(kValueFileMagic)});
   if (!is_of_log) {
     if (absl::Status header = CheckValueFileHeader(page, file.path(), number); !header.ok()) tell(header);
     SurveyOperations(content, file.path(), tell);

@@ -75,8 +75,7 @@ class CollectingPlacer final : public ValuePlacer {
     const std::shared_ptr<ValueFile> file = registry_->Find(place.file_number);
     if (file == nullptr) return absl::InternalError("a value file is gone that a segment points into");
     RecordView operation;
-    VARVE_RETURN_IF_ERROR(
-        file->ReadOperation(place, UserKeyOf(record.key), record.sequence, &operation_, &operation));
+    VARVE_RETURN_IF_ERROR(file->ReadOperation(place, UserKeyOf(record.key), record.sequence, &operation_, &operation));
     const std::string_view bytes = std::string_view(operation_).substr(0, place.operation_size);
     VARVE_ASSIGN_OR_RETURN(place, writer_.Add(bytes, place.value_size));
     place_.clear();

@@ -136,7 +136,8 @@ class Verifier {
                          [this](uint64_t, uint64_t, const RecordView& record) -> absl::Status {
                            const absl::Status value = values_.Check(record);
                            if (!value.ok() && !absl::IsDataLoss(value)) return value;
-                           if (!value.ok() && !IsFound(value)) AddDamage(value, "keys whose values lie there can't be read");
+                           if (!value.ok() && !IsFound(value))
+                             AddDamage(value, "keys whose values lie there can't be read");
                            return absl::OkStatus();
                          })
         .status();
@@ -152,11 +153,12 @@ class Verifier {
         Add(Kind::kLeftover, found.name, 0, "a crash left it behind; the next start removes it");
         continue;
       }
-      VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system_->OpenForRead(directory_ + "/" + found.name));
-      VARVE_RETURN_IF_ERROR(SurveyValueFile(*file, *number, manifest_ ? manifest_->store_id : 0,
-                                            [this](const absl::Status& damage) {
-                                              if (!IsFound(damage)) AddDamage(damage);
-                                            }));
+      VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
+                             file_system_->OpenForRead(directory_ + "/" + found.name));
+      VARVE_RETURN_IF_ERROR(
+          SurveyValueFile(*file, *number, manifest_ ? manifest_->store_id : 0, [this](const absl::Status& damage) {
+            if (!IsFound(damage)) AddDamage(damage);
+          }));
     }
     return absl::OkStatus();
   }

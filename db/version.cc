@@ -79,8 +79,9 @@ Version::Version(std::vector<Level> levels, const Version* previous) : levels_(s
 }
 
 ValueFile* Version::FindValueFile(uint64_t number) const {
-  const auto use = std::lower_bound(value_files_.begin(), value_files_.end(), number,
-                                    [](const ValueFileUse& each, uint64_t wanted) { return each.file->number() < wanted; });
+  const auto use =
+      std::lower_bound(value_files_.begin(), value_files_.end(), number,
+                       [](const ValueFileUse& each, uint64_t wanted) { return each.file->number() < wanted; });
   return use != value_files_.end() && use->file->number() == number ? use->file.get() : nullptr;
 }
 

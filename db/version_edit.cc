@@ -32,9 +32,10 @@ void RemoveEmptyLastLevels(std::vector<Level>* levels) {
 }
 
 void SortByKey(std::vector<std::shared_ptr<Segment>>* segments) {
-  std::sort(segments->begin(), segments->end(), [](const std::shared_ptr<Segment>& a, const std::shared_ptr<Segment>& b) {
-    return a->info().smallest < b->info().smallest;
-  });
+  std::sort(segments->begin(), segments->end(),
+            [](const std::shared_ptr<Segment>& a, const std::shared_ptr<Segment>& b) {
+              return a->info().smallest < b->info().smallest;
+            });
 }
 
 // In the run that loses `numbers`; it stays, and its level, as long as something is in it.

@@ -50,13 +50,12 @@ struct WriteBuffer::Entry {
   std::string_view key() const { return {bytes(), key_size}; }
 
   RecordView View() const {
-    RecordView view{
-        .key = key(),
-        .value = {bytes() + key_size, value_size},
-        .sequence = sequence,
-        .kind = kind,
-        .flags = flags,
-        .log_offset = log_offset};
+    RecordView view{.key = key(),
+                    .value = {bytes() + key_size, value_size},
+                    .sequence = sequence,
+                    .kind = kind,
+                    .flags = flags,
+                    .log_offset = log_offset};
     if (extra_size() != 0) {
       const char* extra = bytes() + key_size + value_size;
       if (flags & kHasExpiry) view.expiry_ms = DecodeFixed64(extra);
@@ -179,7 +178,8 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool gated) {
   if (before % kEntriesPerMark == 0) marks_.push_back(entry);
   entries_.store(before + 1, std::memory_order_relaxed);
   if (record.log_offset != 0) {
-    logged_large_bytes_.store(logged_large_bytes() + record.key.size() + record.value.size(), std::memory_order_relaxed);
+    logged_large_bytes_.store(logged_large_bytes() + record.key.size() + record.value.size(),
+                              std::memory_order_relaxed);
   }
 }
 

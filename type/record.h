@@ -22,10 +22,11 @@ enum class RecordKind : uint8_t {
 // Flags in the high 4 bits of a record's first byte. Each names a field or a meaning that has its place from the start.
 enum RecordFlags : uint8_t {
   kNoFlags = 0,
-  kHasExpiry = 0x10,       // 8 bytes: expiry instant, milliseconds since the epoch
-  kHasMetadata = 0x20,     // length-prefixed bytes
-  kSoftDeleted = 0x40,     // deleted, but kept for restoring
-  kSeparatedValue = 0x80,  // in a segment: the value is the place of the user's (db/value_place.h); in the log: db/large_operation.h
+  kHasExpiry = 0x10,    // 8 bytes: expiry instant, milliseconds since the epoch
+  kHasMetadata = 0x20,  // length-prefixed bytes
+  kSoftDeleted = 0x40,  // deleted, but kept for restoring
+  kSeparatedValue =
+      0x80,  // in a segment: the value is the place of the user's (db/value_place.h); in the log: db/large_operation.h
 };
 
 // Instants at which a key expires are in milliseconds since the epoch.

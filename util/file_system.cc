@@ -89,9 +89,8 @@ class PosixFile : public File {
   }
 
   absl::Status Allocate(uint64_t begin, uint64_t end) override {
-    const int result = Uninterrupted([&] {
-      return ::fallocate(descriptor_.get(), 0, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
-    });
+    const int result = Uninterrupted(
+        [&] { return ::fallocate(descriptor_.get(), 0, static_cast<off_t>(begin), static_cast<off_t>(end - begin)); });
     if (result == 0) return absl::OkStatus();
     if (errno == EOPNOTSUPP || errno == ENOSYS) return File::Allocate(begin, end);
     return IoError(errno, "fallocate", path_, begin);

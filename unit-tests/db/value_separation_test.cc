@@ -18,8 +18,8 @@
 namespace varve {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::Eventually;
+using ::testing::HasSubstr;
 using testing::TestStore;
 
 EngineOptions SmallOptions() {
@@ -207,7 +207,8 @@ TEST(ValueSeparationTest, WhatIsNotDenseGoesToAFileOfItsOwn) {
   ASSERT_TRUE(store->Flush().ok());
   // Headers and values, nothing of what lay around them in the log.
   EXPECT_GT(FilesOnDisk(store.directory.path(), ".val"), 0u);
-  EXPECT_LT(BytesOnDisk(store.directory.path(), ".val"), 20u * 4200 + FilesOnDisk(store.directory.path(), ".val") * 4096);
+  EXPECT_LT(BytesOnDisk(store.directory.path(), ".val"),
+            20u * 4200 + FilesOnDisk(store.directory.path(), ".val") * 4096);
   ExpectAll(store, 20);
   store.Reopen();
   ExpectAll(store, 20);
