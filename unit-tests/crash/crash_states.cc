@@ -74,6 +74,10 @@ absl::Status CheckFiles(SimulatedFileSystem* file_system) {
     for (const auto& run : level) {
       for (const SegmentInfo& segment : run) {
         expected.insert(SegmentPath(kStoreDirectory, segment.number).substr(kStoreDirectory.size() + 1));
+        for (const ValueReference& file : segment.value_files) {
+          if (expected.contains(LogFileName(file.file_number))) continue;  // still the log's
+          expected.insert(ValueFilePath(kStoreDirectory, file.file_number).substr(kStoreDirectory.size() + 1));
+        }
       }
     }
   }
