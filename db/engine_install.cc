@@ -59,7 +59,11 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
   if (flushed != nullptr) {
     next.flushed_sequence = flushed->buffer->last_sequence();
     flushed->namespaces.WriteTo(&next);
-    std::erase_if(next.log_ends, [&](const LogEnd& end) { return end.last_sequence <= next.flushed_sequence; });
+    std::erase_if(next.log_ends, [&](const LogEnd& end) {
+      // One that is kept for its values is found under the log's name for a while: what a recovery cut from it must not come back.
+      const std::shared_ptr<ValueFile> kept = caches_.values.Find(end.file_number);
+      return end.last_sequence <= next.flushed_sequence && (kept == nullptr || !kept->is_of_log());
+    });
   }
   next.next_file_number = next_file_number_.load();
   next.next_generation = next_generation_.load();
