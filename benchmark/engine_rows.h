@@ -1,44 +1,59 @@
-// The rows of the engine table and how each is measured: the same work for every engine, behind peer.h.
+// The rows of the engine table: what each does, on how much, and the figure that counts. engine_work.cc does it,
+// engine_measurements.h brings the stores and the processes for it.
 //
 // Data sets. Reads run on a store that was filled at random (each key once, in a shuffled order) by single puts. After
 // the fill, outside of the time taken, every store settles in the same way: it flushes its write buffer, the process
 // waits until it has used no CPU and written nothing for a while (all compactions that the engine wants to do by itself
 // are done; none is forced), the file system is synced, and the store is read through once, so that caches are as warm
-// as their size allows.
+// as their size allows. The rows called compacted run once the engine was asked to merge all into one run, and came to
+// rest again.
 //
-// Fills and puts are timed from the first put to the return of the last; what an engine still owes then (flush,
-// compaction) is not counted, as it isn't for the others. Every read checks that it got the right value; a wrong one
-// ends the benchmark.
+// Fills, puts and deletes are timed from the first call to the return of the last; what an engine still owes then
+// (flush, compaction) is not counted, as it isn't for the others. Every read checks that it got the right value; a wrong
+// one ends the benchmark.
 //
-// Not thread-safe.
+// Plain values; thread-safe.
 #pragma once
 
-#include <functional>
-#include <map>
-#include <memory>
+#include <cstdint>
 #include <string>
 #include <vector>
-
-#include "benchmark/peer.h"
 
 namespace varve::bench {
 
 enum class Work {
-  kFillInOrder,    // puts in key order into an empty store
-  kFillAtRandom,   // puts in a shuffled order into an empty store
-  kFillInBatches,  // the same in batches of kBatchSize
-  kFillSynced,     // puts in a shuffled order, each on disk before it returns
-  kReadInOrder,    // an iterator over all entries, kScanPasses times
-  kReadAtRandom,   // gets of keys that exist
-  kReadMissing,    // gets of keys that don't
-  kSeek,           // a new view, a seek to a key that exists, kSeekSteps times next
-  kMemoryFilled,   // resident memory of a fresh process after a fill at random
-  kMemoryRead,     // and after as many random reads
+  kFillInOrder,       // puts in key order into an empty store
+  kFillAtRandom,      // puts in a shuffled order into an empty store
+  kFillInBatches,     // the same in batches of `group`
+  kPutSynced,         // puts in a shuffled order, each on disk before it returns
+  kPutAsync,          // the same with `threads` in flight, without a thread for each where the engine can
+  kReadInOrder,       // an iterator over all entries, kScanPasses times
+  kReadAtRandom,      // gets of keys that exist
+  kMultiGet,          // the same in calls of `group` keys; an operation is a key, a latency a call
+  kReadMissing,       // gets of keys that don't
+  kSeek,              // a new view, a seek to a key that exists, kSeekSteps times next
+  kReadWhileWriting,  // gets while another thread overwrites entries at random as fast as it can
+  kDelete,            // deletes of all keys in a shuffled order
+  kGetCold,           // gets with kColdRatio times more data than memory
+  kMultiGetCold,      // the same in calls of `group` keys
+  kMemoryFilled,      // resident memory of a fresh process after a fill at random
+  kMemoryRead,        // and after as many random reads
+  kWrittenFilled,     // bytes to the disk for each byte of keys and values, filled at random and settled
+  kSpaceFilled,       // bytes on disk for each of keys and values, then
+  kWrittenOver,       // as kWrittenFilled, for kOverwrites times as many puts of random keys after it
+  kSpaceOver,         // as kSpaceFilled, after those
 };
 
-inline constexpr int64_t kBatchSize = 50;
-inline constexpr int64_t kScanPasses = 3;
-inline constexpr int64_t kSeekSteps = 50;
+inline constexpr uint64_t kScanPasses = 3;
+inline constexpr uint64_t kSeekSteps = 50;
+inline constexpr uint64_t kColdRatio = 4;
+inline constexpr uint64_t kOverwrites = 3;
+
+// The figures of a row by name: "operations_per_second", "p99_us", ... (engine_measurements.h lists them).
+inline constexpr const char* kRate = "operations_per_second";
+inline constexpr const char* kResident = "resident_bytes";
+inline constexpr const char* kWritten = "written_per_byte";
+inline constexpr const char* kSpace = "space_per_byte";
 
 struct Row {
   std::string id;     // in benchmark names and --rows
@@ -48,48 +63,29 @@ struct Row {
   int threads;
   uint64_t entries;     // of the store it runs on
   uint64_t operations;  // what is counted
+  uint64_t group = 1;   // keys a call
+  bool compacted = false;
 
-  // Bytes instead of operations per second; then less is better.
-  bool in_bytes() const { return work == Work::kMemoryFilled || work == Work::kMemoryRead; }
-  bool reads_data_set() const {
-    return work == Work::kReadInOrder || work == Work::kReadAtRandom || work == Work::kReadMissing ||
-           work == Work::kSeek;
-  }
+  // The one in the table.
+  const char* figure() const;
+  bool less_is_better() const { return figure() != std::string(kRate); }
+  // Runs on the settled data set of its value size.
+  bool reads_data_set() const;
+  // In processes of its own.
+  bool apart() const { return less_is_better() || cold(); }
+  bool cold() const { return work == Work::kGetCold || work == Work::kMultiGetCold; }
+  bool footprint() const { return figure() == std::string(kWritten) || figure() == std::string(kSpace); }
+  // What is timed are puts or deletes.
+  bool writes() const;
+  // Of keys and values in the store.
+  uint64_t live_bytes() const;
+  // Memory allowed to a cold row.
+  uint64_t memory_limit() const { return live_bytes() / kColdRatio; }
+  // One operation (or call) in so many is timed; 0: none.
+  uint64_t latency_every() const;
 };
 
 // In the order of the table. `scale` shrinks every count.
 std::vector<Row> AllRows(double scale);
-
-class Measurements {
- public:
-  // All data goes below `directory`.
-  explicit Measurements(std::string directory) : directory_(std::move(directory)) {}
-
-  // Runs the row's work once; returns the seconds it took. Not for rows in bytes.
-  double Seconds(const Row& row, const Engine& engine);
-
-  // Bytes resident in this process after the row's work; wants a fresh process.
-  double MemoryBytes(const Row& row, const Engine& engine);
-
- private:
-  struct Store {
-    std::string directory;
-    std::unique_ptr<Peer> peer;
-
-    ~Store();
-  };
-
-  std::unique_ptr<Store> Open(const Engine& engine, const std::string& name, bool synced = false);
-  void CheckOnce(const Engine& engine);
-  // The settled store for the read rows of this size; filled here where the row that fills it was left out.
-  Peer* DataSet(const Row& row, const Engine& engine);
-  void Settle(const Row& row, Peer* peer);
-
-  const std::string directory_;
-  std::map<std::string, bool> checked_;
-  // By engine; all of the value size `data_set_value_size_`.
-  std::map<std::string, std::unique_ptr<Store>> data_sets_;
-  size_t data_set_value_size_ = 0;
-};
 
 }  // namespace varve::bench

@@ -16,6 +16,11 @@ class Histogram {
     total_ += times;
   }
 
+  void Add(const Histogram& other) {
+    for (size_t bucket = 0; bucket < counts_.size(); ++bucket) counts_[bucket] += other.counts_[bucket];
+    total_ += other.total_;
+  }
+
   uint64_t total() const { return total_; }
 
   // The latency that this share of all stays at or below (0.99: p99), in nanoseconds; 0 when nothing was recorded.

@@ -4,94 +4,53 @@
 #include <leveldb/filter_policy.h>
 #include <leveldb/write_batch.h>
 
-#include "benchmark/peer.h"
-#include "benchmark/process.h"
+#include "benchmark/lsm_peer.h"
 
 namespace varve::bench {
 namespace {
 
-leveldb::Slice ToSlice(std::string_view text) { return {text.data(), text.size()}; }
-std::string_view ToView(const leveldb::Slice& slice) { return {slice.data(), slice.size()}; }
+struct LevelDbApi {
+  using DB = leveldb::DB;
+  using Slice = leveldb::Slice;
+  using Status = leveldb::Status;
+  using Options = leveldb::Options;
+  using ReadOptions = leveldb::ReadOptions;
+  using WriteOptions = leveldb::WriteOptions;
+  using Iterator = leveldb::Iterator;
+  using WriteBatch = leveldb::WriteBatch;
+  static constexpr const char* kName = "LevelDB";
 
-void Check(const leveldb::Status& status) {
-  if (!status.ok()) Fail("LevelDB: " + status.ToString());
-}
-
-class LevelDbReader : public Reader {
- public:
-  explicit LevelDbReader(leveldb::DB* db) : db_(db) {}
-
-  bool Get(std::string_view key, std::string* value) override {
-    const leveldb::Status status = db_->Get(leveldb::ReadOptions(), ToSlice(key), value);
-    if (status.IsNotFound()) return false;
-    Check(status);
-    return true;
-  }
-
-  bool Seek(std::string_view key) override {
-    iterator_.reset(db_->NewIterator(leveldb::ReadOptions()));
-    iterator_->Seek(ToSlice(key));
-    return Take();
-  }
-
-  bool Next() override {
-    iterator_->Next();
-    return Take();
-  }
-
- private:
-  bool Take() {
-    if (!iterator_->Valid()) {
-      Check(iterator_->status());
-      return false;
-    }
-    key_ = ToView(iterator_->key());
-    value_ = ToView(iterator_->value());
-    return true;
-  }
-
-  leveldb::DB* const db_;
-  std::unique_ptr<leveldb::Iterator> iterator_;
-};
-
-class LevelDbPeer : public Peer {
- public:
-  explicit LevelDbPeer(const PeerOptions& options)
-      : filter_(leveldb::NewBloomFilterPolicy(kBloomBitsPerKey)), cache_(leveldb::NewLRUCache(kBlockCacheBytes)) {
-    leveldb::Options db;
-    db.create_if_missing = true;
-    db.filter_policy = filter_.get();
-    db.block_cache = cache_.get();
-    db.write_buffer_size = kWriteBufferBytes;
-    db.compression = leveldb::kNoCompression;
-    write_.sync = options.synced;
-    leveldb::DB* opened = nullptr;
-    Check(leveldb::DB::Open(db, options.dir, &opened));
-    db_.reset(opened);
-  }
-
-  void Put(std::string_view key, std::string_view value) override {
-    Check(db_->Put(write_, ToSlice(key), ToSlice(value)));
-  }
-  void Delete(std::string_view key) override { Check(db_->Delete(write_, ToSlice(key))); }
-  void WriteBatch(std::span<const KeyValue> batch) override {
-    leveldb::WriteBatch updates;
-    for (const auto& [key, value] : batch) updates.Put(ToSlice(key), ToSlice(value));
-    Check(db_->Write(write_, &updates));
-  }
-  std::unique_ptr<Reader> NewReader() override { return std::make_unique<LevelDbReader>(db_.get()); }
-  void Flush() override {
+  static void Renew(DB* db, std::unique_ptr<Iterator>* iterator) { iterator->reset(db->NewIterator(ReadOptions())); }
+  static void Add(WriteBatch* updates, Slice key, Slice value) { updates->Put(key, value); }
+  static void Flush(DB* db) {
     // There is no call for it, but a compaction of a range that holds no key writes the memtable out and does nothing
     // else.
-    const leveldb::Slice behind_all("\xff\xff\xff\xff");
-    db_->CompactRange(&behind_all, &behind_all);
+    const Slice behind_all("\xff\xff\xff\xff");
+    db->CompactRange(&behind_all, &behind_all);
+  }
+  static void Compact(DB* db) { db->CompactRange(nullptr, nullptr); }
+};
+
+// What leveldb::Options point at; it has to outlive the database, and is a base of its own to be destroyed after it.
+struct LevelDbParts {
+  explicit LevelDbParts(const PeerOptions& peer)
+      : filter(leveldb::NewBloomFilterPolicy(kBloomBitsPerKey)), cache(leveldb::NewLRUCache(peer.block_cache_bytes())) {
+    options.create_if_missing = true;
+    if (peer.defaults) return;
+    options.filter_policy = filter.get();
+    options.block_cache = cache.get();
+    options.write_buffer_size = peer.write_buffer_bytes();
+    options.compression = leveldb::kNoCompression;
   }
 
- private:
-  leveldb::WriteOptions write_;
-  std::unique_ptr<const leveldb::FilterPolicy> filter_;
-  std::unique_ptr<leveldb::Cache> cache_;
-  std::unique_ptr<leveldb::DB> db_;
+  const std::unique_ptr<const leveldb::FilterPolicy> filter;
+  const std::unique_ptr<leveldb::Cache> cache;
+  leveldb::Options options;
+};
+
+class LevelDbPeer : private LevelDbParts, public LsmPeer<LevelDbApi> {
+ public:
+  explicit LevelDbPeer(const PeerOptions& peer) : LevelDbParts(peer), LsmPeer(LevelDbParts::options, peer) {}
 };
 
 }  // namespace

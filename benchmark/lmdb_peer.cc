@@ -1,6 +1,7 @@
 // LMDB: one write transaction a Put or batch; MDB_NOSYNC unless writes are synced, MDB_WRITEMAP off. It has no caches
 // or filters of its own to set: it reads from the page cache through its map. A reader keeps its read transaction and
-// renews it for each read, which is its cheapest way.
+// renews it for each read, which is its cheapest way. Where memory is short, reading ahead is off (MDB_NORDAHEAD), unless
+// its defaults are asked for. There is nothing to compact.
 #include <lmdb.h>
 
 #include "benchmark/peer.h"
@@ -82,7 +83,10 @@ class LmdbPeer : public Peer {
     Check(mdb_env_set_mapsize(env_, kMapBytes));
     Check(mdb_env_set_maxreaders(env_, kMaxReaders));
     // MDB_NOTLS ties a read transaction to its Reader instead of to a thread.
-    Check(mdb_env_open(env_, options.dir.c_str(), MDB_NOTLS | (options.synced ? 0u : unsigned{MDB_NOSYNC}), 0644));
+    unsigned flags = MDB_NOTLS;
+    if (!options.synced) flags |= MDB_NOSYNC;
+    if (options.memory_limit > 0 && !options.defaults) flags |= MDB_NORDAHEAD;
+    Check(mdb_env_open(env_, options.dir.c_str(), flags, 0644));
     MDB_txn* txn = nullptr;
     Check(mdb_txn_begin(env_, nullptr, 0, &txn));
     Check(mdb_dbi_open(txn, nullptr, MDB_CREATE, &dbi_));
@@ -114,6 +118,7 @@ class LmdbPeer : public Peer {
   }
   std::unique_ptr<Reader> NewReader() override { return std::make_unique<LmdbReader>(env_, dbi_); }
   void Flush() override { Check(mdb_env_sync(env_, 1)); }
+  void Compact() override {}
 
  private:
   MDB_env* env_ = nullptr;

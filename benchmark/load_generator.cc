@@ -23,8 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::string_view kFirstKey = "key:000000000000";
-constexpr size_t kKeyDigits = 12;
+constexpr size_t kKeyDigits = 12;  // that are rewritten
 constexpr int kReplyTimeoutMs = 30'000;
 
 std::string BulkString(std::string_view text) { return fmt::format("${}\r\n{}\r\n", text.size(), text); }
@@ -52,22 +51,23 @@ int Connect(uint16_t port) {
 // What all connections of a load share: the form of a request and of its reply.
 class Exchange {
  public:
-  explicit Exchange(const Load& load) : load_(load), random_(load.keys + static_cast<uint64_t>(load.pipeline)) {
-    std::string value(std::max(load.value_size, kFirstKey.size()), 'v');
-    value.replace(0, kFirstKey.size(), kFirstKey);
+  explicit Exchange(const Load& load)
+      : load_(load), random_(load.keys + static_cast<uint64_t>(load.pipeline)), first_key_(LoadKey(0, load.key_size)) {
+    std::string value(std::max(load.value_size, first_key_.size()), 'v');
+    value.replace(0, first_key_.size(), first_key_);
     value.resize(load.value_size);
     if (load.operation == Operation::kSet) {
-      request_ = "*3\r\n" + BulkString("SET") + BulkString(kFirstKey) + BulkString(value);
+      request_ = "*3\r\n" + BulkString("SET") + BulkString(first_key_) + BulkString(value);
       reply_head_ = "+OK\r\n";
       reply_size_ = reply_head_.size();
-      if (load.value_size >= kFirstKey.size()) value_at_ = request_.size() - 2 - value.size();
+      if (load.value_size >= first_key_.size()) value_at_ = request_.size() - 2 - value.size();
     } else {
-      request_ = "*2\r\n" + BulkString("GET") + BulkString(kFirstKey);
+      request_ = "*2\r\n" + BulkString("GET") + BulkString(first_key_);
       reply_head_ = fmt::format("${}\r\n", load.value_size);
       reply_size_ = reply_head_.size() + load.value_size + 2;
-      checks_values_ = load.check_values && load.value_size >= kFirstKey.size();
+      checks_values_ = load.check_values && load.value_size >= first_key_.size();
     }
-    key_at_ = request_.find(kFirstKey);
+    key_at_ = request_.find(first_key_);
   }
 
   const Load& load() const { return load_; }
@@ -77,16 +77,16 @@ class Exchange {
   // Writes the next key into the prepared request at `request`.
   void Address(char* request) {
     uint64_t number = load_.every_key_once ? next_++ % load_.keys : random_.Below(load_.keys);
-    char* const key = request + key_at_ + kFirstKey.size() - kKeyDigits;
+    char* const key = request + key_at_ + first_key_.size() - kKeyDigits;
     for (size_t at = kKeyDigits; at-- > 0; number /= 10) key[at] = static_cast<char>('0' + number % 10);
-    if (value_at_ > 0) std::memcpy(request + value_at_, request + key_at_, kFirstKey.size());
+    if (value_at_ > 0) std::memcpy(request + value_at_, request + key_at_, first_key_.size());
   }
 
   // Ends the benchmark unless the bytes are the reply to that request.
   void Check(const char* reply, const char* request) const {
     const bool good =
         std::memcmp(reply, reply_head_.data(), reply_head_.size()) == 0 &&
-        (!checks_values_ || std::memcmp(reply + reply_head_.size(), request + key_at_, kFirstKey.size()) == 0);
+        (!checks_values_ || std::memcmp(reply + reply_head_.size(), request + key_at_, first_key_.size()) == 0);
     if (!good) Refuse({reply, reply_size_}, request);
   }
 
@@ -99,11 +99,12 @@ class Exchange {
  private:
   [[noreturn]] void Refuse(std::string_view reply, const char* request) const {
     Fail(fmt::format("{} gave a wrong reply for {}: {}", load_.server,
-                     std::string_view(request + key_at_, kFirstKey.size()), reply.substr(0, 200)));
+                     std::string_view(request + key_at_, first_key_.size()), reply.substr(0, 200)));
   }
 
   const Load load_;
   Random random_;
+  const std::string first_key_;
   uint64_t next_ = 0;
   std::string request_;
   std::string reply_head_;
@@ -280,6 +281,8 @@ class Run {
 };
 
 }  // namespace
+
+std::string LoadKey(uint64_t number, size_t key_size) { return fmt::format("key:{:0{}}", number, key_size - 4); }
 
 LoadResult RunLoad(const Load& load, const std::function<double()>& server_cpu) {
   return Run(load, server_cpu).Measure();

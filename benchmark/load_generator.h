@@ -5,7 +5,7 @@
 // Each connection sends `pipeline` requests at once and the next ones when all their replies are there, as
 // redis-benchmark does. The latency of a request runs from that send to the receive call that brought its reply.
 //
-// Keys are "key:" and 12 digits; a value begins with its key, and the reply to a GET is checked for it. Whatever is not
+// Keys are "key:" and 12 digits, or more of them; a value begins with its key, and the reply to a GET is checked for it. Whatever is not
 // the expected reply ends the benchmark. Not thread-safe.
 #pragma once
 
@@ -26,6 +26,7 @@ struct Load {
   int connections = 50;
   int pipeline = 1;
   size_t value_size = 100;
+  size_t key_size = 16;         // at least that
   uint64_t keys = 1'000'000;    // drawn at random from these ...
   bool every_key_once = false;  // ... or each once, in order, whatever the times below say
   bool check_values = true;
@@ -44,6 +45,9 @@ struct LoadResult {
 
 // `server_cpu` returns the server's CPU seconds so far.
 LoadResult RunLoad(const Load& load, const std::function<double()>& server_cpu);
+
+// The key of that number, as a Load of such keys makes it.
+std::string LoadKey(uint64_t number, size_t key_size);
 
 // Whether a server on that port answers PING.
 bool AnswersPing(uint16_t port);

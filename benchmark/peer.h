@@ -3,8 +3,9 @@
 // settings).
 //
 // Settings common to all, as far as an engine has them: bloom filters of 10 bits a key, a 512 MB block cache, a 64 MB
-// write buffer, no compression, the log on. Without `synced` a write returns once the engine has it (a power cut may
-// lose it); with `synced` it returns once it is on disk.
+// write buffer, no compression, the log on. With `defaults` each engine has its own instead, but for durability, which
+// is always the same for all. Without `synced` a write returns once the engine has it (a power cut may lose it); with
+// `synced` it returns once it is on disk.
 //
 // Errors: a peer that fails prints what happened and ends the process: a benchmark with errors has no figures.
 // Thread-safety: a Peer may be used by many threads at once, a Reader by one at a time.
@@ -20,14 +21,20 @@
 
 namespace varve::bench {
 
-struct PeerOptions {
-  std::string dir;      // exists and is empty
-  bool synced = false;  // every write waits for the disk
-};
-
 inline constexpr size_t kBlockCacheBytes = 512u << 20;
 inline constexpr size_t kWriteBufferBytes = 64u << 20;
 inline constexpr int kBloomBitsPerKey = 10;
+
+struct PeerOptions {
+  std::string dir;          // exists; empty, or what the same engine left there
+  bool synced = false;      // every write waits for the disk
+  bool defaults = false;    // the engine's own defaults
+  size_t memory_limit = 0;  // of this process, page cache included; 0: none
+
+  // Of little memory a quarter for blocks and a sixteenth for writes: the page cache, tables and filters need theirs.
+  size_t block_cache_bytes() const { return memory_limit == 0 ? kBlockCacheBytes : memory_limit / 4; }
+  size_t write_buffer_bytes() const { return memory_limit == 0 ? kWriteBufferBytes : memory_limit / 16; }
+};
 
 using KeyValue = std::pair<std::string_view, std::string_view>;
 
@@ -38,6 +45,13 @@ class Reader {
 
   // Copies the value of `key` into `value`; false when there is none.
   virtual bool Get(std::string_view key, std::string* value) = 0;
+
+  // Copies the values of all `keys` into strings that stay valid until the next call: values[i], null where there is
+  // none. An engine without a call for it gets one after the other.
+  virtual void MultiGet(std::span<const std::string_view> keys, std::span<const std::string*> values) {
+    if (copies_.size() < keys.size()) copies_.resize(keys.size());
+    for (size_t i = 0; i < keys.size(); ++i) values[i] = Get(keys[i], &copies_[i]) ? &copies_[i] : nullptr;
+  }
 
   // Takes a consistent view of now and goes to its first entry at or after `key` ("" is the first of all); false at the
   // end.
@@ -52,6 +66,7 @@ class Reader {
  protected:
   std::string_view key_;
   std::string_view value_;
+  std::vector<std::string> copies_;  // of the last MultiGet
 };
 
 class Peer {
@@ -63,9 +78,14 @@ class Peer {
   virtual void Delete(std::string_view key) = 0;
   // All of the batch or none of it.
   virtual void WriteBatch(std::span<const KeyValue> batch) = 0;
+  // Whether PutAsync is there. It calls `done`, on any thread, once the put is as durable as a Put that returned.
+  virtual bool CanPutAsync() const { return false; }
+  virtual void PutAsync(std::string_view, std::string_view, std::function<void()>) {}
   virtual std::unique_ptr<Reader> NewReader() = 0;
   // Moves what is buffered in memory to the engine's sorted files, where it has such a buffer.
   virtual void Flush() = 0;
+  // Merges everything down to one sorted run, where the engine has several.
+  virtual void Compact() = 0;
 };
 
 struct Engine {

@@ -26,6 +26,7 @@ struct Leftovers {
   std::mutex mutex;
   std::map<pid_t, std::string> children;  // with the path of its log
   std::string directory;
+  std::string group;
 };
 
 Leftovers& TheLeftovers() {
@@ -41,6 +42,7 @@ void CleanUp() {
     waitpid(pid, nullptr, 0);
   }
   leftovers.children.clear();
+  if (!leftovers.group.empty()) rmdir(leftovers.group.c_str());
   if (!leftovers.directory.empty()) {
     std::error_code ignored;
     std::filesystem::remove_all(leftovers.directory, ignored);
@@ -130,16 +132,32 @@ std::string ClaimDataDirectory(const std::string& parent, const std::string& nam
   return path;
 }
 
+void RemoveGroupAtEnd(const std::string& path) {
+  Leftovers& leftovers = TheLeftovers();
+  const std::lock_guard lock(leftovers.mutex);
+  leftovers.group = path;
+}
+
 std::string Capture(const std::vector<std::string>& args, bool* ok) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) Fail(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-  const pid_t pid = Spawn(args, ends[1], STDERR_FILENO);
+  Leftovers& leftovers = TheLeftovers();
+  pid_t pid = -1;
+  {
+    const std::lock_guard lock(leftovers.mutex);
+    pid = Spawn(args, ends[1], STDERR_FILENO);
+    if (pid > 0) leftovers.children[pid] = "";  // it writes to our own output, there is no log
+  }
   close(ends[1]);
   if (pid < 0) Fail(fmt::format("cannot fork: {}", std::strerror(errno)));
   std::string output;
   char buffer[4096];
   for (ssize_t n; (n = read(ends[0], buffer, sizeof(buffer))) > 0;) output.append(buffer, static_cast<size_t>(n));
   close(ends[0]);
+  {
+    const std::lock_guard lock(leftovers.mutex);
+    leftovers.children.erase(pid);
+  }
   int status = 0;
   waitpid(pid, &status, 0);
   const bool succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;

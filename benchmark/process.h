@@ -31,6 +31,9 @@ std::string ProgramPath();
 void MakeEmptyDirectory(const std::string& path);
 void RemoveDirectory(const std::string& path);
 
+// An empty cgroup to remove when the process ends, whichever way, once its children are gone.
+void RemoveGroupAtEnd(const std::string& path);
+
 // Runs a program to its end and returns what it wrote to standard output; `ok`, where given, tells whether it exited
 // with 0, else failure ends the benchmark. args[0] is a path or a name to find in PATH.
 std::string Capture(const std::vector<std::string>& args, bool* ok = nullptr);

@@ -1,5 +1,6 @@
 // Varve as a library: write buffer and block cache as peer.h says, all else as it comes. Not synced is
-// Durability::kNone (the log's bytes are with the kernel when a write returns, as with the peers).
+// Durability::kNone (the log's bytes are with the kernel when a write returns, as with the peers). Its default caches fit
+// no small memory, so there they are set even where defaults are asked for.
 #include <fmt/format.h>
 
 #include "benchmark/peer.h"
@@ -21,6 +22,16 @@ class VarveReader : public Reader {
     const absl::StatusOr<ReadResult> result = store_->Get(ReadOptions(), key, value);
     Check(result.status());
     return result->found;
+  }
+
+  void MultiGet(std::span<const std::string_view> keys, std::span<const std::string*> values) override {
+    if (answers_.size() < keys.size()) answers_.resize(keys.size());
+    Check(store_->MultiGet(ReadOptions(), absl::MakeConstSpan(keys.data(), keys.size()),
+                           absl::MakeSpan(answers_.data(), keys.size())));
+    for (size_t i = 0; i < keys.size(); ++i) {
+      Check(answers_[i].status);
+      values[i] = answers_[i].result.found ? &answers_[i].value : nullptr;
+    }
   }
 
   bool Seek(std::string_view key) override {
@@ -47,6 +58,7 @@ class VarveReader : public Reader {
 
   StorageEngine* const store_;
   std::unique_ptr<Iterator> iterator_;
+  std::vector<MultiGetResult> answers_;
 };
 
 class VarvePeer : public Peer {
@@ -54,8 +66,10 @@ class VarvePeer : public Peer {
   explicit VarvePeer(const PeerOptions& options) {
     EngineOptions engine;
     engine.sync = options.synced ? Durability::kAlways : Durability::kNone;
-    engine.write_buffer_size = kWriteBufferBytes;
-    engine.block_cache_size = kBlockCacheBytes;
+    if (!options.defaults || options.memory_limit > 0) {
+      engine.write_buffer_size = options.write_buffer_bytes();
+      engine.block_cache_size = options.block_cache_bytes();
+    }
     absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(options.dir, engine);
     Check(store.status());
     store_ = *std::move(store);
@@ -69,8 +83,18 @@ class VarvePeer : public Peer {
     for (const auto& [key, value] : batch) updates.Put(key, value);
     Check(store_->Write(WriteOptions(), &updates).status());
   }
+  bool CanPutAsync() const override { return true; }
+  void PutAsync(std::string_view key, std::string_view value, std::function<void()> done) override {
+    varve::WriteBatch update;
+    update.Put(key, value);
+    store_->WriteAsync(WriteOptions(), &update, [done = std::move(done)](const absl::StatusOr<CommitResult>& result) {
+      Check(result.status());
+      done();
+    });
+  }
   std::unique_ptr<Reader> NewReader() override { return std::make_unique<VarveReader>(store_.get()); }
   void Flush() override { Check(store_->Flush()); }
+  void Compact() override { Check(store_->Compact("", "")); }
 
  private:
   std::unique_ptr<StorageEngine> store_;

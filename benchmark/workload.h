@@ -77,11 +77,11 @@ class Random {
   uint64_t state_;
 };
 
-// 0 .. count-1 in an order that is random but the same in each run.
-inline std::vector<uint32_t> Shuffled(size_t count) {
+// 0 .. count-1 in an order that is random but the same in each run, another one for each `variant`.
+inline std::vector<uint32_t> Shuffled(size_t count, uint64_t variant = 0) {
   std::vector<uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0u);
-  std::shuffle(order.begin(), order.end(), std::mt19937_64(count));
+  std::shuffle(order.begin(), order.end(), std::mt19937_64(count + variant));
   return order;
 }
 

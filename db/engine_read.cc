@@ -111,6 +111,7 @@ absl::Status Engine::LookUpBases(const ReadState& state, SequenceNumber at, bool
   if (base == nullptr) return absl::OkStatus();
   const ReadState* of_level = &state;
   lookup->cut = base->cut;
+  at = std::max(at, base->cut);  // who sees a clone sees all that it stands on
   for (; base != nullptr && !lookup->found; base = state.namespaces.bases().Of(base->base)) {
     if (of_level->CoveringSequence(lookup->key.view(), std::min(at, lookup->up_to)) != kNoSequence) break;
     lookup->key = TreeKey(base->base, UserKeyOf(lookup->key.view()));

@@ -22,17 +22,25 @@ constexpr absl::Duration kTick = absl::Seconds(1);
 
 }  // namespace
 
-// Who syncs. A group is what one sync makes durable. The role of the one who syncs is held by
-//   - the log thread, woken by Push, for requests that are parked: it goes on while more has arrived;
-//   - a thread in WaitUntilDurable, where nobody else has the role: a lone writer pays for no change of threads. What
-//   arrives
-//     meanwhile it leaves to the log thread.
-// A thread that waits sleeps on the word of its group (the one under way, or the next), so that one call wakes exactly
-// those whose group is done. Nobody waits while the role is free.
+// Who syncs. A group is what one sync makes durable. It is run by
+//   - a log thread, called by Push, for requests that are parked: it goes on while more has arrived;
+//   - a thread in WaitUntilDurable, where it may begin a group: a lone writer pays for no change of threads. What arrives
+//     meanwhile it leaves to a log thread.
+// Where the writer takes direct groups, a second one begins while one is under way, once as much as that one took is waiting:
+// smaller ones would gain nothing.
+//
+// A thread that waits sleeps on the word of its group (the latest one begun, or the next), so that one call wakes exactly those whose
+// group is done. Whoever ends a group sees to it that the next one begins: nobody waits while none is under way.
 class Log::Implementation {
  public:
   Implementation(FileSystem* file_system, const LogOptions& options, SequenceNumber last_sequence)
-      : options_(options), writer_(file_system, options, last_sequence) {}
+      : options_(options),
+        // Who waits for company doesn't begin a second group.
+        most_running_(options.sync_backend == SyncBackend::kDirect && options.group_max_delay.count() == 0
+                          ? static_cast<int>(LogWriter::kMostDirectGroups)
+                          : 1),
+        writer_(file_system, options, last_sequence),
+        group_last_(last_sequence) {}
 
   ~Implementation() {
     if (!closed_) Close().status().IgnoreError();  // whoever wants to know calls Close
@@ -40,7 +48,7 @@ class Log::Implementation {
 
   absl::Status Start(uint64_t file_number) {
     VARVE_RETURN_IF_ERROR(writer_.Start(file_number));
-    thread_ = std::thread([this] { Run(); });
+    for (int i = 0; i < most_running_; ++i) threads_.emplace_back([this, i] { Run(/*ticks=*/i == 0); });
     return absl::OkStatus();
   }
 
@@ -55,48 +63,56 @@ class Log::Implementation {
   absl::StatusOr<LogEnd> Close();
 
  private:
-  enum class Role { kFree, kLogThread, kWaiter };
-
+  // Something waits that no group has taken.
   bool SyncIsWanted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !writer_.failed() && std::max(writer_.last_always(), wanted_) > writer_.durable_sequence();
+    return !writer_.failed() &&
+           std::max(writer_.last_always(), wanted_) > std::max(writer_.durable_sequence(), group_last_);
   }
-  void GiveToLogThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    role_ = Role::kLogThread;
-    gathering_since_ = SteadyNow();
+  bool MayBeginGroup() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (log_thread_is_called_) return false;
+    return running_ == 0 || (running_ < most_running_ && writer_.appended_sequence() - group_last_ >= group_size_);
+  }
+  void CallLogThread(SteadyTime gathering_since = SteadyNow()) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    log_thread_is_called_ = true;
+    gathering_since_ = gathering_since;
     wake_.Signal();
   }
-  // Runs one group; the caller has the role.
-  void RunGroup();
+  // Runs one group, which the caller may begin.
+  void RunGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeGroup(uint32_t group);
   void NotifyListeners();
   void GatherForDelay() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tick() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Run();
+  void Run(bool ticks);
 
   const LogOptions options_;
+  const int most_running_;
   LogWriter writer_;
 
   absl::Mutex mutex_;
-  SteadyCondition wake_;  // the log thread
-  Role role_ ABSL_GUARDED_BY(mutex_) = Role::kFree;
+  SteadyCondition wake_;                     // the log threads
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;  // groups under way
+  bool log_thread_is_called_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   SequenceNumber wanted_ ABSL_GUARDED_BY(mutex_) = 0;  // somebody waits for it, whatever its mode
   SteadyTime gathering_since_ ABSL_GUARDED_BY(mutex_);
-  // Groups: number and last sequence (known from the start) of the latest one begun; highest sequence waited for in the
-  // next.
+  // The latest group begun: its number, its last sequence as known from its start, and how many it took; highest sequence
+  // waited for in the next.
   uint32_t group_ ABSL_GUARDED_BY(mutex_) = 0;
-  SequenceNumber group_last_ ABSL_GUARDED_BY(mutex_) = 0;
+  SequenceNumber group_last_ ABSL_GUARDED_BY(mutex_);
+  SequenceNumber group_size_ ABSL_GUARDED_BY(mutex_) = 0;
   SequenceNumber next_group_wanted_ ABSL_GUARDED_BY(mutex_) = 0;
 
-  // words_[g % 2]: the latest group of that parity which is done.
-  std::atomic<uint32_t> words_[2] = {0, uint32_t(-1)};
+  // words_[g % kWords]: the latest group of that residue which is done. Of groups that are not, there are fewer.
+  static constexpr uint32_t kWords = 4;
+  std::atomic<uint32_t> words_[kWords] = {0, uint32_t(1 - kWords), uint32_t(2 - kWords), uint32_t(3 - kWords)};
 
   // Held while listeners run, so that a removed listener runs no more.
   absl::Mutex listeners_mutex_;
   std::map<uint64_t, std::function<void()>> listeners_ ABSL_GUARDED_BY(listeners_mutex_);
   uint64_t next_listener_ ABSL_GUARDED_BY(listeners_mutex_) = 1;
 
-  std::thread thread_;
+  std::vector<std::thread> threads_;
   bool closed_ = false;
 };
 
@@ -113,10 +129,9 @@ absl::Status Log::Implementation::Push() {
   VARVE_RETURN_IF_ERROR(PushUnsynced());
   if (writer_.last_always() > writer_.durable_sequence()) {
     absl::MutexLock lock(&mutex_);
-    if (role_ == Role::kFree && SyncIsWanted()) {
-      GiveToLogThread();
-    } else if (role_ == Role::kLogThread && options_.group_max_delay.count() > 0 &&
-               writer_.buffered_bytes() >= options_.group_max_bytes) {
+    if (SyncIsWanted() && MayBeginGroup()) {
+      CallLogThread();
+    } else if (options_.group_max_delay.count() > 0 && writer_.buffered_bytes() >= options_.group_max_bytes) {
       wake_.Signal();  // it may be waiting for company
     }
   }
@@ -131,28 +146,25 @@ absl::Status Log::Implementation::WaitUntilDurable(SequenceNumber sequence) {
   }
   mutex_.Lock();
   wanted_ = std::max(wanted_, sequence);
-  if (!SyncIsWanted()) {
+  if (writer_.failed() || writer_.durable_sequence() >= sequence) {
     mutex_.Unlock();
     return writer_.durable_sequence() >= sequence ? absl::OkStatus() : writer_.status();
   }
-  if (role_ == Role::kFree && options_.group_max_delay.count() == 0) {
-    role_ = Role::kWaiter;
-    mutex_.Unlock();
+  const bool is_taken = sequence <= group_last_;
+  if (!is_taken && MayBeginGroup() && options_.group_max_delay.count() == 0) {
     RunGroup();
-    mutex_.Lock();
-    role_ = Role::kFree;
-    if (SyncIsWanted()) GiveToLogThread();
+    if (SyncIsWanted() && MayBeginGroup()) CallLogThread();
     mutex_.Unlock();
     NotifyListeners();
   } else {
-    if (role_ == Role::kFree) GiveToLogThread();
+    if (!is_taken && MayBeginGroup()) CallLogThread();
     uint32_t group = group_;
-    if (sequence > group_last_) {
+    if (!is_taken) {
       group = group_ + 1;
       next_group_wanted_ = std::max(next_group_wanted_, sequence);
     }
     mutex_.Unlock();
-    std::atomic<uint32_t>& word = words_[group % 2];
+    std::atomic<uint32_t>& word = words_[group % kWords];
     uint32_t done;
     // Differences, as numbers of groups wrap around.
     while (static_cast<int32_t>((done = word.load(std::memory_order_acquire)) - group) < 0) word.wait(done);
@@ -161,32 +173,31 @@ absl::Status Log::Implementation::WaitUntilDurable(SequenceNumber sequence) {
 }
 
 void Log::Implementation::RunGroup() {
-  {
-    absl::MutexLock lock(&mutex_);
-    ++group_;
-    group_last_ = writer_.appended_sequence();
-    next_group_wanted_ = 0;
-  }
+  const uint32_t group = ++group_;
+  group_size_ = writer_.appended_sequence() - group_last_;
+  group_last_ += group_size_;
+  next_group_wanted_ = 0;
+  ++running_;
+  mutex_.Unlock();
   writer_.Sync().IgnoreError();  // status() tells everyone
-  uint32_t group;
-  bool next_is_done;
-  {
-    absl::MutexLock lock(&mutex_);
-    group = group_;
-    // What arrived between the look at the clock and the write is durable as well; after a failure nobody waits on.
-    next_is_done = next_group_wanted_ != 0 && (writer_.failed() || next_group_wanted_ <= writer_.durable_sequence());
-    if (next_is_done) {
-      ++group_;
-      next_group_wanted_ = 0;
-    }
-  }
   WakeGroup(group);
-  if (next_is_done) WakeGroup(group + 1);
+  mutex_.Lock();
+  --running_;
+  // What arrived between the look at the clock and the write is durable as well; after a failure nobody waits on.
+  if (next_group_wanted_ != 0 && (writer_.failed() || next_group_wanted_ <= writer_.durable_sequence())) {
+    next_group_wanted_ = 0;
+    WakeGroup(++group_);
+  }
 }
 
 void Log::Implementation::WakeGroup(uint32_t group) {
-  words_[group % 2].store(group, std::memory_order_release);
-  words_[group % 2].notify_all();
+  std::atomic<uint32_t>& word = words_[group % kWords];
+  uint32_t done = word.load(std::memory_order_relaxed);
+  // Never back: who ran a group may have been held up while others ran the next ones.
+  while (static_cast<int32_t>(done - group) < 0 &&
+         !word.compare_exchange_weak(done, group, std::memory_order_acq_rel)) {
+  }
+  word.notify_all();
 }
 
 void Log::Implementation::NotifyListeners() {
@@ -205,7 +216,7 @@ void Log::Implementation::GatherForDelay() {
 void Log::Implementation::Tick() {
   if (writer_.failed()) return;
   if (writer_.last_every_second() > writer_.durable_sequence()) {
-    GiveToLogThread();
+    if (MayBeginGroup()) CallLogThread();
   } else if (writer_.mark_is_behind()) {
     mutex_.Unlock();
     writer_.WriteMark();
@@ -213,21 +224,22 @@ void Log::Implementation::Tick() {
   }
 }
 
-void Log::Implementation::Run() {
+void Log::Implementation::Run(bool ticks) {
   NameThread("varve-log");
   mutex_.Lock();
   while (true) {
-    while (role_ != Role::kLogThread && !stopping_) {
-      if (wake_.WaitWithTimeout(&mutex_, kTick) && role_ == Role::kFree) Tick();
+    while (!log_thread_is_called_ && !stopping_) {
+      if (wake_.WaitWithTimeout(&mutex_, kTick) && ticks && running_ == 0 && !log_thread_is_called_) Tick();
     }
-    if (role_ != Role::kLogThread) break;
+    if (!log_thread_is_called_) break;
     if (options_.group_max_delay.count() > 0) GatherForDelay();
-    gathering_since_ = SteadyNow();
-    mutex_.Unlock();
+    log_thread_is_called_ = false;
+    const SteadyTime begin = SteadyNow();
     RunGroup();
+    if (SyncIsWanted() && MayBeginGroup()) CallLogThread(begin);
+    mutex_.Unlock();
     NotifyListeners();
     mutex_.Lock();
-    if (!SyncIsWanted()) role_ = Role::kFree;
   }
   mutex_.Unlock();
 }
@@ -250,9 +262,9 @@ absl::StatusOr<LogEnd> Log::Implementation::Close() {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
-    wake_.Signal();
+    wake_.SignalAll();
   }
-  if (thread_.joinable()) thread_.join();
+  for (std::thread& thread : threads_) thread.join();
   const LogEnd end = writer_.Stop();
   VARVE_RETURN_IF_ERROR(synced);
   VARVE_RETURN_IF_ERROR(writer_.status());

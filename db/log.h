@@ -57,13 +57,14 @@ struct LogOptions {
   size_t file_size = 64u << 20;  // bytes of a file; a larger record gets a file of its own size
   size_t group_max_bytes = 4u << 20;
   std::chrono::microseconds group_max_delay{0};
+  SyncBackend sync_backend = SyncBackend::kPwrite;  // kPwrite or kDirect
   // Gives the numbers of further files, ascending, from any thread. Unset: the log counts on from its first file.
   std::function<uint64_t()> next_file_number;
 };
 
 struct LogStatistics {
   uint64_t groups = 0;          // synced groups
-  uint64_t syncs = 0;           // fdatasync calls
+  uint64_t syncs = 0;           // fdatasync calls, and direct writes
   uint64_t bytes_written = 0;   // to log files, with headers and padding
   uint64_t bytes_appended = 0;  // records only
   uint64_t files_recycled = 0;

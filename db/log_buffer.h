@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -55,6 +56,12 @@ class LogBuffer {
   const std::vector<Block>& blocks() const { return blocks_; }
   // The first sequence of the block that Append went to last.
   SequenceNumber last_block_first() const { return blocks_.back().first; }
+  // Of the records alone.
+  size_t records_size() const {
+    size_t sum = 0;
+    for (const Block& block : blocks_) sum += block.end - block.begin - kLogBlockHeaderSize;
+    return sum;
+  }
   char* data() { return data_.get(); }
 
   // Zeros the `count` < kLogPageSize bytes behind the last block, which there is always room for.
@@ -71,17 +78,22 @@ class LogBuffer {
   }
 
  private:
+  static constexpr std::align_val_t kPage{kLogPageSize};
+  struct FreeAligned {
+    void operator()(char* data) const { ::operator delete(data, kPage); }
+  };
+
   void Grow(size_t needed) {
     needed += kLogPageSize;  // room for PadEnd
     if (needed <= capacity_) return;
     const size_t capacity = LogPageAlign(needed > 2 * capacity_ ? needed : 2 * capacity_);
-    auto grown = std::make_unique_for_overwrite<char[]>(capacity);
+    std::unique_ptr<char[], FreeAligned> grown(static_cast<char*>(::operator new(capacity, kPage)));
     if (size_ > 0) std::memcpy(grown.get(), data_.get(), size_);
     data_ = std::move(grown);
     capacity_ = capacity;
   }
 
-  std::unique_ptr<char[]> data_;
+  std::unique_ptr<char[], FreeAligned> data_;  // begins on a page, as direct writes want it
   size_t capacity_ = 0;
   size_t size_ = 0;
   std::vector<Block> blocks_;

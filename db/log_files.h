@@ -2,7 +2,8 @@
 //
 // A thread of its own prepares one spare file ahead: zero-filled or recycled, synced, under its final name, so that
 // writing to it changes no metadata and a full disk is noticed before anything is promised. While the disk is full it
-// tries again, first after 200 ms, later after 1.6 s. A file whose operations are all in segments becomes the next
+// tries again, first after 200 ms, later after 1.6 s. It takes its time, so that syncs of the file in use don't wait behind its zeros, as long as the
+// spare is further than that file. Files of a new store begin small, since whoever opens it waits for the first, and double. A file whose operations are all in segments becomes the next
 // spare, with a new header and so a new epoch; files of an earlier run are only removed, as their numbers may have been
 // given out twice behind a tear.
 //
@@ -47,6 +48,9 @@ class LogFiles {
   // Bytes of the prepared next file; 0: there is none at the moment.
   uint64_t spare_size() const { return spare_size_.load(std::memory_order_acquire); }
 
+  // How far the file in use is written, bytes.
+  void NoteUsed(uint64_t used) { used_.store(used, std::memory_order_relaxed); }
+
   // Waits while a spare is being prepared. ResourceExhausted or another error: the last attempt failed.
   [[nodiscard]] absl::Status WaitForSpare();
   // Makes the spare at least `size` bytes large, unless somebody takes it meanwhile: then it is as large as it was, and
@@ -61,9 +65,9 @@ class LogFiles {
   // Files before the one in use, oldest first, and the bytes they hold.
   std::vector<LogEnd> Completed() const;
   uint64_t completed_bytes() const;
-  // What is appended at present is mostly large values, whose files are kept: the next ones are allocated, not filled with zeros, since
-  // each of these would be written for nothing. What is recycled is worth its zeros.
-  void AllocateNext(bool mostly_large) { allocates_.store(mostly_large, std::memory_order_relaxed); }
+  // The next files are allocated, not filled with zeros. These pay where they are overwritten by one sync after the other, in a file that
+  // will be recycled: not for large values, whose files are kept, nor where hardly anything is synced at once.
+  void AllocateNext(bool allocates) { allocates_.store(allocates, std::memory_order_relaxed); }
   uint64_t recycled() const { return recycled_.load(std::memory_order_relaxed); }
 
  private:
@@ -73,14 +77,19 @@ class LogFiles {
   };
 
   std::string Path(const std::string& name) const { return options_.directory + "/" + name; }
-  [[nodiscard]] absl::Status WriteZeros(File* file, uint64_t begin, uint64_t end) const;
+  // Whether somebody waits for what is being done.
+  enum class Haste : uint8_t { kAtOnce, kInTime };
+  [[nodiscard]] absl::Status WriteZeros(File* file, uint64_t begin, uint64_t end, Haste haste);
   // Makes the room [begin, end) of the file, and puts it on disk.
-  [[nodiscard]] absl::Status Extend(File* file, uint64_t begin, uint64_t end) const;
+  [[nodiscard]] absl::Status Extend(File* file, uint64_t begin, uint64_t end, Haste haste);
+  // Leaves the disk to others for a moment, if a spare of which `done` of `size` bytes are there can wait.
+  void RestBetweenZeros(uint64_t done, uint64_t size);
   // Prepares file `number` of `size` bytes, from the file at `recycled_path` unless that is empty.
-  [[nodiscard]] absl::StatusOr<LogFile> Prepare(uint64_t number, uint64_t size, const std::string& recycled_path);
+  [[nodiscard]] absl::StatusOr<LogFile> Prepare(uint64_t number, uint64_t size, const std::string& recycled_path,
+                                                Haste haste);
   [[nodiscard]] absl::StatusOr<std::unique_ptr<File>> PrepareContent(uint64_t number, uint64_t size,
                                                                      const std::string& temporary,
-                                                                     const std::string& recycled_path);
+                                                                     const std::string& recycled_path, Haste haste);
   // Writes zeros behind the spare as long as it is the spare. False: it no longer is.
   [[nodiscard]] absl::StatusOr<bool> ExtendSpare(uint64_t number, uint64_t begin, uint64_t end);
   void Run();
@@ -101,7 +110,10 @@ class LogFiles {
   LogFile spare_ ABSL_GUARDED_BY(mutex_);
   bool growing_ ABSL_GUARDED_BY(mutex_) = false;       // a GrowSpare is at it
   absl::Status spare_status_ ABSL_GUARDED_BY(mutex_);  // of the last attempt to prepare one
+  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;            // for a spare
   std::atomic<uint64_t> spare_size_{0};
+  std::atomic<uint64_t> used_{0};         // of the file in use,
+  std::atomic<uint64_t> size_in_use_{1};  // which is so large
   std::atomic<bool> stopping_{false};
   std::atomic<bool> allocates_{false};
   std::atomic<uint64_t> recycled_{0};

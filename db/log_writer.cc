@@ -143,6 +143,7 @@ absl::Status LogWriter::Append(std::string_view record, SequenceNumber first, Se
   active_units_ += unit;
   file_bytes_ += record.size();
   if (offset_in_block != nullptr) file_large_bytes_ += record.size();
+  if (durability == Durability::kAlways) file_synced_bytes_ += record.size();
   PublishSafeRoom();
   // Written under the mutex alone: no need for an atomic addition.
   buffered_bytes_.store(buffered_bytes_.load(std::memory_order_relaxed) + record.size(), std::memory_order_release);
@@ -157,6 +158,7 @@ absl::Status LogWriter::Append(std::string_view record, SequenceNumber first, Se
 absl::Status LogWriter::WriteOut(SequenceNumber sequence) {
   if (written_sequence() >= sequence) return absl::OkStatus();
   absl::MutexLock lock(&write_mutex_);
+  AwaitDirectGroups();
   if (written_sequence() >= sequence) return absl::OkStatus();  // somebody wrote it for us
   return WriteOutLocked();
 }
@@ -169,8 +171,7 @@ absl::Status LogWriter::WriteOutLocked() {
     std::swap(active_, writing_);
     active_units_ = 0;
   }
-  size_t records_size = 0;
-  for (const LogBuffer::Block& block : writing_.blocks()) records_size += block.end - block.begin - kLogBlockHeaderSize;
+  const size_t records_size = writing_.records_size();
   const absl::Status status =
       GuardMemory("writing the log", [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return WriteBlocks(); });
   writing_.Clear(keep_memory_);
@@ -178,15 +179,31 @@ absl::Status LogWriter::WriteOutLocked() {
 
   absl::MutexLock lock(&mutex_);
   end_.last_sequence = last_written_;
+  BringCursorBackLocked();
+  written_.store(last_written_, std::memory_order_release);
+  buffered_bytes_.store(buffered_bytes_.load(std::memory_order_relaxed) - records_size, std::memory_order_release);
+  return absl::OkStatus();
+}
+
+void LogWriter::BringCursorBackLocked() {
   const Cursor used = {file_index_, LogPageAlign(position_)};
   const bool same_file = used.offset + active_units_ <= file_size_;
   const Cursor bound =
       same_file ? Cursor{used.file, used.offset + active_units_} : Cursor{used.file + 1, kLogPageSize + active_units_};
   cursor_ = std::min(cursor_, bound);
   PublishSafeRoom();
-  written_.store(last_written_, std::memory_order_release);
-  buffered_bytes_.store(buffered_bytes_.load(std::memory_order_relaxed) - records_size, std::memory_order_release);
-  return absl::OkStatus();
+  files_.NoteUsed(position_);
+}
+
+void LogWriter::EncodeHeaders(LogBuffer* buffer, size_t begin, size_t end, uint64_t position,
+                              SequenceNumber mark) const {
+  const std::vector<LogBuffer::Block>& blocks = buffer->blocks();
+  for (size_t i = begin; i < end; ++i) {
+    const LogBuffer::Block& block = blocks[i];
+    const auto payload_size = static_cast<uint32_t>(block.end - block.begin - kLogBlockHeaderSize);
+    EncodeLogBlockHeader(buffer->data() + block.begin, {payload_size, file_.number, block.first, block.last, mark},
+                         options_.store_id, position + (block.begin - blocks[begin].begin));
+  }
 }
 
 absl::Status LogWriter::WriteBlocks() {
@@ -206,12 +223,7 @@ absl::Status LogWriter::WriteRun(size_t begin, size_t end) {
   const std::vector<LogBuffer::Block>& blocks = writing_.blocks();
   const SequenceNumber mark = durable_sequence();
   const size_t run_begin = blocks[begin].begin;
-  for (size_t i = begin; i < end; ++i) {
-    const LogBuffer::Block& block = blocks[i];
-    const auto payload_size = static_cast<uint32_t>(block.end - block.begin - kLogBlockHeaderSize);
-    EncodeLogBlockHeader(writing_.data() + block.begin, {payload_size, file_.number, block.first, block.last, mark},
-                         options_.store_id, position_ + (block.begin - run_begin));
-  }
+  EncodeHeaders(&writing_, begin, end, position_, mark);
   uint64_t size = blocks[end - 1].end - run_begin;
   const uint64_t run_end = position_ + size;
   // Whoever touches a page first fills it: the kernel need not read it, and no stale bytes stay behind the block. Only
@@ -229,12 +241,12 @@ absl::Status LogWriter::WriteRun(size_t begin, size_t end) {
   written_mark_.store(mark, std::memory_order_relaxed);
   absl::MutexLock lock(&mutex_);
   end_.offset = position_;
-  if (!large_blocks_.empty()) NotePlaces(begin, end, written_at);
+  NotePlaces(blocks, begin, end, written_at);
   return absl::OkStatus();
 }
 
-void LogWriter::NotePlaces(size_t begin, size_t end, uint64_t position) {
-  const std::vector<LogBuffer::Block>& blocks = writing_.blocks();
+void LogWriter::NotePlaces(const std::vector<LogBuffer::Block>& blocks, size_t begin, size_t end, uint64_t position) {
+  if (large_blocks_.empty()) return;
   auto place = large_blocks_.end();  // what is written now was appended last
   while (place != large_blocks_.begin() && std::prev(place)->first >= blocks[begin].first) --place;
   for (size_t i = begin; i < end && place != large_blocks_.end(); ++i) {
@@ -271,7 +283,8 @@ absl::Status LogWriter::NextFile() {
   LogFile finished;  // closed when the lock is free again
   absl::MutexLock lock(&mutex_);
   end_.last_sequence = last_written_;
-  files_.AllocateNext(2 * std::exchange(file_large_bytes_, 0) > std::exchange(file_bytes_, 0));
+  files_.AllocateNext(2 * file_large_bytes_ > file_bytes_ || 2 * file_synced_bytes_ < file_bytes_);
+  file_bytes_ = file_large_bytes_ = file_synced_bytes_ = 0;
   VARVE_ASSIGN_OR_RETURN(LogFile next, files_.Advance(end_));
   finished = std::exchange(file_, std::move(next));
   position_ = touched_ = kLogPageSize;
@@ -283,6 +296,11 @@ absl::Status LogWriter::NextFile() {
 
 absl::Status LogWriter::Sync() {
   write_mutex_.Lock();
+  if (const std::optional<DirectGroup> group = BeginDirectGroup()) {
+    write_mutex_.Unlock();
+    return FinishDirectGroup(*group);
+  }
+  AwaitDirectGroups();
   const absl::Status written = WriteOutLocked();
   if (!written.ok()) {
     write_mutex_.Unlock();
@@ -323,11 +341,15 @@ void LogWriter::WriteMark() {
     cursor_.offset += kLogPageSize;
     PublishSafeRoom();
   }
-  char page[kLogPageSize] = {};
+  alignas(kDirectAlignment) char page[kLogPageSize] = {};
   EncodeLogBlockHeader(page, {0, file_.number, mark + 1, mark, mark}, options_.store_id, offset);
   File* const file = file_.file.get();
-  const absl::Status status =
-      GuardMemory("writing the log", [&] { return file->Write(offset, std::string_view(page, sizeof(page))); });
+  const std::string_view bytes(page, sizeof(page));
+  const absl::Status status = GuardMemory("writing the log", [&] {
+    // Nothing else would put it on disk before a direct group behind it, which recovery finds only through it.
+    const bool is_last = options_.sync_backend == SyncBackend::kPwrite;
+    return is_last ? file->Write(offset, bytes) : file->WriteDurably(offset, bytes);
+  });
   if (!status.ok()) {
     Fail(status).IgnoreError();  // status() tells
     return;
@@ -343,15 +365,18 @@ void LogWriter::WriteMark() {
 
 absl::Status LogWriter::Fail(const absl::Status& cause) noexcept {
   absl::MutexLock lock(&mutex_);
-  if (status_.ok()) {
-    status_ = StatusInWords(absl::StatusCode::kUnavailable, [&] {
-      return fmt::format("the log failed and takes no more writes; check the disk, then restart: {}",
-                         std::string(cause.message()));
-    });
-    active_.Clear(0);
-    failed_.store(true, std::memory_order_release);
-  }
+  FailLocked(cause);
   return UnsharedCopy(status_);
+}
+
+void LogWriter::FailLocked(const absl::Status& cause) noexcept {
+  if (!status_.ok()) return;
+  status_ = StatusInWords(absl::StatusCode::kUnavailable, [&] {
+    return fmt::format("the log failed and takes no more writes; check the disk, then restart: {}",
+                       std::string(cause.message()));
+  });
+  active_.Clear(0);
+  failed_.store(true, std::memory_order_release);
 }
 
 absl::Status LogWriter::status() const {

@@ -6,14 +6,19 @@
 // block never holds records that the cursor put into two files. After each write the cursor is brought back to what was
 // really used.
 //
+// Direct groups (SyncBackend::kDirect): where all that was written before is on disk or on its way there in the same manner, a group is one write
+// around the kernel's cache, which returns when it is on disk. Up to two are under way at once; they count as there in the order in which
+// they were issued. Whoever writes in another way waits for them first.
+//
 // Thread-safe, but for Reserve and Append, which the caller serializes. Lock order: write_mutex_ (one writer at a
-// time), then sync_mutex_ (one sync at a time: the kernel reports an error to one of them only), then mutex_ (never
-// held across I/O).
+// time; a direct group leaves it before its I/O), then sync_mutex_ (one sync at a time: the kernel reports an error to one of
+// them only), then mutex_ (never held across I/O).
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -26,6 +31,7 @@
 #include "type/options.h"
 #include "type/sequence.h"
 #include "util/file_system.h"
+#include "util/steady_condition.h"
 
 namespace varve {
 
@@ -48,8 +54,10 @@ class LogWriter {
 
   // Hands everything up to `sequence`, at least, to the kernel.
   [[nodiscard]] absl::Status WriteOut(SequenceNumber sequence);
-  // Writes everything appended before the call, syncs it, moves durable_sequence(). Waits for a sync that is under way.
+  // Writes everything appended before the call, syncs it, moves durable_sequence(). Waits for a sync that is under way, but for direct
+  // groups, of which kMostDirectGroups may be.
   [[nodiscard]] absl::Status Sync();
+  static constexpr uint64_t kMostDirectGroups = 2;
   // Writes a block that only brings the durable mark on disk up to date, if nothing else is going on. Without it
   // nothing behind the last group would say that it was acknowledged, and damage there would look like a tear.
   void WriteMark();
@@ -84,18 +92,45 @@ class LogWriter {
     auto operator<=>(const Cursor&) const = default;
   };
 
+  // A group on its way to the disk around the kernel's cache.
+  struct DirectGroup {
+    uint64_t number = 0;
+    File* file = nullptr;  // stays open: who changes files waits for direct groups first
+    uint64_t offset = 0;
+    std::string_view bytes;  // none: there was nothing to take, those before are waited for
+    size_t records_size = 0;
+    SequenceNumber mark = kNoSequence;
+    LogEnd end;  // of the log once it is there
+    bool has_landed = false;
+  };
+
   bool FitsLocked(uint64_t unit, bool for_deletes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PublishSafeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sees to it that the next file is there and has room for `unit`.
   [[nodiscard]] absl::Status PrepareNextFile(uint64_t unit);
+  // After a write: back to what was really used.
+  void BringCursorBackLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_, mutex_);
+  // For the blocks [begin, end) of `buffer`, which will lie from `position` on.
+  void EncodeHeaders(LogBuffer* buffer, size_t begin, size_t end, uint64_t position, SequenceNumber mark) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  // Takes what was appended; nothing: it has to go the other way.
+  std::optional<DirectGroup> BeginDirectGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  // Writes the group, and waits for those before it.
+  [[nodiscard]] absl::Status FinishDirectGroup(const DirectGroup& group);
+  // Those that are there, and all before them, count as there.
+  void LandDirectGroupsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AwaitDirectGroups() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   [[nodiscard]] absl::Status WriteOutLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   [[nodiscard]] absl::Status WriteBlocks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   // Writes blocks [begin, end) of writing_ at position_ with one call.
   [[nodiscard]] absl::Status WriteRun(size_t begin, size_t end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   [[nodiscard]] absl::Status NextFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   [[nodiscard]] absl::Status SyncLocked(File* file, SequenceNumber target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sync_mutex_);
-  void NotePlaces(size_t begin, size_t end, uint64_t position) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_, mutex_);
+  // Of the blocks [begin, end), which are written from `position` on, those with large operations.
+  void NotePlaces(const std::vector<LogBuffer::Block>& blocks, size_t begin, size_t end, uint64_t position)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_, mutex_);
   absl::Status Fail(const absl::Status& cause) noexcept;
+  void FailLocked(const absl::Status& cause) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const LogOptions options_;
   const uint64_t delete_reserve_;
@@ -122,6 +157,12 @@ class LogWriter {
   // Blocks that hold large operations, ascending, from the oldest that may not be in segments on.
   std::deque<LogBlockPlace> large_blocks_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  // Direct groups [landed_, issued_) are under way, by number % kMostDirectGroups.
+  uint64_t issued_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t landed_ ABSL_GUARDED_BY(mutex_) = 0;
+  DirectGroup direct_[kMostDirectGroups] ABSL_GUARDED_BY(mutex_);
+  LogBuffer direct_buffers_[kMostDirectGroups];  // of whoever writes the group
+  SteadyCondition landing_;
 
   std::atomic<bool> failed_{false};
   std::atomic<SequenceNumber> appended_;
@@ -132,8 +173,9 @@ class LogWriter {
   // Behind the cursor, less the reserve for deletes and a page for a mark: what Reserve can promise without looking closer.
   std::atomic<uint64_t> safe_room_{0};
   std::atomic<size_t> buffered_bytes_{0};
-  uint64_t file_bytes_ ABSL_GUARDED_BY(mutex_) = 0;        // appended since the last change of files,
-  uint64_t file_large_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // and of these in batches with large operations
+  uint64_t file_bytes_ ABSL_GUARDED_BY(mutex_) = 0;         // appended since the last change of files,
+  uint64_t file_large_bytes_ ABSL_GUARDED_BY(mutex_) = 0;   // of these in batches with large operations,
+  uint64_t file_synced_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // and in such as are synced at once
   std::atomic<uint64_t> syncs_{0}, groups_{0}, bytes_written_{0}, bytes_appended_{0};
 };
 

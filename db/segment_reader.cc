@@ -272,28 +272,15 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::Read(const OffsetTableEntr
                                                            bool fill_cache, FoundRecord* found) {
   if (IsValueAddress(info_, entry.offset)) return ReadValue(entry, target, fill_cache, found);
   if (caches_->blocks.capacity() == 0) return ReadFromDisk(entry, target, found);
-  if (LengthClassLimit(entry.length_class) <= kMaxRecordCachedByBlock) {
-    return ReadFromBlock(entry, target, fill_cache, found);
-  }
-  return ReadOwnEntry(entry, target, fill_cache, found);
-}
-
-BlockSpan SegmentReader::CacheableBlockOf(uint64_t offset) const {
-  const ResidentIndex::Pin pin(resident_);
-  if (!pin) return {};
-  const BlockSpan span = pin->fences().Span(pin->fences().BlockOf(offset));
-  return pin->fences().IsCacheable(span) ? span : BlockSpan{};
-}
-
-absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadFromBlock(const OffsetTableEntry& entry, const Target& target,
-                                                                    bool fill_cache, FoundRecord* found) {
   VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
+  // Scans leave the blocks of larger records, too.
   ClockCache::Handle block =
       caches_->blocks.Lookup(info_.number, BlockKey(entry.offset, footer->block_size), entry.offset);
   if (block) [[likely]] {
     caches_->statistics.block_cache_hits.Add(1);
   } else {
-    const BlockSpan span = fill_cache ? CacheableBlockOf(entry.offset) : BlockSpan{};
+    const bool worth_a_block = fill_cache && LengthClassLimit(entry.length_class) <= kMaxRecordCachedByBlock;
+    const BlockSpan span = worth_a_block ? CacheableBlockOf(entry.offset) : BlockSpan{};
     if (span.end == 0) return ReadOwnEntry(entry, target, fill_cache, found);
     VARVE_ASSIGN_OR_RETURN(block, Block(span, footer->block_size, &caches_->statistics.record_reads));
   }
@@ -303,6 +290,13 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadFromBlock(const Offset
   const ChecksumMode mode = block.flagged() ? ChecksumMode::kVerify : ChecksumMode::kTrusted;
   found->pin = std::move(block);
   return Match(window, entry.offset, mode, target, found);
+}
+
+BlockSpan SegmentReader::CacheableBlockOf(uint64_t offset) const {
+  const ResidentIndex::Pin pin(resident_);
+  if (!pin) return {};
+  const BlockSpan span = pin->fences().Span(pin->fences().BlockOf(offset));
+  return pin->fences().IsCacheable(span) ? span : BlockSpan{};
 }
 
 absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadOwnEntry(const OffsetTableEntry& entry, const Target& target,

@@ -88,11 +88,9 @@ class SegmentReader final : public Segment {
   // Reads the value to which the record found points.
   absl::StatusOr<bool> FollowPlace(std::string_view tree_key, FoundRecord* found);
 
+  // In a block from the cache, or one to be put there; through the other two where neither is to be had.
   absl::StatusOr<Outcome> Read(const OffsetTableEntry& entry, const Target& target, bool fill_cache,
                                FoundRecord* found);
-  // In a block from the cache, or one to be put there; through the other two where neither is to be had.
-  absl::StatusOr<Outcome> ReadFromBlock(const OffsetTableEntry& entry, const Target& target, bool fill_cache,
-                                        FoundRecord* found);
   BlockSpan CacheableBlockOf(uint64_t offset) const;  // end 0: none, or not known
   absl::StatusOr<Outcome> ReadOwnEntry(const OffsetTableEntry& entry, const Target& target, bool fill_cache,
                                        FoundRecord* found);

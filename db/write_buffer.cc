@@ -190,6 +190,7 @@ void WriteBuffer::AddRangeTombstone(RangeTombstone tombstone) {
 }
 
 const WriteBuffer::Entry* WriteBuffer::FindKey(std::string_view tree_key, uint64_t hash) const {
+  if (oldest_.load(std::memory_order_acquire) == nullptr) return nullptr;
   const uint32_t tag = static_cast<uint32_t>(hash >> 32);
   const Entry* entry = buckets_[hash & bucket_mask_].load(std::memory_order_acquire);
   while (entry != nullptr && !(entry->hash_tag == tag && entry->key() == tree_key)) {

@@ -107,17 +107,18 @@ class WriteBuffer {
   // Sorts what was added since the last call into the skip list. Where memory runs out in the middle, the next call goes on there.
   void BringOrderUpToDate() const;
 
+  // Read by every lookup and written once: apart from what each write changes.
   const size_t capacity_;
   const SequenceNumber first_sequence_;
   std::atomic<SequenceNumber> last_sequence_{kNoSequence};
-
-  Arena arena_;
   size_t bucket_mask_;
   size_t bucket_bytes_;
-  std::atomic<Entry*>* buckets_;     // calloc: pages of buckets never touched cost nothing
+  std::atomic<Entry*>* buckets_;         // calloc: pages of buckets never touched cost nothing
+  std::atomic<Entry*> oldest_{nullptr};  // null: the buffer is empty, and no bucket need be looked at
+
+  alignas(64) Arena arena_;
   Entry* newest_ = nullptr;          // the writer's end of the chain of arrival
   std::vector<const Entry*> marks_;  // of the writer: each kEntriesPerMark-th arrival
-  std::atomic<Entry*> oldest_{nullptr};
   std::atomic<uint64_t> entries_{0};
   std::atomic<uint64_t> logged_large_bytes_{0};
   std::vector<RangeTombstone> range_tombstones_;

@@ -103,7 +103,7 @@ std::string SocketPathNeeded(const std::string& text) {
 }
 
 constexpr std::string_view kSyncWords[] = {"always", "everysec", "no"};             // Durability
-constexpr std::string_view kSyncBackendWords[] = {"auto", "pwrite"};                // SyncBackend
+constexpr std::string_view kSyncBackendWords[] = {"auto", "pwrite", "direct"};      // SyncBackend
 constexpr std::string_view kExecutionWords[] = {"adaptive", "pool", "inline"};      // Execution
 constexpr std::string_view kLogLevels[] = {"trace", "debug",    "info", "warning",  // spdlog's
                                            "error", "critical", "off"};
@@ -175,7 +175,9 @@ constexpr Setting kSettings[] = {
         .Live(ApplySync)
         .CalledByRedis("appendfsync"),
     Word("sync-backend", kSyncBackendWords, VARVE_KEPT_IN(engine.sync_backend),
-         "how writes get to the disk: auto (the fastest there is) or pwrite (pwrite and fdatasync, which tracers see)"),
+         "how synced writes get to the disk: pwrite (and fdatasync), direct (O_DIRECT and O_DSYNC, two groups at "
+         "once), or auto: "
+         "direct where files allow it"),
     Size("group-max-bytes", 4 * kKi, kGi, VARVE_KEPT_IN(engine.group_max_bytes),
          "bytes of writes that are synced together at most"),
     Duration("group-max-delay", std::chrono::seconds(10), VARVE_KEPT_IN(engine.group_max_delay),

@@ -34,11 +34,12 @@ enum class Durability : uint8_t {
 // How what is written gets to the disk.
 enum class SyncBackend : uint8_t {
   kAuto,    // the fastest there is
-  kPwrite,  // pwrite and fdatasync, which every tracer of system calls sees
+  kPwrite,  // pwrite and fdatasync
+  kDirect,  // groups go around the kernel's cache, two at once where that pays (O_DIRECT and O_DSYNC); as kPwrite where files don't allow it
 };
 // What `wanted` comes to on this machine.
 constexpr SyncBackend Resolve(SyncBackend wanted) {
-  return wanted == SyncBackend::kAuto ? SyncBackend::kPwrite : wanted;
+  return wanted == SyncBackend::kAuto ? SyncBackend::kDirect : wanted;
 }
 
 struct EngineOptions {

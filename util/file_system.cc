@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "util/status.h"
@@ -25,7 +26,10 @@ class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
   Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
   ~Descriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -83,6 +87,27 @@ class PosixFile : public File {
     return absl::OkStatus();
   }
 
+  // Around the kernel's cache, through a descriptor of its own, which the first such write opens.
+  absl::Status WriteDurably(uint64_t offset, std::string_view data) override {
+    const bool aligned = (reinterpret_cast<uintptr_t>(data.data()) | offset | data.size()) % kDirectAlignment == 0;
+    if (!aligned) return File::WriteDurably(offset, data);
+    std::call_once(direct_once_, [this] {
+      char same[32];  // the file may have been renamed
+      *fmt::format_to_n(same, sizeof(same) - 1, "/proc/self/fd/{}", descriptor_.get()).out = '\0';
+      direct_ = Descriptor(Uninterrupted([&same] { return ::open(same, O_WRONLY | O_DIRECT | O_DSYNC | O_CLOEXEC); }));
+    });
+    while (direct_.get() >= 0 && !data.empty()) {
+      const ssize_t n =
+          Uninterrupted([&] { return ::pwrite(direct_.get(), data.data(), data.size(), static_cast<off_t>(offset)); });
+      if (n < 0 && errno == EINVAL) break;  // not with this file system, or not with what is left of a short write
+      if (n < 0) return IoError(errno, "write", path_, offset);
+      if (n == 0) return IoError(EIO, "write", path_, offset);
+      data.remove_prefix(static_cast<size_t>(n));
+      offset += static_cast<uint64_t>(n);
+    }
+    return data.empty() ? absl::OkStatus() : File::WriteDurably(offset, data);
+  }
+
   void StartWriteback(uint64_t offset, uint64_t size) override {
     if (offset > 0) ::sync_file_range(descriptor_.get(), 0, static_cast<off_t>(offset), SYNC_FILE_RANGE_WAIT_BEFORE);
     ::sync_file_range(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE);
@@ -117,6 +142,8 @@ class PosixFile : public File {
  private:
   const std::string path_;
   const Descriptor descriptor_;
+  std::once_flag direct_once_;
+  Descriptor direct_{-1};  // where it can't be opened, the file does without
 };
 
 // flock belongs to the open file, so that it also excludes a second store of this process.

@@ -16,6 +16,8 @@
 
 namespace varve {
 
+inline constexpr size_t kDirectAlignment = 4096;
+
 class File {
  public:
   virtual ~File() = default;  // closes
@@ -26,6 +28,13 @@ class File {
   [[nodiscard]] virtual absl::Status Write(uint64_t offset, std::string_view data) = 0;
   // Puts data (and the size, where it changed) on disk. A failure is final for what was written before: never call it again to "retry".
   [[nodiscard]] virtual absl::Status Sync() = 0;
+  // Writes these bytes and puts them on disk, them alone: what else was written stays as it is. Several such writes to one file may be
+  // under way at once. Fastest where `offset`, data.size() and data.data() are multiples of kDirectAlignment and the bytes lie within the
+  // file. A failure is as final as that of Sync.
+  [[nodiscard]] virtual absl::Status WriteDurably(uint64_t offset, std::string_view data) {
+    const absl::Status written = Write(offset, data);
+    return written.ok() ? Sync() : written;
+  }
   // Has the kernel begin to put [offset, offset + size) on disk, once it is through with what it began before. So a long file
   // is written while it grows, and other files' syncs don't wait behind all of it. A hint: never fails, promises nothing.
   virtual void StartWriteback(uint64_t offset, uint64_t size) = 0;

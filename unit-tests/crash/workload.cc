@@ -32,6 +32,7 @@ EngineOptions SmallOptions(uint64_t seed, FileSystem* file_system, const Clock* 
   options.max_full_write_buffers = 1 + static_cast<int>(random() % 3);
   options.offset_table_cache_size = 64u << 10;
   options.block_cache_size = 64u << 10;
+  options.sync_backend = random() % 2 == 0 ? SyncBackend::kPwrite : SyncBackend::kDirect;
   return options;
 }
 

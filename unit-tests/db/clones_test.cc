@@ -279,6 +279,22 @@ TEST(ClonesTest, CountsAreExactWhileOthersWriteAndCount) {
   counting.join();
 }
 
+TEST(ClonesTest, ACountOfAYoungCloneSeesWhatWasDeletedAboveItsBase) {
+  constexpr NamespaceId kOfClone = kClone + 1;
+  TestStore store;
+  ASSERT_TRUE(Put(store, 0, "key", "value").ok());
+  ASSERT_TRUE(Clone(store, 0, kClone).ok());
+  EXPECT_EQ(Keys(store, kClone), 1u);
+  // All of it behind what was counted up to here, so that the count looks up what was below.
+  WriteBatch batch;
+  batch.DeleteRange("k", "l", kClone);
+  ASSERT_TRUE(store->Write({}, &batch).ok());
+  ASSERT_TRUE(Clone(store, kClone, kOfClone).ok());
+  ASSERT_TRUE(Delete(store, kOfClone, "key").ok());
+  EXPECT_EQ(Keys(store, kOfClone), 0u);
+  EXPECT_EQ(Keys(store, kClone), 0u);
+}
+
 TEST(ClonesTest, NothingStaysOfClonesThatAreGone) {
   TestStore store;
   ASSERT_TRUE(Put(store, 0, "a", "1").ok());

@@ -267,6 +267,8 @@ class LogLives {
 
   void Write(LogUser* user) {
     LogOptions options = user->options();
+    options.sync_backend = random_() % 2 == 0 ? SyncBackend::kPwrite : SyncBackend::kDirect;
+    const uint32_t modes = random_() % 2 == 0 ? 3 : 1;  // all of them, or always alone
     auto opened = Log::Open(&fs_, options, next_file_number_, last_);
     if (!opened.ok()) return;  // the power is off already
     Log& log = **opened;
@@ -278,7 +280,7 @@ class LogLives {
       if (!log.Reserve(record.size(), false).ok()) break;
       ++last_;
       model_[last_] = value;
-      log.Append(record, last_, last_, static_cast<Durability>(random_() % 3)).IgnoreError();
+      log.Append(record, last_, last_, static_cast<Durability>(random_() % modes)).IgnoreError();
       if (random_() % 2 == 0) log.Push().IgnoreError();
       if (random_() % 4 == 0) log.WaitUntilDurable(last_).IgnoreError();
       acknowledged_ = std::max(acknowledged_, log.durable_sequence());

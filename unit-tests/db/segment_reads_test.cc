@@ -168,6 +168,18 @@ TEST(SegmentBlockCacheTest, ASecondReadOfABlockOrRecordComesFromMemory) {
   }
 }
 
+TEST(SegmentBlockCacheTest, LookupsOfLargeRecordsUseTheBlocksThatAScanLeft) {
+  SegmentFixture fixture(64 << 20, 16 << 20);
+  const auto records = NumberedRecords(64, 4000);
+  const auto segment = fixture.Open(fixture.Build(1, records, 32768, {}, true));
+  const auto iterator = segment->NewIterator(/*fill_cache=*/true);
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+  }
+  const uint64_t before = RecordReads(fixture);
+  for (const OwnedRecord& record : records) ASSERT_EQ(Get(*segment, record.key).record, record);
+  EXPECT_EQ(RecordReads(fixture), before);
+}
+
 TEST(SegmentBlockCacheTest, AReadThatDoesNotFillTheCacheLeavesItAlone) {
   for (const size_t value_size : {100u, 3000u}) {
     SegmentFixture fixture(64 << 20, 64 << 20);

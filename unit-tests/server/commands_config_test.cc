@@ -34,8 +34,8 @@ TEST_F(ConfigTest, GetTakesSeveralPatternsAndKnowsRedisNames) {
             "(databases 16 maxmemory 0 proto-max-bulk-len 536870912 requirepass  slowlog-log-slower-than 10000 "
             "slowlog-max-len 128)");
   // What was left to the server to choose.
-  EXPECT_EQ(Get("sync-backend"), "(sync-backend pwrite)");
-  EXPECT_NE(Do({"INFO", "persistence"}).find("sync_backend:pwrite"), std::string::npos);
+  EXPECT_EQ(Get("sync-backend"), "(sync-backend direct)");
+  EXPECT_NE(Do({"INFO", "persistence"}).find("sync_backend:direct"), std::string::npos);
   EXPECT_EQ(Get("port"), "(port " + std::to_string(server_.port()) + ")");
   EXPECT_EQ(Get("io-threads"), "(io-threads " + std::to_string(server_.state().options.io_threads) + ")");
 }

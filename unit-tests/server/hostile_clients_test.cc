@@ -37,6 +37,7 @@ constexpr size_t kMany = 500;              // connections
 constexpr size_t kMostOfMany = 4'000'000;  // 64 MB for 10,000 of them, and what the polite client writes
 constexpr size_t kMostOfFew = 8'000'000;
 constexpr size_t kLargeValue = 1u << 20;
+constexpr int kFewestRounds = 10;
 constexpr auto kLasts = std::chrono::milliseconds(1000);
 
 // Writes a value that was never written before and reads it, again and again, until it is told to stop.
@@ -44,11 +45,11 @@ class PoliteClient {
  public:
   explicit PoliteClient(uint16_t port) : connection_(port), thread_([this] { Run(); }) {}
 
-  // Every request was answered, and rightly.
+  // Every request was answered, and rightly, however slow the machine is.
   void Stop() {
     stop_ = true;
     thread_.join();
-    EXPECT_GT(waits_.size(), 10u);
+    EXPECT_GE(waits_.size(), size_t{2 * kFewestRounds});
     if (waits_.empty()) return;
     std::sort(waits_.begin(), waits_.end());
     std::printf("  polite client: %zu requests, p50 %.2f ms, p99 %.2f ms, longest %.2f ms\n", waits_.size(),
@@ -57,7 +58,7 @@ class PoliteClient {
 
  private:
   void Run() {
-    for (int i = 0; !stop_; ++i) {
+    for (int i = 0; !stop_ || i < kFewestRounds; ++i) {
       std::string value = std::to_string(i);
       value.resize(100, 'p');
       if (!Ask(Resp({"SET", "polite", value}), "+OK\r\n")) return;

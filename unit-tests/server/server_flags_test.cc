@@ -81,7 +81,7 @@ const std::map<std::string, std::vector<std::string>>& Words() {
       {"unixsocket", {"", "varve.sock"}},
       {"dir", {"data", "/srv/x y"}},
       {"sync", {"always", "everysec", "no"}},
-      {"sync-backend", {"auto", "pwrite"}},
+      {"sync-backend", {"auto", "pwrite", "direct"}},
       {"execution", {"adaptive", "pool", "inline"}},
       {"protected-mode", {"yes", "no"}},
       {"loglevel", {"trace", "debug", "info", "warning", "error", "critical", "off"}},

@@ -106,6 +106,10 @@ void SimulatedDisk::Apply(const DiskEvent& event) {
       for (const Change& done : inode->second.unsynced) Perform(done, Own(&inode->second.durable).get());
       inode->second.unsynced.clear();
       break;
+    case DiskEvent::Type::kSyncWrite:
+      Perform({event.offset, event.data}, Own(&inode->second.durable).get());
+      std::erase_if(inode->second.unsynced, [&](const Change& done) { return done.data == event.data; });
+      break;
     case DiskEvent::Type::kFailedSync: {
       Random random(event.offset);
       inode->second.durable = std::make_shared<std::string>(TornContent(inode->second, &random));

@@ -35,6 +35,7 @@ struct DiskEvent {
     kWrite,          // inode, offset, data
     kTruncate,       // inode, size (in offset)
     kSync,           // inode
+    kSyncWrite,      // inode; offset and data of a write before, which alone gets to the disk
     kFailedSync,     // inode, seed (in offset)
     kSyncDirectory,  // path
   };

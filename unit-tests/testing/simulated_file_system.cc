@@ -24,28 +24,17 @@ class SimulatedFileSystem::SimulatedFile : public File {
   }
 
   absl::Status Write(uint64_t offset, std::string_view data) override {
-    absl::MutexLock lock(&owner_->mutex_);
-    VARVE_RETURN_IF_ERROR(owner_->Enter(FileOperation::kWrite, path_));
-    if (!writable_) return IoError(EBADF, "write", path_, offset);
-    const uint64_t size = owner_->disk_.Content(inode_).size();
-    const uint64_t end = offset + data.size();
-    if (end > size) VARVE_RETURN_IF_ERROR(owner_->TakeSpace(end - size, path_));
-    owner_->Do({.type = DiskEvent::Type::kWrite,
-                .inode = inode_,
-                .offset = offset,
-                .data = std::make_shared<const std::string>(data)});
-    return absl::OkStatus();
+    return Write(offset, std::make_shared<const std::string>(data));
   }
 
-  absl::Status Sync() override {
-    absl::MutexLock lock(&owner_->mutex_);
-    const absl::Status entered = owner_->Enter(FileOperation::kSync, path_);
-    if (owner_->stopped_) return entered;
-    owner_->Do({.type = entered.ok() ? DiskEvent::Type::kSync : DiskEvent::Type::kFailedSync,
-                .inode = inode_,
-                .offset = owner_->trace_.size()});
-    return entered;
+  // The write and its way to the disk are two calls, between which others may come.
+  absl::Status WriteDurably(uint64_t offset, std::string_view data) override {
+    const auto bytes = std::make_shared<const std::string>(data);
+    VARVE_RETURN_IF_ERROR(Write(offset, bytes));
+    return Sync({.type = DiskEvent::Type::kSyncWrite, .inode = inode_, .offset = offset, .data = bytes});
   }
+
+  absl::Status Sync() override { return Sync({.type = DiskEvent::Type::kSync, .inode = inode_}); }
 
   void StartWriteback(uint64_t, uint64_t) override {}
 
@@ -69,6 +58,28 @@ class SimulatedFileSystem::SimulatedFile : public File {
   const std::string& path() const override { return path_; }
 
  private:
+  absl::Status Write(uint64_t offset, std::shared_ptr<const std::string> data) {
+    absl::MutexLock lock(&owner_->mutex_);
+    VARVE_RETURN_IF_ERROR(owner_->Enter(FileOperation::kWrite, path_));
+    if (!writable_) return IoError(EBADF, "write", path_, offset);
+    const uint64_t size = owner_->disk_.Content(inode_).size();
+    const uint64_t end = offset + data->size();
+    if (end > size) VARVE_RETURN_IF_ERROR(owner_->TakeSpace(end - size, path_));
+    owner_->Do({.type = DiskEvent::Type::kWrite, .inode = inode_, .offset = offset, .data = std::move(data)});
+    return absl::OkStatus();
+  }
+
+  absl::Status Sync(DiskEvent sync) {
+    absl::MutexLock lock(&owner_->mutex_);
+    const absl::Status entered = owner_->Enter(FileOperation::kSync, path_);
+    if (owner_->stopped_) return entered;
+    if (!entered.ok()) {
+      sync = {.type = DiskEvent::Type::kFailedSync, .inode = inode_, .offset = owner_->trace_.size()};
+    }
+    owner_->Do(std::move(sync));
+    return entered;
+  }
+
   SimulatedFileSystem* const owner_;
   const std::string path_;
   const uint64_t inode_;

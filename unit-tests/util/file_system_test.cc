@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "fmt/format.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "util/forwarding_file.h"
 
@@ -51,6 +54,34 @@ TEST_F(FileSystemTest, WritesLandAtTheirOffsetsAndGrowTheFile) {
   EXPECT_EQ(ReadAll(*file), std::string("headtail\0\0!", 11));
   ASSERT_TRUE(file->Truncate(3).ok());
   EXPECT_EQ(ReadAll(*fs_->OpenForRead(dir_.File("a")).value()), "hea");
+}
+
+TEST_F(FileSystemTest, DurableWritesAreSeenAtOnceWhateverTheirAlignment) {
+  struct alignas(kDirectAlignment) Pages {
+    char bytes[3 * kDirectAlignment];
+  };
+  const auto pages = std::make_unique<Pages>();
+  std::memset(pages->bytes, 'p', sizeof(pages->bytes));
+  const std::string_view aligned(pages->bytes, 2 * kDirectAlignment);
+  // A file system in memory may refuse direct writes.
+  for (const std::string& path : {dir_.File("a"), fmt::format("/dev/shm/varve-file-system-test-{}", ::getpid())}) {
+    const auto file = fs_->OpenForWrite(path, /*create=*/true).value();
+    std::string expected(4 * kDirectAlignment, '\0');
+    ASSERT_TRUE(file->Write(0, expected).ok());
+    ASSERT_TRUE(fs_->Rename(path, path + ".renamed").ok());
+    const auto write = [&](uint64_t offset, std::string_view data) {
+      expected.replace(offset, data.size(), data);
+      ASSERT_TRUE(file->WriteDurably(offset, data).ok());
+      ASSERT_EQ(ReadAll(*file), expected);
+    };
+    write(kDirectAlignment, aligned);
+    write(100, "no page");
+    write(2 * kDirectAlignment, std::string_view(pages->bytes + 1, kDirectAlignment));
+    ASSERT_TRUE(file->Write(kDirectAlignment + 7, "through the kernel's cache").ok());
+    expected.replace(kDirectAlignment + 7, 26, "through the kernel's cache");
+    write(3 * kDirectAlignment, aligned.substr(0, kDirectAlignment));
+    ASSERT_TRUE(fs_->Remove(path + ".renamed").ok());
+  }
 }
 
 TEST_F(FileSystemTest, AReadBehindTheEndIsShort) {

@@ -1,0 +1,120 @@
+#include "benchmark/engine_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "benchmark/report.h"
+
+namespace varve::bench {
+namespace {
+
+constexpr const char* kNotRun = "not run";
+
+// A geometric mean.
+struct Mean {
+  double logarithms = 0;
+  int count = 0;
+
+  void Add(double ratio) {
+    logarithms += std::log(ratio);
+    ++count;
+  }
+  double Value() const { return count == 0 ? 0 : std::exp(logarithms / count); }
+};
+
+// 0 where it was not measured.
+double MedianOf(const Samples& samples, const std::string& row, const std::string& engine, const std::string& figure) {
+  const auto found = samples.find({row, engine});
+  if (found == samples.end()) return 0;
+  std::vector<double> values;
+  for (const Figures& figures : found->second) {
+    if (const auto value = figures.find(figure); value != figures.end()) values.push_back(value->second);
+  }
+  return Median(values);
+}
+
+std::string MainCell(const Row& row, double figure) {
+  if (figure == 0) return kNotRun;
+  if (!row.less_is_better()) return FormatRate(figure);
+  return row.figure() == std::string(kResident) ? FormatBytes(figure) : fmt::format("{:.2f}", figure);
+}
+
+// Microseconds with as many digits as say something.
+std::string Micros(double us) { return fmt::format("{:.{}f}", us, us >= 99.5 ? 0 : us >= 9.95 ? 1 : 2); }
+
+std::string BesideCell(const Samples& samples, const Row& row, const Engine& engine) {
+  const auto median = [&](const std::string& figure) { return MedianOf(samples, row.id, engine.id, figure); };
+  if (median("cpu_us") == 0) return kNotRun;
+  std::string cell;
+  for (const char* percentile : {"p50_us", "p99_us", "p999_us", "p9999_us"}) {
+    if (const double us = median(percentile); us > 0) cell += (cell.empty() ? "" : " / ") + Micros(us);
+  }
+  cell += fmt::format("{}CPU {}", cell.empty() ? "" : ", ", Micros(median("cpu_us")));
+  if (const double rate = median("writes_per_second"); rate > 0) cell += fmt::format(", {} writes/s", FormatRate(rate));
+  if (row.cold()) cell += fmt::format(", {:.2f} reads, {:.0f} B", median("disk_reads"), median("disk_bytes"));
+  if (row.apart()) cell += ", " + FormatBytes(median(kResident));
+  return cell;
+}
+
+}  // namespace
+
+EngineReport Report(const std::vector<Row>& rows, const std::vector<Engine>& engines, const Samples& samples) {
+  std::vector<std::vector<std::string>> table = {{"work"}};
+  std::vector<std::vector<std::string>> beside = {{"work"}};
+  for (const Engine& engine : engines) {
+    table[0].push_back(engine.title);
+    beside[0].push_back(engine.title);
+  }
+  table[0].insert(table[0].end(), {"best peer", "Varve / best peer"});
+  EngineReport report;
+  Mean of_rates;
+  Mean of_all;
+  for (const Row& row : rows) {
+    std::vector<std::string> cells = {row.title};
+    std::vector<std::string> beside_cells = {row.title};
+    double ours = 0;
+    double best = 0;
+    std::string best_title = "-";
+    for (const Engine& engine : engines) {
+      const double figure = MedianOf(samples, row.id, engine.id, row.figure());
+      cells.push_back(MainCell(row, figure));
+      beside_cells.push_back(BesideCell(samples, row, engine));
+      if (engine.id == "varve") {
+        ours = figure;
+      } else if (figure > 0 && (best == 0 || (row.less_is_better() ? figure < best : figure > best))) {
+        best = figure;
+        best_title = engine.title;
+      }
+    }
+    const double ratio = ours == 0 || best == 0 ? 0 : row.less_is_better() ? best / ours : ours / best;
+    cells.push_back(best_title);
+    cells.push_back(FormatRatio(ratio));
+    table.push_back(cells);
+    // What was counted beside it stands with the row before it, of the same run.
+    const bool ran = std::any_of(beside_cells.begin() + 1, beside_cells.end(),
+                                 [](const std::string& cell) { return cell != kNotRun; });
+    if (ran && row.figure() != std::string(kSpace)) beside.push_back(beside_cells);
+    if (const double bare = MedianOf(samples, row.id, kBareWrite, kRate); bare > 0) {
+      report.notes += fmt::format("{}: a bare write() of the same bytes does {}/s; Varve {} of it.\n", row.title,
+                                  FormatRate(bare), FormatRatio(ours / bare));
+    }
+    if (ratio == 0) continue;
+    of_all.Add(ratio);
+    if (!row.less_is_better()) of_rates.Add(ratio);
+    report.history += fmt::format("{} {:.2f}, ", row.id, ratio);
+  }
+  if (of_all.count > 0) {
+    report.notes =
+        fmt::format("Geometric mean of the ratios to the best peer: {} of {} rates, {} of all {} rows.\n",
+                    FormatRatio(of_rates.Value()), of_rates.count, FormatRatio(of_all.Value()), of_all.count) +
+        report.notes;
+    report.history += fmt::format("geometric mean of rates {:.2f}, of all {:.2f}", of_rates.Value(), of_all.Value());
+  }
+  report.table = MarkdownTable(table);
+  report.beside = MarkdownTable(beside);
+  return report;
+}
+
+}  // namespace varve::bench

@@ -1,0 +1,145 @@
+#include "benchmark/process_use.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <thread>
+
+#include "benchmark/process.h"
+
+namespace varve::bench {
+namespace {
+
+void ForEachFile(const std::string& directory, const std::function<void(const std::string&)>& visit) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
+    if (entry.is_regular_file()) visit(entry.path().string());
+  }
+}
+
+// Where a memory cgroup of ours can be made: below our own, in version 1's hierarchy or in version 2's. Its limit's file
+// is named in `*limit_file`. Empty: nowhere.
+std::string OwnMemoryGroup(std::string* limit_file) {
+  std::ifstream groups("/proc/self/cgroup");
+  std::string unified;
+  for (std::string line; std::getline(groups, line);) {
+    const size_t controllers = line.find(':') + 1;
+    const size_t path = line.find(':', controllers) + 1;
+    if (line.substr(controllers, path - 1 - controllers) == "memory") {
+      *limit_file = "memory.limit_in_bytes";
+      return "/sys/fs/cgroup/memory" + line.substr(path);
+    }
+    if (path == controllers + 1) unified = "/sys/fs/cgroup" + line.substr(path);
+  }
+  *limit_file = "memory.max";
+  return unified;
+}
+
+bool WriteTo(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text << std::flush;
+  return file.good();
+}
+
+}  // namespace
+
+ProcessUse ProcessUse::Now() {
+  ProcessUse use;
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  use.cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+
+  std::ifstream io("/proc/self/io");
+  std::string name;
+  int known = 0;
+  for (uint64_t value = 0; io >> name >> value;) {
+    uint64_t* const field = name == "wchar:"         ? &use.write_calls
+                            : name == "read_bytes:"  ? &use.disk_read
+                            : name == "write_bytes:" ? &use.disk_written
+                                                     : nullptr;
+    if (field == nullptr) continue;
+    *field = value;
+    ++known;
+  }
+  if (known != 3) Fail("cannot read /proc/self/io");
+  return use;
+}
+
+void WaitUntilIdle(double rest_seconds) {
+  constexpr double kStep = 0.05;
+  constexpr double kPatience = 600;
+  double quiet = 0;
+  ProcessUse last = ProcessUse::Now();
+  for (double waited = 0; waited < kPatience; waited += kStep) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(kStep));
+    const ProcessUse now = ProcessUse::Now();
+    const bool idle =
+        now.cpu_seconds - last.cpu_seconds < kStep / 20 && now.write_calls - last.write_calls < (64u << 10);
+    quiet = idle ? quiet + kStep : 0;
+    if (quiet >= rest_seconds) return;
+    last = now;
+  }
+  Fail("this process does not come to rest: it is busy for 10 minutes");
+}
+
+uint64_t DiskReads(const std::string& directory) {
+  struct stat status {};
+  if (stat(directory.c_str(), &status) != 0) return 0;
+  std::ifstream counters(fmt::format("/sys/dev/block/{}:{}/stat", major(status.st_dev), minor(status.st_dev)));
+  uint64_t reads = 0;
+  counters >> reads;
+  return reads;
+}
+
+uint64_t BytesOnDisk(const std::string& directory) {
+  constexpr uint64_t kStatBlock = 512;
+  uint64_t bytes = 0;
+  ForEachFile(directory, [&](const std::string& path) {
+    struct stat status {};
+    if (stat(path.c_str(), &status) == 0) bytes += static_cast<uint64_t>(status.st_blocks) * kStatBlock;
+  });
+  return bytes;
+}
+
+void DropFromPageCache(const std::string& directory) {
+  ForEachFile(directory, [](const std::string& path) {
+    const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0 || fdatasync(descriptor) != 0 || posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) != 0) {
+      Fail("cannot take out of the page cache: " + path);
+    }
+    close(descriptor);
+  });
+}
+
+MemoryLimit::MemoryLimit(uint64_t bytes) {
+  std::string limit_file;
+  const std::string own = OwnMemoryGroup(&limit_file);
+  const std::string group = fmt::format("{}/varve_benchmark_{}", own, getpid());
+  if (own.empty() || mkdir(group.c_str(), 0755) != 0) return;
+  RemoveGroupAtEnd(group);
+  if (WriteTo(group + "/" + limit_file, std::to_string(bytes))) {
+    group_ = group;
+  } else {
+    rmdir(group.c_str());
+  }
+}
+
+MemoryLimit::~MemoryLimit() {
+  if (!group_.empty()) rmdir(group_.c_str());
+}
+
+void MemoryLimit::Enter(const std::string& group) {
+  if (!WriteTo(group + "/cgroup.procs", std::to_string(getpid()))) Fail("cannot enter the memory cgroup " + group);
+}
+
+}  // namespace varve::bench

@@ -1,0 +1,30 @@
+# cmake -DPROGRAM=... -DPLOT=... -DPYTHON=... -DDIRECTORY=... -P run_engine_benchmark.cmake
+# Runs every row of engine_benchmark for every engine with next to no data, and has benchmark/plot read what came of it. The program
+# checks all values by itself; here each row has to be there with a figure of Varve's and of a peer's. Rows with data larger than
+# memory need more data than a test should make, and are left out by the program.
+file(REMOVE_RECURSE ${DIRECTORY})
+file(MAKE_DIRECTORY ${DIRECTORY})
+execute_process(COMMAND ${PROGRAM} --scale=0.0002 --rest_seconds=0.05 --dir=${DIRECTORY} --benchmark_out=${DIRECTORY}/rows.json
+                        --benchmark_out_format=json
+                RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "engine_benchmark ended with ${result}:\n${output}${errors}")
+endif()
+string(REGEX MATCHALL "\n\\| [^\n]* not run [^\n]*" missing "${output}")
+foreach(row ${missing})
+  if(NOT row MATCHES "times the memory")
+    message(FATAL_ERROR "a row was not run:${row}")
+  endif()
+endforeach()
+if(NOT output MATCHES "Geometric mean of the ratios")
+  message(FATAL_ERROR "there is no geometric mean:\n${output}")
+endif()
+
+if(NOT PYTHON)
+  return()
+endif()
+execute_process(COMMAND ${PYTHON} ${PLOT} ${DIRECTORY}/rows.json --print --rows=multiget16/100B RESULT_VARIABLE result
+                OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+if(NOT result EQUAL 0 OR NOT output MATCHES "MultiGet of 16, 100 B .*Varve / best peer [0-9]")
+  message(FATAL_ERROR "benchmark/plot ended with ${result}:\n${output}${errors}")
+endif()
