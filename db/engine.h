@@ -375,8 +375,8 @@ class Engine final : public StorageEngine, private EngineParts {
   std::atomic<SequenceNumber> visible_{kNoSequence};
   SequenceNumber flushed_ ABSL_GUARDED_BY(commit_mutex_) = kNoSequence;
   std::atomic<bool> log_failed_{false};
-  uint64_t log_bytes_at_rotation_ ABSL_GUARDED_BY(commit_mutex_) =
-      0;                                         // written to the log when the active buffer began
+  SequenceNumber recovered_sequence_ = kNoSequence;                    // at the end of Open
+  uint64_t log_bytes_at_rotation_ ABSL_GUARDED_BY(commit_mutex_) = 0;  // when the active buffer began
   std::atomic<uint64_t> log_bytes_at_flush_{0};  // live ones behind the last flush; see BoundLog()
   // Of a namespace; merges wait until it is durable. kNoSequence: they were told.
   std::atomic<SequenceNumber> last_clear_{kNoSequence};

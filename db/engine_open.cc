@@ -42,6 +42,20 @@ absl::Status CheckOptions(const EngineOptions& options) {
   return absl::OkStatus();
 }
 
+// `ends`, and those `before` of files that are kept for their values: until they are renamed they are found under the log's name, and what a
+// recovery cut from them must not come back.
+std::vector<LogEnd> WithKeptFiles(const std::vector<LogEnd>& before, std::vector<LogEnd> ends,
+                                  const ValueFiles& values) {
+  for (const LogEnd& end : before) {
+    const std::shared_ptr<ValueFile> kept = values.Find(end.file_number);
+    if (kept == nullptr || !kept->is_of_log()) continue;
+    const auto place = std::lower_bound(ends.begin(), ends.end(), end,
+                                        [](const LogEnd& a, const LogEnd& b) { return a.file_number < b.file_number; });
+    if (place == ends.end() || place->file_number != end.file_number) ends.insert(place, end);
+  }
+  return ends;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StorageEngine>> StorageEngine::Open(const std::string& directory,
@@ -225,7 +239,7 @@ absl::Status Engine::ReplayLog(LogRecovery* recovery) {
   }
   next_file_number_ = std::max(next_file_number_.load(), recovery->last_file_number + 1);
   absl::MutexLock lock(&commit_mutex_);
-  visible_ = last_sequence_;
+  visible_ = recovered_sequence_ = last_sequence_;
   return absl::OkStatus();
 }
 
@@ -263,7 +277,7 @@ absl::Status Engine::StartLog(const LogRecovery& recovery) {
   const uint64_t file_number = NewFileNumber();
   {
     absl::MutexLock lock(&install_mutex_);
-    manifest_.log_ends = recovery.files;
+    manifest_.log_ends = WithKeptFiles(manifest_.log_ends, recovery.files, caches_.values);
     manifest_.clean_end = false;
     manifest_.next_file_number = next_file_number_.load();
     VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, directory_, manifest_));
@@ -315,7 +329,7 @@ absl::Status Engine::CloseInside() {
   CompleteAsyncWrites();
   VARVE_RETURN_IF_ERROR(end.status());
   absl::MutexLock lock(&install_mutex_);
-  manifest_.log_ends = log_->Files();
+  manifest_.log_ends = WithKeptFiles(manifest_.log_ends, log_->Files(), caches_.values);
   manifest_.clean_end = true;
   manifest_.next_file_number = next_file_number_.load();
   manifest_.next_generation = next_generation_.load();
@@ -349,6 +363,7 @@ std::vector<std::pair<std::string, uint64_t>> Engine::StatisticsInside() const {
   }
   return {{"sequence", visible_.load()},
           {"durable_sequence", log_->durable_sequence()},
+          {"recovered_sequence", recovered_sequence_},
           {"gets", counters_.gets.Sum()},
           {"writes", counters_.writes.Sum()},
           {"write_conflicts", counters_.conflicts.Sum()},

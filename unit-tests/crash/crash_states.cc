@@ -50,7 +50,7 @@ void SetClock(const Known& known, uint64_t dice, ManualClock* clock) {
 // What a crash left is one of the states that it may leave: the end of its last batch. `*gone`: as CheckContents.
 absl::StatusOr<SequenceNumber> CheckOpened(StorageEngine* store, const History::Bounds& bounds, const History& history,
                                            std::vector<Value>* gone) {
-  const SequenceNumber sequence = StatisticOf(*store, "sequence");
+  const SequenceNumber sequence = StatisticOf(*store, "recovered_sequence");
   const SequenceNumber last = history.BatchAt(sequence);
   if (sequence < bounds.least) {
     return Bad(fmt::format("{} was acknowledged, and only {} is there", bounds.least, sequence));
