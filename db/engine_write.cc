@@ -282,7 +282,7 @@ void Engine::RotateBufferLocked() {
   const std::shared_ptr<ReadState> next = CopyStateLocked();
   next->full.insert(next->full.begin(), full);
   next->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1);
-  const uint64_t log_bytes = log_ == nullptr ? 0 : log_->statistics().bytes_written;
+  const uint64_t log_bytes = log_ == nullptr ? 0 : log_->statistics().bytes_taken;
   flush_queue_.push_back({full, present_->namespaces, log_bytes - std::exchange(log_bytes_at_rotation_, log_bytes)});
   // From here on nothing may fail.
   full->Seal(last_sequence_);

@@ -65,7 +65,8 @@ struct LogOptions {
 struct LogStatistics {
   uint64_t groups = 0;          // synced groups
   uint64_t syncs = 0;           // fdatasync calls, and direct writes
-  uint64_t bytes_written = 0;   // to log files, with headers and padding
+  uint64_t bytes_written = 0;   // to log files, with headers and padding; some of it takes the place of earlier padding
+  uint64_t bytes_taken = 0;     // in log files
   uint64_t bytes_appended = 0;  // records only
   uint64_t files_recycled = 0;
 };

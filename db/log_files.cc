@@ -254,7 +254,7 @@ absl::StatusOr<LogFile> LogFiles::Prepare(uint64_t number, uint64_t size, const 
   VARVE_RETURN_IF_ERROR(file_system_->SyncDirectory(options_.directory));
   // Opened anew, so that its errors name the file by its final name.
   VARVE_ASSIGN_OR_RETURN(std::unique_ptr<File> file, file_system_->OpenForWrite(path, /*create=*/false));
-  return LogFile{number, size, std::move(file)};
+  return LogFile{number, size, !recycled_path.empty(), std::move(file)};
 }
 
 void LogFiles::Run() {

@@ -31,7 +31,8 @@ namespace varve {
 
 struct LogFile {
   uint64_t number = 0;
-  uint64_t size = 0;  // bytes, all of them written once
+  uint64_t size = 0;         // bytes, zero but for the header, or what an earlier use left
+  bool is_recycled = false;  // the latter
   std::unique_ptr<File> file;
 };
 

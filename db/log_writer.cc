@@ -226,9 +226,10 @@ absl::Status LogWriter::WriteRun(size_t begin, size_t end) {
   EncodeHeaders(&writing_, begin, end, position_, mark);
   uint64_t size = blocks[end - 1].end - run_begin;
   const uint64_t run_end = position_ + size;
-  // Whoever touches a page first fills it: the kernel need not read it, and no stale bytes stay behind the block. Only
-  // the last run may pad, as the next block's bytes follow the others; those that follow go to another file anyway.
-  if (const uint64_t page_end = LogPageAlign(run_end); end == blocks.size() && page_end > touched_) {
+  // Whoever touches a page of an earlier use first fills it: the kernel need not read it, and no stale bytes stay behind the block.
+  // Only the last run may pad, as the next block's bytes follow the others; those that follow go to another file anyway.
+  const uint64_t page_end = LogPageAlign(run_end);
+  if (file_.is_recycled && end == blocks.size() && page_end > touched_) {
     writing_.PadEnd(page_end - run_end);
     size += page_end - run_end;
   }
@@ -287,6 +288,7 @@ absl::Status LogWriter::NextFile() {
   file_bytes_ = file_large_bytes_ = file_synced_bytes_ = 0;
   VARVE_ASSIGN_OR_RETURN(LogFile next, files_.Advance(end_));
   finished = std::exchange(file_, std::move(next));
+  taken_before_ += end_.offset;
   position_ = touched_ = kLogPageSize;
   ++file_index_;
   file_size_ = file_.size;
@@ -404,6 +406,8 @@ LogStatistics LogWriter::statistics() const {
   statistics.bytes_written = bytes_written_.load(std::memory_order_relaxed);
   statistics.bytes_appended = bytes_appended_.load(std::memory_order_relaxed);
   statistics.files_recycled = files_.recycled();
+  absl::MutexLock lock(&mutex_);
+  statistics.bytes_taken = taken_before_ + end_.offset;
   return statistics;
 }
 

@@ -153,7 +153,8 @@ class LogWriter {
   bool promised_ ABSL_GUARDED_BY(mutex_) = false;    // Reserve said yes, Append is still to come
   uint64_t file_index_ ABSL_GUARDED_BY(mutex_) = 0;  // of file_, as in Cursor
   uint64_t file_size_ ABSL_GUARDED_BY(mutex_) = 0;
-  LogEnd end_ ABSL_GUARDED_BY(mutex_);  // of file_
+  LogEnd end_ ABSL_GUARDED_BY(mutex_);                 // of file_
+  uint64_t taken_before_ ABSL_GUARDED_BY(mutex_) = 0;  // in the files before
   // Blocks that hold large operations, ascending, from the oldest that may not be in segments on.
   std::deque<LogBlockPlace> large_blocks_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
