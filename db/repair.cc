@@ -106,7 +106,7 @@ absl::StatusOr<RepairReport> RepairJob::Run() {
   plan_.manifest.settled.clear();              // they hold for records that may be gone,
   plan_.manifest.base_tallies = KeyTallies();  // as do these
   plan_.manifest.clean_end = false;
-  KeepFilesWithValues();
+  PlaceFilesWithValues();
   VARVE_RETURN_IF_ERROR(WriteRepairPlan(file_system_, directory_, plan_));
   return Finish();
 }
@@ -120,7 +120,7 @@ absl::StatusOr<RepairReport> RepairJob::Finish() {
 }
 
 // What a log file holds beside them has been taken out of it.
-void RepairJob::KeepFilesWithValues() {
+void RepairJob::PlaceFilesWithValues() {
   std::set<uint64_t> referenced;
   for (const auto& level : plan_.manifest.levels) {
     for (const SegmentInfos& run : level) {
@@ -132,6 +132,10 @@ void RepairJob::KeepFilesWithValues() {
   for (auto& [name, target] : plan_.moves) {
     const std::optional<uint64_t> number = ParseLogFileName(name);
     if (number && referenced.contains(*number)) target = ValueFilePath("", *number).substr(1);
+  }
+  for (const StoreFile& file : files_) {
+    const std::optional<uint64_t> number = ParseValueFileName(file.name);
+    if (number && !referenced.contains(*number)) Move(file.name);
   }
 }
 

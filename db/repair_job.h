@@ -66,8 +66,9 @@ class RepairJob {
     if (progress_) progress_(done_, total_);
   }
   uint64_t NumberBehindAllFiles() const;
-  // Log files that are moved and that segments point into become value files instead.
-  void KeepFilesWithValues();
+  // Log files that are moved and that segments point into become value files instead; value files into which no segment points any more are
+  // moved.
+  void PlaceFilesWithValues();
 
   // --- Manifest
   absl::StatusOr<bool> TakeManifest();

@@ -125,7 +125,8 @@ absl::Status SurveyValueFile(const File& file, uint64_t number, uint64_t store_i
     return absl::OkStatus();
   }
   if (absl::Status header = CheckLogHeaderPage(page, file.path(), number, store_id); !header.ok()) {
-    tell(header);
+    tell(absl::IsNotFound(header) ? Corruption(file.path(), page.size(), "log header: the file ends within it")
+                                  : header);
   } else if (const size_t bad = page.find_first_not_of('\0', kLogHeaderSize); bad != std::string_view::npos) {
     tell(Corruption(file.path(), bad, "log header: not zero, which harms nothing"));
   }

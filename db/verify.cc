@@ -157,7 +157,8 @@ class Verifier {
                              file_system_->OpenForRead(directory_ + "/" + found.name));
       VARVE_RETURN_IF_ERROR(
           SurveyValueFile(*file, *number, manifest_ ? manifest_->store_id : 0, [this](const absl::Status& damage) {
-            if (!IsFound(damage)) AddDamage(damage);
+            const DamagedPlace place = PlaceOf(damage);
+            if (!IsFound(damage)) Add(Kind::kUnused, place.file, place.offset, place.what + "; nothing leads there");
           }));
     }
     return absl::OkStatus();

@@ -31,6 +31,16 @@ class ImageBuilder {
     image_.history[Key(i)].insert(value);
     image_.probes.insert(Key(i));
   }
+  void PutAll(int begin, int end, size_t size) {
+    WriteBatch batch;
+    for (int i = begin; i < end; ++i) {
+      const std::string value(size + static_cast<size_t>(i), static_cast<char>('a' + i % 26));
+      batch.Put(Key(i), value);
+      image_.model[Key(i)] = value;
+      image_.probes.insert(Key(i));
+    }
+    Check(store_->Write({}, &batch).status());
+  }
   void Delete(int i) {
     Check(store_->Delete(Key(i)));
     image_.model.erase(Key(i));
@@ -195,6 +205,14 @@ StoreImage MakeStoreImage(bool clean) {
   builder.DeleteRange(60, 65);
   builder.Put(200, "the last one");
   return builder.Finish(clean);
+}
+
+StoreImage MakeDenseStoreImage() {
+  spdlog::set_level(spdlog::level::off);
+  ImageBuilder builder;
+  for (int i = 0; i < 40; i += 8) builder.PutAll(i, i + 8, 1800);
+  builder.Flush();
+  return builder.Finish(/*clean=*/false);
 }
 
 const StoreImage& Killed() {

@@ -30,7 +30,9 @@ EngineOptions ImageOptions(FileSystem* file_system);
 // an emptied namespace among what came before them, and a log with acknowledged writes that no segment holds. `clean`: as closing the
 // store leaves it; otherwise as the death of its process, at rest, does.
 StoreImage MakeStoreImage(bool clean);
-// The one that isn't clean, made once.
+// Large values, written in batches: they stay where the log wrote them, in a file that it has given up and in the one in use.
+StoreImage MakeDenseStoreImage();
+// The first one, not clean, made once.
 const StoreImage& Killed();
 
 // Of a path in the store.

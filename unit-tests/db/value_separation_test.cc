@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "db/large_operation.h"
+#include "db/value_file_format.h"
 #include "fmt/format.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/test_store.h"
+#include "util/hash.h"
 
 namespace varve {
 namespace {
@@ -107,6 +109,21 @@ TEST(LargeOperationTest, EachFlippedBitAndEachCutIsFound) {
   }
   for (size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_EQ(DecodeLargeOperation(bytes.substr(0, size), &decoded), 0u) << size;
+  }
+}
+
+TEST(ValueFileTest, GoldenHeader) {
+  const std::string page = EncodeValueFileHeader(0x0102030405);
+  ASSERT_EQ(page.size(), kValueFilePageSize);
+  EXPECT_EQ(page.substr(0, 8), "VARVEVAL");
+  EXPECT_EQ(page.substr(8, 4), std::string("\1\0\0\0", 4));
+  EXPECT_EQ(page.substr(16, 8), std::string("\5\4\3\2\1\0\0\0", 8));
+  EXPECT_EQ(HashKey(page), 501952621246314956u);
+  EXPECT_TRUE(CheckValueFileHeader(page, "f", 0x0102030405).ok());
+  for (size_t i = 0; i < page.size(); ++i) {
+    std::string damaged = page;
+    damaged[i] ^= 1;
+    EXPECT_FALSE(CheckValueFileHeader(damaged, "f", 0x0102030405).ok()) << i;
   }
 }
 
