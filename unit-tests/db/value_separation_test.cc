@@ -56,7 +56,9 @@ void ExpectAll(TestStore& store, int count, int version = 0, size_t size = 4096)
 uint64_t BytesOnDisk(const std::string& directory, std::string_view ending) {
   uint64_t bytes = 0;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    if (entry.path().string().ends_with(ending)) bytes += entry.file_size();
+    std::error_code gone;  // it may be removed at this moment
+    const uintmax_t size = entry.file_size(gone);
+    if (!gone && entry.path().string().ends_with(ending)) bytes += size;
   }
   return bytes;
 }
