@@ -5,6 +5,7 @@
 // and larger records by themselves, whose checksums were verified once on entry. Both evict by CLOCK. Thread-safe.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -35,5 +36,13 @@ struct SegmentCaches {
   ValueFiles values;
   SegmentStatistics statistics;
 };
+
+// Up to this size a record is cached together with its block, above it by itself.
+inline constexpr uint64_t kMaxRecordCachedByBlock = 1024;
+
+// Keys in the block cache beside the number of a segment or value file, with a bit that tells blocks from single records and values. That of a
+// block follows from any record in it; where the block begins is the entry's base.
+inline uint64_t BlockKey(uint64_t offset, uint32_t block_size) { return offset >> std::countr_zero(block_size) << 1; }
+inline uint64_t RecordKey(uint64_t offset) { return offset << 1 | 1; }
 
 }  // namespace varve

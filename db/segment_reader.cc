@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "db/file_names.h"
 #include "db/segment_format.h"
@@ -16,14 +15,6 @@
 
 namespace varve {
 namespace {
-
-// Up to this size a record is cached together with its block, above it by itself.
-constexpr uint64_t kMaxRecordCachedByBlock = 1024;
-
-// Keys in the block cache beside the segment's number, with a bit that tells blocks from records. That of a block follows from any
-// record in it; where the block begins is the entry's base.
-uint64_t BlockKey(uint64_t offset, uint32_t block_size) { return offset >> std::countr_zero(block_size) << 1; }
-uint64_t RecordKey(uint64_t offset) { return offset << 1 | 1; }
 
 // Page reads after which a whole index is worth reading: sequential pages cost about an eighth of single ones.
 uint64_t TouchesBeforeLoad(const SegmentFooter& footer) { return 2 + footer.table_pages / 8; }
@@ -115,14 +106,6 @@ absl::StatusOr<const SegmentFooter*> SegmentReader::Footer() {
     footer_.store(footer_owner_.get(), std::memory_order_release);
   }
   return footer_owner_.get();
-}
-
-bool SegmentReader::MayContain(uint64_t hash) const {
-  const ResidentIndex::Pin pin(resident_);
-  if (!pin) return true;
-  OffsetTableCandidates entries;
-  pin->table().Lookup(hash, &entries);
-  return !entries.empty();
 }
 
 bool SegmentReader::ProbeResident(uint64_t hash, OffsetTableCandidates* candidates) const {

@@ -9,12 +9,6 @@
 #include "util/status.h"
 
 namespace varve {
-namespace {
-
-uint64_t OperationKey(uint64_t offset) { return offset << 1 | 1; }
-
-}  // namespace
-
 absl::StatusOr<SegmentReader::Outcome> SegmentReader::FindBySeek(const Target& target, bool fill_cache,
                                                                  FoundRecord* found) {
   found->pin.Release();
@@ -40,7 +34,7 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadValue(const OffsetTabl
   ValueFile& file = *value_files_[at.file_index];
   const bool cached = caches_->blocks.capacity() > 0;
   RecordView operation;
-  if (cached) found->pin = caches_->blocks.Lookup(file.number(), OperationKey(at.offset), 0);
+  if (cached) found->pin = caches_->blocks.Lookup(file.number(), RecordKey(at.offset), 0);
   if (found->pin && cached) {
     caches_->statistics.block_cache_hits.Add(1);
     if (ParseLargeOperation(found->pin.data(), &operation) == 0) return file.Damaged(at.offset, "value: wrong size");
@@ -61,7 +55,7 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadValue(const OffsetTabl
     if (DecodeLargeOperation(found->pin.data().substr(0, read), &operation) == 0)
       return file.Damaged(at.offset, "value: wrong checksum or size");
     if (fill_cache && cached && operation.key == target.key) {
-      found->pin = caches_->blocks.Insert(file.number(), OperationKey(at.offset), std::move(found->pin));
+      found->pin = caches_->blocks.Insert(file.number(), RecordKey(at.offset), std::move(found->pin));
       ParseLargeOperation(found->pin.data(), &operation);  // where another thread was first, it lies elsewhere
     }
   }

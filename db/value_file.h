@@ -45,6 +45,10 @@ class ValueFile {
 
   // The bytes that lie at [offset, offset + size), fewer at the end of the file.
   [[nodiscard]] absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer);
+  // A hint that the bytes will be read soon; does nothing where the file isn't open yet.
+  void Prefetch(uint64_t offset, size_t size) const {
+    if (const File* file = open_.load(std::memory_order_acquire); file != nullptr) file->Prefetch(offset, size);
+  }
   // Reads the whole operation at `place` into `*bytes` and verifies it: that it is undamaged, and that of this user key and sequence.
   // `record` views into `*bytes`, which only grows.
   [[nodiscard]] absl::Status ReadOperation(const ValuePlace& place, std::string_view user_key, SequenceNumber sequence,
