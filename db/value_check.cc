@@ -1,6 +1,9 @@
 #include "db/value_check.h"
 
+#include <algorithm>
+
 #include "db/file_names.h"
+#include "db/large_operation.h"
 #include "db/log_format.h"
 #include "db/segment_survey.h"
 #include "db/value_file.h"
@@ -36,6 +39,22 @@ absl::Status ValueChecker::Check(const RecordView& record) {
   const std::string_view damage = DamageOfValue(std::string_view(bytes_).substr(0, read), place, UserKeyOf(record.key),
                                                 record.sequence, &operation);
   return damage.empty() ? absl::OkStatus() : Corruption(opened.file->path(), place.offset, damage);
+}
+
+absl::StatusOr<std::optional<RecordView>> ValueChecker::OperationAt(uint64_t file_number, uint64_t offset) {
+  const Opened& opened = Open(file_number);
+  if (absl::IsDataLoss(opened.status)) return std::nullopt;
+  if (opened.file == nullptr) return UnsharedCopy(opened.status);
+  VARVE_ASSIGN_OR_RETURN(const uint64_t file_size, opened.file->Size());
+  char header[kMaxLargeHeaderSize];
+  VARVE_ASSIGN_OR_RETURN(const size_t header_size, opened.file->Read(offset, sizeof(header), header));
+  const uint64_t size = LargeOperationSize({header, header_size});
+  if (size == 0 || size > file_size - std::min(file_size, offset)) return std::nullopt;
+  if (bytes_.size() < size) bytes_.resize(size);
+  VARVE_ASSIGN_OR_RETURN(const size_t read, opened.file->Read(offset, size, bytes_.data()));
+  RecordView operation;
+  if (DecodeLargeOperation(std::string_view(bytes_).substr(0, read), &operation) == 0) return std::nullopt;
+  return operation;
 }
 
 absl::Status ValueChecker::CheckSegment(const SegmentInfo& info) {

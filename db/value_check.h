@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "db/segment_builder.h"
 #include "type/record.h"
 #include "util/file_system.h"
@@ -24,6 +26,8 @@ class ValueChecker {
   [[nodiscard]] absl::Status Check(const RecordView& record);
   // The first damage that a record of the segment leads to.
   [[nodiscard]] absl::Status CheckSegment(const SegmentInfo& info);
+  // The large operation at `offset` of a file, whosever it is; good until the next call. Nothing: there is none that is undamaged.
+  [[nodiscard]] absl::StatusOr<std::optional<RecordView>> OperationAt(uint64_t file_number, uint64_t offset);
 
  private:
   struct Opened {

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "db/file_names.h"
 #include "db/log_format.h"
 #include "db/segment_footer.h"
 #include "db/verify.h"
@@ -17,6 +16,7 @@ namespace varve {
 namespace {
 
 using testing::DamageStep;
+using testing::FooterOf;
 using testing::Killed;
 using testing::kStoreDirectory;
 using testing::MakeDenseStoreImage;
@@ -268,9 +268,7 @@ class EverySegmentByteTest : public EveryByteTest, public ::testing::WithParamIn
     for (const auto& [path, bytes] : Killed().files) {
       if (path.ends_with(".seg") && index++ == GetParam()) path_ = path;
     }
-    MemoryFileSystem file_system(Killed().files);
-    const auto file = file_system.OpenForRead(path_).value();
-    footer_ = ReadSegmentFooter(*file, *ParseSegmentName(NameOf(path_)), file->Size().value(), nullptr).value();
+    footer_ = FooterOf(Killed().files, path_);
   }
   // How many keys may be unreadable by get when the byte is damaged.
   size_t MostKeys(uint64_t offset) const {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "db/repair.h"
+#include "db/storage_engine.h"
 #include "db/verify.h"
 #include "unit-tests/corruption/store_image.h"
 
@@ -14,10 +15,14 @@ namespace {
 using testing::Content;
 using testing::ContentOf;
 using testing::DamageStep;
+using testing::FooterOf;
+using testing::ImageOptions;
 using testing::Killed;
 using testing::kStoreDirectory;
 using testing::MakeDenseStoreImage;
 using testing::MemoryFileSystem;
+using testing::ReadDamagedStore;
+using testing::Reading;
 using testing::StoreImage;
 using Files = MemoryFileSystem::Files;
 
@@ -76,6 +81,59 @@ void ExpectOneKeyLostAtMost(const StoreImage& image) {
 TEST(RepairValuesTest, AFlipInAValueFile) { ExpectOneKeyLostAtMost(Killed()); }
 
 TEST(RepairValuesTest, AFlipInAFormerFileOfTheLog) { ExpectOneKeyLostAtMost(MakeDenseStoreImage()); }
+
+// A lookup goes from the offset table straight to the value. So it finds keys whose records are damaged, and a repair has to keep them.
+TEST(RepairValuesTest, AFlipInARecordOfAValue) {
+  const StoreImage image = MakeDenseStoreImage();
+  size_t segments = 0;
+  for (const auto& [path, bytes] : image.files) {
+    if (!path.ends_with(".seg")) continue;
+    ++segments;
+    const uint64_t end = FooterOf(image.files, path).data_size;
+    for (uint64_t offset = 0; offset < end; offset += 7 * DamageStep()) {
+      SCOPED_TRACE(path + " with a flip at " + std::to_string(offset));
+      Files files = image.files;
+      files.at(path)[offset] ^= 4;
+      const Reading before = ReadDamagedStore(image, files, path, offset);
+      size_t listed = 0;
+      const Content content = Repaired(image, files, &listed);
+      EXPECT_GT(listed, 0u);
+      for (const auto& [key, value] : image.model) EXPECT_TRUE(content.contains(key) || before.failed.contains(key));
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+  EXPECT_GT(segments, 0u);
+}
+
+// What is saved goes where it was in the order, before older versions of its key.
+TEST(RepairValuesTest, AllRecordsOfASegmentAreGone) {
+  StoreImage image;
+  MemoryFileSystem file_system;
+  {
+    const auto store = StorageEngine::Open(std::string(kStoreDirectory), ImageOptions(&file_system)).value();
+    const auto put = [&](const std::string& key, char letter) {
+      image.model[key] = std::string(2000, letter);
+      ASSERT_TRUE(store->Put(key, image.model[key]).ok());
+    };
+    for (const std::string key : {"one", "three", "two"}) put(key, 'a');
+    const auto snapshot = store->GetSnapshot();
+    for (const std::string key : {"one", "two"}) put(key, 'b');
+    ASSERT_TRUE(store->Flush().ok() && store->Close().ok());
+  }
+  const Files whole = file_system.files();
+  const auto segment =
+      std::find_if(whole.begin(), whole.end(), [](const auto& file) { return file.first.ends_with(".seg"); });
+  ASSERT_NE(segment, whole.end());
+  const SegmentFooter footer = FooterOf(whole, segment->first);
+  ASSERT_EQ(footer.info.entries, 5u) << "with those that the snapshot sees";
+  for (const uint64_t end : {uint64_t{1}, footer.data_size / 2, footer.data_size}) {
+    Files files = whole;
+    std::fill_n(files.at(segment->first).begin(), end, 'x');
+    size_t listed = 0;
+    EXPECT_EQ(Repaired(image, files, &listed), image.model);
+    EXPECT_GT(listed, 0u);
+  }
+}
 
 TEST(RepairValuesTest, AMissingValueFile) {
   const StoreImage image = MakeDenseStoreImage();

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "absl/time/clock.h"
+#include "db/file_names.h"
 #include "db/log_format.h"
 #include "db/storage_engine.h"
 #include "fmt/format.h"
@@ -179,6 +180,12 @@ EngineOptions ImageOptions(FileSystem* file_system) {
   options.write_buffer_size = 1u << 20;
   options.runs_per_level = 16;
   return options;
+}
+
+SegmentFooter FooterOf(const MemoryFileSystem::Files& files, const std::string& path) {
+  MemoryFileSystem file_system(&files);
+  const auto file = file_system.OpenForRead(path).value();
+  return ReadSegmentFooter(*file, *ParseSegmentName(NameOf(path)), file->Size().value(), nullptr).value();
 }
 
 StoreImage MakeStoreImage(bool clean) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "db/segment_footer.h"
 #include "type/options.h"
 #include "unit-tests/testing/memory_file_system.h"
 
@@ -37,6 +38,8 @@ const StoreImage& Killed();
 
 // Of a path in the store.
 inline std::string NameOf(const std::string& path) { return path.substr(path.find('/') + 1); }
+// Of a segment that is whole.
+SegmentFooter FooterOf(const MemoryFileSystem::Files& files, const std::string& path);
 
 // What a store answered whose file `damaged` was damaged.
 struct Reading {
