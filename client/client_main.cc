@@ -36,6 +36,8 @@ std::string_view WordOf(StoreFinding::Kind kind) {
       return "tear";
     case StoreFinding::Kind::kLeftover:
       return "leftover";
+    case StoreFinding::Kind::kUnused:
+      return "unused";
   }
   return "";
 }

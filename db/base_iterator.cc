@@ -63,8 +63,11 @@ class BaseIterator final : public InternalIterator {
     Take();
   }
 
+  // A write buffer may have grown behind the base's end after that was looked for.
+  bool IsBehindBase() const { return records_->Valid() && GenerationOf(records_->record().key) > base_.base; }
+
   void FindBackward() {
-    while (IsInBase() && records_->record().sequence > base_.cut) records_->Prev();
+    while (IsBehindBase() || (IsInBase() && records_->record().sequence > base_.cut)) records_->Prev();
     Take();
   }
 

@@ -1,5 +1,7 @@
 #include "db/batch_codec.h"
 
+#include <xxhash.h>
+
 #include "db/log_format.h"
 #include "util/checksum.h"
 #include "util/coding.h"
@@ -13,9 +15,43 @@ uint32_t BatchChecksum(const char* header, uint64_t operations_hash) {
   return Checksum({header + 4, kBatchHeaderSize - 4}, operations_hash);
 }
 
+// Of a batch that has large operations; false where those are damaged or not there, or other bytes make no sense. `first`: what the first
+// sequence has to be.
+bool HashWithLargeOperations(std::string_view operations, SequenceNumber first, uint64_t* hash) {
+  OperationsHash hasher;
+  BatchReader reader(operations);
+  RecordView operation;
+  const char* between = operations.data();
+  bool has_large = false;
+  for (SequenceNumber expected = first; reader.Next(&operation); ++expected) {
+    if (reader.seal_offset() == 0) continue;
+    const std::string_view bytes = reader.bytes();
+    const uint64_t body_hash = LargeBodyHash(bytes, reader.seal_offset());
+    SequenceNumber sequence = kNoSequence;
+    if (!LargeSealFits(bytes, reader.seal_offset(), body_hash, &sequence) || sequence != expected) return false;
+    hasher.Add({between, static_cast<size_t>(bytes.data() - between)}, body_hash);
+    between = bytes.data() + bytes.size();
+    has_large = true;
+  }
+  const char* const end = operations.data() + operations.size();
+  *hash = hasher.Finish({between, static_cast<size_t>(end - between)});
+  return has_large && reader.ok();
+}
+
 }  // namespace
 
 uint64_t HashOperations(std::string_view operations) { return HashKey(operations); }
+
+void OperationsHash::Add(std::string_view between, uint64_t body_hash) {
+  if (!between.empty()) hash_ = XXH3_64bits_withSeed(between.data(), between.size(), hash_);
+  char bytes[8];
+  EncodeFixed64(bytes, body_hash);
+  hash_ = XXH3_64bits_withSeed(bytes, sizeof(bytes), hash_);
+}
+
+uint64_t OperationsHash::Finish(std::string_view rest) {
+  return rest.empty() ? hash_ : XXH3_64bits_withSeed(rest.data(), rest.size(), hash_);
+}
 
 void SealBatch(SequenceNumber first, uint32_t count, uint64_t operations_hash, std::string* record) {
   char* header = record->data();
@@ -26,31 +62,51 @@ void SealBatch(SequenceNumber first, uint32_t count, uint64_t operations_hash, s
 }
 
 uint32_t BatchChecksum(std::string_view record) {
-  return BatchChecksum(record.data(), HashOperations(record.substr(kBatchHeaderSize)));
+  const std::string_view operations = record.substr(kBatchHeaderSize);
+  uint64_t hash = 0;
+  if ((DecodeFixed32(record.data() + 16) & kHasLargeOperations) == 0) {
+    hash = HashOperations(operations);
+  } else {
+    (void)HashWithLargeOperations(operations, DecodeFixed64(record.data() + 8), &hash);
+  }
+  return BatchChecksum(record.data(), hash);
 }
 
 size_t DecodeBatch(std::string_view data, BatchHeader* header, std::string_view* operations) {
   if (data.size() < kBatchHeaderSize) return 0;
   header->size = DecodeFixed32(data.data() + 4);
   header->first = DecodeFixed64(data.data() + 8);
-  header->count = DecodeFixed32(data.data() + 16);
+  header->count = DecodeFixed32(data.data() + 16) & ~kHasLargeOperations;
   if (header->size > data.size() - kBatchHeaderSize) return 0;
   *operations = data.substr(kBatchHeaderSize, header->size);
-  if (DecodeFixed32(data.data()) != BatchChecksum(data.data(), HashOperations(*operations))) return 0;
+  uint64_t hash = 0;
+  if ((DecodeFixed32(data.data() + 16) & kHasLargeOperations) == 0) {
+    hash = HashOperations(*operations);
+  } else if (!HashWithLargeOperations(*operations, header->first, &hash)) {
+    return 0;
+  }
+  if (DecodeFixed32(data.data()) != BatchChecksum(data.data(), hash)) return 0;
   return kBatchHeaderSize + header->size;
 }
 
 bool BatchReader::Next(RecordView* operation) {
   if (rest_.empty() || !ok_) return false;
   ok_ = false;
-  const char* position = rest_.data();
-  const char* const limit = position + rest_.size();
+  const char* const begin = rest_.data();
+  const char* const limit = begin + rest_.size();
+  const char* position = begin;
   const uint8_t first = static_cast<uint8_t>(*position++);
   operation->kind = static_cast<RecordKind>(first & 0x0f);
-  operation->flags = first & 0xf0;
+  operation->flags = first & 0xf0 & ~kSeparatedValue;
   uint32_t key_size = 0, value_size = 0, metadata_size = 0;
   if ((position = DecodeVarint32(position, limit, &key_size)) == nullptr) return false;
   if ((position = DecodeVarint32(position, limit, &value_size)) == nullptr) return false;
+  seal_offset_ = 0;
+  if ((first & kSeparatedValue) != 0) [[unlikely]] {
+    if (operation->kind != RecordKind::kValue || static_cast<size_t>(limit - position) < kLargeSealSize) return false;
+    seal_offset_ = static_cast<size_t>(position - begin);
+    position += kLargeSealSize;
+  }
   operation->expiry_ms = 0;
   if (operation->flags & kHasExpiry) {
     if (limit - position < 8) return false;
@@ -68,7 +124,8 @@ bool BatchReader::Next(RecordView* operation) {
   if (key_size < 4) return false;  // no tree key is shorter than its generation
   operation->key = {position, key_size};
   operation->value = {position + key_size, value_size};
-  rest_.remove_prefix(position + key_size + value_size - rest_.data());
+  size_ = static_cast<size_t>(position + key_size + value_size - begin);
+  rest_.remove_prefix(size_);
   ok_ = true;
   return true;
 }

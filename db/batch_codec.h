@@ -5,15 +5,32 @@
 #include <string>
 #include <string_view>
 
+#include "db/large_operation.h"
 #include "type/record.h"
 #include "type/sequence.h"
 
 namespace varve {
 
-// Fills the header of a complete batch record. `operations_hash` is HashOperations of everything behind the header: the part of
-// the checksum that needs no sequence, and so can be computed before the commit lock is taken.
+// In the number of operations: some of them are large ones.
+inline constexpr uint32_t kHasLargeOperations = 1u << 31;
+
+// Fills the header of a complete batch record, whose large operations are sealed already. `count` with kHasLargeOperations where there are
+// some; then `operations_hash` is that of an OperationsHash, else HashOperations of everything behind the header: the part of the
+// checksum that needs no sequence, and so can be computed before the commit lock is taken.
 uint64_t HashOperations(std::string_view operations);
 void SealBatch(SequenceNumber first, uint32_t count, uint64_t operations_hash, std::string* record);
+
+// Hashes the operations of a batch that has large ones, each byte once: those between the large ones as they are, the large ones by their
+// body hash.
+class OperationsHash {
+ public:
+  // `between`: all operations since the large one before.
+  void Add(std::string_view between, uint64_t body_hash);
+  uint64_t Finish(std::string_view rest);
+
+ private:
+  uint64_t hash_ = 0;
+};
 
 struct BatchHeader {
   uint32_t size = 0;  // of the operations, bytes
@@ -34,9 +51,14 @@ class BatchReader {
   // False at the end, or when the bytes make no sense. Views point into the batch; the sequence is left at 0.
   bool Next(RecordView* operation);
   bool ok() const { return ok_; }
+  // Of the operation read last: its bytes, and where in them its seal lies (0: it is no large one).
+  std::string_view bytes() const { return {rest_.data() - size_, size_}; }
+  size_t seal_offset() const { return seal_offset_; }
 
  private:
   std::string_view rest_;
+  size_t size_ = 0;  // of the operation read last
+  size_t seal_offset_ = 0;
   bool ok_ = true;
 };
 

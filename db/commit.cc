@@ -20,13 +20,26 @@ absl::Status NoGenerationLeft() {
 
 }  // namespace
 
-Commit::Commit(WriteBatch* batch) : batch_(batch), operations_(reused_operations), conditions_(reused_conditions) {
+std::vector<Commit::LargeOperation>& Commit::ReusedLarge() {
+  thread_local std::vector<LargeOperation> reused;
+  return reused;
+}
+
+Commit::Commit(WriteBatch* batch)
+    : batch_(batch), operations_(reused_operations), conditions_(reused_conditions), large_(ReusedLarge()) {
   operations_.clear();
   conditions_.clear();
+  large_.clear();
   BatchReader reader(std::string_view(batch->encoded_).substr(kBatchHeaderSize));
   Operation operation;
   while (reader.Next(&operation.record)) {
     operation.space = GenerationOf(operation.record.key);
+    if (reader.seal_offset() != 0) {
+      large_.push_back({.index = operations_.size(),
+                        .offset = static_cast<size_t>(reader.bytes().data() - batch->encoded_.data()),
+                        .size = reader.bytes().size(),
+                        .seal_offset = reader.seal_offset()});
+    }
     operations_.push_back(operation);
   }
   for (const WriteBatch::Condition& condition : batch->conditions_) {
@@ -57,6 +70,7 @@ Commit::~Commit() {
   }
   if (operations_.capacity() > kKeptCapacity) std::vector<Operation>().swap(operations_);
   if (conditions_.capacity() > kKeptCapacity) std::vector<Condition>().swap(conditions_);
+  if (large_.capacity() > kKeptCapacity) std::vector<LargeOperation>().swap(large_);
 }
 
 // The views point into the batch's own strings, which are this commit's to change.
@@ -111,8 +125,21 @@ absl::Status Commit::Resolve(const NamespaceTable& namespaces,
       operation.hash = HashKey(operation.record.key);
     }
   }
-  operations_hash_ = HashOperations(std::string_view(batch_->encoded_).substr(kBatchHeaderSize));
+  operations_hash_ = HashAll();
   return absl::OkStatus();
+}
+
+uint64_t Commit::HashAll() {
+  const std::string_view record = batch_->encoded_;
+  if (large_.empty()) return HashOperations(record.substr(kBatchHeaderSize));
+  OperationsHash hash;
+  size_t hashed = kBatchHeaderSize;
+  for (LargeOperation& large : large_) {
+    large.body_hash = LargeBodyHash(record.substr(large.offset, large.size), large.seal_offset);
+    hash.Add(record.substr(hashed, large.offset - hashed), large.body_hash);
+    hashed = large.offset + large.size;
+  }
+  return hash.Finish(record.substr(hashed));
 }
 
 absl::Status Commit::ResolveChange(const Operation& operation, NamespaceTable* table,
@@ -133,8 +160,18 @@ absl::Status Commit::ResolveChange(const Operation& operation, NamespaceTable* t
 std::string_view Commit::Seal(SequenceNumber first) {
   SequenceNumber sequence = first;
   for (Operation& operation : operations_) operation.record.sequence = sequence++;
-  SealBatch(first, static_cast<uint32_t>(operations_.size()), operations_hash_, &batch_->encoded_);
+  for (const LargeOperation& large : large_) {
+    SealLargeOperation(batch_->encoded_.data() + large.offset, large.seal_offset, first + large.index, large.body_hash);
+  }
+  const uint32_t count = static_cast<uint32_t>(operations_.size()) | (large_.empty() ? 0 : kHasLargeOperations);
+  SealBatch(first, count, operations_hash_, &batch_->encoded_);
   return batch_->encoded_;
+}
+
+void Commit::NoteLogOffset(uint32_t record_offset) {
+  for (const LargeOperation& large : large_) {
+    operations_[large.index].record.log_offset = record_offset + static_cast<uint32_t>(large.offset);
+  }
 }
 
 void Commit::Committed() {

@@ -51,6 +51,9 @@ class Commit {
                                      absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation);
   // Numbers the operations from `first` on and completes the record for the log.
   std::string_view Seal(SequenceNumber first);
+  // Whether some operation has a large value; then the log says where in its block the record lies.
+  bool has_large() const { return !large_.empty(); }
+  void NoteLogOffset(uint32_t record_offset);
   // The batch is in: it is emptied, its memory kept.
   void Committed();
 
@@ -66,7 +69,18 @@ class Commit {
   size_t record_size() const { return batch_->encoded_.size(); }
 
  private:
+  // Of operations_ (db/large_operation.h).
+  struct LargeOperation {
+    size_t index;
+    size_t offset;  // in the record
+    size_t size;
+    size_t seal_offset;
+    uint64_t body_hash;
+  };
+
   void PutGeneration(std::string_view place, NamespaceGeneration generation);
+  uint64_t HashAll();
+  static std::vector<LargeOperation>& ReusedLarge();  // by the commits of one thread
   absl::Status ResolveChange(const Operation& operation, NamespaceTable* table,
                              absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation);
 
@@ -75,6 +89,7 @@ class Commit {
   uint64_t operations_hash_ = 0;
   std::vector<Operation>& operations_;  // kept between commits of one thread: no allocation in steady state
   std::vector<Condition>& conditions_;
+  std::vector<LargeOperation>& large_;
   std::vector<RangeCondition> range_conditions_;
 };
 

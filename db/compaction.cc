@@ -7,6 +7,8 @@
 #include "db/merge_writer.h"
 #include "db/merging_iterator.h"
 #include "db/run_iterator.h"
+#include "db/segment_caches.h"
+#include "db/value_placer.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 
@@ -44,7 +46,14 @@ absl::StatusOr<CompactionResult> Merge(InternalIterator* input, std::vector<Rang
     }
     return absl::OkStatus();
   });
-  if (opened.ok()) return result;
+  if (opened.ok()) {
+    if (options.placer != nullptr) {
+      options.placer->Keep();
+      result.bytes_written += options.placer->bytes_written();
+    }
+    return result;
+  }
+  result.segments.clear();
   for (const SegmentInfo& written : merged.segments) {
     TryWithMemory([&] { options.file_system->Remove(SegmentPath(options.directory, written.number)).IgnoreError(); });
   }
@@ -94,12 +103,13 @@ std::vector<SequenceNumber> SnapshotsAndCuts(const CompactionContext& context) {
 }
 
 absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input, std::vector<RangeTombstone> tombstones,
-                                          uint64_t entries, uint64_t bytes, bool drops_tombstones,
+                                          uint64_t entries, uint64_t bytes, bool drops_tombstones, ValuePlacer* placer,
                                           const CompactionContext& context) {
   MergeOptions options = MergeOptionsFor(context);
   options.expected_entries = entries;
   options.average_record_size = entries == 0 ? 0 : bytes / entries;
   options.drops_tombstones = drops_tombstones;
+  options.placer = placer;
   return Merge(input, std::move(tombstones), options);
 }
 
@@ -124,6 +134,14 @@ absl::StatusOr<CompactionResult> RunCompaction(const Version& version, const Com
   }
   if (options.expected_entries > 0) options.average_record_size = bytes / options.expected_entries;
   const std::unique_ptr<InternalIterator> input = NewMergingIterator(std::move(runs));
+  std::unique_ptr<ValuePlacer> placer;
+  if (!plan.emptied_files.empty()) {
+    placer = NewCollectingPlacer(plan.emptied_files, {.file_system = context.file_system,
+                                                      .directory = context.directory,
+                                                      .next_file_number = context.next_file_number,
+                                                      .registry = &context.caches->values});
+    options.placer = placer.get();
+  }
   VARVE_ASSIGN_OR_RETURN(CompactionResult result, Merge(input.get(), std::move(tombstones), options));
   result.bytes_read = bytes;
   return result;

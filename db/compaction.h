@@ -25,6 +25,8 @@
 
 namespace varve {
 
+class ValuePlacer;
+
 // What the engine lends to a job. Snapshots and live generations are taken before the job begins and after its inputs are
 // fixed: a snapshot that begins later sees all of the inputs, newest versions only.
 struct CompactionContext {
@@ -52,10 +54,10 @@ struct CompactionResult {
 };
 
 // Writes what a full write buffer holds. `entries` and `bytes` of its records are estimates for the layout. `drops_tombstones`:
-// the tree has no segment that overlaps.
+// the tree has no segment that overlaps. `placer` (may be null): says where large values go.
 [[nodiscard]] absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input, std::vector<RangeTombstone> tombstones,
                                                         uint64_t entries, uint64_t bytes, bool drops_tombstones,
-                                                        const CompactionContext& context);
+                                                        ValuePlacer* placer, const CompactionContext& context);
 
 // Merges the inputs of a plan that was made for `version`.
 [[nodiscard]] absl::StatusOr<CompactionResult> RunCompaction(const Version& version, const CompactionPlan& plan,

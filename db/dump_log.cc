@@ -12,6 +12,7 @@
 #include "db/dump.h"
 #include "db/log_format.h"
 #include "db/namespace_change.h"
+#include "db/value_place.h"
 #include "type/tree_key.h"
 #include "util/coding.h"
 #include "util/status.h"
@@ -243,13 +244,24 @@ std::string DescribeChange(const RecordView& record) {
   return fmt::format("swap what namespaces {} and {} hold", id, change->other);
 }
 
+std::string DescribePut(const RecordView& record) {
+  if (!IsSeparated(record)) {
+    return fmt::format("put {} = {} ({} bytes)", ShownKey(record.key), Shown(record.value), record.value.size());
+  }
+  ValuePlace place;
+  if (!DecodeValuePlace(record.value, &place))
+    return fmt::format("put {} = a place that makes no sense", ShownKey(record.key));
+  return fmt::format("put {} = {} bytes, in file {} at offset {}", ShownKey(record.key), place.value_size,
+                     place.file_number, place.offset);
+}
+
 }  // namespace
 
 std::string DescribeRecord(const RecordView& record) {
   std::string text;
   switch (record.kind) {
     case RecordKind::kValue:
-      text = fmt::format("put {} = {} ({} bytes)", ShownKey(record.key), Shown(record.value), record.value.size());
+      text = DescribePut(record);
       break;
     case RecordKind::kTombstone:
       text = fmt::format("delete {}", ShownKey(record.key));
@@ -276,7 +288,6 @@ std::string DescribeRecord(const RecordView& record) {
   if (record.flags & kHasExpiry) text += fmt::format(", expires at {} ms", record.expiry_ms);
   if (record.flags & kHasMetadata) text += fmt::format(", metadata {}", Shown(record.metadata));
   if (record.flags & kSoftDeleted) text += ", deleted but kept";
-  if (record.flags & kSeparatedValue) text += ", value in a value file";
   return text;
 }
 

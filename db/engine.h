@@ -1,7 +1,7 @@
 // The embedded engine behind StorageEngine. Its parts, one file each: engine_border.cc (where exceptions end), engine_open.cc (open,
 // recovery, close), engine_write.cc (commit), engine_conditions.cc (what keeps a batch from it), engine_read.cc (lookups, iterators),
 // engine_namespaces.cc (what there are, their quotas), engine_count.cc and engine_settle.cc (the number of keys), engine_expiry.cc (what has
-// expired), engine_background.cc (flush, compaction, installing what they made).
+// expired), engine_values.cc (values written once), engine_background.cc (flush, compaction), engine_install.cc (what they made).
 //
 // Locks, in the order in which they may be taken together:
 //   1. install_mutex_   a new Version: manifest on disk, then published. Held across I/O; readers and writers never take it.
@@ -48,6 +48,7 @@
 #include "db/store_clock.h"
 #include "db/store_iterator.h"
 #include "db/throttle.h"
+#include "db/value_placer.h"
 #include "structure/published.h"
 #include "util/file_remover.h"
 #include "util/file_system.h"
@@ -200,8 +201,7 @@ class Engine final : public StorageEngine, private EngineParts {
   absl::Status LookUpBases(const ReadState& state, SequenceNumber at, bool fill_cache, Lookup* lookup) const;
   // Looks everywhere: whether there is a value that nothing deletes, though it may have expired.
   absl::StatusOr<bool> FindLive(const ReadState& state, SequenceNumber at, Lookup* lookup) const;
-  // Turns what was found into the answer: a newer range tombstone hides it, and its gate is the newest of the two; so does an expiry up to
-  // `instant_ms`. Sets `*unwritten` when that isn't with the kernel yet.
+  // Turns what was found into the answer: a newer range tombstone or an expiry up to `instant_ms` hides it; the gate is the newest of all.
   void Conclude(const ReadState& state, SequenceNumber at, uint64_t instant_ms, const Lookup& lookup,
                 ReadResult* result, std::string* value, bool* unwritten) const;
   // All keys as of one moment. False: one has expired by `*instant_ms`, which was not known; it has to be done again with it.
@@ -210,7 +210,8 @@ class Engine final : public StorageEngine, private EngineParts {
                                   bool* unwritten);
   // Bounds are tree keys: [lower, upper), an empty `upper` meaning no end. `clock`: without one, what has expired is shown.
   std::unique_ptr<Iterator> MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at, bool fill_cache,
-                                         std::string lower, std::string upper, IteratorClock clock = {}) const;
+                                         std::string lower, std::string upper, bool with_values,
+                                         IteratorClock clock = {}) const;
   // Those of [lower, upper), at least, that no range tombstone hides at `at`; and those that the generation stands on.
   std::unique_ptr<InternalIterator> RecordsOf(const ReadState& state, SequenceNumber at, bool fill_cache,
                                               std::string_view lower, std::string_view upper) const;
@@ -304,6 +305,10 @@ class Engine final : public StorageEngine, private EngineParts {
                                std::string_view upper, absl::FunctionRef<bool()> keep_on, KeyTallies* change) const;
   absl::StatusOr<KeyTally> LiveAt(const ReadState& state, std::string_view tree_key, SequenceNumber at) const;
 
+  // --- engine_values.cc: where a flush leaves large values, and which files of the log are kept for them (db/value_file.h).
+  std::unique_ptr<ValuePlacer> NewPlacer(const FullBuffer& full);
+  void RetireLog(SequenceNumber flushed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
+
   // --- engine_background.cc
   void FlushLoop();
   void CompactionLoop();
@@ -345,11 +350,9 @@ class Engine final : public StorageEngine, private EngineParts {
   SegmentCaches caches_;
   std::unique_ptr<Log> log_;
   uint64_t durability_listener_ = 0;
-
   std::atomic<uint64_t> next_file_number_{1};
   std::atomic<NamespaceGeneration> next_generation_{1};
   uint64_t store_id_ = 0;
-
   absl::Mutex install_mutex_ ABSL_ACQUIRED_BEFORE(commit_mutex_);
   // What is on disk; or was before it, where what is there could not be published.
   Manifest manifest_ ABSL_GUARDED_BY(install_mutex_);
@@ -372,6 +375,8 @@ class Engine final : public StorageEngine, private EngineParts {
   std::atomic<SequenceNumber> visible_{kNoSequence};
   SequenceNumber flushed_ ABSL_GUARDED_BY(commit_mutex_) = kNoSequence;
   std::atomic<bool> log_failed_{false};
+  SequenceNumber recovered_sequence_ = kNoSequence;                    // at the end of Open
+  uint64_t log_bytes_at_rotation_ ABSL_GUARDED_BY(commit_mutex_) = 0;  // when the active buffer began
   std::atomic<uint64_t> log_bytes_at_flush_{0};  // live ones behind the last flush; see BoundLog()
   // Of a namespace; merges wait until it is durable. kNoSequence: they were told.
   std::atomic<SequenceNumber> last_clear_{kNoSequence};
@@ -380,10 +385,8 @@ class Engine final : public StorageEngine, private EngineParts {
   Throttle throttle_;
   static constexpr size_t kKeyStripes = 64;
   absl::Mutex key_stripes_[kKeyStripes];  // the last resort of Update against starving
-
   const WriteTurn* turn_ ABSL_GUARDED_BY(commit_mutex_) = nullptr;
   absl::CondVar turn_ended_;
-
   // The background threads' work, all with commit_mutex_.
   SteadyCondition flush_work_;
   SteadyCondition compaction_work_;
@@ -396,7 +399,6 @@ class Engine final : public StorageEngine, private EngineParts {
   absl::Status background_status_ ABSL_GUARDED_BY(commit_mutex_);  // why flushes fail at present
   std::atomic<bool> cancel_compaction_{false};
   std::thread flush_thread_, compaction_thread_;
-
   absl::Mutex quota_mutex_ ABSL_ACQUIRED_BEFORE(sweep_mutex_, count_mutex_, commit_mutex_);
   // No generation holds more than its entry says; one without an entry was not counted yet.
   KeyTallies quota_bounds_ ABSL_GUARDED_BY(quota_mutex_);
@@ -408,7 +410,6 @@ class Engine final : public StorageEngine, private EngineParts {
   std::array<uint64_t, kExpiryWidths> due_from_ ABSL_GUARDED_BY(commit_mutex_);
   SteadyCondition expiry_work_;
   std::thread expiry_thread_;
-
   absl::Mutex count_mutex_ ABSL_ACQUIRED_BEFORE(commit_mutex_);  // held while counting, across I/O
   BufferProgress counted_ ABSL_GUARDED_BY(count_mutex_);         // of the buffer that was active then
   absl::Mutex async_mutex_;

@@ -1,12 +1,11 @@
-// Engine: what runs behind the users' backs. One thread flushes write buffers, oldest first; one merges. Each new tree is
-// installed the same way: manifest on disk, then the readers' state, then what became unnecessary is let go.
+// Engine: what runs behind the users' backs. One thread flushes write buffers, oldest first; one merges.
 #include <algorithm>
-#include <unordered_set>
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "db/engine.h"
 #include "db/namespace_status.h"
+#include "db/value_collection.h"
 #include "db/version_edit.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
@@ -25,29 +24,10 @@ constexpr absl::Duration kLastCompactionRetry = absl::Seconds(8);
 constexpr absl::Duration kLastRetryOfDamage = absl::Seconds(64);
 constexpr absl::Duration kRestBeforeSettling = absl::Seconds(5);  // under load something is installed more often
 
-std::unordered_set<uint64_t> SegmentNumbers(const Manifest& manifest) {
-  std::unordered_set<uint64_t> numbers;
-  for (const auto& level : manifest.levels) {
-    for (const auto& run : level) {
-      for (const SegmentInfo& segment : run) numbers.insert(segment.number);
-    }
-  }
-  return numbers;
-}
-
 // Into the server's log. Words are worth less than going on without them.
 void Tell(std::string_view what, const absl::Status& status) noexcept {
   const auto level = status.ok() ? spdlog::level::info : spdlog::level::err;
   TryWithMemory([&] { spdlog::log(level, "{}: {}", what, status.ok() ? "works again" : status.ToString()); });
-}
-
-// Those of generations that still stand on another one.
-KeyTallies TalliesOfUse(const KeyTallies& tallies, const NamespaceBases& bases) {
-  KeyTallies of_use;
-  for (const KeyTallies::Entry& entry : tallies.entries()) {
-    if (bases.Of(entry.generation) != nullptr) of_use.Add(entry.generation, entry.tally);
-  }
-  return of_use;
 }
 
 }  // namespace
@@ -173,9 +153,10 @@ absl::Status Engine::FlushOldest() {
 absl::Status Engine::FlushBuffer(const FullBuffer& full) {
   const std::unique_ptr<InternalIterator> records = full.buffer->NewSortedIterator();
   const bool first = PresentVersion()->segment_count() == 0;
+  const std::unique_ptr<ValuePlacer> placer = NewPlacer(full);
   VARVE_ASSIGN_OR_RETURN(const CompactionResult result,
                          RunFlush(records.get(), full.buffer->range_tombstones(), full.buffer->entries(),
-                                  full.buffer->bytes_used(), /*drops_tombstones=*/first, NewContext()));
+                                  full.buffer->bytes_used(), /*drops_tombstones=*/first, placer.get(), NewContext()));
   const std::optional<KeyTallies> settled = result.filtered ? std::nullopt : SettledChangeOf(*full.buffer);
   const auto follow = [&](const Version& next, KeyLedger* ledger) {
     if (settled && !result.segments.empty()) ledger->Settle(next, {NumbersOf(result.segments), *settled});
@@ -232,10 +213,12 @@ absl::StatusOr<bool> Engine::CompactStep(bool may_merge) {
   const std::shared_ptr<const Version> version = PresentVersion();
   const CompactionContext context = NewContext();
   std::optional<CompactionPlan> plan = PlanDeadSegments(*version, SnapshotsAndCuts(context), context.is_live);
+  if (!plan && may_merge && IsUrgent(ValueSpaceOf(*version))) plan = PlanCollection(*version);
   if (!plan && may_merge) {
     plan = picker_->Pick(*version, options_);
     if (plan && ReadsDamage(*plan)) plan = PlanAroundDamage(*version, options_);
   }
+  if (!plan && may_merge) plan = PlanCollection(*version);
   if (!plan) return false;
   VARVE_RETURN_IF_ERROR(RunPlan(*version, *plan, context));
   return true;
@@ -282,111 +265,6 @@ absl::Status Engine::CompactInside(std::string_view lower, std::string_view uppe
   while (!request.done) room_.Wait(&commit_mutex_);
   // Nothing but closing cancels a merge.
   return absl::IsAborted(request.status) ? absl::UnavailableError("the store is closed") : request.status;
-}
-
-// --- Installing ------------------------------------------------------------------------------------------------------------
-
-absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushed, bool sees_less,
-                             absl::FunctionRef<void(const Version&, KeyLedger*)> follow) {
-  const std::shared_ptr<const Version> before = PresentVersion();
-  const auto version = std::make_shared<const Version>(std::move(levels), before.get());
-  Manifest next = manifest_;
-  next.levels = ManifestLevels(version->levels());
-  next.clean_end = false;
-  const CountPoint point = NewCountPoint();
-  KeyLedger ledger = point.ledger;
-  follow(*version, &ledger);
-  ledger.Tidy(*version);
-  next.settled = ledger.groups();
-  if (flushed != nullptr) {
-    next.flushed_sequence = flushed->buffer->last_sequence();
-    flushed->namespaces.WriteTo(&next);
-    std::erase_if(next.log_ends, [&](const LogEnd& end) { return end.last_sequence <= next.flushed_sequence; });
-  }
-  next.next_file_number = next_file_number_.load();
-  next.next_generation = next_generation_.load();
-  next.clock_mark = clock_.mark();
-  next.base_tallies = TalliesOfUse(point.bases, point.state->namespaces.bases());
-  const std::unordered_set<uint64_t> live = SegmentNumbers(next);
-  VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, directory_, next));
-  // Should this fail, the manifest on disk is as good as the one before it, with which the next try begins: what it retired
-  // is still there.
-  PublishInstalled(version, next, flushed, sees_less, follow);
-  manifest_ = std::move(next);
-
-  if (flushed != nullptr) {
-    log_->Retire(manifest_.flushed_sequence);
-    log_bytes_at_flush_.store(log_->live_bytes());
-  }
-  for (const Run* run : before->runs()) {
-    for (const std::shared_ptr<Segment>& segment : run->segments) {
-      if (!live.contains(segment->info().number)) segment->MarkObsolete(&remover_);
-    }
-  }
-  return absl::OkStatus();
-}
-
-void Engine::PublishInstalled(const std::shared_ptr<const Version>& version, const Manifest& manifest,
-                              const FullBuffer* flushed, bool sees_less,
-                              absl::FunctionRef<void(const Version&, KeyLedger*)> follow) {
-  const SnapshotList::Held held = snapshots_.List(visible_);
-  absl::MutexLock lock(&commit_mutex_);
-  const std::shared_ptr<ReadState> next = CopyStateLocked();
-  next->version = version;
-  KeyLedger ledger = ledger_;
-  follow(*version, &ledger);  // more may have been settled meanwhile
-  ledger.Tidy(*version);
-  std::vector<RangeTombstone> tombstones;  // still in buffers
-  KeyTallies base_tallies;
-  const SequenceNumber oldest_reader = held.sequences.empty() ? held.visible : held.sequences.front();
-  const SequenceNumber forgotten = std::min(manifest.flushed_sequence, oldest_reader);
-  if (flushed != nullptr) {
-    if (!next->namespaces.bases().empty()) next->namespaces.ForgetBases(GenerationsLeftAfterLocked(forgotten));
-    base_tallies = TalliesOfUse(base_tallies_, next->namespaces.bases());
-    std::erase(next->full, flushed->buffer);
-    if (!flushed->buffer->range_tombstones().empty()) {
-      for (const RangeTombstone& tombstone : buffered_tombstones_) {
-        if (tombstone.sequence > manifest.flushed_sequence) tombstones.push_back(tombstone);
-      }
-      next->buffered_tombstones = std::make_shared<const RangeTombstoneList>(tombstones);
-    }
-  }
-
-  // From here on nothing may fail.
-  ledger_ = std::move(ledger);
-  if (sees_less) {
-    ++ledger_epoch_;
-    settled_buffers_.clear();
-  }
-  if (flushed != nullptr) {
-    flushed_ = manifest.flushed_sequence;
-    base_tallies_ = std::move(base_tallies);
-    flush_queue_.pop_front();
-    background_status_ = absl::OkStatus();  // at once: who waited for this flush may write again
-    settled_buffers_.erase(settled_buffers_.begin(), settled_buffers_.upper_bound(flushed_));
-    full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
-    if (!flushed->buffer->range_tombstones().empty()) buffered_tombstones_ = std::move(tombstones);
-    std::erase_if(left_generations_, [&](const LeftGeneration& left) { return left.left_at <= forgotten; });
-  }
-  PublishLocked(next);
-  UpdatePressureLocked();
-  compaction_due_ = settling_due_ = true;
-  compaction_work_.Signal();
-  room_.SignalAll();
-}
-
-// The failure may have come after the rename. On a full disk, retries must not fill it with what they leave behind.
-void Engine::DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segments) const {
-  const absl::StatusOr<Manifest> on_disk =
-      GuardMemory("reading the manifest", [this] { return ReadManifest(file_system_, directory_); });
-  if (!on_disk.ok()) return;  // orphans, if that is what they are, go at the next open
-  TryWithMemory([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    const std::unordered_set<uint64_t> before = SegmentNumbers(manifest_), after = SegmentNumbers(*on_disk);
-    for (const std::shared_ptr<Segment>& segment : segments) {
-      const uint64_t number = segment->info().number;
-      if (!before.contains(number) && !after.contains(number)) segment->MarkObsolete(&remover_);
-    }
-  });
 }
 
 // --- The log ---------------------------------------------------------------------------------------------------------------

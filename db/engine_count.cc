@@ -59,11 +59,11 @@ absl::StatusOr<CountResult> Engine::CountInside(const ReadOptions& options, std:
 absl::StatusOr<KeyTally> Engine::CountByScan(const std::shared_ptr<const ReadState>& state, SequenceNumber at,
                                              std::string lower, std::string upper, IteratorClock clock,
                                              SequenceNumber* gate) const {
-  const std::unique_ptr<Iterator> iterator =
-      MakeIterator(state, at, /*fill_cache=*/false, std::move(lower), std::move(upper), std::move(clock));
+  const std::unique_ptr<Iterator> iterator = MakeIterator(state, at, /*fill_cache=*/false, std::move(lower),
+                                                          std::move(upper), /*with_values=*/false, std::move(clock));
   KeyTally tally;
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
-    tally += TallyOf(iterator->key().size(), iterator->value().size());
+    tally += TallyOf(iterator->key().size(), iterator->value_size());
   }
   VARVE_RETURN_IF_ERROR(iterator->status());
   *gate = iterator->gate();

@@ -191,7 +191,8 @@ absl::Status Engine::SweepEntries(Sweeping* sweep) {
   const std::unique_ptr<Iterator> entries =
       MakeIterator(std::move(state), at, /*fill_cache=*/false,
                    std::string(TreeKey(kExpiryGeneration, ExpiryIndexBound(sweep->width, sweep->from_ms)).view()),
-                   std::string(TreeKey(kExpiryGeneration, ExpiryIndexBound(sweep->width + 1, 0)).view()));
+                   std::string(TreeKey(kExpiryGeneration, ExpiryIndexBound(sweep->width + 1, 0)).view()),
+                   /*with_values=*/true);
   std::vector<std::string> keys;
   size_t bytes = 0;
   for (entries->SeekToFirst(); entries->Valid(); entries->Next()) {

@@ -10,6 +10,7 @@
 #include "db/engine.h"
 #include "db/file_names.h"
 #include "db/log_format.h"
+#include "db/value_collection.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 #include "util/hash.h"
@@ -39,6 +40,20 @@ absl::Status CheckOptions(const EngineOptions& options) {
   if (options.max_full_write_buffers < 1) return absl::InvalidArgumentError("max_full_write_buffers: at least 1");
   if (options.runs_per_level < 2) return absl::InvalidArgumentError("runs_per_level: at least 2");
   return absl::OkStatus();
+}
+
+// `ends`, and those `before` of files that are kept for their values: until they are renamed they are found under the log's name, and what a
+// recovery cut from them must not come back.
+std::vector<LogEnd> WithKeptFiles(const std::vector<LogEnd>& before, std::vector<LogEnd> ends,
+                                  const ValueFiles& values) {
+  for (const LogEnd& end : before) {
+    const std::shared_ptr<ValueFile> kept = values.Find(end.file_number);
+    if (kept == nullptr || !kept->is_of_log()) continue;
+    const auto place = std::lower_bound(ends.begin(), ends.end(), end,
+                                        [](const LogEnd& a, const LogEnd& b) { return a.file_number < b.file_number; });
+    if (place == ends.end() || place->file_number != end.file_number) ends.insert(place, end);
+  }
+  return ends;
 }
 
 }  // namespace
@@ -83,6 +98,7 @@ absl::Status Engine::Recover() {
   VARVE_RETURN_IF_ERROR(LoadOrCreateManifest());
   VARVE_RETURN_IF_ERROR(RemoveOrphans());
   VARVE_RETURN_IF_ERROR(OpenSegments());
+  VARVE_RETURN_IF_ERROR(FindValueFiles(file_system_, directory_, *PresentVersion()));
   LogRecovery recovery;
   VARVE_RETURN_IF_ERROR(ReplayLog(&recovery));
   VARVE_RETURN_IF_ERROR(StartLog(recovery));
@@ -103,7 +119,7 @@ absl::Status Engine::LoadOrCreateManifest() {
   if (absl::IsNotFound(manifest.status())) {
     VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(directory_));
     for (const std::string& name : names) {
-      if (name.ends_with(".seg") || ParseLogFileName(name)) {
+      if (name.ends_with(".seg") || name.ends_with(".val") || ParseLogFileName(name)) {
         return absl::DataLossError(
             fmt::format("{0}/MANIFEST is missing, but {1} is there: put it back, or let `client_main repair {0}` {2}",
                         directory_, name, kManifestRepair));
@@ -131,20 +147,25 @@ absl::Status Engine::LoadOrCreateManifest() {
   return absl::OkStatus();
 }
 
-// Segments that no manifest names come from a flush or merge that a crash cut short.
+// Segments and value files that no manifest names come from a flush or merge that a crash cut short.
 absl::Status Engine::RemoveOrphans() {
   std::unordered_set<std::string> live;
   {
     absl::MutexLock lock(&install_mutex_);
     for (const auto& level : manifest_.levels) {
       for (const auto& run : level) {
-        for (const SegmentInfo& segment : run) live.insert(SegmentPath(directory_, segment.number));
+        for (const SegmentInfo& segment : run) {
+          live.insert(SegmentPath(directory_, segment.number));
+          for (const ValueReference& file : segment.value_files)
+            live.insert(ValueFilePath(directory_, file.file_number));
+        }
       }
     }
   }
   VARVE_ASSIGN_OR_RETURN(std::vector<std::string> names, file_system_->List(directory_));
   std::erase_if(names, [&](const std::string& name) {
-    const bool is_orphan = name.ends_with(".seg") && !live.contains(directory_ + "/" + name);
+    const bool is_orphan =
+        (name.ends_with(".seg") || name.ends_with(".val")) && !live.contains(directory_ + "/" + name);
     return name != "MANIFEST.tmp" && name != "REPAIR.begun" && !ParseLogTemporaryName(name) && !is_orphan;
   });
   if (names.empty()) return absl::OkStatus();
@@ -218,7 +239,7 @@ absl::Status Engine::ReplayLog(LogRecovery* recovery) {
   }
   next_file_number_ = std::max(next_file_number_.load(), recovery->last_file_number + 1);
   absl::MutexLock lock(&commit_mutex_);
-  visible_ = last_sequence_;
+  visible_ = recovered_sequence_ = last_sequence_;
   return absl::OkStatus();
 }
 
@@ -256,12 +277,17 @@ absl::Status Engine::StartLog(const LogRecovery& recovery) {
   const uint64_t file_number = NewFileNumber();
   {
     absl::MutexLock lock(&install_mutex_);
-    manifest_.log_ends = recovery.files;
+    manifest_.log_ends = WithKeptFiles(manifest_.log_ends, recovery.files, caches_.values);
     manifest_.clean_end = false;
     manifest_.next_file_number = next_file_number_.load();
     VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, directory_, manifest_));
   }
-  for (const std::string& path : recovery.obsolete_paths) VARVE_RETURN_IF_ERROR(file_system_->Remove(path));
+  for (const std::string& path : recovery.obsolete_paths) {
+    // The log may have given it up without having come to name it so.
+    const std::optional<uint64_t> number = ParseLogFileName(path.substr(directory_.size() + 1));
+    const std::shared_ptr<ValueFile> file = number ? caches_.values.Find(*number) : nullptr;
+    VARVE_RETURN_IF_ERROR(file != nullptr ? file->LeaveLog(0) : file_system_->Remove(path));
+  }
   const LogOptions log_options{.directory = directory_,
                                .store_id = store_id_,
                                .file_size = LogFileSize(options_),
@@ -303,7 +329,7 @@ absl::Status Engine::CloseInside() {
   CompleteAsyncWrites();
   VARVE_RETURN_IF_ERROR(end.status());
   absl::MutexLock lock(&install_mutex_);
-  manifest_.log_ends = log_->Files();
+  manifest_.log_ends = WithKeptFiles(manifest_.log_ends, log_->Files(), caches_.values);
   manifest_.clean_end = true;
   manifest_.next_file_number = next_file_number_.load();
   manifest_.next_generation = next_generation_.load();
@@ -324,6 +350,7 @@ std::vector<std::pair<std::string, uint64_t>> Engine::StatisticsInside() const {
   const SegmentStatistics& segments = caches_.statistics;
   uint64_t buffered = state->active->bytes_used();
   for (const std::shared_ptr<WriteBuffer>& buffer : state->full) buffered += buffer->bytes_used();
+  const ValueSpace values = ValueSpaceOf(*state->version);
   uint64_t entries = 0;
   for (const Run* run : state->version->runs()) {
     for (const std::shared_ptr<Segment>& segment : run->segments) entries += segment->info().entries;
@@ -336,6 +363,7 @@ std::vector<std::pair<std::string, uint64_t>> Engine::StatisticsInside() const {
   }
   return {{"sequence", visible_.load()},
           {"durable_sequence", log_->durable_sequence()},
+          {"recovered_sequence", recovered_sequence_},
           {"gets", counters_.gets.Sum()},
           {"writes", counters_.writes.Sum()},
           {"write_conflicts", counters_.conflicts.Sum()},
@@ -348,6 +376,9 @@ std::vector<std::pair<std::string, uint64_t>> Engine::StatisticsInside() const {
           {"segments", state->version->segment_count()},
           {"segment_bytes", state->version->bytes()},
           {"segment_entries", entries},
+          {"value_files", values.files},
+          {"value_bytes", values.bytes},
+          {"value_garbage_bytes", values.garbage},
           {"unsettled_segments", NewCountPoint().Unsettled().size()},
           {"range_tombstone_fragments", state->version->range_tombstones().size() + state->buffered_tombstones->size()},
           {"namespaces", namespaces},

@@ -93,8 +93,9 @@ bool Engine::LookUpBuffers(const ReadState& state, SequenceNumber at, Lookup* lo
 }
 
 absl::Status Engine::LookUpSegments(const ReadState& state, SequenceNumber at, bool fill_cache, Lookup* lookup) const {
-  for (const Run* run : state.version->runs()) {
-    const std::shared_ptr<Segment>* segment = run->Find(lookup->key.view());
+  const std::vector<const Run*>& runs = state.version->runs();
+  for (size_t i = lookup->first_run; i < runs.size(); ++i) {
+    const std::shared_ptr<Segment>* segment = runs[i]->Find(lookup->key.view());
     if (segment == nullptr) continue;
     VARVE_ASSIGN_OR_RETURN(lookup->found,
                            (*segment)->Get(lookup->key.view(), lookup->hash, at, fill_cache, &lookup->from_segment));
@@ -117,6 +118,7 @@ absl::Status Engine::LookUpBases(const ReadState& state, SequenceNumber at, bool
     lookup->key = TreeKey(base->base, UserKeyOf(lookup->key.view()));
     lookup->hash = HashKey(lookup->key.view());
     lookup->up_to = base->cut;
+    lookup->first_run = 0;
     of_level = &state.of_bases();
     if (!LookUpBuffers(*of_level, base->cut, lookup)) {
       VARVE_RETURN_IF_ERROR(LookUpSegments(*of_level, base->cut, fill_cache, lookup));
@@ -126,6 +128,7 @@ absl::Status Engine::LookUpBases(const ReadState& state, SequenceNumber at, bool
 }
 
 absl::StatusOr<bool> Engine::FindLive(const ReadState& state, SequenceNumber at, Lookup* lookup) const {
+  lookup->from_segment.without_value = true;
   if (!LookUpBuffers(state, at, lookup)) {
     VARVE_RETURN_IF_ERROR(LookUpSegments(state, at, /*fill_cache=*/false, lookup));
   }
@@ -169,7 +172,7 @@ void Engine::Conclude(const ReadState& state, SequenceNumber at, uint64_t instan
   }
   result->found = true;
   result->version = lookup.record.sequence;
-  result->value_size = lookup.record.value.size();
+  result->value_size = ValueSizeOf(lookup.record);
   if (value != nullptr) value->assign(lookup.record.value);
 }
 
@@ -183,6 +186,7 @@ absl::StatusOr<ReadResult> Engine::GetInside(const ReadOptions& options, std::st
     VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
     Lookup lookup(point.generation, key);
     lookup.from_segment.most_bytes = options.max_value_bytes;
+    lookup.from_segment.without_value = options.without_value || value == nullptr;
     if (!LookUpBuffers(*point.state, point.sequence, &lookup)) {
       VARVE_RETURN_IF_ERROR(LookUpSegments(*point.state, point.sequence, options.fill_cache, &lookup));
     }
@@ -225,13 +229,14 @@ absl::Status Engine::MultiGetInside(const ReadOptions& options, absl::Span<const
   return waited;
 }
 
-// In rounds over groups of keys, each touching memory that the round before has asked for: hash and buckets, buffers and
-// tables, records.
+// In rounds over groups of keys, each touching memory that the round before has asked for: hash and buckets, buffers and tables, slots of the
+// block cache, records. What is not in memory the last but one asks the disk for, all of the group at once.
 absl::StatusOr<bool> Engine::MultiGetAt(const ReadOptions& options, absl::Span<const std::string_view> keys,
                                         absl::Span<MultiGetResult> results, uint64_t* instant_ms, SequenceNumber* gate,
                                         bool* unwritten) {
   constexpr size_t kGroup = 64;
   VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
+  const std::vector<const Run*>& runs = point.state->version->runs();
   size_t bytes = 0;
   for (size_t begin = 0; begin < keys.size(); begin += kGroup) {
     const size_t size = std::min(kGroup, keys.size() - begin);
@@ -240,14 +245,26 @@ absl::StatusOr<bool> Engine::MultiGetAt(const ReadOptions& options, absl::Span<c
     for (const std::string_view key : keys.subspan(begin, size)) {
       Lookup& lookup = lookups.emplace_back(point.generation, key);
       lookup.from_segment.most_bytes = options.max_value_bytes;
+      lookup.from_segment.without_value = options.without_value;
       point.state->active->Prefetch(lookup.hash);
       for (const std::shared_ptr<WriteBuffer>& buffer : point.state->full) buffer->Prefetch(lookup.hash);
     }
     for (Lookup& lookup : lookups) {
       if (LookUpBuffers(*point.state, point.sequence, &lookup)) continue;
-      for (const Run* run : point.state->version->runs()) {
+      for (const Run* run : runs) {
         if (const auto* segment = run->Find(lookup.key.view())) (*segment)->PrefetchLookup(lookup.hash);
       }
+    }
+    for (Lookup& lookup : lookups) {
+      for (; !lookup.found && lookup.first_run < runs.size(); ++lookup.first_run) {
+        const std::shared_ptr<Segment>* segment = runs[lookup.first_run]->Find(lookup.key.view());
+        if (segment == nullptr || !(*segment)->Peek(lookup.hash, &lookup.peeked)) continue;
+        lookup.peeked_in = segment->get();
+        break;
+      }
+    }
+    for (const Lookup& lookup : lookups) {
+      if (lookup.peeked_in != nullptr) lookup.peeked_in->PrefetchRecord(lookup.peeked, options.fill_cache);
     }
     for (size_t i = 0; i < size; ++i) {
       MultiGetResult& result = results[begin + i];
@@ -326,12 +343,12 @@ std::unique_ptr<InternalIterator> Engine::RecordsOf(const ReadState& state, Sequ
 }
 
 std::unique_ptr<Iterator> Engine::MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at,
-                                               bool fill_cache, std::string lower, std::string upper,
+                                               bool fill_cache, std::string lower, std::string upper, bool with_values,
                                                IteratorClock clock) const {
   // Who sees a clone sees all that it stands on.
   if (const NamespaceBase* const base = state->namespaces.bases().Of(GenerationOf(lower))) at = std::max(at, base->cut);
   std::unique_ptr<InternalIterator> records = RecordsOf(*state, at, fill_cache, lower, upper);
-  return NewStoreIterator(std::move(state), std::move(records), at, std::move(lower), std::move(upper),
+  return NewStoreIterator(std::move(state), std::move(records), at, std::move(lower), std::move(upper), with_values,
                           std::move(clock));
 }
 
@@ -353,7 +370,7 @@ std::unique_ptr<Iterator> Engine::NewIteratorInside(const ReadOptions& options, 
       point->state->shared_from_this(), point->sequence, options.fill_cache,
       std::string(TreeKey(point->generation, lower).view()),
       upper.empty() ? EndTreeKey(point->generation) : std::string(TreeKey(point->generation, upper).view()),
-      {instant_ms, own_gate, WitnessFor(options)});
+      /*with_values=*/!options.without_value, {instant_ms, own_gate, WitnessFor(options)});
 }
 
 }  // namespace varve

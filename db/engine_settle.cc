@@ -144,7 +144,8 @@ absl::Status Engine::ChangeBySide(const Layer& layer, InternalIterator* records,
   records->Seek(lower, kMaxSequence);
   const bool has_records = records->Valid() && (upper.empty() || records->record().key < upper);
   if (!has_records && layer.tombstones.empty()) return records->status();  // one of many namespaces, mostly
-  const std::unique_ptr<Iterator> below = MakeIterator(layer.below, layer.below_at, /*fill_cache=*/false, lower, upper);
+  const std::unique_ptr<Iterator> below = MakeIterator(layer.below, layer.below_at, /*fill_cache=*/false, lower, upper,
+                                                       /*with_values=*/false);
   below->SeekToFirst();
   std::string key;
   KeyTally sum;
@@ -157,7 +158,7 @@ absl::Status Engine::ChangeBySide(const Layer& layer, InternalIterator* records,
     if (order > 0) {
       if (!layer.tombstones.empty() &&
           layer.tombstones.Covering(TreeKey(generation, below->key()).view(), kMaxSequence) != nullptr) {
-        sum += -TallyOf(below->key().size(), below->value().size());
+        sum += -TallyOf(below->key().size(), below->value_size());
       }
       below->Next();
       continue;
@@ -168,7 +169,7 @@ absl::Status Engine::ChangeBySide(const Layer& layer, InternalIterator* records,
       sum += TallyOf(record);
     }
     if (order == 0) {
-      sum += -TallyOf(below->key().size(), below->value().size());
+      sum += -TallyOf(below->key().size(), below->value_size());
       below->Next();
     }
     key.assign(record.key);

@@ -103,10 +103,13 @@ absl::StatusOr<CommitResult> Engine::TrySubmit(const WriteOptions& options, Writ
   const SequenceNumber last = last_sequence_ + commit.operations().size();
   const std::string_view record = commit.Seal(first);
   std::unique_ptr<StateChange> change = PrepareLocked(commit.operations());
-  if (absl::Status appended = log_->Append(record, first, last, durability); !appended.ok()) {
+  uint32_t log_offset = 0;
+  if (absl::Status appended = log_->Append(record, first, last, durability, commit.has_large() ? &log_offset : nullptr);
+      !appended.ok()) {
     if (absl::IsUnavailable(appended)) NoteLogFailureLocked();
     return appended;
   }
+  if (commit.has_large()) commit.NoteLogOffset(log_offset);
   // The batch is in: from here on nothing may fail.
   last_sequence_ = last;
   ApplyLocked(commit.operations(), gated, std::move(change));
@@ -279,7 +282,8 @@ void Engine::RotateBufferLocked() {
   const std::shared_ptr<ReadState> next = CopyStateLocked();
   next->full.insert(next->full.begin(), full);
   next->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1);
-  flush_queue_.push_back({full, present_->namespaces});
+  const uint64_t log_bytes = log_ == nullptr ? 0 : log_->statistics().bytes_taken;
+  flush_queue_.push_back({full, present_->namespaces, log_bytes - std::exchange(log_bytes_at_rotation_, log_bytes)});
   // From here on nothing may fail.
   full->Seal(last_sequence_);
   full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// Names of the files in a store's directory. Logs and segments share one count of numbers, so that no name is used twice.
+// Names of the files in a store's directory. Logs, segments and value files share one count of numbers, so that no name is used twice.
 #pragma once
 
 #include <charconv>
@@ -20,6 +20,19 @@ inline std::optional<uint64_t> ParseSegmentName(std::string_view name) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
   if (error != std::errc() || name.substr(static_cast<size_t>(end - name.data())) != ".seg") return std::nullopt;
+  return number;
+}
+
+// Values that segments point to (db/value_file.h).
+inline std::string ValueFilePath(const std::string& directory, uint64_t number) {
+  return fmt::format("{}/{:06}.val", directory, number);
+}
+
+// The number of "000007.val"; nothing for other names.
+inline std::optional<uint64_t> ParseValueFileName(std::string_view name) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || name.substr(static_cast<size_t>(end - name.data())) != ".val") return std::nullopt;
   return number;
 }
 

@@ -4,6 +4,7 @@
 // destroyed, and must be destroyed before its store. Values returned stay valid until the next move.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -29,7 +30,10 @@ class Iterator {
 
   // Require Valid().
   virtual std::string_view key() const = 0;
+  // Empty for a value that is kept apart, where the iterator was made without values (ReadOptions::without_value).
   virtual std::string_view value() const = 0;
+  // Of the value, also then.
+  virtual uint64_t value_size() const { return value().size(); }
   virtual SequenceNumber version() const = 0;
   // The instant at which the entry expires, in milliseconds since the epoch; 0: never.
   virtual uint64_t expiry_ms() const = 0;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "db/value_place.h"
 #include "type/record.h"
 #include "type/tree_key.h"
 
@@ -27,7 +28,7 @@ struct KeyTally {
 inline KeyTally TallyOf(size_t user_key_size, size_t value_size) {
   return {1, static_cast<int64_t>(user_key_size + value_size)};
 }
-inline KeyTally TallyOf(const RecordView& record) { return TallyOf(UserKeyOf(record.key).size(), record.value.size()); }
+inline KeyTally TallyOf(const RecordView& record) { return TallyOf(UserKeyOf(record.key).size(), ValueSizeOf(record)); }
 inline KeyTally operator-(const KeyTally& tally) { return {-tally.keys, -tally.bytes}; }
 
 class KeyTallies {

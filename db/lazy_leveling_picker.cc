@@ -12,6 +12,7 @@ using Segments = std::vector<std::shared_ptr<Segment>>;
 
 // Moved segments keep their size for long, so that runs of small ones are rather merged into larger ones.
 constexpr uint64_t kSmallestMovedPart = 4;
+constexpr uint64_t kReferencedShare = 6;
 
 size_t RunsPerLevel(const EngineOptions& options) { return static_cast<size_t>(std::max(options.runs_per_level, 2)); }
 
@@ -86,7 +87,7 @@ class LazyLeveling final : public CompactionPicker {
       if (levels[i].runs.size() < runs_per_level) continue;
       if (first == upper_levels || levels[i].runs.size() > levels[first].runs.size()) first = i;
     }
-    if (first == upper_levels) return std::nullopt;
+    if (first == upper_levels) return MergeForValues(version, options);
 
     CompactionPlan plan;
     size_t target = first;
@@ -112,6 +113,35 @@ class LazyLeveling final : public CompactionPicker {
   }
 
  private:
+  // What is overwritten is known, and its space can be won back, only once it has met its successor in a merge. Where values lie
+  // elsewhere, that costs little beside what it tells: then all levels are merged as soon as the upper ones refer to a sixth of what the
+  // last one does.
+  static std::optional<CompactionPlan> MergeForValues(const Version& version, const EngineOptions& options) {
+    const std::vector<Level>& levels = version.levels();
+    const size_t upper_levels = UpperLevels(version);
+    CompactionPlan plan;
+    uint64_t upper_referenced = 0;
+    for (size_t i = 0; i < upper_levels; ++i) {
+      for (const Run& run : levels[i].runs) {
+        upper_referenced += run.referenced_bytes();
+        plan.inputs.push_back({static_cast<int>(i), run.segments});
+      }
+    }
+    const size_t last = std::max<size_t>(levels.size(), 2) - 1;
+    const bool has_last_run = last < levels.size() && !levels[last].runs.empty();
+    const uint64_t last_referenced = has_last_run ? levels[last].runs.front().referenced_bytes() : 0;
+    if (upper_referenced == 0 || upper_referenced * kReferencedShare < last_referenced) return std::nullopt;
+    const Segments sorted = Sorted(plan.inputs);
+    const Segments rewritten = has_last_run ? Overlapping(levels[last].runs.front(), sorted) : Segments();
+    if (Bytes(rewritten) + Bytes(sorted) > upper_referenced) return std::nullopt;
+    plan.output_level = static_cast<int>(last);
+    plan.joins_last_run = true;
+    plan.drops_tombstones = true;
+    plan.move_only = rewritten.empty() && CanMove(sorted, /*to_last_run=*/true, options);
+    if (!rewritten.empty()) plan.inputs.push_back({static_cast<int>(last), rewritten});
+    return plan;
+  }
+
   // The inputs are all runs of the levels above `target`: joins them with the last run if that costs little enough, else makes
   // them a run of `target`, or of a level opened for it where `target` is the last one.
   static void PlaceOutput(const Version& version, size_t target, const EngineOptions& options, CompactionPlan* plan) {

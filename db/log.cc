@@ -292,8 +292,9 @@ absl::Status Log::Prepare(size_t bytes, bool for_deletes) {
 absl::Status Log::Reserve(size_t bytes, bool for_deletes) {
   return GuardMemory("making room in the log", [&] { return implementation_->writer().Reserve(bytes, for_deletes); });
 }
-absl::Status Log::Append(std::string_view record, SequenceNumber first, SequenceNumber last, Durability durability) {
-  return implementation_->writer().Append(record, first, last, durability);
+absl::Status Log::Append(std::string_view record, SequenceNumber first, SequenceNumber last, Durability durability,
+                         uint32_t* offset_in_block) {
+  return implementation_->writer().Append(record, first, last, durability, offset_in_block);
 }
 absl::Status Log::Push() { return implementation_->Push(); }
 absl::Status Log::PushUnsynced() { return implementation_->PushUnsynced(); }
@@ -309,8 +310,12 @@ uint64_t Log::AddListener(std::function<void()> listener) { return implementatio
 void Log::RemoveListener(uint64_t token) { implementation_->RemoveListener(token); }
 
 std::vector<LogEnd> Log::Files() const { return implementation_->writer().Files(); }
-void Log::Retire(SequenceNumber sequence) {
-  TryWithMemory([&] { implementation_->writer().files().Retire(sequence); });
+void Log::Retire(SequenceNumber sequence, absl::FunctionRef<bool(const LogEnd&)> keeps) {
+  implementation_->writer().ForgetLargeBlocks(sequence);
+  TryWithMemory([&] { implementation_->writer().files().Retire(sequence, keeps); });
+}
+std::vector<LogBlockPlace> Log::LargeBlocks(SequenceNumber first, SequenceNumber last) const {
+  return implementation_->writer().LargeBlocks(first, last);
 }
 void Log::Adopt(std::vector<LogEnd> recovered) { implementation_->writer().files().Adopt(std::move(recovered)); }
 uint64_t Log::live_bytes() const { return implementation_->writer().live_bytes(); }

@@ -6,6 +6,9 @@
 // durable_sequence(). Records of modes without sync are written by the pushing thread itself (the first one writes for
 // all that wait behind it); the log thread only syncs them, each second for kEverySecond.
 //
+// Large values stay where the log wrote them, for segments to point to: so it can tell where that is, and a file that is pointed to is
+// given up by Retire(), not recycled.
+//
 // A failed write or sync is final: status() stays not OK, durable_sequence() stays, nothing is retried (contract 5).
 // A full disk is not: files are reserved ahead, Reserve() refuses before anything is promised.
 // Nor is a lack of memory: writing and syncing need none, and the threads try again. Only what opens the log, adds to its books or
@@ -25,6 +28,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "type/options.h"
@@ -38,6 +42,13 @@ struct LogEnd {
   uint64_t file_number = 0;
   uint64_t offset = 0;               // behind the last good block
   SequenceNumber last_sequence = 0;  // of the last good operation
+};
+
+// Where the payload of a block lies that holds large operations (db/large_operation.h).
+struct LogBlockPlace {
+  SequenceNumber first = kNoSequence;  // operation of the block
+  uint64_t file_number = 0;            // 0: not written yet
+  uint64_t payload_offset = 0;
 };
 
 struct LogOptions {
@@ -54,7 +65,8 @@ struct LogOptions {
 struct LogStatistics {
   uint64_t groups = 0;          // synced groups
   uint64_t syncs = 0;           // fdatasync calls, and direct writes
-  uint64_t bytes_written = 0;   // to log files, with headers and padding
+  uint64_t bytes_written = 0;   // to log files, with headers and padding; some of it takes the place of earlier padding
+  uint64_t bytes_taken = 0;     // in log files
   uint64_t bytes_appended = 0;  // records only
   uint64_t files_recycled = 0;
 };
@@ -77,9 +89,10 @@ class Log {
   // can be won back. Unavailable: the log has failed. Called under the commit lock right before Append.
   [[nodiscard]] absl::Status Reserve(size_t bytes, bool for_deletes);
   // Takes one complete batch record holding the operations first..last. ResourceExhausted: there is no memory for it. Unavailable:
-  // the log has failed. Then nothing was taken.
+  // the log has failed. Then nothing was taken. `offset_in_block` for a record with large operations, else null: where it will lie in the
+  // payload of a block, whose place LargeBlocks() tells once it is written.
   [[nodiscard]] absl::Status Append(std::string_view record, SequenceNumber first, SequenceNumber last,
-                                    Durability durability);
+                                    Durability durability, uint32_t* offset_in_block = nullptr);
   // Sends what was appended on its way: wakes the log thread if something needs a sync, writes the rest to the kernel. Who
   // goes on to WaitUntilDurable need not call it: that syncs by itself where nobody else does.
   [[nodiscard]] absl::Status Push();
@@ -104,7 +117,13 @@ class Log {
   std::vector<LogEnd> Files() const;
   // Files of which every operation is <= `sequence` are no longer needed: they are recycled or removed. Call only after
   // the manifest that says so is on disk. Where there is no memory for it they are left to the next call.
-  void Retire(SequenceNumber sequence);
+  // Those that `keeps` says are not the log's alone any more it forgets: they stay as they are, and are the caller's.
+  void Retire(SequenceNumber sequence, absl::FunctionRef<bool(const LogEnd&)> keeps);
+  void Retire(SequenceNumber sequence) {
+    Retire(sequence, [](const LogEnd&) { return false; });
+  }
+  // The blocks with large operations among those that hold first..last, ascending. Known until Retire() is told of what they hold.
+  std::vector<LogBlockPlace> LargeBlocks(SequenceNumber first, SequenceNumber last) const;
   // Files that recovery replayed (they come before this log's own); retired like the others.
   void Adopt(std::vector<LogEnd> recovered);
   // Bytes of live log files: the engine flushes a write buffer when they grow over its bound.

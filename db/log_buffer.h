@@ -29,8 +29,9 @@ class LogBuffer {
     SequenceNumber last = 0;
   };
 
-  // `new_block`: the record must not share a block with the ones before it. Throws std::bad_alloc, and then nothing was appended.
-  void Append(std::string_view record, SequenceNumber first, SequenceNumber last, bool new_block) {
+  // `new_block`: the record must not share a block with the ones before it. Returns where it lies in its block's payload. Throws
+  // std::bad_alloc, and then nothing was appended.
+  size_t Append(std::string_view record, SequenceNumber first, SequenceNumber last, bool new_block) {
     if (blocks_.empty() || new_block) {
       const size_t begin = LogBlockAlign(size_);
       Grow(begin + kLogBlockHeaderSize + record.size());
@@ -40,10 +41,12 @@ class LogBuffer {
     } else {
       Grow(size_ + record.size());
     }
+    const size_t offset = size_ - blocks_.back().begin - kLogBlockHeaderSize;
     std::memcpy(data_.get() + size_, record.data(), record.size());
     size_ += record.size();
     blocks_.back().end = size_;
     blocks_.back().last = last;
+    return offset;
   }
 
   bool empty() const { return blocks_.empty(); }
@@ -51,6 +54,8 @@ class LogBuffer {
   // Bytes of the block that Append goes on with.
   size_t last_block_size() const { return blocks_.empty() ? 0 : size_ - blocks_.back().begin; }
   const std::vector<Block>& blocks() const { return blocks_; }
+  // The first sequence of the block that Append went to last.
+  SequenceNumber last_block_first() const { return blocks_.back().first; }
   // Of the records alone.
   size_t records_size() const {
     size_t sum = 0;

@@ -23,6 +23,7 @@ std::optional<LogWriter::DirectGroup> LogWriter::BeginDirectGroup() {
   active_units_ = 0;
   group.mark = durable_sequence();
   EncodeHeaders(&buffer, 0, buffer.blocks().size(), begin, group.mark);
+  NotePlaces(buffer.blocks(), 0, buffer.blocks().size(), begin);
   buffer.PadEnd(size - buffer.size());
   position_ = begin + size;
   touched_ = std::max(touched_, position_);

@@ -115,7 +115,7 @@ absl::StatusOr<bool> LogFiles::ExtendSpare(uint64_t number, uint64_t begin, uint
   absl::Status status;
   bool is_spare = true;
   for (uint64_t offset = begin; offset < end && status.ok() && is_spare; offset += kZeroChunk) {
-    status = WriteZeros(file.get(), offset, std::min(offset + kZeroChunk, end), Haste::kAtOnce);
+    status = Extend(file.get(), offset, std::min(offset + kZeroChunk, end), Haste::kAtOnce);
     absl::MutexLock lock(&mutex_);
     is_spare = spare_.file != nullptr && spare_.number == number;
   }
@@ -146,7 +146,7 @@ void LogFiles::Adopt(std::vector<LogEnd> recovered) {
   completed_ = std::move(files);
 }
 
-void LogFiles::Retire(SequenceNumber sequence) {
+void LogFiles::Retire(SequenceNumber sequence, absl::FunctionRef<bool(const LogEnd&)> keeps) {
   absl::MutexLock lock(&mutex_);
   // Oldest first and without gaps, so that what stays is always the log's end.
   size_t count = 0;
@@ -155,6 +155,7 @@ void LogFiles::Retire(SequenceNumber sequence) {
   ReserveMore(&reusable_, count);
   ReserveMore(&to_remove_, count);
   for (size_t i = 0; i < count; ++i) {
+    if (keeps(completed_[i].end)) continue;
     const bool recycle = completed_[i].reusable && reusable_.size() < kMaxReusable;
     (recycle ? reusable_ : to_remove_).push_back(completed_[i].end.file_number);
   }
@@ -195,6 +196,12 @@ absl::Status LogFiles::WriteZeros(File* file, uint64_t begin, uint64_t end, Hast
   return file->Sync();
 }
 
+absl::Status LogFiles::Extend(File* file, uint64_t begin, uint64_t end, Haste haste) {
+  if (!allocates_.load(std::memory_order_relaxed)) return WriteZeros(file, begin, end, haste);
+  VARVE_RETURN_IF_ERROR(file->Allocate(begin, end));
+  return file->Sync();
+}
+
 void LogFiles::RestBetweenZeros(uint64_t done, uint64_t size) {
   const double used = static_cast<double>(used_.load(std::memory_order_relaxed)) /
                       static_cast<double>(size_in_use_.load(std::memory_order_relaxed));
@@ -226,7 +233,7 @@ absl::StatusOr<std::unique_ptr<File>> LogFiles::PrepareContent(uint64_t number, 
     }
   }
   if (size < wanted_size) {
-    VARVE_RETURN_IF_ERROR(WriteZeros(file.get(), size, wanted_size, haste));
+    VARVE_RETURN_IF_ERROR(Extend(file.get(), size, wanted_size, haste));
   } else {
     VARVE_RETURN_IF_ERROR(file->Sync());
   }
@@ -247,7 +254,7 @@ absl::StatusOr<LogFile> LogFiles::Prepare(uint64_t number, uint64_t size, const 
   VARVE_RETURN_IF_ERROR(file_system_->SyncDirectory(options_.directory));
   // Opened anew, so that its errors name the file by its final name.
   VARVE_ASSIGN_OR_RETURN(std::unique_ptr<File> file, file_system_->OpenForWrite(path, /*create=*/false));
-  return LogFile{number, size, std::move(file)};
+  return LogFile{number, size, !recycled_path.empty(), std::move(file)};
 }
 
 void LogFiles::Run() {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -30,7 +31,8 @@ namespace varve {
 
 struct LogFile {
   uint64_t number = 0;
-  uint64_t size = 0;  // bytes, all of them written once
+  uint64_t size = 0;         // bytes, zero but for the header, or what an earlier use left
+  bool is_recycled = false;  // the latter
   std::unique_ptr<File> file;
 };
 
@@ -59,10 +61,14 @@ class LogFiles {
   [[nodiscard]] absl::StatusOr<LogFile> Advance(const LogEnd& end);
 
   void Adopt(std::vector<LogEnd> recovered);
-  void Retire(SequenceNumber sequence);
+  // As Log::Retire.
+  void Retire(SequenceNumber sequence, absl::FunctionRef<bool(const LogEnd&)> keeps);
   // Files before the one in use, oldest first, and the bytes they hold.
   std::vector<LogEnd> Completed() const;
   uint64_t completed_bytes() const;
+  // The next files are allocated, not filled with zeros. These pay where they are overwritten by one sync after the other, in a file that
+  // will be recycled: not for large values, whose files are kept, nor where hardly anything is synced at once.
+  void AllocateNext(bool allocates) { allocates_.store(allocates, std::memory_order_relaxed); }
   uint64_t recycled() const { return recycled_.load(std::memory_order_relaxed); }
 
  private:
@@ -75,6 +81,8 @@ class LogFiles {
   // Whether somebody waits for what is being done.
   enum class Haste : uint8_t { kAtOnce, kInTime };
   [[nodiscard]] absl::Status WriteZeros(File* file, uint64_t begin, uint64_t end, Haste haste);
+  // Makes the room [begin, end) of the file, and puts it on disk.
+  [[nodiscard]] absl::Status Extend(File* file, uint64_t begin, uint64_t end, Haste haste);
   // Leaves the disk to others for a moment, if a spare of which `done` of `size` bytes are there can wait.
   void RestBetweenZeros(uint64_t done, uint64_t size);
   // Prepares file `number` of `size` bytes, from the file at `recycled_path` unless that is empty.
@@ -108,6 +116,7 @@ class LogFiles {
   std::atomic<uint64_t> used_{0};         // of the file in use,
   std::atomic<uint64_t> size_in_use_{1};  // which is so large
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> allocates_{false};
   std::atomic<uint64_t> recycled_{0};
   uint64_t spare_number_ = 0;  // taken, but not used yet; 0: none. The thread's alone
   std::thread thread_;

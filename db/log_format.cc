@@ -67,7 +67,7 @@ absl::Status CheckLogHeaderPage(std::string_view page, const std::string& path, 
     return Corruption(path, 0, fmt::format("log header: checksum {:08x}, but its bytes give {:08x}", stored, given));
   }
   if (const uint32_t version = DecodeFixed32(page.data() + 8);
-      version != kLogFormatVersion && version != kVersionWithoutSize) {
+      version < kVersionWithoutSize || version > kLogFormatVersion) {
     return absl::FailedPreconditionError(fmt::format(
         "{}: log format version {}, but this program reads versions up to {}; open it with the program that wrote it",
         path, version, kLogFormatVersion));

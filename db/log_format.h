@@ -5,7 +5,7 @@
 //
 //   header page, 4096 bytes, the rest zero:
 //      0   8  magic "VARVELOG"
-//      8   4  format version (2; 1 is read, too: it ends with the store id)
+//      8   4  format version (3; read, too: 2, which has no large operations, and 1, which also ends with the store id)
 //     12   4  checksum of bytes 0..12 and 16..40
 //     16   8  epoch: the file's number; blocks of an earlier life carry another
 //     24   8  store id
@@ -25,7 +25,7 @@
 //      0   4  checksum of bytes 4..20, seeded with the XXH3-64 of the operations (sealed and read by db/batch_codec.h)
 //      4   4  size of the operations in bytes
 //      8   8  sequence of the first operation; operation i has sequence + i
-//     16   4  number of operations
+//     16   4  number of operations; bit 31: some of them are large ones (db/batch_codec.h has what is hashed then)
 //     20   .  operations, back to back
 //
 //   operation:
@@ -34,6 +34,7 @@
 //      .   8  expiry in ms since the epoch           (kHasExpiry)
 //      .   v  varint32 size and bytes of metadata    (kHasMetadata)
 //      .      key (tree key), value
+//   A large value's operation has a form of its own (db/large_operation.h), so that segments can point to it.
 //
 // Recovery reads files in order of number and blocks in order of offset, each continuing the sequence of the one
 // before. Torn is not corrupt: where a block or batch is damaged or ends, and `next` is the sequence expected there,
@@ -61,7 +62,7 @@
 namespace varve {
 
 inline constexpr char kLogMagic[8] = {'V', 'A', 'R', 'V', 'E', 'L', 'O', 'G'};
-inline constexpr uint32_t kLogFormatVersion = 2;
+inline constexpr uint32_t kLogFormatVersion = 3;
 inline constexpr size_t kLogPageSize = 4096;
 inline constexpr size_t kLogHeaderSize = 40;  // of the header page, before the zeros
 inline constexpr size_t kLogBlockHeaderSize = 40;

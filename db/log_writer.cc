@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "db/log_format.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
@@ -114,19 +116,34 @@ absl::Status LogWriter::PrepareNextFile(uint64_t unit) {
 }
 
 absl::Status LogWriter::Append(std::string_view record, SequenceNumber first, SequenceNumber last,
-                               Durability durability) {
+                               Durability durability, uint32_t* offset_in_block) {
   const uint64_t unit = WorstCase(record.size());
   absl::MutexLock lock(&mutex_);
   promised_ = false;
   if (!status_.ok()) return UnsharedCopy(status_);
   const bool next_file = cursor_.file == file_index_ && cursor_.offset + unit > file_size_;
   const bool new_block = next_file || active_.last_block_size() + record.size() > options_.group_max_bytes;
-  if (!TryWithMemory([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { active_.Append(record, first, last, new_block); })) {
-    return OutOfMemory("writing to the log");
-  }
+  const bool appended = TryWithMemory([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (offset_in_block == nullptr) {
+      active_.Append(record, first, last, new_block);
+      return;
+    }
+    // The place is filled in by the write, which takes no memory.
+    large_blocks_.push_back({first, 0, 0});
+    absl::Cleanup taken_back = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { large_blocks_.pop_back(); };
+    *offset_in_block = static_cast<uint32_t>(active_.Append(record, first, last, new_block));
+    large_blocks_.back().first = active_.last_block_first();
+    const bool is_known =
+        large_blocks_.size() > 1 && large_blocks_[large_blocks_.size() - 2].first == large_blocks_.back().first;
+    if (!is_known) std::move(taken_back).Cancel();
+  });
+  if (!appended) return OutOfMemory("writing to the log");
   if (next_file) cursor_ = {file_index_ + 1, kLogPageSize};
   cursor_.offset += unit;
   active_units_ += unit;
+  file_bytes_ += record.size();
+  if (offset_in_block != nullptr) file_large_bytes_ += record.size();
+  if (durability == Durability::kAlways) file_synced_bytes_ += record.size();
   PublishSafeRoom();
   // Written under the mutex alone: no need for an atomic addition.
   buffered_bytes_.store(buffered_bytes_.load(std::memory_order_relaxed) + record.size(), std::memory_order_release);
@@ -209,13 +226,15 @@ absl::Status LogWriter::WriteRun(size_t begin, size_t end) {
   EncodeHeaders(&writing_, begin, end, position_, mark);
   uint64_t size = blocks[end - 1].end - run_begin;
   const uint64_t run_end = position_ + size;
-  // Whoever touches a page first fills it: the kernel need not read it, and no stale bytes stay behind the block. Only
-  // the last run may pad, as the next block's bytes follow the others; those that follow go to another file anyway.
-  if (const uint64_t page_end = LogPageAlign(run_end); end == blocks.size() && page_end > touched_) {
+  // Whoever touches a page of an earlier use first fills it: the kernel need not read it, and no stale bytes stay behind the block.
+  // Only the last run may pad, as the next block's bytes follow the others; those that follow go to another file anyway.
+  const uint64_t page_end = LogPageAlign(run_end);
+  if (file_.is_recycled && end == blocks.size() && page_end > touched_) {
     writing_.PadEnd(page_end - run_end);
     size += page_end - run_end;
   }
-  VARVE_RETURN_IF_ERROR(file_.file->Write(position_, std::string_view(writing_.data() + run_begin, size)));
+  const uint64_t written_at = position_;
+  VARVE_RETURN_IF_ERROR(file_.file->Write(written_at, std::string_view(writing_.data() + run_begin, size)));
   bytes_written_.fetch_add(size, std::memory_order_relaxed);
   touched_ = std::max(touched_, LogPageAlign(run_end));
   position_ = LogBlockAlign(run_end);
@@ -223,7 +242,37 @@ absl::Status LogWriter::WriteRun(size_t begin, size_t end) {
   written_mark_.store(mark, std::memory_order_relaxed);
   absl::MutexLock lock(&mutex_);
   end_.offset = position_;
+  NotePlaces(blocks, begin, end, written_at);
   return absl::OkStatus();
+}
+
+void LogWriter::NotePlaces(const std::vector<LogBuffer::Block>& blocks, size_t begin, size_t end, uint64_t position) {
+  if (large_blocks_.empty()) return;
+  auto place = large_blocks_.end();  // what is written now was appended last
+  while (place != large_blocks_.begin() && std::prev(place)->first >= blocks[begin].first) --place;
+  for (size_t i = begin; i < end && place != large_blocks_.end(); ++i) {
+    if (place->first != blocks[i].first) continue;  // it has no large operations
+    place->file_number = file_.number;
+    place->payload_offset = position + (blocks[i].begin - blocks[begin].begin) + kLogBlockHeaderSize;
+    ++place;
+  }
+}
+
+std::vector<LogBlockPlace> LogWriter::LargeBlocks(SequenceNumber first, SequenceNumber last) const {
+  absl::MutexLock lock(&mutex_);
+  auto begin =
+      std::upper_bound(large_blocks_.begin(), large_blocks_.end(), first,
+                       [](SequenceNumber sequence, const LogBlockPlace& block) { return sequence < block.first; });
+  if (begin != large_blocks_.begin()) --begin;
+  const auto end =
+      std::upper_bound(begin, large_blocks_.end(), last,
+                       [](SequenceNumber sequence, const LogBlockPlace& block) { return sequence < block.first; });
+  return {begin, end};
+}
+
+void LogWriter::ForgetLargeBlocks(SequenceNumber flushed) {
+  absl::MutexLock lock(&mutex_);
+  while (large_blocks_.size() > 1 && large_blocks_[1].first <= flushed + 1) large_blocks_.pop_front();
 }
 
 absl::Status LogWriter::NextFile() {
@@ -235,8 +284,11 @@ absl::Status LogWriter::NextFile() {
   LogFile finished;  // closed when the lock is free again
   absl::MutexLock lock(&mutex_);
   end_.last_sequence = last_written_;
+  files_.AllocateNext(2 * file_large_bytes_ > file_bytes_ || 2 * file_synced_bytes_ < file_bytes_);
+  file_bytes_ = file_large_bytes_ = file_synced_bytes_ = 0;
   VARVE_ASSIGN_OR_RETURN(LogFile next, files_.Advance(end_));
   finished = std::exchange(file_, std::move(next));
+  taken_before_ += end_.offset;
   position_ = touched_ = kLogPageSize;
   ++file_index_;
   file_size_ = file_.size;
@@ -354,6 +406,8 @@ LogStatistics LogWriter::statistics() const {
   statistics.bytes_written = bytes_written_.load(std::memory_order_relaxed);
   statistics.bytes_appended = bytes_appended_.load(std::memory_order_relaxed);
   statistics.files_recycled = files_.recycled();
+  absl::MutexLock lock(&mutex_);
+  statistics.bytes_taken = taken_before_ + end_.offset;
   return statistics;
 }
 

@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -46,7 +47,10 @@ class LogWriter {
   [[nodiscard]] absl::Status Prepare(size_t bytes, bool for_deletes);
   [[nodiscard]] absl::Status Reserve(size_t bytes, bool for_deletes);
   [[nodiscard]] absl::Status Append(std::string_view record, SequenceNumber first, SequenceNumber last,
-                                    Durability durability);
+                                    Durability durability, uint32_t* offset_in_block);
+  // As Log::LargeBlocks; and no longer those of operations up to `flushed` alone.
+  std::vector<LogBlockPlace> LargeBlocks(SequenceNumber first, SequenceNumber last) const;
+  void ForgetLargeBlocks(SequenceNumber flushed);
 
   // Hands everything up to `sequence`, at least, to the kernel.
   [[nodiscard]] absl::Status WriteOut(SequenceNumber sequence);
@@ -122,6 +126,9 @@ class LogWriter {
   [[nodiscard]] absl::Status WriteRun(size_t begin, size_t end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   [[nodiscard]] absl::Status NextFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   [[nodiscard]] absl::Status SyncLocked(File* file, SequenceNumber target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sync_mutex_);
+  // Of the blocks [begin, end), which are written from `position` on, those with large operations.
+  void NotePlaces(const std::vector<LogBuffer::Block>& blocks, size_t begin, size_t end, uint64_t position)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_, mutex_);
   absl::Status Fail(const absl::Status& cause) noexcept;
   void FailLocked(const absl::Status& cause) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -146,7 +153,10 @@ class LogWriter {
   bool promised_ ABSL_GUARDED_BY(mutex_) = false;    // Reserve said yes, Append is still to come
   uint64_t file_index_ ABSL_GUARDED_BY(mutex_) = 0;  // of file_, as in Cursor
   uint64_t file_size_ ABSL_GUARDED_BY(mutex_) = 0;
-  LogEnd end_ ABSL_GUARDED_BY(mutex_);  // of file_
+  LogEnd end_ ABSL_GUARDED_BY(mutex_);                 // of file_
+  uint64_t taken_before_ ABSL_GUARDED_BY(mutex_) = 0;  // in the files before
+  // Blocks that hold large operations, ascending, from the oldest that may not be in segments on.
+  std::deque<LogBlockPlace> large_blocks_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   // Direct groups [landed_, issued_) are under way, by number % kMostDirectGroups.
   uint64_t issued_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -164,6 +174,9 @@ class LogWriter {
   // Behind the cursor, less the reserve for deletes and a page for a mark: what Reserve can promise without looking closer.
   std::atomic<uint64_t> safe_room_{0};
   std::atomic<size_t> buffered_bytes_{0};
+  uint64_t file_bytes_ ABSL_GUARDED_BY(mutex_) = 0;         // appended since the last change of files,
+  uint64_t file_large_bytes_ ABSL_GUARDED_BY(mutex_) = 0;   // of these in batches with large operations,
+  uint64_t file_synced_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // and in such as are synced at once
   std::atomic<uint64_t> syncs_{0}, groups_{0}, bytes_written_{0}, bytes_appended_{0};
 };
 

@@ -24,6 +24,9 @@ struct Engine::Lookup {
   SequenceNumber cut =
       kNoSequence;  // where the generation that was asked for stands on another one, whose key this is now;
   SequenceNumber up_to = kMaxSequence;  // and as of when that is read
+  size_t first_run = 0;                 // runs before it hold no record of the key
+  const Segment* peeked_in = nullptr;
+  PeekedRecord peeked;
   FoundRecord from_segment;
 };
 

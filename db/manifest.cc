@@ -5,7 +5,8 @@
 //   log ends:   count, and of each: file number, offset, last sequence
 //   levels:     count, and of each: count of runs, and of each: count of segments, and of each:
 //     number, file size, records, tombstones, range tombstones, smallest sequence, largest sequence,
-//     flags (1 byte; bit 0: the largest key is exclusive, bit 1: it holds something of a clone's generation), smallest key, largest key (length-prefixed), tallies of its live keys
+//     flags (1 byte; bit 0: the largest key is exclusive, bit 1: it holds something of a clone's generation), smallest key, largest key (length-prefixed), tallies of its live keys;
+//     in version 3: value files: count, and of each: number, bytes referred to
 //   settled:    count, and of each: count of segments, and the number of each, ascending; tallies
 //   from version 2 on: clock mark, the next id of a named namespace, less the first one that there may be
 //   descriptions of namespaces: count, and of each, ascending: id, what db/namespace_change.h draws
@@ -33,7 +34,9 @@ namespace varve {
 namespace {
 
 constexpr std::string_view kMagic = "VARVEMAN";
-constexpr uint32_t kFormatVersion = 2;
+constexpr uint32_t kFormatVersion = 3;
+constexpr uint32_t kVersionOfValues = 3;       // and of no manifest without
+constexpr uint32_t kVersionWithoutValues = 2;  // also today
 constexpr uint32_t kOldestFormatVersion = 1;
 constexpr size_t kChecksumOffset = 12;
 constexpr size_t kCheckedOffset = 16;
@@ -43,6 +46,7 @@ constexpr size_t kMinNamespaceSize = 2;
 constexpr size_t kMinLogEndSize = 3;
 constexpr size_t kMinSegmentSize = 11 + 2 * kGenerationSize;
 constexpr size_t kMinSettledSize = 2;
+constexpr size_t kMinValueReferenceSize = 2;
 constexpr size_t kMinTallySize = 3;
 constexpr size_t kMinDescriptionSize = 7;
 constexpr size_t kMinBaseSize = 3;
@@ -83,7 +87,7 @@ void EncodeTallies(const KeyTallies& tallies, std::string* bytes) {
   }
 }
 
-void EncodeSegment(const SegmentInfo& segment, std::string* bytes) {
+void EncodeSegment(const SegmentInfo& segment, uint32_t version, std::string* bytes) {
   PutVarint64(bytes, segment.number);
   PutVarint64(bytes, segment.file_size);
   PutVarint64(bytes, segment.entries);
@@ -96,6 +100,24 @@ void EncodeSegment(const SegmentInfo& segment, std::string* bytes) {
   PutLengthPrefixed(bytes, segment.smallest);
   PutLengthPrefixed(bytes, segment.largest);
   EncodeTallies(segment.live, bytes);
+  if (version < kVersionOfValues) return;
+  PutVarint64(bytes, segment.value_files.size());
+  for (const ValueReference& file : segment.value_files) {
+    PutVarint64(bytes, file.file_number);
+    PutVarint64(bytes, file.bytes);
+  }
+}
+
+// The oldest one that has a place for everything: what refers to no value files is as it always was.
+uint32_t VersionFor(const Manifest& manifest) {
+  for (const auto& level : manifest.levels) {
+    for (const auto& run : level) {
+      for (const SegmentInfo& segment : run) {
+        if (!segment.value_files.empty()) return kVersionOfValues;
+      }
+    }
+  }
+  return kVersionWithoutValues;
 }
 
 // Reads the fields in order and remembers what was wrong first.
@@ -131,6 +153,7 @@ class ManifestReader {
     if (version_ >= 2 && !reader_.ReadVarint64(&manifest->clock_mark)) return Damaged("clock mark");
     if (version_ >= 2) VARVE_RETURN_IF_ERROR(ReadDescriptions(manifest));
     if (version_ >= 2) VARVE_RETURN_IF_ERROR(ReadBases(manifest));
+    if (version_ >= kVersionOfValues && !refers_to_values_) return Damaged("it refers to no value files");
     return reader_.empty() ? absl::OkStatus() : Damaged("bytes behind the last field");
   }
 
@@ -162,7 +185,7 @@ class ManifestReader {
         !reader_.ReadVarint64(&segment->range_tombstones) || !reader_.ReadVarint64(&segment->smallest_sequence) ||
         !reader_.ReadVarint64(&segment->largest_sequence) || !reader_.ReadByte(&flags) ||
         !reader_.ReadLengthPrefixed(&smallest) || !reader_.ReadLengthPrefixed(&largest) ||
-        !ReadTallies(&segment->live)) {
+        !ReadTallies(&segment->live) || (version_ >= kVersionOfValues && !ReadValueFiles(&segment->value_files))) {
       return false;
     }
     if (smallest.size() < kGenerationSize || largest.size() < kGenerationSize || smallest > largest) return false;
@@ -172,6 +195,16 @@ class ManifestReader {
     segment->smallest = smallest;
     segment->largest = largest;
     return true;
+  }
+
+  bool ReadValueFiles(std::vector<ValueReference>* files) {
+    size_t count = 0;
+    if (!ReadCount(kMinValueReferenceSize, &count)) return false;
+    refers_to_values_ |= count > 0;
+    files->resize(count);
+    return std::all_of(files->begin(), files->end(), [this](ValueReference& file) {
+      return reader_.ReadVarint64(&file.file_number) && reader_.ReadVarint64(&file.bytes) && file.file_number != 0;
+    });
   }
 
   absl::Status ReadSettled(std::vector<SettledGroup>* settled) {
@@ -262,6 +295,7 @@ class ManifestReader {
   }
 
   ByteReader reader_;
+  bool refers_to_values_ = false;
   const uint32_t version_;
   const std::string& path_;
 };
@@ -269,8 +303,9 @@ class ManifestReader {
 }  // namespace
 
 std::string EncodeManifest(const Manifest& manifest) {
+  const uint32_t version = VersionFor(manifest);
   std::string bytes(kMagic);
-  PutFixed32(&bytes, kFormatVersion);
+  PutFixed32(&bytes, version);
   PutFixed32(&bytes, 0);  // checksum and size follow when the rest is known
   PutFixed64(&bytes, 0);
   PutFixed64(&bytes, manifest.store_id);
@@ -294,7 +329,7 @@ std::string EncodeManifest(const Manifest& manifest) {
     PutVarint64(&bytes, level.size());
     for (const std::vector<SegmentInfo>& run : level) {
       PutVarint64(&bytes, run.size());
-      for (const SegmentInfo& segment : run) EncodeSegment(segment, &bytes);
+      for (const SegmentInfo& segment : run) EncodeSegment(segment, version, &bytes);
     }
   }
   PutVarint64(&bytes, manifest.settled.size());
@@ -319,7 +354,7 @@ std::string EncodeManifest(const Manifest& manifest) {
   EncodeTallies(manifest.base_tallies, &bytes);
   EncodeFixed64(bytes.data() + kCheckedOffset, bytes.size() - kFieldsOffset);
   const std::string_view checked = std::string_view(bytes).substr(kCheckedOffset);
-  EncodeFixed32(bytes.data() + kChecksumOffset, Checksum(checked, kFormatVersion));
+  EncodeFixed32(bytes.data() + kChecksumOffset, Checksum(checked, version));
   return bytes;
 }
 

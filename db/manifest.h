@@ -5,7 +5,8 @@
 // manifest before named is let go: what it names is a whole store, too. Nothing reads it but a repair, where MANIFEST is damaged.
 //
 //      0   8  magic "VARVEMAN"
-//      8   4  format version (2; version 1, which is read, too, knows neither a clock mark nor descriptions and bases of namespaces)
+//      8   4  format version (2; 3 where segments refer to value files; 1, which is read, too, knows neither a clock mark nor descriptions
+//             and bases of namespaces)
 //     12   4  checksum of everything behind byte 16
 //     16   8  size of everything behind byte 24
 //     24   .  fields, drawn in manifest.cc

@@ -9,6 +9,8 @@
 
 #include "db/expiry_index.h"
 #include "db/file_names.h"
+#include "db/segment_caches.h"
+#include "db/value_placer.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 
@@ -63,7 +65,8 @@ class Merge {
     }
     VARVE_RETURN_IF_ERROR(input_->status());
     VARVE_RETURN_IF_ERROR(PassBorders({}));
-    return FinishOutput({});
+    VARVE_RETURN_IF_ERROR(FinishOutput({}));
+    return options_.placer != nullptr ? options_.placer->Finish() : absl::OkStatus();
   }
 
   // Versions with the same number of snapshots below them look the same to everybody.
@@ -135,8 +138,10 @@ class Merge {
     }
     const bool only_the_present_sees_it = stripe == snapshots_->size();
     bool is_tombstone = record.kind == RecordKind::kTombstone;
-    const bool is_filtered = !is_tombstone && options_.filter != nullptr && generation_ != kExpiryGeneration &&
-                             only_the_present_sees_it && options_.filter->Drop(record);
+    bool is_filtered = false;
+    if (!is_tombstone && options_.filter != nullptr && generation_ != kExpiryGeneration && only_the_present_sees_it) {
+      VARVE_ASSIGN_OR_RETURN(is_filtered, FilterDrops(record));
+    }
     is_tombstone |= is_filtered;
     result_.filtered |= is_filtered;
     if (is_tombstone && DropsTombstones() && stripe == 0) return absl::OkStatus();
@@ -150,6 +155,18 @@ class Merge {
     tombstone.sequence = record.sequence;
     tombstone.kind = RecordKind::kTombstone;
     return Write(tombstone);
+  }
+
+  // Shows the filter the record as its user wrote it.
+  absl::StatusOr<bool> FilterDrops(const RecordView& record) {
+    ValuePlace place;
+    if (!IsSeparated(record) || !DecodeValuePlace(record.value, &place)) return options_.filter->Drop(record);
+    const std::shared_ptr<ValueFile> file = options_.caches->values.Find(place.file_number);
+    if (file == nullptr) return absl::InternalError("a value file is gone that a segment points into");
+    RecordView whole;
+    VARVE_RETURN_IF_ERROR(file->ReadOperation(place, UserKeyOf(record.key), record.sequence, &value_, &whole));
+    whole.key = record.key;
+    return options_.filter->Drop(whole);
   }
 
   // From readers of the present, by a range tombstone of the inputs.
@@ -168,7 +185,9 @@ class Merge {
     if (builder_ == nullptr) VARVE_RETURN_IF_ERROR(OpenOutput());
     ++result_.records_written;
     of_clones_ |= generation_is_of_clone_;
-    return builder_->Add(record);
+    if (options_.placer == nullptr) return builder_->Add(record);
+    VARVE_ASSIGN_OR_RETURN(const RecordView placed, options_.placer->Place(record));
+    return builder_->Add(placed);
   }
 
   absl::Status OpenOutput() {
@@ -247,6 +266,7 @@ class Merge {
   bool is_stale_entry_ = false;
   bool key_is_written_ = false;
   size_t stripe_ = kNoStripe;  // of the version seen last
+  std::string value_;          // of a record that the filter is shown
   size_t fragment_ = 0;        // the first one that ends behind the key
   bool key_is_in_fragment_ = false;
 

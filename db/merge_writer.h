@@ -10,7 +10,7 @@
 //   - A cut at which a clone stands on a generation is a snapshot in that generation, and in a clone's no tombstone goes
 //     (db/namespace_bases.h).
 //   - Records of dead generations go; the filter is asked about the rest.
-// Sequences are never changed.
+// Sequences are never changed, and values that lie elsewhere are not read, but for a filter or to be moved.
 //
 // Thread-safe: a function without state of its own. Memory: the range tombstones and a segment builder.
 #pragma once
@@ -34,6 +34,7 @@
 namespace varve {
 
 struct SegmentCaches;
+class ValuePlacer;
 
 struct MergeOptions {
   FileSystem* file_system = nullptr;
@@ -53,6 +54,7 @@ struct MergeOptions {
   NamespaceBases bases;                              // of the live ones
   bool drops_tombstones = false;
   const CompactionFilter* filter = nullptr;
+  ValuePlacer* placer = nullptr;              // says where values go; null: records are written as they are
   const std::atomic<bool>* cancel = nullptr;  // Aborted soon after it is set
 };
 

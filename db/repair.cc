@@ -106,14 +106,37 @@ absl::StatusOr<RepairReport> RepairJob::Run() {
   plan_.manifest.settled.clear();              // they hold for records that may be gone,
   plan_.manifest.base_tallies = KeyTallies();  // as do these
   plan_.manifest.clean_end = false;
+  PlaceFilesWithValues();
   VARVE_RETURN_IF_ERROR(WriteRepairPlan(file_system_, directory_, plan_));
   return Finish();
 }
 
 absl::StatusOr<RepairReport> RepairJob::Finish() {
   VARVE_RETURN_IF_ERROR(CarryOut(file_system_, directory_, plan_));
-  for (const auto& [name, target] : plan_.moves) report_.moved.push_back(target);
+  for (const auto& [name, target] : plan_.moves) {
+    if (!StaysForItsValues(name, target)) report_.moved.push_back(target);
+  }
   return std::move(report_);
+}
+
+// What a log file holds beside them has been taken out of it.
+void RepairJob::PlaceFilesWithValues() {
+  std::set<uint64_t> referenced;
+  for (const auto& level : plan_.manifest.levels) {
+    for (const SegmentInfos& run : level) {
+      for (const SegmentInfo& info : run) {
+        for (const ValueReference& file : info.value_files) referenced.insert(file.file_number);
+      }
+    }
+  }
+  for (auto& [name, target] : plan_.moves) {
+    const std::optional<uint64_t> number = ParseLogFileName(name);
+    if (number && referenced.contains(*number)) target = ValueFilePath("", *number).substr(1);
+  }
+  for (const StoreFile& file : files_) {
+    const std::optional<uint64_t> number = ParseValueFileName(file.name);
+    if (number && !referenced.contains(*number)) Move(file.name);
+  }
 }
 
 absl::Status RepairJob::Examine() {
@@ -135,7 +158,8 @@ uint64_t RepairJob::NumberBehindAllFiles() const {
   uint64_t next = 1;
   const auto see = [&](const std::string& name) {
     const std::string plain = name.substr(0, name.find('.', name.find('.') + 1));  // without what NameInDamaged added
-    for (const auto& number : {ParseSegmentName(plain), ParseLogFileName(plain), ParseLogTemporaryName(name)}) {
+    for (const auto& number :
+         {ParseSegmentName(plain), ParseLogFileName(plain), ParseLogTemporaryName(name), ParseValueFileName(plain)}) {
       if (number) next = std::max(next, *number + 1);
     }
   };

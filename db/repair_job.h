@@ -21,6 +21,7 @@
 #include "db/segment.h"
 #include "db/segment_survey.h"
 #include "db/store_files.h"
+#include "db/value_check.h"
 #include "fmt/format.h"
 
 namespace varve {
@@ -65,6 +66,9 @@ class RepairJob {
     if (progress_) progress_(done_, total_);
   }
   uint64_t NumberBehindAllFiles() const;
+  // Log files that are moved and that segments point into become value files instead; value files into which no segment points any more are
+  // moved.
+  void PlaceFilesWithValues();
 
   // --- Manifest
   absl::StatusOr<bool> TakeManifest();
@@ -96,6 +100,7 @@ class RepairJob {
   const std::string& directory_;
   const VerifyProgress& progress_;
   std::vector<StoreFile> files_;
+  ValueChecker values_{file_system_, directory_};
   std::vector<std::string> names_in_damaged_;
   RepairPlan plan_;
   RepairReport report_;

@@ -93,7 +93,8 @@ absl::StatusOr<std::vector<std::shared_ptr<Segment>>> RepairJob::OpenForMerge(Se
     VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system_->OpenForRead(directory_ + "/" + found.name));
     const absl::StatusOr<SegmentFooter> footer = ReadSegmentFooter(*file, *number, found.size, nullptr);
     std::optional<SegmentInfo> info;
-    if (footer.ok() && VerifySegment(file_system_, file->path(), footer->info).ok()) {
+    if (footer.ok() && VerifySegment(file_system_, file->path(), footer->info).ok() &&
+        values_.CheckSegment(footer->info).ok()) {
       info = footer->info;
       Saved(found.name, fmt::format("its {} records are merged into the tree", info->entries));
     } else {

@@ -102,7 +102,7 @@ absl::Status CarryOut(FileSystem* file_system, const std::string& directory, con
   VARVE_RETURN_IF_ERROR(file_system->CreateDirectory(damaged));
   VARVE_RETURN_IF_ERROR(file_system->SyncDirectory(directory));  // or what is moved into it would be lost with it
   for (const auto& [name, target] : plan.moves) {
-    const std::string to = damaged + "/" + target;
+    const std::string to = StaysForItsValues(name, target) ? directory + "/" + target : damaged + "/" + target;
     if (file_system->OpenForRead(to).ok()) continue;  // done before an interruption
     // One that a power cut took on its way isn't needed for the store to come: the repair must not end here for ever.
     if (const absl::Status moved = file_system->Rename(directory + "/" + name, to);

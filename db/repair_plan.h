@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,9 +14,15 @@
 namespace varve {
 
 struct RepairPlan {
-  Manifest manifest;                                       // the one to come
-  std::vector<std::pair<std::string, std::string>> moves;  // name in the directory, name in its directory "damaged"
+  Manifest manifest;  // the one to come
+  // Name in the directory, name in its directory "damaged"; but for those of which StaysForItsValues.
+  std::vector<std::pair<std::string, std::string>> moves;
 };
+
+// A log file that becomes a value file: `target` is its name in the directory.
+inline bool StaysForItsValues(std::string_view name, std::string_view target) {
+  return name.ends_with(".log") && target.ends_with(".val");
+}
 
 // Gives `name` one that is free in DIR/damaged. `damaged`: the names there.
 std::string NameInDamaged(const std::string& name, const std::vector<std::string>& damaged);

@@ -5,9 +5,12 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "db/large_operation.h"
 #include "db/repair_job.h"
 #include "db/repair_writer.h"
+#include "db/segment_values.h"
 #include "db/segment_verifier.h"
+#include "db/value_place.h"
 #include "type/tree_key.h"
 #include "util/status.h"
 
@@ -24,6 +27,53 @@ std::string ShownRange(std::string_view after, std::string_view before) {
   return fmt::format("between {} and {}", shown(after, "its first key"), shown(before, "its last key"));
 }
 
+// File and offset.
+using PlaceOfValue = std::pair<uint64_t, uint64_t>;
+
+// What a lost record said, as its value tells.
+struct RescuedRecord {
+  std::string key;
+  std::string metadata;
+  std::string place;
+  RecordView rest;
+
+  RecordView View() const {
+    RecordView record = rest;
+    record.key = key;
+    record.metadata = metadata;
+    record.value = place;
+    return record;
+  }
+};
+
+// The offset table leads to values past their records. One to which no record leads that can be read is that of a lost one; the operation
+// that holds it has all that the record had. `read`: the places in records that can be read.
+absl::StatusOr<std::vector<RescuedRecord>> RescueThroughValues(const SegmentSurvey& survey,
+                                                               std::vector<PlaceOfValue> read, ValueChecker* values) {
+  std::vector<RescuedRecord> rescued;
+  std::sort(read.begin(), read.end());
+  for (const uint64_t address : survey.value_addresses) {
+    const auto [file_index, offset] = ValueAt(address);
+    if (file_index >= survey.footer->info.value_files.size()) continue;
+    const uint64_t file = survey.footer->info.value_files[file_index].file_number;
+    if (std::binary_search(read.begin(), read.end(), PlaceOfValue(file, offset))) continue;
+    VARVE_ASSIGN_OR_RETURN(const std::optional<RecordView> operation, values->OperationAt(file, offset));
+    if (!operation) continue;
+    RescuedRecord& record = rescued.emplace_back();
+    record.key = operation->key;
+    record.metadata = operation->metadata;
+    AppendValuePlace({file, offset, static_cast<uint32_t>(LargeOperationSizeOf(*operation)),
+                      static_cast<uint32_t>(operation->value.size())},
+                     &record.place);
+    record.rest = *operation;
+    record.rest.flags |= kSeparatedValue;
+  }
+  std::sort(rescued.begin(), rescued.end(), [](const RescuedRecord& a, const RescuedRecord& b) {
+    return CompareInternal(a.key, a.rest.sequence, b.key, b.rest.sequence) < 0;
+  });
+  return rescued;
+}
+
 }  // namespace
 
 absl::Status RepairJob::RepairRun(SegmentInfos* run) {
@@ -37,7 +87,8 @@ absl::Status RepairJob::RepairRun(SegmentInfos* run) {
                        ShownRange(info.smallest, info.largest), kOlderMayBeBack));
       continue;
     }
-    const absl::Status whole = VerifySegment(file_system_, SegmentPath(directory_, info.number), info);
+    absl::Status whole = VerifySegment(file_system_, SegmentPath(directory_, info.number), info);
+    if (whole.ok()) whole = values_.CheckSegment(info);
     Done(info.file_size);
     if (whole.ok()) {
       repaired.push_back(std::move(info));
@@ -59,23 +110,47 @@ absl::StatusOr<std::optional<SegmentInfo>> RepairJob::Salvage(uint64_t number, u
   records_are_lost_ = true;
   VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system_->OpenForRead(SegmentPath(directory_, number)));
   uint64_t bytes = 0;
-  VARVE_ASSIGN_OR_RETURN(const SegmentSurvey survey,
-                         SurveySegment(*file, number, file_size, [&](uint64_t, uint64_t size, const RecordView&) {
-                           bytes += size;
-                           return absl::OkStatus();
-                         }));
+  std::vector<PlaceOfValue> places;
+  const auto look = [&](uint64_t, uint64_t size, const RecordView& record) {
+    bytes += size;
+    ValuePlace place;
+    if (IsSeparated(record) && DecodeValuePlace(record.value, &place)) {
+      places.emplace_back(place.file_number, place.offset);
+    }
+    return absl::OkStatus();
+  };
+  VARVE_ASSIGN_OR_RETURN(const SegmentSurvey survey, SurveySegment(*file, number, file_size, look));
   ListDamage(NameOf(number), survey, named);
+  VARVE_ASSIGN_OR_RETURN(const std::vector<RescuedRecord> rescued,
+                         RescueThroughValues(survey, std::move(places), &values_));
   const uint64_t new_number = NewNumber();
   RepairWriter writer(file_system_, directory_, new_number, survey.records == 0 ? 0 : bytes / survey.records,
                       survey.range_tombstones);
-  VARVE_RETURN_IF_ERROR(SurveySegment(*file, number, file_size, [&](uint64_t, uint64_t, const RecordView& record) {
-                          return writer.Add(record);
-                        }).status());
+  auto next = rescued.begin();
+  const auto add = [&](uint64_t, uint64_t, const RecordView& record) -> absl::Status {
+    for (; next != rescued.end(); ++next) {
+      if (CompareInternal(next->key, next->rest.sequence, record.key, record.sequence) > 0) break;
+      VARVE_RETURN_IF_ERROR(writer.Add(next->View()));
+    }
+    const absl::Status value = values_.Check(record);
+    if (value.ok()) return writer.Add(record);
+    if (!absl::IsDataLoss(value)) return value;
+    const std::string_view key = UserKeyOf(record.key).substr(0, 60);
+    Lost(value, fmt::format("the value of \"{}\"; {}", absl::CHexEscape(absl::string_view(key.data(), key.size())),
+                            kOlderMayBeBack));
+    return absl::OkStatus();
+  };
+  VARVE_RETURN_IF_ERROR(SurveySegment(*file, number, file_size, add).status());
+  for (; next != rescued.end(); ++next) VARVE_RETURN_IF_ERROR(writer.Add(next->View()));
   VARVE_ASSIGN_OR_RETURN(std::optional<SegmentInfo> info, writer.Finish());
   if (info) {
     info->of_clones = named != nullptr && named->of_clones;
-    Saved(NameOf(number), fmt::format("{} records and {} deleted ranges go on as {}", survey.records,
-                                      survey.range_tombstones.size(), NameOf(new_number)));
+    Saved(NameOf(number),
+          fmt::format("{} records and {} deleted ranges go on as {}{}", survey.records + rescued.size(),
+                      survey.range_tombstones.size(), NameOf(new_number),
+                      rescued.empty() ? ""
+                                      : fmt::format("; {} of the lost ones among them, found through their values",
+                                                    rescued.size())));
   }
   return info;
 }

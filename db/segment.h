@@ -10,13 +10,16 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/internal_iterator.h"
 #include "db/range_tombstone.h"
 #include "db/segment_builder.h"
+#include "db/value_file.h"
 #include "structure/clock_cache.h"
+#include "structure/offset_table.h"
 
 namespace varve {
 
@@ -32,6 +35,15 @@ struct FoundRecord {
   // A record of more bytes is not read from disk: then `too_large` is set, and nothing is known of the key.
   size_t most_bytes = SIZE_MAX;
   bool too_large = false;
+  // A separated value is not read: the record found holds its place.
+  bool without_value = false;
+};
+
+// Where a table leads for a key: filled in and used by a segment.
+struct PeekedRecord {
+  OffsetTableEntry entry;    // length class 0: it isn't known
+  uint64_t file_number = 0;  // with the key, what the block cache knows it by
+  uint64_t cache_key = 0;
 };
 
 // Whether a segment opens whose range tombstones can't be read. What they hide is not known then, in it and in what is older: reads
@@ -48,14 +60,26 @@ class Segment {
   virtual ~Segment() = default;
 
   const SegmentInfo& info() const { return info_; }
+  // Those that it refers to, as info().value_files has them.
+  const std::vector<std::shared_ptr<ValueFile>>& value_files() const { return value_files_; }
   const std::shared_ptr<const RangeTombstoneList>& range_tombstones() const { return range_tombstones_; }
 
-  // Brings the cache lines that a lookup of `hash` (HashKey of the tree key) will touch on their way, if the table is resident.
+  // What lookups of several keys do ahead for each of them (`hash`: HashKey of the tree key), in this order, each step with all of the keys,
+  // so that what one step asks memory or disk for is there in the next. All are hints but for what Peek denies; without a resident table
+  // they do nothing.
   virtual void PrefetchLookup(uint64_t hash) const = 0;
+  // False: no record of the key is here. Else where it seems to lie.
+  virtual bool Peek(uint64_t hash, PeekedRecord* peeked) const = 0;
+  // Asks for the record, in the block cache or else on disk.
+  virtual void PrefetchRecord(const PeekedRecord& peeked, bool fill_cache) const = 0;
   // False only if no record of the key is here; touches memory alone (true when the table is not resident).
-  virtual bool MayContain(uint64_t hash) const = 0;
+  bool MayContain(uint64_t hash) const {
+    PeekedRecord peeked;
+    return Peek(hash, &peeked);
+  }
   // The newest version of `tree_key` not newer than `at`, tombstones included. Returns whether there is one. Costs no disk read when
-  // table and record are cached, one when only the table is, two when neither is; older versions may take more.
+  // table and record are cached, one when only the table is, two when neither is; older versions may take more. A separated value is read
+  // in the place of its record, and `found` then holds the user's.
   // DataLoss names file and offset of what is damaged; other keys stay readable.
   [[nodiscard]] virtual absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t hash, SequenceNumber at,
                                                  bool fill_cache, FoundRecord* found) = 0;
@@ -72,6 +96,7 @@ class Segment {
  protected:
   Segment() = default;
   SegmentInfo info_;
+  std::vector<std::shared_ptr<ValueFile>> value_files_;
   std::shared_ptr<const RangeTombstoneList> range_tombstones_ = std::make_shared<RangeTombstoneList>();
 
  private:

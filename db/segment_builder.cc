@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <unordered_map>
 #include <utility>
 
 #include "db/file_names.h"
@@ -13,6 +14,8 @@
 #include "db/segment_footer.h"
 #include "db/segment_format.h"
 #include "db/segment_index.h"
+#include "db/segment_values.h"
+#include "db/value_place.h"
 #include "structure/offset_table.h"
 #include "util/checksum.h"
 #include "util/coding.h"
@@ -55,6 +58,8 @@ class Builder final : public SegmentBuilder {
   absl::Status CheckOrder(const RecordView& record) const;
   void CoverSequence(SequenceNumber sequence);
   void CoverRangeTombstones();
+  // Counts where the record's value lies, and has the table lead to it where that is possible.
+  absl::Status Refer(const RecordView& record, uint64_t* target, size_t* size);
   absl::Status WriteBuffer();
   absl::Status WriteAll(std::string_view bytes);
   // Encodes table and fences as they stand on disk and fills in the footer's fields about them.
@@ -73,6 +78,7 @@ class Builder final : public SegmentBuilder {
   OffsetTableBuilder table_;
   SegmentFencesBuilder fences_;
   std::vector<RangeTombstone> range_tombstones_;
+  std::unordered_map<uint64_t, size_t> value_file_indexes_;  // of info_.value_files, by number
   bool finished_ = false;
 };
 
@@ -93,15 +99,17 @@ absl::Status Builder::Add(const RecordView& record) {
   VARVE_RETURN_IF_ERROR(status_);
   VARVE_RETURN_IF_ERROR(CheckOrder(record));
   const uint64_t offset = file_size();
-  if (offset > kMaxTableOffset || fences_.key_bytes() + record.key.size() >= kMaxFenceKeyBytes) {
+  if (offset >= DataLimit(info_.value_files.size()) || fences_.key_bytes() + record.key.size() >= kMaxFenceKeyBytes) {
     return absl::ResourceExhaustedError(fmt::format("segment {}: more than {} GiB of data; start another one",
-                                                    file_->path(), (kMaxTableOffset + 1) >> 30));
+                                                    file_->path(), DataLimit(info_.value_files.size()) >> 30));
   }
-  const size_t size = AppendRecord(record, options_.number, &buffer_);
+  uint64_t target = offset;
+  size_t size = AppendRecord(record, options_.number, &buffer_);
+  if (IsSeparated(record)) VARVE_RETURN_IF_ERROR(Refer(record, &target, &size));
   fences_.Add(record.key, offset, last_key_);
   // Older versions follow their newest one, which the table points to.
   if (info_.entries == 0 || record.key != last_key_) {
-    table_.Add(HashKey(record.key), offset, size);
+    table_.Add(HashKey(record.key), target, size);
     if (info_.entries == 0) info_.smallest = record.key;
     last_key_.assign(record.key);
   }
@@ -110,6 +118,25 @@ absl::Status Builder::Add(const RecordView& record) {
   if (record.kind == RecordKind::kTombstone) ++info_.tombstones;
   CoverSequence(record.sequence);
   return buffer_.size() >= kBufferSize ? WriteBuffer() : absl::OkStatus();
+}
+
+absl::Status Builder::Refer(const RecordView& record, uint64_t* target, size_t* size) {
+  ValuePlace place;
+  if (!DecodeValuePlace(record.value, &place)) {
+    return absl::InvalidArgumentError(fmt::format("segment {}: the place of a value makes no sense", file_->path()));
+  }
+  const auto [found, is_new] = value_file_indexes_.try_emplace(place.file_number, info_.value_files.size());
+  if (is_new) info_.value_files.push_back({place.file_number, 0});
+  info_.value_files[found->second].bytes += place.operation_size;
+  if (is_new && file_size() > DataLimit(info_.value_files.size())) {
+    return absl::ResourceExhaustedError(
+        fmt::format("segment {}: too much data for values in so many files; start another one", file_->path()));
+  }
+  if (IsAddressable(found->second, place.offset)) {
+    *target = ValueAddress(found->second, place.offset);
+    *size = place.operation_size;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Builder::AddRangeTombstone(const RangeTombstone& tombstone) {

@@ -20,6 +20,14 @@ namespace varve {
 
 struct SegmentCaches;
 
+// What a segment refers to of one file (db/value_file.h).
+struct ValueReference {
+  uint64_t file_number = 0;
+  uint64_t bytes = 0;  // of the operations pointed to
+
+  friend bool operator==(const ValueReference&, const ValueReference&) = default;
+};
+
 // What the manifest knows of a segment, so that nothing has to be read to open a store.
 struct SegmentInfo {
   uint64_t number = 0;
@@ -38,6 +46,14 @@ struct SegmentInfo {
   KeyTallies live;
   // It holds something of a generation that stands on another one, so that `live` doesn't tell what it changes, whatever lies below it.
   bool of_clones = false;
+  // Where its separated values lie, in the order in which their records come; db/segment_values.h gives them addresses.
+  std::vector<ValueReference> value_files;
+
+  uint64_t referenced_bytes() const {
+    uint64_t bytes = 0;
+    for (const ValueReference& reference : value_files) bytes += reference.bytes;
+    return bytes;
+  }
 };
 
 class SegmentBuilder {

@@ -1,15 +1,17 @@
-// The two byte budgets that all segments of a store share, and the counters of what their reads cost.
+// What all segments of a store share: two byte budgets, the files that hold separated values, and the counters of what reads cost.
 //
 // The OffsetTableCache holds whole offset tables and fences; where one is not resident a point read fetches one page of it, and the
 // table is loaded by a later read once the pages read one by one have cost about as much. The block cache holds blocks of records,
 // and larger records by themselves, whose checksums were verified once on entry. Both evict by CLOCK. Thread-safe.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
 #include "db/offset_table_cache.h"
+#include "db/value_file.h"
 #include "structure/clock_cache.h"
 #include "util/sharded_counter.h"
 
@@ -31,7 +33,16 @@ struct SegmentCaches {
 
   OffsetTableCache tables;
   ClockCache blocks;  // a capacity of 0 switches it off
+  ValueFiles values;
   SegmentStatistics statistics;
 };
+
+// Up to this size a record is cached together with its block, above it by itself.
+inline constexpr uint64_t kMaxRecordCachedByBlock = 1024;
+
+// Keys in the block cache beside the number of a segment or value file, with a bit that tells blocks from single records and values. That of a
+// block follows from any record in it; where the block begins is the entry's base.
+inline uint64_t BlockKey(uint64_t offset, uint32_t block_size) { return offset >> std::countr_zero(block_size) << 1; }
+inline uint64_t RecordKey(uint64_t offset) { return offset << 1 | 1; }
 
 }  // namespace varve

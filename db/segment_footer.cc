@@ -22,6 +22,7 @@ struct Tail {
   uint64_t footer_offset = 0;
   uint32_t footer_size = 0;
   uint32_t footer_checksum = 0;
+  uint32_t version = 0;
 };
 
 absl::StatusOr<Tail> DecodeTail(std::string_view bytes, uint64_t number, uint64_t file_size, const std::string& path) {
@@ -33,19 +34,30 @@ absl::StatusOr<Tail> DecodeTail(std::string_view bytes, uint64_t number, uint64_
   if (DecodeFixed32(bytes.data() + kTailChecked) != expected) {
     return Corruption(path, offset, "segment tail: wrong checksum");
   }
-  if (const uint32_t version = DecodeFixed32(bytes.data() + 12); version != kSegmentFormatVersion) {
+  if (const uint32_t version = DecodeFixed32(bytes.data() + 12);
+      version < kSegmentWithoutValues || version > kSegmentFormatVersion) {
     return absl::FailedPreconditionError(
-        fmt::format("{}: segment format version {} is not known to this program (it reads {}); use a newer one", path,
-                    version, kSegmentFormatVersion));
+        fmt::format("{}: segment format version {} is not known to this program (it reads up to {}); use a newer one",
+                    path, version, kSegmentFormatVersion));
   }
-  const Tail tail = {DecodeFixed64(bytes.data()), DecodeFixed32(bytes.data() + 8), DecodeFixed32(bytes.data() + 16)};
+  const Tail tail = {DecodeFixed64(bytes.data()), DecodeFixed32(bytes.data() + 8), DecodeFixed32(bytes.data() + 16),
+                     DecodeFixed32(bytes.data() + 12)};
   if (tail.footer_offset > offset || tail.footer_size != offset - tail.footer_offset) {
     return Corruption(path, offset, "segment tail: the footer doesn't end where the tail begins");
   }
   return tail;
 }
 
-bool DecodeBody(std::string_view bytes, SegmentFooter* footer) {
+bool ReadValueFiles(ByteReader* reader, std::vector<ValueReference>* files) {
+  uint64_t count = 0;
+  if (!reader->ReadVarint64(&count) || count == 0 || count > reader->rest().size() / 2) return false;
+  files->resize(count);
+  return std::all_of(files->begin(), files->end(), [&](ValueReference& file) {
+    return reader->ReadVarint64(&file.file_number) && reader->ReadVarint64(&file.bytes) && file.file_number != 0;
+  });
+}
+
+bool DecodeBody(std::string_view bytes, uint32_t version, SegmentFooter* footer) {
   ByteReader reader(bytes);
   SegmentInfo& info = footer->info;
   uint64_t block_size = 0, table_pages = 0, fence_count = 0;
@@ -79,6 +91,7 @@ bool DecodeBody(std::string_view bytes, SegmentFooter* footer) {
       return false;
     }
   }
+  if (version != kSegmentWithoutValues && !ReadValueFiles(&reader, &info.value_files)) return false;
   return reader.empty() && std::is_sorted(footer->overflow.begin(), footer->overflow.end(),
                                           [](const auto& a, const auto& b) { return a.hash < b.hash; });
 }
@@ -117,12 +130,17 @@ void AppendSegmentFooter(const SegmentFooter& footer, std::string* destination) 
     PutFixed64(destination, entry.entry.offset);
     destination->push_back(static_cast<char>(entry.entry.length_class));
   }
+  if (!info.value_files.empty()) PutVarint64(destination, info.value_files.size());
+  for (const ValueReference& file : info.value_files) {
+    PutVarint64(destination, file.file_number);
+    PutVarint64(destination, file.bytes);
+  }
   const std::string_view body = std::string_view(*destination).substr(start);
   const uint32_t checksum = Checksum(body, SegmentPartSeed(info.number, SegmentPart::kFooter));
   std::string tail;
   PutFixed64(&tail, footer.range_tombstones_offset + footer.range_tombstones_size);
   PutFixed32(&tail, static_cast<uint32_t>(body.size()));
-  PutFixed32(&tail, kSegmentFormatVersion);
+  PutFixed32(&tail, info.value_files.empty() ? kSegmentWithoutValues : kSegmentFormatVersion);
   PutFixed32(&tail, checksum);
   PutFixed32(&tail, Checksum(tail, SegmentPartSeed(info.number, SegmentPart::kTail)));
   tail.append(kSegmentMagic, sizeof(kSegmentMagic));
@@ -155,7 +173,7 @@ absl::StatusOr<SegmentFooter> ReadSegmentFooter(const File& file, uint64_t numbe
     return Corruption(file.path(), tail.footer_offset, "segment footer: wrong checksum");
   }
   SegmentFooter footer;
-  if (!DecodeBody(body, &footer) || !IsConsistent(footer, number, tail.footer_offset)) {
+  if (!DecodeBody(body, tail.version, &footer) || !IsConsistent(footer, number, tail.footer_offset)) {
     return Corruption(file.path(), tail.footer_offset, "segment footer: its fields contradict each other");
   }
   footer.info.file_size = file_size;

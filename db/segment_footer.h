@@ -5,6 +5,7 @@
 //            [ records: 8 ][ point tombstones: 8 ][ range tombstones: 8 ][ smallest sequence: 8 ][ largest sequence: 8 ]
 //            [ largest is exclusive: 1 ][ smallest key: length-prefixed ][ largest key: length-prefixed ]
 //            [ overflow entries: varint64 ][ each: hash: 8, offset: 8, length class: 1 ]
+//            [ value files: varint64 ][ each: number: varint64, bytes referred to: varint64 ]       version 2; version 1 has none
 //   tail   = [ footer offset: 8 ][ footer size: 4 ][ format version: 4 ][ footer checksum: 4 ][ checksum of the tail's 20 bytes before: 4 ]
 //            [ magic: 8 ]
 //

@@ -18,7 +18,8 @@
 namespace varve {
 
 inline constexpr char kSegmentMagic[8] = {'V', 'A', 'R', 'V', 'E', 'S', 'E', 'G'};
-inline constexpr uint32_t kSegmentFormatVersion = 1;
+inline constexpr uint32_t kSegmentFormatVersion = 2;
+inline constexpr uint32_t kSegmentWithoutValues = 1;  // of segments that hold all of their values, also today
 inline constexpr uint64_t kSegmentPageSize = 4096;
 inline constexpr uint64_t kSegmentTailSize = 32;
 inline constexpr uint32_t kMinBlockSize = 4096;  // powers of two

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "db/file_names.h"
 #include "db/segment_format.h"
 #include "db/segment_iterator.h"
+#include "db/segment_values.h"
 #include "spdlog/spdlog.h"
 #include "util/file_remover.h"
 #include "util/memory_guard.h"
@@ -15,14 +15,6 @@
 
 namespace varve {
 namespace {
-
-// Up to this size a record is cached together with its block, above it by itself.
-constexpr uint64_t kMaxRecordCachedByBlock = 1024;
-
-// Keys in the block cache beside the segment's number, with a bit that tells blocks from records. That of a block follows from any
-// record in it; where the block begins is the entry's base.
-uint64_t BlockKey(uint64_t offset, uint32_t block_size) { return offset >> std::countr_zero(block_size) << 1; }
-uint64_t RecordKey(uint64_t offset) { return offset << 1 | 1; }
 
 // Page reads after which a whole index is worth reading: sequential pages cost about an eighth of single ones.
 uint64_t TouchesBeforeLoad(const SegmentFooter& footer) { return 2 + footer.table_pages / 8; }
@@ -42,6 +34,7 @@ absl::StatusOr<std::shared_ptr<Segment>> Segment::Open(FileSystem* file_system, 
                                                        DamagePolicy policy) {
   VARVE_ASSIGN_OR_RETURN(auto file, file_system->OpenForRead(SegmentPath(directory, info.number)));
   auto segment = std::make_shared<SegmentReader>(std::move(file), info, caches);
+  segment->HoldValueFiles(file_system, directory);
   VARVE_RETURN_IF_ERROR(segment->Initialize(policy));
   return std::shared_ptr<Segment>(std::move(segment));
 }
@@ -49,6 +42,12 @@ absl::StatusOr<std::shared_ptr<Segment>> Segment::Open(FileSystem* file_system, 
 SegmentReader::SegmentReader(std::unique_ptr<File> file, const SegmentInfo& info, SegmentCaches* caches)
     : file_(std::move(file)), caches_(caches) {
   info_ = info;
+}
+
+void SegmentReader::HoldValueFiles(FileSystem* file_system, const std::string& directory) {
+  for (const ValueReference& file : info_.value_files) {
+    value_files_.push_back(caches_->values.Acquire(file_system, directory, file.file_number));
+  }
 }
 
 SegmentReader::~SegmentReader() {
@@ -107,14 +106,6 @@ absl::StatusOr<const SegmentFooter*> SegmentReader::Footer() {
     footer_.store(footer_owner_.get(), std::memory_order_release);
   }
   return footer_owner_.get();
-}
-
-bool SegmentReader::MayContain(uint64_t hash) const {
-  const ResidentIndex::Pin pin(resident_);
-  if (!pin) return true;
-  OffsetTableCandidates entries;
-  pin->table().Lookup(hash, &entries);
-  return !entries.empty();
 }
 
 bool SegmentReader::ProbeResident(uint64_t hash, OffsetTableCandidates* candidates) const {
@@ -231,6 +222,8 @@ absl::StatusOr<bool> SegmentReader::Get(std::string_view tree_key, uint64_t hash
                                         FoundRecord* found) {
   caches_->statistics.lookups.Add(1);
   absl::StatusOr<bool> result = Find(tree_key, hash, at, fill_cache, found);
+  if (result.ok() && *result && !found->too_large && IsSeparated(found->record) && !found->without_value) [[unlikely]]
+    return FollowPlace(tree_key, found);  // damage of values is not the segment's
   if (!result.ok()) [[unlikely]]
     return Report(result.status());
   return result;
@@ -260,6 +253,7 @@ absl::StatusOr<bool> SegmentReader::Find(std::string_view tree_key, uint64_t has
 
 absl::StatusOr<SegmentReader::Outcome> SegmentReader::Read(const OffsetTableEntry& entry, const Target& target,
                                                            bool fill_cache, FoundRecord* found) {
+  if (IsValueAddress(info_, entry.offset)) return ReadValue(entry, target, fill_cache, found);
   if (caches_->blocks.capacity() == 0) return ReadFromDisk(entry, target, found);
   VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
   // Scans leave the blocks of larger records, too.

@@ -3,7 +3,7 @@
 // A lookup asks the offset table for candidates: in memory where the index is resident, else from one page read from disk. It then
 // reads each candidate's record: from the block cache (small records with their block, larger ones as an entry of their own) or with
 // one read of the size that the slot's length class gives. Keys are compared, so a fingerprint that fits by chance costs a read and
-// never an answer. Thread-safe.
+// never an answer. Slots of separated values lead to the values themselves (db/segment_values.h). Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -28,13 +28,16 @@ namespace varve {
 class SegmentReader final : public Segment {
  public:
   SegmentReader(std::unique_ptr<File> file, const SegmentInfo& info, SegmentCaches* caches);
+  // Before it is read: holds the files that it refers to.
+  void HoldValueFiles(FileSystem* file_system, const std::string& directory);
   ~SegmentReader() override;
 
   // What Segment::Open has left to do.
   absl::Status Initialize(DamagePolicy policy);
 
   void PrefetchLookup(uint64_t hash) const override { resident_.Prefetch(hash); }
-  bool MayContain(uint64_t hash) const override;
+  bool Peek(uint64_t hash, PeekedRecord* peeked) const override;
+  void PrefetchRecord(const PeekedRecord& peeked, bool fill_cache) const override;
   absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t hash, SequenceNumber at, bool fill_cache,
                            FoundRecord* found) override;
   std::unique_ptr<InternalIterator> NewIterator(bool fill_cache) override;
@@ -77,6 +80,14 @@ class SegmentReader final : public Segment {
   void MaybeLoadIndex(const SegmentFooter& footer, uint64_t touches);
   absl::StatusOr<std::shared_ptr<const SegmentIndex>> LoadIndex(const SegmentFooter& footer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(load_mutex_);
+
+  // Through the fences, for what the table doesn't lead to: the record of a separated value, an older version.
+  absl::StatusOr<Outcome> FindBySeek(const Target& target, bool fill_cache, FoundRecord* found);
+  // Of a slot that leads to a value.
+  absl::StatusOr<Outcome> ReadValue(const OffsetTableEntry& entry, const Target& target, bool fill_cache,
+                                    FoundRecord* found);
+  // Reads the value to which the record found points.
+  absl::StatusOr<bool> FollowPlace(std::string_view tree_key, FoundRecord* found);
 
   // In a block from the cache, or one to be put there; through the other two where neither is to be had.
   absl::StatusOr<Outcome> Read(const OffsetTableEntry& entry, const Target& target, bool fill_cache,

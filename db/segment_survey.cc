@@ -8,6 +8,7 @@
 #include "db/record_window.h"
 #include "db/segment_format.h"
 #include "db/segment_index.h"
+#include "db/segment_values.h"
 #include "structure/offset_table.h"
 #include "type/tree_key.h"
 #include "util/coding.h"
@@ -65,10 +66,14 @@ class Surveyor {
     if (absl::Status fences = LoadedFences::Load(file_, footer).status(); !fences.ok()) {
       VARVE_RETURN_IF_ERROR(NoteOrFail(fences));
     }
-    starts_are_known_ = true;
+    starts_are_known_ = footer.info.value_files.empty();  // else many slots lead to values
     for (const OffsetTableOverflow& entry : footer.overflow) starts_.push_back(entry.entry.offset);
     for (uint32_t page = 0; page < footer.table_pages; ++page) VARVE_RETURN_IF_ERROR(CheckTablePage(footer, page));
     std::sort(starts_.begin(), starts_.end());
+    const auto first_value = std::find_if(starts_.begin(), starts_.end(),
+                                          [&](uint64_t start) { return IsValueAddress(footer.info, start); });
+    survey_.value_addresses.assign(first_value, starts_.end());
+    starts_.erase(first_value, starts_.end());
     return absl::OkStatus();
   }
 

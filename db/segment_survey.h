@@ -36,6 +36,8 @@ struct SegmentSurvey {
   bool range_tombstones_are_lost = false;  // there may have been some
   uint64_t records = 0;                    // that can be read
   uint64_t data_end = 0;                   // behind the last of them
+  // Where values lie to which what can be read of the offset table leads (db/segment_values.h), ascending; also those of lost records.
+  std::vector<uint64_t> value_addresses;
 };
 
 // A record and the `size` bytes from `offset` on that it takes.

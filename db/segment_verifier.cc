@@ -11,6 +11,8 @@
 #include "db/segment_footer.h"
 #include "db/segment_format.h"
 #include "db/segment_index.h"
+#include "db/segment_values.h"
+#include "db/value_place.h"
 #include "util/hash.h"
 #include "util/status.h"
 
@@ -35,6 +37,12 @@ class DataVerifier {
       VARVE_ASSIGN_OR_RETURN(wanted, CheckPiece());
     }
     VARVE_RETURN_IF_ERROR(CheckFences());
+    referenced_.resize(footer_.info.value_files.size());
+    for (size_t i = 0; i < referenced_.size(); ++i) {
+      if (referenced_[i] == footer_.info.value_files[i].bytes) continue;
+      return Corruption(file_.path(), footer_.range_tombstones_offset + footer_.range_tombstones_size,
+                        "segment footer: it counts other bytes of values than its records refer to");
+    }
     if (entries_ != footer_.info.entries || tombstones_ != footer_.info.tombstones) {
       return Corruption(file_.path(), footer_.range_tombstones_offset + footer_.range_tombstones_size,
                         fmt::format("segment footer: it counts {} records and {} tombstones, but there are {} and {}",
@@ -69,6 +77,7 @@ class DataVerifier {
     if (record.kind != RecordKind::kValue && record.kind != RecordKind::kTombstone) {
       return Corruption(file_.path(), offset_, "segment record: neither value nor tombstone");
     }
+    VARVE_RETURN_IF_ERROR(CheckPlace(record));
     const bool first = entries_ == 0;
     if (!first && CompareInternal(key_, sequence_, record.key, record.sequence) >= 0) {
       return Corruption(file_.path(), offset_, "segment record: out of order");
@@ -77,7 +86,7 @@ class DataVerifier {
       OffsetTableCandidates candidates;
       index_.table().Lookup(HashKey(record.key), &candidates);
       const bool found = std::any_of(candidates.begin(), candidates.end(),
-                                     [&](const OffsetTableEntry& entry) { return LeadsTo(entry, size); });
+                                     [&](const OffsetTableEntry& entry) { return LeadsTo(entry, record, size); });
       if (!found) return Corruption(file_.path(), offset_, "segment record: the offset table doesn't lead to it");
     }
     fences_.Add(record.key, offset_, key_);
@@ -88,9 +97,30 @@ class DataVerifier {
     return absl::OkStatus();
   }
 
-  // Whether a reader that follows the entry reads the whole record at offset_.
-  bool LeadsTo(const OffsetTableEntry& entry, size_t size) const {
-    return entry.offset == offset_ &&
+  // Counts what the record refers to.
+  absl::Status CheckPlace(const RecordView& record) {
+    if (!IsSeparated(record)) return absl::OkStatus();
+    const auto& named = footer_.info.value_files;
+    const bool is_place = record.kind == RecordKind::kValue && DecodeValuePlace(record.value, &place_);
+    file_index_ = 0;
+    while (is_place && file_index_ < named.size() && named[file_index_].file_number != place_.file_number)
+      ++file_index_;
+    if (!is_place || file_index_ == named.size()) {
+      return Corruption(file_.path(), offset_, "segment record: the place of its value makes no sense");
+    }
+    referenced_.resize(named.size());
+    referenced_[file_index_] += place_.operation_size;
+    return absl::OkStatus();
+  }
+
+  // Whether a reader that follows the entry reads the whole record at offset_, or the value it points to.
+  bool LeadsTo(const OffsetTableEntry& entry, const RecordView& record, size_t size) const {
+    uint64_t target = offset_;
+    if (IsSeparated(record) && IsAddressable(file_index_, place_.offset)) {
+      target = ValueAddress(file_index_, place_.offset);
+      size = place_.operation_size;
+    }
+    return entry.offset == target &&
            (entry.length_class == kUnboundedLengthClass || LengthClassLimit(entry.length_class) >= size);
   }
 
@@ -116,6 +146,9 @@ class DataVerifier {
   SequenceNumber sequence_ = kNoSequence;
   uint64_t entries_ = 0;
   uint64_t tombstones_ = 0;
+  ValuePlace place_;  // of the record at hand, and its file's index in the footer
+  size_t file_index_ = 0;
+  std::vector<uint64_t> referenced_;
 };
 
 absl::Status CheckPadding(const File& file, const SegmentFooter& footer) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/value_place.h"
 #include "type/tree_key.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
@@ -16,12 +17,13 @@ constexpr int kStepsBeforeSeek = 8;
 class StoreIterator final : public Iterator {
  public:
   StoreIterator(std::shared_ptr<const ReadState> state, std::unique_ptr<InternalIterator> records, SequenceNumber at,
-                std::string lower, std::string upper, IteratorClock clock)
+                std::string lower, std::string upper, bool with_values, IteratorClock clock)
       : state_(std::move(state)),
         records_(std::move(records)),
         at_(at),
         lower_(std::move(lower)),
         upper_(std::move(upper)),
+        with_values_(with_values),
         clock_(std::move(clock)),
         gate_(clock_.gate) {}
 
@@ -89,7 +91,17 @@ class StoreIterator final : public Iterator {
   std::string_view key() const override {
     return UserKeyOf(backward_ ? std::string_view(key_) : records_->record().key);
   }
-  std::string_view value() const override { return backward_ ? std::string_view(value_) : records_->record().value; }
+  std::string_view value() const override {
+    if (is_fetched_) [[unlikely]]
+      return fetched_.value;
+    if (IsSeparated()) [[unlikely]]
+      return {};  // not wanted
+    return backward_ ? std::string_view(value_) : records_->record().value;
+  }
+  uint64_t value_size() const override {
+    if (!backward_) return ValueSizeOf(records_->record());
+    return ValueSizeOf({.value = value_, .flags = flags_});
+  }
   SequenceNumber version() const override { return backward_ ? version_ : records_->record().sequence; }
   uint64_t expiry_ms() const override { return backward_ ? expiry_ms_ : records_->record().expiry_ms; }
   SequenceNumber gate() const override { return gate_; }
@@ -100,11 +112,29 @@ class StoreIterator final : public Iterator {
   template <typename Step>
   void Move(Step step) {
     trouble_ = GuardMemory("moving an iterator", [&] {
+      is_fetched_ = false;
       step();
-      return hidden_until_ > told_until_ ? TellWitness() : absl::OkStatus();
+      if (hidden_until_ > told_until_) VARVE_RETURN_IF_ERROR(TellWitness());
+      return with_values_ && valid_ && IsSeparated() ? Fetch() : absl::OkStatus();
     });
     if (!trouble_.ok()) [[unlikely]]
       valid_ = false;
+  }
+
+  bool IsSeparated() const { return ((backward_ ? flags_ : records_->record().flags) & kSeparatedValue) != 0; }
+  // Reads the value that the current entry points to.
+  absl::Status Fetch() {
+    const std::string_view place_bytes = backward_ ? std::string_view(value_) : records_->record().value;
+    ValuePlace place;
+    ValueFile* file = nullptr;
+    if (DecodeValuePlace(place_bytes, &place)) {
+      file = state_->version->FindValueFile(place.file_number);
+      if (file == nullptr) file = state_->of_bases().version->FindValueFile(place.file_number);
+    }
+    if (file == nullptr) return absl::DataLossError("segment record: the place of its value makes no sense");
+    VARVE_RETURN_IF_ERROR(file->ReadOperation(place, key(), version(), &fetched_bytes_, &fetched_));
+    is_fetched_ = true;
+    return absl::OkStatus();
   }
 
   absl::Status TellWitness() {
@@ -139,6 +169,7 @@ class StoreIterator final : public Iterator {
     value_.assign(record.value);
     version_ = record.sequence;
     expiry_ms_ = record.expiry_ms;
+    flags_ = record.flags;
   }
 
   // From where the records stand to the first key that has a visible value and is not `after`, whose older versions may follow.
@@ -151,6 +182,7 @@ class StoreIterator final : public Iterator {
   const SequenceNumber at_;
   const std::string lower_;
   const std::string upper_;
+  const bool with_values_;
   const IteratorClock clock_;
 
   SequenceNumber gate_;
@@ -164,6 +196,11 @@ class StoreIterator final : public Iterator {
   std::string value_;
   SequenceNumber version_ = kNoSequence;
   uint64_t expiry_ms_ = 0;
+  uint8_t flags_ = kNoFlags;
+
+  bool is_fetched_ = false;  // the current entry's value, from elsewhere
+  std::string fetched_bytes_;
+  RecordView fetched_;  // in those bytes
 };
 
 void StoreIterator::FindForward(std::string_view after) {
@@ -266,9 +303,10 @@ class ErrorIterator final : public Iterator {
 
 std::unique_ptr<Iterator> NewStoreIterator(std::shared_ptr<const ReadState> state,
                                            std::unique_ptr<InternalIterator> records, SequenceNumber at,
-                                           std::string lower, std::string upper, IteratorClock clock) {
+                                           std::string lower, std::string upper, bool with_values,
+                                           IteratorClock clock) {
   return std::make_unique<StoreIterator>(std::move(state), std::move(records), at, std::move(lower), std::move(upper),
-                                         std::move(clock));
+                                         with_values, std::move(clock));
 }
 
 std::unique_ptr<Iterator> NewErrorIterator(absl::Status status) {

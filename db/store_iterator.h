@@ -24,10 +24,10 @@ struct IteratorClock {
 };
 
 // `records` delivers the versions of all keys, those covered by range tombstones already left out, and reads from `state`.
-// Bounds are tree keys: [lower, upper), an empty `upper` meaning no end.
+// Bounds are tree keys: [lower, upper), an empty `upper` meaning no end. Without `with_values` those that are kept apart are not read.
 std::unique_ptr<Iterator> NewStoreIterator(std::shared_ptr<const ReadState> state,
                                            std::unique_ptr<InternalIterator> records, SequenceNumber at,
-                                           std::string lower, std::string upper, IteratorClock clock);
+                                           std::string lower, std::string upper, bool with_values, IteratorClock clock);
 
 // Never valid; says why.
 std::unique_ptr<Iterator> NewErrorIterator(absl::Status status);

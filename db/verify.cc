@@ -17,6 +17,8 @@
 #include "db/segment_survey.h"
 #include "db/segment_verifier.h"
 #include "db/store_files.h"
+#include "db/value_check.h"
+#include "db/value_file_format.h"
 #include "fmt/format.h"
 #include "util/status.h"
 
@@ -36,6 +38,7 @@ class Verifier {
     for (const StoreFile& file : files_) total_ += file.size;
     VARVE_RETURN_IF_ERROR(VerifyManifests());
     VARVE_RETURN_IF_ERROR(VerifySegments());
+    VARVE_RETURN_IF_ERROR(VerifyValueFiles());
     VARVE_RETURN_IF_ERROR(VerifyLogs());
     report_.files = files_.size();
     report_.bytes = total_;
@@ -86,6 +89,7 @@ class Verifier {
         for (const auto& run : level) {
           for (const SegmentInfo& info : run) {
             named.insert(info.number);
+            for (const ValueReference& file : info.value_files) value_files_.insert(file.file_number);
             VARVE_RETURN_IF_ERROR(VerifyNamed(info));
           }
         }
@@ -115,13 +119,56 @@ class Verifier {
     Done(SizeOf(name));
     if (whole.ok()) {
       report_.records += info.entries;
-      return absl::OkStatus();
+      return VerifyValuesOf(name, info);
     }
     if (!absl::IsDataLoss(whole)) return whole;
     const uint64_t before = report_.damaged_places;
     VARVE_RETURN_IF_ERROR(Survey(name, info.number, info.file_size, info.entries));
     if (report_.damaged_places == before) AddDamage(whole);
     return absl::OkStatus();
+  }
+
+  // Values that a record can't lead to; those of one file that is missing once.
+  absl::Status VerifyValuesOf(const std::string& name, const SegmentInfo& info) {
+    if (info.value_files.empty()) return absl::OkStatus();
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system_->OpenForRead(directory_ + "/" + name));
+    return SurveySegment(*file, info.number, info.file_size,
+                         [this](uint64_t, uint64_t, const RecordView& record) -> absl::Status {
+                           const absl::Status value = values_.Check(record);
+                           if (!value.ok() && !absl::IsDataLoss(value)) return value;
+                           if (!value.ok() && !IsFound(value))
+                             AddDamage(value, "keys whose values lie there can't be read");
+                           return absl::OkStatus();
+                         })
+        .status();
+  }
+
+  // What of them no record leads to is looked at, too.
+  absl::Status VerifyValueFiles() {
+    for (const StoreFile& found : files_) {
+      const std::optional<uint64_t> number = ParseValueFileName(found.name);
+      if (!number) continue;
+      Done(found.size);
+      if (manifest_ && !value_files_.contains(*number)) {
+        Add(Kind::kLeftover, found.name, 0, "a crash left it behind; the next start removes it");
+        continue;
+      }
+      VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
+                             file_system_->OpenForRead(directory_ + "/" + found.name));
+      VARVE_RETURN_IF_ERROR(
+          SurveyValueFile(*file, *number, manifest_ ? manifest_->store_id : 0, [this](const absl::Status& damage) {
+            const DamagedPlace place = PlaceOf(damage);
+            if (!IsFound(damage)) Add(Kind::kUnused, place.file, place.offset, place.what + "; nothing leads there");
+          }));
+    }
+    return absl::OkStatus();
+  }
+
+  bool IsFound(const absl::Status& status) const {
+    const DamagedPlace place = PlaceOf(status);
+    return std::any_of(report_.findings.begin(), report_.findings.end(), [&](const StoreFinding& finding) {
+      return finding.file == place.file && finding.offset == place.offset;
+    });
   }
 
   absl::Status Survey(const std::string& name, uint64_t number, uint64_t file_size, std::optional<uint64_t> entries) {
@@ -219,6 +266,8 @@ class Verifier {
   const VerifyProgress& progress_;
   std::vector<StoreFile> files_;
   std::optional<Manifest> manifest_;
+  ValueChecker values_{file_system_, directory_};
+  std::set<uint64_t> value_files_;  // that segments point into
   VerifyReport report_;
   uint64_t done_ = 0;
   uint64_t total_ = 0;

@@ -19,6 +19,7 @@ struct StoreFinding {
     kDamage,    // bytes that are wrong or missing
     kTear,      // the end of a log that a crash cut off before it was acknowledged
     kLeftover,  // a file that a crash left behind and the next start removes
+    kUnused,    // damage in a value file where nothing leads to: it goes when the file does
   };
   Kind kind = Kind::kDamage;
   std::string file;  // its name in the directory

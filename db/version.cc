@@ -1,6 +1,7 @@
 #include "db/version.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace varve {
@@ -8,6 +9,12 @@ namespace varve {
 uint64_t Run::bytes() const {
   uint64_t total = 0;
   for (const std::shared_ptr<Segment>& segment : segments) total += segment->info().file_size;
+  return total;
+}
+
+uint64_t Run::referenced_bytes() const {
+  uint64_t total = 0;
+  for (const std::shared_ptr<Segment>& segment : segments) total += segment->info().referenced_bytes();
   return total;
 }
 
@@ -41,6 +48,20 @@ Version::Version(std::vector<Level> levels, const Version* previous) : levels_(s
       }
     }
   }
+  std::map<uint64_t, ValueFileUse> uses;
+  for (const Run* run : runs_) {
+    for (const std::shared_ptr<Segment>& segment : run->segments) {
+      for (size_t i = 0; i < segment->value_files().size(); ++i) {
+        const ValueReference& reference = segment->info().value_files[i];
+        ValueFileUse& use = uses[reference.file_number];
+        use.file = segment->value_files()[i];
+        use.live_bytes += reference.bytes;
+      }
+    }
+  }
+  value_files_.reserve(uses.size());
+  for (auto& [number, use] : uses) value_files_.push_back(std::move(use));
+
   // Segments never change, so the numbers say it all.
   std::sort(range_tombstone_segments_.begin(), range_tombstone_segments_.end());
   if (previous != nullptr && previous->range_tombstone_segments_ == range_tombstone_segments_) {
@@ -55,6 +76,13 @@ Version::Version(std::vector<Level> levels, const Version* previous) : levels_(s
     }
   }
   range_tombstones_ = std::make_shared<RangeTombstoneList>(std::move(all));
+}
+
+ValueFile* Version::FindValueFile(uint64_t number) const {
+  const auto use =
+      std::lower_bound(value_files_.begin(), value_files_.end(), number,
+                       [](const ValueFileUse& each, uint64_t wanted) { return each.file->number() < wanted; });
+  return use != value_files_.end() && use->file->number() == number ? use->file.get() : nullptr;
 }
 
 }  // namespace varve

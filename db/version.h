@@ -32,6 +32,7 @@ struct Run {
   std::vector<std::shared_ptr<Segment>> segments;
 
   uint64_t bytes() const;  // of files
+  uint64_t referenced_bytes() const;
   // Segment whose range could hold `tree_key`; null if none.
   const std::shared_ptr<Segment>* Find(std::string_view tree_key) const;
   // Index of the first segment that holds keys at or behind `tree_key`; segments.size() if none does.
@@ -59,6 +60,15 @@ class Version {
   uint64_t bytes() const { return bytes_; }
   uint64_t segment_count() const { return segment_count_; }
 
+  // The files that its segments point into, ascending by number, and how many bytes of each they refer to.
+  struct ValueFileUse {
+    std::shared_ptr<ValueFile> file;
+    uint64_t live_bytes = 0;
+  };
+  const std::vector<ValueFileUse>& value_files() const { return value_files_; }
+  // Null: no segment points into it.
+  ValueFile* FindValueFile(uint64_t number) const;
+
  private:
   std::vector<Level> levels_;
   std::vector<const Run*> runs_;
@@ -66,6 +76,7 @@ class Version {
   std::shared_ptr<const RangeTombstoneList> range_tombstones_ = std::make_shared<RangeTombstoneList>();
   uint64_t bytes_ = 0;
   uint64_t segment_count_ = 0;
+  std::vector<ValueFileUse> value_files_;
 };
 
 }  // namespace varve

@@ -24,20 +24,42 @@ size_t RemoveSegments(const std::vector<uint64_t>& numbers, Level* level) {
   return std::min(place, level->runs.size());
 }
 
-void Join(const std::vector<std::shared_ptr<Segment>>& segments, Level* level) {
-  if (level->runs.empty()) level->runs.emplace_back();
-  std::vector<std::shared_ptr<Segment>>& run = level->runs.front().segments;
-  run.insert(run.end(), segments.begin(), segments.end());
-  std::sort(run.begin(), run.end(), [](const std::shared_ptr<Segment>& a, const std::shared_ptr<Segment>& b) {
-    return a->info().smallest < b->info().smallest;
-  });
-}
-
 void RemoveEmptyLastLevels(std::vector<Level>* levels) {
   while (levels->size() > 1 && levels->back().runs.empty() &&
          (levels->size() == 2 || (*levels)[levels->size() - 2].runs.size() <= 1)) {
     levels->pop_back();
   }
+}
+
+void SortByKey(std::vector<std::shared_ptr<Segment>>* segments) {
+  std::sort(segments->begin(), segments->end(),
+            [](const std::shared_ptr<Segment>& a, const std::shared_ptr<Segment>& b) {
+              return a->info().smallest < b->info().smallest;
+            });
+}
+
+// In the run that loses `numbers`; it stays, and its level, as long as something is in it.
+void ReplaceInPlace(const std::vector<uint64_t>& numbers, const std::vector<std::shared_ptr<Segment>>& replacement,
+                    std::vector<Level>* levels) {
+  for (Level& level : *levels) {
+    for (Run& run : level.runs) {
+      const size_t erased = std::erase_if(run.segments, [&numbers](const std::shared_ptr<Segment>& segment) {
+        return std::binary_search(numbers.begin(), numbers.end(), segment->info().number);
+      });
+      if (erased == 0) continue;
+      run.segments.insert(run.segments.end(), replacement.begin(), replacement.end());
+      SortByKey(&run.segments);
+    }
+    std::erase_if(level.runs, [](const Run& run) { return run.segments.empty(); });
+  }
+  RemoveEmptyLastLevels(levels);
+}
+
+void Join(const std::vector<std::shared_ptr<Segment>>& segments, Level* level) {
+  if (level->runs.empty()) level->runs.emplace_back();
+  std::vector<std::shared_ptr<Segment>>& run = level->runs.front().segments;
+  run.insert(run.end(), segments.begin(), segments.end());
+  SortByKey(&run);
 }
 
 }  // namespace
@@ -58,6 +80,10 @@ std::vector<Level> ApplyCompaction(const Version& version, const CompactionPlan&
     for (const std::shared_ptr<Segment>& segment : input.segments) numbers.push_back(segment->info().number);
   }
   std::sort(numbers.begin(), numbers.end());
+  if (plan.in_place) {
+    ReplaceInPlace(numbers, segments, &levels);
+    return levels;
+  }
   const size_t output = static_cast<size_t>(plan.output_level);
   if (plan.pushes_last_level_down) levels.insert(levels.begin() + static_cast<ptrdiff_t>(output), Level{});
   if (levels.size() <= output) levels.resize(output + 1);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "db/expiry_index.h"
+#include "db/large_operation.h"
 #include "db/log_format.h"
 #include "db/namespace_change.h"
 #include "fmt/format.h"
@@ -152,9 +153,12 @@ void WriteBatch::Append(RecordKind kind, NamespaceId space, std::string_view key
                                                      kMaxBatchOperations, kMaxBatchBytes));
   } else {
     NoteLackOfMemory([&] {
-      encoded_.push_back(static_cast<char>(static_cast<uint8_t>(kind) | (expiry_ms != 0 ? kHasExpiry : kNoFlags)));
+      const bool is_large = kind == RecordKind::kValue && value.size() >= kSmallestLargeValue;
+      encoded_.push_back(static_cast<char>(static_cast<uint8_t>(kind) | (expiry_ms != 0 ? kHasExpiry : kNoFlags) |
+                                           (is_large ? kSeparatedValue : kNoFlags)));
       PutVarint32(&encoded_, static_cast<uint32_t>(kGenerationSize + key.size()));
       PutVarint32(&encoded_, static_cast<uint32_t>(value.size()));
+      if (is_large) encoded_.append(kLargeSealSize, '\0');
       if (expiry_ms != 0) PutFixed64(&encoded_, expiry_ms);
       char space_bytes[kGenerationSize];
       EncodeGeneration(space_bytes, InUse(space));

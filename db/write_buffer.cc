@@ -40,6 +40,7 @@ struct WriteBuffer::Entry {
   RecordKind kind;
   uint8_t flags;
   bool gated;
+  uint32_t log_offset;
 
   static constexpr size_t kHeaderSize = 56;
 
@@ -49,8 +50,12 @@ struct WriteBuffer::Entry {
   std::string_view key() const { return {bytes(), key_size}; }
 
   RecordView View() const {
-    RecordView view{
-        .key = key(), .value = {bytes() + key_size, value_size}, .sequence = sequence, .kind = kind, .flags = flags};
+    RecordView view{.key = key(),
+                    .value = {bytes() + key_size, value_size},
+                    .sequence = sequence,
+                    .kind = kind,
+                    .flags = flags,
+                    .log_offset = log_offset};
     if (extra_size() != 0) {
       const char* extra = bytes() + key_size + value_size;
       if (flags & kHasExpiry) view.expiry_ms = DecodeFixed64(extra);
@@ -133,7 +138,8 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool gated) {
                                     .metadata_size = static_cast<uint32_t>(record.metadata.size()),
                                     .kind = record.kind,
                                     .flags = record.flags,
-                                    .gated = gated};
+                                    .gated = gated,
+                                    .log_offset = record.log_offset};
   char* bytes = entry->bytes();
   std::memcpy(bytes, record.key.data(), record.key.size());
   bytes += record.key.size();
@@ -171,6 +177,10 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool gated) {
   const uint64_t before = entries();
   if (before % kEntriesPerMark == 0) marks_.push_back(entry);
   entries_.store(before + 1, std::memory_order_relaxed);
+  if (record.log_offset != 0) {
+    logged_large_bytes_.store(logged_large_bytes() + record.key.size() + record.value.size(),
+                              std::memory_order_relaxed);
+  }
 }
 
 void WriteBuffer::AddRangeTombstone(RangeTombstone tombstone) {

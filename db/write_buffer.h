@@ -82,6 +82,8 @@ class WriteBuffer {
   }
   SequenceNumber first_sequence() const { return first_sequence_; }
   uint64_t entries() const { return entries_.load(std::memory_order_relaxed); }
+  // Of large operations whose place in the log is known: what they take there.
+  uint64_t logged_large_bytes() const { return logged_large_bytes_.load(std::memory_order_relaxed); }
 
   // Once nothing is added any more: the last sequence it holds (kNoSequence before), and its range tombstones.
   void Seal(SequenceNumber last_sequence) { last_sequence_.store(last_sequence, std::memory_order_relaxed); }
@@ -118,6 +120,7 @@ class WriteBuffer {
   Entry* newest_ = nullptr;          // the writer's end of the chain of arrival
   std::vector<const Entry*> marks_;  // of the writer: each kEntriesPerMark-th arrival
   std::atomic<uint64_t> entries_{0};
+  std::atomic<uint64_t> logged_large_bytes_{0};
   std::vector<RangeTombstone> range_tombstones_;
   std::atomic<size_t> tombstone_bytes_{0};
 

@@ -29,7 +29,8 @@ std::string_view ShortestBetween(std::string_view before, std::string_view next)
 
 }  // namespace
 
-KeysStream::KeysStream(std::string_view pattern) : pattern_(pattern), cursor_(RangeFrom(pattern, {})) {}
+KeysStream::KeysStream(std::string_view pattern)
+    : pattern_(pattern), cursor_(RangeFrom(pattern, {}), {.keys_only = true}) {}
 
 void KeysStream::Prepare(CommandContext& context) {
   if (phase_ == Phase::kCollect) {
@@ -81,7 +82,7 @@ ReplyStream::Progress KeysStream::Produce(CommandContext& context, size_t budget
 }
 
 ScanStream::ScanStream(const ScanRequest& request)
-    : request_(request), cursor_(RangeFrom(request.pattern, request.begin)) {}
+    : request_(request), cursor_(RangeFrom(request.pattern, request.begin), {.keys_only = true}) {}
 
 ReplyStream::Progress ScanStream::Produce(CommandContext& context, size_t) {
   uint64_t next = 0;

@@ -56,7 +56,9 @@ int ChooseBranch(Iterator* iterator, const Branching& at) {
 }  // namespace
 
 absl::StatusOr<std::optional<std::string>> RandomKey(Store& store, NamespaceId space, SequenceNumber* gate) {
-  const std::unique_ptr<Iterator> iterator = store.NewIterator(GatedRead(space), {}, {}, gate);
+  ReadOptions options = GatedRead(space);
+  options.without_value = true;
+  const std::unique_ptr<Iterator> iterator = store.NewIterator(options, {}, {}, gate);
   Branching at;
   iterator->SeekToFirst();
   if (!iterator->Valid()) {

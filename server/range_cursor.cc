@@ -21,11 +21,12 @@ void RangeCursor::Resume(CommandContext& context) {
   ReadOptions options = GatedRead(context.space());
   options.snapshot = snapshot_.get();
   options.fill_cache = false;
+  options.without_value = options_.keys_only;
   iterator_ = context.store.NewIterator(options, range_.lower, range_.upper, &gate_);
   opened_ = std::chrono::steady_clock::now();
   if (resume_.has_value()) {
     iterator_->Seek(*resume_);  // a key of the range, so both directions find it
-  } else if (reverse_) {
+  } else if (options_.reverse) {
     iterator_->SeekToLast();
   } else {
     iterator_->SeekToFirst();

@@ -17,7 +17,11 @@ namespace varve {
 
 class RangeCursor {
  public:
-  explicit RangeCursor(KeyRange range, bool reverse = false) : range_(std::move(range)), reverse_(reverse) {}
+  struct Options {
+    bool reverse = false;
+    bool keys_only = false;  // value() is not asked for
+  };
+  RangeCursor(KeyRange range, Options options) : range_(std::move(range)), options_(options) {}
 
   // While a slice is produced. The first one takes the snapshot and goes to the first key (the last, in reverse); one after Rest() goes
   // back to where it stood. The reply depends on what was shown; an iterator that is old is given back.
@@ -41,9 +45,9 @@ class RangeCursor {
   std::string_view value() const { return iterator_->value(); }
   uint64_t expiry_ms() const { return iterator_->expiry_ms(); }
   absl::Status status() const { return iterator_->status(); }
-  // What it cost to come here, as CommandContext::SliceSpent() counts: a key stands with its value under one checksum, so both are read.
+  // What it cost to come here, as CommandContext::SliceSpent() counts: a key mostly stands with its value under one checksum, and then both are read.
   size_t cost() const { return 1 + (Valid() ? value().size() / CommandContext::kBytesPerKey : 0); }
-  void Step() { reverse_ ? iterator_->Prev() : iterator_->Next(); }
+  void Step() { options_.reverse ? iterator_->Prev() : iterator_->Next(); }
   // Back to `key`, one of the range's.
   void Return(std::string_view key) { iterator_->Seek(key); }
 
@@ -51,7 +55,7 @@ class RangeCursor {
   void Resume(CommandContext& context);
 
   const KeyRange range_;
-  const bool reverse_;
+  const Options options_;
   std::shared_ptr<const Snapshot> snapshot_;
   std::unique_ptr<Iterator> iterator_;
   std::chrono::steady_clock::time_point opened_;

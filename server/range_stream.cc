@@ -7,7 +7,7 @@
 namespace varve {
 
 RangeStream::RangeStream(KeyRange range, const RangeOptions& options)
-    : cursor_(std::move(range), options.reverse),
+    : cursor_(std::move(range), {.reverse = options.reverse, .keys_only = options.keys_only}),
       keys_only_(options.keys_only),
       with_expiry_(options.with_expiry),
       skip_(options.offset) {

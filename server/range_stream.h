@@ -56,7 +56,7 @@ class RangeStream : public ReplyStream {
 
 class CountStream : public ReplyStream {
  public:
-  explicit CountStream(KeyRange range) : cursor_(std::move(range)) {}
+  explicit CountStream(KeyRange range) : cursor_(std::move(range), {.keys_only = true}) {}
 
   Progress Produce(CommandContext& context, size_t budget) override;
   void Rest() override { cursor_.Rest(); }

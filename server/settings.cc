@@ -194,8 +194,8 @@ constexpr Setting kSettings[] = {
          "memory for offset tables, which find a record in one read"),
     Size("block-cache-size", 0, 16 * kTi, VARVE_KEPT_IN(engine.block_cache_size),
          "memory for records that are read often"),
-    Size("value-separation-size", 0, 0, VARVE_KEPT_IN(value_separation_size),
-         "values from this size up go to value files; 0, the only size accepted so far: none do"),
+    Size("value-separation-size", 0, 1 * kGi, VARVE_KEPT_IN(engine.value_separation_size),
+         "values from this size up, at least 1 KiB, are written once and pointed to; 0: none are"),
     // What it tells.
     Word("loglevel", kLogLevels, VARVE_KEPT_IN(log_level), "trace, debug, info, warning, error, critical or off")
         .Live(ApplyLogLevel),

@@ -25,7 +25,6 @@ struct ServerConfig {
   int log_level = 2;          // index of the setting's words, which is spdlog's number
   std::string log_file;       // empty: standard error
   std::string password_file;  // holds server.password
-  size_t value_separation_size = 0;
   EngineOptions engine;
   ServerOptions server;
 };

@@ -48,6 +48,12 @@ uint64_t ClockCache::Mix(uint64_t first, uint64_t second) {
   return hash ^ hash >> 32;
 }
 
+void ClockCache::PrefetchBytes(const Slot& slot, uint64_t position) {
+  const char* wanted = slot.entry->bytes() + (static_cast<uint32_t>(position) - slot.base);
+  __builtin_prefetch(wanted);
+  __builtin_prefetch(wanted + 64);
+}
+
 ClockCache::Entry* ClockCache::Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second,
                                     uint64_t position) {
   if (shard.slots.empty()) return nullptr;
@@ -56,12 +62,32 @@ ClockCache::Entry* ClockCache::Find(const Shard& shard, uint64_t hash, uint64_t 
     const Slot& slot = shard.slots[i];
     if (slot.hash != static_cast<uint32_t>(hash)) continue;
     Entry* entry = slot.entry;
-    const char* wanted = entry->bytes() + (static_cast<uint32_t>(position) - slot.base);
-    __builtin_prefetch(wanted);
-    __builtin_prefetch(wanted + 64);
+    PrefetchBytes(slot, position);
     if (entry->first == first && entry->second == second) return entry;
   }
   return nullptr;
+}
+
+void ClockCache::PrefetchSlot(uint64_t first, uint64_t second) {
+  const uint64_t hash = Mix(first, second);
+  Shard& shard = ShardOf(hash);
+  SpinLockHolder lock(&shard.lock);
+  if (!shard.slots.empty()) __builtin_prefetch(&shard.slots[hash & (shard.slots.size() - 1)]);
+}
+
+bool ClockCache::PrefetchEntry(uint64_t first, uint64_t second, uint64_t position) {
+  const uint64_t hash = Mix(first, second);
+  Shard& shard = ShardOf(hash);
+  SpinLockHolder lock(&shard.lock);
+  if (shard.slots.empty()) return false;
+  const size_t mask = shard.slots.size() - 1;
+  for (size_t i = hash & mask; shard.slots[i].entry != nullptr; i = (i + 1) & mask) {
+    if (shard.slots[i].hash != static_cast<uint32_t>(hash)) continue;
+    __builtin_prefetch(shard.slots[i].entry);
+    PrefetchBytes(shard.slots[i], position);
+    return true;
+  }
+  return false;
 }
 
 ClockCache::Handle ClockCache::Lookup(uint64_t first, uint64_t second, uint64_t position) {

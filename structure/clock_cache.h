@@ -87,6 +87,10 @@ class ClockCache {
   // The entry of the key, or an empty handle. `position`, counted as the entry's base is, says which of its bytes will be read first: they
   // are fetched into the processor's cache beside the header.
   Handle Lookup(uint64_t first, uint64_t second, uint64_t position);
+  // For lookups of several keys, each of which first does the one, then the other: bring the slot, and what Lookup will touch of the entry,
+  // on their way into the processor's cache. The second says whether there seems to be an entry.
+  void PrefetchSlot(uint64_t first, uint64_t second);
+  bool PrefetchEntry(uint64_t first, uint64_t second, uint64_t position);
   // Gives the buffer to the cache under the key. Returns the entry that now stands there: another thread's if it was faster.
   Handle Insert(uint64_t first, uint64_t second, Handle buffer);
 
@@ -114,6 +118,7 @@ class ClockCache {
   static uint64_t Mix(uint64_t first, uint64_t second);
   Shard& ShardOf(uint64_t hash) { return shards_[hash >> 58 & (shard_count_ - 1)]; }
 
+  static void PrefetchBytes(const Slot& slot, uint64_t position);
   static Entry* Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second, uint64_t position)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
   // Evicts until `charge` more bytes fit; entries to be freed by the caller go to `*victims`.

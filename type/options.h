@@ -64,6 +64,8 @@ struct EngineOptions {
   // Shape of the tree.
   size_t segment_size = 128u << 20;  // bytes at which a compaction starts the next segment of a run
   int runs_per_level = 4;            // sorted runs that a level gathers before it is merged down
+  // Bytes from which on a value is written once and segments point to it; less than 1 KiB counts as that. 0: none is kept apart.
+  size_t value_separation_size = 1u << 10;
 
   // Parts that a user of the library may replace. Null: the default.
   std::shared_ptr<const CompactionPicker> compaction_picker;
@@ -80,7 +82,8 @@ struct ReadOptions {
   bool wait_until_durable = true;
   // Off for long scans that should not push hot blocks out.
   bool fill_cache = true;
-  // The value itself is not wanted: it is not copied, ReadResult::value_size tells of it.
+  // The value itself is not wanted: it is not copied, nor read where it is kept apart. ReadResult::value_size tells of it, and
+  // Iterator::value_size.
   bool without_value = false;
   // Of the values of one MultiGet: when they have reached it, the keys that follow are not read (MultiGetResult::read says which).
   size_t max_bytes = SIZE_MAX;

@@ -22,10 +22,11 @@ enum class RecordKind : uint8_t {
 // Flags in the high 4 bits of a record's first byte. Each names a field or a meaning that has its place from the start.
 enum RecordFlags : uint8_t {
   kNoFlags = 0,
-  kHasExpiry = 0x10,       // 8 bytes: expiry instant, milliseconds since the epoch
-  kHasMetadata = 0x20,     // length-prefixed bytes
-  kSoftDeleted = 0x40,     // deleted, but kept for restoring
-  kSeparatedValue = 0x80,  // the value's bytes are a location in a value file
+  kHasExpiry = 0x10,    // 8 bytes: expiry instant, milliseconds since the epoch
+  kHasMetadata = 0x20,  // length-prefixed bytes
+  kSoftDeleted = 0x40,  // deleted, but kept for restoring
+  kSeparatedValue =
+      0x80,  // in a segment: the value is the place of the user's (db/value_place.h); in the log: db/large_operation.h
 };
 
 // Instants at which a key expires are in milliseconds since the epoch.
@@ -41,6 +42,8 @@ struct RecordView {
   uint64_t expiry_ms = 0;  // 0: never
   RecordKind kind = RecordKind::kValue;
   uint8_t flags = kNoFlags;
+  // Of a large operation: where it lies in its log block's payload (db/log.h). 0: it is none, or that is not known.
+  uint32_t log_offset = 0;
 };
 
 // The order of the tree: keys ascending as unsigned bytes, versions of one key newest first. Negative, zero or positive.

@@ -113,6 +113,14 @@ class PosixFile : public File {
     ::sync_file_range(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE);
   }
 
+  absl::Status Allocate(uint64_t begin, uint64_t end) override {
+    const int result = Uninterrupted(
+        [&] { return ::fallocate(descriptor_.get(), 0, static_cast<off_t>(begin), static_cast<off_t>(end - begin)); });
+    if (result == 0) return absl::OkStatus();
+    if (errno == EOPNOTSUPP || errno == ENOSYS) return File::Allocate(begin, end);
+    return IoError(errno, "fallocate", path_, begin);
+  }
+
   absl::Status Truncate(uint64_t size) override {
     if (Uninterrupted([&] { return ::ftruncate(descriptor_.get(), static_cast<off_t>(size)); }) != 0)
       return IoError(errno, "truncate", path_, size);
@@ -217,6 +225,16 @@ class RealFileSystem : public FileSystem {
 };
 
 }  // namespace
+
+absl::Status File::Allocate(uint64_t begin, uint64_t end) {
+  const std::string zeros(std::min<uint64_t>(end - begin, 64u << 10), '\0');
+  while (begin < end) {
+    const size_t size = std::min<uint64_t>(end - begin, zeros.size());
+    VARVE_RETURN_IF_ERROR(Write(begin, std::string_view(zeros).substr(0, size)));
+    begin += size;
+  }
+  return absl::OkStatus();
+}
 
 std::string ParentDirectory(std::string_view path) {
   while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);

@@ -38,6 +38,9 @@ class File {
   // Has the kernel begin to put [offset, offset + size) on disk, once it is through with what it began before. So a long file
   // is written while it grows, and other files' syncs don't wait behind all of it. A hint: never fails, promises nothing.
   virtual void StartWriteback(uint64_t offset, uint64_t size) = 0;
+  // Reserves room on disk for [begin, end), behind the file's end: it grows, and what is new reads as zeros. Cheaper than writing them,
+  // which is what it does where there is no other way.
+  [[nodiscard]] virtual absl::Status Allocate(uint64_t begin, uint64_t end);
   [[nodiscard]] virtual absl::Status Truncate(uint64_t size) = 0;
   [[nodiscard]] virtual absl::StatusOr<uint64_t> Size() const = 0;
   // Tells the kernel that [offset, offset + size) will be read soon / in sequence. A hint: never fails.

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "db/file_names.h"
 #include "db/log_format.h"
 #include "db/segment_footer.h"
 #include "db/verify.h"
@@ -17,8 +16,10 @@ namespace varve {
 namespace {
 
 using testing::DamageStep;
+using testing::FooterOf;
 using testing::Killed;
 using testing::kStoreDirectory;
+using testing::MakeDenseStoreImage;
 using testing::MakeStoreImage;
 using testing::MemoryFileSystem;
 using testing::NameOf;
@@ -34,11 +35,13 @@ bool VerifyFinds(const Files& files, const std::string& path) {
   EXPECT_TRUE(report.ok()) << report.status();
   if (!report.ok()) return false;
   EXPECT_EQ(file_system.changes(), 0u);
+  bool is_unused = false;
   for (const StoreFinding& finding : report->findings) {
     EXPECT_TRUE(finding.kind != StoreFinding::Kind::kDamage || finding.file == NameOf(path))
         << finding.file << ' ' << finding.what;
+    is_unused |= finding.kind == StoreFinding::Kind::kUnused && finding.file == NameOf(path);
   }
-  return report->damaged_places > 0;
+  return report->damaged_places > 0 || is_unused;
 }
 
 void ExpectRefusal(const Reading& reading, const std::string& path) {
@@ -50,17 +53,19 @@ void ExpectRefusal(const Reading& reading, const std::string& path) {
 
 class EveryByteTest : public ::testing::Test {
  protected:
+  virtual const StoreImage& image() const { return Killed(); }
+  virtual uint64_t step() const { return DamageStep(); }
   // Calls `expect` with what was read for a flip in each byte of the file that is to be tried.
   template <typename Wanted, typename Expect>
   void Flip(const std::string& path, const Wanted& wanted, const Expect& expect) {
-    Files files = Killed().files;
+    Files files = image().files;
     std::string& bytes = files.at(path);
-    for (uint64_t offset = 0; offset < bytes.size(); offset += DamageStep()) {
+    for (uint64_t offset = 0; offset < bytes.size(); offset += step()) {
       if (!wanted(offset)) continue;
       SCOPED_TRACE(path + " with a flip at " + std::to_string(offset));
       const char before = bytes[offset];
       bytes[offset] = static_cast<char>(before ^ (1 << (offset * 5 + 1) % 8));
-      expect(offset, ReadDamagedStore(Killed(), files, path, offset), VerifyFinds(files, path));
+      expect(offset, ReadDamagedStore(image(), files, path, offset), VerifyFinds(files, path));
       bytes[offset] = before;
       ++tried_;
       if (HasFailure()) return;
@@ -68,13 +73,13 @@ class EveryByteTest : public ::testing::Test {
   }
   template <typename Wanted, typename Expect>
   void Cut(const std::string& path, const Wanted& wanted, const Expect& expect) {
-    const std::string& whole = Killed().files.at(path);
-    Files files = Killed().files;
-    for (uint64_t size = 0; size < whole.size(); size += DamageStep()) {
+    const std::string& whole = image().files.at(path);
+    Files files = image().files;
+    for (uint64_t size = 0; size < whole.size(); size += step()) {
       if (!wanted(size)) continue;
       SCOPED_TRACE(path + " cut to " + std::to_string(size));
       files.at(path) = whole.substr(0, size);
-      expect(size, ReadDamagedStore(Killed(), files, path, size), VerifyFinds(files, path));
+      expect(size, ReadDamagedStore(image(), files, path, size), VerifyFinds(files, path));
       ++tried_;
       if (HasFailure()) return;
     }
@@ -210,6 +215,52 @@ TEST_F(EveryByteTest, TheLogOfAStoreThatWasClosed) {
   }
 }
 
+TEST_F(EveryByteTest, TheValueFile) {
+  int files = 0;
+  for (const auto& [path, whole] : Killed().files) {
+    if (!path.ends_with(".val")) continue;
+    ++files;
+    const auto expect = [&](uint64_t, const Reading& reading, bool found) {
+      ASSERT_TRUE(reading.opened.ok()) << reading.opened;
+      EXPECT_LE(reading.failed_keys, 1u);
+      EXPECT_TRUE(found);
+    };
+    Flip(path, All, expect);
+    Cut(path, All, expect);
+  }
+  EXPECT_EQ(files, 1);
+}
+
+class FormerLogTest : public EveryByteTest {
+ protected:
+  const StoreImage& image() const override {
+    static const StoreImage dense = MakeDenseStoreImage();
+    return dense;
+  }
+  // The file is large, and one place in it is like the other.
+  uint64_t step() const override { return 23 * DamageStep(); }
+};
+
+TEST_F(FormerLogTest, OneKeyIsLostByAFlipAndVerifyFindsIt) {
+  int files = 0;
+  for (const auto& [path, whole] : image().files) {
+    if (!path.ends_with(".val")) continue;
+    ++files;
+    ASSERT_TRUE(whole.starts_with("VARVELOG"));
+    uint64_t failed = 0;
+    const auto expect = [&](uint64_t, const Reading& reading, bool found) {
+      ASSERT_TRUE(reading.opened.ok()) << reading.opened;
+      EXPECT_TRUE(found || reading.failed_keys == 0);
+      failed += reading.failed_keys;
+    };
+    Flip(path, All, expect);
+    EXPECT_LE(failed, tried_);
+    EXPECT_GT(failed, tried_ / 2);
+    Cut(path, All, expect);
+  }
+  EXPECT_EQ(files, 1);
+}
+
 class EverySegmentByteTest : public EveryByteTest, public ::testing::WithParamInterface<int> {
  protected:
   void SetUp() override {
@@ -217,9 +268,7 @@ class EverySegmentByteTest : public EveryByteTest, public ::testing::WithParamIn
     for (const auto& [path, bytes] : Killed().files) {
       if (path.ends_with(".seg") && index++ == GetParam()) path_ = path;
     }
-    MemoryFileSystem file_system(Killed().files);
-    const auto file = file_system.OpenForRead(path_).value();
-    footer_ = ReadSegmentFooter(*file, *ParseSegmentName(NameOf(path_)), file->Size().value(), nullptr).value();
+    footer_ = FooterOf(Killed().files, path_);
   }
   // How many keys may be unreadable by get when the byte is damaged.
   size_t MostKeys(uint64_t offset) const {

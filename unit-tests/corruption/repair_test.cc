@@ -68,11 +68,7 @@ class RepairTest : public ::testing::Test {
     }
     return "";
   }
-  SegmentFooter FooterOf(const std::string& path) const {
-    MemoryFileSystem file_system(Killed().files);
-    const auto file = file_system.OpenForRead(path).value();
-    return ReadSegmentFooter(*file, *ParseSegmentName(NameOf(path)), file->Size().value(), nullptr).value();
-  }
+  static SegmentFooter FooterOf(const std::string& path) { return testing::FooterOf(Killed().files, path); }
 
   // Repairs files_, which are damaged, and checks what holds for every repair.
   void Repair() {

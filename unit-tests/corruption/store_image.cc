@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "absl/time/clock.h"
+#include "db/file_names.h"
 #include "db/log_format.h"
 #include "db/storage_engine.h"
 #include "fmt/format.h"
@@ -30,6 +31,16 @@ class ImageBuilder {
     image_.model[Key(i)] = value;
     image_.history[Key(i)].insert(value);
     image_.probes.insert(Key(i));
+  }
+  void PutAll(int begin, int end, size_t size) {
+    WriteBatch batch;
+    for (int i = begin; i < end; ++i) {
+      const std::string value(size + static_cast<size_t>(i), static_cast<char>('a' + i % 26));
+      batch.Put(Key(i), value);
+      image_.model[Key(i)] = value;
+      image_.probes.insert(Key(i));
+    }
+    Check(store_->Write({}, &batch).status());
   }
   void Delete(int i) {
     Check(store_->Delete(Key(i)));
@@ -171,6 +182,12 @@ EngineOptions ImageOptions(FileSystem* file_system) {
   return options;
 }
 
+SegmentFooter FooterOf(const MemoryFileSystem::Files& files, const std::string& path) {
+  MemoryFileSystem file_system(&files);
+  const auto file = file_system.OpenForRead(path).value();
+  return ReadSegmentFooter(*file, *ParseSegmentName(NameOf(path)), file->Size().value(), nullptr).value();
+}
+
 StoreImage MakeStoreImage(bool clean) {
   spdlog::set_level(spdlog::level::off);  // each of a hundred thousand damaged stores would say so
   ImageBuilder builder;
@@ -195,6 +212,14 @@ StoreImage MakeStoreImage(bool clean) {
   builder.DeleteRange(60, 65);
   builder.Put(200, "the last one");
   return builder.Finish(clean);
+}
+
+StoreImage MakeDenseStoreImage() {
+  spdlog::set_level(spdlog::level::off);
+  ImageBuilder builder;
+  for (int i = 0; i < 40; i += 8) builder.PutAll(i, i + 8, 1800);
+  builder.Flush();
+  return builder.Finish(/*clean=*/false);
 }
 
 const StoreImage& Killed() {

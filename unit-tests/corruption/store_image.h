@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "db/segment_footer.h"
 #include "type/options.h"
 #include "unit-tests/testing/memory_file_system.h"
 
@@ -30,11 +31,15 @@ EngineOptions ImageOptions(FileSystem* file_system);
 // an emptied namespace among what came before them, and a log with acknowledged writes that no segment holds. `clean`: as closing the
 // store leaves it; otherwise as the death of its process, at rest, does.
 StoreImage MakeStoreImage(bool clean);
-// The one that isn't clean, made once.
+// Large values, written in batches: they stay where the log wrote them, in a file that it has given up and in the one in use.
+StoreImage MakeDenseStoreImage();
+// The first one, not clean, made once.
 const StoreImage& Killed();
 
 // Of a path in the store.
 inline std::string NameOf(const std::string& path) { return path.substr(path.find('/') + 1); }
+// Of a segment that is whole.
+SegmentFooter FooterOf(const MemoryFileSystem::Files& files, const std::string& path);
 
 // What a store answered whose file `damaged` was damaged.
 struct Reading {

@@ -50,7 +50,7 @@ void SetClock(const Known& known, uint64_t dice, ManualClock* clock) {
 // What a crash left is one of the states that it may leave: the end of its last batch. `*gone`: as CheckContents.
 absl::StatusOr<SequenceNumber> CheckOpened(StorageEngine* store, const History::Bounds& bounds, const History& history,
                                            std::vector<Value>* gone) {
-  const SequenceNumber sequence = StatisticOf(*store, "sequence");
+  const SequenceNumber sequence = StatisticOf(*store, "recovered_sequence");
   const SequenceNumber last = history.BatchAt(sequence);
   if (sequence < bounds.least) {
     return Bad(fmt::format("{} was acknowledged, and only {} is there", bounds.least, sequence));
@@ -74,6 +74,10 @@ absl::Status CheckFiles(SimulatedFileSystem* file_system) {
     for (const auto& run : level) {
       for (const SegmentInfo& segment : run) {
         expected.insert(SegmentPath(kStoreDirectory, segment.number).substr(kStoreDirectory.size() + 1));
+        for (const ValueReference& file : segment.value_files) {
+          if (expected.contains(LogFileName(file.file_number))) continue;  // still the log's
+          expected.insert(ValueFilePath(kStoreDirectory, file.file_number).substr(kStoreDirectory.size() + 1));
+        }
       }
     }
   }

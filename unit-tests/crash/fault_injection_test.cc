@@ -111,7 +111,7 @@ class FaultRun {
     SimulatedFileSystem after(file_system_.disk().CutPower(choice), &DeterministicThreads::MaySwitch);
     VARVE_ASSIGN_OR_RETURN(const auto store,
                            StorageEngine::Open(kStoreDirectory, SmallOptions(seed_, &after, &clock_)));
-    const SequenceNumber last = StatisticOf(*store, "sequence");
+    const SequenceNumber last = StatisticOf(*store, "recovered_sequence");
     if (last < bounds.least || history_.BatchAt(last) > bounds.most || history_.At(last) == nullptr) {
       return Bad(
           fmt::format("after a power cut: {} is there, {} was acknowledged, {} sent", last, bounds.least, bounds.most));

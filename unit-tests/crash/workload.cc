@@ -69,7 +69,7 @@ absl::Status Workload::Open() {
   const uint64_t began_at = file_system_->trace_size();
   VARVE_ASSIGN_OR_RETURN(store_, StorageEngine::Open(kStoreDirectory, SmallOptions(seed_, file_system_, clock_)));
   history_->ClockIs(store_->NowMillis(), began_at);
-  const SequenceNumber sequence = StatisticOf(*store_, "sequence");
+  const SequenceNumber sequence = StatisticOf(*store_, "recovered_sequence");
   last_ = history_->BatchAt(sequence);
   if (sequence < bounds.least || last_ > bounds.most || history_->At(sequence) == nullptr) {
     return WrongAnswer(

@@ -38,7 +38,7 @@ TEST(LogFormatTest, GoldenHeaderPage) {
   const std::string page = EncodeLogHeaderPage(0x0102030405060708, 0x1112131415161718, 0x21222324);
   ASSERT_EQ(page.size(), kLogPageSize);
   EXPECT_EQ(Hex(page.substr(0, 40)),
-            "56415256454c4f4702000000415edebd080706050403020118171615141312112423222100000000");
+            "56415256454c4f4703000000b58a90eb080706050403020118171615141312112423222100000000");
   EXPECT_EQ(page.find_first_not_of('\0', 40), std::string::npos);
   EXPECT_EQ(PreparedLogSize(page), 0x21222324u);
   // As version 1 wrote it.

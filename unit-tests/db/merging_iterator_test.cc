@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "db/base_iterator.h"
 #include "db/write_buffer.h"
 #include "type/tree_key.h"
 #include "unit-tests/testing/vector_iterator.h"
@@ -175,6 +176,18 @@ TEST(MergingIteratorTest, TurningBackStaysBehindWhatAWriteBufferGainsMeanwhile) 
   iterator->Prev();
   ASSERT_TRUE(iterator->Valid());
   EXPECT_EQ(iterator->record().key, key("a"));
+}
+
+TEST(BaseIteratorTest, TheLastRecordIsFoundThoughAWriteBufferGrowsBehindTheBase) {
+  const std::string in_base(TreeKey(1, "k").view()), behind(TreeKey(9, "z").view());
+  WriteBuffer buffer(1 << 20, 1);
+  buffer.Add({.key = in_base, .value = "v", .sequence = 5}, HashKey(in_base), /*gated=*/false);
+  buffer.Add({.key = behind, .value = "v", .sequence = 6}, HashKey(behind), /*gated=*/false);
+  const std::unique_ptr<InternalIterator> iterator =
+      NewBaseIterator(std::make_unique<GrowingIterator>(&buffer), {.generation = 7, .base = 1, .cut = 50});
+  iterator->SeekToLast();
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->record().key, TreeKey(7, "k").view());
 }
 
 }  // namespace

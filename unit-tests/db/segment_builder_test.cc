@@ -225,7 +225,7 @@ TEST(SegmentFooterTest, AnUnknownVersionSaysSo) {
   const SegmentInfo info = fixture.Build(5, NumberedRecords(3, 3));
   std::string bytes = ReadFile(fixture.Path(5));
   const size_t tail = bytes.size() - kSegmentTailSize;
-  bytes[tail + 12] = 2;
+  bytes[tail + 12] = kSegmentFormatVersion + 1;
   EncodeFixed32(bytes.data() + tail + 20,
                 Checksum(std::string_view(bytes).substr(tail, 20), SegmentPartSeed(5, SegmentPart::kTail)));
   std::ofstream(fixture.Path(5), std::ios::binary) << bytes;

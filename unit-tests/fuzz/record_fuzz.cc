@@ -58,10 +58,33 @@ void AppendOperation(const RecordView& operation, std::string* out) {
   out->append(operation.key).append(operation.value);
 }
 
+// Completes a batch as a commit does, large operations too.
+void SealWhole(std::string* batch) {
+  const std::string_view view = *batch;
+  const SequenceNumber first = DecodeFixed64(view.data() + 8);
+  const uint32_t count = DecodeFixed32(view.data() + 16);
+  uint64_t hash = HashOperations(view.substr(kBatchHeaderSize));
+  if ((count & kHasLargeOperations) != 0) {
+    OperationsHash hasher;
+    size_t hashed = kBatchHeaderSize;
+    BatchReader reader(view.substr(kBatchHeaderSize));
+    RecordView operation;
+    for (SequenceNumber sequence = first; reader.Next(&operation); ++sequence) {
+      if (reader.seal_offset() == 0) continue;
+      const auto offset = static_cast<size_t>(reader.bytes().data() - view.data());
+      const uint64_t body_hash = LargeBodyHash(reader.bytes(), reader.seal_offset());
+      SealLargeOperation(batch->data() + offset, reader.seal_offset(), sequence, body_hash);
+      hasher.Add(view.substr(hashed, offset - hashed), body_hash);
+      hashed = offset + reader.bytes().size();
+    }
+    hash = hasher.Finish(view.substr(hashed));
+  }
+  SealBatch(first, count, hash, batch);
+}
+
 void RunBatch(std::string bytes, bool leave_checksum) {
   if (!leave_checksum && bytes.size() >= kBatchHeaderSize) {
-    const std::string_view operations = std::string_view(bytes).substr(kBatchHeaderSize);
-    SealBatch(DecodeFixed64(bytes.data() + 8), DecodeFixed32(bytes.data() + 16), HashOperations(operations), &bytes);
+    SealWhole(&bytes);
   }
   const ExactCopy copy(bytes);
   BatchHeader header;
@@ -77,7 +100,15 @@ void RunBatch(std::string bytes, bool leave_checksum) {
     VARVE_FUZZ_REQUIRE(Within(operation.key, operations) && Within(operation.value, operations) &&
                        Within(operation.metadata, operations));
     (void)DescribeRecord(operation);
-    AppendOperation(operation, &again);
+    if (reader.seal_offset() == 0) {
+      AppendOperation(operation, &again);
+      continue;
+    }
+    again.append(reader.bytes());
+    RecordView alone;
+    VARVE_FUZZ_REQUIRE(ParseLargeOperation(reader.bytes(), &alone) == reader.bytes().size() &&
+                       alone.value == operation.value);
+    VARVE_FUZZ_REQUIRE(LargeOperationSize(reader.bytes()) == reader.bytes().size());
   }
   if (reader.ok()) VARVE_FUZZ_REQUIRE(again == operations);
 }
@@ -120,6 +151,12 @@ std::vector<std::string> Seeds() {
     AppendOperation(record, &batch);
     seeds.push_back(batch);
   }
+  std::string large(1 + kBatchHeaderSize, '\0');
+  large[0] = '\2';
+  EncodeFixed32(large.data() + 1 + 16, kHasLargeOperations | 2);
+  AppendLargeOperation(records.front(), &large);
+  AppendOperation(records.front(), &large);
+  seeds.push_back(large);
   return seeds;
 }
 

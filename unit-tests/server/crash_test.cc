@@ -205,7 +205,7 @@ TEST(StartTest, WrongSettingsAreNamed) {
   TempDir dir;
   const std::vector<std::vector<std::string>> wrong = {{"--sync=sometimes"},
                                                        {"--write-buffer-size=lots"},
-                                                       {"--value-separation-size=1KiB"},
+                                                       {"--value-separation-size=2TiB"},
                                                        {"--nonsense=1"},
                                                        {"--port"},
                                                        {"--port=70000"},

@@ -68,7 +68,7 @@ const std::vector<Bounds>& AllBounds() {
       {"maxmemory-clients", "-1", "0", "16TiB", "17592186044417", "0", "17592186044416"},
       {"unsent-max-bytes", "16383", "16KiB", "1GiB", "1073741825", "16384", "1073741824"},
       {"proto-max-bulk-len", "1048575", "1MiB", "512MiB", "536870913", "1048576", "536870912"},
-      {"value-separation-size", "-1", "0", "0", "1"},
+      {"value-separation-size", "-1", "0", "1GiB", "1073741825", "0", "1073741824"},
       {"group-max-delay", "-1s", "0", "10s", "10001ms"},
       {"snapshot-max-age", "-1s", "0", "8760h", "31536001s"},
   };

@@ -67,7 +67,8 @@ class MemorySegment final : public Segment {
   int iterators() const { return iterators_; }
 
   void PrefetchLookup(uint64_t) const override {}
-  bool MayContain(uint64_t) const override { return true; }
+  bool Peek(uint64_t, PeekedRecord*) const override { return true; }
+  void PrefetchRecord(const PeekedRecord&, bool) const override {}
   absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t, SequenceNumber at, bool, FoundRecord* found) override {
     const TestRecord wanted{std::string(tree_key), at, {}, RecordKind::kValue};
     const auto record = std::lower_bound(records_.begin(), records_.end(), wanted, TreeOrder);

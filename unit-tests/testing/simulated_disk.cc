@@ -193,6 +193,15 @@ SimulatedDisk::Names SimulatedDisk::NamesAfterPowerCut(uint64_t choice, Random* 
           names.erase(name);
         }
       }
+      // A rename is one change of a journal: a file that had a name on disk keeps it, or has its new one.
+      for (const NameChange& change : name_changes_) {
+        if (change.from.empty() || change.to.empty()) continue;
+        const auto had_name = durable_names_.find(change.from);
+        if (had_name == durable_names_.end() || had_name->second != change.inode) continue;
+        const bool has_name =
+            std::any_of(names.begin(), names.end(), [&](const auto& name) { return name.second == change.inode; });
+        if (!has_name) names.try_emplace(change.from, change.inode);
+      }
       return names;
     }
   }

@@ -1,0 +1,45 @@
+// Whether separated values are there, and those that were written: for verifying and repairing a store while no server runs on it.
+//
+// Not thread-safe. Keeps the files open that it has looked into.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/segment_builder.h"
+#include "type/record.h"
+#include "util/file_system.h"
+
+namespace varve {
+
+class ValueChecker {
+ public:
+  ValueChecker(FileSystem* file_system, std::string directory)
+      : file_system_(file_system), directory_(std::move(directory)) {}
+
+  // OK also where the record holds its value. DataLoss names file and offset of what is damaged or missing.
+  [[nodiscard]] absl::Status Check(const RecordView& record);
+  // The first damage that a record of the segment leads to.
+  [[nodiscard]] absl::Status CheckSegment(const SegmentInfo& info);
+  // The large operation at `offset` of a file, whosever it is; good until the next call. Nothing: there is none that is undamaged.
+  [[nodiscard]] absl::StatusOr<std::optional<RecordView>> OperationAt(uint64_t file_number, uint64_t offset);
+
+ private:
+  struct Opened {
+    std::unique_ptr<File> file;
+    absl::Status status;
+  };
+  const Opened& Open(uint64_t number);
+
+  FileSystem* const file_system_;
+  const std::string directory_;
+  std::map<uint64_t, Opened> files_;
+  std::string bytes_;
+};
+
+}  // namespace varve

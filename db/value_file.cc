@@ -1,0 +1,135 @@
+#include "db/value_file.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "db/file_names.h"
+#include "db/large_operation.h"
+#include "db/log_format.h"
+#include "spdlog/spdlog.h"
+#include "type/tree_key.h"
+#include "util/file_remover.h"
+#include "util/memory_guard.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+constexpr size_t kMostReports = 64;  // of one file: where everything is damaged, these will do
+
+}  // namespace
+
+std::string_view DamageOfValue(std::string_view bytes, const ValuePlace& place, std::string_view user_key,
+                               SequenceNumber sequence, RecordView* record) {
+  if (bytes.size() < place.operation_size) return "value: the file ends in it";
+  if (DecodeLargeOperation(bytes, record) != place.operation_size) return "value: wrong checksum or size";
+  // What a clone reads in its base has the base's generation.
+  if (record->sequence != sequence || UserKeyOf(record->key) != user_key) return "value: that of another write";
+  return {};
+}
+
+ValueFile::ValueFile(ValueFiles* registry, FileSystem* file_system, std::string directory, uint64_t number)
+    : registry_(registry), file_system_(file_system), directory_(std::move(directory)), number_(number) {}
+
+ValueFile::~ValueFile() {
+  registry_->Forget(number_);
+  FileRemover* const remover = remover_.load(std::memory_order_acquire);
+  if (remover == nullptr || is_of_log()) return;
+  TryWithMemory([&] { remover->Remove(ValueFilePath(directory_, number_)); });  // else the next open finds it
+}
+
+absl::StatusOr<const File*> ValueFile::Open() {
+  if (const File* file = open_.load(std::memory_order_acquire); file != nullptr) return file;
+  absl::MutexLock lock(&mutex_);
+  if (file_ != nullptr) return file_.get();
+  // It may be given its other name at this moment.
+  const std::string own = ValueFilePath(directory_, number_);
+  absl::StatusOr<std::unique_ptr<File>> file = file_system_->OpenForRead(own);
+  if (absl::IsNotFound(file.status())) file = file_system_->OpenForRead(directory_ + "/" + LogFileName(number_));
+  if (absl::IsNotFound(file.status())) file = file_system_->OpenForRead(own);
+  if (absl::IsNotFound(file.status())) return Corruption(own, 0, "value file: missing");
+  VARVE_RETURN_IF_ERROR(file.status());
+  file_ = *std::move(file);
+  open_.store(file_.get(), std::memory_order_release);
+  return file_.get();
+}
+
+absl::StatusOr<size_t> ValueFile::Read(uint64_t offset, size_t size, char* buffer) {
+  VARVE_ASSIGN_OR_RETURN(const File* file, Open());
+  return file->Read(offset, size, buffer);
+}
+
+absl::Status ValueFile::ReadOperation(const ValuePlace& place, std::string_view user_key, SequenceNumber sequence,
+                                      std::string* bytes, RecordView* record) {
+  if (bytes->size() < place.operation_size) bytes->resize(place.operation_size);
+  VARVE_ASSIGN_OR_RETURN(const size_t read, Read(place.offset, place.operation_size, bytes->data()));
+  const std::string_view whole = std::string_view(*bytes).substr(0, read);
+  const std::string_view damage = DamageOfValue(whole, place, user_key, sequence, record);
+  return damage.empty() ? absl::OkStatus() : Damaged(place.offset, damage);
+}
+
+absl::Status ValueFile::Damaged(uint64_t offset, std::string_view what) {
+  const std::string path = is_of_log() ? directory_ + "/" + LogFileName(number_) : ValueFilePath(directory_, number_);
+  absl::Status error = Corruption(path, offset, what);
+  is_damaged_.store(true, std::memory_order_relaxed);
+  TryWithMemory([&] {
+    absl::MutexLock lock(&mutex_);
+    const std::string message(error.message().data(), error.message().size());
+    if (reported_.size() >= kMostReports || std::count(reported_.begin(), reported_.end(), message) > 0) return;
+    reported_.push_back(message);
+    spdlog::error("{}; other keys stay readable", message);
+  });
+  return error;
+}
+
+uint64_t ValueFile::Size() {
+  if (is_of_log()) return 0;
+  uint64_t size = size_.load(std::memory_order_relaxed);
+  if (size != 0) return size;
+  const absl::StatusOr<const File*> file = Open();
+  if (!file.ok()) return 0;
+  const absl::StatusOr<uint64_t> found = (*file)->Size();
+  if (!found.ok()) return 0;
+  size_.store(*found, std::memory_order_relaxed);
+  return *found;
+}
+
+void ValueFile::TakeOver(uint64_t size) {
+  size_.store(size, std::memory_order_relaxed);
+  is_of_log_.store(false, std::memory_order_release);
+}
+
+absl::Status ValueFile::LeaveLog(uint64_t end) {
+  const std::string path = ValueFilePath(directory_, number_);
+  VARVE_RETURN_IF_ERROR(file_system_->Rename(directory_ + "/" + LogFileName(number_), path));
+  // It is no log any more once its name says so: only then may it be shortened.
+  VARVE_RETURN_IF_ERROR(file_system_->SyncDirectory(directory_));
+  if (end != 0) {
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system_->OpenForWrite(path, /*create=*/false));
+    VARVE_RETURN_IF_ERROR(file->Truncate(end));
+  }
+  TakeOver(end);
+  return absl::OkStatus();
+}
+
+std::shared_ptr<ValueFile> ValueFiles::Acquire(FileSystem* file_system, const std::string& directory, uint64_t number) {
+  absl::MutexLock lock(&mutex_);
+  std::weak_ptr<ValueFile>& entry = files_[number];
+  std::shared_ptr<ValueFile> file = entry.lock();
+  if (file == nullptr) entry = file = std::make_shared<ValueFile>(this, file_system, directory, number);
+  return file;
+}
+
+std::shared_ptr<ValueFile> ValueFiles::Find(uint64_t number) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = files_.find(number);
+  return found == files_.end() ? nullptr : found->second.lock();
+}
+
+void ValueFiles::Forget(uint64_t number) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = files_.find(number);
+  if (found != files_.end() && found->second.expired()) files_.erase(found);
+}
+
+}  // namespace varve

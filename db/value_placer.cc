@@ -1,0 +1,161 @@
+#include "db/value_placer.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "db/file_names.h"
+#include "db/large_operation.h"
+#include "db/segment_values.h"
+#include "db/value_file_format.h"
+#include "util/memory_guard.h"
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+constexpr size_t kBufferSize = size_t{256} << 10;  // also the step in which the file goes to disk
+// So that offset tables can address each of its values.
+constexpr uint64_t kMaxValueFileSize = kValueWindowSize;
+
+class FlushPlacer final : public ValuePlacer {
+ public:
+  FlushPlacer(FlushPlacement placement, ValueFileWriter::Options files)
+      : placement_(std::move(placement)), writer_(std::move(files)) {}
+
+  absl::StatusOr<RecordView> Place(const RecordView& record) override {
+    if (record.value.size() < kSmallestLargeValue || record.kind != RecordKind::kValue) return record;
+    const uint64_t separation_size = placement_.separation_size(GenerationOf(record.key));
+    if (separation_size == 0 || record.value.size() < separation_size) return record;
+    std::optional<ValuePlace> place = InLog(record);
+    if (!place) {
+      operation_.clear();
+      AppendLargeOperation(record, &operation_);
+      VARVE_ASSIGN_OR_RETURN(place, writer_.Add(operation_, static_cast<uint32_t>(record.value.size())));
+    }
+    place_.clear();
+    AppendValuePlace(*place, &place_);
+    RecordView placed = record;
+    placed.value = place_;
+    placed.flags |= kSeparatedValue;
+    return placed;
+  }
+  absl::Status Finish() override { return writer_.Finish(); }
+  void Keep() override { writer_.Keep(); }
+  uint64_t bytes_written() const override { return writer_.bytes_written(); }
+
+ private:
+  std::optional<ValuePlace> InLog(const RecordView& record) const {
+    if (record.log_offset == 0) return std::nullopt;
+    auto block = std::upper_bound(
+        placement_.log_blocks.begin(), placement_.log_blocks.end(), record.sequence,
+        [](SequenceNumber sequence, const LogBlockPlace& candidate) { return sequence < candidate.first; });
+    if (block == placement_.log_blocks.begin() || (--block)->file_number == 0) return std::nullopt;
+    return ValuePlace{block->file_number, block->payload_offset + record.log_offset,
+                      static_cast<uint32_t>(LargeOperationSizeOf(record)), static_cast<uint32_t>(record.value.size())};
+  }
+
+  const FlushPlacement placement_;
+  ValueFileWriter writer_;
+  std::string operation_;
+  std::string place_;
+};
+
+class CollectingPlacer final : public ValuePlacer {
+ public:
+  CollectingPlacer(std::vector<uint64_t> emptied, ValueFileWriter::Options files)
+      : emptied_(std::move(emptied)), registry_(files.registry), writer_(std::move(files)) {}
+
+  absl::StatusOr<RecordView> Place(const RecordView& record) override {
+    ValuePlace place;
+    if (!IsSeparated(record) || !DecodeValuePlace(record.value, &place) ||
+        !std::binary_search(emptied_.begin(), emptied_.end(), place.file_number)) {
+      return record;
+    }
+    const std::shared_ptr<ValueFile> file = registry_->Find(place.file_number);
+    if (file == nullptr) return absl::InternalError("a value file is gone that a segment points into");
+    RecordView operation;
+    VARVE_RETURN_IF_ERROR(file->ReadOperation(place, UserKeyOf(record.key), record.sequence, &operation_, &operation));
+    const std::string_view bytes = std::string_view(operation_).substr(0, place.operation_size);
+    VARVE_ASSIGN_OR_RETURN(place, writer_.Add(bytes, place.value_size));
+    place_.clear();
+    AppendValuePlace(place, &place_);
+    RecordView placed = record;
+    placed.value = place_;
+    return placed;
+  }
+  absl::Status Finish() override { return writer_.Finish(); }
+  void Keep() override { writer_.Keep(); }
+  uint64_t bytes_written() const override { return writer_.bytes_written(); }
+
+ private:
+  const std::vector<uint64_t> emptied_;
+  ValueFiles* const registry_;
+  ValueFileWriter writer_;
+  std::string operation_;
+  std::string place_;
+};
+
+}  // namespace
+
+ValueFileWriter::~ValueFileWriter() {
+  if (kept_) return;
+  files_.clear();
+  // What can't be removed is an orphan for the next open.
+  for (const std::string& path : paths_) TryWithMemory([&] { options_.file_system->Remove(path).IgnoreError(); });
+}
+
+absl::Status ValueFileWriter::Begin() {
+  number_ = options_.next_file_number();
+  const std::string path = ValueFilePath(options_.directory, number_);
+  VARVE_ASSIGN_OR_RETURN(file_, options_.file_system->OpenForWrite(path, /*create=*/true));
+  paths_.push_back(path);
+  written_ = 0;
+  buffer_ = EncodeValueFileHeader(number_);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ValuePlace> ValueFileWriter::Add(std::string_view operation, uint32_t value_size) {
+  const uint64_t end = written_ + buffer_.size() + operation.size();
+  if (file_ != nullptr && end > kMaxValueFileSize) VARVE_RETURN_IF_ERROR(EndFile());
+  if (file_ == nullptr) VARVE_RETURN_IF_ERROR(Begin());
+  const ValuePlace place{number_, written_ + buffer_.size(), static_cast<uint32_t>(operation.size()), value_size};
+  buffer_.append(operation);
+  if (buffer_.size() >= kBufferSize) VARVE_RETURN_IF_ERROR(WriteOut());
+  return place;
+}
+
+absl::Status ValueFileWriter::WriteOut() {
+  VARVE_RETURN_IF_ERROR(file_->Write(written_, buffer_));
+  const uint64_t begin = written_ / kValueFilePageSize * kValueFilePageSize;
+  written_ += buffer_.size();
+  bytes_written_ += buffer_.size();
+  const uint64_t end = written_ / kValueFilePageSize * kValueFilePageSize;
+  if (end > begin) file_->StartWriteback(begin, end - begin);
+  buffer_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status ValueFileWriter::EndFile() {
+  VARVE_RETURN_IF_ERROR(WriteOut());
+  VARVE_RETURN_IF_ERROR(file_->Sync());
+  files_.push_back(options_.registry->Acquire(options_.file_system, options_.directory, number_));
+  files_.back()->TakeOver(written_);
+  file_.reset();
+  return absl::OkStatus();
+}
+
+absl::Status ValueFileWriter::Finish() {
+  if (file_ != nullptr) VARVE_RETURN_IF_ERROR(EndFile());
+  return paths_.empty() ? absl::OkStatus() : options_.file_system->SyncDirectory(options_.directory);
+}
+
+std::unique_ptr<ValuePlacer> NewFlushPlacer(FlushPlacement placement, ValueFileWriter::Options files) {
+  return std::make_unique<FlushPlacer>(std::move(placement), std::move(files));
+}
+
+std::unique_ptr<ValuePlacer> NewCollectingPlacer(std::vector<uint64_t> emptied, ValueFileWriter::Options files) {
+  return std::make_unique<CollectingPlacer>(std::move(emptied), std::move(files));
+}
+
+}  // namespace varve

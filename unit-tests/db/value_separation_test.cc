@@ -1,0 +1,393 @@
+// Large values are written once: segments point to where they lie, and files of values come, stay and go as segments need them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "db/large_operation.h"
+#include "db/value_file_format.h"
+#include "fmt/format.h"
+#include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/test_store.h"
+#include "util/hash.h"
+
+namespace varve {
+namespace {
+
+using testing::Eventually;
+using ::testing::HasSubstr;
+using testing::TestStore;
+
+EngineOptions SmallOptions() {
+  EngineOptions options;
+  options.sync = Durability::kNone;
+  options.write_buffer_size = 256 << 10;
+  options.log_file_size = 256 << 10;
+  options.segment_size = 64 << 10;
+  return options;
+}
+
+std::string Key(int number) { return fmt::format("key{:05}", number); }
+std::string Value(int number, size_t size = 4096) {
+  std::string value = fmt::format("{}:", number);
+  value.resize(size, static_cast<char>('a' + number % 26));
+  return value;
+}
+
+// Batches, so that the log is dense.
+void Fill(TestStore& store, int begin, int end, int version = 0, size_t size = 4096) {
+  WriteBatch batch;
+  for (int i = begin; i < end; ++i) {
+    batch.Put(Key(i), Value(i + version, size));
+    if (batch.size() == 8 || i + 1 == end) ASSERT_TRUE(store->Write({}, &batch).ok());
+  }
+}
+
+void ExpectAll(TestStore& store, int count, int version = 0, size_t size = 4096) {
+  for (int i = 0; i < count; ++i) ASSERT_EQ(store.Get(Key(i)), Value(i + version, size)) << i;
+}
+
+uint64_t BytesOnDisk(const std::string& directory, std::string_view ending) {
+  uint64_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    std::error_code gone;  // it may be removed at this moment
+    const uintmax_t size = entry.file_size(gone);
+    if (!gone && entry.path().string().ends_with(ending)) bytes += size;
+  }
+  return bytes;
+}
+
+size_t FilesOnDisk(const std::string& directory, std::string_view ending) {
+  size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    files += entry.path().string().ends_with(ending) ? 1 : 0;
+  }
+  return files;
+}
+
+TEST(LargeOperationTest, GoldenBytes) {
+  std::string bytes;
+  RecordView record{.key = std::string_view("\0\0\0\1k", 5), .value = "v", .sequence = 7};
+  AppendLargeOperation(record, &bytes);
+  std::string hex;
+  for (const char c : bytes) hex += fmt::format("{:02x}", static_cast<uint8_t>(c));
+  EXPECT_EQ(hex, "8105010700000000000000599f4227000000016b76");
+  EXPECT_EQ(bytes.size(), LargeOperationSizeOf(record));
+  record.flags = kHasExpiry | kHasMetadata;
+  record.expiry_ms = 0x0102030405060708;
+  record.metadata = "meta";
+  bytes.clear();
+  hex.clear();
+  AppendLargeOperation(record, &bytes);
+  for (const char c : bytes) hex += fmt::format("{:02x}", static_cast<uint8_t>(c));
+  EXPECT_EQ(hex, "b1050107000000000000009666e1350807060504030201046d657461000000016b76");
+  EXPECT_EQ(bytes.size(), LargeOperationSizeOf(record));
+  EXPECT_EQ(LargeOperationSize(std::string_view(bytes).substr(0, kMaxLargeHeaderSize)), bytes.size());
+  RecordView decoded;
+  ASSERT_EQ(DecodeLargeOperation(bytes + "more", &decoded), bytes.size());
+  EXPECT_EQ(decoded.key, record.key);
+  EXPECT_EQ(decoded.value, record.value);
+  EXPECT_EQ(decoded.metadata, record.metadata);
+  EXPECT_EQ(decoded.sequence, 7u);
+  EXPECT_EQ(decoded.expiry_ms, record.expiry_ms);
+  EXPECT_EQ(decoded.flags, record.flags);
+}
+
+TEST(LargeOperationTest, EachFlippedBitAndEachCutIsFound) {
+  std::string bytes;
+  const RecordView record{.key = std::string_view("\0\0\0\1key", 7), .value = "value", .sequence = 300};
+  AppendLargeOperation(record, &bytes);
+  RecordView decoded;
+  for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    std::string damaged = bytes;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
+    EXPECT_EQ(DecodeLargeOperation(damaged, &decoded), 0u) << bit;
+  }
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_EQ(DecodeLargeOperation(bytes.substr(0, size), &decoded), 0u) << size;
+  }
+}
+
+TEST(ValueFileTest, GoldenHeader) {
+  const std::string page = EncodeValueFileHeader(0x0102030405);
+  ASSERT_EQ(page.size(), kValueFilePageSize);
+  EXPECT_EQ(page.substr(0, 8), "VARVEVAL");
+  EXPECT_EQ(page.substr(8, 4), std::string("\1\0\0\0", 4));
+  EXPECT_EQ(page.substr(16, 8), std::string("\5\4\3\2\1\0\0\0", 8));
+  EXPECT_EQ(HashKey(page), 501952621246314956u);
+  EXPECT_TRUE(CheckValueFileHeader(page, "f", 0x0102030405).ok());
+  for (size_t i = 0; i < page.size(); ++i) {
+    std::string damaged = page;
+    damaged[i] ^= 1;
+    EXPECT_FALSE(CheckValueFileHeader(damaged, "f", 0x0102030405).ok()) << i;
+  }
+}
+
+TEST(ValueSeparationTest, AFlushLeavesValuesWhereTheLogWroteThem) {
+  TestStore store(SmallOptions());
+  Fill(store, 0, 500);
+  ASSERT_TRUE(store->Flush().ok());
+  // Keys and places alone.
+  EXPECT_LT(store.Statistic("flushed_bytes"), 500u * 200);
+  EXPECT_GT(store.Statistic("value_files"), 0u);
+  ExpectAll(store, 500);
+  store.Reopen();
+  ExpectAll(store, 500);
+  ASSERT_TRUE(store->Compact({}, {}).ok());
+  EXPECT_LT(store.Statistic("compacted_bytes"), 500u * 200);
+  ExpectAll(store, 500);
+  int i = 0;
+  const auto iterator = store->NewIterator({}, {}, {}, nullptr);
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++i) {
+    ASSERT_EQ(iterator->key(), Key(i));
+    ASSERT_EQ(iterator->value(), Value(i));
+    ASSERT_EQ(iterator->value_size(), 4096u);
+  }
+  EXPECT_EQ(i, 500);
+  for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) {
+    --i;
+    ASSERT_EQ(iterator->key(), Key(i));
+    ASSERT_EQ(iterator->value(), Value(i));
+    ASSERT_EQ(iterator->value_size(), 4096u);
+  }
+  EXPECT_TRUE(iterator->status().ok()) << iterator->status();
+  EXPECT_EQ(i, 0);
+}
+
+TEST(ValueSeparationTest, AGetIsOneReadAndWhoWantsNoValueReadsNone) {
+  EngineOptions options = SmallOptions();
+  options.block_cache_size = 0;
+  TestStore store(options);
+  Fill(store, 0, 500);
+  ASSERT_TRUE(store->Flush().ok());
+  ASSERT_TRUE(store->Compact({}, {}).ok());
+  const uint64_t before = store.Statistic("record_reads");
+  for (int i = 0; i < 500; ++i) ASSERT_EQ(store.Get(Key(i)), Value(i));
+  EXPECT_LE(store.Statistic("record_reads") - before, 501u);
+  // Without a value the file of values may as well be gone.
+  for (const auto& entry : std::filesystem::directory_iterator(store.directory.path())) {
+    if (entry.path().extension() == ".val") std::filesystem::resize_file(entry.path(), 0);
+  }
+  const absl::StatusOr<ReadResult> size = store->Get({.without_value = true}, Key(7), nullptr);
+  ASSERT_TRUE(size.ok()) << size.status();
+  EXPECT_TRUE(size->found);
+  EXPECT_EQ(size->value_size, 4096u);
+  const absl::StatusOr<CountResult> count = store->Count({}, {}, {});
+  ASSERT_TRUE(count.ok()) << count.status();
+  EXPECT_EQ(count->keys, 500u);
+  const auto iterator = store->NewIterator({.without_value = true}, {}, {}, nullptr);
+  int keys = 0;
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) ++keys;
+  EXPECT_TRUE(iterator->status().ok()) << iterator->status();
+  EXPECT_EQ(keys, 500);
+}
+
+TEST(ValueSeparationTest, TooLargeAValueIsNotRead) {
+  TestStore store(SmallOptions());
+  Fill(store, 0, 64);
+  ASSERT_TRUE(store->Flush().ok());
+  std::string value;
+  const absl::StatusOr<ReadResult> result = store->Get({.max_value_bytes = 2000}, Key(3), &value);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->too_large);
+}
+
+TEST(ValueSeparationTest, OlderVersionsAreFoundInSnapshots) {
+  TestStore store(SmallOptions());
+  Fill(store, 0, 100);
+  const auto first = store->GetSnapshot();
+  Fill(store, 0, 100, 1000);
+  const auto second = store->GetSnapshot();
+  Fill(store, 0, 100, 2000);
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 100; ++i) {
+      ASSERT_EQ(store.Get(Key(i), first.get()), Value(i));
+      ASSERT_EQ(store.Get(Key(i), second.get()), Value(i + 1000));
+      ASSERT_EQ(store.Get(Key(i)), Value(i + 2000));
+    }
+    ASSERT_TRUE((round == 0 ? store->Flush() : store->Compact({}, {})).ok());
+  }
+}
+
+TEST(ValueSeparationTest, WhatIsNotDenseGoesToAFileOfItsOwn) {
+  TestStore store(SmallOptions());
+  for (int i = 0; i < 200; ++i) {
+    WriteBatch batch;
+    for (int j = 0; j < 100; ++j) batch.Put(fmt::format("small{:03}{:03}", i, j), std::string(100, 's'));
+    if (i % 10 == 0) batch.Put(Key(i / 10), Value(i / 10));
+    ASSERT_TRUE(store->Write({}, &batch).ok());
+  }
+  ASSERT_TRUE(store->Flush().ok());
+  // Headers and values, nothing of what lay around them in the log.
+  EXPECT_GT(FilesOnDisk(store.directory.path(), ".val"), 0u);
+  EXPECT_LT(BytesOnDisk(store.directory.path(), ".val"),
+            20u * 4200 + FilesOnDisk(store.directory.path(), ".val") * 4096);
+  ExpectAll(store, 20);
+  store.Reopen();
+  ExpectAll(store, 20);
+}
+
+TEST(ValueSeparationTest, SwitchedOffValuesAreInSegments) {
+  EngineOptions options = SmallOptions();
+  options.value_separation_size = 0;
+  TestStore store(options);
+  Fill(store, 0, 200);
+  ASSERT_TRUE(store->Flush().ok());
+  EXPECT_GT(store.Statistic("flushed_bytes"), 200u * 4096);
+  EXPECT_EQ(FilesOnDisk(store.directory.path(), ".val"), 0u);
+  ExpectAll(store, 200);
+}
+
+TEST(ValueSeparationTest, ANamespaceHasASizeOfItsOwn) {
+  EngineOptions options = SmallOptions();
+  options.value_separation_size = 0;
+  TestStore store(options);
+  WriteBatch batch;
+  NamespaceDescription space{.id = kFirstNamedNamespace, .name = "apart"};
+  space.options.value_separation_size = 2048;
+  batch.CreateNamespace(space);
+  ASSERT_TRUE(store->Write({}, &batch).ok());
+  for (int i = 0; i < 50; ++i) {
+    batch.Put(Key(i), Value(i), space.id);
+    batch.Put(Key(i), Value(i));
+    batch.Put("small" + Key(i), Value(i, 2000), space.id);
+  }
+  ASSERT_TRUE(store->Write({}, &batch).ok());
+  ASSERT_TRUE(store->Flush().ok());
+  const uint64_t in_segments = 50 * (4096 + 2000);
+  EXPECT_GT(store.Statistic("segment_bytes"), in_segments);
+  EXPECT_LT(store.Statistic("segment_bytes"), in_segments + 50 * 1000);
+  std::string value;
+  ASSERT_TRUE(store->Get({.space = space.id}, Key(7), &value)->found);
+  EXPECT_EQ(value, Value(7));
+}
+
+TEST(ValueSeparationTest, ACloneReadsTheValuesOfItsBase) {
+  TestStore store(SmallOptions());
+  Fill(store, 0, 100);
+  WriteBatch batch;
+  batch.CloneNamespace(kDefaultNamespace, {.id = kFirstNamedNamespace, .name = "clone"});
+  ASSERT_TRUE(store->Write({}, &batch).ok());
+  ASSERT_TRUE(store->Flush().ok());
+  Fill(store, 0, 100, 1000);
+  ASSERT_TRUE(store->Flush().ok());
+  ASSERT_TRUE(store->Compact({}, {}).ok());
+  std::string value;
+  ASSERT_TRUE(store->Get({.space = kFirstNamedNamespace}, Key(5), &value)->found);
+  EXPECT_EQ(value, Value(5));
+  const auto iterator = store->NewIterator({.space = kFirstNamedNamespace}, {}, {}, nullptr);
+  int i = 0;
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++i) ASSERT_EQ(iterator->value(), Value(i));
+  EXPECT_EQ(i, 100);
+  ExpectAll(store, 100, 1000);
+}
+
+TEST(ValueSeparationTest, OverwritingGivesSpaceBack) {
+  TestStore store(SmallOptions());
+  constexpr int kKeys = 2000;
+  std::mt19937 random(7);
+  std::vector<int> versions(kKeys, 0);
+  Fill(store, 0, kKeys);
+  WriteBatch batch;
+  for (int i = 0; i < 10 * kKeys; ++i) {
+    const int key = static_cast<int>(random() % kKeys);
+    versions[key] = i;
+    batch.Put(Key(key), Value(key + i));
+    if (batch.size() == 8) ASSERT_TRUE(store->Write({}, &batch).ok());
+  }
+  if (!batch.empty()) ASSERT_TRUE(store->Write({}, &batch).ok());
+  ASSERT_TRUE(store->Flush().ok());
+  const uint64_t live = uint64_t{kKeys} * 4096;
+  EXPECT_TRUE(Eventually([&] {
+    return BytesOnDisk(store.directory.path(), ".val") + BytesOnDisk(store.directory.path(), ".seg") < live * 3 / 2;
+  })) << BytesOnDisk(store.directory.path(), ".val") * 1.0 / live;
+  for (int i = 0; i < kKeys; ++i) ASSERT_EQ(store.Get(Key(i)), Value(i + versions[i])) << i;
+  store.Reopen();
+  for (int i = 0; i < kKeys; ++i) ASSERT_EQ(store.Get(Key(i)), Value(i + versions[i])) << i;
+}
+
+TEST(ValueSeparationTest, FilesGoWhenNothingPointsIntoThem) {
+  TestStore store(SmallOptions());
+  Fill(store, 0, 500);
+  ASSERT_TRUE(store->Flush().ok());
+  EXPECT_GT(BytesOnDisk(store.directory.path(), ".val"), 400u * 4096);
+  const auto iterator = store->NewIterator({}, {}, {}, nullptr);
+  iterator->SeekToFirst();
+  WriteBatch batch;
+  batch.ClearNamespace();
+  ASSERT_TRUE(store->Write({}, &batch).ok());
+  ASSERT_TRUE(store->Flush().ok());
+  ASSERT_TRUE(store->Compact({}, {}).ok());
+  // Who reads on holds them.
+  for (int i = 0; iterator->Valid(); iterator->Next(), ++i) ASSERT_EQ(iterator->value(), Value(i));
+  ASSERT_TRUE(iterator->status().ok()) << iterator->status();
+  const_cast<std::unique_ptr<Iterator>&>(iterator).reset();
+  EXPECT_TRUE(Eventually([&] {
+    batch.Put("small", "value");  // states are let go by who comes after
+    EXPECT_TRUE(store->Write({}, &batch).ok() && store->Flush().ok());
+    return FilesOnDisk(store.directory.path(), ".val") == 0;
+  })) << FilesOnDisk(store.directory.path(), ".val");
+}
+
+TEST(ValueSeparationTest, DamageIsNamedAndContained) {
+  EngineOptions options = SmallOptions();
+  TestStore store(options);
+  Fill(store, 0, 200);
+  ASSERT_TRUE(store->Flush().ok());
+  store.Close();
+  std::string damaged_file;
+  for (const auto& entry : std::filesystem::directory_iterator(store.directory.path())) {
+    if (entry.path().extension() == ".val") damaged_file = entry.path();
+  }
+  ASSERT_FALSE(damaged_file.empty());
+  std::fstream file(damaged_file, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(20000);
+  file.put('#');
+  file.close();
+  store.Open();
+  int damaged = 0;
+  for (int i = 0; i < 200; ++i) {
+    const std::string value = store.Get(Key(i));
+    if (value == Value(i)) continue;
+    ++damaged;
+    EXPECT_THAT(value, HasSubstr("DATA_LOSS"));
+    EXPECT_THAT(value, HasSubstr(damaged_file + " is damaged at offset "));
+  }
+  EXPECT_EQ(damaged, 1);
+  // Merges don't read it, and take its place along.
+  ASSERT_TRUE(store->Compact({}, {}).ok());
+  damaged = 0;
+  for (int i = 0; i < 200; ++i) damaged += store.Get(Key(i)) == Value(i) ? 0 : 1;
+  EXPECT_EQ(damaged, 1);
+}
+
+TEST(ValueSeparationTest, AMissingFileIsNamed) {
+  TestStore store(SmallOptions());
+  Fill(store, 0, 200);
+  ASSERT_TRUE(store->Flush().ok());
+  store.Close();
+  std::string missing;
+  for (const auto& entry : std::filesystem::directory_iterator(store.directory.path())) {
+    if (entry.path().extension() == ".val") missing = entry.path();
+  }
+  std::filesystem::remove(missing);
+  store.Open();
+  int damaged = 0;
+  for (int i = 0; i < 200; ++i) {
+    const std::string value = store.Get(Key(i));
+    if (value == Value(i)) continue;
+    ++damaged;
+    EXPECT_THAT(value, HasSubstr(missing));
+  }
+  EXPECT_GT(damaged, 0);
+  EXPECT_LT(damaged, 200);
+}
+
+}  // namespace
+}  // namespace varve
