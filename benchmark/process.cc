@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -194,6 +195,17 @@ bool Child::Running() const {
   siginfo_t info{};
   // WNOWAIT leaves the ended process to be reaped when the object goes.
   return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+}
+
+void Child::Stop() {
+  constexpr auto kStep = std::chrono::milliseconds(20);
+  constexpr int kMaxSteps = 3000;
+  Resume();
+  kill(pid_, SIGTERM);
+  for (int step = 0; Running(); ++step) {
+    if (step == kMaxSteps) Fail("a server does not stop when it is asked to");
+    std::this_thread::sleep_for(kStep);
+  }
 }
 
 double Child::CpuSeconds() const {
