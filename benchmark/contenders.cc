@@ -63,7 +63,7 @@ const std::vector<Contender>& AllContenders() {
 Server::Server(Contender contender, ServerSettings settings)
     : contender_(std::move(contender)), settings_(std::move(settings)), port_(FreePort()) {
   MakeEmptyDirectory(settings_.directory);
-  if (!Start({}, "")) Fail(contender_.title + " ended instead of serving");
+  if (!Start("")) Fail(contender_.title + " was killed");
 }
 
 Server::~Server() {
@@ -76,15 +76,15 @@ void Server::Stop() {
   process_.reset();
 }
 
-bool Server::Start(const std::vector<std::string>& flags, const std::string& memory_group) {
+bool Server::Start(const std::string& memory_group) {
   constexpr auto kStep = std::chrono::milliseconds(20);
   constexpr int kMaxSteps = 1500;
   std::vector<std::string> arguments = Arguments(contender_.id, settings_, port_);
   arguments.insert(arguments.end(), settings_.flags.begin(), settings_.flags.end());
-  arguments.insert(arguments.end(), flags.begin(), flags.end());
   process_ = std::make_unique<Child>(Within(memory_group, arguments), settings_.directory + ".log");
   for (int step = 0; !AnswersPing(port_); ++step) {
-    if (!process_->Running()) return false;
+    if (process_->WasKilled()) return false;
+    if (!process_->Running()) Fail(contender_.title + " ended instead of serving");
     if (step == kMaxSteps) Fail(contender_.title + " does not answer");
     std::this_thread::sleep_for(kStep);
   }

@@ -49,9 +49,8 @@ class Server {
 
   // The directory stays.
   void Stop();
-  // On the directory as it is, with more flags, in a memory cgroup (process_use.h; empty: none). False when it ends instead of
-  // answering.
-  bool Start(const std::vector<std::string>& flags, const std::string& memory_group);
+  // On the directory as it is, in a memory cgroup (process_use.h; empty: none). False when it is killed instead of answering.
+  bool Start(const std::string& memory_group);
 
  private:
   const Contender contender_;

@@ -86,6 +86,13 @@ pid_t Spawn(const std::vector<std::string>& args, int out, int err) {
   _exit(127);
 }
 
+// How a child ended, with its process id; zeros while it runs. It is reaped when its object goes.
+siginfo_t EndOf(pid_t pid) {
+  siginfo_t info{};
+  waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT);
+  return info;
+}
+
 }  // namespace
 
 void Fail(const std::string& what) {
@@ -191,10 +198,11 @@ Child::~Child() {
   waitpid(pid_, nullptr, 0);
 }
 
-bool Child::Running() const {
-  siginfo_t info{};
-  // WNOWAIT leaves the ended process to be reaped when the object goes.
-  return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+bool Child::Running() const { return EndOf(pid_).si_pid == 0; }
+
+bool Child::WasKilled() const {
+  const siginfo_t end = EndOf(pid_);
+  return end.si_pid != 0 && end.si_code == CLD_KILLED;
 }
 
 void Child::Stop() {

@@ -50,6 +50,8 @@ class Child {
   pid_t pid() const { return pid_; }
   // False once the process has ended.
   bool Running() const;
+  // Whether it ended by a signal.
+  bool WasKilled() const;
   // SIGTERM, and waits for the end, for as long as a clean one may take.
   void Stop();
   // SIGSTOP and SIGCONT: a paused server takes no CPU from the one being measured.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "benchmark/load_generator.h"
 #include "benchmark/process_use.h"
@@ -40,7 +41,7 @@ std::optional<Figures> ServerMeasurements::Measure(const ServerRow& row, const C
   const bool has_own_server = row.kind != RowKind::kClosed && row.kind != RowKind::kOpen;
   if (has_own_server) servers_.clear();
   if (settings_.redis_benchmark && row.kind != RowKind::kClosed) {
-    *why = "redis-benchmark has no such load";
+    *why = "not run: no such load";
     return std::nullopt;
   }
   switch (row.kind) {
@@ -59,13 +60,15 @@ std::optional<Figures> ServerMeasurements::Measure(const ServerRow& row, const C
 }
 
 std::unique_ptr<Server> ServerMeasurements::NewServer(const ServerRow& row, const Contender& contender,
-                                                      const std::string& name) {
-  const auto flags = settings_.flags.find(contender.id);
+                                                      const std::string& name, std::vector<std::string> flags) {
+  if (const auto wanted = settings_.flags.find(contender.id); wanted != settings_.flags.end()) {
+    flags.insert(flags.end(), wanted->second.begin(), wanted->second.end());
+  }
   return std::make_unique<Server>(
       contender, ServerSettings{.sync = row.sync,
                                 .value_size = row.value_size,
                                 .directory = fmt::format("{}/{}-{}", settings_.directory, contender.id, name),
-                                .flags = flags == settings_.flags.end() ? std::vector<std::string>{} : flags->second});
+                                .flags = std::move(flags)});
 }
 
 Load ServerMeasurements::LoadOf(const ServerRow& row, const Server& server) const {
@@ -105,7 +108,7 @@ ServerMeasurements::Loaded* ServerMeasurements::ServerFor(const ServerRow& row, 
 std::optional<Figures> ServerMeasurements::MeasureClosed(const ServerRow& row, const Contender& contender,
                                                          std::string* why) {
   if (row.connections > MostConnections()) {
-    *why = "needs leave to open more files";
+    *why = "not run: needs more open files";
     return std::nullopt;
   }
   Loaded* const loaded = ServerFor(row, contender);
@@ -117,7 +120,7 @@ std::optional<Figures> ServerMeasurements::MeasureClosed(const ServerRow& row, c
       settings_.redis_benchmark ? DriveRedisBenchmark(load, process) : RunLoadOn(load, process);
   process.Pause();
   if (!result.has_value()) {
-    *why = "redis-benchmark has no such load";
+    *why = "not run: no such load";
     return std::nullopt;
   }
   return FiguresOf(*result);
@@ -157,27 +160,28 @@ std::optional<Figures> ServerMeasurements::MeasureCold(const ServerRow& row, con
                                                        std::string* why) {
   const uint64_t memory = row.memory_limit();
   if (memory < kLeastMemory) {
-    *why = "needs more --keys: there must be at least 48 MiB to limit";
+    *why = "not run: needs more keys";
     return std::nullopt;
   }
   const MemoryLimit limit(memory);
   if (limit.group().empty()) {
-    *why = "needs leave to make a memory cgroup";
+    *why = "not run: needs a memory cgroup";
     return std::nullopt;
-  }
-  std::vector<std::string> flags;
-  if (contender.id == kVarve) {
-    flags = {fmt::format("--block-cache-size={}", memory / 4), fmt::format("--write-buffer-size={}", memory / 16)};
   }
   std::unique_ptr<Server>& server = cold_[contender.id];
   if (server == nullptr) {
-    server = NewServer(row, contender, "cold");
+    // Settings for little memory already now: what is in the log at the end must fit.
+    std::vector<std::string> flags;
+    if (contender.id == kVarve) {
+      flags = {fmt::format("--block-cache-size={}", memory / 4), fmt::format("--write-buffer-size={}", memory / 16)};
+    }
+    server = NewServer(row, contender, "cold", flags);
     LoadKeys(row, server.get());
     server->Stop();
   }
   DropFromPageCache(server->directory());
-  if (!server->Start(flags, limit.group())) {
-    *why = "killed: its data don't fit into the memory";
+  if (!server->Start(limit.group())) {
+    *why = "killed: needs more memory";
     return std::nullopt;
   }
   Load load = LoadOf(row, *server);
@@ -211,7 +215,7 @@ Figures ServerMeasurements::MeasureKeysMemory(const ServerRow& row, const Conten
 std::optional<Figures> ServerMeasurements::MeasureConnectionMemory(const ServerRow& row, const Contender& contender,
                                                                    std::string* why) {
   if (row.connections > MostConnections()) {
-    *why = "needs leave to open more files";
+    *why = "not run: needs more open files";
     return std::nullopt;
   }
   const std::unique_ptr<Server> server = NewServer(row, contender, "memory");

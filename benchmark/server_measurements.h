@@ -51,7 +51,8 @@ class ServerMeasurements {
     std::vector<uint32_t> counters;
   };
 
-  std::unique_ptr<Server> NewServer(const ServerRow& row, const Contender& contender, const std::string& name);
+  std::unique_ptr<Server> NewServer(const ServerRow& row, const Contender& contender, const std::string& name,
+                                    std::vector<std::string> flags = {});
   // With all keys, at rest, paused.
   Loaded* ServerFor(const ServerRow& row, const Contender& contender);
   void LoadKeys(const ServerRow& row, Server* server);
