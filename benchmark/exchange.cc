@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 
@@ -11,12 +12,22 @@
 namespace varve::bench {
 namespace {
 
-constexpr size_t kKeyDigits = 12;  // that are rewritten
+constexpr size_t kKeyDigits = 12;
 constexpr std::string_view kOk = "+OK\r\n";
 constexpr size_t kLongestInteger = 24;  // with ':' and the end of the line
 
-void WriteDigits(uint64_t number, char* end) {
-  for (size_t i = 0; i < kKeyDigits; ++i, number /= 10) *--end = static_cast<char>('0' + number % 10);
+// "00", "01", ... "99".
+constexpr auto kPairs = [] {
+  std::array<char, 200> pairs{};
+  for (size_t i = 0; i < 100; ++i) {
+    pairs[2 * i] = static_cast<char>('0' + i / 10);
+    pairs[2 * i + 1] = static_cast<char>('0' + i % 10);
+  }
+  return pairs;
+}();
+
+void WriteDigits(uint64_t number, size_t pairs, char* end) {
+  for (; pairs > 0; --pairs, number /= 100) std::memcpy(end -= 2, &kPairs[2 * (number % 100)], 2);
 }
 
 uint64_t ReadDigits(const char* end) {
@@ -128,6 +139,7 @@ Exchange::Exchange(const Load& load)
       random_(load.keys + static_cast<uint64_t>(load.pipeline) + load.seed * 1'000'003),
       first_key_(LoadKey(0, load.key_size)),
       forms_(FormMaker(load_, first_key_).All()),
+      digit_pairs_((std::to_string(load.keys).size() + 1) / 2),
       checks_values_(load.check_values && load.value_size >= first_key_.size()) {
   if (load_.operation == Operation::kRange && load_.keys < kRangeEntries) Fail("a RANGE needs more keys than that");
   if (load_.choice == KeyChoice::kZipfian) zipfian_.emplace(load_.keys);
@@ -155,7 +167,7 @@ void Exchange::Address(const Form& form, char* request) {
   for (size_t i = 0; i < form.keys_at.size(); ++i) {
     const uint64_t number = NextNumber();
     char* const key = request + form.keys_at[i];
-    WriteDigits(number, key + key_size);
+    WriteDigits(number, digit_pairs_, key + key_size);
     if (!form.values_at.empty()) std::memcpy(request + form.values_at[i], key, key_size);
     if (form.reply == Form::Reply::kInteger && load_.counters != nullptr) expected_sum_ += ++(*load_.counters)[number];
   }

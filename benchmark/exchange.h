@@ -68,6 +68,7 @@ class Exchange {
   std::optional<Zipfian> zipfian_;
   const std::string first_key_;
   std::vector<Form> forms_;
+  const size_t digit_pairs_;  // of a key that change; those before are always 0
   size_t reply_room_ = 0;
   bool checks_values_ = false;
   uint64_t next_ = 0;

@@ -123,6 +123,7 @@ class Run {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(wait);
     const timespec limit{.tv_sec = seconds.count(), .tv_nsec = (wait - seconds).count()};
     const int count = epoll_pwait2(epoll_, events, kEvents, &limit, nullptr);
+    if (count < 0 && errno != EINTR) Fail(fmt::format("cannot wait for replies: {}", std::strerror(errno)));
     if (count == 0 && most >= kPatience) {
       Fail(fmt::format("{} gave no reply for {} s", load_.server, kPatience / std::chrono::seconds(1)));
     }

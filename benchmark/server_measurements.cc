@@ -81,9 +81,9 @@ Load ServerMeasurements::LoadOf(const ServerRow& row, const Server& server) cons
   return load;
 }
 
-void ServerMeasurements::LoadKeys(const ServerRow& row, Server* server) {
+void ServerMeasurements::EachKeyOnce(const ServerRow& row, Operation operation, Server* server) {
   Load load = LoadOf(row, *server);
-  load.operation = Operation::kSet;
+  load.operation = operation;
   load.choice = KeyChoice::kShuffled;
   load.connections = 8;
   load.pipeline = 64;
@@ -99,7 +99,10 @@ ServerMeasurements::Loaded* ServerMeasurements::ServerFor(const ServerRow& row, 
   if (loaded.server == nullptr) {
     loaded.server = NewServer(row, contender, "data");
     loaded.counters.assign(row.keys, 0);
-    if (contender.id != kNull) LoadKeys(row, loaded.server.get());
+    if (contender.id != kNull) {
+      EachKeyOnce(row, Operation::kSet, loaded.server.get());
+      EachKeyOnce(row, Operation::kGet, loaded.server.get());
+    }
     loaded.server->process().Pause();
   }
   return &loaded;
@@ -176,7 +179,7 @@ std::optional<Figures> ServerMeasurements::MeasureCold(const ServerRow& row, con
       flags = {fmt::format("--block-cache-size={}", memory / 4), fmt::format("--write-buffer-size={}", memory / 16)};
     }
     server = NewServer(row, contender, "cold", flags);
-    LoadKeys(row, server.get());
+    EachKeyOnce(row, Operation::kSet, server.get());
     server->Stop();
   }
   DropFromPageCache(server->directory());
@@ -203,7 +206,7 @@ std::optional<Figures> ServerMeasurements::MeasureCold(const ServerRow& row, con
 
 Figures ServerMeasurements::MeasureKeysMemory(const ServerRow& row, const Contender& contender) {
   const std::unique_ptr<Server> server = NewServer(row, contender, "memory");
-  LoadKeys(row, server.get());
+  EachKeyOnce(row, Operation::kSet, server.get());
   const auto loaded = static_cast<double>(server->process().ResidentBytes());
   Figures figures = FiguresOf(RunLoadOn(LoadOf(row, *server), server->process()));
   WaitUntilIdle(settings_.rest_seconds, server->process().pid());
@@ -221,7 +224,7 @@ std::optional<Figures> ServerMeasurements::MeasureConnectionMemory(const ServerR
   const std::unique_ptr<Server> server = NewServer(row, contender, "memory");
   ServerRow few_keys = row;
   few_keys.keys = 1000;
-  LoadKeys(few_keys, server.get());
+  EachKeyOnce(few_keys, Operation::kSet, server.get());
   const int64_t before = server->process().ResidentBytes();
   const IdleConnections connections(LoadOf(few_keys, *server));
   std::this_thread::sleep_for(std::chrono::duration<double>(kRestsUntilSilent * settings_.rest_seconds));

@@ -53,9 +53,10 @@ class ServerMeasurements {
 
   std::unique_ptr<Server> NewServer(const ServerRow& row, const Contender& contender, const std::string& name,
                                     std::vector<std::string> flags = {});
-  // With all keys, at rest, paused.
+  // With all keys, each read once, so that caches are as warm as their size allows; at rest, paused.
   Loaded* ServerFor(const ServerRow& row, const Contender& contender);
-  void LoadKeys(const ServerRow& row, Server* server);
+  // Sets or gets all keys in a shuffled order, and waits until the server is at rest.
+  void EachKeyOnce(const ServerRow& row, Operation operation, Server* server);
   Load LoadOf(const ServerRow& row, const Server& server) const;
   std::optional<Figures> MeasureClosed(const ServerRow& row, const Contender& contender, std::string* why);
   Figures MeasureOpen(const ServerRow& row, const Contender& contender);

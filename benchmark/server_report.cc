@@ -12,6 +12,8 @@ constexpr double kNearNull = 0.9;
 // From this share of a processor on, the client has hardly any time left.
 constexpr double kBusyClient = 0.95;
 
+std::string FormatMegabytes(double bytes) { return fmt::format("{:.0f} MB", bytes / 1e6); }
+
 class Table {
  public:
   Table(const Samples& samples, const Reasons& reasons) : samples_(samples), reasons_(reasons) {}
@@ -83,7 +85,7 @@ class Table {
       case RowKind::kOpen:
         return FormatMicros(figure);
       case RowKind::kKeysMemory:
-        return FormatBytes(figure);
+        return FormatMegabytes(figure);
       case RowKind::kConnectionMemory:
         return fmt::format("{:.0f} B", figure);
       default:
@@ -103,10 +105,10 @@ class Table {
     }
     if (row.kind == RowKind::kCold) {
       cell += fmt::format(", {:.2f} reads, {}", Median(row, contender, "disk_reads"),
-                          FormatBytes(Median(row, contender, kServerMemory)));
+                          FormatMegabytes(Median(row, contender, kServerMemory)));
     }
     if (row.kind == RowKind::kKeysMemory) {
-      cell += fmt::format(", {} once loaded", FormatBytes(Median(row, contender, "resident_loaded_bytes")));
+      cell += fmt::format(", {} once loaded", FormatMegabytes(Median(row, contender, "resident_loaded_bytes")));
     }
     return cell;
   }
