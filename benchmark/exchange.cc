@@ -139,7 +139,7 @@ Exchange::Exchange(const Load& load)
       random_(load.keys + static_cast<uint64_t>(load.pipeline) + load.seed * 1'000'003),
       first_key_(LoadKey(0, load.key_size)),
       forms_(FormMaker(load_, first_key_).All()),
-      digit_pairs_((std::to_string(load.keys).size() + 1) / 2),
+      digit_pairs_((std::to_string(load.keys - 1).size() + 1) / 2),
       checks_values_(load.check_values && load.value_size >= first_key_.size()) {
   if (load_.operation == Operation::kRange && load_.keys < kRangeEntries) Fail("a RANGE needs more keys than that");
   if (load_.choice == KeyChoice::kZipfian) zipfian_.emplace(load_.keys);

@@ -111,7 +111,9 @@ std::string HistoryLine(const std::string& command, const std::string& figures) 
   tm utc{};
   gmtime_r(&now, &utc);
   strftime(date, sizeof(date), "%Y-%m-%d", &utc);
-  return fmt::format("| {} | {} | {} | `{}` | {} |\n", date, Commit(), MachineKind(), command, figures);
+  std::string typed;
+  for (const char c : command) typed += c == '|' ? "\\|" : std::string(1, c);  // as it would end the cell
+  return fmt::format("| {} | {} | {} | `{}` | {} |\n", date, Commit(), MachineKind(), typed, figures);
 }
 
 bool WritesToConsole(int argc, char** argv) {

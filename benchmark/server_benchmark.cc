@@ -31,6 +31,7 @@ ABSL_FLAG(std::string, varve_flags, "", "Further flags for server_main, separate
 ABSL_FLAG(std::string, redis_flags, "", "Further flags for redis-server, separated by spaces");
 ABSL_FLAG(std::string, dir, "", "Where to put the data (removed at the end); by default beside the program");
 ABSL_FLAG(double, rest_seconds, 0.6, "For how long a server must do nothing before it counts as settled");
+ABSL_FLAG(bool, brief, false, "Also print a smaller table: rates, ratio to Redis, p50 and p99");
 ABSL_FLAG(bool, history, false, "Also print the line to append to benchmark/history.md");
 ABSL_FLAG(int, null_server_port, 0, "Internal: be the null server on this port");
 ABSL_FLAG(int, null_server_value_size, 100, "Internal: what GET of the null server answers");
@@ -137,6 +138,7 @@ int Main(int argc, char** argv) {
              absl::GetFlag(FLAGS_repetitions), absl::GetFlag(FLAGS_client), FormatRate(absl::GetFlag(FLAGS_keys)),
              MachineKind(), report.table, report.notes);
   fmt::print(out, "\nµs: p50 / p99 / p99.9, and processor time of the server for each request.\n\n{}", report.beside);
+  if (absl::GetFlag(FLAGS_brief)) fmt::print(out, "\nms: p50 / p99.\n\n{}", report.brief);
   if (absl::GetFlag(FLAGS_history)) fmt::print(out, "\n{}", HistoryLine(command, report.history));
   return 0;
 }

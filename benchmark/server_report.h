@@ -20,6 +20,7 @@ using Reasons = std::map<std::pair<std::string, std::string>, std::string>;
 struct ServerReport {
   std::string table;    // every row: each server's figure, the ratios, and the goals
   std::string beside;   // latencies, processor time and what else was counted
+  std::string brief;    // Varve and Redis alone, rates and latencies in milliseconds, as a front page has room for
   std::string notes;    // goals that were missed; rows in which the client or the sockets were the limit
   std::string history;  // all ratios to Redis, for history.md
 };
