@@ -135,10 +135,10 @@ class Run {
     if ((events & ~uint32_t{EPOLLOUT}) == 0) return;
     const uint64_t replies = connection->Receive();
     const Clock::time_point now = Clock::now();
-    if (measuring_ && now >= measure_until_) EndMeasuring(now);
-    if (measuring_) result_.requests += replies;
+    if (measuring_ && (load_.rate == 0 || now < measure_until_)) result_.requests += replies;
     const bool counts = load_.rate > 0 ? connection->since() >= measure_from_ : measuring_;
     if (counts) Record(now - connection->since(), static_cast<int>(replies));
+    if (measuring_ && now >= measure_until_) EndMeasuring(now);
     Pass(now);
     if (!connection->done()) return;
     --under_way_;
@@ -175,7 +175,7 @@ class Run {
   void EndMeasuring(Clock::time_point now) {
     measuring_ = false;
     measured_ = true;
-    result_.seconds = std::chrono::duration<double>(now - measuring_since_).count();
+    result_.seconds = load_.rate > 0 ? load_.seconds : std::chrono::duration<double>(now - measuring_since_).count();
     result_.server_cpu_seconds = server_cpu_() - result_.server_cpu_seconds;
     result_.client_cpu_seconds = ProcessUse::Now().cpu_seconds - result_.client_cpu_seconds;
   }
