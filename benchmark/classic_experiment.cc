@@ -101,7 +101,7 @@ Figures OverTcp(const Way& way, uint64_t entries, size_t value_size, uint16_t po
   load.value_size = value_size;
   load.key_size = kKeySize;
   load.keys = entries;
-  load.every_key_once = way.in_order;
+  load.choice = way.in_order ? KeyChoice::kInOrder : KeyChoice::kUniform;
   const LoadResult result = RunLoad(load, [&] { return server.CpuSeconds(); });
   const auto requests = static_cast<double>(result.requests);
   return {requests / result.seconds, result.p50 * 1e6, result.p99 * 1e6, result.server_cpu_seconds * 1e6 / requests};

@@ -5,70 +5,90 @@
 #include <chrono>
 #include <filesystem>
 #include <thread>
+#include <utility>
 
 #include "benchmark/load_generator.h"
 
 namespace varve::bench {
 namespace {
 
-std::vector<std::string> Arguments(const std::string& id, const std::string& sync, size_t value_size, uint16_t port,
-                                   const std::string& directory) {
+std::vector<std::string> Arguments(const std::string& id, const ServerSettings& settings, uint16_t port) {
   const std::string port_text = std::to_string(port);
-  if (id == "varve") {
+  if (id == kVarve) {
     const std::string program = ProgramDirectory() + "/server_main";
     if (!std::filesystem::exists(program))
       Fail("there is no " + program + ": build it first, or leave varve out of --servers");
-    return {program, "--bind=127.0.0.1", "--port=" + port_text, "--dir=" + directory, "--sync=" + sync};
+    return {program, "--bind=127.0.0.1", "--port=" + port_text, "--dir=" + settings.directory,
+            "--sync=" + settings.sync};
   }
-  if (id == "redis") {
-    return {"redis-server",
-            "--bind",
-            "127.0.0.1",
-            "--port",
-            port_text,
-            "--dir",
-            directory,
-            "--save",
-            "",
-            "--appendonly",
-            "yes",
-            "--appendfsync",
-            sync,
-            "--auto-aof-rewrite-percentage",
-            "0",
-            "--loglevel",
-            "warning"};
+  if (id == kNull) {
+    return {ProgramPath(), "--null_server_port=" + port_text,
+            fmt::format("--null_server_value_size={}", settings.value_size)};
   }
-  return {ProgramPath(), "--null_server_port=" + port_text, fmt::format("--null_server_value_size={}", value_size)};
+  return {"redis-server",
+          "--bind",
+          "127.0.0.1",
+          "--port",
+          port_text,
+          "--dir",
+          settings.directory,
+          "--save",
+          "",
+          "--appendonly",
+          id == kRedis ? "yes" : "no",
+          "--appendfsync",
+          settings.sync,
+          "--auto-aof-rewrite-percentage",
+          "0",
+          "--loglevel",
+          "warning"};
+}
+
+// The program is started by a shell that enters the group first.
+std::vector<std::string> Within(const std::string& group, const std::vector<std::string>& arguments) {
+  if (group.empty()) return arguments;
+  std::vector<std::string> within = {"/bin/sh", "-c", "echo 0 >\"$0/cgroup.procs\" && exec \"$@\"", group};
+  within.insert(within.end(), arguments.begin(), arguments.end());
+  return within;
 }
 
 }  // namespace
 
 const std::vector<Contender>& AllContenders() {
-  static const std::vector<Contender>* const contenders =
-      new std::vector<Contender>{{"varve", "Varve"}, {"redis", "Redis"}, {"null", "null server"}};
+  static const std::vector<Contender>* const contenders = new std::vector<Contender>{
+      {kVarve, "Varve"}, {kRedis, "Redis"}, {kRedisWithoutLog, "Redis without its log"}, {kNull, "null server"}};
   return *contenders;
 }
 
-Server::Server(const Contender& contender, const std::string& sync, size_t value_size, const std::string& directory,
-               const std::vector<std::string>& extra)
-    : contender_(contender), directory_(directory), port_(FreePort()) {
-  constexpr auto kStep = std::chrono::milliseconds(20);
-  constexpr int kMaxSteps = 1500;
-  MakeEmptyDirectory(directory_);
-  std::vector<std::string> arguments = Arguments(contender.id, sync, value_size, port_, directory_);
-  arguments.insert(arguments.end(), extra.begin(), extra.end());
-  process_ = std::make_unique<Child>(arguments, directory_ + ".log");
-  for (int step = 0; !AnswersPing(port_); ++step) {
-    if (!process_->Running()) Fail(contender_.title + " ended instead of serving");
-    if (step == kMaxSteps) Fail(contender_.title + " does not answer");
-    std::this_thread::sleep_for(kStep);
-  }
+Server::Server(Contender contender, ServerSettings settings)
+    : contender_(std::move(contender)), settings_(std::move(settings)), port_(FreePort()) {
+  MakeEmptyDirectory(settings_.directory);
+  if (!Start("")) Fail(contender_.title + " was killed");
 }
 
 Server::~Server() {
   process_.reset();
-  RemoveDirectory(directory_);
+  RemoveDirectory(settings_.directory);
+}
+
+void Server::Stop() {
+  process_->Stop();
+  process_.reset();
+}
+
+bool Server::Start(const std::string& memory_group) {
+  constexpr auto kStep = std::chrono::milliseconds(20);
+  constexpr int kMaxSteps = 1500;
+  std::vector<std::string> arguments = Arguments(contender_.id, settings_, port_);
+  arguments.insert(arguments.end(), settings_.flags.begin(), settings_.flags.end());
+  process_ = std::make_unique<Child>(Within(memory_group, arguments), settings_.directory + ".log");
+  for (int step = 0; !AnswersPing(port_); ++step) {
+    if (process_->WasKilled()) return false;
+    if (!process_->Running()) Fail(contender_.title + " ended instead of serving");
+    if (step == kMaxSteps) Fail(contender_.title + " does not answer");
+    std::this_thread::sleep_for(kStep);
+  }
+  return true;
 }
 
 }  // namespace varve::bench

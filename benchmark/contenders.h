@@ -1,8 +1,8 @@
 // The servers that server_benchmark compares, started with equal durability, each with its own port and directory.
 //
 // Varve: server_main beside this program. Redis: Debian's redis-server with its append-only file (appendfsync as
-// Varve's --sync), no snapshots, and no rewriting of the file during the run (which would fork and cost it throughput).
-// Null: null_server.h.
+// Varve's --sync), no snapshots, and no rewriting of the file during the run (which would fork and cost it throughput);
+// and once more without that file, which promises nothing. Null: null_server.h.
 #pragma once
 
 #include <memory>
@@ -18,25 +18,43 @@ struct Contender {
   std::string title;  // as in the table
 };
 
+inline constexpr const char* kVarve = "varve";
+inline constexpr const char* kRedis = "redis";
+inline constexpr const char* kRedisWithoutLog = "redis_without_log";
+inline constexpr const char* kNull = "null";
+
 // Varve first.
 const std::vector<Contender>& AllContenders();
 
-// A started server that answers. It is paused but while it is measured, so that what it does in the background costs no
-// other.
+struct ServerSettings {
+  std::string sync = "always";     // or everysec, or no
+  size_t value_size = 100;         // what GET of the null server answers
+  std::string directory;           // emptied at the start, removed at the end
+  std::vector<std::string> flags;  // further ones
+};
+
+// A server with a directory, running or not.
 class Server {
  public:
-  // `sync` is always, everysec or no; `extra` are further flags for it.
-  Server(const Contender& contender, const std::string& sync, size_t value_size, const std::string& directory,
-         const std::vector<std::string>& extra);
+  // Starts it and waits until it answers.
+  Server(Contender contender, ServerSettings settings);
   ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
 
   const Contender& contender() const { return contender_; }
+  const std::string& directory() const { return settings_.directory; }
   uint16_t port() const { return port_; }
   Child& process() { return *process_; }
 
+  // The directory stays.
+  void Stop();
+  // On the directory as it is, in a memory cgroup (process_use.h; empty: none). False when it is killed instead of answering.
+  bool Start(const std::string& memory_group);
+
  private:
   const Contender contender_;
-  const std::string directory_;
+  const ServerSettings settings_;
   const uint16_t port_;
   std::unique_ptr<Child> process_;
 };

@@ -22,10 +22,9 @@
 #include "benchmark/engine_rows.h"
 #include "benchmark/latencies.h"
 #include "benchmark/peer.h"
+#include "benchmark/report.h"
 
 namespace varve::bench {
-
-using Figures = std::map<std::string, double>;
 
 Figures FiguresOf(const Row& row, const Timing& timing);
 

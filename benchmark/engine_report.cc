@@ -10,8 +10,6 @@
 namespace varve::bench {
 namespace {
 
-constexpr const char* kNotRun = "not run";
-
 // A geometric mean.
 struct Mean {
   double logarithms = 0;
@@ -24,34 +22,20 @@ struct Mean {
   double Value() const { return count == 0 ? 0 : std::exp(logarithms / count); }
 };
 
-// 0 where it was not measured.
-double MedianOf(const Samples& samples, const std::string& row, const std::string& engine, const std::string& figure) {
-  const auto found = samples.find({row, engine});
-  if (found == samples.end()) return 0;
-  std::vector<double> values;
-  for (const Figures& figures : found->second) {
-    if (const auto value = figures.find(figure); value != figures.end()) values.push_back(value->second);
-  }
-  return Median(values);
-}
-
 std::string MainCell(const Row& row, double figure) {
   if (figure == 0) return kNotRun;
   if (!row.less_is_better()) return FormatRate(figure);
   return row.figure() == std::string(kResident) ? FormatBytes(figure) : fmt::format("{:.2f}", figure);
 }
 
-// Microseconds with as many digits as say something.
-std::string Micros(double us) { return fmt::format("{:.{}f}", us, us >= 99.5 ? 0 : us >= 9.95 ? 1 : 2); }
-
 std::string BesideCell(const Samples& samples, const Row& row, const Engine& engine) {
   const auto median = [&](const std::string& figure) { return MedianOf(samples, row.id, engine.id, figure); };
   if (median("cpu_us") == 0) return kNotRun;
   std::string cell;
   for (const char* percentile : {"p50_us", "p99_us", "p999_us", "p9999_us"}) {
-    if (const double us = median(percentile); us > 0) cell += (cell.empty() ? "" : " / ") + Micros(us);
+    if (const double us = median(percentile); us > 0) cell += (cell.empty() ? "" : " / ") + FormatMicros(us);
   }
-  cell += fmt::format("{}CPU {}", cell.empty() ? "" : ", ", Micros(median("cpu_us")));
+  cell += fmt::format("{}CPU {}", cell.empty() ? "" : ", ", FormatMicros(median("cpu_us")));
   if (const double rate = median("writes_per_second"); rate > 0) cell += fmt::format(", {} writes/s", FormatRate(rate));
   if (row.cold()) cell += fmt::format(", {:.2f} reads, {:.0f} B", median("disk_reads"), median("disk_bytes"));
   if (row.apart()) cell += ", " + FormatBytes(median(kResident));

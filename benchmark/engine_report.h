@@ -3,18 +3,15 @@
 // Not thread-safe.
 #pragma once
 
-#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "benchmark/engine_measurements.h"
+#include "benchmark/report.h"
 
 namespace varve::bench {
 
-// Figures by row and engine, one sample a repetition. An engine "bare_write" is no engine, but what a plain write() of
-// the same bytes does.
-using Samples = std::map<std::pair<std::string, std::string>, std::vector<Figures>>;
+// Beside the engines in the samples: no engine, but what a plain write() of the same bytes does.
 inline constexpr const char* kBareWrite = "bare_write";
 
 struct EngineReport {

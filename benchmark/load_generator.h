@@ -2,52 +2,49 @@
 // digits of a prepared buffer. On a small machine the client shares the processor with the server, so what it costs
 // distorts every figure.
 //
-// Each connection sends `pipeline` requests at once and the next ones when all their replies are there, as
+// Closed loop: each connection sends `pipeline` requests at once and the next ones when all their replies are there, as
 // redis-benchmark does. The latency of a request runs from that send to the receive call that brought its reply.
 //
-// Keys are "key:" and 12 digits, or more of them; a value begins with its key, and the reply to a GET is checked for it. Whatever is not
-// the expected reply ends the benchmark. Not thread-safe.
+// Open loop: a pipeline is due every so often, whether or not those before it were answered. It goes to a connection that has
+// nothing under way, or waits for one. Latencies run from when it was due, so that a server that stalls pays for everybody who
+// had to wait. What was due within `seconds` counts, also where its reply came later; what was never sent counts with the
+// time it waited.
+//
+// What is asked and how replies are checked: exchange.h. Not thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
-#include "benchmark/histogram.h"
+#include "benchmark/exchange.h"
+#include "benchmark/load.h"
 
 namespace varve::bench {
-
-enum class Operation { kSet, kGet };
-
-struct Load {
-  std::string server;  // for messages
-  uint16_t port = 0;   // of 127.0.0.1
-  Operation operation = Operation::kSet;
-  int connections = 50;
-  int pipeline = 1;
-  size_t value_size = 100;
-  size_t key_size = 16;         // at least that
-  uint64_t keys = 1'000'000;    // drawn at random from these ...
-  bool every_key_once = false;  // ... or each once, in order, whatever the times below say
-  bool check_values = true;
-  double warm_up_seconds = 0.3;
-  double seconds = 2;
-};
-
-struct LoadResult {
-  uint64_t requests = 0;  // answered within `seconds`
-  double seconds = 0;
-  double server_cpu_seconds = 0;
-  double p50 = 0;  // seconds
-  double p99 = 0;
-  double p999 = 0;  // below 0: not known
-};
 
 // `server_cpu` returns the server's CPU seconds so far.
 LoadResult RunLoad(const Load& load, const std::function<double()>& server_cpu);
 
-// The key of that number, as a Load of such keys makes it.
-std::string LoadKey(uint64_t number, size_t key_size);
+class LoadConnection;
+
+// As many connections as the load says, each of which sent one pipeline and got its replies, and then says nothing.
+class IdleConnections {
+ public:
+  explicit IdleConnections(const Load& load);
+  ~IdleConnections();
+  IdleConnections(const IdleConnections&) = delete;
+  IdleConnections& operator=(const IdleConnections&) = delete;
+
+ private:
+  Exchange exchange_;
+  const int epoll_;
+  std::vector<std::unique_ptr<LoadConnection>> connections_;
+};
+
+// How many connections the limit on open files allows, once it is raised as far as this user may.
+int MostConnections();
 
 // Whether a server on that port answers PING.
 bool AnswersPing(uint16_t port);

@@ -9,17 +9,20 @@
 
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
+#include "benchmark/exchange.h"
 #include "benchmark/process.h"
 
 namespace varve::bench {
 namespace {
 
 constexpr size_t kReceiveBytes = 64 << 10;
+constexpr size_t kKeySize = 16;  // of the entries of a RANGE
 
 struct Session {
   std::string in;  // what has not been parsed yet
@@ -41,13 +44,13 @@ bool ReadNumber(std::string_view in, size_t* at, size_t* number) {
   return false;
 }
 
-// The verb of the request at `*at`, which moves behind the request; empty when it isn't all there.
-std::string_view ReadRequest(std::string_view in, size_t* at) {
+// The verb of the request at `*at`, which moves behind the request, and how many words it has; empty when it isn't all
+// there.
+std::string_view ReadRequest(std::string_view in, size_t* at, size_t* parts) {
   size_t pos = *at;
-  size_t parts = 0;
-  if (!ReadNumber(in, &pos, &parts)) return {};
+  if (!ReadNumber(in, &pos, parts)) return {};
   std::string_view verb;
-  for (size_t part = 0; part < parts; ++part) {
+  for (size_t part = 0; part < *parts; ++part) {
     size_t size = 0;
     if (!ReadNumber(in, &pos, &size) || in.size() - pos < size + 2) return {};
     if (part == 0) verb = in.substr(pos, size);
@@ -60,7 +63,8 @@ std::string_view ReadRequest(std::string_view in, size_t* at) {
 class NullServer {
  public:
   NullServer(uint16_t port, size_t value_size)
-      : value_(fmt::format("${}\r\n{}\r\n", value_size, std::string(value_size, 'v'))),
+      : value_(BulkString(std::string(value_size, 'v'))),
+        entries_(Entries(value_)),
         epoll_(epoll_create1(EPOLL_CLOEXEC)),
         listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
@@ -70,7 +74,7 @@ class NullServer {
     const int on = 1;
     setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
-        listen(listener_, 512) != 0) {
+        listen(listener_, SOMAXCONN) != 0) {
       Fail(fmt::format("the null server cannot listen on port {}: {}", port, std::strerror(errno)));
     }
     Watch(listener_);
@@ -120,7 +124,10 @@ class NullServer {
     }
     session.out.clear();
     size_t at = 0;
-    for (std::string_view verb; at < in.size() && !(verb = ReadRequest(in, &at)).empty();) session.out += Reply(verb);
+    size_t parts = 0;
+    for (std::string_view verb; at < in.size() && !(verb = ReadRequest(in, &at, &parts)).empty();) {
+      AppendReply(verb, parts, &session.out);
+    }
     session.in = std::string(in.substr(at));
     for (size_t sent = 0; sent < session.out.size();) {
       const ssize_t m = send(fd, session.out.data() + sent, session.out.size() - sent, MSG_NOSIGNAL);
@@ -130,14 +137,33 @@ class NullServer {
     return true;
   }
 
-  std::string_view Reply(std::string_view verb) const {
-    if (verb == "SET") return "+OK\r\n";
-    if (verb == "GET") return value_;
-    if (verb == "PING") return "+PONG\r\n";
-    return "-ERR nothing but SET, GET and PING here\r\n";
+  void AppendReply(std::string_view verb, size_t parts, std::string* out) const {
+    if (verb == "SET" || verb == "MSET") {
+      *out += "+OK\r\n";
+    } else if (verb == "GET") {
+      *out += value_;
+    } else if (verb == "INCR") {
+      *out += ":1\r\n";
+    } else if (verb == "MGET") {
+      fmt::format_to(std::back_inserter(*out), "*{}\r\n", parts - 1);
+      for (size_t i = 1; i < parts; ++i) *out += value_;
+    } else if (verb == "RANGE") {
+      *out += entries_;
+    } else if (verb == "PING") {
+      *out += "+PONG\r\n";
+    } else {
+      *out += "-ERR nothing but SET, GET, MSET, MGET, INCR, RANGE and PING here\r\n";
+    }
+  }
+
+  static std::string Entries(const std::string& value) {
+    std::string entries = fmt::format("*{}\r\n", 2 * kRangeEntries);
+    for (uint64_t i = 0; i < kRangeEntries; ++i) entries += BulkString(LoadKey(i, kKeySize)) + value;
+    return entries;
   }
 
   const std::string value_;
+  const std::string entries_;
   const int epoll_;
   const int listener_;
   std::unordered_map<int, std::unique_ptr<Session>> sessions_;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -83,6 +84,13 @@ pid_t Spawn(const std::vector<std::string>& args, int out, int err) {
   dup2(err, STDERR_FILENO);
   execvp(pointers[0], pointers.data());
   _exit(127);
+}
+
+// How a child ended, with its process id; zeros while it runs. It is reaped when its object goes.
+siginfo_t EndOf(pid_t pid) {
+  siginfo_t info{};
+  waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT);
+  return info;
 }
 
 }  // namespace
@@ -190,10 +198,22 @@ Child::~Child() {
   waitpid(pid_, nullptr, 0);
 }
 
-bool Child::Running() const {
-  siginfo_t info{};
-  // WNOWAIT leaves the ended process to be reaped when the object goes.
-  return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+bool Child::Running() const { return EndOf(pid_).si_pid == 0; }
+
+bool Child::WasKilled() const {
+  const siginfo_t end = EndOf(pid_);
+  return end.si_pid != 0 && end.si_code == CLD_KILLED;
+}
+
+void Child::Stop() {
+  constexpr auto kStep = std::chrono::milliseconds(20);
+  constexpr int kMaxSteps = 3000;
+  Resume();
+  kill(pid_, SIGTERM);
+  for (int step = 0; Running(); ++step) {
+    if (step == kMaxSteps) Fail("a server does not stop when it is asked to");
+    std::this_thread::sleep_for(kStep);
+  }
 }
 
 double Child::CpuSeconds() const {

@@ -47,12 +47,17 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
+  pid_t pid() const { return pid_; }
   // False once the process has ended.
   bool Running() const;
+  // Whether it ended by a signal.
+  bool WasKilled() const;
+  // SIGTERM, and waits for the end, for as long as a clean one may take.
+  void Stop();
   // SIGSTOP and SIGCONT: a paused server takes no CPU from the one being measured.
   void Pause() { kill(pid_, SIGSTOP); }
   void Resume() { kill(pid_, SIGCONT); }
-  // CPU time of all its threads so far, in seconds.
+  // CPU time of all its threads so far, in seconds; 0 when it has ended.
   double CpuSeconds() const;
   // Resident memory in bytes.
   int64_t ResidentBytes() const;

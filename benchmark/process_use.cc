@@ -2,9 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -50,16 +50,16 @@ bool WriteTo(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-ProcessUse ProcessUse::Now() {
+ProcessUse ProcessUse::Now(pid_t process) {
   ProcessUse use;
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
-  };
-  use.cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  clockid_t clock = CLOCK_PROCESS_CPUTIME_ID;
+  timespec time{};
+  if ((process != 0 && clock_getcpuclockid(process, &clock) != 0) || clock_gettime(clock, &time) != 0) {
+    Fail("cannot read the processor time of a process");
+  }
+  use.cpu_seconds = static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 
-  std::ifstream io("/proc/self/io");
+  std::ifstream io(fmt::format("/proc/{}/io", process == 0 ? "self" : std::to_string(process)));
   std::string name;
   int known = 0;
   for (uint64_t value = 0; io >> name >> value;) {
@@ -71,25 +71,25 @@ ProcessUse ProcessUse::Now() {
     *field = value;
     ++known;
   }
-  if (known != 3) Fail("cannot read /proc/self/io");
+  if (known != 3) Fail("cannot read /proc/PID/io of a process");
   return use;
 }
 
-void WaitUntilIdle(double rest_seconds) {
+void WaitUntilIdle(double rest_seconds, pid_t process) {
   constexpr double kStep = 0.05;
   constexpr double kPatience = 600;
   double quiet = 0;
-  ProcessUse last = ProcessUse::Now();
+  ProcessUse last = ProcessUse::Now(process);
   for (double waited = 0; waited < kPatience; waited += kStep) {
     std::this_thread::sleep_for(std::chrono::duration<double>(kStep));
-    const ProcessUse now = ProcessUse::Now();
+    const ProcessUse now = ProcessUse::Now(process);
     const bool idle =
         now.cpu_seconds - last.cpu_seconds < kStep / 20 && now.write_calls - last.write_calls < (64u << 10);
     quiet = idle ? quiet + kStep : 0;
     if (quiet >= rest_seconds) return;
     last = now;
   }
-  Fail("this process does not come to rest: it is busy for 10 minutes");
+  Fail("a process does not come to rest: it is busy for 10 minutes");
 }
 
 uint64_t DiskReads(const std::string& directory) {

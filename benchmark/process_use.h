@@ -4,24 +4,26 @@
 // Thread-safety: all of it may be called from any thread; a MemoryLimit belongs to one.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 
 namespace varve::bench {
 
-// Of this process, all threads together.
+// Of a process, all threads together; 0: this one.
 struct ProcessUse {
   double cpu_seconds = 0;     // user and system
   uint64_t write_calls = 0;   // bytes given to write calls
   uint64_t disk_read = 0;     // bytes that came from a disk
   uint64_t disk_written = 0;  // bytes sent to a disk or made dirty in the page cache, once until they are written back
 
-  static ProcessUse Now();
+  static ProcessUse Now(pid_t process = 0);
 };
 
-// Waits until this process has used next to no processor time and written next to nothing for so long: whatever an engine
-// does in the background is done.
-void WaitUntilIdle(double rest_seconds);
+// Waits until a process (0: this one) has used next to no processor time and written next to nothing for so long: whatever
+// an engine does in the background is done.
+void WaitUntilIdle(double rest_seconds, pid_t process = 0);
 
 // Reads that the disk below `directory` has served so far, for whomever; 0 where the kernel doesn't tell.
 uint64_t DiskReads(const std::string& directory);

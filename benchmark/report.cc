@@ -36,11 +36,23 @@ double Median(std::vector<double> samples) {
   return samples.size() % 2 == 1 ? samples[half] : (samples[half - 1] + samples[half]) / 2;
 }
 
+double MedianOf(const Samples& samples, const std::string& row, const std::string& whose, const std::string& figure) {
+  const auto found = samples.find({row, whose});
+  if (found == samples.end()) return 0;
+  std::vector<double> values;
+  for (const Figures& figures : found->second) {
+    if (const auto value = figures.find(figure); value != figures.end()) values.push_back(value->second);
+  }
+  return Median(values);
+}
+
 std::string FormatRate(double per_second) {
   if (per_second >= 999'500) return ThreeDigits(per_second / 1e6) + "M";
   if (per_second >= 999.5) return ThreeDigits(per_second / 1e3) + "k";
   return fmt::format("{:.0f}", per_second);
 }
+
+std::string FormatMicros(double us) { return ThreeDigits(us); }
 
 std::string FormatBytes(double bytes) {
   return bytes >= 99.5e6 ? ThreeDigits(bytes / 1e9) + " GB" : ThreeDigits(bytes / 1e6) + " MB";
@@ -99,7 +111,9 @@ std::string HistoryLine(const std::string& command, const std::string& figures) 
   tm utc{};
   gmtime_r(&now, &utc);
   strftime(date, sizeof(date), "%Y-%m-%d", &utc);
-  return fmt::format("| {} | {} | {} | `{}` | {} |\n", date, Commit(), MachineKind(), command, figures);
+  std::string typed;
+  for (const char c : command) typed += c == '|' ? "\\|" : std::string(1, c);  // as it would end the cell
+  return fmt::format("| {} | {} | {} | `{}` | {} |\n", date, Commit(), MachineKind(), typed, figures);
 }
 
 bool WritesToConsole(int argc, char** argv) {

@@ -1,0 +1,85 @@
+// What the connections of a load say: the requests of its operation, for keys drawn as it says, and the check of every
+// reply.
+//
+// Keys are "key:" and 12 digits, or more of them; counters are "ctr:" and digits. A value begins with its key, so that whoever reads
+// one can tell whether it is the right one: GET, MGET and RANGE are held against the keys they asked for, a RANGE also
+// against the keys that have to follow. The numbers that INCR returns must add up to what as many increments give. Whatever
+// is not the expected reply ends the benchmark.
+//
+// Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "benchmark/load.h"
+#include "benchmark/workload.h"
+#include "benchmark/zipfian.h"
+
+namespace varve::bench {
+
+// A request as bytes, and what its reply looks like.
+struct Form {
+  enum class Reply { kStatus, kValues, kEntries, kInteger };
+
+  std::string request;            // for key number 0
+  std::vector<size_t> keys_at;    // where keys stand in it
+  std::vector<size_t> values_at;  // where values stand that begin with those keys; empty: nowhere
+  Reply reply = Reply::kStatus;
+  std::string reply_head;
+  size_t reply_size = 0;  // 0: to the end of the line
+  size_t first_at = 0;    // in the reply: the first value, or key of an entry, without its length; the next `stride` on
+  size_t stride = 0;
+};
+
+class Exchange {
+ public:
+  explicit Exchange(const Load& load);
+
+  const Load& load() const { return load_; }
+  // Enough for any reply.
+  size_t reply_room() const { return reply_room_; }
+
+  // The form of the next request.
+  const Form& Draw() { return forms_.size() == 1 || random_.Below(100) < load_.get_percent ? forms_[0] : forms_[1]; }
+
+  // Draws keys and writes them into the bytes of a request of that form.
+  void Address(const Form& form, char* request);
+
+  // The size of the reply at the beginning of `received`, which was checked; 0 while it isn't all there.
+  size_t Take(const Form& form, std::string_view received, const char* request);
+
+  // When all replies are there.
+  void CheckTotals() const;
+
+ private:
+  uint64_t NextNumber();
+  void CheckValues(const Form& form, const char* reply, const char* request) const;
+  void CheckEntries(const Form& form, const char* reply, const char* request);
+  void TakeInteger(std::string_view line, const Form& form, const char* request);
+  [[noreturn]] void Refuse(std::string_view reply, const Form& form, const char* request) const;
+
+  const Load load_;
+  Random random_;
+  std::optional<Zipfian> zipfian_;
+  const std::string first_key_;
+  std::vector<Form> forms_;
+  const size_t digit_pairs_;  // of a key that change; those before are always 0
+  size_t reply_room_ = 0;
+  bool checks_values_ = false;
+  uint64_t next_ = 0;
+  uint64_t ranges_ = 0;
+  uint64_t expected_sum_ = 0;  // of the numbers that INCR returns
+  uint64_t received_sum_ = 0;
+};
+
+// The key of that number, as a Load of such keys makes it.
+std::string LoadKey(uint64_t number, size_t key_size);
+
+std::string BulkString(std::string_view text);
+
+}  // namespace varve::bench

@@ -1,0 +1,65 @@
+// What a load asks of a server, and what came of it. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace varve::bench {
+
+enum class Operation {
+  kSet,
+  kGet,
+  kMultiSet,   // MSET of kKeysACall
+  kMultiGet,   // MGET of kKeysACall
+  kIncrement,  // INCR
+  kRange,      // the kRangeEntries entries from a key on, in order
+  kMixed,      // GET and SET in one pipeline
+};
+
+inline constexpr uint64_t kKeysACall = 10;
+inline constexpr uint64_t kRangeEntries = 50;
+
+enum class KeyChoice {
+  kUniform,
+  kZipfian,   // few keys are asked for often (zipfian.h); which ones is spread over all keys
+  kInOrder,   // each once, whatever the times of the load say
+  kShuffled,  // the same in a shuffled order
+};
+
+struct Load {
+  std::string server;  // for messages
+  uint16_t port = 0;   // of 127.0.0.1
+  Operation operation = Operation::kSet;
+  uint64_t get_percent = 50;  // of kMixed
+  int connections = 50;
+  int pipeline = 1;
+  size_t value_size = 100;
+  size_t key_size = 16;  // at least that
+  uint64_t keys = 1'000'000;
+  KeyChoice choice = KeyChoice::kUniform;
+  uint64_t seed = 0;  // another one, other keys
+  bool check_values = true;
+  double warm_up_seconds = 0.3;
+  double seconds = 2;
+  // 0: a closed loop, each connection sends when it has its replies. Else an open one: so many requests a second are due, at equal
+  // distances, whatever the server does.
+  double rate = 0;
+  // How often each key was incremented on this server so far; kIncrement keeps it, and checks the replies by it. Null: they
+  // are not checked.
+  std::vector<uint32_t>* counters = nullptr;
+
+  bool each_key_once() const { return choice == KeyChoice::kInOrder || choice == KeyChoice::kShuffled; }
+};
+
+struct LoadResult {
+  uint64_t requests = 0;  // answered within `seconds`
+  double seconds = 0;
+  double server_cpu_seconds = 0;
+  double client_cpu_seconds = 0;
+  double p50 = 0;  // seconds
+  double p99 = 0;
+  double p999 = 0;
+};
+
+}  // namespace varve::bench

@@ -1,0 +1,105 @@
+#include "benchmark/load_connection.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "benchmark/process.h"
+
+namespace varve::bench {
+
+int ConnectTo(uint16_t port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) Fail(fmt::format("cannot make a socket: {}", std::strerror(errno)));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+LoadConnection::LoadConnection(Exchange* exchange, int epoll)
+    : exchange_(exchange), epoll_(epoll), fd_(ConnectTo(exchange->load().port)) {
+  if (fd_ < 0) Fail(fmt::format("{} accepts no connection: {}", exchange->load().server, std::strerror(errno)));
+  const int on = 1;
+  setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  epoll_event event{.events = EPOLLIN, .data = {.ptr = this}};
+  epoll_ctl(epoll_, EPOLL_CTL_ADD, fd_, &event);
+  const auto pipeline = static_cast<size_t>(exchange->load().pipeline);
+  slots_.resize(pipeline);
+  in_.resize(exchange->reply_room() * pipeline + 1);
+}
+
+LoadConnection::~LoadConnection() { close(fd_); }
+
+void LoadConnection::MakeRequests() {
+  size_t at = 0;
+  for (Slot& slot : slots_) {
+    const Form& form = exchange_->Draw();
+    const size_t end = at + form.request.size();
+    if (slot.form != &form || slot.at != at) {
+      if (out_.size() < end) out_.resize(end);
+      std::memcpy(out_.data() + at, form.request.data(), form.request.size());
+      slot = {&form, at};
+    }
+    exchange_->Address(form, out_.data() + at);
+    at = end;
+  }
+  out_.resize(at);
+}
+
+void LoadConnection::SendPipeline(Clock::time_point since) {
+  MakeRequests();
+  sent_ = 0;
+  received_ = 0;
+  taken_ = 0;
+  answered_ = 0;
+  since_ = since;
+  ContinueSending();
+}
+
+void LoadConnection::ContinueSending() {
+  while (sent_ < out_.size()) {
+    const ssize_t n = send(fd_, out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) break;
+    if (n < 0) Fail(fmt::format("{} broke a connection: {}", exchange_->load().server, std::strerror(errno)));
+    sent_ += static_cast<size_t>(n);
+  }
+  const bool waits = sent_ < out_.size();
+  if (waits == waits_to_send_) return;
+  waits_to_send_ = waits;
+  epoll_event event{.events = EPOLLIN | (waits ? uint32_t{EPOLLOUT} : 0u), .data = {.ptr = this}};
+  epoll_ctl(epoll_, EPOLL_CTL_MOD, fd_, &event);
+}
+
+uint64_t LoadConnection::Receive() {
+  const ssize_t n = recv(fd_, in_.data() + received_, in_.size() - received_, MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+  if (n <= 0) {
+    Fail(fmt::format("{} closed a connection: {}", exchange_->load().server, n == 0 ? "end" : std::strerror(errno)));
+  }
+  received_ += static_cast<size_t>(n);
+  const size_t before = answered_;
+  while (!done() && taken_ < received_) {
+    const Slot& slot = slots_[answered_];
+    const size_t size = exchange_->Take(*slot.form, {in_.data() + taken_, received_ - taken_}, out_.data() + slot.at);
+    if (size == 0) break;
+    taken_ += size;
+    ++answered_;
+  }
+  if (done() && taken_ < received_) Fail(exchange_->load().server + " sent more than it was asked for");
+  return answered_ - before;
+}
+
+}  // namespace varve::bench

@@ -1,0 +1,77 @@
+// Brings each row of the server's table what it needs (running servers with all keys, little memory, silent connections),
+// has its load made and turns what came of it into figures:
+//
+//   requests_per_second              answered; of an open row those that were answered in time
+//   offered_per_second               open rows: requests that were due
+//   p50_us p99_us p999_us            exchange.h, load_generator.h; redis-benchmark knows no p99.9
+//   server_cpu_us                    processor time of the server's process for each request, all threads
+//   client_busy                      share of a processor that the load generator took; near 1 it may be the limit
+//   resident_bytes                   memory of the server's process (RSS), pages of mapped files included
+//   resident_loaded_bytes            the same before the reads of memory/keys
+//   bytes_per_connection
+//   disk_reads                       cold rows: reads that the disk served meanwhile for each request, for whomever
+//
+// Servers of the same durability and value size are kept from row to row, all but the measured one paused.
+//
+// Not thread-safe.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "benchmark/contenders.h"
+#include "benchmark/report.h"
+#include "benchmark/server_rows.h"
+
+namespace varve::bench {
+
+struct MeasureSettings {
+  std::string directory;  // for all data
+  double seconds = 2;
+  double rest_seconds = 0.6;  // without work, until a server counts as settled
+  bool redis_benchmark = false;
+  std::map<std::string, std::vector<std::string>> flags;  // further ones, by contender
+  std::vector<Contender> contenders;                      // those that take part
+};
+
+class ServerMeasurements {
+ public:
+  explicit ServerMeasurements(MeasureSettings settings) : settings_(std::move(settings)) {}
+
+  // Nothing where the row can't be run, with `*why`.
+  std::optional<Figures> Measure(const ServerRow& row, const Contender& contender, std::string* why);
+
+ private:
+  // A server and how often its counters were incremented.
+  struct Loaded {
+    std::unique_ptr<Server> server;
+    std::vector<uint32_t> counters;
+  };
+
+  std::unique_ptr<Server> NewServer(const ServerRow& row, const Contender& contender, const std::string& name,
+                                    std::vector<std::string> flags = {});
+  // With all keys, each read once, so that caches are as warm as their size allows; at rest, paused.
+  Loaded* ServerFor(const ServerRow& row, const Contender& contender);
+  // Sets or gets all keys in a shuffled order, and waits until the server is at rest.
+  void EachKeyOnce(const ServerRow& row, Operation operation, Server* server);
+  Load LoadOf(const ServerRow& row, const Server& server) const;
+  std::optional<Figures> MeasureClosed(const ServerRow& row, const Contender& contender, std::string* why);
+  Figures MeasureOpen(const ServerRow& row, const Contender& contender);
+  std::optional<Figures> MeasureCold(const ServerRow& row, const Contender& contender, std::string* why);
+  Figures MeasureKeysMemory(const ServerRow& row, const Contender& contender);
+  std::optional<Figures> MeasureConnectionMemory(const ServerRow& row, const Contender& contender, std::string* why);
+  // Requests a second of the faster of Varve and Redis; measured once for a row.
+  double Capacity(const ServerRow& closed);
+
+  const MeasureSettings settings_;
+  std::string sync_;  // of servers_
+  size_t value_size_ = 0;
+  std::map<std::string, Loaded> servers_;                // by contender
+  std::map<std::string, std::unique_ptr<Server>> cold_;  // filled and stopped
+  std::map<std::string, double> capacities_;             // by closed row
+};
+
+}  // namespace varve::bench

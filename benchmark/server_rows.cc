@@ -1,0 +1,218 @@
+#include "benchmark/server_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <string_view>
+
+#include "absl/strings/str_split.h"
+#include "benchmark/contenders.h"
+#include "benchmark/process.h"
+
+namespace varve::bench {
+namespace {
+
+constexpr int kBaseConnections = 50;
+constexpr int kManyConnections = 5000;
+constexpr size_t kLargeValue = 4096;
+constexpr uint64_t kKeysACounter = 10;  // so that counters don't make a data set of their own
+
+struct WorkName {
+  const char* name;
+  const char* title;
+  Operation operation;
+  uint64_t get_percent;
+};
+
+constexpr WorkName kWorks[] = {
+    {"SET", "SET", Operation::kSet, 0},
+    {"GET", "GET", Operation::kGet, 0},
+    {"MSET10", "MSET of 10", Operation::kMultiSet, 0},
+    {"MGET10", "MGET of 10", Operation::kMultiGet, 0},
+    {"INCR", "INCR", Operation::kIncrement, 0},
+    {"RANGE50", "RANGE of 50", Operation::kRange, 0},
+    {"MIX50", "50 % GET, 50 % SET, zipfian", Operation::kMixed, 50},
+    {"MIX95", "95 % GET, 5 % SET, zipfian", Operation::kMixed, 95},
+};
+
+const WorkName* FindWork(const std::string& name) {
+  const auto* const found =
+      std::find_if(std::begin(kWorks), std::end(kWorks), [&](const WorkName& work) { return work.name == name; });
+  return found == std::end(kWorks) ? nullptr : found;
+}
+
+// `text` is a number above 0 behind `before` and in front of `after`.
+bool ReadNumber(std::string_view text, std::string_view before, std::string_view after, int* number) {
+  if (!text.starts_with(before) || !text.ends_with(after)) return false;
+  const char* const end = text.data() + text.size() - after.size();
+  const auto [read, error] = std::from_chars(text.data() + before.size(), end, *number);
+  return error == std::errc() && read == end && *number > 0;
+}
+
+bool ReadMemoryRow(const std::string& what, ServerRow* row) {
+  row->kind = what == "keys" ? RowKind::kKeysMemory : RowKind::kConnectionMemory;
+  if (row->kind == RowKind::kConnectionMemory) row->connections = kManyConnections;
+  if (what == "used_connection") row->pipeline = 16;
+  return what == "keys" || what == "idle_connection" || what == "used_connection";
+}
+
+bool ReadLoadRow(const std::vector<std::string>& parts, ServerRow* row) {
+  if (parts.size() < 4 || FindWork(parts[0]) == nullptr) return false;
+  row->work = parts[0];
+  int size = 0;
+  row->sync = parts[3];
+  if (!ReadNumber(parts[1], "", "B", &size) || !ReadNumber(parts[2], "P", "", &row->pipeline)) return false;
+  row->value_size = static_cast<size_t>(size);
+  for (size_t i = 4; i < parts.size(); ++i) {
+    if (!ReadNumber(parts[i], "c", "", &row->connections) && !ReadNumber(parts[i], "at", "", &row->load_percent)) {
+      return false;
+    }
+  }
+  return (row->sync == "always" || row->sync == "everysec" || row->sync == "no") &&
+         (row->load_percent > 0) == (row->kind == RowKind::kOpen);
+}
+
+bool Read(const std::string& id, ServerRow* row) {
+  std::vector<std::string> parts = absl::StrSplit(id, '/');
+  if (parts.size() == 2 && parts[0] == "memory") return ReadMemoryRow(parts[1], row);
+  if (parts[0] == "open" || parts[0] == "cold") {
+    row->kind = parts[0] == "open" ? RowKind::kOpen : RowKind::kCold;
+    parts.erase(parts.begin());
+  }
+  return ReadLoadRow(parts, row);
+}
+
+// What no pipeline, 16 and 64 have to reach.
+double Of(int pipeline, double at_1, double at_16, double at_64) {
+  return pipeline == 1 ? at_1 : pipeline == 16 ? at_16 : pipeline == 64 ? at_64 : 0;
+}
+
+void SetGoals(ServerRow* row) {
+  const int pipeline = row->pipeline;
+  if (row->kind == RowKind::kKeysMemory) row->goal_redis = 1;
+  if (row->kind != RowKind::kClosed) return;
+  const bool is_set = row->work == "SET";
+  const bool is_get = row->work == "GET";
+  if (row->connections == 1 && pipeline == 1) {
+    row->goal_redis = is_get ? 2 : is_set && row->sync == "always" ? 1.3 : 0;
+  }
+  if (row->connections != kBaseConnections) return;
+  if (is_get) {
+    row->goal_redis = Of(pipeline, 1.1, 2.3, 4);
+    if (pipeline == 1) row->goal_null = 0.9;
+  }
+  if (is_set && row->sync == "always" && row->value_size <= 1000) {
+    row->goal_redis = Of(pipeline, 1.6, 3.5, 6);
+    if (row->value_size == 100) row->goal_redis_without_log = Of(pipeline, 0, 2, 4);
+  }
+  if (is_set && row->sync == "everysec") row->goal_redis = Of(pipeline, 1.25, 3.5, 6);
+}
+
+// The rows that share a store: reads come first, so that none runs beside what writes leave to be done.
+std::vector<std::string> NamesForStore(size_t size, const std::string& sync, const std::vector<int>& pipelines) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& work, int pipeline, const std::string& more = "") {
+    names.push_back(fmt::format("{}/{}B/P{}/{}{}", work, size, pipeline, sync, more));
+  };
+  const bool base = size == 100 && sync == "always";
+  const auto with_other_loads = [&](const std::string& work) {
+    for (const int pipeline : pipelines) add(work, pipeline);
+    if (!base) return;
+    for (const int connections : {1, 500, 5000}) add(work, 1, fmt::format("/c{}", connections));
+    for (const int percent : {25, 50, 75, 90}) add("open/" + work, 1, fmt::format("/at{}", percent));
+  };
+  if (sync == "always") with_other_loads("GET");
+  const auto add_both = [&](const std::vector<std::string>& works) {
+    for (const std::string& work : works) {
+      for (const int pipeline : {1, 16}) add(work, pipeline);
+    }
+  };
+  if (base) add_both({"MGET10", "RANGE50", "MIX95", "MIX50", "MSET10"});
+  with_other_loads("SET");
+  if (base) add_both({"INCR"});
+  return names;
+}
+
+}  // namespace
+
+std::string ServerRow::title() const {
+  if (kind == RowKind::kKeysMemory) {
+    return fmt::format("resident memory, {} values of {} B loaded, then read at random", keys, value_size);
+  }
+  if (kind == RowKind::kConnectionMemory) {
+    const std::string after = pipeline == 1 ? "one GET" : fmt::format("{} GETs in one pipeline", pipeline);
+    return fmt::format("resident memory a silent connection, {} of them, after {}", connections, after);
+  }
+  std::string title = fmt::format("{}, {} B, sync {}", FindWork(work)->title, value_size, sync);
+  title += pipeline == 1 ? ", no pipeline" : fmt::format(", pipeline {}", pipeline);
+  if (connections != kBaseConnections) {
+    title += fmt::format(", {} connection{}", connections, connections == 1 ? "" : "s");
+  }
+  if (kind == RowKind::kCold) title += fmt::format(", data {} times the memory", kServerColdRatio);
+  if (kind == RowKind::kOpen) title += fmt::format(", open loop, {} % load (p99 µs)", load_percent);
+  return title;
+}
+
+const char* ServerRow::figure() const {
+  switch (kind) {
+    case RowKind::kOpen:
+      return kOpenP99;
+    case RowKind::kKeysMemory:
+      return kServerMemory;
+    case RowKind::kConnectionMemory:
+      return kConnectionMemory;
+    default:
+      return kRequestRate;
+  }
+}
+
+std::string ServerRow::WhyNot(const std::string& contender) const {
+  if (contender == kRedisWithoutLog && goal_redis_without_log == 0) return "-";
+  if (contender == kRedis && work == "RANGE50") return "has no ranges of keys";
+  const bool needs_data = kind == RowKind::kCold || kind == RowKind::kKeysMemory;
+  if (contender == kNull && needs_data) return "holds nothing";
+  return "";
+}
+
+std::string ServerRow::closed_id() const { return id.substr(id.find('/') + 1, id.rfind('/') - id.find('/') - 1); }
+
+Load ServerRow::load() const {
+  const WorkName& name = *FindWork(work);
+  Load load;
+  load.operation = name.operation;
+  load.get_percent = name.get_percent;
+  load.connections = connections;
+  load.pipeline = pipeline;
+  load.value_size = value_size;
+  load.keys = name.operation == Operation::kIncrement ? std::max<uint64_t>(1, keys / kKeysACounter) : keys;
+  if (name.operation == Operation::kMixed) load.choice = KeyChoice::kZipfian;
+  return load;
+}
+
+ServerRow ServerRowNamed(const std::string& id, uint64_t keys) {
+  ServerRow row{.id = id};
+  if (!Read(id, &row)) Fail("there can be no row of that name: " + id);
+  row.keys = row.value_size >= kLargeValue ? std::max<uint64_t>(keys / 4, kRangeEntries) : keys;
+  SetGoals(&row);
+  return row;
+}
+
+std::vector<ServerRow> AllServerRows(uint64_t keys) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::vector<std::string>& more) { names.insert(names.end(), more.begin(), more.end()); };
+  add(NamesForStore(100, "always", {1, 16, 64}));
+  add(NamesForStore(16, "always", {1, 16, 64}));
+  add(NamesForStore(1000, "always", {1, 16, 64}));
+  add(NamesForStore(kLargeValue, "always", {1, 16}));
+  add(NamesForStore(100, "everysec", {1, 16, 64}));
+  add(NamesForStore(100, "no", {1, 16, 64}));
+  add({"cold/GET/1000B/P1/no", "cold/GET/1000B/P16/no"});
+  add({"memory/keys", "memory/idle_connection", "memory/used_connection"});
+  std::vector<ServerRow> rows;
+  for (const std::string& name : names) rows.push_back(ServerRowNamed(name, keys));
+  return rows;
+}
+
+}  // namespace varve::bench

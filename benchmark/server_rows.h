@@ -1,0 +1,69 @@
+// The rows of the server's table: what each does, with how many connections, on how much, and what is to be reached.
+// server_measurements.h brings the servers for it. A row is named by its parts:
+//
+//   [open/|cold/]WORK/SIZE/PIPELINE/SYNC[/CONNECTIONS][/LOAD]     SET/100B/P16/always, GET/100B/P1/always/c500, open/GET/100B/P1/always/at75
+//   memory/WHAT                                                   memory/keys, memory/idle_connection, memory/used_connection
+//
+// Plain values; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "benchmark/load.h"
+
+namespace varve::bench {
+
+enum class RowKind {
+  kClosed,            // each connection asks when it was answered
+  kOpen,              // requests are due at a rate that is a share of what the faster of the servers can do
+  kCold,              // kClosed with kServerColdRatio times more data than memory
+  kKeysMemory,        // resident memory once all keys were loaded and many of them read
+  kConnectionMemory,  // and what each of many silent connections adds to it
+};
+
+inline constexpr uint64_t kServerColdRatio = 4;
+
+// Figures of a row by name (server_measurements.h).
+inline constexpr const char* kRequestRate = "requests_per_second";
+inline constexpr const char* kOpenP99 = "p99_us";
+inline constexpr const char* kServerMemory = "resident_bytes";
+inline constexpr const char* kConnectionMemory = "bytes_per_connection";
+
+struct ServerRow {
+  std::string id;  // in benchmark names and --rows
+  RowKind kind = RowKind::kClosed;
+  std::string work = "GET";  // SET, GET, MSET10, MGET10, INCR, RANGE50, MIX50, MIX95
+  size_t value_size = 100;
+  int pipeline = 1;
+  std::string sync = "always";
+  int connections = 50;
+  int load_percent = 0;  // of an open row
+  uint64_t keys = 0;     // in the store
+  // Varve's figure divided by another's (the other's by Varve's where less is better) that is to be reached; 0: none.
+  double goal_redis = 0;
+  double goal_redis_without_log = 0;
+  double goal_null = 0;
+
+  std::string title() const;
+  // The one in the table.
+  const char* figure() const;
+  bool less_is_better() const { return figure() != std::string(kRequestRate); }
+  // Empty where that contender takes part in the row, else why it doesn't.
+  std::string WhyNot(const std::string& contender) const;
+  // The closed row whose rates an open row is a share of.
+  std::string closed_id() const;
+  // How a load of this row asks, without the server's name, port and the times.
+  Load load() const;
+  // Memory allowed to a cold row.
+  uint64_t memory_limit() const { return keys * (16 + value_size) / kServerColdRatio; }
+};
+
+// In the order of the table, with so many keys (fewer where values are large).
+std::vector<ServerRow> AllServerRows(uint64_t keys);
+
+// The row of that name, which need not be in the table; ends the program when the name says nothing.
+ServerRow ServerRowNamed(const std::string& id, uint64_t keys);
+
+}  // namespace varve::bench
