@@ -50,21 +50,21 @@ absl::StatusOr<ExplainedRead> Engine::ExplainGetInside(const ReadOptions& option
   const std::vector<Level>& levels = state.version->levels();
   for (size_t level = 0; level < levels.size() && !lookup.found; ++level) {
     for (size_t run = 0; run < levels[level].runs.size() && !lookup.found; ++run) {
-      const std::shared_ptr<Segment>* segment = levels[level].runs[run].Find(lookup.key.view());
+      Segment* const segment = levels[level].runs[run].Find(lookup.key.view());
       const std::string where = fmt::format("level {} run {}", level, run);
       if (segment == nullptr) {
         step(fmt::format("{}: outside of its segments", where));
         continue;
       }
       ++read.tables_probed;
-      const bool may_contain = (*segment)->MayContain(lookup.hash);
-      VARVE_ASSIGN_OR_RETURN(lookup.found, (*segment)->Get(lookup.key.view(), lookup.hash, point.sequence,
+      const bool may_contain = segment->MayContain(lookup.hash);
+      VARVE_ASSIGN_OR_RETURN(lookup.found, segment->Get(lookup.key.view(), lookup.hash, point.sequence,
                                                            options.fill_cache, &lookup.from_segment));
       if (lookup.found) lookup.record = lookup.from_segment.record;
       const char* const outcome = lookup.found  ? "found"
                                   : may_contain ? "not there, though its table could not rule it out"
                                                 : "ruled out by its table";
-      step(fmt::format("{} segment {:06}: {}", where, (*segment)->info().number, outcome));
+      step(fmt::format("{} segment {:06}: {}", where, segment->info().number, outcome));
     }
   }
   if (!lookup.found && state.namespaces.bases().Of(point.generation) != nullptr) {

@@ -94,15 +94,14 @@ bool Engine::LookUpBuffers(const ReadState& state, SequenceNumber at, Lookup* lo
 
 absl::Status Engine::LookUpSegments(const ReadState& state, SequenceNumber at, bool fill_cache, Lookup* lookup) const {
   const std::vector<const Run*>& runs = state.version->runs();
-  for (size_t i = lookup->first_run; i < runs.size(); ++i) {
-    const std::shared_ptr<Segment>* segment = runs[i]->Find(lookup->key.view());
+  for (size_t i = lookup->first_run; i < runs.size() && !lookup->found; ++i) {
+    Segment* segment = std::exchange(lookup->peeked_in, nullptr);
+    lookup->from_segment.peeked = segment != nullptr ? &lookup->peeked : nullptr;
+    if (segment == nullptr) segment = runs[i]->Find(lookup->key.view());
     if (segment == nullptr) continue;
     VARVE_ASSIGN_OR_RETURN(lookup->found,
-                           (*segment)->Get(lookup->key.view(), lookup->hash, at, fill_cache, &lookup->from_segment));
-    if (lookup->found) {
-      lookup->record = lookup->from_segment.record;
-      return absl::OkStatus();
-    }
+                           segment->Get(lookup->key.view(), lookup->hash, at, fill_cache, &lookup->from_segment));
+    if (lookup->found) lookup->record = lookup->from_segment.record;
   }
   return absl::OkStatus();
 }
@@ -237,6 +236,7 @@ absl::StatusOr<bool> Engine::MultiGetAt(const ReadOptions& options, absl::Span<c
   constexpr size_t kGroup = 64;
   VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
   const std::vector<const Run*>& runs = point.state->version->runs();
+  absl::InlinedVector<Segment*, kGroup> segments;  // by key and run
   size_t bytes = 0;
   for (size_t begin = 0; begin < keys.size(); begin += kGroup) {
     const size_t size = std::min(kGroup, keys.size() - begin);
@@ -249,17 +249,20 @@ absl::StatusOr<bool> Engine::MultiGetAt(const ReadOptions& options, absl::Span<c
       point.state->active->Prefetch(lookup.hash);
       for (const std::shared_ptr<WriteBuffer>& buffer : point.state->full) buffer->Prefetch(lookup.hash);
     }
+    segments.clear();
     for (Lookup& lookup : lookups) {
-      if (LookUpBuffers(*point.state, point.sequence, &lookup)) continue;
+      const bool found = LookUpBuffers(*point.state, point.sequence, &lookup);
       for (const Run* run : runs) {
-        if (const auto* segment = run->Find(lookup.key.view())) (*segment)->PrefetchLookup(lookup.hash);
+        segments.push_back(found ? nullptr : run->Find(lookup.key.view()));
+        if (segments.back() != nullptr) segments.back()->PrefetchLookup(lookup.hash);
       }
     }
-    for (Lookup& lookup : lookups) {
-      for (; !lookup.found && lookup.first_run < runs.size(); ++lookup.first_run) {
-        const std::shared_ptr<Segment>* segment = runs[lookup.first_run]->Find(lookup.key.view());
-        if (segment == nullptr || !(*segment)->Peek(lookup.hash, &lookup.peeked)) continue;
-        lookup.peeked_in = segment->get();
+    for (size_t i = 0; i < size; ++i) {
+      Lookup& lookup = lookups[i];
+      for (; lookup.first_run < runs.size() && lookup.peeked_in == nullptr; ++lookup.first_run) {
+        Segment* const segment = segments[i * runs.size() + lookup.first_run];
+        if (segment == nullptr || !segment->Peek(lookup.hash, &lookup.peeked)) continue;
+        lookup.peeked_in = segment;
         break;
       }
     }

@@ -53,7 +53,9 @@ void Engine::RetireLog(SequenceNumber flushed) {
       return true;
     });
   });
-  for (const auto& [file, end] : kept) {
+  for (const auto& each : kept) {
+    const std::shared_ptr<ValueFile>& file = each.first;
+    const LogEnd& end = each.second;
     // What fails here is done by the next open; until then the file stays as it is.
     const absl::Status named =
         GuardMemory("keeping a log file for its values", [&] { return file->LeaveLog(LogPageAlign(end.offset)); });

@@ -25,7 +25,7 @@ struct Engine::Lookup {
       kNoSequence;  // where the generation that was asked for stands on another one, whose key this is now;
   SequenceNumber up_to = kMaxSequence;  // and as of when that is read
   size_t first_run = 0;                 // runs before it hold no record of the key
-  const Segment* peeked_in = nullptr;
+  Segment* peeked_in = nullptr;         // of that run, or not known
   PeekedRecord peeked;
   FoundRecord from_segment;
 };

@@ -26,6 +26,14 @@ namespace varve {
 class FileRemover;
 struct SegmentCaches;
 
+// Where a table leads for a key: filled in and used by a segment.
+struct PeekedRecord {
+  OffsetTableEntry entry;    // length class 0: it isn't known
+  bool is_only = false;      // the key is there or not in the segment at all
+  uint64_t file_number = 0;  // with the key, what the block cache knows it by
+  uint64_t cache_key = 0;
+};
+
 // A record found by a point lookup. Its views point into `pin` or `storage`: they are good until the next lookup into the same
 // object. Reusing one object spares allocations: `storage` only grows.
 struct FoundRecord {
@@ -37,13 +45,8 @@ struct FoundRecord {
   bool too_large = false;
   // A separated value is not read: the record found holds its place.
   bool without_value = false;
-};
-
-// Where a table leads for a key: filled in and used by a segment.
-struct PeekedRecord {
-  OffsetTableEntry entry;    // length class 0: it isn't known
-  uint64_t file_number = 0;  // with the key, what the block cache knows it by
-  uint64_t cache_key = 0;
+  // What the segment said to Peek() about the key that is looked up: spares asking its table again.
+  const PeekedRecord* peeked = nullptr;
 };
 
 // Whether a segment opens whose range tombstones can't be read. What they hide is not known then, in it and in what is older: reads

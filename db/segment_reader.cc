@@ -234,7 +234,11 @@ absl::StatusOr<bool> SegmentReader::Find(std::string_view tree_key, uint64_t has
   if (!range_tombstone_status_.ok()) [[unlikely]]
     return UnsharedCopy(range_tombstone_status_);
   OffsetTableCandidates candidates;
-  VARVE_RETURN_IF_ERROR(FindCandidates(hash, &candidates));
+  if (found->peeked != nullptr && found->peeked->is_only) {
+    candidates.push_back(found->peeked->entry);
+  } else {
+    VARVE_RETURN_IF_ERROR(FindCandidates(hash, &candidates));
+  }
   absl::Status error;
   for (const OffsetTableEntry& candidate : candidates) {
     const absl::StatusOr<Outcome> outcome = Read(candidate, {tree_key, at}, fill_cache, found);

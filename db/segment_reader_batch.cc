@@ -12,6 +12,7 @@ bool SegmentReader::Peek(uint64_t hash, PeekedRecord* peeked) const {
   const SegmentFooter* const footer = footer_.load(std::memory_order_acquire);
   if (footer == nullptr) return true;
   peeked->entry = candidates.front();
+  peeked->is_only = candidates.size() == 1;
   const uint64_t offset = peeked->entry.offset;
   if (IsValueAddress(info_, offset)) {
     const AddressedValue at = ValueAt(offset);

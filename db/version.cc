@@ -25,10 +25,10 @@ size_t Run::IndexOf(std::string_view tree_key) const {
   return static_cast<size_t>(first - segments.begin());
 }
 
-const std::shared_ptr<Segment>* Run::Find(std::string_view tree_key) const {
+Segment* Run::Find(std::string_view tree_key) const {
   const size_t index = IndexOf(tree_key);
   if (index == segments.size() || tree_key < segments[index]->info().smallest) return nullptr;
-  return &segments[index];
+  return segments[index].get();
 }
 
 uint64_t Level::bytes() const {

@@ -34,7 +34,7 @@ struct Run {
   uint64_t bytes() const;  // of files
   uint64_t referenced_bytes() const;
   // Segment whose range could hold `tree_key`; null if none.
-  const std::shared_ptr<Segment>* Find(std::string_view tree_key) const;
+  Segment* Find(std::string_view tree_key) const;
   // Index of the first segment that holds keys at or behind `tree_key`; segments.size() if none does.
   size_t IndexOf(std::string_view tree_key) const;
 };

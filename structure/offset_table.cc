@@ -19,21 +19,23 @@ OffsetTableEntry DecodeSlot(uint64_t slot) {
   return {(slot >> kOffsetShift) & kMaxTableOffset, static_cast<uint8_t>((slot >> 1) & 0x7f)};
 }
 
-// Appends the slots of one bucket that carry the fingerprint; returns the bucket's spill marks, one bit a slot.
-inline uint32_t ProbeBucket(const char* bucket, uint64_t tag, OffsetTableCandidates* candidates) {
+// Appends the slots of one bucket that carry the fingerprint.
+inline void ProbeBucket(const char* bucket, uint32_t fingerprint, OffsetTableCandidates* candidates) {
+  // Only the upper halves are looked at.
+  constexpr int kBitsBelow = kFingerprintShift - 32;
+  const uint32_t tag = fingerprint << kBitsBelow;
   uint32_t matches = 0;
-  uint32_t marks = 0;
   for (size_t i = 0; i < kOffsetTableSlots; ++i) {
-    const uint64_t slot = DecodeFixed64(bucket + i * 8);
-    matches |= static_cast<uint32_t>((slot ^ tag) >> kFingerprintShift == 0) << i;
-    marks |= static_cast<uint32_t>(slot & 1) << i;
+    const uint32_t upper = DecodeFixed32(bucket + i * 8 + 4);
+    matches |= static_cast<uint32_t>((upper ^ tag) < (1u << kBitsBelow)) << i;
   }
   for (; matches != 0; matches &= matches - 1) {
     const OffsetTableEntry entry = DecodeSlot(DecodeFixed64(bucket + std::countr_zero(matches) * 8));
     if (entry.length_class != 0) candidates->push_back(entry);
   }
-  return marks;
 }
+
+bool HasSpillMark(const char* bucket, uint8_t mark) { return (bucket[mark * 8] & 1) != 0; }
 
 const char* BucketOf(const char* page, uint8_t bucket) { return page + kOffsetTableHeaderSize + bucket * size_t{64}; }
 
@@ -62,11 +64,11 @@ void AppendOffsetsOfPage(const char* page, std::vector<uint64_t>* offsets) {
 
 void LookupInOffsetTablePage(const char* page, const OffsetTablePlace& place, uint64_t hash,
                              absl::Span<const OffsetTableOverflow> overflow, OffsetTableCandidates* candidates) {
-  const uint64_t tag = uint64_t{place.fingerprint} << kFingerprintShift;
-  const uint32_t marks = ProbeBucket(BucketOf(page, place.first_bucket), tag, candidates);
-  if ((marks >> place.mark & 1) == 0) [[likely]]
+  const char* const first = BucketOf(page, place.first_bucket);
+  ProbeBucket(first, place.fingerprint, candidates);
+  if (!HasSpillMark(first, place.mark)) [[likely]]
     return;
-  ProbeBucket(BucketOf(page, place.second_bucket), tag, candidates);
+  ProbeBucket(BucketOf(page, place.second_bucket), place.fingerprint, candidates);
   if (overflow.empty()) [[likely]]
     return;
   auto found = std::lower_bound(overflow.begin(), overflow.end(), hash,

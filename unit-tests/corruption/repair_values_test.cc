@@ -44,10 +44,10 @@ Content Repaired(const StoreImage& image, const Files& files, size_t* lost) {
   MemoryFileSystem again(repaired);
   const auto verified = VerifyStore(&again, std::string(kStoreDirectory), {});
   EXPECT_TRUE(verified.ok() && verified->damaged_places == 0) << verified.status();
-  for (const auto& [path, bytes] : files) {
+  for (const auto& before : files) {
     const bool is_kept =
-        std::any_of(repaired.begin(), repaired.end(), [&](const auto& file) { return file.second == bytes; });
-    EXPECT_TRUE(is_kept || path.find("MANIFEST") != std::string::npos) << path;
+        std::any_of(repaired.begin(), repaired.end(), [&](const auto& after) { return after.second == before.second; });
+    EXPECT_TRUE(is_kept || before.first.find("MANIFEST") != std::string::npos) << before.first;
   }
   Content content = ContentOf(repaired);
   for (const auto& [key, value] : content) {

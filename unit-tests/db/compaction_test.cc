@@ -103,10 +103,10 @@ class CompactionTest : public ::testing::Test {
   std::string Read(const std::string& key, SequenceNumber at) {
     const SequenceNumber covering = version_->range_tombstones().CoveringSequence(key, at);
     for (const auto* run : version_->runs()) {
-      const std::shared_ptr<Segment>* segment = run->Find(key);
+      Segment* const segment = run->Find(key);
       if (segment == nullptr) continue;
       FoundRecord found;
-      const absl::StatusOr<bool> known = (*segment)->Get(key, HashKey(key), at, false, &found);
+      const absl::StatusOr<bool> known = segment->Get(key, HashKey(key), at, false, &found);
       EXPECT_TRUE(known.ok()) << known.status();
       if (!known.ok() || !*known) continue;
       if (found.record.kind == RecordKind::kTombstone || covering > found.record.sequence) return "(none)";
