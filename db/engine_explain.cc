@@ -59,7 +59,7 @@ absl::StatusOr<ExplainedRead> Engine::ExplainGetInside(const ReadOptions& option
       ++read.tables_probed;
       const bool may_contain = segment->MayContain(lookup.hash);
       VARVE_ASSIGN_OR_RETURN(lookup.found, segment->Get(lookup.key.view(), lookup.hash, point.sequence,
-                                                           options.fill_cache, &lookup.from_segment));
+                                                        options.fill_cache, &lookup.from_segment));
       if (lookup.found) lookup.record = lookup.from_segment.record;
       const char* const outcome = lookup.found  ? "found"
                                   : may_contain ? "not there, though its table could not rule it out"

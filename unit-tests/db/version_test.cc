@@ -28,8 +28,8 @@ TEST(RunTest, FindsTheOneSegmentThatCouldHoldAKey) {
   run.segments = {MemorySegment::Of(1, Records({"b", "d"}, 5)), MemorySegment::Of(2, {}, {{Key("f"), Key("h"), 6}}),
                   MemorySegment::Of(3, Records({"h", "k"}, 5))};
   const auto number = [&run](const std::string& user_key) {
-    const std::shared_ptr<Segment>* segment = run.Find(Key(user_key));
-    return segment == nullptr ? 0 : (*segment)->info().number;
+    const Segment* const segment = run.Find(Key(user_key));
+    return segment == nullptr ? 0 : segment->info().number;
   };
   EXPECT_EQ(number("a"), 0u);
   EXPECT_EQ(number("b"), 1u);
