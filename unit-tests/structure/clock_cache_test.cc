@@ -27,6 +27,16 @@ TEST(ClockCacheTest, WhatWasInsertedIsFoundUnderItsWholeKey) {
   EXPECT_FALSE(cache.Lookup(2, 2, 0));
 }
 
+TEST(ClockCacheTest, PrefetchingTellsWhatThereIs) {
+  ClockCache cache(1 << 20);
+  EXPECT_FALSE(cache.PrefetchEntry(1, 2, 0));
+  cache.PrefetchSlot(1, 2);
+  cache.Insert(1, 2, Buffer("one-two"));
+  cache.PrefetchSlot(1, 2);
+  EXPECT_TRUE(cache.PrefetchEntry(1, 2, 0));
+  EXPECT_FALSE(cache.PrefetchEntry(1, 3, 0));
+}
+
 TEST(ClockCacheTest, TheFirstOfTwoInsertsStays) {
   ClockCache cache(1 << 20);
   const ClockCache::Handle first = cache.Insert(1, 2, Buffer("first"));
