@@ -347,7 +347,7 @@ class Engine final : public StorageEngine, private EngineParts {
   const std::shared_ptr<const CompactionPicker> picker_;
   std::unique_ptr<FileLock> directory_lock_;
   mutable FileRemover remover_;  // outlives the segments
-  SegmentCaches caches_;
+  mutable SegmentCaches caches_;  // thread-safe
   std::unique_ptr<Log> log_;
   uint64_t durability_listener_ = 0;
   std::atomic<uint64_t> next_file_number_{1};

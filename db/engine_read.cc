@@ -351,7 +351,8 @@ std::unique_ptr<Iterator> Engine::MakeIterator(std::shared_ptr<const ReadState> 
   // Who sees a clone sees all that it stands on.
   if (const NamespaceBase* const base = state->namespaces.bases().Of(GenerationOf(lower))) at = std::max(at, base->cut);
   std::unique_ptr<InternalIterator> records = RecordsOf(*state, at, fill_cache, lower, upper);
-  return NewStoreIterator(std::move(state), std::move(records), at, std::move(lower), std::move(upper), with_values,
+  return NewStoreIterator(std::move(state), std::move(records), at, std::move(lower), std::move(upper),
+                          {with_values, fill_cache && caches_.blocks.capacity() > 0 ? &caches_.blocks : nullptr},
                           std::move(clock));
 }
 

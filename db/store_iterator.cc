@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/large_operation.h"
+#include "db/segment_caches.h"
 #include "db/value_place.h"
 #include "type/tree_key.h"
 #include "util/memory_guard.h"
@@ -17,13 +19,13 @@ constexpr int kStepsBeforeSeek = 8;
 class StoreIterator final : public Iterator {
  public:
   StoreIterator(std::shared_ptr<const ReadState> state, std::unique_ptr<InternalIterator> records, SequenceNumber at,
-                std::string lower, std::string upper, bool with_values, IteratorClock clock)
+                std::string lower, std::string upper, ValueReading values, IteratorClock clock)
       : state_(std::move(state)),
         records_(std::move(records)),
         at_(at),
         lower_(std::move(lower)),
         upper_(std::move(upper)),
-        with_values_(with_values),
+        values_(values),
         clock_(std::move(clock)),
         gate_(clock_.gate) {}
 
@@ -115,7 +117,7 @@ class StoreIterator final : public Iterator {
       is_fetched_ = false;
       step();
       if (hidden_until_ > told_until_) VARVE_RETURN_IF_ERROR(TellWitness());
-      return with_values_ && valid_ && IsSeparated() ? Fetch() : absl::OkStatus();
+      return values_.wanted && valid_ && IsSeparated() ? Fetch() : absl::OkStatus();
     });
     if (!trouble_.ok()) [[unlikely]]
       valid_ = false;
@@ -132,9 +134,26 @@ class StoreIterator final : public Iterator {
       if (file == nullptr) file = state_->of_bases().version->FindValueFile(place.file_number);
     }
     if (file == nullptr) return absl::DataLossError("segment record: the place of its value makes no sense");
-    VARVE_RETURN_IF_ERROR(file->ReadOperation(place, key(), version(), &fetched_bytes_, &fetched_));
+    VARVE_RETURN_IF_ERROR(values_.cache == nullptr
+                              ? file->ReadOperation(place, key(), version(), &fetched_bytes_, &fetched_)
+                              : FetchThroughCache(file, place));
     is_fetched_ = true;
     return absl::OkStatus();
+  }
+
+  absl::Status FetchThroughCache(ValueFile* file, const ValuePlace& place) {
+    const uint64_t cache_key = RecordKey(place.offset);
+    fetched_pin_ = values_.cache->Lookup(file->number(), cache_key, 0);
+    if (!fetched_pin_) {
+      ClockCache::Handle bytes = ClockCache::New(place.operation_size);
+      VARVE_ASSIGN_OR_RETURN(const size_t read, file->Read(place.offset, place.operation_size, bytes.mutable_data()));
+      const std::string_view damage = DamageOfValue(bytes.data().substr(0, read), place, key(), version(), &fetched_);
+      if (!damage.empty()) return file->Damaged(place.offset, damage);
+      fetched_pin_ = values_.cache->Insert(file->number(), cache_key, std::move(bytes));
+    }
+    // Verified when it was read; where another thread was faster, it lies elsewhere.
+    if (ParseLargeOperation(fetched_pin_.data(), &fetched_) != 0) return absl::OkStatus();
+    return file->Damaged(place.offset, "value: wrong size");
   }
 
   absl::Status TellWitness() {
@@ -182,7 +201,7 @@ class StoreIterator final : public Iterator {
   const SequenceNumber at_;
   const std::string lower_;
   const std::string upper_;
-  const bool with_values_;
+  const ValueReading values_;
   const IteratorClock clock_;
 
   SequenceNumber gate_;
@@ -200,7 +219,8 @@ class StoreIterator final : public Iterator {
 
   bool is_fetched_ = false;  // the current entry's value, from elsewhere
   std::string fetched_bytes_;
-  RecordView fetched_;  // in those bytes
+  ClockCache::Handle fetched_pin_;
+  RecordView fetched_;  // in those bytes, or what is pinned
 };
 
 void StoreIterator::FindForward(std::string_view after) {
@@ -303,10 +323,10 @@ class ErrorIterator final : public Iterator {
 
 std::unique_ptr<Iterator> NewStoreIterator(std::shared_ptr<const ReadState> state,
                                            std::unique_ptr<InternalIterator> records, SequenceNumber at,
-                                           std::string lower, std::string upper, bool with_values,
+                                           std::string lower, std::string upper, ValueReading values,
                                            IteratorClock clock) {
   return std::make_unique<StoreIterator>(std::move(state), std::move(records), at, std::move(lower), std::move(upper),
-                                         with_values, std::move(clock));
+                                         values, std::move(clock));
 }
 
 std::unique_ptr<Iterator> NewErrorIterator(absl::Status status) {

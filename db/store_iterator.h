@@ -10,6 +10,7 @@
 #include "db/internal_iterator.h"
 #include "db/iterator.h"
 #include "db/read_state.h"
+#include "structure/clock_cache.h"
 
 namespace varve {
 
@@ -23,11 +24,18 @@ struct IteratorClock {
   ExpiryWitness witness;
 };
 
+// How an iterator reads values that are kept apart.
+struct ValueReading {
+  bool wanted = true;           // else they are not read
+  ClockCache* cache = nullptr;  // in which they are left, and looked for; null: neither
+};
+
 // `records` delivers the versions of all keys, those covered by range tombstones already left out, and reads from `state`.
-// Bounds are tree keys: [lower, upper), an empty `upper` meaning no end. Without `with_values` those that are kept apart are not read.
+// Bounds are tree keys: [lower, upper), an empty `upper` meaning no end.
 std::unique_ptr<Iterator> NewStoreIterator(std::shared_ptr<const ReadState> state,
                                            std::unique_ptr<InternalIterator> records, SequenceNumber at,
-                                           std::string lower, std::string upper, bool with_values, IteratorClock clock);
+                                           std::string lower, std::string upper, ValueReading values,
+                                           IteratorClock clock);
 
 // Never valid; says why.
 std::unique_ptr<Iterator> NewErrorIterator(absl::Status status);

@@ -90,7 +90,8 @@ TEST(LargeOperationTest, GoldenBytes) {
   EXPECT_EQ(bytes.size(), LargeOperationSizeOf(record));
   EXPECT_EQ(LargeOperationSize(std::string_view(bytes).substr(0, kMaxLargeHeaderSize)), bytes.size());
   RecordView decoded;
-  ASSERT_EQ(DecodeLargeOperation(bytes + "more", &decoded), bytes.size());
+  const std::string longer = bytes + "more";
+  ASSERT_EQ(DecodeLargeOperation(longer, &decoded), bytes.size());
   EXPECT_EQ(decoded.key, record.key);
   EXPECT_EQ(decoded.value, record.value);
   EXPECT_EQ(decoded.metadata, record.metadata);
@@ -186,6 +187,27 @@ TEST(ValueSeparationTest, AGetIsOneReadAndWhoWantsNoValueReadsNone) {
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) ++keys;
   EXPECT_TRUE(iterator->status().ok()) << iterator->status();
   EXPECT_EQ(keys, 500);
+}
+
+TEST(ValueSeparationTest, AScanLeavesItsValuesInTheBlockCache) {
+  TestStore store(SmallOptions());
+  Fill(store, 0, 40);
+  ASSERT_TRUE(store->Flush().ok());
+  const auto scan = [&](bool fill_cache) {
+    const auto iterator = store->NewIterator({.fill_cache = fill_cache}, {}, {}, nullptr);
+    int at = 0;
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) EXPECT_EQ(iterator->value(), Value(at++));
+    EXPECT_EQ(at, 40);
+  };
+  scan(false);
+  const uint64_t before = store.Statistic("record_reads");
+  store.Get(Key(0));
+  EXPECT_GT(store.Statistic("record_reads"), before);
+  scan(true);
+  scan(true);
+  const uint64_t cached = store.Statistic("record_reads");
+  ExpectAll(store, 40);
+  EXPECT_EQ(store.Statistic("record_reads"), cached);
 }
 
 TEST(ValueSeparationTest, TooLargeAValueIsNotRead) {
