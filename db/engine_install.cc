@@ -21,18 +21,6 @@ std::unordered_set<uint64_t> SegmentNumbers(const Manifest& manifest) {
   return numbers;
 }
 
-std::unordered_set<uint64_t> ValueFileNumbers(const Manifest& manifest) {
-  std::unordered_set<uint64_t> numbers;
-  for (const auto& level : manifest.levels) {
-    for (const auto& run : level) {
-      for (const SegmentInfo& segment : run) {
-        for (const ValueReference& file : segment.value_files) numbers.insert(file.file_number);
-      }
-    }
-  }
-  return numbers;
-}
-
 // Those of generations that still stand on another one.
 KeyTallies TalliesOfUse(const KeyTallies& tallies, const NamespaceBases& bases) {
   KeyTallies of_use;
@@ -61,8 +49,7 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
     flushed->namespaces.WriteTo(&next);
     std::erase_if(next.log_ends, [&](const LogEnd& end) {
       // One that is kept for its values is found under the log's name for a while: what a recovery cut from it must not come back.
-      const std::shared_ptr<ValueFile> kept = caches_.values.Find(end.file_number);
-      return end.last_sequence <= next.flushed_sequence && (kept == nullptr || !kept->is_of_log());
+      return end.last_sequence <= next.flushed_sequence && !caches_.values.HoldsOfLog(end.file_number);
     });
   }
   next.next_file_number = next_file_number_.load();

@@ -47,8 +47,7 @@ absl::Status CheckOptions(const EngineOptions& options) {
 std::vector<LogEnd> WithKeptFiles(const std::vector<LogEnd>& before, std::vector<LogEnd> ends,
                                   const ValueFiles& values) {
   for (const LogEnd& end : before) {
-    const std::shared_ptr<ValueFile> kept = values.Find(end.file_number);
-    if (kept == nullptr || !kept->is_of_log()) continue;
+    if (!values.HoldsOfLog(end.file_number)) continue;
     const auto place = std::lower_bound(ends.begin(), ends.end(), end,
                                         [](const LogEnd& a, const LogEnd& b) { return a.file_number < b.file_number; });
     if (place == ends.end() || place->file_number != end.file_number) ends.insert(place, end);

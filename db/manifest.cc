@@ -302,6 +302,18 @@ class ManifestReader {
 
 }  // namespace
 
+std::unordered_set<uint64_t> ValueFileNumbers(const Manifest& manifest) {
+  std::unordered_set<uint64_t> numbers;
+  for (const auto& level : manifest.levels) {
+    for (const auto& run : level) {
+      for (const SegmentInfo& segment : run) {
+        for (const ValueReference& file : segment.value_files) numbers.insert(file.file_number);
+      }
+    }
+  }
+  return numbers;
+}
+
 std::string EncodeManifest(const Manifest& manifest) {
   const uint32_t version = VersionFor(manifest);
   std::string bytes(kMagic);

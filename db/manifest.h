@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -51,6 +52,9 @@ struct Manifest {
   std::vector<std::vector<std::vector<SegmentInfo>>> levels;  // level -> run (newest first) -> segment
   std::vector<SettledGroup> settled;                          // db/key_ledger.h
 };
+
+// Of the value files that its segments point into.
+std::unordered_set<uint64_t> ValueFileNumbers(const Manifest& manifest);
 
 std::string EncodeManifest(const Manifest& manifest);
 // DataLoss names `path` and the offset of what is wrong.

@@ -121,14 +121,7 @@ absl::StatusOr<RepairReport> RepairJob::Finish() {
 
 // What a log file holds beside them has been taken out of it.
 void RepairJob::PlaceFilesWithValues() {
-  std::set<uint64_t> referenced;
-  for (const auto& level : plan_.manifest.levels) {
-    for (const SegmentInfos& run : level) {
-      for (const SegmentInfo& info : run) {
-        for (const ValueReference& file : info.value_files) referenced.insert(file.file_number);
-      }
-    }
-  }
+  const std::unordered_set<uint64_t> referenced = ValueFileNumbers(plan_.manifest);
   for (auto& [name, target] : plan_.moves) {
     const std::optional<uint64_t> number = ParseLogFileName(name);
     if (number && referenced.contains(*number)) target = ValueFilePath("", *number).substr(1);

@@ -91,6 +91,11 @@ class ValueFiles {
   std::shared_ptr<ValueFile> Acquire(FileSystem* file_system, const std::string& directory, uint64_t number);
   // Null: nobody holds it.
   std::shared_ptr<ValueFile> Find(uint64_t number) const;
+  // Whether somebody holds it while it still goes by the log's name.
+  bool HoldsOfLog(uint64_t number) const {
+    const std::shared_ptr<ValueFile> file = Find(number);
+    return file != nullptr && file->is_of_log();
+  }
 
  private:
   friend class ValueFile;
