@@ -73,8 +73,8 @@ class Segment {
   virtual void PrefetchLookup(uint64_t hash) const = 0;
   // False: no record of the key is here. Else where it seems to lie.
   virtual bool Peek(uint64_t hash, PeekedRecord* peeked) const = 0;
-  // Asks for the record, in the block cache or else on disk.
-  virtual void PrefetchRecord(const PeekedRecord& peeked, bool fill_cache) const = 0;
+  // Asks for the record, in the block cache or else on disk (true).
+  virtual bool PrefetchRecord(const PeekedRecord& peeked, bool fill_cache) const = 0;
   // False only if no record of the key is here; touches memory alone (true when the table is not resident).
   bool MayContain(uint64_t hash) const {
     PeekedRecord peeked;

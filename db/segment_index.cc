@@ -1,9 +1,5 @@
 #include "db/segment_index.h"
 
-#include <sys/mman.h>
-
-#include <cstdlib>
-#include <new>
 #include <string_view>
 #include <utility>
 
@@ -11,9 +7,6 @@
 
 namespace varve {
 namespace {
-
-constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kSmallAlignment = 64;
 
 absl::Status ReadFully(const File& file, uint64_t offset, const AlignedBytes& bytes) {
   VARVE_ASSIGN_OR_RETURN(const size_t size, file.Read(offset, bytes.size(), bytes.data()));
@@ -29,16 +22,6 @@ absl::Status CheckFences(const File& file, const SegmentFooter& footer, std::str
 }
 
 }  // namespace
-
-AlignedBytes::AlignedBytes(size_t size) : size_(size) {
-  const size_t alignment = size >= 2 * kHugePage ? kHugePage : kSmallAlignment;
-  void* memory = nullptr;
-  if (posix_memalign(&memory, alignment, size + (size == 0)) != 0) throw std::bad_alloc();
-  data_.reset(static_cast<char*>(memory));
-  if (alignment == kHugePage) (void)madvise(memory, size, MADV_HUGEPAGE);  // a hint
-}
-
-void AlignedBytes::Free::operator()(char* bytes) const { std::free(bytes); }
 
 SegmentIndex::SegmentIndex(SegmentFooter footer, AlignedBytes bytes)
     : footer_(std::move(footer)),

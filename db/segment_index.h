@@ -1,7 +1,6 @@
 // A segment's offset table and fences in memory, ready to use: the same bytes as on disk, verified.
 //
-// Immutable, thread-safe, shared by reference. Its bytes are aligned so that a bucket is one cache line; from 4 MiB up they
-// ask for huge pages, which spares a lookup the walk through the page tables.
+// Immutable, thread-safe, shared by reference. Its bytes are aligned so that a bucket is one cache line.
 #pragma once
 
 #include <cstddef>
@@ -13,26 +12,10 @@
 #include "db/segment_fences.h"
 #include "db/segment_footer.h"
 #include "structure/offset_table.h"
+#include "util/aligned_bytes.h"
 #include "util/file_system.h"
 
 namespace varve {
-
-// Uninitialized bytes, aligned to at least 64.
-class AlignedBytes {
- public:
-  AlignedBytes() = default;
-  explicit AlignedBytes(size_t size);
-
-  char* data() const { return data_.get(); }
-  size_t size() const { return size_; }
-
- private:
-  struct Free {
-    void operator()(char* bytes) const;
-  };
-  std::unique_ptr<char, Free> data_;
-  size_t size_ = 0;
-};
 
 class SegmentIndex : public std::enable_shared_from_this<SegmentIndex> {
  public:
@@ -51,7 +34,7 @@ class SegmentIndex : public std::enable_shared_from_this<SegmentIndex> {
   const SegmentFences& fences() const { return fences_; }
   // Bytes of memory that it takes.
   size_t charge() const {
-    return sizeof(*this) + bytes_.size() + footer_.overflow.size() * sizeof(OffsetTableOverflow);
+    return sizeof(*this) + bytes_.taken() + footer_.overflow.size() * sizeof(OffsetTableOverflow);
   }
 
  private:

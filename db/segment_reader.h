@@ -37,7 +37,7 @@ class SegmentReader final : public Segment {
 
   void PrefetchLookup(uint64_t hash) const override { resident_.Prefetch(hash); }
   bool Peek(uint64_t hash, PeekedRecord* peeked) const override;
-  void PrefetchRecord(const PeekedRecord& peeked, bool fill_cache) const override;
+  bool PrefetchRecord(const PeekedRecord& peeked, bool fill_cache) const override;
   absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t hash, SequenceNumber at, bool fill_cache,
                            FoundRecord* found) override;
   std::unique_ptr<InternalIterator> NewIterator(bool fill_cache) override;

@@ -27,22 +27,23 @@ bool SegmentReader::Peek(uint64_t hash, PeekedRecord* peeked) const {
   return true;
 }
 
-void SegmentReader::PrefetchRecord(const PeekedRecord& peeked, bool fill_cache) const {
+bool SegmentReader::PrefetchRecord(const PeekedRecord& peeked, bool fill_cache) const {
   const OffsetTableEntry& entry = peeked.entry;
-  if (entry.length_class == 0) return;
+  if (entry.length_class == 0) return false;
   const bool is_value = IsValueAddress(info_, entry.offset);
-  if (caches_->blocks.PrefetchEntry(peeked.file_number, peeked.cache_key, is_value ? 0 : entry.offset)) return;
-  if (entry.length_class == kUnboundedLengthClass) return;
+  if (caches_->blocks.PrefetchEntry(peeked.file_number, peeked.cache_key, is_value ? 0 : entry.offset)) return false;
+  if (entry.length_class == kUnboundedLengthClass) return false;
   const uint64_t extent = LengthClassLimit(entry.length_class);
   if (is_value) {
     const AddressedValue at = ValueAt(entry.offset);
     value_files_[at.file_index]->Prefetch(at.offset, extent);
-    return;
+    return true;
   }
   const bool worth_a_block = fill_cache && extent <= kMaxRecordCachedByBlock;
-  if (!worth_a_block && caches_->blocks.PrefetchEntry(info_.number, RecordKey(entry.offset), 0)) return;
+  if (!worth_a_block && caches_->blocks.PrefetchEntry(info_.number, RecordKey(entry.offset), 0)) return false;
   const BlockSpan span = worth_a_block ? CacheableBlockOf(entry.offset) : BlockSpan{};
   span.end == 0 ? file_->Prefetch(entry.offset, extent) : file_->Prefetch(span.begin, span.end - span.begin);
+  return true;
 }
 
 }  // namespace varve

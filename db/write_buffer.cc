@@ -105,7 +105,7 @@ struct WriteBuffer::Order {
 WriteBuffer::WriteBuffer(size_t capacity, SequenceNumber first_sequence, size_t expected_entries)
     : capacity_(capacity),
       first_sequence_(first_sequence),
-      arena_(std::clamp<size_t>(capacity / 16, 4096, 1 << 20)),
+      arena_(std::clamp<size_t>(capacity / 16, 4096, 2 << 20)),
       order_(std::make_unique<Order>(std::clamp<size_t>(capacity / 64, 4096, 256 << 10))) {
   static_assert(sizeof(Entry) <= Entry::kHeaderSize);
   const size_t buckets = std::bit_ceil(std::max<size_t>({capacity / kBytesPerBucket, expected_entries, 64}));

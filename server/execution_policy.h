@@ -4,6 +4,7 @@
 // themselves. Functions are pure; KeyCost is thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -18,20 +19,24 @@ enum class Placement : uint8_t {
   kMaintenance,  // on the thread for commands that wait for background work
 };
 
-inline constexpr int64_t kInlineBudgetNanos = 10'000;
+inline constexpr int64_t kInlineBudgetNanos = 100'000;  // of a batch
+inline constexpr int64_t kInlineKeyNanos = 10'000;      // of a key: dearer ones wait for the disk
 // Copying and checksumming more than this takes longer than the budget, however few keys it is.
 inline constexpr size_t kInlineInputBytes = 64u << 10;
+
+// What a helper has to take off the I/O thread to be worth waking.
+inline constexpr int64_t kHelperNanos = 100'000;
 
 // A moving average of what one key costs, in nanoseconds.
 class KeyCost {
  public:
   explicit KeyCost(int64_t initial_nanos) : nanos_(initial_nanos) {}
   int64_t nanos() const { return nanos_.load(std::memory_order_relaxed); }
-  // `keys` of them took `nanos` together. Weighs the new figure 1/16; a lost update between threads does no harm.
+  // `keys` of them took `nanos` together. Weighs the new figure 1/16, and at most four times the old one: a thread that lost its core
+  // meanwhile must not look like a disk. A lost update between threads does no harm.
   void Measured(int64_t nanos, int64_t keys) {
     const int64_t old = nanos_.load(std::memory_order_relaxed);
-    const int64_t each = nanos / keys;
-    const int64_t bounded = each > 16 * kInlineBudgetNanos ? 16 * kInlineBudgetNanos : each;
+    const int64_t bounded = std::min({nanos / keys, 4 * old + 64, 16 * kInlineKeyNanos});
     nanos_.store(old + (bounded - old) / 16, std::memory_order_relaxed);
   }
 
@@ -46,8 +51,17 @@ inline Placement PlaceBatch(Execution execution, const RequestBatch& batch, cons
   if (execution == Execution::kInline) return Placement::kInline;
   if (execution == Execution::kPool || batch.slow || (batch.writes > 0 && writers_wait)) return Placement::kPool;
   if (batch.input_bytes > kInlineInputBytes) return Placement::kPool;
-  const int64_t estimate = batch.reads * read_cost.nanos() + batch.writes * write_cost.nanos();
-  return estimate > kInlineBudgetNanos ? Placement::kPool : Placement::kInline;
+  int64_t estimate = 0, dearest = 0;
+  const auto count = [&](int64_t keys, int64_t nanos) {
+    estimate += keys * nanos;
+    if (keys > 0) dearest = std::max(dearest, nanos);
+  };
+  count(batch.reads, read_cost.nanos());
+  count(batch.writes, write_cost.nanos());
+  return estimate > kInlineBudgetNanos || dearest > kInlineKeyNanos ? Placement::kPool : Placement::kInline;
 }
+
+// How many workers should help with a round whose reads are worth so much together.
+inline size_t WantedHelpers(int64_t nanos) { return static_cast<size_t>(nanos / (2 * kHelperNanos)); }
 
 }  // namespace varve

@@ -22,7 +22,11 @@ IoLoop::IoLoop(ServerState* server, ThreadPool* pool, ThreadPool* maintenance)
       poller_(io_, ::epoll_create1(EPOLL_CLOEXEC)),
       scratch_(kScratchBytes) {}
 
-IoLoop::~IoLoop() = default;
+IoLoop::~IoLoop() {
+  // What came back from helpers after the last round holds itself.
+  absl::MutexLock lock(&completed_mutex_);
+  for (const std::shared_ptr<Session>& session : completed_) session->TakeBack();
+}
 
 void IoLoop::Run() {
   VisitSessions();
@@ -78,12 +82,14 @@ void IoLoop::ExecuteRound() {
 
   const bool writers_wait = server_->store->pressure() > kFreePressure;
   if (round_.size() > 1) {
+    ShareReads(writers_wait);
     ReadTogether(writers_wait);
     WriteTogether(writers_wait);
   }
   for (Session* session : round_) {
     if (session->Execute(writers_wait, &submitted_)) executed_.push_back(session);
   }
+  ExecuteShared(writers_wait);
   if (!executed_.empty()) PushRound();
   const SequenceNumber durable = server_->store->durable_sequence();
   for (Session* session : round_) {
@@ -92,6 +98,40 @@ void IoLoop::ExecuteRound() {
     session->Settle(drain_seen_);
   }
   round_.clear();
+}
+
+void IoLoop::ShareReads(bool writers_wait) {
+  if (server_->options.execution != Execution::kAdaptive) return;
+  int64_t worth = 0;
+  for (const Session* session : round_) worth += session->WorthSharing(writers_wait);
+  const size_t wanted = std::min(WantedHelpers(worth), pool_->threads());
+  if (wanted == 0) return;
+  for (Session* session : round_) {
+    if (session->WorthSharing(writers_wait) == 0) continue;
+    if (!shared_.Add(session)) break;
+    session->Lend();
+  }
+  lent_ = shared_.added();
+  shared_.Open();
+  while (helpers_.load(std::memory_order_relaxed) < wanted) {
+    helpers_.fetch_add(1, std::memory_order_relaxed);
+    if (pool_->TrySubmit([this] { Help(); })) continue;
+    helpers_.fetch_sub(1, std::memory_order_relaxed);
+    break;
+  }
+}
+
+void IoLoop::Help() {
+  while (Session* const session = shared_.TakeLast()) session->ExecuteOnWorker();
+  helpers_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void IoLoop::ExecuteShared(bool writers_wait) {
+  for (; Session* const session = shared_.TakeFirst(); --lent_) {
+    session->TakeBack();
+    if (session->Execute(writers_wait, &submitted_)) executed_.push_back(session);
+  }
+  server_->batches_pooled.fetch_add(std::exchange(lent_, 0), std::memory_order_relaxed);
 }
 
 void IoLoop::PushRound() {

@@ -23,6 +23,7 @@
 #include "server/execution_policy.h"
 #include "server/server_state.h"
 #include "server/session.h"
+#include "structure/shared_work.h"
 #include "structure/thread_pool.h"
 
 namespace varve {
@@ -85,6 +86,10 @@ class IoLoop {
   void CollectCompleted() ABSL_LOCKS_EXCLUDED(completed_mutex_);
   void ReleaseParked();
   void ExecuteRound();
+  // Where the reads of this round are worth it, lets workers execute some of them.
+  void ShareReads(bool writers_wait);
+  void ExecuteShared(bool writers_wait);
+  void Help();  // on a worker
   // Executes the batches of the round that are a few GETs (plain SETs) alone in one call of the store: their cache misses overlap,
   // and the commit is paid once. The clients wrote side by side, so any order among them is right.
   void ReadTogether(bool writers_wait);
@@ -118,6 +123,9 @@ class IoLoop {
   std::vector<Session*> round_;
   std::vector<Session*> executed_;  // in this round, here
   bool submitted_ = false;          // by one of them
+  SharedWork<Session> shared_;      // of the round
+  size_t lent_ = 0;                 // put there
+  std::atomic<size_t> helpers_{0};  // on their way, or helping
   std::vector<Session*> joined_;
   std::vector<Session*> visited_;
   std::vector<std::string_view> keys_;

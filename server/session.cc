@@ -23,6 +23,7 @@ constexpr size_t kLargestRead = 256u << 10;  // bytes asked for in one read
 constexpr uint32_t kMeasureEvery = 16;       // executions where they were read; those on the pool are all measured
 constexpr size_t kMostToJoin = 16;           // requests of a batch that is executed together with others
 constexpr size_t kMostBytesToJoin = 16384;   // and bytes, well below the limits of a key and a value
+constexpr uint32_t kFewestToShare = 8;       // keys of a batch that a helper may execute
 constexpr int kReadsAtClose = 16;            // of bytes nobody will answer
 constexpr int kSlicesOnWorker = 16;          // of one reply, before others get their turn
 constexpr uint32_t kPatience = 10;           // seconds for which a client that has closed its side is worked for
@@ -247,10 +248,32 @@ void Session::AnswerSets(const absl::StatusOr<CommitResult>& committed, uint64_t
   FinishBatch();
 }
 
-bool Session::Dispatch(Placement placement) {
+int64_t Session::WorthSharing(bool writers_wait) const {
+  if (closed_ || held_ || !has_batch_ || in_flight_ || client_.Restricted() || executor_.continued() || OutputFull() ||
+      batch_.reads < kFewestToShare || batch_.writes > 0 || Place(writers_wait) != Placement::kInline) {
+    return 0;
+  }
+  return batch_.reads * server_->read_cost.nanos();
+}
+
+void Session::Lend() {
+  HandOver();
+  lent_ = shared_from_this();
+}
+
+void Session::TakeBack() {
+  in_flight_ = false;
+  lent_.reset();
+}
+
+void Session::HandOver() {
   in_flight_ = true;
   send_from_worker_ = output_.empty() && writable_;
   log_had_failed_ = loop_->log_failed();
+}
+
+bool Session::Dispatch(Placement placement) {
+  HandOver();
   if (loop_->Dispatch(shared_from_this(), placement)) {
     server_->batches_pooled.fetch_add(1, std::memory_order_relaxed);
     return true;
@@ -342,7 +365,7 @@ bool Session::Abandoned() const {
 }
 
 void Session::OnCompleted() {
-  in_flight_ = false;
+  TakeBack();
   if (closed_) return;
   output_.Take(&worker_replies_);
   worker_replies_.ShrinkAbove(server_->options.keep_buffer_bytes);

@@ -53,6 +53,11 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] bool AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>* results, uint64_t nanos_each);
   [[nodiscard]] bool AddSets(WriteBatch* writes, bool writers_wait);
   void AnswerSets(const absl::StatusOr<CommitResult>& committed, uint64_t nanos_each);
+  // What the batch is worth, in nanoseconds, if it is enough reads, and nothing else, to be executed by a helper of the loop; else 0.
+  int64_t WorthSharing(bool writers_wait) const;
+  // From now on a helper may execute the batch, by ExecuteOnWorker(). Until TakeBack(), or OnCompleted(), it is in flight.
+  void Lend();
+  void TakeBack();
   // Executes the batch here (true) or hands it to the pool. Sets `*submitted` when the store must be pushed for what it wrote.
   [[nodiscard]] bool Execute(bool writers_wait, bool* submitted);
   // The push for this round failed: what the batch wrote is not acknowledged, and what it read is not shown.
@@ -96,6 +101,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool MustLogIn() const { return !client_.authenticated && server_->password.needed(); }
   // Executes, sends and reads nothing for as long as that.
   void HoldBack(std::chrono::milliseconds delay);
+  // The batch is in flight from here on.
+  void HandOver();
   // Hands the batch to the pool; false when its queue is full.
   bool Dispatch(Placement placement);
   // The push that goes before the replies of the last RunExecutor().
@@ -133,6 +140,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool hungry_ = true;           // what was read holds no further complete request
   bool has_batch_ = false;       // a batch is unfinished
   bool in_flight_ = false;       // and it is on the pool
+  std::shared_ptr<Session> lent_;  // itself, while a helper may have it
   bool peer_closing_ = false;    // the end of the stream was announced, behind bytes that may still be unread
   bool peer_closed_ = false;     // and reached
   bool reset_ = false;           // the connection is gone in both directions

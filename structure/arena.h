@@ -8,10 +8,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
 
+#include "util/aligned_bytes.h"
 #include "util/memory_guard.h"
 
 namespace varve {
@@ -65,9 +65,9 @@ class Arena {
 
   char* NewChunk(size_t bytes) {
     ReserveMore(&chunks_, 1);
-    chunks_.push_back(std::make_unique_for_overwrite<char[]>(bytes));
-    bytes_used_.store(bytes_used() + bytes, std::memory_order_relaxed);
-    return chunks_.back().get();
+    chunks_.push_back(AlignedBytes(bytes));
+    bytes_used_.store(bytes_used() + chunks_.back().taken(), std::memory_order_relaxed);
+    return chunks_.back().data();
   }
 
   const size_t chunk_size_;
@@ -75,7 +75,7 @@ class Arena {
   size_t left_ = 0;
   char* rest_ = nullptr;  // of a chunk that Reserve() left for a larger one
   size_t rest_left_ = 0;
-  std::vector<std::unique_ptr<char[]>> chunks_;
+  std::vector<AlignedBytes> chunks_;
   std::atomic<size_t> bytes_used_{0};
 };
 

@@ -18,8 +18,9 @@ TEST(ExecutionPolicyTest, SmallBatchesRunWhereTheyWereRead) {
   const KeyCost read(400);
   const KeyCost write(600);
   EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(1, 0), read, write, false), Placement::kInline);
-  EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(16, 0), read, write, false), Placement::kInline);
-  EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(64, 0), read, write, false), Placement::kPool);
+  EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(64, 0), read, write, false), Placement::kInline);
+  EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(0, 64), read, write, false), Placement::kInline);
+  EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(1000, 0), read, write, false), Placement::kPool);
   EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(0, 1), read, write, false), Placement::kInline);
   EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(0, 1), read, write, true), Placement::kPool);
   EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(1, 0), read, write, true), Placement::kInline);
@@ -52,10 +53,17 @@ TEST(ExecutionPolicyTest, TheModesAreObeyed) {
 TEST(ExecutionPolicyTest, ReadsThatTurnOutSlowMoveToThePoolAndBack) {
   KeyCost read(400);
   const KeyCost write(600);
-  for (int i = 0; i < 20; ++i) read.Measured(100'000, 1);  // disk reads
+  for (int i = 0; i < 40; ++i) read.Measured(100'000, 1);  // disk reads
   EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(1, 0), read, write, false), Placement::kPool);
   for (int i = 0; i < 100; ++i) read.Measured(400, 1);
   EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(1, 0), read, write, false), Placement::kInline);
+}
+
+TEST(ExecutionPolicyTest, AThreadThatLostItsCoreIsNoDisk) {
+  KeyCost read(400);
+  const KeyCost write(600);
+  for (int i = 0; i < 1000; ++i) read.Measured(i % 10 == 0 ? 5'000'000 : 400, 1);
+  EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(64, 0), read, write, false), Placement::kInline);
 }
 
 TEST(CommandTableTest, FindsEachCommandInAnyCaseAndNothingElse) {
