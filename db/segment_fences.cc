@@ -24,7 +24,7 @@ size_t CommonPrefix(std::string_view a, std::string_view b) {
 }
 
 // Readers trust the fences to lead into the data, so what a wrong builder wrote under right checksums must not get that far.
-std::optional<uint64_t> FindDisorder(std::string_view body, uint64_t count, uint64_t data_size) {
+std::optional<uint64_t> FindDisorder(std::string_view body, uint64_t count, uint64_t data_size, uint32_t block_size) {
   const uint64_t keys_size = body.size() - count * 12;
   uint64_t next_start = 0;
   uint32_t key_end = 0;
@@ -34,7 +34,7 @@ std::optional<uint64_t> FindDisorder(std::string_view body, uint64_t count, uint
     const uint64_t end_at = count * 8 + k * 4;
     const uint32_t end = DecodeFixed32(body.data() + end_at);
     if (end < key_end || end > keys_size) return end_at;
-    next_start = start + 1;
+    next_start = (start | (block_size - uint64_t{1})) + 1;  // blocks are cached by their number
     key_end = end;
   }
   return std::nullopt;
@@ -116,7 +116,7 @@ size_t SegmentFences::BlockOf(uint64_t offset) const {
 }
 
 std::optional<uint64_t> SegmentFences::FindDamage(std::string_view bytes, uint32_t count, uint64_t data_size,
-                                                  uint64_t segment_number) {
+                                                  uint32_t block_size, uint64_t segment_number) {
   if (count == 0) return bytes.empty() ? std::nullopt : std::optional<uint64_t>(0);
   if (bytes.size() < count * uint64_t{12}) return 0;
   // The size of the keys follows from the last key's end, and is known to be right once the checksums are.
@@ -129,7 +129,7 @@ std::optional<uint64_t> SegmentFences::FindDamage(std::string_view bytes, uint32
       return chunk * kSegmentPageSize;
     }
   }
-  return FindDisorder(body, count, data_size);
+  return FindDisorder(body, count, data_size, block_size);
 }
 
 }  // namespace varve

@@ -15,7 +15,8 @@ absl::Status ReadFully(const File& file, uint64_t offset, const AlignedBytes& by
 }
 
 absl::Status CheckFences(const File& file, const SegmentFooter& footer, std::string_view bytes) {
-  if (const auto damage = SegmentFences::FindDamage(bytes, footer.fence_count, footer.data_size, footer.info.number)) {
+  if (const auto damage = SegmentFences::FindDamage(bytes, footer.fence_count, footer.data_size, footer.block_size,
+                                                    footer.info.number)) {
     return Corruption(file.path(), footer.fences_offset + *damage, "segment fences: wrong checksum, or out of order");
   }
   return absl::OkStatus();

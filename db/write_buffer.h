@@ -50,7 +50,8 @@ class WriteBuffer {
   void Prefetch(uint64_t hash) const { __builtin_prefetch(&buckets_[hash & bucket_mask_]); }
   // Once the bucket is there: the record in front of its chain.
   void PrefetchEntry(uint64_t hash) const {
-    const char* const entry = reinterpret_cast<const char*>(buckets_[hash & bucket_mask_].load(std::memory_order_relaxed));
+    const char* const entry =
+        reinterpret_cast<const char*>(buckets_[hash & bucket_mask_].load(std::memory_order_relaxed));
     __builtin_prefetch(entry);
     __builtin_prefetch(entry + 64);
   }

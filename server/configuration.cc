@@ -85,6 +85,9 @@ absl::Status Configuration::Set(ServerState& server, absl::Span<const std::strin
     return Refused(changed[i]->name, std::string(applied.message()));
   }
   config_ = std::move(wanted);
+  for (const Setting* setting : changed) {
+    std::erase_if(chosen_, [setting](const auto& choice) { return choice.first == setting->name; });
+  }
   return absl::OkStatus();
 }
 

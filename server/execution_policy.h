@@ -1,7 +1,12 @@
-// Where a batch runs: the one place that decides it. A hop over the queue costs about 2 µs of CPU and lets a second core help, so
-// a batch runs where it was read while it is worth no more than kInlineBudget, and on the pool when it is worth more, may run
-// long or may sleep. What a key costs is measured as the server runs (KeyCost), so reads that go to the disk move to the pool by
-// themselves. Functions are pure; KeyCost is thread-safe.
+// Where a batch runs: the one place that decides it.
+//   - Where it was read, as a rule: handing it over costs more than a GET does (docs/performance.md), and what one round brings in is
+//     committed and pushed together.
+//   - On the pool, when it may run long or may sleep: slow commands, large values, reads that go to the disk, writes while the store is
+//     behind.
+//   - On either, when the reads of one round are worth more than kHelperNanos for several threads: then helpers from the pool take
+//     batches from the round's end while the I/O thread takes them from its front (IoLoop::ShareReads). Writes are not shared: they would
+//     wait for each other's commits.
+// What a key costs is measured as the server runs (KeyCost). Functions are pure; KeyCost is thread-safe.
 #pragma once
 
 #include <algorithm>

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "fmt/format.h"
+#include "server/memory_plan.h"
 #include "spdlog/spdlog.h"
 #include "util/thread_setup.h"
 
@@ -32,6 +33,9 @@ ServerOptions WithDefaults(ServerOptions options) {
   if (options.threads <= 0) options.threads = std::max(2, cores);
   return options;
 }
+
+// What doesn't fit was refused with the command line.
+ServerConfig Fitted(const ServerConfig& config) { return FitIntoMemory(config, MemoryAtHand()).value_or(config); }
 
 // Asks a peer that was silent for `seconds` whether it is still there, three times at most.
 void KeepAlive(int descriptor, int seconds) {
@@ -60,11 +64,15 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig
 }
 
 Server::Server(Store* store, ServerConfig config, ServerProgram program)
-    : state_(store, WithDefaults(config.server), config, std::move(program)),
+    : state_(store, WithDefaults(Fitted(config).server), config, std::move(program)),
       pool_("varve-pool", static_cast<size_t>(state_.options.threads), state_.options.pool_queue_capacity),
       maintenance_("varve-upkeep", 1, kMaintenanceQueue) {
   config.engine.sync_backend = Resolve(config.engine.sync_backend);
   state_.configuration.ShowChosen("sync-backend", ShowSetting(*FindSetting("sync-backend"), config));
+  for (const char* name :
+       {"memory-limit", "write-buffer-size", "offset-table-cache-size", "block-cache-size", "maxmemory-clients"}) {
+    state_.configuration.ShowChosen(name, ShowSetting(*FindSetting(name), Fitted(config)));
+  }
 }
 
 Server::~Server() { Stop(); }

@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 #include "server/config_file.h"
+#include "server/memory_plan.h"
 #include "util/status.h"
 
 namespace varve {
@@ -91,6 +92,7 @@ absl::StatusOr<ServerCommandLine> ParseServerCommandLine(int argc, char** argv) 
     if (flag.name != "config") VARVE_RETURN_IF_ERROR(TakeFlag(flag, &line.config));
   }
   VARVE_RETURN_IF_ERROR(CheckTogether(line.config));
+  VARVE_RETURN_IF_ERROR(FitIntoMemory(line.config, MemoryAtHand()).status());
   VARVE_RETURN_IF_ERROR(LoadPassword(&line.config));
   return line;
 }

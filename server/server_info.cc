@@ -127,6 +127,7 @@ void Memory(const ServerState& server, InfoText* info) {
   info->Line("mem_clients_normal", server.client_memory.bytes());
   info->Line("total_system_memory", system);
   info->Line("total_system_memory_human", Human(system));
+  info->Line("memory_limit", server.configuration.Get("memory-limit"));
   info->Line("maxmemory", 0);
   info->Line("maxmemory_human", "0B");
   info->Line("maxmemory_policy", "noeviction");

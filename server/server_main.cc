@@ -20,6 +20,7 @@
 #include "fmt/format.h"
 #include "server/config_file.h"
 #include "server/descriptor_limit.h"
+#include "server/memory_plan.h"
 #include "server/process_signals.h"
 #include "server/server.h"
 #include "server/server_flags.h"
@@ -56,7 +57,13 @@ int Serve(ServerCommandLine line) {
   }
   const auto begin = std::chrono::steady_clock::now();
   const std::string& directory = line.config.directory;
-  absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(directory, line.config.engine);
+  const absl::StatusOr<ServerConfig> fitted = FitIntoMemory(line.config, MemoryAtHand());
+  if (!fitted.ok()) {
+    spdlog::critical("--{}", std::string(fitted.status().message()));
+    return 1;
+  }
+  SpareMemory(fitted->memory_limit);
+  absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(directory, fitted->engine);
   if (!store.ok()) {
     spdlog::critical("The store in {} can't be opened: {}", directory, store.status().ToString());
     return 1;

@@ -135,18 +135,18 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string protocol_error_;  // to be answered after the batch
   uint32_t executions_ = 0;
 
-  bool readable_ = true;         // the socket may have bytes that were not read
-  bool writable_ = true;         // the socket may take bytes
-  bool hungry_ = true;           // what was read holds no further complete request
-  bool has_batch_ = false;       // a batch is unfinished
-  bool in_flight_ = false;       // and it is on the pool
+  bool readable_ = true;           // the socket may have bytes that were not read
+  bool writable_ = true;           // the socket may take bytes
+  bool hungry_ = true;             // what was read holds no further complete request
+  bool has_batch_ = false;         // a batch is unfinished
+  bool in_flight_ = false;         // and it is on the pool
   std::shared_ptr<Session> lent_;  // itself, while a helper may have it
-  bool peer_closing_ = false;    // the end of the stream was announced, behind bytes that may still be unread
-  bool peer_closed_ = false;     // and reached
-  bool reset_ = false;           // the connection is gone in both directions
-  bool log_had_failed_ = false;  // when the batch was handed to the pool
-  uint32_t active_at_ = 0;       // IoLoop::seconds() when bytes came or went last
-  bool held_ = false;            // nothing is executed, sent or read until the loop calls Release()
+  bool peer_closing_ = false;      // the end of the stream was announced, behind bytes that may still be unread
+  bool peer_closed_ = false;       // and reached
+  bool reset_ = false;             // the connection is gone in both directions
+  bool log_had_failed_ = false;    // when the batch was handed to the pool
+  uint32_t active_at_ = 0;         // IoLoop::seconds() when bytes came or went last
+  bool held_ = false;              // nothing is executed, sent or read until the loop calls Release()
   bool closed_ = false;
   bool send_from_worker_ = false;
   BatchExecutor::Progress worker_progress_ = BatchExecutor::Progress::kDone;

@@ -188,6 +188,9 @@ constexpr Setting kSettings[] = {
             "threads that read and answer; 0: one for every four cores, 1 to 8"),
     Word("execution", kExecutionWords, VARVE_KEPT_IN(server.execution),
          "where requests run: adaptive, pool (always on the pool) or inline (always where they were read)"),
+    Size("memory-limit", 0, 16 * kTi, VARVE_KEPT_IN(memory_limit),
+         "memory for write buffers, tables, block cache and connections together, which share it where their sizes "
+         "below are left alone; 0: half of what this machine or control group has"),
     Size("write-buffer-size", 4 * kKi, 64 * kGi, VARVE_KEPT_IN(engine.write_buffer_size),
          "memory of one write buffer; when it is full it becomes a segment"),
     Size("offset-table-cache-size", 0, 16 * kTi, VARVE_KEPT_IN(engine.offset_table_cache_size),

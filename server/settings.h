@@ -25,6 +25,7 @@ struct ServerConfig {
   int log_level = 2;          // index of the setting's words, which is spdlog's number
   std::string log_file;       // empty: standard error
   std::string password_file;  // holds server.password
+  uint64_t memory_limit = 0;  // of what follows; 0: by the memory at hand (server/memory_plan.h)
   EngineOptions engine;
   ServerOptions server;
 };

@@ -22,6 +22,6 @@ AlignedBytes::AlignedBytes(size_t size) : size_(size), taken_(size) {
   if (huge > 0) (void)madvise(data_.get(), huge, MADV_HUGEPAGE);  // a hint
 }
 
-void AlignedBytes::Free::operator()(char* bytes) const { ::operator delete(bytes, std::align_val_t{kSmallAlignment}); }
+void AlignedBytes::Free::operator()(char* bytes) const { ::operator delete (bytes, std::align_val_t{kSmallAlignment}); }
 
 }  // namespace varve

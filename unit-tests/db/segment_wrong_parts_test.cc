@@ -88,6 +88,18 @@ TEST_F(SegmentWrongPartsTest, FencesOutOfOrderAreRefused) {
   EXPECT_TRUE(absl::IsDataLoss(iterator->status())) << iterator->status();
 }
 
+// Blocks are cached by their number: with the wrong one of the two in its place, a seek left the block it thought it was in.
+TEST_F(SegmentWrongPartsTest, TwoFencesOfOneBlockAreRefused) {
+  EncodeFixed64(fences() + 16, DecodeFixed64(fences() + 8) + 1);
+  SealFences();
+  const auto segment = fixture_.Open(info_);
+  const auto iterator = segment->NewIterator(true);
+  for (size_t i = 0; i < records_.size(); i += 10) {
+    iterator->Seek(records_[i].key, kMaxSequence);
+    EXPECT_TRUE(absl::IsDataLoss(iterator->status())) << iterator->status();
+  }
+}
+
 TEST_F(SegmentWrongPartsTest, FencesBehindTheDataAreRefused) {
   EncodeFixed64(fences() + (footer_.fence_count - 1) * size_t{8}, footer_.data_size);
   SealFences();
