@@ -204,10 +204,7 @@ class Engine final : public StorageEngine, private EngineParts {
   // Turns what was found into the answer: a newer range tombstone or an expiry up to `instant_ms` hides it; the gate is the newest of all.
   void Conclude(const ReadState& state, SequenceNumber at, uint64_t instant_ms, const Lookup& lookup,
                 ReadResult* result, std::string* value, bool* unwritten) const;
-  // All keys as of one moment. False: one has expired by `*instant_ms`, which was not known; it has to be done again with it.
-  absl::StatusOr<bool> MultiGetAt(const ReadOptions& options, absl::Span<const std::string_view> keys,
-                                  absl::Span<MultiGetResult> results, uint64_t* instant_ms, SequenceNumber* gate,
-                                  bool* unwritten);
+  class MultiRead;  // db/engine_multi_get.cc
   // Bounds are tree keys: [lower, upper), an empty `upper` meaning no end. `clock`: without one, what has expired is shown.
   std::unique_ptr<Iterator> MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at, bool fill_cache,
                                          std::string lower, std::string upper, bool with_values,

@@ -19,6 +19,114 @@ constexpr size_t kKeysAGroup = 64;
 
 }  // namespace
 
+// All keys as of one moment, in rounds over a few of them, each step of which touches memory that the step before has asked for: hash and
+// buckets, entries of buffers, tables, slots of the block cache, records. Once something is not in memory, the rest of the group is asked
+// for before it is read.
+class Engine::MultiRead {
+ public:
+  MultiRead(const Engine* engine, const ReadOptions& options, const ReadPoint& point,
+            absl::Span<const std::string_view> keys)
+      : engine_(*engine),
+        options_(options),
+        point_(point),
+        state_(*point.state),
+        runs_(state_.version->runs()),
+        keys_(keys) {}
+
+  // Fills in `results`. False: a key has expired by `*instant_ms`, which was not known; all has to be done again with it.
+  absl::StatusOr<bool> ReadAll(absl::Span<MultiGetResult> results, uint64_t* instant_ms, SequenceNumber* gate,
+                               bool* unwritten) {
+    size_t bytes = 0;
+    for (size_t begin = 0; begin < keys_.size(); begin += kKeysAGroup) {
+      const absl::Span<const std::string_view> group = keys_.subspan(begin, kKeysAGroup);
+      lookups_.clear();
+      lookups_.reserve(group.size());
+      bool disk_is_asked = false;
+      for (size_t next = 0; next < group.size();) {
+        disk_is_asked = AskFor(group.subspan(lookups_.size(), kKeysARound)) || disk_is_asked;
+        if (disk_is_asked && lookups_.size() < group.size()) continue;
+        for (; next < lookups_.size(); ++next) {
+          MultiGetResult& result = results[begin + next];
+          if (bytes >= options_.max_bytes) {
+            for (MultiGetResult& rest : results.subspan(begin + next)) rest.read = false;
+            return true;
+          }
+          result.read = true;
+          result.status = Finish(&lookups_[next]);
+          if (lookups_[next].record.expiry_ms != 0 && engine_.NeedsInstant(lookups_[next], instant_ms)) return false;
+          engine_.Conclude(state_, point_.sequence, *instant_ms, lookups_[next], &result.result,
+                           options_.without_value ? nullptr : &result.value, unwritten);
+          *gate = std::max(*gate, result.result.gate);
+          bytes += result.result.value_size;
+        }
+      }
+    }
+    return true;
+  }
+
+ private:
+  // Begins the lookups of a round and asks for their records; true when the disk is asked, too.
+  bool AskFor(absl::Span<const std::string_view> keys) {
+    const size_t first = lookups_.size();
+    for (const std::string_view key : keys) {
+      Lookup& lookup = lookups_.emplace_back(point_.generation, key);
+      lookup.from_segment.most_bytes = options_.max_value_bytes;
+      lookup.from_segment.without_value = options_.without_value;
+      ForEachBuffer([&](const WriteBuffer& buffer) { buffer.Prefetch(lookup.hash); });
+    }
+    const absl::Span<Lookup> round = absl::MakeSpan(lookups_).subspan(first);
+    for (const Lookup& lookup : round) {
+      ForEachBuffer([&](const WriteBuffer& buffer) { buffer.PrefetchEntry(lookup.hash); });
+    }
+    segments_.clear();
+    for (Lookup& lookup : round) {
+      const bool found = engine_.LookUpBuffers(state_, point_.sequence, &lookup);
+      for (const Run* run : runs_) {
+        segments_.push_back(found ? nullptr : run->Find(lookup.key.view()));
+        if (segments_.back() != nullptr) segments_.back()->PrefetchLookup(lookup.hash);
+      }
+    }
+    for (size_t i = 0; i < round.size(); ++i) {
+      Lookup& lookup = round[i];
+      for (; lookup.first_run < runs_.size() && lookup.peeked_in == nullptr; ++lookup.first_run) {
+        Segment* const segment = segments_[i * runs_.size() + lookup.first_run];
+        if (segment == nullptr || !segment->Peek(lookup.hash, &lookup.peeked)) continue;
+        lookup.peeked_in = segment;
+        break;
+      }
+    }
+    bool disk_is_asked = false;
+    for (const Lookup& lookup : round) {
+      if (lookup.peeked_in == nullptr) continue;
+      disk_is_asked = lookup.peeked_in->PrefetchRecord(lookup.peeked, options_.fill_cache) || disk_is_asked;
+    }
+    return disk_is_asked;
+  }
+
+  absl::Status Finish(Lookup* lookup) const {
+    if (lookup->found) return absl::OkStatus();
+    VARVE_RETURN_IF_ERROR(engine_.LookUpSegments(state_, point_.sequence, options_.fill_cache, lookup));
+    if (lookup->found || state_.namespaces.bases().empty()) [[likely]]
+      return absl::OkStatus();
+    return engine_.LookUpBases(state_, point_.sequence, options_.fill_cache, lookup);
+  }
+
+  template <typename Visit>
+  void ForEachBuffer(Visit visit) const {
+    visit(*state_.active);
+    for (const std::shared_ptr<WriteBuffer>& buffer : state_.full) visit(*buffer);
+  }
+
+  const Engine& engine_;
+  const ReadOptions& options_;
+  const ReadPoint& point_;
+  const ReadState& state_;
+  const std::vector<const Run*>& runs_;
+  const absl::Span<const std::string_view> keys_;
+  absl::InlinedVector<Lookup, 2 * kKeysARound> lookups_;     // of a group
+  absl::InlinedVector<Segment*, 4 * kKeysARound> segments_;  // of a round, by key and run
+};
+
 absl::Status Engine::MultiGetInside(const ReadOptions& options, absl::Span<const std::string_view> keys,
                                     absl::Span<MultiGetResult> results) {
   counters_.gets.Add(keys.size());
@@ -27,7 +135,9 @@ absl::Status Engine::MultiGetInside(const ReadOptions& options, absl::Span<const
   bool unwritten = false;
   uint64_t instant_ms = options.snapshot != nullptr ? options.snapshot->instant_ms() : 0;
   for (bool done = false; !done;) {
-    VARVE_ASSIGN_OR_RETURN(done, MultiGetAt(options, keys, results, &instant_ms, &gate, &unwritten));
+    VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
+    VARVE_ASSIGN_OR_RETURN(done,
+                           MultiRead(this, options, point, keys).ReadAll(results, &instant_ms, &gate, &unwritten));
   }
   if (instant_ms != 0) {
     for (MultiGetResult& each : results) {
@@ -39,89 +149,6 @@ absl::Status Engine::MultiGetInside(const ReadOptions& options, absl::Span<const
   absl::Status waited = AwaitGate(options, gate, unwritten);
   if (!waited.ok() && WorthReadingAgain(options, log_had_failed)) return MultiGet(options, keys, results);
   return waited;
-}
-
-// In rounds over a few keys, each step of which touches memory that the step before has asked for: hash and buckets, entries of buffers,
-// tables, slots of the block cache, records. Once something is not in memory, the rest of the group is asked for before it is read.
-absl::StatusOr<bool> Engine::MultiGetAt(const ReadOptions& options, absl::Span<const std::string_view> keys,
-                                        absl::Span<MultiGetResult> results, uint64_t* instant_ms, SequenceNumber* gate,
-                                        bool* unwritten) {
-  VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
-  const ReadState& state = *point.state;
-  const std::vector<const Run*>& runs = state.version->runs();
-  absl::InlinedVector<Segment*, 4 * kKeysARound> segments;  // of a round, by key and run
-  absl::InlinedVector<Lookup, kKeysARound> lookups;         // of a group
-  size_t bytes = 0;
-  const auto for_each_buffer = [&state](auto&& visit) {
-    visit(*state.active);
-    for (const std::shared_ptr<WriteBuffer>& buffer : state.full) visit(*buffer);
-  };
-
-  // Asks for the records of the keys from lookups.size() to `end` of the group at `begin`; true when the disk is asked, too.
-  const auto ask_for = [&](size_t begin, size_t end) {
-    const size_t first = lookups.size();
-    for (const std::string_view key : keys.subspan(begin + first, end - first)) {
-      Lookup& lookup = lookups.emplace_back(point.generation, key);
-      lookup.from_segment.most_bytes = options.max_value_bytes;
-      lookup.from_segment.without_value = options.without_value;
-      for_each_buffer([&](const WriteBuffer& buffer) { buffer.Prefetch(lookup.hash); });
-    }
-    const absl::Span<Lookup> round = absl::MakeSpan(lookups).subspan(first);
-    for (const Lookup& lookup : round) {
-      for_each_buffer([&](const WriteBuffer& buffer) { buffer.PrefetchEntry(lookup.hash); });
-    }
-    segments.clear();
-    for (Lookup& lookup : round) {
-      const bool found = LookUpBuffers(state, point.sequence, &lookup);
-      for (const Run* run : runs) {
-        segments.push_back(found ? nullptr : run->Find(lookup.key.view()));
-        if (segments.back() != nullptr) segments.back()->PrefetchLookup(lookup.hash);
-      }
-    }
-    for (size_t i = 0; i < round.size(); ++i) {
-      Lookup& lookup = round[i];
-      for (; lookup.first_run < runs.size() && lookup.peeked_in == nullptr; ++lookup.first_run) {
-        Segment* const segment = segments[i * runs.size() + lookup.first_run];
-        if (segment == nullptr || !segment->Peek(lookup.hash, &lookup.peeked)) continue;
-        lookup.peeked_in = segment;
-        break;
-      }
-    }
-    bool disk_is_asked = false;
-    for (const Lookup& lookup : round) {
-      if (lookup.peeked_in == nullptr) continue;
-      disk_is_asked = lookup.peeked_in->PrefetchRecord(lookup.peeked, options.fill_cache) || disk_is_asked;
-    }
-    return disk_is_asked;
-  };
-
-  for (size_t begin = 0; begin < keys.size(); begin += kKeysAGroup) {
-    const size_t size = std::min(kKeysAGroup, keys.size() - begin);
-    lookups.clear();
-    lookups.reserve(size);
-    bool disk_is_asked = false;
-    for (size_t next = 0; next < size;) {
-      disk_is_asked = ask_for(begin, std::min(lookups.size() + kKeysARound, size)) || disk_is_asked;
-      if (disk_is_asked && lookups.size() < size) continue;
-      for (; next < lookups.size(); ++next) {
-        Lookup& lookup = lookups[next];
-        MultiGetResult& result = results[begin + next];
-        result.read = bytes < options.max_bytes;
-        if (!result.read) continue;
-        result.status =
-            lookup.found ? absl::OkStatus() : LookUpSegments(state, point.sequence, options.fill_cache, &lookup);
-        if (!lookup.found && !state.namespaces.bases().empty() && result.status.ok()) [[unlikely]] {
-          result.status = LookUpBases(state, point.sequence, options.fill_cache, &lookup);
-        }
-        if (lookup.record.expiry_ms != 0 && NeedsInstant(lookup, instant_ms)) return false;
-        Conclude(state, point.sequence, *instant_ms, lookup, &result.result,
-                 options.without_value ? nullptr : &result.value, unwritten);
-        *gate = std::max(*gate, result.result.gate);
-        bytes += result.result.value_size;
-      }
-    }
-  }
-  return true;
 }
 
 }  // namespace varve

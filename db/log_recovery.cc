@@ -9,7 +9,9 @@
 
 #include "db/batch_codec.h"
 #include "db/log.h"
+#include "db/log_file_reader.h"
 #include "db/log_format.h"
+#include "util/file_window.h"
 #include "util/status.h"
 
 namespace varve {
@@ -83,12 +85,16 @@ class Recovery {
   size_t FileThatBeginsWithNext(size_t from) const;
   absl::Status ReplayFile(const FoundFile& file, uint64_t begin);
   // Whether a block at or behind offset_ goes on where operations that are in segments can't be read; then offset_ and next_ are its.
-  bool SkipFlushed(const FoundFile& file, uint64_t limit);
+  absl::StatusOr<bool> SkipFlushed(uint64_t limit);
   // For a survey: notes the gap, and returns the file in which the log goes on, with begin_ and next_ set; files_.size(): nowhere.
   absl::StatusOr<size_t> GoOnBehind(size_t index, absl::Status damage);
-  // The first block of content_ in [from, limit) that was surely acknowledged and begins behind `next_`, up to `most`.
-  std::optional<uint64_t> FindProvenBlock(const FoundFile& file, uint64_t from, uint64_t limit, SequenceNumber most,
-                                          bool needs_mark) const;
+  // The first block in [from, limit) of the open file that was surely acknowledged and begins behind `next_`, up to `most`.
+  struct ProvenBlock {
+    uint64_t offset;
+    SequenceNumber first;
+  };
+  absl::StatusOr<std::optional<ProvenBlock>> FindProvenBlock(uint64_t from, uint64_t limit, SequenceNumber most,
+                                                             bool needs_mark);
   // Replays the block at offset_, if it is one and continues the sequence. False: it is not, or is damaged from offset_
   // on.
   absl::StatusOr<bool> ReplayBlock(const FoundFile& file, uint64_t limit);
@@ -99,7 +105,7 @@ class Recovery {
   absl::Status CheckKnownEnds() const;
   // What was read may have been in the kernel's memory alone: a process was killed before it synced, or a sync failed.
   absl::Status MakeDurable();
-  absl::Status Load(const FoundFile& file);
+  absl::Status Open(const FoundFile& file);
   const LogEnd* KnownEnd(uint64_t number) const;
 
   FileSystem* const file_system_;
@@ -114,11 +120,11 @@ class Recovery {
 
   std::vector<FoundFile> files_;  // in order of number
   LogRecovery result_;
-  SequenceNumber next_ = 0;          // the operation that must come next
-  std::string content_;              // of the file that is being read
-  uint64_t offset_ = 0;              // good up to here
-  uint64_t partial_end_ = 0;         // of the block within which it ends, if it does
-  SequenceNumber durable_mark_ = 0;  // highest one of the blocks replayed
+  SequenceNumber next_ = 0;              // the operation that must come next
+  std::unique_ptr<LogFileReader> open_;  // the file that is being read
+  uint64_t offset_ = 0;                  // good up to here
+  uint64_t partial_end_ = 0;             // of the block within which it ends, if it does
+  SequenceNumber durable_mark_ = 0;      // highest one of the blocks replayed
   // Offset of the first replayed block that no mark covers, by file number.
   std::map<uint64_t, uint64_t> unproven_from_;
 };
@@ -165,12 +171,8 @@ size_t Recovery::FileThatBeginsWithNext(size_t from) const {
   return from;
 }
 
-absl::Status Recovery::Load(const FoundFile& found) {
-  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system_->OpenForRead(found.path));
-  VARVE_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
-  content_.resize(size);
-  VARVE_ASSIGN_OR_RETURN(const size_t read, file->Read(0, size, content_.data()));
-  content_.resize(read);
+absl::Status Recovery::Open(const FoundFile& found) {
+  VARVE_ASSIGN_OR_RETURN(open_, LogFileReader::Open(file_system_, found.path, found.number, store_id_));
   return absl::OkStatus();
 }
 
@@ -182,13 +184,13 @@ const LogEnd* Recovery::KnownEnd(uint64_t number) const {
 }
 
 absl::Status Recovery::ReplayFile(const FoundFile& file, uint64_t begin) {
-  VARVE_RETURN_IF_ERROR(Load(file));
-  offset_ = std::min<uint64_t>(begin, content_.size());
+  VARVE_RETURN_IF_ERROR(Open(file));
+  offset_ = std::min<uint64_t>(begin, open_->size());
   partial_end_ = 0;
   // A survey goes on: what the blocks need of the header is known.
   if (absl::IsDataLoss(file.header) && mode_ == Mode::kRecover) return file.header;
   const LogEnd* const known = KnownEnd(file.number);
-  const uint64_t limit = known != nullptr ? std::min<uint64_t>(known->offset, content_.size()) : content_.size();
+  const uint64_t limit = known != nullptr ? std::min<uint64_t>(known->offset, open_->size()) : open_->size();
   const SequenceNumber before = next_;
   while (offset_ < limit) {
     VARVE_ASSIGN_OR_RETURN(bool good, ReplayBlock(file, limit));
@@ -198,7 +200,9 @@ absl::Status Recovery::ReplayFile(const FoundFile& file, uint64_t begin) {
       VARVE_ASSIGN_OR_RETURN(good, ReplayBlock(file, limit));
       if (!good && offset_ == LogPageAlign(end)) offset_ = end;
     }
-    if (!good && !SkipFlushed(file, limit)) break;
+    if (good) continue;
+    VARVE_ASSIGN_OR_RETURN(const bool skipped, SkipFlushed(limit));
+    if (!skipped) break;
   }
   if (known != nullptr && known->last_sequence > flushed_ && next_ <= known->last_sequence) {
     return Corruption(
@@ -217,60 +221,61 @@ absl::Status Recovery::ReplayFile(const FoundFile& file, uint64_t begin) {
 }
 
 absl::StatusOr<bool> Recovery::ReplayBlock(const FoundFile& file, uint64_t limit) {
-  const std::string_view bytes = std::string_view(content_).substr(0, limit);
-  const auto block =
-      DecodeLogBlockHeader(bytes.substr(std::min<uint64_t>(offset_, limit)), file.number, store_id_, offset_);
+  const uint64_t begin = offset_;
+  VARVE_ASSIGN_OR_RETURN(const std::optional<LogBlockHeader> block, open_->HeaderAt(begin, limit));
   if (!block.has_value() || block->first != next_) return false;
   if (block->durable_mark > durable_mark_) {
     durable_mark_ = block->durable_mark;
     if (durable_mark_ + 1 >= next_) unproven_from_.clear();
   }
-  if (block->last > durable_mark_) unproven_from_.try_emplace(file.number, offset_);
-  const uint64_t payload_end = offset_ + kLogBlockHeaderSize + block->payload_size;
-  if (payload_end > content_.size() && block->last > flushed_) {
+  if (block->last > durable_mark_) unproven_from_.try_emplace(file.number, begin);
+  const uint64_t payload_end = begin + kLogBlockHeaderSize + block->payload_size;
+  if (payload_end > open_->size() && block->last > flushed_) {
     // A write changes no file's size, so this is no tear.
-    return Corruption(file.path, content_.size(), "log: the file ends within a block");
+    return Corruption(file.path, open_->size(), "log: the file ends within a block");
   }
-  uint64_t position = offset_ + kLogBlockHeaderSize;
-  while (position < payload_end) {
-    // Sizes are believed only as far as there are bytes.
-    if (position >= limit) break;
+  // Sizes are believed only as far as there are bytes.
+  const uint64_t end = std::min<uint64_t>(payload_end, limit);
+  VARVE_ASSIGN_OR_RETURN(const std::string_view bytes, open_->Bytes(begin, end));
+  uint64_t position = begin + kLogBlockHeaderSize;
+  while (position < end) {
     BatchHeader header;
     std::string_view operations;
-    const size_t size =
-        DecodeBatch(bytes.substr(position, std::min<uint64_t>(payload_end, limit) - position), &header, &operations);
+    const size_t size = DecodeBatch(bytes.substr(position - begin), &header, &operations);
     if (size == 0 || header.count == 0 || header.first != next_) break;
     VARVE_RETURN_IF_ERROR(ReplayBatch(file, header, operations));
     position += size;
     offset_ = position;
   }
   if (position != payload_end) {
-    partial_end_ = std::min<uint64_t>(payload_end, content_.size());
+    partial_end_ = std::min<uint64_t>(payload_end, open_->size());
     return false;
   }
   offset_ = LogBlockAlign(position);
   return true;
 }
 
-std::optional<uint64_t> Recovery::FindProvenBlock(const FoundFile& file, uint64_t from, uint64_t limit,
-                                                  SequenceNumber most, bool needs_mark) const {
-  const std::string_view bytes = std::string_view(content_).substr(0, limit);
-  for (uint64_t offset = LogBlockAlign(from); offset + kLogBlockHeaderSize <= bytes.size();
-       offset += kLogBlockAlignment) {
-    const auto block = DecodeLogBlockHeader(bytes.substr(offset), file.number, store_id_, offset);
-    if (!block.has_value() || block->first <= next_ || block->first > most) continue;
+absl::StatusOr<std::optional<Recovery::ProvenBlock>> Recovery::FindProvenBlock(uint64_t from, uint64_t limit,
+                                                                               SequenceNumber most, bool needs_mark) {
+  std::optional<ProvenBlock> found;
+  VARVE_RETURN_IF_ERROR(open_->VisitHeaders(from, limit, [&](uint64_t offset, const LogBlockHeader& block) {
+    if (block.first > most) return false;  // blocks ascend: none is behind it
+    if (block.first <= next_) return true;
     // What an earlier recovery cut away was never acknowledged, and knew that `next_` was not.
-    if (!needs_mark || block->durable_mark >= next_) return offset;
-  }
-  return std::nullopt;
+    if (needs_mark && block.durable_mark < next_) return true;
+    found = {offset, block.first};
+    return false;
+  }));
+  return found;
 }
 
-bool Recovery::SkipFlushed(const FoundFile& file, uint64_t limit) {
+absl::StatusOr<bool> Recovery::SkipFlushed(uint64_t limit) {
   if (next_ > flushed_) return false;
-  const std::optional<uint64_t> found = FindProvenBlock(file, offset_, limit, flushed_ + 1, /*needs_mark=*/true);
+  VARVE_ASSIGN_OR_RETURN(const std::optional<ProvenBlock> found,
+                         FindProvenBlock(offset_, limit, flushed_ + 1, /*needs_mark=*/true));
   if (!found) return false;
-  offset_ = *found;
-  next_ = DecodeLogBlockHeader(std::string_view(content_).substr(offset_), file.number, store_id_, offset_)->first;
+  offset_ = found->offset;
+  next_ = found->first;
   return true;
 }
 
@@ -279,13 +284,13 @@ absl::StatusOr<size_t> Recovery::GoOnBehind(size_t index, absl::Status damage) {
   gaps_.push_back({std::move(damage), next_, kNoSequence});
   for (size_t i = index; i < files_.size(); ++i) {
     const LogEnd* const known = KnownEnd(files_[i].number);
-    VARVE_RETURN_IF_ERROR(Load(files_[i]));
-    const std::optional<uint64_t> found =
-        FindProvenBlock(files_[i], i == index ? offset_ : kLogPageSize,
-                        known != nullptr ? known->offset : content_.size(), kMaxSequence, known == nullptr);
+    VARVE_RETURN_IF_ERROR(Open(files_[i]));
+    const uint64_t limit = known != nullptr ? std::min<uint64_t>(known->offset, open_->size()) : open_->size();
+    VARVE_ASSIGN_OR_RETURN(const std::optional<ProvenBlock> found,
+                           FindProvenBlock(i == index ? offset_ : kLogPageSize, limit, kMaxSequence, known == nullptr));
     if (!found) continue;
-    begin_ = *found;
-    next_ = DecodeLogBlockHeader(std::string_view(content_).substr(begin_), files_[i].number, store_id_, begin_)->first;
+    begin_ = found->offset;
+    next_ = found->first;
     gaps_.back().last = next_ - 1;
     return i;
   }
@@ -316,7 +321,7 @@ absl::Status Recovery::CheckThatNothingIsMissing(size_t index) {
     if ((ends_as_known && i == index + 1) || (!begins_well && suspect.file == &files_[index])) {
       suspect = {&files_[i], std::min<uint64_t>(kLogPageSize, files_[i].size)};
     }
-    VARVE_RETURN_IF_ERROR(Load(files_[i]));
+    VARVE_RETURN_IF_ERROR(Open(files_[i]));
     VARVE_RETURN_IF_ERROR(CheckBlocksBehind(suspect, files_[i], kLogPageSize));
   }
   // A file has its whole size before it has its name.
@@ -334,32 +339,31 @@ absl::Status Recovery::CheckThatNothingIsMissing(size_t index) {
 
 absl::Status Recovery::CheckBlocksBehind(const Place& suspect, const FoundFile& file, uint64_t from) {
   const SequenceNumber missing = std::max(next_, flushed_ + 1);
-  const std::string_view bytes = content_;
   uint64_t torn_end = from;
   if (partial_end_ > from && suspect.file == &file) {
     result_.torn_path = file.path;
     result_.torn_offset = from;
     torn_end = partial_end_;
   }
-  for (uint64_t offset = LogBlockAlign(from); offset + kLogBlockHeaderSize <= bytes.size();
-       offset += kLogBlockAlignment) {
-    const auto block = DecodeLogBlockHeader(bytes.substr(offset), file.number, store_id_, offset);
-    if (!block.has_value()) continue;
-    if (block->durable_mark >= missing) {
-      return Corruption(
+  absl::Status lost;
+  VARVE_RETURN_IF_ERROR(open_->VisitHeaders(from, open_->size(), [&](uint64_t offset, const LogBlockHeader& block) {
+    if (block.durable_mark >= missing) {
+      lost = Corruption(
           suspect.file->path, suspect.offset,
           fmt::format("log block: damaged or missing from operation {} on, which had been acknowledged as the "
                       "block at offset {} of {} says",
                       missing, offset, file.path));
+      return false;
     }
     if (result_.torn_path.empty()) {
       result_.torn_path = suspect.file->path;
       result_.torn_offset = suspect.offset;
     }
-    torn_end = std::max(torn_end, std::min<uint64_t>(offset + kLogBlockHeaderSize + block->payload_size, bytes.size()));
-  }
+    torn_end = std::max(torn_end, std::min<uint64_t>(offset + kLogBlockHeaderSize + block.payload_size, open_->size()));
+    return true;
+  }));
   result_.torn_bytes += torn_end - from;
-  return absl::OkStatus();
+  return lost;
 }
 
 absl::Status Recovery::CheckKnownEnds() const {
@@ -384,9 +388,13 @@ absl::Status Recovery::MakeDurable() {
         file_system_->OpenForWrite(directory_ + "/" + LogFileName(end.file_number), /*create=*/false));
     if (const auto from = unproven_from_.find(end.file_number);
         from != unproven_from_.end() && from->second < end.offset) {
-      std::string bytes(end.offset - from->second, '\0');
-      VARVE_ASSIGN_OR_RETURN(const size_t read, file->Read(from->second, bytes.size(), bytes.data()));
-      VARVE_RETURN_IF_ERROR(file->Write(from->second, std::string_view(bytes).substr(0, read)));
+      FileWindow window(*file);
+      for (uint64_t offset = from->second; offset < end.offset;) {
+        VARVE_ASSIGN_OR_RETURN(const std::string_view bytes, window.Bytes(offset, 1, end.offset));
+        if (bytes.empty()) break;
+        VARVE_RETURN_IF_ERROR(file->Write(offset, bytes));
+        offset += bytes.size();
+      }
     }
     VARVE_RETURN_IF_ERROR(file->Sync());
   }

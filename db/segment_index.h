@@ -34,7 +34,7 @@ class SegmentIndex : public std::enable_shared_from_this<SegmentIndex> {
   const SegmentFences& fences() const { return fences_; }
   // Bytes of memory that it takes.
   size_t charge() const {
-    return sizeof(*this) + bytes_.taken() + footer_.overflow.size() * sizeof(OffsetTableOverflow);
+    return sizeof(*this) + bytes_.capacity() + footer_.overflow.size() * sizeof(OffsetTableOverflow);
   }
 
  private:

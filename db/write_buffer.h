@@ -47,13 +47,16 @@ class WriteBuffer {
   void Add(const RecordView& record, uint64_t hash, bool gated);
   void AddRangeTombstone(RangeTombstone tombstone);
   // Brings the bucket of `hash` on its way to the processor.
-  void Prefetch(uint64_t hash) const { __builtin_prefetch(&buckets_[hash & bucket_mask_]); }
+  void Prefetch(uint64_t hash) const {
+    if (oldest_.load(std::memory_order_relaxed) != nullptr) __builtin_prefetch(&buckets_[hash & bucket_mask_]);
+  }
   // Once the bucket is there: the record in front of its chain.
   void PrefetchEntry(uint64_t hash) const {
-    const char* const entry =
-        reinterpret_cast<const char*>(buckets_[hash & bucket_mask_].load(std::memory_order_relaxed));
+    if (oldest_.load(std::memory_order_relaxed) == nullptr) return;
+    const Entry* const entry = buckets_[hash & bucket_mask_].load(std::memory_order_relaxed);
+    if (entry == nullptr) return;
     __builtin_prefetch(entry);
-    __builtin_prefetch(entry + 64);
+    __builtin_prefetch(reinterpret_cast<const char*>(entry) + 64);
   }
   bool full() const { return bytes_used() >= capacity_; }
 

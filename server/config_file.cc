@@ -190,7 +190,10 @@ absl::StatusOr<std::string> RewriteConfigText(std::string_view text, std::string
   std::string result(text);
   std::string behind;
   for (const Setting& setting : AllSettings()) {
-    if (WriteSetting(setting, config) == WriteSetting(setting, old)) continue;
+    const auto is_given = [&setting](const ServerConfig& by) { return by.given.contains(setting.name); };
+    // A size that is given is not the same as one that is left to the server.
+    const bool becomes_given = setting.shares_memory && is_given(config) && !is_given(old);
+    if (WriteSetting(setting, config) == WriteSetting(setting, old) && !becomes_given) continue;
     if (setting.secret && !config.password_file.empty()) continue;  // it stands in that file
     const std::string value = TomlValue(setting, config);
     const std::string line = fmt::format("{} = {}\n", setting.name, value);

@@ -24,9 +24,9 @@ absl::Status Refused(std::string_view name, std::string_view why) {
 
 }  // namespace
 
-void Configuration::ShowChosen(std::string_view name, std::string value) {
+void Configuration::NotePort(uint16_t port) {
   absl::MutexLock lock(&mutex_);
-  chosen_.emplace_back(name, std::move(value));
+  in_force_.server.port = port;
 }
 
 std::vector<std::pair<std::string, std::string>> Configuration::Get(absl::Span<const std::string_view> patterns) const {
@@ -37,12 +37,11 @@ std::vector<std::pair<std::string, std::string>> Configuration::Get(absl::Span<c
   };
   for (const auto& [name, value] : FixedSettings()) show(name, std::string(value));
   absl::MutexLock lock(&mutex_);
-  const ServerConfig& config = config_;
+  const ServerConfig& config = in_force_;
   for (const Setting& setting : AllSettings()) {
     show(setting.name, ShowSetting(setting, config));
     if (!setting.redis_name.empty()) show(setting.redis_name, ShowSetting(setting, config));
   }
-  for (const auto& [name, value] : chosen_) show(name, value);
   return {shown.begin(), shown.end()};
 }
 
@@ -53,7 +52,7 @@ std::string Configuration::Get(std::string_view name) const {
 
 absl::Status Configuration::Set(ServerState& server, absl::Span<const std::string_view> pairs) {
   absl::MutexLock lock(&mutex_);
-  ServerConfig wanted = config_;
+  ServerConfig wanted = in_force_, given = given_;
   std::vector<const Setting*> changed;
   for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
     const std::string name = LowerCase(pairs[i]);
@@ -75,35 +74,33 @@ absl::Status Configuration::Set(ServerState& server, absl::Span<const std::strin
     if (const absl::Status status = AssignSetting(*setting, pairs[i + 1], &wanted); !status.ok()) {
       return Refused(name, std::string(status.message()));
     }
+    AssignSetting(*setting, pairs[i + 1], &given).IgnoreError();  // it just went well
     changed.push_back(&*setting);
   }
   for (size_t i = 0; i < changed.size(); ++i) {
     const absl::Status applied = changed[i]->apply(server, wanted);
     if (applied.ok()) continue;
     // What was in force can be put into force.
-    for (size_t undo = 0; undo < i; ++undo) changed[undo]->apply(server, config_).IgnoreError();
+    for (size_t undo = 0; undo < i; ++undo) changed[undo]->apply(server, in_force_).IgnoreError();
     return Refused(changed[i]->name, std::string(applied.message()));
   }
-  config_ = std::move(wanted);
-  for (const Setting* setting : changed) {
-    std::erase_if(chosen_, [setting](const auto& choice) { return choice.first == setting->name; });
-  }
+  in_force_ = std::move(wanted);
+  given_ = std::move(given);
   return absl::OkStatus();
 }
 
 absl::Status Configuration::ReloadPassword(ServerState& server) {
   absl::MutexLock lock(&mutex_);
-  ServerConfig config = config_;
-  VARVE_RETURN_IF_ERROR(LoadPassword(&config));
-  if (!config.password_file.empty()) server.password.Set(config.server.password);
-  config_ = std::move(config);
+  VARVE_RETURN_IF_ERROR(LoadPassword(&in_force_));
+  if (!in_force_.password_file.empty()) server.password.Set(in_force_.server.password);
+  given_.server.password = in_force_.server.password;
   return absl::OkStatus();
 }
 
 absl::Status Configuration::Rewrite() const {
   if (file_.empty()) return absl::FailedPreconditionError("The server is running without a config file");
   absl::MutexLock lock(&mutex_);
-  return RewriteConfigFile(file_, config_);
+  return RewriteConfigFile(file_, given_);
 }
 
 }  // namespace varve

@@ -1,6 +1,7 @@
 // The settings in force while the server runs: what CONFIG shows and changes. Thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,13 +17,15 @@ namespace varve {
 
 class Configuration {
  public:
-  // `file`: where the settings came from, in part; empty: there is none.
-  Configuration(ServerConfig config, std::string file) : file_(std::move(file)), config_(std::move(config)) {}
+  // `given`: what REWRITE writes; `in_force`: the same with what was left to the server chosen, which GET shows. `file`: where the settings
+  // came from, in part; empty: there is none.
+  Configuration(ServerConfig given, ServerConfig in_force, std::string file)
+      : file_(std::move(file)), given_(std::move(given)), in_force_(std::move(in_force)) {}
 
   const std::string& file() const { return file_; }
 
-  // Shows `value` for a setting that was left to the server to choose.
-  void ShowChosen(std::string_view name, std::string value) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The port that is listened on, where any was fine.
+  void NotePort(uint16_t port) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Names (Redis' own among them) that match one of the patterns, and their values; in alphabetic order.
   std::vector<std::pair<std::string, std::string>> Get(absl::Span<const std::string_view> patterns) const
@@ -38,14 +41,14 @@ class Configuration {
   // Reads the password's file again, if there is one.
   [[nodiscard]] absl::Status ReloadPassword(ServerState& server) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Writes the settings in force into the file. FailedPrecondition: there is none.
+  // Writes the settings as they were given and changed since into the file. FailedPrecondition: there is none.
   [[nodiscard]] absl::Status Rewrite() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   const std::string file_;
   mutable absl::Mutex mutex_;
-  ServerConfig config_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::pair<std::string, std::string>> chosen_ ABSL_GUARDED_BY(mutex_);
+  ServerConfig given_ ABSL_GUARDED_BY(mutex_);
+  ServerConfig in_force_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace varve

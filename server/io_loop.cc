@@ -22,12 +22,6 @@ IoLoop::IoLoop(ServerState* server, ThreadPool* pool, ThreadPool* maintenance)
       poller_(io_, ::epoll_create1(EPOLL_CLOEXEC)),
       scratch_(kScratchBytes) {}
 
-IoLoop::~IoLoop() {
-  // What came back from helpers after the last round holds itself.
-  absl::MutexLock lock(&completed_mutex_);
-  for (const std::shared_ptr<Session>& session : completed_) session->TakeBack();
-}
-
 void IoLoop::Run() {
   VisitSessions();
   while (!aborted_.load(std::memory_order_relaxed)) {
@@ -131,7 +125,7 @@ void IoLoop::ExecuteShared(bool writers_wait) {
     session->TakeBack();
     if (session->Execute(writers_wait, &submitted_)) executed_.push_back(session);
   }
-  server_->batches_pooled.fetch_add(std::exchange(lent_, 0), std::memory_order_relaxed);
+  if (lent_ > 0) server_->batches_pooled.fetch_add(std::exchange(lent_, 0), std::memory_order_relaxed);
 }
 
 void IoLoop::PushRound() {
@@ -225,11 +219,7 @@ void IoLoop::CollectCompleted() {
     completed_scratch_.swap(completed_);
     mailed_scratch_.swap(mailed_);
   }
-  for (const std::shared_ptr<Session>& session : completed_scratch_) {
-    const bool removed = session->closed();  // while it was in flight
-    session->OnCompleted();
-    if (removed) removed_.push_back(session);
-  }
+  for (const std::shared_ptr<Session>& session : completed_scratch_) session->OnCompleted();
   completed_scratch_.clear();
   for (const std::shared_ptr<Session>& session : mailed_scratch_) session->OnMail();
   mailed_scratch_.clear();
@@ -327,12 +317,12 @@ void IoLoop::Remove(Session* session) {
 }
 
 void IoLoop::FreeRemoved() {
-  for (std::shared_ptr<Session>& session : removed_) {
-    if (session->in_flight() || !session->LeavesSlowly()) continue;
+  std::erase_if(removed_, [this](const std::shared_ptr<Session>& session) {
+    if (session->in_flight()) return false;
     // A full queue destroys the task, and so the session, here.
-    (void)pool_->TrySubmit([session = std::move(session)] { session->LeaveOnWorker(); });
-  }
-  removed_.clear();
+    if (session->LeavesSlowly()) (void)pool_->TrySubmit([session] { session->LeaveOnWorker(); });
+    return true;
+  });
 }
 
 void IoLoop::BeginDrain() {
@@ -363,7 +353,8 @@ void IoLoop::CloseAll() {
   for (auto& [session, owner] : sessions_) visited_.push_back(session);
   for (Session* session : visited_) session->Close();
   parked_.clear();
-  removed_.clear();
+  // Workers may still have some of these: the pools are stopped before the loop is destroyed.
+  std::erase_if(removed_, [](const std::shared_ptr<Session>& session) { return !session->in_flight(); });
 }
 
 }  // namespace varve

@@ -32,7 +32,7 @@ class IoLoop {
  public:
   // The pools outlive the loop's sessions; they are stopped before the loop is destroyed.
   IoLoop(ServerState* server, ThreadPool* pool, ThreadPool* maintenance);
-  ~IoLoop();
+  ~IoLoop() = default;
   IoLoop(const IoLoop&) = delete;
   IoLoop& operator=(const IoLoop&) = delete;
 
@@ -133,7 +133,7 @@ class IoLoop {
   WriteBatch writes_;
   uint32_t rounds_apart_ = 0;  // in which GETs are read one session at a time, since values are large
   uint32_t joint_reads_ = 0;
-  std::vector<std::shared_ptr<Session>> removed_;  // freed at the end of the round; each once when it is not in flight
+  std::vector<std::shared_ptr<Session>> removed_;  // freed at the end of a round, once no worker has them
   std::deque<Parked> parked_;                      // gates ascend
   bool log_failed_ = false;
   std::string log_error_;

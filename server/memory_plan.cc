@@ -14,7 +14,7 @@ namespace varve {
 namespace {
 
 constexpr uint64_t kFixedReserve = 24u << 20;
-constexpr uint64_t kLeastWriteBuffer = 1u << 20;
+constexpr uint64_t kLeastShare = 4u << 20;
 
 // From here down what the allocator keeps for itself matters.
 constexpr uint64_t kLittleMemory = 1u << 30;
@@ -49,36 +49,47 @@ uint64_t MemoryAtHand() {
 }
 
 absl::StatusOr<ServerConfig> FitIntoMemory(const ServerConfig& config, uint64_t at_hand) {
-  static const ServerConfig defaults;
-  const bool is_given = config.memory_limit != 0;
-  if (is_given && config.memory_limit < kLeastMemory) {
+  const bool limit_is_given = config.memory_limit != 0;
+  if (limit_is_given && config.memory_limit < kLeastMemory) {
     return absl::InvalidArgumentError(fmt::format("memory-limit takes 0 or at least {}", FormatSize(kLeastMemory)));
   }
   ServerConfig fitted = config;
-  fitted.memory_limit = is_given ? config.memory_limit : std::max(at_hand / 2, kLeastMemory);
+  fitted.memory_limit = limit_is_given ? config.memory_limit : std::max(at_hand / 2, kLeastMemory);
   const uint64_t usable = fitted.memory_limit - fitted.memory_limit / 8 - kFixedReserve;
+  const auto buffers = static_cast<uint64_t>(fitted.engine.max_full_write_buffers) + 1;
+  const auto is_given = [&config](const char* name) { return config.given.contains(name); };
 
-  EngineOptions& engine = fitted.engine;
-  const auto buffers = static_cast<uint64_t>(engine.max_full_write_buffers) + 1;
-  if (engine.write_buffer_size == defaults.engine.write_buffer_size) {
-    engine.write_buffer_size = std::clamp(usable / 4 / buffers, kLeastWriteBuffer, engine.write_buffer_size);
+  uint64_t given = 0, shares = 0;
+  const auto count = [&](const char* name, uint64_t bytes) { is_given(name) ? given += bytes : ++shares; };
+  count("write-buffer-size", buffers * fitted.engine.write_buffer_size);
+  count("offset-table-cache-size", fitted.engine.offset_table_cache_size);
+  count("maxmemory-clients", fitted.server.max_clients_memory);
+  count("block-cache-size", fitted.engine.block_cache_size);
+  if (limit_is_given && (given > usable || (shares > 0 && usable - given < kLeastShare * shares))) {
+    return absl::InvalidArgumentError(fmt::format(
+        "memory-limit={}: the sizes that were given take {} of the {} that can be divided, which leaves too little",
+        FormatSize(config.memory_limit), FormatSize(given), FormatSize(usable)));
   }
-  if (engine.offset_table_cache_size == defaults.engine.offset_table_cache_size) {
-    engine.offset_table_cache_size = std::max(usable / 8, std::min(usable / 4, engine.offset_table_cache_size));
-  }
-  size_t& clients = fitted.server.max_clients_memory;
-  if (clients == defaults.server.max_clients_memory) clients = std::min(usable / 4, clients);
-
-  const uint64_t taken = buffers * engine.write_buffer_size + engine.offset_table_cache_size + clients;
-  const uint64_t left = taken < usable ? usable - taken : 0;
-  if (engine.block_cache_size == defaults.engine.block_cache_size) {
-    engine.block_cache_size = is_given ? left : std::max(left, std::min(usable / 4, engine.block_cache_size));
-  }
-  if (is_given && (taken > usable || (engine.block_cache_size > left))) {
+  if (limit_is_given && is_given("maxmemory-clients") && fitted.server.max_clients_memory == 0) {
     return absl::InvalidArgumentError(
-        fmt::format("memory-limit={}: the sizes that were given take {} of the {} that can be divided",
-                    FormatSize(config.memory_limit), FormatSize(taken + engine.block_cache_size), FormatSize(usable)));
+        "memory-limit: it can't hold while maxmemory-clients=0 lets connections take any");
   }
+  // A limit that nobody gave gives way.
+  uint64_t left = given < usable / 2 || limit_is_given ? usable - given : usable / 2;
+  const uint64_t share = shares > 0 ? left / shares : 0;
+  const auto choose = [&](const char* name, uint64_t times, size_t* size, uint64_t chosen) {
+    if (is_given(name)) return;
+    *size = chosen;
+    left -= times * chosen;
+  };
+  EngineOptions& engine = fitted.engine;
+  choose("write-buffer-size", buffers, &engine.write_buffer_size,
+         std::min<uint64_t>(share / buffers, engine.write_buffer_size));
+  choose("offset-table-cache-size", 1, &engine.offset_table_cache_size,
+         std::max(share / 2, std::min<uint64_t>(share, engine.offset_table_cache_size)));
+  size_t& clients = fitted.server.max_clients_memory;
+  choose("maxmemory-clients", 1, &clients, std::min<uint64_t>(share, clients));
+  choose("block-cache-size", 1, &engine.block_cache_size, left);
   return fitted;
 }
 

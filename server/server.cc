@@ -11,7 +11,6 @@
 #include <system_error>
 
 #include "fmt/format.h"
-#include "server/memory_plan.h"
 #include "spdlog/spdlog.h"
 #include "util/thread_setup.h"
 
@@ -27,15 +26,14 @@ constexpr std::string_view kProtected =
     "everybody "
     "who reaches this port is trusted, start with --protected-mode=no.\r\n";
 
-ServerOptions WithDefaults(ServerOptions options) {
+// With what was left to the server chosen by the machine.
+ServerConfig ForThisMachine(ServerConfig config) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  if (options.io_threads <= 0) options.io_threads = std::clamp(cores / 4, 1, 8);
-  if (options.threads <= 0) options.threads = std::max(2, cores);
-  return options;
+  if (config.server.io_threads <= 0) config.server.io_threads = std::clamp(cores / 4, 1, 8);
+  if (config.server.threads <= 0) config.server.threads = std::max(2, cores);
+  config.engine.sync_backend = Resolve(config.engine.sync_backend);
+  return config;
 }
-
-// What doesn't fit was refused with the command line.
-ServerConfig Fitted(const ServerConfig& config) { return FitIntoMemory(config, MemoryAtHand()).value_or(config); }
 
 // Asks a peer that was silent for `seconds` whether it is still there, three times at most.
 void KeepAlive(int descriptor, int seconds) {
@@ -64,26 +62,16 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig
 }
 
 Server::Server(Store* store, ServerConfig config, ServerProgram program)
-    : state_(store, WithDefaults(Fitted(config).server), config, std::move(program)),
+    : state_(store, ForThisMachine(std::move(config)), std::move(program)),
       pool_("varve-pool", static_cast<size_t>(state_.options.threads), state_.options.pool_queue_capacity),
-      maintenance_("varve-upkeep", 1, kMaintenanceQueue) {
-  config.engine.sync_backend = Resolve(config.engine.sync_backend);
-  state_.configuration.ShowChosen("sync-backend", ShowSetting(*FindSetting("sync-backend"), config));
-  for (const char* name :
-       {"memory-limit", "write-buffer-size", "offset-table-cache-size", "block-cache-size", "maxmemory-clients"}) {
-    state_.configuration.ShowChosen(name, ShowSetting(*FindSetting(name), Fitted(config)));
-  }
-}
+      maintenance_("varve-upkeep", 1, kMaintenanceQueue) {}
 
 Server::~Server() { Stop(); }
 
 absl::Status Server::Listen() {
   const ServerOptions& options = state_.options;
   if (absl::Status status = listener_.Open(options); !status.ok()) return status;
-  // What was left to the server to choose is shown as it was chosen.
-  state_.configuration.ShowChosen("port", fmt::to_string(port()));
-  state_.configuration.ShowChosen("threads", fmt::to_string(options.threads));
-  state_.configuration.ShowChosen("io-threads", fmt::to_string(options.io_threads));
+  state_.configuration.NotePort(port());
 
   for (int i = 0; i < options.io_threads; ++i)
     loops_.push_back(std::make_unique<IoLoop>(&state_, &pool_, &maintenance_));

@@ -92,8 +92,8 @@ absl::StatusOr<ServerCommandLine> ParseServerCommandLine(int argc, char** argv) 
     if (flag.name != "config") VARVE_RETURN_IF_ERROR(TakeFlag(flag, &line.config));
   }
   VARVE_RETURN_IF_ERROR(CheckTogether(line.config));
-  VARVE_RETURN_IF_ERROR(FitIntoMemory(line.config, MemoryAtHand()).status());
   VARVE_RETURN_IF_ERROR(LoadPassword(&line.config));
+  VARVE_ASSIGN_OR_RETURN(line.fitted, FitIntoMemory(line.config, MemoryAtHand()));
   return line;
 }
 

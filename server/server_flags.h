@@ -16,7 +16,8 @@ struct ServerCommandLine {
   bool check_config = false;
   bool example_config = false;
   std::string config_file;  // empty: none
-  ServerConfig config;
+  ServerConfig config;      // as it was given
+  ServerConfig fitted;      // with what was left to the server chosen by the memory at hand (server/memory_plan.h)
 };
 
 // Reads the command line, the file and the password's file. InvalidArgument says which settings are wrong and what they take; those

@@ -50,27 +50,25 @@ void Reload(ServerState& state) {
 int Serve(ServerCommandLine line) {
   ProcessSignals signals;  // from here on a signal waits until it can be obeyed
   const ServiceManager manager;
-  ServerOptions& options = line.config.server;
+  ServerConfig& config = line.fitted;
+  ServerOptions& options = config.server;
   if (const size_t fits = FitClients(options.max_clients); fits < options.max_clients) {
     options.max_clients = fits;
     spdlog::warn("The limit on open files is too low: at most {} clients are served", fits);
   }
   const auto begin = std::chrono::steady_clock::now();
-  const std::string& directory = line.config.directory;
-  const absl::StatusOr<ServerConfig> fitted = FitIntoMemory(line.config, MemoryAtHand());
-  if (!fitted.ok()) {
-    spdlog::critical("--{}", std::string(fitted.status().message()));
-    return 1;
-  }
-  SpareMemory(fitted->memory_limit);
-  absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(directory, fitted->engine);
+  const std::string& directory = config.directory;
+  SpareMemory(config.memory_limit);
+  absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(directory, config.engine);
   if (!store.ok()) {
     spdlog::critical("The store in {} can't be opened: {}", directory, store.status().ToString());
     return 1;
   }
   const auto opened = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(
-      store->get(), line.config, {.config_file = line.config_file, .shut_down = [&signals] { signals.RequestStop(); }});
+      store->get(), config, {.config_file = line.config_file, .given = std::move(line.config), .shut_down = [&signals] {
+                               signals.RequestStop();
+                             }});
   if (!server.ok()) {
     spdlog::critical("{}", server.status().ToString());
     return 1;

@@ -4,12 +4,12 @@
 
 namespace varve {
 
-ServerState::ServerState(Store* the_store, ServerOptions the_options, ServerConfig settings, ServerProgram program)
+ServerState::ServerState(Store* the_store, ServerConfig settings, ServerProgram program)
     : store(the_store),
-      options(std::move(the_options)),
+      options(settings.server),
       live(options),
       password(options.password),
-      configuration(std::move(settings), std::move(program.config_file)),
+      configuration(program.given.value_or(settings), settings, std::move(program.config_file)),
       shut_down(std::move(program.shut_down)),
       saved_changes(store->ChangeCount()),
       command_statistics(AllCommands().size()) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <ctime>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -38,13 +39,15 @@ inline constexpr const char* kRedisVersion = "7.0.0";  // the protocol level tha
 struct ServerProgram {
   // Where settings came from, and CONFIG REWRITE writes to; empty: there is none.
   std::string config_file;
+  // The settings as they were given, which CONFIG REWRITE writes with the changes since; unset: all that the server is started with.
+  std::optional<ServerConfig> given;
   // What SHUTDOWN does: has the server stopped soon, from another thread; may be empty.
   std::function<void()> shut_down;
 };
 
 struct ServerState {
-  // `the_options`: those of `settings` with what was left to the server filled in.
-  ServerState(Store* the_store, ServerOptions the_options, ServerConfig settings, ServerProgram program);
+  // `settings`: those in force.
+  ServerState(Store* the_store, ServerConfig settings, ServerProgram program);
 
   Store* const store;
   const ServerOptions options;  // as they were at start; what may change stands in `live`

@@ -1,9 +1,10 @@
 // One connection. It reads what arrived into one batch of requests, has it executed where the policy says, and sends the replies
 // in order, each when its gate is durable.
 //
-// Threads: everything runs on the I/O thread of its loop, except ExecuteOnWorker(). While a batch is on the pool (in flight) the
-// I/O thread touches neither the batch, the input, the executor nor the worker's replies; the hand-over goes through the pool's
-// queue and back through IoLoop::Complete(). At most one batch exists at a time, so order needs no lock.
+// Threads: everything runs on the I/O thread of its loop, except ExecuteOnWorker(). While a batch is on the pool, or a helper of the loop may
+// take it (in flight), the I/O thread touches neither the batch, the input, the executor nor the worker's replies; the hand-over goes
+// through the pool's queue or the round's SharedWork, and back through IoLoop::Complete(). At most one batch exists at a time, so order
+// needs no lock.
 //
 // Backpressure: nothing is read while a batch is unfinished, and no batch is begun or continued while more than
 // --unsent-max-bytes of replies are unsent.
@@ -53,11 +54,11 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] bool AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>* results, uint64_t nanos_each);
   [[nodiscard]] bool AddSets(WriteBatch* writes, bool writers_wait);
   void AnswerSets(const absl::StatusOr<CommitResult>& committed, uint64_t nanos_each);
-  // What the batch is worth, in nanoseconds, if it is enough reads, and nothing else, to be executed by a helper of the loop; else 0.
+  // What the batch is worth, in nanoseconds, if it reads enough, and writes nothing, to be executed by a helper of the loop; else 0.
   int64_t WorthSharing(bool writers_wait) const;
-  // From now on a helper may execute the batch, by ExecuteOnWorker(). Until TakeBack(), or OnCompleted(), it is in flight.
+  // From now on a worker may execute the batch, by ExecuteOnWorker(): it is in flight until TakeBack(), or OnCompleted().
   void Lend();
-  void TakeBack();
+  void TakeBack() { in_flight_ = false; }
   // Executes the batch here (true) or hands it to the pool. Sets `*submitted` when the store must be pushed for what it wrote.
   [[nodiscard]] bool Execute(bool writers_wait, bool* submitted);
   // The push for this round failed: what the batch wrote is not acknowledged, and what it read is not shown.
@@ -101,8 +102,6 @@ class Session : public std::enable_shared_from_this<Session> {
   bool MustLogIn() const { return !client_.authenticated && server_->password.needed(); }
   // Executes, sends and reads nothing for as long as that.
   void HoldBack(std::chrono::milliseconds delay);
-  // The batch is in flight from here on.
-  void HandOver();
   // Hands the batch to the pool; false when its queue is full.
   bool Dispatch(Placement placement);
   // The push that goes before the replies of the last RunExecutor().
@@ -135,18 +134,17 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string protocol_error_;  // to be answered after the batch
   uint32_t executions_ = 0;
 
-  bool readable_ = true;           // the socket may have bytes that were not read
-  bool writable_ = true;           // the socket may take bytes
-  bool hungry_ = true;             // what was read holds no further complete request
-  bool has_batch_ = false;         // a batch is unfinished
-  bool in_flight_ = false;         // and it is on the pool
-  std::shared_ptr<Session> lent_;  // itself, while a helper may have it
-  bool peer_closing_ = false;      // the end of the stream was announced, behind bytes that may still be unread
-  bool peer_closed_ = false;       // and reached
-  bool reset_ = false;             // the connection is gone in both directions
-  bool log_had_failed_ = false;    // when the batch was handed to the pool
-  uint32_t active_at_ = 0;         // IoLoop::seconds() when bytes came or went last
-  bool held_ = false;              // nothing is executed, sent or read until the loop calls Release()
+  bool readable_ = true;         // the socket may have bytes that were not read
+  bool writable_ = true;         // the socket may take bytes
+  bool hungry_ = true;           // what was read holds no further complete request
+  bool has_batch_ = false;       // a batch is unfinished
+  bool in_flight_ = false;       // and a worker has it, or may take it
+  bool peer_closing_ = false;    // the end of the stream was announced, behind bytes that may still be unread
+  bool peer_closed_ = false;     // and reached
+  bool reset_ = false;           // the connection is gone in both directions
+  bool log_had_failed_ = false;  // when the batch was handed over
+  uint32_t active_at_ = 0;       // IoLoop::seconds() when bytes came or went last
+  bool held_ = false;            // nothing is executed, sent or read until the loop calls Release()
   bool closed_ = false;
   bool send_from_worker_ = false;
   BatchExecutor::Progress worker_progress_ = BatchExecutor::Progress::kDone;

@@ -20,28 +20,18 @@ int64_t Session::WorthSharing(bool writers_wait) const {
 }
 
 void Session::Lend() {
-  HandOver();
-  lent_ = shared_from_this();
-}
-
-void Session::TakeBack() {
-  in_flight_ = false;
-  lent_.reset();
-}
-
-void Session::HandOver() {
   in_flight_ = true;
   send_from_worker_ = output_.empty() && writable_;
   log_had_failed_ = loop_->log_failed();
 }
 
 bool Session::Dispatch(Placement placement) {
-  HandOver();
+  Lend();
   if (loop_->Dispatch(shared_from_this(), placement)) {
     server_->batches_pooled.fetch_add(1, std::memory_order_relaxed);
     return true;
   }
-  in_flight_ = false;
+  TakeBack();
   return false;
 }
 

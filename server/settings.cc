@@ -136,7 +136,8 @@ constexpr Setting kSettings[] = {
     Size("maxmemory-clients", 0, 16 * kTi, VARVE_KEPT_IN(server.max_clients_memory),
          "memory for what all connections hold of requests, replies and messages; the one that holds most is closed "
          "then. 0: any")
-        .Live(ApplyClientsMemory),
+        .Live(ApplyClientsMemory)
+        .SharesMemory(),
     Limits(
         "client-output-buffer-limit",
         "what a client may leave unread before its connection is closed, for replies (normal) and for messages of "
@@ -192,11 +193,14 @@ constexpr Setting kSettings[] = {
          "memory for write buffers, tables, block cache and connections together, which share it where their sizes "
          "below are left alone; 0: half of what this machine or control group has"),
     Size("write-buffer-size", 4 * kKi, 64 * kGi, VARVE_KEPT_IN(engine.write_buffer_size),
-         "memory of one write buffer; when it is full it becomes a segment"),
+         "memory of one write buffer; when it is full it becomes a segment")
+        .SharesMemory(),
     Size("offset-table-cache-size", 0, 16 * kTi, VARVE_KEPT_IN(engine.offset_table_cache_size),
-         "memory for offset tables, which find a record in one read"),
+         "memory for offset tables, which find a record in one read")
+        .SharesMemory(),
     Size("block-cache-size", 0, 16 * kTi, VARVE_KEPT_IN(engine.block_cache_size),
-         "memory for records that are read often"),
+         "memory for records that are read often")
+        .SharesMemory(),
     Size("value-separation-size", 0, 1 * kGi, VARVE_KEPT_IN(engine.value_separation_size),
          "values from this size up, at least 1 KiB, are written once and pointed to; 0: none are"),
     // What it tells.
@@ -363,19 +367,17 @@ absl::Status AssignSetting(const Setting& setting, std::string_view text, Server
     if (text.find('\0') != std::string_view::npos) return absl::InvalidArgumentError("takes no zero bytes");
     std::string value(text);
     if (setting.refuses != nullptr) {
-      if (const std::string needed = setting.refuses(value); !needed.empty()) {
-        return absl::InvalidArgumentError(needed);
-      }
+      if (const std::string needed = setting.refuses(value); !needed.empty()) return absl::InvalidArgumentError(needed);
     }
     setting.text(*config) = std::move(value);
-    return absl::OkStatus();
+  } else if (setting.kind == SettingKind::kLimits) {
+    if (!ParseLimits(text, config)) return absl::InvalidArgumentError(Takes(setting));
+  } else {
+    const absl::StatusOr<int64_t> value = ParseNumber(setting, text);
+    if (!value.ok() || *value < setting.min || *value > setting.max) return absl::InvalidArgumentError(Takes(setting));
+    setting.set(*config, *value);
   }
-  if (setting.kind == SettingKind::kLimits) {
-    return ParseLimits(text, config) ? absl::OkStatus() : absl::InvalidArgumentError(Takes(setting));
-  }
-  const absl::StatusOr<int64_t> value = ParseNumber(setting, text);
-  if (!value.ok() || *value < setting.min || *value > setting.max) return absl::InvalidArgumentError(Takes(setting));
-  setting.set(*config, *value);
+  config->given.insert(setting.name);
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,6 +29,7 @@ struct ServerConfig {
   uint64_t memory_limit = 0;  // of what follows; 0: by the memory at hand (server/memory_plan.h)
   EngineOptions engine;
   ServerOptions server;
+  std::set<std::string_view> given;  // names of settings that AssignSetting gave a value, the default perhaps
 };
 
 enum class SettingKind : uint8_t {
@@ -62,6 +64,8 @@ struct Setting {
   std::string_view redis_name;
   // Not taken from the command line, where other users of the machine can read it.
   bool secret = false;
+  // A size that the server chooses where none is given (server/memory_plan.h).
+  bool shares_memory = false;
 
   constexpr Setting Live(absl::Status (*how)(ServerState&, const ServerConfig&)) const {
     Setting setting = *this;
@@ -81,6 +85,11 @@ struct Setting {
   constexpr Setting Secret() const {
     Setting setting = *this;
     setting.secret = true;
+    return setting;
+  }
+  constexpr Setting SharesMemory() const {
+    Setting setting = *this;
+    setting.shares_memory = true;
     return setting;
   }
 };

@@ -40,13 +40,13 @@ class Arena {
       return;
     }
     const bool own_chunk = bytes > chunk_size_ / 4;
-    char* const chunk = NewChunk(own_chunk ? bytes : chunk_size_);
+    const AlignedBytes& chunk = NewChunk(own_chunk ? bytes : chunk_size_);
     if (own_chunk && left_ > rest_left_) {  // to go on with later
       rest_ = next_;
       rest_left_ = left_;
     }
-    next_ = chunk;
-    left_ = own_chunk ? bytes : chunk_size_;
+    next_ = chunk.data();
+    left_ = chunk.capacity();
   }
   static size_t SizeOf(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
 
@@ -55,19 +55,18 @@ class Arena {
 
  private:
   char* AllocateSlow(size_t bytes) {
-    if (bytes > chunk_size_ / 4) return NewChunk(bytes);
-    next_ = NewChunk(chunk_size_);
-    left_ = chunk_size_ - bytes;
-    char* piece = next_;
-    next_ += bytes;
-    return piece;
+    if (bytes > chunk_size_ / 4) return NewChunk(bytes).data();
+    const AlignedBytes& chunk = NewChunk(chunk_size_);
+    next_ = chunk.data() + bytes;
+    left_ = chunk.capacity() - bytes;
+    return chunk.data();
   }
 
-  char* NewChunk(size_t bytes) {
+  const AlignedBytes& NewChunk(size_t bytes) {
     ReserveMore(&chunks_, 1);
     chunks_.push_back(AlignedBytes(bytes));
-    bytes_used_.store(bytes_used() + chunks_.back().taken(), std::memory_order_relaxed);
-    return chunks_.back().data();
+    bytes_used_.store(bytes_used() + chunks_.back().capacity(), std::memory_order_relaxed);
+    return chunks_.back();
   }
 
   const size_t chunk_size_;

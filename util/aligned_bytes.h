@@ -4,27 +4,31 @@
 
 #include <cstddef>
 #include <memory>
+#include <new>
 
 namespace varve {
 
-// Uninitialized bytes, aligned to 64 at least. Movable; empty by default. Throws std::bad_alloc.
+// Uninitialized bytes, aligned to kSmallAlignment at least. Movable; empty by default. Throws std::bad_alloc.
 class AlignedBytes {
  public:
+  static constexpr size_t kSmallAlignment = 64;
+
   AlignedBytes() = default;
   explicit AlignedBytes(size_t size);
 
   char* data() const { return data_.get(); }
   size_t size() const { return size_; }
-  // Bytes of memory taken, the rest of a huge page included.
-  size_t taken() const { return taken_; }
+  // Bytes that may be used, the rest of a huge page included: so much memory is taken.
+  size_t capacity() const { return capacity_; }
 
  private:
   struct Free {
-    void operator()(char* bytes) const;
+    std::align_val_t alignment;  // that of the allocation
+    void operator()(char* bytes) const { ::operator delete(bytes, alignment); }
   };
   std::unique_ptr<char, Free> data_;
   size_t size_ = 0;
-  size_t taken_ = 0;
+  size_t capacity_ = 0;
 };
 
 }  // namespace varve

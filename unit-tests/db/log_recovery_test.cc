@@ -1,11 +1,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "unit-tests/db/log_test_util.h"
+#include "unit-tests/testing/fault_file_system.h"
+#include "util/forwarding_file.h"
+#include "util/status.h"
 
 namespace varve {
 namespace {
@@ -14,6 +21,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::kTestStore;
 using testing::LogUser;
 using ::testing::Pair;
 using testing::ReadFile;
@@ -45,6 +53,48 @@ class LogRecoveryTest : public ::testing::Test {
 
   testing::TempDir dir_;
 };
+
+// Remembers the largest read of all.
+class MeasuringFileSystem final : public testing::FaultFileSystem {
+ public:
+  absl::StatusOr<std::unique_ptr<File>> OpenForRead(const std::string& path) override {
+    VARVE_ASSIGN_OR_RETURN(std::unique_ptr<File> file, FaultFileSystem::OpenForRead(path));
+    return std::make_unique<MeasuredFile>(&largest_read, std::move(file));
+  }
+
+  std::atomic<size_t> largest_read{0};
+
+ private:
+  class MeasuredFile final : public ForwardingFile {
+   public:
+    MeasuredFile(std::atomic<size_t>* largest, std::unique_ptr<File> file)
+        : ForwardingFile(std::move(file)), largest_(*largest) {}
+    absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const override {
+      largest_ = std::max(largest_.load(), size);
+      return ForwardingFile::Read(offset, size, buffer);
+    }
+
+   private:
+    std::atomic<size_t>& largest_;
+  };
+};
+
+TEST_F(LogRecoveryTest, ALongFileIsReadInPieces) {
+  constexpr size_t kLargest = 2u << 20;
+  std::vector<std::string> groups;
+  for (int i = 0; i < 60; ++i) groups.push_back(std::string(static_cast<size_t>(50'000 + i * 997), 'a' + i % 26));
+  groups.push_back(std::string(kLargest, 'L'));
+  for (int i = 0; i < 60; ++i) groups.push_back(std::string(static_cast<size_t>(1 + i * 97), 'a' + i % 26));
+  Write(groups, 16u << 20);
+  MeasuringFileSystem file_system;
+  const Replayed replayed = Replay(dir_.path(), 0, {}, &file_system);
+  ASSERT_TRUE(replayed.status.ok()) << replayed.status;
+  ASSERT_EQ(replayed.batches.size(), groups.size());
+  for (size_t i = 0; i < groups.size(); ++i) {
+    ASSERT_TRUE(replayed.batches[i].second == groups[i]) << i;
+  }
+  EXPECT_LE(file_system.largest_read, kLargest + kLogPageSize);
+}
 
 TEST_F(LogRecoveryTest, AnEmptyDirectoryHoldsNothing) {
   const Replayed replayed = Replay(dir_.path(), 17);
@@ -104,6 +154,25 @@ TEST_F(LogRecoveryTest, DamageInWhatWasFlushedHarmsNothingInTheMiddleOfAFile) {
   EXPECT_THAT(replayed.batches, ElementsAre(Pair(4, "fourth"), Pair(5, "fifth")));
   Flip(1, kLogPageSize + 10);  // the first block, too
   EXPECT_THAT(Replay(dir_.path(), 3).batches, ElementsAre(Pair(4, "fourth"), Pair(5, "fifth")));
+}
+
+// No writer leaves blocks that descend. Looking for where to go on behind what is flushed must not step over one that is too new.
+TEST_F(LogRecoveryTest, ABlockBehindANewerOneIsNotGoneOnWith) {
+  std::string bytes = EncodeLogHeaderPage(1, kTestStore);
+  const auto append = [&bytes](SequenceNumber first, SequenceNumber mark) {
+    const std::string record = testing::MakeRecord(first, "operations", 50);
+    char header[kLogBlockHeaderSize];
+    EncodeLogBlockHeader(header, {static_cast<uint32_t>(record.size()), 1, first, first + 49, mark}, kTestStore,
+                         bytes.size());
+    bytes.append(header, sizeof(header)).append(record);
+    bytes.resize(LogBlockAlign(bytes.size()));
+  };
+  append(1, 0);
+  append(200, 199);
+  append(120, 119);
+  bytes.resize(kSmallFile);
+  WriteFile(Path(), bytes);
+  EXPECT_TRUE(absl::IsDataLoss(Replay(dir_.path(), 130).status));
 }
 
 TEST_F(LogRecoveryTest, ASurveyGoesOnBehindDamageAndChangesNothing) {

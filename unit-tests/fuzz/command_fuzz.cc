@@ -44,7 +44,7 @@ std::unique_ptr<StorageEngine> OpenStore(const std::string& directory) {
 struct Server {
   testing::TempDir directory;
   std::unique_ptr<StorageEngine> store = OpenStore(directory.path());
-  ServerState state{store.get(), ServerOptions(), ServerConfig(), ServerProgram()};
+  ServerState state{store.get(), ServerConfig(), ServerProgram()};
 
   void Empty() {
     WriteBatch batch;

@@ -78,10 +78,6 @@ void operator delete[](void* memory, size_t, std::align_val_t) noexcept { free(m
 extern "C" {
 void* __real_calloc(size_t count, size_t size);
 void* __wrap_calloc(size_t count, size_t size) { return MustFail() ? nullptr : __real_calloc(count, size); }
-int __real_posix_memalign(void** memory, size_t alignment, size_t size);
-int __wrap_posix_memalign(void** memory, size_t alignment, size_t size) {
-  return MustFail() ? 12 /* ENOMEM */ : __real_posix_memalign(memory, alignment, size);
-}
 }
 
 namespace varve::testing {

@@ -1,5 +1,5 @@
 // Makes allocations fail: the n-th of chosen threads, and those that follow. Only for the program that is linked with
-// allocation_faults.cc, which replaces operator new, and wraps calloc and posix_memalign of what is linked statically.
+// allocation_faults.cc, which replaces operator new, and wraps calloc of what is linked statically.
 //
 // One at a time; from any thread. While none exists, allocating costs one load more than without it.
 #pragma once

@@ -72,6 +72,20 @@ TEST_F(ConfigTest, WhatFailsToTakeEffectTakesTheOthersBack) {
   EXPECT_EQ(server_.state().live.idle_timeout.load().count(), 0);
 }
 
+// What was chosen for this machine is in force, and comes back, not what was given.
+TEST_F(ConfigTest, WhatIsTakenBackIsWhatWasInForce) {
+  ServerConfig given;
+  given.server.max_clients_memory = 1u << 30;
+  server_.UseProgram({.given = given});
+  Restart();
+  const size_t in_force = server_.state().live.max_clients_memory;
+  ASSERT_NE(in_force, given.server.max_clients_memory);
+  const std::string reply = Do({"CONFIG", "SET", "maxmemory-clients", "100mb", "maxclients", "1000000"});
+  if (reply == "OK") GTEST_SKIP() << "this process may open a million files";
+  EXPECT_EQ(server_.state().live.max_clients_memory, in_force);
+  EXPECT_EQ(Get("maxmemory-clients"), "(maxmemory-clients " + std::to_string(in_force) + ")");
+}
+
 TEST_F(ConfigTest, WhatIsAlwaysTheSameCanBeSetToThat) {
   EXPECT_EQ(Do({"CONFIG", "SET", "save", "", "appendonly", "yes"}), "OK");
   EXPECT_EQ(Do({"CONFIG", "SET", "save", "900 1"}),

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace varve {
 namespace {
 
@@ -18,6 +22,13 @@ uint64_t SumOf(const ServerConfig& config) {
          config.server.max_clients_memory;
 }
 
+ServerConfig Given(const std::vector<std::pair<const char*, const char*>>& settings) {
+  ServerConfig config;
+  for (const auto& [name, value] : settings)
+    EXPECT_TRUE(AssignSetting(*FindSetting(name), value, &config).ok()) << name;
+  return config;
+}
+
 TEST(MemoryPlanTest, PartsKeepToTheLimitTogether) {
   for (const uint64_t limit : {128 * kMi, 200 * kMi, 512 * kMi, kGi, 16 * kGi, 512 * kGi}) {
     ServerConfig config;
@@ -28,7 +39,7 @@ TEST(MemoryPlanTest, PartsKeepToTheLimitTogether) {
     EXPECT_LE(SumOf(*fitted), limit - limit / 8);
     EXPECT_GE(SumOf(*fitted) + (24 * kMi), limit / 10 * 8) << "what is left goes to the block cache";
     EXPECT_GE(fitted->engine.block_cache_size, limit / 10);
-    EXPECT_GE(fitted->engine.write_buffer_size, kMi);
+    EXPECT_GE(fitted->engine.write_buffer_size, 4 * kMi);
     EXPECT_LE(fitted->engine.write_buffer_size, ServerConfig().engine.write_buffer_size);
   }
 }
@@ -43,11 +54,10 @@ TEST(MemoryPlanTest, WithoutALimitHalfOfTheMemoryAtHandIsDivided) {
 }
 
 TEST(MemoryPlanTest, ASizeThatWasGivenStays) {
-  ServerConfig config;
-  config.memory_limit = kGi;
-  config.engine.write_buffer_size = 16 * kMi;
-  config.engine.block_cache_size = 0;
-  config.server.max_clients_memory = 300 * kMi;
+  const ServerConfig config = Given({{"memory-limit", "1GiB"},
+                                     {"write-buffer-size", "16MiB"},
+                                     {"block-cache-size", "0"},
+                                     {"maxmemory-clients", "300MiB"}});
   const absl::StatusOr<ServerConfig> fitted = FitIntoMemory(config, kGi);
   ASSERT_TRUE(fitted.ok()) << fitted.status();
   EXPECT_EQ(fitted->engine.write_buffer_size, 16 * kMi);
@@ -55,15 +65,39 @@ TEST(MemoryPlanTest, ASizeThatWasGivenStays) {
   EXPECT_EQ(fitted->server.max_clients_memory, 300 * kMi);
 }
 
+TEST(MemoryPlanTest, ADefaultThatWasGivenStays) {
+  const ServerConfig config = Given({{"block-cache-size", "512MiB"}, {"offset-table-cache-size", "512MiB"}});
+  const absl::StatusOr<ServerConfig> fitted = FitIntoMemory(config, 64 * kGi);
+  ASSERT_TRUE(fitted.ok()) << fitted.status();
+  EXPECT_EQ(fitted->engine.block_cache_size, 512 * kMi);
+  EXPECT_EQ(fitted->engine.offset_table_cache_size, 512 * kMi);
+}
+
+TEST(MemoryPlanTest, TheOthersShareWhatTheGivenOnesLeave) {
+  for (const auto& [name, size] : {std::pair{"block-cache-size", "300MiB"},
+                                   {"write-buffer-size", "128MiB"},
+                                   {"offset-table-cache-size", "600MiB"},
+                                   {"maxmemory-clients", "800MiB"}}) {
+    const absl::StatusOr<ServerConfig> fitted = FitIntoMemory(Given({{"memory-limit", "1GiB"}, {name, size}}), kGi);
+    ASSERT_TRUE(fitted.ok()) << name << " " << fitted.status();
+    EXPECT_LE(SumOf(*fitted), kGi - kGi / 8 - 24 * kMi) << name;
+    EXPECT_GE(fitted->engine.write_buffer_size, 4 * kMi) << name;
+    EXPECT_GE(fitted->engine.block_cache_size, 8 * kMi) << name;
+  }
+}
+
 TEST(MemoryPlanTest, WhatDoesNotFitIsRefusedWhereBothWereGiven) {
-  ServerConfig config;
-  config.engine.block_cache_size = 2 * kGi;
-  EXPECT_TRUE(FitIntoMemory(config, kGi).ok()) << "nobody has given a limit";
-  config.memory_limit = kGi;
-  EXPECT_THAT(FitIntoMemory(config, kGi).status().message(), testing::HasSubstr("memory-limit=1GiB: the sizes"));
-  config = ServerConfig();
-  config.memory_limit = 127 * kMi;
-  EXPECT_THAT(FitIntoMemory(config, kGi).status().message(), testing::HasSubstr("at least 128MiB"));
+  const auto error_of = [](std::vector<std::pair<const char*, const char*>> settings) {
+    return std::string(FitIntoMemory(Given(settings), kGi).status().message());
+  };
+  EXPECT_EQ(error_of({{"block-cache-size", "2GiB"}}), "") << "nobody has given a limit";
+  EXPECT_THAT(error_of({{"memory-limit", "1GiB"}, {"block-cache-size", "2GiB"}}),
+              testing::HasSubstr("memory-limit=1GiB: the sizes that were given take 2GiB of the 872MiB"));
+  EXPECT_THAT(error_of({{"memory-limit", "1GiB"}, {"block-cache-size", "870MiB"}}),
+              testing::HasSubstr("leaves too little"));
+  EXPECT_THAT(error_of({{"memory-limit", "127MiB"}}), testing::HasSubstr("at least 128MiB"));
+  EXPECT_THAT(error_of({{"memory-limit", "1GiB"}, {"maxmemory-clients", "0"}}),
+              testing::HasSubstr("maxmemory-clients=0"));
 }
 
 }  // namespace

@@ -87,6 +87,22 @@ TEST(ProgramTest, AFileIsServedWithAndRewritten) {
             "# small\nmaxclients = 6\nsync = \"everysec\"\ndir = \"" + dir.File("data") + "\"\nport = 0\n");
 }
 
+TEST(ProgramTest, SizesThatAreGivenAreKeptAndTheOthersChosen) {
+  TempDir dir;
+  const std::string file = dir.File("varve.toml");
+  std::ofstream(file) << "block-cache-size = \"512MiB\"\n";  // the default
+  ServerProcess server(kServer, dir.File("data"), {"--config=" + file, "--memory-limit=2GiB"});
+  ASSERT_NE(server.port(), 0) << server.log();
+  const std::unique_ptr<Client> client = Connect(server);
+  EXPECT_EQ(Ask(*client, {"CONFIG", "GET", "block-cache-size"}), "(block-cache-size 536870912)");
+  // A third of what is left.
+  EXPECT_EQ(Ask(*client, {"CONFIG", "GET", "maxmemory-clients"}), "(maxmemory-clients 438651562)");
+  EXPECT_EQ(Ask(*client, {"CONFIG", "SET", "maxmemory-clients", "2gb"}), "OK");
+  EXPECT_EQ(Ask(*client, {"CONFIG", "REWRITE"}), "OK");
+  EXPECT_EQ(ReadFile(file), "block-cache-size = \"512MiB\"\nport = 0\ndir = \"" + dir.File("data") +
+                                "\"\nmaxmemory-clients = \"2GiB\"\nmemory-limit = \"2GiB\"\n");
+}
+
 TEST(ProgramTest, HangupOpensTheLogAnew) {
   TempDir dir;
   const std::string log = dir.File("varve.log");

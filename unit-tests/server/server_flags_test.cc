@@ -32,7 +32,7 @@ std::string Problem(const std::vector<std::string>& arguments) {
 }
 
 std::map<std::string, std::string> Shown(const ServerConfig& config) {
-  const Configuration configuration(config, "");
+  const Configuration configuration(config, config, "");
   const std::string_view everything = "*";
   const auto settings = configuration.Get({&everything, 1});
   return {settings.begin(), settings.end()};

@@ -32,5 +32,17 @@ TEST(ArenaTest, LargePiecesCostTheirSizeOnly) {
   EXPECT_EQ(arena.bytes_used(), 104096u);
 }
 
+// What is charged can be used up: a write buffer is full when its memory is.
+TEST(ArenaTest, RestsOfHugePagesAreGivenOut) {
+  constexpr size_t kChunk = (size_t{2} << 20) - (200u << 10);
+  Arena arena(kChunk);
+  size_t given = 0;
+  for (; given == 0 || arena.bytes_used() == size_t{2} << 20; given += 1024) {
+    ASSERT_LE(given, arena.bytes_used());
+    std::memset(arena.Allocate(1024), 1, 1024);
+  }
+  EXPECT_EQ(given, (size_t{2} << 20) + 1024) << "the last one began a chunk";
+}
+
 }  // namespace
 }  // namespace varve
