@@ -50,6 +50,7 @@ void KeepAlive(int descriptor, int seconds) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig config, ServerProgram program) {
+  if (!program.given) program.given = config;
   std::unique_ptr<Server> server(new Server(store, std::move(config), std::move(program)));
   const size_t threads = static_cast<size_t>(server->state_.options.threads);
   if (server->pool_.threads() < threads || server->maintenance_.threads() == 0) {

@@ -96,11 +96,11 @@ TEST(ProgramTest, SizesThatAreGivenAreKeptAndTheOthersChosen) {
   const std::unique_ptr<Client> client = Connect(server);
   EXPECT_EQ(Ask(*client, {"CONFIG", "GET", "block-cache-size"}), "(block-cache-size 536870912)");
   // A third of what is left.
-  EXPECT_EQ(Ask(*client, {"CONFIG", "GET", "maxmemory-clients"}), "(maxmemory-clients 438651562)");
-  EXPECT_EQ(Ask(*client, {"CONFIG", "SET", "maxmemory-clients", "2gb"}), "OK");
+  EXPECT_EQ(Ask(*client, {"CONFIG", "GET", "maxmemory-clients"}), "(maxmemory-clients 439003818)");
+  EXPECT_EQ(Ask(*client, {"CONFIG", "SET", "maxmemory-clients", "2GiB"}), "OK");
   EXPECT_EQ(Ask(*client, {"CONFIG", "REWRITE"}), "OK");
-  EXPECT_EQ(ReadFile(file), "block-cache-size = \"512MiB\"\nport = 0\ndir = \"" + dir.File("data") +
-                                "\"\nmaxmemory-clients = \"2GiB\"\nmemory-limit = \"2GiB\"\n");
+  EXPECT_EQ(ReadFile(file), "block-cache-size = \"512MiB\"\nport = 0\nmaxmemory-clients = \"2GiB\"\ndir = \"" +
+                                dir.File("data") + "\"\nmemory-limit = \"2GiB\"\n");
 }
 
 TEST(ProgramTest, HangupOpensTheLogAnew) {
