@@ -1,5 +1,6 @@
 #include "db/write_batch.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "db/expiry_index.h"
@@ -154,15 +155,19 @@ void WriteBatch::Append(RecordKind kind, NamespaceId space, std::string_view key
   } else {
     NoteLackOfMemory([&] {
       const bool is_large = kind == RecordKind::kValue && value.size() >= kSmallestLargeValue;
-      encoded_.push_back(static_cast<char>(static_cast<uint8_t>(kind) | (expiry_ms != 0 ? kHasExpiry : kNoFlags) |
-                                           (is_large ? kSeparatedValue : kNoFlags)));
-      PutVarint32(&encoded_, static_cast<uint32_t>(kGenerationSize + key.size()));
-      PutVarint32(&encoded_, static_cast<uint32_t>(value.size()));
-      if (is_large) encoded_.append(kLargeSealSize, '\0');
-      if (expiry_ms != 0) PutFixed64(&encoded_, expiry_ms);
-      char space_bytes[kGenerationSize];
-      EncodeGeneration(space_bytes, InUse(space));
-      encoded_.append(space_bytes, kGenerationSize);
+      char header[1 + 2 * kMaxVarint32Bytes + kLargeSealSize + sizeof(expiry_ms) + kGenerationSize];
+      header[0] = static_cast<char>(static_cast<uint8_t>(kind) | (expiry_ms != 0 ? kHasExpiry : kNoFlags) |
+                                    (is_large ? kSeparatedValue : kNoFlags));
+      char* end = EncodeVarint64(header + 1, kGenerationSize + key.size());
+      end = EncodeVarint64(end, value.size());
+      if (is_large) end = std::fill_n(end, kLargeSealSize, '\0');
+      if (expiry_ms != 0) {
+        EncodeFixed64(end, expiry_ms);
+        end += sizeof(expiry_ms);
+      }
+      EncodeGeneration(end, InUse(space));
+      end += kGenerationSize;
+      encoded_.append(header, static_cast<size_t>(end - header));
       encoded_.append(key);
       encoded_.append(value);
       ++operations_;

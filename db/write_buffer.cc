@@ -251,6 +251,7 @@ std::vector<WriteBuffer::Sortable> WriteBuffer::SortArrivals(const Entry** last)
   size_t shared = first.size();
   for (const Sortable& item : sorted) {
     const std::string_view key = item.entry->key();
+    if (key.size() >= shared && std::memcmp(key.data(), first.data(), shared) == 0) continue;
     const size_t limit = std::min(shared, key.size());
     shared = std::mismatch(key.begin(), key.begin() + limit, first.begin()).first - key.begin();
   }

@@ -124,10 +124,16 @@ size_t BatchExecutor::RunGets(CommandContext* context, GatedReplies* replies) {
 void BatchExecutor::WriteGets(CommandContext* context, GatedReplies* replies, const absl::Status& status,
                               absl::Span<MultiGetResult> results) {
   uint64_t found = 0, missing = 0;
+  SequenceNumber gate = kNoSequence;
+  uint32_t unmarked = 0;  // replies that wait for it
   for (size_t i = 0; i < results.size(); ++i) {
     MultiGetResult& result = results[i];
     const size_t begin = replies->size();
     const absl::Status& failed = status.ok() ? result.status : status;
+    if (const SequenceNumber own_gate = failed.ok() ? result.result.gate : kNoSequence; own_gate != gate) {
+      replies->Mark(std::exchange(gate, own_gate), std::exchange(unmarked, 0));
+    }
+    ++unmarked;
     if (!failed.ok()) {
       context->Fail(failed);
       AccountReply(batch_->requests[next_].command, *replies, begin);
@@ -141,9 +147,9 @@ void BatchExecutor::WriteGets(CommandContext* context, GatedReplies* replies, co
         server_->events.Send("keymiss", context->space(), KeyOf(next_ + i), result.result.gate);
       }
     }
-    replies->Mark(failed.ok() ? result.result.gate : kNoSequence, 1);
     if (result.value.capacity() > kKeptValue) std::string().swap(result.value);
   }
+  replies->Mark(gate, unmarked);
   server_->keyspace_hits.Add(found);
   server_->keyspace_misses.Add(missing);
 }

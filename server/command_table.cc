@@ -41,13 +41,28 @@ struct PackedName {
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
 
+// Each of the eight bytes as Lower() has it.
+uint64_t LowerEight(uint64_t bytes) {
+  constexpr uint64_t kEach = 0x0101010101010101u;
+  const uint64_t low_bits = bytes & kEach * 0x7F;
+  const uint64_t from_a = low_bits + kEach * (0x80 - 'A');
+  const uint64_t behind_z = low_bits + kEach * (0x7F - 'Z');
+  return bytes | (((from_a ^ behind_z) & ~bytes & kEach * 0x80) >> 2);
+}
+
+// The first bytes of `text`, at most eight, and zeros.
+uint64_t FirstEight(std::string_view text) {
+  uint64_t bytes = 0;
+  if (text.size() >= 8) {
+    std::memcpy(&bytes, text.data(), 8);
+  } else {
+    for (size_t i = text.size(); i > 0; --i) bytes = bytes << 8 | static_cast<unsigned char>(text[i - 1]);
+  }
+  return bytes;
+}
+
 PackedName Pack(std::string_view name) {
-  char bytes[kLongestName] = {};
-  for (size_t i = 0; i < name.size(); ++i) bytes[i] = Lower(name[i]);
-  PackedName packed;
-  std::memcpy(&packed.low, bytes, 8);
-  std::memcpy(&packed.high, bytes + 8, 8);
-  return packed;
+  return {LowerEight(FirstEight(name)), name.size() > 8 ? LowerEight(FirstEight(name.substr(8))) : 0};
 }
 
 // Open addressing.

@@ -162,7 +162,9 @@ void Session::Parse() {
 
 void Session::AddRequest(size_t first) {
   const size_t count = batch_.arguments.size() - first;
-  const Command* const command = FindCommand(batch_.arguments[first]);
+  const std::string_view name = batch_.arguments[first];
+  const bool is_as_before = first > 0 && batch_.arguments[batch_.requests.back().first] == name;
+  const Command* const command = is_as_before ? batch_.requests.back().command : FindCommand(name);
   batch_.requests.push_back({command, static_cast<uint32_t>(first), static_cast<uint32_t>(count)});
   if (command == nullptr) return;
   batch_.refused = MustLogIn() && (command->flags & kBeforeLoginCommand) == 0;

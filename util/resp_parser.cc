@@ -10,6 +10,27 @@ namespace {
 constexpr int64_t kUntrustedArguments = 10;
 constexpr int64_t kUntrustedBulk = 16384;
 constexpr char kTlsHandshake = 0x16;  // the first byte of a TLS hello; no command begins with it
+constexpr uint64_t kPlainArguments = 32;
+constexpr int kPlainDigits = 9;
+
+// Reads a marker, up to kPlainDigits digits without leading zeros, a CR and the byte behind it. Null: something else stands there.
+const char* TakePlainHeader(const char* at, const char* end, char marker, uint64_t* value) {
+  if (end - at < kPlainDigits + 3 || *at != marker) return nullptr;
+  const auto digit_at = [at](int i) { return static_cast<unsigned char>(at[i]) - unsigned{'0'}; };
+  uint64_t number = digit_at(1);
+  if (number > 9) return nullptr;
+  int i = 2;
+  if (at[i] != '\r') {
+    if (number == 0) return nullptr;
+    for (; at[i] != '\r'; ++i) {
+      const unsigned digit = digit_at(i);
+      if (digit > 9 || i > kPlainDigits) return nullptr;
+      number = number * 10 + digit;
+    }
+  }
+  *value = number;
+  return at + i + 2;
+}
 
 }  // namespace
 
@@ -63,6 +84,7 @@ RespParser::Result RespParser::Next(char* data, size_t size, std::vector<std::st
     }
     return Result::kRequest;
   }
+  if (position_ == 0 && trusted_ && TakePlainArray(data, size, arguments, consumed)) return Result::kRequest;
   const Result result = NextArray(data, size);
   if (result != Result::kRequest) return result;
   for (const Range& range : ranges_) arguments->emplace_back(data + range.offset, range.size);
@@ -73,18 +95,39 @@ RespParser::Result RespParser::Next(char* data, size_t size, std::vector<std::st
   return Result::kRequest;
 }
 
+bool RespParser::TakePlainArray(const char* data, size_t size, std::vector<std::string_view>* arguments,
+                                size_t* consumed) const {
+  const char* const end = data + size;
+  uint64_t count = 0;
+  const char* at = TakePlainHeader(data, end, '*', &count);
+  if (at == nullptr || count == 0 || count > kPlainArguments) return false;
+  const size_t arguments_before = arguments->size();
+  const auto most = static_cast<uint64_t>(limits_.max_bulk);
+  for (; count > 0; --count) {
+    uint64_t length = 0;
+    at = TakePlainHeader(at, end, '$', &length);
+    if (at == nullptr || length > most || static_cast<uint64_t>(end - at) < length + 2) break;
+    if (at[length] != '\r' || at[length + 1] != '\n') break;
+    arguments->emplace_back(at, length);
+    at += length + 2;
+  }
+  if (count > 0 || static_cast<size_t>(at - data) > limits_.max_request) {
+    arguments->resize(arguments_before);
+    return false;
+  }
+  *consumed = static_cast<size_t>(at - data);
+  return true;
+}
+
 RespParser::Result RespParser::ReadLength(const char* data, size_t size, std::string_view too_long,
                                           std::string_view invalid, int64_t* value) {
-  // Short headers, by far the most, are read in one pass.
-  const size_t begin = position_ + 1;
-  size_t i = begin;
-  int64_t number = 0;
-  while (i < size && i < begin + 9 && data[i] >= '0' && data[i] <= '9') number = number * 10 + (data[i++] - '0');
-  if (i + 1 < size && data[i] == '\r' && i > begin && (data[begin] != '0' || i == begin + 1)) {
-    *value = number;
-    position_ = i + 2;
+  uint64_t number = 0;
+  if (const char* const behind = TakePlainHeader(data + position_, data + size, data[position_], &number)) {
+    *value = static_cast<int64_t>(number);
+    position_ = static_cast<size_t>(behind - data);
     return Result::kRequest;
   }
+  const size_t begin = position_ + 1;
   // The bound holds for every header, complete or not: which bytes came together must not change the answer.
   const char* end = begin < size ? static_cast<const char*>(std::memchr(data + begin, '\r', size - begin)) : nullptr;
   const size_t end_offset = end == nullptr ? size : static_cast<size_t>(end - data);

@@ -10,8 +10,11 @@ namespace varve {
 
 char* RespWriter::PutHeader(char* out, char marker, int64_t value) {
   *out++ = marker;
-  if (value >= 0 && value < 10) {
-    *out++ = static_cast<char>('0' + value);
+  if (value >= 0 && value < 1000) {  // most
+    const auto number = static_cast<unsigned>(value);
+    if (number >= 100) *out++ = static_cast<char>('0' + number / 100);
+    if (number >= 10) *out++ = static_cast<char>('0' + number / 10 % 10);
+    *out++ = static_cast<char>('0' + number % 10);
   } else {
     out = std::to_chars(out, out + 20, value).ptr;
   }

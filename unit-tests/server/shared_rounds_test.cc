@@ -96,7 +96,6 @@ TEST_F(SharedRoundsTest, RepliesAreRightAndInOrder) {
 
 TEST_F(SharedRoundsTest, ConnectionsMayBeKilledAndVanishAndTheServerStop) {
   std::atomic<uint64_t> killed{0};
-  std::atomic<bool> stopped{false};
   const auto talk = [&](int client, const std::atomic<bool>& stop) {
     std::mt19937 random(static_cast<unsigned>(client));
     const uint16_t port = server_.port();
