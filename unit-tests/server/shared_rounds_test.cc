@@ -28,6 +28,7 @@ class SharedRoundsTest : public ::testing::Test {
   SharedRoundsTest() : server_(Options()) {
     const std::unique_ptr<Client> client = server_.Connect();
     for (int i = 0; i < kKeys; ++i) EXPECT_TRUE(client->Put(Key(i), Value(i)).ok());
+    pooled_before_ = server_.state().batches_pooled.load();
   }
 
   static ServerOptions Options() {
@@ -39,7 +40,8 @@ class SharedRoundsTest : public ::testing::Test {
   static std::string Key(int i) { return "key:" + std::to_string(i); }
   static std::string Value(int i) { return std::string(static_cast<size_t>(i % 100), 'v') + std::to_string(i); }
 
-  uint64_t Shared() { return server_.state().batches_pooled.load(); }
+  // Batches that helpers took, but for those that a slow machine (a sanitizer) makes worth a worker by themselves.
+  uint64_t Shared() const { return server_.state().batches_pooled.load() - pooled_before_; }
 
   // Sends a pipeline and checks its replies; false when the server has closed the connection.
   static bool Converse(RawConnection* connection, std::mt19937* random) {
@@ -76,22 +78,18 @@ class SharedRoundsTest : public ::testing::Test {
   }
 
   TestServer server_;
+  uint64_t pooled_before_ = 0;
 };
 
 TEST_F(SharedRoundsTest, RepliesAreRightAndInOrder) {
-  std::atomic<uint64_t> conversations{0};
   RunClients(
       [&](int client, const std::atomic<bool>& stop) {
         RawConnection connection(server_.port());
         std::mt19937 random(static_cast<unsigned>(client));
-        while (!stop) {
-          ASSERT_TRUE(Converse(&connection, &random));
-          ++conversations;
-        }
+        while (!stop) ASSERT_TRUE(Converse(&connection, &random));
       },
       [&] { return Shared() >= 300; });
-  EXPECT_GE(Shared(), 300u) << "of " << conversations << " batches";
-  EXPECT_GE(conversations, Shared());
+  EXPECT_GE(Shared(), 300u);
 }
 
 TEST_F(SharedRoundsTest, ConnectionsMayBeKilledAndVanishAndTheServerStop) {
