@@ -156,7 +156,7 @@ void LogFiles::Retire(SequenceNumber sequence, absl::FunctionRef<bool(const LogE
   ReserveMore(&to_remove_, count);
   for (size_t i = 0; i < count; ++i) {
     if (keeps(completed_[i].end)) continue;
-    const bool recycle = completed_[i].reusable && reusable_.size() < kMaxReusable;
+    const bool recycle = completed_[i].reusable && reusable_.size() < kMaxReusable && !allocates_.load();
     (recycle ? reusable_ : to_remove_).push_back(completed_[i].end.file_number);
   }
   completed_.erase(completed_.begin(), completed_.begin() + static_cast<ptrdiff_t>(count));
@@ -293,7 +293,7 @@ absl::Status LogFiles::PrepareSpare() {
   std::string recycled_path;
   {
     absl::MutexLock lock(&mutex_);
-    if (!reusable_.empty()) {
+    if (!reusable_.empty() && !allocates_.load()) {
       recycled_path = Path(LogFileName(reusable_.front()));
       reusable_.erase(reusable_.begin());
     }

@@ -66,7 +66,7 @@ class LogFiles {
   // Files before the one in use, oldest first, and the bytes they hold.
   std::vector<LogEnd> Completed() const;
   uint64_t completed_bytes() const;
-  // The next files are allocated, not filled with zeros. These pay where they are overwritten by one sync after the other, in a file that
+  // The next files are allocated, not recycled or filled with zeros. These pay where they are overwritten by one sync after the other, in a file that
   // will be recycled: not for large values, whose files are kept, nor where hardly anything is synced at once.
   void AllocateNext(bool allocates) { allocates_.store(allocates, std::memory_order_relaxed); }
   uint64_t recycled() const { return recycled_.load(std::memory_order_relaxed); }

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <utility>
 
+#include "util/mapped_window.h"
 #include "util/status.h"
 
 namespace varve {
@@ -20,6 +21,8 @@ namespace {
 
 constexpr mode_t kFileMode = 0600;
 constexpr mode_t kDirectoryMode = 0700;
+// A system call is as fast from here on: it brings in many pages at once, a copy each by itself.
+constexpr size_t kMostInPlace = 24u << 10;
 
 // Owns a descriptor.
 class Descriptor {
@@ -82,6 +85,19 @@ class PosixFile : public File {
     return absl::OkStatus();
   }
 
+  absl::Status WriteInPlace(uint64_t offset, std::string_view data) override {
+    if (data.size() > kMostInPlace) return Write(offset, data);
+    switch (window_.Write(descriptor_.get(), offset, data)) {
+      case MappedWindow::Result::kWritten:
+        return absl::OkStatus();
+      case MappedWindow::Result::kFailed:
+        return IoError(EIO, "write through memory", path_, offset);
+      case MappedWindow::Result::kNotMapped:
+        break;
+    }
+    return Write(offset, data);
+  }
+
   absl::Status Sync() override {
     if (Uninterrupted([&] { return ::fdatasync(descriptor_.get()); }) != 0) return IoError(errno, "fdatasync", path_);
     return absl::OkStatus();
@@ -142,6 +158,7 @@ class PosixFile : public File {
  private:
   const std::string path_;
   const Descriptor descriptor_;
+  MappedWindow window_;
   std::once_flag direct_once_;
   Descriptor direct_{-1};  // where it can't be opened, the file does without
 };

@@ -26,6 +26,11 @@ class File {
   [[nodiscard]] virtual absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const = 0;
   // Writes all of `data` at `offset`, growing the file where needed. Retries EINTR and short writes.
   [[nodiscard]] virtual absl::Status Write(uint64_t offset, std::string_view data) = 0;
+  // As Write, for bytes within the file, and by one thread at a time: small ones may be copied into memory that is mapped from the file, in
+  // place of a system call.
+  [[nodiscard]] virtual absl::Status WriteInPlace(uint64_t offset, std::string_view data) {
+    return Write(offset, data);
+  }
   // Puts data (and the size, where it changed) on disk. A failure is final for what was written before: never call it again to "retry".
   [[nodiscard]] virtual absl::Status Sync() = 0;
   // Writes these bytes and puts them on disk, them alone: what else was written stays as it is. Several such writes to one file may be

@@ -1,0 +1,108 @@
+#include "util/mapped_window.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <iterator>
+
+namespace varve {
+namespace {
+
+// A copy under way in this thread: where it goes on if a page can't be had.
+struct GuardedCopy {
+  sigjmp_buf failed;
+  const char* begin;  // of the mapped memory,
+  const char* end;    // and what lies behind it
+};
+thread_local GuardedCopy* copy_under_way = nullptr;
+struct sigaction previous_action;
+
+void OnBusError(int signal, siginfo_t* info, void* context) {
+  const auto* const address = static_cast<const char*>(info->si_addr);
+  GuardedCopy* const copy = copy_under_way;
+  if (copy != nullptr && info->si_code > 0 && address >= copy->begin && address < copy->end) {
+    siglongjmp(copy->failed, 1);
+  }
+  if ((previous_action.sa_flags & SA_SIGINFO) != 0) {
+    previous_action.sa_sigaction(signal, info, context);
+  } else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
+    previous_action.sa_handler(signal);
+  } else {
+    // As if this one were not there: the access is made again, and one that somebody sent is sent again.
+    ::sigaction(signal, &previous_action, nullptr);
+    if (info->si_code <= 0) ::raise(signal);
+  }
+}
+
+bool InstallHandler() {
+  struct sigaction action = {};
+  action.sa_sigaction = OnBusError;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;  // left by a jump, which unblocks nothing
+  sigemptyset(&action.sa_mask);
+  return ::sigaction(SIGBUS, &action, &previous_action) == 0;
+}
+
+// False: the kernel could not give a page of `to`, which lies in the memory from `begin` to `end`.
+bool CopyGuarded(char* to, std::string_view from, const char* begin, const char* end) {
+  GuardedCopy copy = {{}, begin, end};
+  if (sigsetjmp(copy.failed, /*savemask=*/0) != 0) {
+    copy_under_way = nullptr;
+    return false;
+  }
+  copy_under_way = &copy;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  std::memcpy(to, from.data(), from.size());
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  copy_under_way = nullptr;
+  return true;
+}
+
+// File systems of this machine's own, which write a page where it was reserved.
+bool IsLocal(int descriptor) {
+  constexpr unsigned kLocal[] = {0xef53 /* ext4 */, 0x58465342 /* xfs */, 0x01021994 /* tmpfs */, 0x794c7630 /* overlay */};
+  struct statfs info;
+  if (::fstatfs(descriptor, &info) != 0) return false;
+  return std::find(std::begin(kLocal), std::end(kLocal), static_cast<unsigned>(info.f_type)) != std::end(kLocal);
+}
+
+}  // namespace
+
+MappedWindow::Result MappedWindow::Write(int descriptor, uint64_t offset, std::string_view data) {
+  while (!data.empty()) {
+    const uint64_t begin = offset - offset % kSize;
+    if ((memory_ == nullptr || begin != begin_) && !MapAt(descriptor, begin)) return Result::kNotMapped;
+    const std::string_view piece = data.substr(0, begin + kSize - offset);
+    if (!CopyGuarded(memory_ + (offset - begin), piece, memory_, memory_ + kSize)) return Result::kFailed;
+    offset += piece.size();
+    data.remove_prefix(piece.size());
+  }
+  return Result::kWritten;
+}
+
+// What was written before a window could not be mapped is written again, in another way: nothing is lost.
+bool MappedWindow::MapAt(int descriptor, uint64_t begin) {
+  static const bool handles_errors = InstallHandler();
+  Unmap();
+  if (refused_ || !handles_errors || !IsLocal(descriptor)) {
+    refused_ = true;
+    return false;
+  }
+  void* const memory =
+      ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, static_cast<off_t>(begin));
+  if (memory == MAP_FAILED) return false;
+  memory_ = static_cast<char*>(memory);
+  begin_ = begin;
+  return true;
+}
+
+void MappedWindow::Unmap() {
+  if (memory_ != nullptr) ::munmap(memory_, kSize);
+  memory_ = nullptr;
+}
+
+}  // namespace varve
