@@ -49,6 +49,7 @@
 #include "db/store_iterator.h"
 #include "db/throttle.h"
 #include "db/value_placer.h"
+#include "structure/chunk_pool.h"
 #include "structure/published.h"
 #include "util/file_remover.h"
 #include "util/file_system.h"
@@ -390,6 +391,7 @@ class Engine final : public StorageEngine, private EngineParts {
   absl::CondVar room_;  // a buffer was flushed, a request done, or the reason to wait is gone
   bool stopping_ ABSL_GUARDED_BY(commit_mutex_) = false;
   bool reclaim_due_ ABSL_GUARDED_BY(commit_mutex_) = false;
+  const std::shared_ptr<ChunkPool> buffer_memory_ = std::make_shared<ChunkPool>();  // kept while buffers fill up
   bool compaction_due_ ABSL_GUARDED_BY(commit_mutex_) = false;
   bool settling_due_ ABSL_GUARDED_BY(commit_mutex_) = true;  // the tree has changed since all of it was settled
   std::deque<CompactRequest*> compact_requests_ ABSL_GUARDED_BY(commit_mutex_);

@@ -22,6 +22,7 @@ constexpr absl::Duration kFlushRetry = absl::Milliseconds(200);
 constexpr absl::Duration kFirstCompactionRetry = absl::Seconds(1);
 constexpr absl::Duration kLastCompactionRetry = absl::Seconds(8);
 constexpr absl::Duration kLastRetryOfDamage = absl::Seconds(64);
+constexpr absl::Duration kRestBeforeMemoryGoes = absl::Seconds(2);
 constexpr absl::Duration kRestBeforeSettling = absl::Seconds(5);  // under load something is installed more often
 
 // Into the server's log. Words are worth less than going on without them.
@@ -38,12 +39,20 @@ void Engine::FlushLoop() {
   NameThread("varve-flush");
   YieldToForeground();
   for (bool in_trouble = false;;) {
+    bool idle = false;
     {
       absl::MutexLock lock(&commit_mutex_);
-      while (!stopping_ && flush_queue_.empty() && !reclaim_due_) flush_work_.Wait(&commit_mutex_);
+      while (!stopping_ && flush_queue_.empty() && !reclaim_due_ && !idle) {
+        if (buffer_memory_->keeps()) {
+          idle = flush_work_.WaitWithTimeout(&commit_mutex_, kRestBeforeMemoryGoes);
+        } else {
+          flush_work_.Wait(&commit_mutex_);
+        }
+      }
       if (stopping_) return;
       reclaim_due_ = false;
     }
+    if (idle) buffer_memory_->KeepUpTo(0);
     ReclaimStates();
     const absl::Status status = GuardMemory("flushing a write buffer", [this] { return FlushOldest(); });
     ReclaimStates();

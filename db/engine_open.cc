@@ -201,7 +201,7 @@ absl::Status Engine::OpenSegments() {
   absl::MutexLock lock(&commit_mutex_);
   last_sequence_ = flushed_ = manifest_.flushed_sequence;
   auto state = std::make_shared<ReadState>();
-  state->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1);
+  state->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1, 0, buffer_memory_);
   state->version = std::make_shared<const Version>(std::move(levels));
   state->namespaces = NamespaceTable(manifest_);
   ledger_ = KeyLedger(manifest_.settled);

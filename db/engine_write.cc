@@ -273,7 +273,8 @@ void Engine::FitActiveBufferLocked(size_t operations) {
   if (operations * kFewestBytesOfBufferPerOperation <= options_.write_buffer_size) return;
   if (last_sequence_ >= present_->active->first_sequence()) RotateBufferLocked();
   const std::shared_ptr<ReadState> next = CopyStateLocked();
-  next->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1, operations);
+  next->active =
+      std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1, operations, buffer_memory_);
   PublishLocked(next);
 }
 
@@ -281,11 +282,12 @@ void Engine::RotateBufferLocked() {
   const std::shared_ptr<WriteBuffer> full = present_->active;
   const std::shared_ptr<ReadState> next = CopyStateLocked();
   next->full.insert(next->full.begin(), full);
-  next->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1);
+  next->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1, 0, buffer_memory_);
   const uint64_t log_bytes = log_ == nullptr ? 0 : log_->statistics().bytes_taken;
   flush_queue_.push_back({full, present_->namespaces, log_bytes - std::exchange(log_bytes_at_rotation_, log_bytes)});
   // From here on nothing may fail.
   full->Seal(last_sequence_);
+  buffer_memory_->KeepUpTo(options_.write_buffer_size);
   full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
   PublishLocked(next);
   UpdatePressureLocked();

@@ -33,7 +33,7 @@ struct LogFile {
   uint64_t number = 0;
   uint64_t size = 0;         // bytes, zero but for the header, or what an earlier use left
   bool is_recycled = false;  // the latter
-  std::unique_ptr<File> file;
+  std::shared_ptr<File> file;
 };
 
 class LogFiles {

@@ -278,19 +278,22 @@ void LogWriter::ForgetLargeBlocks(SequenceNumber flushed) {
   while (large_blocks_.size() > 1 && large_blocks_[1].first <= flushed + 1) large_blocks_.pop_front();
 }
 
+// Who waits for no sync doesn't wait for one here either: the next sync is of this file, too. Blocks in the next file may then be on disk
+// and some of this one not; recovery takes that for a tear, as their durable mark says so.
 absl::Status LogWriter::NextFile() {
-  {
-    // The next file's first block says, with its durable mark, that this file is whole.
+  if (HasManyLeftFiles()) {
     absl::MutexLock lock(&sync_mutex_);
-    VARVE_RETURN_IF_ERROR(SyncLocked(file_.file.get(), last_written_));
+    VARVE_RETURN_IF_ERROR(SyncLocked(file_.file, last_written_));
   }
   LogFile finished;  // closed when the lock is free again
   absl::MutexLock lock(&mutex_);
+  ReserveMore(&left_, 1);
   end_.last_sequence = last_written_;
   files_.AllocateNext(2 * file_large_bytes_ > file_bytes_ || 2 * file_synced_bytes_ < file_bytes_);
   file_bytes_ = file_large_bytes_ = file_synced_bytes_ = 0;
   VARVE_ASSIGN_OR_RETURN(LogFile next, files_.Advance(end_));
   finished = std::exchange(file_, std::move(next));
+  if (durable_sequence() < last_written_) left_.push_back({finished.file, last_written_});
   taken_before_ += end_.offset;
   position_ = touched_ = kLogPageSize;
   ++file_index_;
@@ -314,7 +317,7 @@ absl::Status LogWriter::Sync() {
   // From here on these pages may be acknowledged: they are not written again.
   position_ = LogPageAlign(position_);
   const SequenceNumber target = last_written_;
-  File* const file = file_.file.get();  // stays open: NextFile needs sync_mutex_ first
+  const std::shared_ptr<File> file = file_.file;
   sync_mutex_.Lock();
   write_mutex_.Unlock();
   const absl::Status synced = SyncLocked(file, target);
@@ -323,13 +326,27 @@ absl::Status LogWriter::Sync() {
   return synced;
 }
 
-absl::Status LogWriter::SyncLocked(File* file, SequenceNumber target) {
+absl::Status LogWriter::SyncLocked(const std::shared_ptr<File>& file, SequenceNumber target) {
   if (failed()) return status();
   if (durable_sequence() >= target) return absl::OkStatus();
-  syncs_.fetch_add(1, std::memory_order_relaxed);
-  const absl::Status status = GuardMemory("syncing the log", [file] { return file->Sync(); });
+  const absl::Status status = GuardMemory("syncing the log", [&] {
+    std::vector<LeftFile> files;
+    {
+      absl::MutexLock lock(&mutex_);
+      files = left_;
+    }
+    for (const LeftFile& left : files) {
+      if (left.last > target || left.file == file) continue;  // left since
+      syncs_.fetch_add(1, std::memory_order_relaxed);
+      VARVE_RETURN_IF_ERROR(left.file->Sync());
+    }
+    syncs_.fetch_add(1, std::memory_order_relaxed);
+    return file->Sync();
+  });
   if (!status.ok()) return Fail(status);
   durable_.store(target, std::memory_order_release);
+  absl::MutexLock lock(&mutex_);
+  while (!left_.empty() && left_.front().last <= target) left_.erase(left_.begin());
   return absl::OkStatus();
 }
 

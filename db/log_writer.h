@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -92,6 +93,13 @@ class LogWriter {
     auto operator<=>(const Cursor&) const = default;
   };
 
+  // A file that was in use before, of which not all was synced.
+  struct LeftFile {
+    std::shared_ptr<File> file;
+    SequenceNumber last;
+  };
+  static constexpr size_t kMostLeftFiles = 4;
+
   // A group on its way to the disk around the kernel's cache.
   struct DirectGroup {
     uint64_t number = 0;
@@ -124,8 +132,14 @@ class LogWriter {
   [[nodiscard]] absl::Status WriteBlocks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   // Writes blocks [begin, end) of writing_ at position_ with one call.
   [[nodiscard]] absl::Status WriteRun(size_t begin, size_t end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  bool HasManyLeftFiles() const {
+    absl::MutexLock lock(&mutex_);
+    return left_.size() >= kMostLeftFiles;
+  }
   [[nodiscard]] absl::Status NextFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  [[nodiscard]] absl::Status SyncLocked(File* file, SequenceNumber target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sync_mutex_);
+  // Syncs `file`, and before it those that were left unsynced: then all up to `target` is durable.
+  [[nodiscard]] absl::Status SyncLocked(const std::shared_ptr<File>& file, SequenceNumber target)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(sync_mutex_);
   // Of the blocks [begin, end), which are written from `position` on, those with large operations.
   void NotePlaces(const std::vector<LogBuffer::Block>& blocks, size_t begin, size_t end, uint64_t position)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_, mutex_);
@@ -153,8 +167,9 @@ class LogWriter {
   bool promised_ ABSL_GUARDED_BY(mutex_) = false;    // Reserve said yes, Append is still to come
   uint64_t file_index_ ABSL_GUARDED_BY(mutex_) = 0;  // of file_, as in Cursor
   uint64_t file_size_ ABSL_GUARDED_BY(mutex_) = 0;
-  LogEnd end_ ABSL_GUARDED_BY(mutex_);                 // of file_
-  uint64_t taken_before_ ABSL_GUARDED_BY(mutex_) = 0;  // in the files before
+  LogEnd end_ ABSL_GUARDED_BY(mutex_);                  // of file_
+  std::vector<LeftFile> left_ ABSL_GUARDED_BY(mutex_);  // oldest first
+  uint64_t taken_before_ ABSL_GUARDED_BY(mutex_) = 0;   // in the files before
   // Blocks that hold large operations, ascending, from the oldest that may not be in segments on.
   std::deque<LogBlockPlace> large_blocks_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);

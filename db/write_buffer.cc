@@ -102,10 +102,11 @@ struct WriteBuffer::Order {
   size_t inserted = 0;
 };
 
-WriteBuffer::WriteBuffer(size_t capacity, SequenceNumber first_sequence, size_t expected_entries)
+WriteBuffer::WriteBuffer(size_t capacity, SequenceNumber first_sequence, size_t expected_entries,
+                         std::shared_ptr<ChunkPool> pool)
     : capacity_(capacity),
       first_sequence_(first_sequence),
-      arena_(std::clamp<size_t>(capacity / 16, 4096, 2 << 20)),
+      arena_(std::clamp<size_t>(capacity / 16, 4096, 2 << 20), std::move(pool)),
       order_(std::make_unique<Order>(std::clamp<size_t>(capacity / 64, 4096, 256 << 10))) {
   static_assert(sizeof(Entry) <= Entry::kHeaderSize);
   const size_t buckets = std::bit_ceil(std::max<size_t>({capacity / kBytesPerBucket, expected_entries, 64}));

@@ -33,8 +33,9 @@ class WriteBuffer {
 
  public:
   // `capacity` in bytes of memory; `first_sequence` is the lowest that can be added. `expected_entries`: that many will come,
-  // though the capacity says less (a batch always goes into one buffer).
-  WriteBuffer(size_t capacity, SequenceNumber first_sequence, size_t expected_entries = 0);
+  // though the capacity says less (a batch always goes into one buffer). Memory comes from `pool`, if there is one.
+  WriteBuffer(size_t capacity, SequenceNumber first_sequence, size_t expected_entries = 0,
+              std::shared_ptr<ChunkPool> pool = nullptr);
   ~WriteBuffer();
   WriteBuffer(const WriteBuffer&) = delete;
   WriteBuffer& operator=(const WriteBuffer&) = delete;

@@ -8,9 +8,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "structure/chunk_pool.h"
 #include "util/aligned_bytes.h"
 #include "util/memory_guard.h"
 
@@ -18,9 +20,17 @@ namespace varve {
 
 class Arena {
  public:
-  explicit Arena(size_t chunk_size) : chunk_size_(chunk_size) {}
+  // Chunks come from `pool`, where there is one, and go back to it.
+  explicit Arena(size_t chunk_size, std::shared_ptr<ChunkPool> pool = nullptr)
+      : chunk_size_(chunk_size), pool_(std::move(pool)) {}
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
+  ~Arena() {
+    if (pool_ == nullptr) return;
+    for (AlignedBytes& chunk : chunks_) {
+      if (chunk.size() == chunk_size_) pool_->Give(std::move(chunk));
+    }
+  }
 
   char* Allocate(size_t bytes) {
     bytes = SizeOf(bytes);
@@ -64,12 +74,13 @@ class Arena {
 
   const AlignedBytes& NewChunk(size_t bytes) {
     ReserveMore(&chunks_, 1);
-    chunks_.push_back(AlignedBytes(bytes));
+    chunks_.push_back(pool_ != nullptr && bytes == chunk_size_ ? pool_->Take(bytes) : AlignedBytes(bytes));
     bytes_used_.store(bytes_used() + chunks_.back().capacity(), std::memory_order_relaxed);
     return chunks_.back();
   }
 
   const size_t chunk_size_;
+  const std::shared_ptr<ChunkPool> pool_;
   char* next_ = nullptr;
   size_t left_ = 0;
   char* rest_ = nullptr;  // of a chunk that Reserve() left for a larger one

@@ -64,7 +64,8 @@ bool CopyGuarded(char* to, std::string_view from, const char* begin, const char*
 
 // File systems of this machine's own, which write a page where it was reserved.
 bool IsLocal(int descriptor) {
-  constexpr unsigned kLocal[] = {0xef53 /* ext4 */, 0x58465342 /* xfs */, 0x01021994 /* tmpfs */, 0x794c7630 /* overlay */};
+  constexpr unsigned kLocal[] = {0xef53 /* ext4 */, 0x58465342 /* xfs */, 0x01021994 /* tmpfs */,
+                                 0x794c7630 /* overlay */};
   struct statfs info;
   if (::fstatfs(descriptor, &info) != 0) return false;
   return std::find(std::begin(kLocal), std::end(kLocal), static_cast<unsigned>(info.f_type)) != std::end(kLocal);

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "db/log_format.h"
 #include "unit-tests/db/log_test_util.h"
 #include "unit-tests/testing/eventually.h"
 
@@ -104,6 +106,49 @@ TEST_F(LogTest, EverySecondIsSyncedWithinAboutASecondAndNoneIsNot) {
   ASSERT_TRUE(user.Add("each second", Durability::kEverySecond).ok());
   ASSERT_TRUE(user.log().Push().ok());
   EXPECT_TRUE(Eventually([&] { return user.log().durable_sequence() == 2; }));
+}
+
+// Whether written by system calls or through memory: the log fails for good, and says where.
+TEST_F(LogTest, AFileThatSomebodyCutsIsAnErrorAndNoCrash) {
+  LogUser user(dir_.path());
+  user.options().sync_backend = SyncBackend::kDirect;
+  user.Open();
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(user.Add(std::string(1000, 'v'), Durability::kNone).ok());
+    ASSERT_TRUE(user.log().Push().ok());
+  }
+  EXPECT_EQ(Replay(dir_.path()).batches.size(), 100u);
+  ASSERT_EQ(::truncate(dir_.File(LogFileName(1)).c_str(), 4096), 0);
+  ASSERT_TRUE(user.Add("behind the end", Durability::kNone).ok());
+  const absl::Status failed = user.log().Push();
+  if (failed.ok()) GTEST_SKIP() << "not mapped on this file system";
+  EXPECT_TRUE(absl::IsUnavailable(failed)) << failed;
+  EXPECT_NE(failed.message().find(LogFileName(1) + " at offset"), std::string::npos) << failed;
+  EXPECT_TRUE(absl::IsUnavailable(user.Add("later", Durability::kNone)));
+}
+
+TEST_F(LogTest, AFileThatIsFullIsSyncedWithTheNextOne) {
+  LogUser user(dir_.path(), 64u << 10);
+  user.Open();
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_TRUE(user.Add(std::string(6000, 'n'), Durability::kNone).ok());
+    ASSERT_TRUE(user.log().Push().ok());
+  }
+  const size_t files = user.log().Files().size();
+  ASSERT_GE(files, 3u);
+  EXPECT_EQ(user.log().statistics().syncs, 0u);
+  ASSERT_TRUE(user.Commit("always").ok());
+  EXPECT_EQ(user.log().statistics().syncs, files);
+  EXPECT_EQ(user.log().durable_sequence(), 31u);
+  ASSERT_TRUE(user.Commit("always").ok());
+  EXPECT_EQ(user.log().statistics().syncs, files + 1);
+
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_TRUE(user.Add(std::string(6000, 'n'), Durability::kNone).ok());
+    ASSERT_TRUE(user.log().Push().ok());
+  }
+  EXPECT_GT(user.log().durable_sequence(), 32u) << "not too many are left";
+  EXPECT_LT(user.log().durable_sequence(), 232u);
 }
 
 TEST_F(LogTest, ASyncTakesRecordsOfOtherModesAlong) {
