@@ -10,6 +10,9 @@
 // around the kernel's cache, which returns when it is on disk. Up to two are under way at once; they count as there in the order in which
 // they were issued. Whoever writes in another way waits for them first.
 //
+// A full file is left unsynced where nobody waits for it; each sync begins with such files. So a block may be on disk while one in an
+// earlier file is not; its durable mark doesn't reach that far then, and recovery takes what is missing for a tear.
+//
 // Thread-safe, but for Reserve and Append, which the caller serializes. Lock order: write_mutex_ (one writer at a
 // time; a direct group leaves it before its I/O), then sync_mutex_ (one sync at a time: the kernel reports an error to one of
 // them only), then mutex_ (never held across I/O).

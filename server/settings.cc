@@ -178,7 +178,8 @@ constexpr Setting kSettings[] = {
     Word("sync-backend", kSyncBackendWords, VARVE_KEPT_IN(engine.sync_backend),
          "how synced writes get to the disk: pwrite (and fdatasync), direct (O_DIRECT and O_DSYNC, two groups at "
          "once), or auto: "
-         "direct where files allow it"),
+         "direct where files allow it; what isn't synced at once goes through memory mapped from the log, but with "
+         "pwrite"),
     Size("group-max-bytes", 4 * kKi, kGi, VARVE_KEPT_IN(engine.group_max_bytes),
          "bytes of writes that are synced together at most"),
     Duration("group-max-delay", std::chrono::seconds(10), VARVE_KEPT_IN(engine.group_max_delay),
@@ -191,7 +192,7 @@ constexpr Setting kSettings[] = {
          "where requests run: adaptive, pool (always on the pool) or inline (always where they were read)"),
     Size("memory-limit", 0, 16 * kTi, VARVE_KEPT_IN(memory_limit),
          "memory for write buffers, tables, block cache and connections together, which share it where their sizes "
-         "below are left alone; 0: half of what this machine or control group has"),
+         "are left alone; 0: half of what this machine or control group has"),
     Size("write-buffer-size", 4 * kKi, 64 * kGi, VARVE_KEPT_IN(engine.write_buffer_size),
          "memory of one write buffer; when it is full it becomes a segment")
         .SharesMemory(),

@@ -1,5 +1,5 @@
 // Memory of arenas that ended, for those to come. Fresh memory costs the system its zeroing, and a virtual machine's host more
-// than that: 2 us per KiB were measured, thirty times what writing into it takes.
+// than that: 2 µs per KiB were measured, thirty times what writing into it takes.
 //
 // Thread-safe. Keeps nothing until it is told how much.
 #pragma once

@@ -35,7 +35,7 @@ enum class Durability : uint8_t {
 enum class SyncBackend : uint8_t {
   kAuto,    // the fastest there is
   kPwrite,  // pwrite and fdatasync
-  kDirect,  // groups go around the kernel's cache, two at once where that pays (O_DIRECT and O_DSYNC); as kPwrite where files don't allow it
+  kDirect,  // groups go around the kernel's cache (O_DIRECT, O_DSYNC), the rest through mapped memory; as kPwrite where files don't allow it
 };
 // What `wanted` comes to on this machine.
 constexpr SyncBackend Resolve(SyncBackend wanted) {

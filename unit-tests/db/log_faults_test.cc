@@ -269,7 +269,7 @@ class LogLives {
   void Write(LogUser* user) {
     LogOptions options = user->options();
     options.sync_backend = random_() % 2 == 0 ? SyncBackend::kPwrite : SyncBackend::kDirect;
-    const uint32_t modes = random_() % 2 == 0 ? 3 : 1;  // all of them, or always alone
+    const uint32_t modes = random_() % 2 == 0 ? 3 : 1;           // all of them, or always alone
     const uint32_t waits_one_in = random_() % 2 == 0 ? 4 : 100;  // then files are left before they are synced
     auto opened = Log::Open(&fs_, options, next_file_number_, last_);
     if (!opened.ok()) return;  // the power is off already
