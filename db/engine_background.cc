@@ -38,21 +38,23 @@ void Tell(std::string_view what, const absl::Status& status) noexcept {
 void Engine::FlushLoop() {
   NameThread("varve-flush");
   YieldToForeground();
+  SteadyTime memory_goes_at = SteadyNow();
   for (bool in_trouble = false;;) {
-    bool idle = false;
     {
       absl::MutexLock lock(&commit_mutex_);
+      bool idle = false;
       while (!stopping_ && flush_queue_.empty() && !reclaim_due_ && !idle) {
         if (buffer_memory_->keeps()) {
-          idle = flush_work_.WaitWithTimeout(&commit_mutex_, kRestBeforeMemoryGoes);
+          idle = flush_work_.WaitWithDeadline(&commit_mutex_, memory_goes_at);
         } else {
           flush_work_.Wait(&commit_mutex_);
         }
       }
       if (stopping_) return;
       reclaim_due_ = false;
+      if (!flush_queue_.empty()) memory_goes_at = SteadyNow() + kRestBeforeMemoryGoes;
     }
-    if (idle) buffer_memory_->KeepUpTo(0);
+    if (SteadyNow() >= memory_goes_at) buffer_memory_->KeepUpTo(0);
     ReclaimStates();
     const absl::Status status = GuardMemory("flushing a write buffer", [this] { return FlushOldest(); });
     ReclaimStates();

@@ -347,7 +347,7 @@ std::vector<std::pair<std::string, uint64_t>> Engine::StatisticsInside() const {
   const Published<ReadState>::Pin state = state_.Acquire();
   const LogStatistics log = log_->statistics();
   const SegmentStatistics& segments = caches_.statistics;
-  uint64_t buffered = state->active->bytes_used();
+  uint64_t buffered = buffer_memory_->kept() + state->active->bytes_used();
   for (const std::shared_ptr<WriteBuffer>& buffer : state->full) buffered += buffer->bytes_used();
   const ValueSpace values = ValueSpaceOf(*state->version);
   uint64_t entries = 0;

@@ -149,7 +149,9 @@ struct LogRecovery {
   uint64_t torn_bytes = 0;           // cut away behind the end
   std::string torn_path;             // the file that was cut, and where
   uint64_t torn_offset = 0;
-  std::vector<std::string> obsolete_paths;  // files with nothing to recover: to be removed or recycled
+  // Files with nothing to recover. They must be gone, and their directory synced, before the log takes new operations, of which
+  // some could have the numbers of what was cut away with them.
+  std::vector<std::string> obsolete_paths;
 };
 
 // Replays all batches with operations after `flushed`, oldest first, from the log files of `directory`. `deliver` gets

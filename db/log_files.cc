@@ -156,7 +156,7 @@ void LogFiles::Retire(SequenceNumber sequence, absl::FunctionRef<bool(const LogE
   ReserveMore(&to_remove_, count);
   for (size_t i = 0; i < count; ++i) {
     if (keeps(completed_[i].end)) continue;
-    const bool recycle = completed_[i].reusable && reusable_.size() < kMaxReusable && !allocates_.load();
+    const bool recycle = completed_[i].reusable && reusable_.size() < kMaxReusable && recycles_.load();
     (recycle ? reusable_ : to_remove_).push_back(completed_[i].end.file_number);
   }
   completed_.erase(completed_.begin(), completed_.begin() + static_cast<ptrdiff_t>(count));
@@ -293,7 +293,8 @@ absl::Status LogFiles::PrepareSpare() {
   std::string recycled_path;
   {
     absl::MutexLock lock(&mutex_);
-    if (!reusable_.empty() && !allocates_.load()) {
+    // Where there is no room for a new one they are the way on.
+    if (!reusable_.empty() && (recycles_.load() || !spare_status_.ok())) {
       recycled_path = Path(LogFileName(reusable_.front()));
       reusable_.erase(reusable_.begin());
     }
@@ -303,6 +304,11 @@ absl::Status LogFiles::PrepareSpare() {
   VARVE_RETURN_IF_ERROR(prepared.status());
   absl::MutexLock lock(&mutex_);
   ReserveMore(&completed_, 1);
+  ReserveMore(&to_remove_, reusable_.size());
+  if (!recycles_.load()) {
+    to_remove_.insert(to_remove_.end(), reusable_.begin(), reusable_.end());
+    reusable_.clear();
+  }
   spare_number_ = 0;
   if (!recycled_path.empty()) recycled_.fetch_add(1, std::memory_order_relaxed);
   spare_ = *std::move(prepared);

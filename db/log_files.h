@@ -1,6 +1,6 @@
 // The files under a log: the next one is prepared before it is needed, the ones that are no longer needed are recycled.
 //
-// A thread of its own prepares one spare file ahead: zero-filled or recycled, synced, under its final name, so that
+// A thread of its own prepares one spare file ahead: zero-filled, allocated or recycled, synced, under its final name, so that
 // writing to it changes no metadata and a full disk is noticed before anything is promised. While the disk is full it
 // tries again, first after 200 ms, later after 1.6 s. It takes its time, so that syncs of the file in use don't wait behind its zeros, as long as the
 // spare is further than that file. Files of a new store begin small, since whoever opens it waits for the first, and double. A file whose operations are all in segments becomes the next
@@ -66,9 +66,13 @@ class LogFiles {
   // Files before the one in use, oldest first, and the bytes they hold.
   std::vector<LogEnd> Completed() const;
   uint64_t completed_bytes() const;
-  // The next files are allocated, not recycled or filled with zeros. These pay where they are overwritten by one sync after the other, in a file that
-  // will be recycled: not for large values, whose files are kept, nor where hardly anything is synced at once.
-  void AllocateNext(bool allocates) { allocates_.store(allocates, std::memory_order_relaxed); }
+  // What was in the file in use. The next files are allocated, not filled with zeros, where these would not pay: they do where they are
+  // overwritten by one sync after the other, in a file that will be recycled, not for large values, whose files are kept, nor where
+  // hardly anything is synced at once. There files aren't recycled either: what was never used takes writes best (db/log_writer.cc).
+  void NoteContent(bool mostly_large, bool mostly_unsynced) {
+    allocates_.store(mostly_large || mostly_unsynced, std::memory_order_relaxed);
+    recycles_.store(!mostly_unsynced, std::memory_order_relaxed);
+  }
   uint64_t recycled() const { return recycled_.load(std::memory_order_relaxed); }
 
  private:
@@ -117,6 +121,7 @@ class LogFiles {
   std::atomic<uint64_t> size_in_use_{1};  // which is so large
   std::atomic<bool> stopping_{false};
   std::atomic<bool> allocates_{false};
+  std::atomic<bool> recycles_{true};
   std::atomic<uint64_t> recycled_{0};
   uint64_t spare_number_ = 0;  // taken, but not used yet; 0: none. The thread's alone
   std::thread thread_;

@@ -287,13 +287,12 @@ absl::Status LogWriter::NextFile() {
   }
   LogFile finished;  // closed when the lock is free again
   absl::MutexLock lock(&mutex_);
-  ReserveMore(&left_, 1);
   end_.last_sequence = last_written_;
-  files_.AllocateNext(2 * file_large_bytes_ > file_bytes_ || 2 * file_synced_bytes_ < file_bytes_);
+  files_.NoteContent(2 * file_large_bytes_ > file_bytes_, 2 * file_synced_bytes_ < file_bytes_);
   file_bytes_ = file_large_bytes_ = file_synced_bytes_ = 0;
   VARVE_ASSIGN_OR_RETURN(LogFile next, files_.Advance(end_));
   finished = std::exchange(file_, std::move(next));
-  if (durable_sequence() < last_written_) left_.push_back({finished.file, last_written_});
+  if (durable_sequence() < last_written_) left_[left_count_++] = {finished.file, last_written_};
   taken_before_ += end_.offset;
   position_ = touched_ = kLogPageSize;
   ++file_index_;
@@ -329,14 +328,15 @@ absl::Status LogWriter::Sync() {
 absl::Status LogWriter::SyncLocked(const std::shared_ptr<File>& file, SequenceNumber target) {
   if (failed()) return status();
   if (durable_sequence() >= target) return absl::OkStatus();
+  std::array<LeftFile, kMostLeftFiles> synced;  // closed when the lock is free again
+  {
+    absl::MutexLock lock(&mutex_);
+    std::copy_if(left_.begin(), left_.begin() + left_count_, synced.begin(),
+                 [target](const LeftFile& left) { return left.last <= target; });  // not those that were left since
+  }
   const absl::Status status = GuardMemory("syncing the log", [&] {
-    std::vector<LeftFile> files;
-    {
-      absl::MutexLock lock(&mutex_);
-      files = left_;
-    }
-    for (const LeftFile& left : files) {
-      if (left.last > target || left.file == file) continue;  // left since
+    for (const LeftFile& left : synced) {
+      if (left.file == nullptr || left.file == file) continue;
       syncs_.fetch_add(1, std::memory_order_relaxed);
       VARVE_RETURN_IF_ERROR(left.file->Sync());
     }
@@ -346,7 +346,10 @@ absl::Status LogWriter::SyncLocked(const std::shared_ptr<File>& file, SequenceNu
   if (!status.ok()) return Fail(status);
   durable_.store(target, std::memory_order_release);
   absl::MutexLock lock(&mutex_);
-  while (!left_.empty() && left_.front().last <= target) left_.erase(left_.begin());
+  const auto end = left_.begin() + left_count_;
+  const auto kept = std::remove_if(left_.begin(), end, [target](const LeftFile& left) { return left.last <= target; });
+  left_count_ = static_cast<size_t>(kept - left_.begin());
+  std::fill(kept, end, LeftFile());
   return absl::OkStatus();
 }
 

@@ -18,6 +18,7 @@
 // them only), then mutex_ (never held across I/O).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -99,7 +100,7 @@ class LogWriter {
   // A file that was in use before, of which not all was synced.
   struct LeftFile {
     std::shared_ptr<File> file;
-    SequenceNumber last;
+    SequenceNumber last = kNoSequence;
   };
   static constexpr size_t kMostLeftFiles = 4;
 
@@ -137,7 +138,7 @@ class LogWriter {
   [[nodiscard]] absl::Status WriteRun(size_t begin, size_t end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   bool HasManyLeftFiles() const {
     absl::MutexLock lock(&mutex_);
-    return left_.size() >= kMostLeftFiles;
+    return left_count_ == kMostLeftFiles;
   }
   [[nodiscard]] absl::Status NextFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   // Syncs `file`, and before it those that were left unsynced: then all up to `target` is durable.
@@ -170,9 +171,10 @@ class LogWriter {
   bool promised_ ABSL_GUARDED_BY(mutex_) = false;    // Reserve said yes, Append is still to come
   uint64_t file_index_ ABSL_GUARDED_BY(mutex_) = 0;  // of file_, as in Cursor
   uint64_t file_size_ ABSL_GUARDED_BY(mutex_) = 0;
-  LogEnd end_ ABSL_GUARDED_BY(mutex_);                  // of file_
-  std::vector<LeftFile> left_ ABSL_GUARDED_BY(mutex_);  // oldest first
-  uint64_t taken_before_ ABSL_GUARDED_BY(mutex_) = 0;   // in the files before
+  LogEnd end_ ABSL_GUARDED_BY(mutex_);                                 // of file_
+  std::array<LeftFile, kMostLeftFiles> left_ ABSL_GUARDED_BY(mutex_);  // oldest first
+  size_t left_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t taken_before_ ABSL_GUARDED_BY(mutex_) = 0;  // in the files before
   // Blocks that hold large operations, ascending, from the oldest that may not be in segments on.
   std::deque<LogBlockPlace> large_blocks_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);

@@ -6,6 +6,7 @@
 
 #include <sanitizer/asan_interface.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <utility>
@@ -32,6 +33,13 @@ class ChunkPool {
   size_t kept() const {
     absl::MutexLock lock(&mutex_);
     return kept_;
+  }
+
+  // Somebody took as much elsewhere: so much less is kept.
+  void MakeRoom(size_t bytes) {
+    absl::MutexLock lock(&mutex_);
+    const size_t left = kept_ - std::min(bytes, kept_);
+    while (kept_ > left) TakeLast();
   }
 
   // `size` bytes, uninitialized. Throws std::bad_alloc.

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
+#include <ucontext.h>
 
 #include <algorithm>
 #include <atomic>
@@ -18,6 +19,7 @@ struct GuardedCopy {
   sigjmp_buf failed;
   const char* begin;  // of the mapped memory,
   const char* end;    // and what lies behind it
+  sigset_t mask;      // of the thread, once it failed
 };
 thread_local GuardedCopy* copy_under_way = nullptr;
 struct sigaction previous_action;
@@ -26,32 +28,38 @@ void OnBusError(int signal, siginfo_t* info, void* context) {
   const auto* const address = static_cast<const char*>(info->si_addr);
   GuardedCopy* const copy = copy_under_way;
   if (copy != nullptr && info->si_code > 0 && address >= copy->begin && address < copy->end) {
+    copy->mask = static_cast<const ucontext_t*>(context)->uc_sigmask;
     siglongjmp(copy->failed, 1);
   }
+  const bool is_access = info->si_code == BUS_ADRALN || info->si_code == BUS_ADRERR || info->si_code == BUS_OBJERR ||
+                         info->si_code == BUS_MCEERR_AR;
   if ((previous_action.sa_flags & SA_SIGINFO) != 0) {
     previous_action.sa_sigaction(signal, info, context);
   } else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
     previous_action.sa_handler(signal);
-  } else {
-    // As if this one were not there: the access is made again, and one that somebody sent is sent again.
+  } else if (is_access || previous_action.sa_handler == SIG_DFL) {
+    // As if this one were not there: an access is made again, and what somebody sent is sent again.
     ::sigaction(signal, &previous_action, nullptr);
-    if (info->si_code <= 0) ::raise(signal);
+    if (!is_access) ::raise(signal);
   }
 }
 
 bool InstallHandler() {
   struct sigaction action = {};
   action.sa_sigaction = OnBusError;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;  // left by a jump, which unblocks nothing
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   sigemptyset(&action.sa_mask);
   return ::sigaction(SIGBUS, &action, &previous_action) == 0;
 }
 
 // False: the kernel could not give a page of `to`, which lies in the memory from `begin` to `end`.
 bool CopyGuarded(char* to, std::string_view from, const char* begin, const char* end) {
-  GuardedCopy copy = {{}, begin, end};
-  if (sigsetjmp(copy.failed, /*savemask=*/0) != 0) {
+  GuardedCopy copy;
+  copy.begin = begin;
+  copy.end = end;
+  if (sigsetjmp(copy.failed, /*savemask=*/0) != 0) {  // saving it takes a system call
     copy_under_way = nullptr;
+    ::pthread_sigmask(SIG_SETMASK, &copy.mask, nullptr);
     return false;
   }
   copy_under_way = &copy;

@@ -20,7 +20,7 @@ class MappedWindow {
 
   enum class Result : uint8_t {
     kWritten,
-    kNotMapped,  // such files aren't mapped here; nothing was written
+    kNotMapped,  // such files aren't mapped here; all of it is to be written in another way
     kFailed,     // the kernel could not give a page; some of it may have been written
   };
 

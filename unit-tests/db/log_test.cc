@@ -108,7 +108,7 @@ TEST_F(LogTest, EverySecondIsSyncedWithinAboutASecondAndNoneIsNot) {
   EXPECT_TRUE(Eventually([&] { return user.log().durable_sequence() == 2; }));
 }
 
-// Whether written by system calls or through memory: the log fails for good, and says where.
+// Under mapped memory (pwrite would make it longer again): the log fails for good, and says where.
 TEST_F(LogTest, AFileThatSomebodyCutsIsAnErrorAndNoCrash) {
   LogUser user(dir_.path());
   user.options().sync_backend = SyncBackend::kDirect;

@@ -9,6 +9,7 @@
 #include "server/command_table.h"
 #include "type/reply.h"
 #include "util/resp_reply.h"
+#include "util/status.h"
 
 namespace varve::differential {
 namespace {
@@ -124,6 +125,15 @@ absl::StatusOr<std::set<std::string>> DifferentialRun::CommandNames(Peer* peer) 
   return names;
 }
 
+absl::StatusOr<std::string> DifferentialRun::Flushes() {
+  const CommandLine info = {"INFO"};
+  VARVE_RETURN_IF_ERROR(varve_[0]->Send({&info, 1}));
+  VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> received, varve_[0]->Receive(1));
+  const size_t at = received[0].find("\nflushes:");
+  if (at == std::string::npos) return absl::NotFoundError("INFO tells of no flushes");
+  return received[0].substr(at, received[0].find('\r', at) - at);
+}
+
 absl::StatusOr<DifferentialRun::Answers> DifferentialRun::Ask(const CommandLine& line) {
   const absl::StatusOr<Replies> replies = Exchange({&line, 1});
   if (!replies.ok()) return replies.status();
@@ -181,6 +191,7 @@ absl::StatusOr<RunResult> DifferentialRun::Run() {
 absl::Status DifferentialRun::Round(uint64_t seed, int protocol, RunResult* result) {
   if (absl::Status begun = Begin(protocol); !begun.ok()) return begun;
   ++result->rounds;
+  VARVE_ASSIGN_OR_RETURN(flushes_before_, Flushes());
   history_.clear();
   queues_ = Queues();
   differs_ = false;
@@ -308,12 +319,16 @@ absl::StatusOr<bool> DifferentialRun::Differs(const std::vector<Step>& steps, in
 // Leaves out ever smaller parts of the history for as long as the last command's replies go on to differ.
 absl::Status DifferentialRun::Report(uint64_t seed, int protocol, RunResult* result) {
   const std::string redis_reply = redis_reply_, varve_reply = varve_reply_;
+  VARVE_ASSIGN_OR_RETURN(const std::string flushes, Flushes());
+  const bool has_flushed = flushes != flushes_before_;
   std::vector<Step> shortest = history_;
   absl::StatusOr<bool> again = Differs(shortest, protocol);
   if (!again.ok()) return again.status();
   const bool repeatable = *again;
   // When buffers are flushed no history can repeat.
-  if (!repeatable && EqualsIgnoreCase(history_.back().line[0], "exec") && IsNullArray(varve_reply)) {
+  if (!repeatable && has_flushed && IsNullArray(varve_reply) && EqualsIgnoreCase(history_.back().line[0], "exec") &&
+      std::any_of(history_.begin(), history_.end(),
+                  [](const Step& step) { return EqualsIgnoreCase(step.line[0], "watch"); })) {
     ++result->explained[kFlushedWatch];
     return absl::OkStatus();
   }

@@ -85,6 +85,8 @@ class DifferentialRun {
   // Neighbours that go over the same connection together.
   absl::StatusOr<Replies> Exchange(absl::Span<const Step> steps);
   absl::Status Begin(int protocol);
+  // How many flushes Varve has made, in its words.
+  absl::StatusOr<std::string> Flushes();
   absl::Status Round(uint64_t seed, int protocol, RunResult* result);
   // Compares the replies to one request, or to what EXEC executed, one by one.
   enum class Verdict { kSame, kExplained, kOver, kDiffers };
@@ -108,7 +110,8 @@ class DifferentialRun {
   std::set<std::string> known_;
   std::vector<Step> history_;  // of this round
   Queues queues_;
-  bool differs_ = false;  // the replies to the last command of history_ do, and nothing explains it
+  std::string flushes_before_;  // the round
+  bool differs_ = false;        // the replies to the last command of history_ do, and nothing explains it
   std::string redis_reply_;
   std::string varve_reply_;
 };
