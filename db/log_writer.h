@@ -33,6 +33,7 @@
 #include "db/log.h"
 #include "db/log_buffer.h"
 #include "db/log_files.h"
+#include "db/log_format.h"
 #include "type/options.h"
 #include "type/sequence.h"
 #include "util/file_system.h"
@@ -116,6 +117,8 @@ class LogWriter {
     bool has_landed = false;
   };
 
+  // What a record may take in the worst case: a page-aligned block of its own.
+  static uint64_t WorstCase(size_t record_size) { return LogPageAlign(kLogBlockHeaderSize + record_size); }
   bool FitsLocked(uint64_t unit, bool for_deletes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PublishSafeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sees to it that the next file is there and has room for `unit`.

@@ -176,10 +176,9 @@ constexpr Setting kSettings[] = {
         .Live(ApplySync)
         .CalledByRedis("appendfsync"),
     Word("sync-backend", kSyncBackendWords, VARVE_KEPT_IN(engine.sync_backend),
-         "how synced writes get to the disk: pwrite (and fdatasync), direct (O_DIRECT and O_DSYNC, two groups at "
-         "once), or auto: "
-         "direct where files allow it; what isn't synced at once goes through memory mapped from the log, but with "
-         "pwrite"),
+         "how synced writes get to the disk: pwrite (and fdatasync), direct (O_DIRECT and O_DSYNC, two at once), or "
+         "auto: direct where files allow it; what isn't synced at once goes through memory mapped from the log's file, "
+         "but with pwrite"),
     Size("group-max-bytes", 4 * kKi, kGi, VARVE_KEPT_IN(engine.group_max_bytes),
          "bytes of writes that are synced together at most"),
     Duration("group-max-delay", std::chrono::seconds(10), VARVE_KEPT_IN(engine.group_max_delay),

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/vfs.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -90,7 +91,8 @@ MappedWindow::Result MappedWindow::Write(int descriptor, uint64_t offset, std::s
     offset += piece.size();
     data.remove_prefix(piece.size());
   }
-  return Result::kWritten;
+  // A file system that shut down after an error goes on taking pages, and drops them; a write of no bytes is refused.
+  return ::pwrite(descriptor, "", 0, static_cast<off_t>(offset)) == 0 ? Result::kWritten : Result::kFailed;
 }
 
 // What was written before a window could not be mapped is written again, in another way: nothing is lost.

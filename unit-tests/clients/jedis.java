@@ -132,6 +132,8 @@ class Round {
       check("COMMAND DOCS", j.commandDocs("get").get("get").getGroup(), "string");
       check("SELECT", j.select(0), "OK");
       check("MEMORY DOCTOR", j.memoryDoctor().contains("resident"), true);
+      check("CONFIG SET", j.configSet("slowlog-log-slower-than", "-1"), "OK");
+      check("SLOWLOG RESET", j.slowlogReset(), "OK");
       check("SLOWLOG LEN", j.slowlogLen(), 0L);
       check("ROLE", j.role().get(0), "master");
       check("INFO", j.info("server").contains("redis_version:"), true);
