@@ -21,8 +21,8 @@ namespace {
 
 constexpr mode_t kFileMode = 0600;
 constexpr mode_t kDirectoryMode = 0700;
-// A system call is as fast from here on: it brings in many pages at once, a copy each by itself.
-constexpr size_t kMostInPlace = 24u << 10;
+// More is written by a system call: it brings in pages without zeroing them first, and many at once.
+constexpr size_t kMostInPlace = 2u << 10;
 
 // Owns a descriptor.
 class Descriptor {

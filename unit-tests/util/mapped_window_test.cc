@@ -67,7 +67,7 @@ TEST_F(MappedWindowTest, AFileTellsWhatFailed) {
   const auto file = PosixFileSystem()->OpenForWrite(dir_.File("file"), /*create=*/false);
   ASSERT_TRUE(file.ok());
   ASSERT_TRUE((*file)->WriteInPlace(5000, "small").ok());
-  ASSERT_TRUE((*file)->WriteInPlace(100'000, std::string(100'000, 'l')).ok());
+  ASSERT_TRUE((*file)->WriteInPlace(100'000, std::string(100'000, 'l')).ok());  // by a system call
   ASSERT_TRUE((*file)->Sync().ok());
   ASSERT_EQ(::ftruncate(descriptor_, 8192), 0);
   const absl::Status failed = (*file)->WriteInPlace(9000, "small");
