@@ -1,5 +1,6 @@
 #include "util/mapped_window.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -71,13 +72,21 @@ bool CopyGuarded(char* to, std::string_view from, const char* begin, const char*
   return true;
 }
 
-// File systems of this machine's own, which write a page where it was reserved.
-bool IsLocal(int descriptor) {
-  constexpr unsigned kLocal[] = {0xef53 /* ext4 */, 0x58465342 /* xfs */, 0x01021994 /* tmpfs */,
-                                 0x794c7630 /* overlay */};
+// File systems that answer what TakesWrites asks, or never shut down. xfs and overlayfs let a write of no bytes pass without a look.
+bool IsMapped(int descriptor) {
+  constexpr unsigned kMapped[] = {0xef53 /* ext4 */, 0x01021994 /* tmpfs */};
   struct statfs info;
   if (::fstatfs(descriptor, &info) != 0) return false;
-  return std::find(std::begin(kLocal), std::end(kLocal), static_cast<unsigned>(info.f_type)) != std::end(kLocal);
+  return std::find(std::begin(kMapped), std::end(kMapped), static_cast<unsigned>(info.f_type)) != std::end(kMapped);
+}
+
+// A file system that shut down after an error goes on taking mapped pages, and drops them; a write of no bytes it refuses.
+bool TakesWrites(int descriptor) {
+  ssize_t written;
+  do {
+    written = ::pwrite(descriptor, "", 0, 0);
+  } while (written < 0 && errno == EINTR);
+  return written == 0;
 }
 
 }  // namespace
@@ -91,15 +100,14 @@ MappedWindow::Result MappedWindow::Write(int descriptor, uint64_t offset, std::s
     offset += piece.size();
     data.remove_prefix(piece.size());
   }
-  // A file system that shut down after an error goes on taking pages, and drops them; a write of no bytes is refused.
-  return ::pwrite(descriptor, "", 0, static_cast<off_t>(offset)) == 0 ? Result::kWritten : Result::kFailed;
+  return TakesWrites(descriptor) ? Result::kWritten : Result::kFailed;
 }
 
 // What was written before a window could not be mapped is written again, in another way: nothing is lost.
 bool MappedWindow::MapAt(int descriptor, uint64_t begin) {
   static const bool handles_errors = InstallHandler();
   Unmap();
-  if (refused_ || !handles_errors || !IsLocal(descriptor)) {
+  if (refused_ || !handles_errors || !IsMapped(descriptor)) {
     refused_ = true;
     return false;
   }

@@ -69,6 +69,24 @@ TEST_F(LogFaultsTest, AFailedSyncIsFinal) {
   EXPECT_EQ(user.log().durable_sequence(), 1u);
 }
 
+TEST_F(LogFaultsTest, AFailedSyncOfAFileThatWasLeftIsFinal) {
+  LogUser user(dir_.path(), kSmallFile, 0, 1, &fs_);
+  user.Open();
+  ASSERT_TRUE(user.Commit("good").ok());
+  while (user.log().Files().size() < 2) {
+    ASSERT_TRUE(Eventually([&] { return user.Add(std::string(6000, 'n'), Durability::kNone).ok(); }));
+    ASSERT_TRUE(user.log().Push().ok());
+  }
+  ASSERT_TRUE(SpareIsReady(3));
+  EXPECT_EQ(user.log().durable_sequence(), 1u);
+  fs_.Fail(FileOperation::kSync, 1, absl::InternalError("EIO"),
+           /*times=*/1);  // the left file's; the other's would go well
+  EXPECT_TRUE(absl::IsUnavailable(user.Commit("lost")));
+  EXPECT_EQ(user.log().durable_sequence(), 1u);
+  EXPECT_TRUE(absl::IsUnavailable(user.log().Sync()));
+  EXPECT_EQ(user.log().durable_sequence(), 1u);
+}
+
 TEST_F(LogFaultsTest, AFailedWriteIsFinalInEveryMode) {
   for (Durability mode : {Durability::kAlways, Durability::kEverySecond, Durability::kNone}) {
     testing::TempDir dir;
