@@ -81,8 +81,10 @@ class LogFiles {
     bool reusable = false;
   };
 
-  // Retired files that are kept; further ones are removed. One is there for when the disk is full.
-  size_t MostReusable() const { return recycles_.load(std::memory_order_relaxed) ? 4 : 1; }
+  // Retired files that are kept; further ones are removed.
+  static constexpr size_t kMostReusable = 4;
+  static constexpr size_t kReusableWhenFull = 1;  // where they aren't recycled: for when the disk is full
+  size_t MostReusable() const { return recycles_.load(std::memory_order_relaxed) ? kMostReusable : kReusableWhenFull; }
   std::string Path(const std::string& name) const { return options_.directory + "/" + name; }
   // Whether somebody waits for what is being done.
   enum class Haste : uint8_t { kAtOnce, kInTime };

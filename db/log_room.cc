@@ -1,8 +1,6 @@
 // LogWriter: the room that is promised before anything is appended (db/log_writer.h).
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "db/log_format.h"
 #include "db/log_writer.h"
 #include "util/memory_guard.h"

@@ -79,8 +79,8 @@ TEST_F(LogFaultsTest, AFailedSyncOfAFileThatWasLeftIsFinal) {
   }
   ASSERT_TRUE(SpareIsReady(3));
   EXPECT_EQ(user.log().durable_sequence(), 1u);
-  fs_.Fail(FileOperation::kSync, 1, absl::InternalError("EIO"),
-           /*times=*/1);  // the left file's; the other's would go well
+  // The left file's; the other's would go well.
+  fs_.Fail(FileOperation::kSync, 1, absl::InternalError("EIO"), /*times=*/1);
   EXPECT_TRUE(absl::IsUnavailable(user.Commit("lost")));
   EXPECT_EQ(user.log().durable_sequence(), 1u);
   EXPECT_TRUE(absl::IsUnavailable(user.log().Sync()));
