@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "db/segment_reader.h"
+#include "util/prefetch.h"
 #include "util/status.h"
 
 namespace varve {
@@ -80,7 +81,7 @@ bool SegmentIterator::LoadBlock(BlockSpan span) {
   handle_ = *std::move(block);
   window_ = handle_.data();
   window_begin_ = span.begin;
-  for (size_t at = 128; at < kPrefetchAtBlock; at += 64) __builtin_prefetch(window_.data() + at);
+  for (size_t at = 128; at < kPrefetchAtBlock; at += 64) PrefetchLine(window_.data() + at);
   mode_ = handle_.flagged() ? ChecksumMode::kVerify : ChecksumMode::kTrusted;
   return true;
 }
@@ -129,7 +130,7 @@ void SegmentIterator::Next() {
   const uint64_t next = offset_ + size_;
   if (next < window_end()) [[likely]] {
     offset_ = next;
-    __builtin_prefetch(Rest().data() + kPrefetchAhead);
+    PrefetchLine(Rest().data() + kPrefetchAhead);
     size_ = DecodeRecord(Rest(), seed_, mode_, &record_);
     if (size_ != 0) [[likely]]
       return;

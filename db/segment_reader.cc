@@ -202,7 +202,7 @@ absl::StatusOr<ClockCache::Handle> SegmentReader::Block(BlockSpan span, uint32_t
     return block;
   }
   caches_->statistics.block_cache_misses.Add(1);
-  ClockCache::Handle block = ClockCache::New(span.end - span.begin);
+  ClockCache::Handle block = caches_->blocks.New(span.end - span.begin);
   block.set_base(span.begin);
   reads->Add(1);
   VARVE_RETURN_IF_ERROR(ReadExactly(span.begin, block.data().size(), block.mutable_data()));
@@ -299,7 +299,7 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadOwnEntry(const OffsetT
   caches_->statistics.block_cache_misses.Add(1);
   VARVE_ASSIGN_OR_RETURN(const uint64_t extent, ExtentOf(entry));
   if (extent > found->most_bytes) return TooLarge(found);
-  ClockCache::Handle buffer = ClockCache::New(extent);
+  ClockCache::Handle buffer = caches_->blocks.New(extent);
   caches_->statistics.record_reads.Add(1);
   VARVE_RETURN_IF_ERROR(ReadExactly(offset, extent, buffer.mutable_data()));
   RecordView record;

@@ -49,7 +49,7 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadValue(const OffsetTabl
       if (extent == 0 || extent > kMaxBatchBytes + kMaxKeySize) return file.Damaged(at.offset, "value: wrong size");
     }
     if (extent > found->most_bytes) return TooLarge(found);
-    found->pin = ClockCache::New(extent);
+    found->pin = caches_->blocks.New(extent);
     caches_->statistics.record_reads.Add(1);
     VARVE_ASSIGN_OR_RETURN(const size_t read, file.Read(at.offset, extent, found->pin.mutable_data()));
     if (DecodeLargeOperation(found->pin.data().substr(0, read), &operation) == 0)

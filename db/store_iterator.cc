@@ -145,7 +145,7 @@ class StoreIterator final : public Iterator {
     const uint64_t cache_key = RecordKey(place.offset);
     fetched_pin_ = values_.cache->Lookup(file->number(), cache_key, 0);
     if (!fetched_pin_) {
-      ClockCache::Handle bytes = ClockCache::New(place.operation_size);
+      ClockCache::Handle bytes = values_.cache->New(place.operation_size);
       VARVE_ASSIGN_OR_RETURN(const size_t read, file->Read(place.offset, place.operation_size, bytes.mutable_data()));
       const std::string_view damage = DamageOfValue(bytes.data().substr(0, read), place, key(), version(), &fetched_);
       if (!damage.empty()) return file->Damaged(place.offset, damage);

@@ -9,6 +9,7 @@
 #include "type/tree_key.h"
 #include "util/coding.h"
 #include "util/memory_guard.h"
+#include "util/prefetch.h"
 
 namespace varve {
 namespace {
@@ -338,7 +339,7 @@ class WriteBuffer::SortedIterator final : public InternalIterator {
   void Next() override {
     if (at_ + kPrefetchAhead < sorted_.size()) {
       const char* const ahead = reinterpret_cast<const char*>(sorted_[at_ + kPrefetchAhead].entry);
-      for (size_t line = 0; line < kPrefetchedBytes; line += 64) __builtin_prefetch(ahead + line);
+      for (size_t line = 0; line < kPrefetchedBytes; line += 64) PrefetchLine(ahead + line);
     }
     MoveTo(at_ + 1);
   }

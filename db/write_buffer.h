@@ -25,6 +25,7 @@
 #include "structure/arena.h"
 #include "structure/skip_list.h"
 #include "type/record.h"
+#include "util/prefetch.h"
 
 namespace varve {
 
@@ -49,15 +50,15 @@ class WriteBuffer {
   void AddRangeTombstone(RangeTombstone tombstone);
   // Brings the bucket of `hash` on its way to the processor.
   void Prefetch(uint64_t hash) const {
-    if (oldest_.load(std::memory_order_relaxed) != nullptr) __builtin_prefetch(&buckets_[hash & bucket_mask_]);
+    if (oldest_.load(std::memory_order_relaxed) != nullptr) PrefetchLine(&buckets_[hash & bucket_mask_]);
   }
   // Once the bucket is there: the record in front of its chain.
   void PrefetchEntry(uint64_t hash) const {
     if (oldest_.load(std::memory_order_relaxed) == nullptr) return;
     const Entry* const entry = buckets_[hash & bucket_mask_].load(std::memory_order_relaxed);
     if (entry == nullptr) return;
-    __builtin_prefetch(entry);
-    __builtin_prefetch(reinterpret_cast<const char*>(entry) + 64);
+    PrefetchLine(entry);
+    PrefetchLine(reinterpret_cast<const char*>(entry) + 64);
   }
   bool full() const { return bytes_used() >= capacity_; }
 

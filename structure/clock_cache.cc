@@ -5,6 +5,7 @@
 #include <new>
 
 #include "util/memory_guard.h"
+#include "util/prefetch.h"
 
 namespace varve {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 constexpr size_t kMaxShards = 64;
 constexpr size_t kMinShardCapacity = size_t{1} << 20;
 constexpr size_t kFirstSlots = 16;
+constexpr size_t kWorthSlabs = size_t{64} << 20;  // of capacity: some slabs more or less don't matter then
 
 }  // namespace
 
@@ -29,16 +31,19 @@ ClockCache::~ClockCache() {
   }
 }
 
-ClockCache::Handle ClockCache::New(size_t size) {
-  void* memory = ::operator new(sizeof(Entry) + size);
-  auto* entry = new (memory) Entry;
+ClockCache::Handle ClockCache::New(size_t size) const {
+  const size_t whole = sizeof(Entry) + size;
+  const bool in_slab = capacity_ >= kWorthSlabs && SlabAllocator::Fits(whole);
+  auto* entry = new (in_slab ? SlabAllocator::OfProcess().Allocate(whole) : ::operator new(whole)) Entry;
   entry->size = size;
+  entry->in_slab = in_slab;
   return Handle(entry);
 }
 
 void ClockCache::Free(Entry* entry) {
+  const bool in_slab = entry->in_slab;
   entry->~Entry();
-  ::operator delete(entry);
+  in_slab ? SlabAllocator::OfProcess().Free(entry) : ::operator delete(entry);
 }
 
 uint64_t ClockCache::Mix(uint64_t first, uint64_t second) {
@@ -50,8 +55,8 @@ uint64_t ClockCache::Mix(uint64_t first, uint64_t second) {
 
 void ClockCache::PrefetchBytes(const Slot& slot, uint64_t position) {
   const char* wanted = slot.entry->bytes() + (static_cast<uint32_t>(position) - slot.base);
-  __builtin_prefetch(wanted);
-  __builtin_prefetch(wanted + 64);
+  PrefetchLine(wanted);
+  PrefetchLine(wanted + 64);
 }
 
 ClockCache::Entry* ClockCache::Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second,
@@ -72,7 +77,7 @@ void ClockCache::PrefetchSlot(uint64_t first, uint64_t second) {
   const uint64_t hash = Mix(first, second);
   Shard& shard = ShardOf(hash);
   SpinLockHolder lock(&shard.lock);
-  if (!shard.slots.empty()) __builtin_prefetch(&shard.slots[hash & (shard.slots.size() - 1)]);
+  if (!shard.slots.empty()) PrefetchLine(&shard.slots[hash & (shard.slots.size() - 1)]);
 }
 
 bool ClockCache::PrefetchEntry(uint64_t first, uint64_t second, uint64_t position) {
@@ -83,7 +88,7 @@ bool ClockCache::PrefetchEntry(uint64_t first, uint64_t second, uint64_t positio
   const size_t mask = shard.slots.size() - 1;
   for (size_t i = hash & mask; shard.slots[i].entry != nullptr; i = (i + 1) & mask) {
     if (shard.slots[i].hash != static_cast<uint32_t>(hash)) continue;
-    __builtin_prefetch(shard.slots[i].entry);
+    PrefetchLine(shard.slots[i].entry);
     PrefetchBytes(shard.slots[i], position);
     return true;
   }
@@ -104,7 +109,7 @@ ClockCache::Handle ClockCache::Lookup(uint64_t first, uint64_t second, uint64_t 
 }
 
 ClockCache::Handle ClockCache::Insert(uint64_t first, uint64_t second, Handle buffer) {
-  const size_t charge = ChargeOf(buffer.entry_->size);
+  const size_t charge = ChargeOf(*buffer.entry_);
   if (charge > shard_capacity_) return buffer;
   const uint64_t hash = Mix(first, second);
   Shard& shard = ShardOf(hash);
@@ -174,7 +179,7 @@ void ClockCache::Unlink(Shard& shard, Entry* entry) {
   shard.ring[entry->ring_position] = last;
   last->ring_position = entry->ring_position;
   shard.ring.pop_back();
-  shard.usage -= ChargeOf(entry->size);
+  shard.usage -= ChargeOf(*entry);
 }
 
 void ClockCache::Grow(Shard& shard) {

@@ -1,7 +1,7 @@
 // A cache of byte buffers under a byte budget, evicting by CLOCK (Corbató, "A Paging Experiment with the Multics System"): a hit
 // sets a bit instead of moving a list node; the hand takes the first entry whose bit has been cleared since.
 //
-// An entry is one allocation: header and bytes. It is handed out as a reference-counted Handle, which keeps the bytes in place also
+// An entry is one allocation, header and bytes, of a large cache from slabs (structure/slab_allocator.h). It is handed out as a reference-counted Handle, which keeps the bytes in place also
 // when the cache drops the entry. A buffer is first made outside the cache (New), filled by its only owner, and shared by Insert.
 // Thread-safe; a hit takes the spin lock of one of up to 64 shards, allocates nothing and moves nothing: it touches one line of the
 // shard's open-addressing table (linear probing, hashes beside the pointers, at most half full), and the entry's header.
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "structure/slab_allocator.h"
 #include "structure/spin_lock.h"
 
 namespace varve {
@@ -34,6 +35,7 @@ class ClockCache {
     uint32_t ring_position = 0;
     std::atomic<bool> recently_used{false};
     bool flagged = false;
+    bool in_slab = false;
 
     char* bytes() { return reinterpret_cast<char*>(this + 1); }
   };
@@ -81,8 +83,8 @@ class ClockCache {
   ClockCache(const ClockCache&) = delete;
   ClockCache& operator=(const ClockCache&) = delete;
 
-  // A buffer of `size` bytes, not initialized, outside the cache.
-  static Handle New(size_t size);
+  // A buffer of `size` bytes, not initialized, outside the cache; it may outlive it.
+  Handle New(size_t size) const;
 
   // The entry of the key, or an empty handle. `position`, counted as the entry's base is, says which of its bytes will be read first: they
   // are fetched into the processor's cache beside the header.
@@ -114,7 +116,10 @@ class ClockCache {
 
   static void Free(Entry* entry);
   // What an entry is charged: its bytes, header, the allocator's word, and its share of slots and ring.
-  static size_t ChargeOf(size_t size) { return sizeof(Entry) + size + 4 * sizeof(Slot) + 2 * sizeof(Entry*); }
+  static size_t ChargeOf(const Entry& entry) {
+    const size_t size = sizeof(Entry) + entry.size;
+    return (entry.in_slab ? SlabAllocator::SlotSizeFor(size) : size) + 4 * sizeof(Slot) + 2 * sizeof(Entry*);
+  }
   static uint64_t Mix(uint64_t first, uint64_t second);
   Shard& ShardOf(uint64_t hash) { return shards_[hash >> 58 & (shard_count_ - 1)]; }
 

@@ -29,6 +29,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "util/coding.h"
+#include "util/prefetch.h"
 
 namespace varve {
 
@@ -108,7 +109,7 @@ class OffsetTableView {
 
   static void Prefetch(const char* pages, uint32_t page_count, uint64_t hash) {
     const OffsetTablePlace place = OffsetTablePlace::Of(hash, page_count);
-    __builtin_prefetch(pages + size_t{place.page} * kOffsetTablePageSize + kOffsetTableHeaderSize +
+    PrefetchLine(pages + size_t{place.page} * kOffsetTablePageSize + kOffsetTableHeaderSize +
                        place.first_bucket * size_t{64});
   }
 

@@ -11,16 +11,16 @@
 namespace varve {
 namespace {
 
-ClockCache::Handle Buffer(std::string_view bytes) {
-  ClockCache::Handle handle = ClockCache::New(bytes.size());
+ClockCache::Handle Buffer(const ClockCache& cache, std::string_view bytes) {
+  ClockCache::Handle handle = cache.New(bytes.size());
   std::memcpy(handle.mutable_data(), bytes.data(), bytes.size());
   return handle;
 }
 
 TEST(ClockCacheTest, WhatWasInsertedIsFoundUnderItsWholeKey) {
   ClockCache cache(1 << 20);
-  cache.Insert(1, 2, Buffer("one-two"));
-  cache.Insert(2, 1, Buffer("two-one"));
+  cache.Insert(1, 2, Buffer(cache, "one-two"));
+  cache.Insert(2, 1, Buffer(cache, "two-one"));
   EXPECT_EQ(cache.Lookup(1, 2, 0).data(), "one-two");
   EXPECT_EQ(cache.Lookup(2, 1, 0).data(), "two-one");
   EXPECT_FALSE(cache.Lookup(1, 1, 0));
@@ -31,7 +31,7 @@ TEST(ClockCacheTest, PrefetchingTellsWhatThereIs) {
   ClockCache cache(1 << 20);
   EXPECT_FALSE(cache.PrefetchEntry(1, 2, 0));
   cache.PrefetchSlot(1, 2);
-  cache.Insert(1, 2, Buffer("one-two"));
+  cache.Insert(1, 2, Buffer(cache, "one-two"));
   cache.PrefetchSlot(1, 2);
   EXPECT_TRUE(cache.PrefetchEntry(1, 2, 0));
   EXPECT_FALSE(cache.PrefetchEntry(1, 3, 0));
@@ -39,18 +39,18 @@ TEST(ClockCacheTest, PrefetchingTellsWhatThereIs) {
 
 TEST(ClockCacheTest, TheFirstOfTwoInsertsStays) {
   ClockCache cache(1 << 20);
-  const ClockCache::Handle first = cache.Insert(1, 2, Buffer("first"));
-  const ClockCache::Handle second = cache.Insert(1, 2, Buffer("second"));
+  const ClockCache::Handle first = cache.Insert(1, 2, Buffer(cache, "first"));
+  const ClockCache::Handle second = cache.Insert(1, 2, Buffer(cache, "second"));
   EXPECT_EQ(second.data().data(), first.data().data());
 }
 
 TEST(ClockCacheTest, StaysWithinItsBudgetWhateverTheSizes) {
-  for (const size_t capacity : {size_t{20000}, size_t{3} << 20}) {
+  for (const size_t capacity : {size_t{20000}, size_t{3} << 20, size_t{64} << 20}) {
     ClockCache cache(capacity);
     std::mt19937_64 random(3);
     size_t peak = 0;
     for (int i = 0; i < 20000; ++i) {
-      cache.Insert(random() % 50, random() % 5000, ClockCache::New(random() % 5000));
+      cache.Insert(random() % 50, random() % 5000, cache.New(random() % 5000));
       if (i % 100 == 0) peak = std::max(peak, cache.usage());
       ASSERT_LE(peak, capacity);
     }
@@ -60,7 +60,7 @@ TEST(ClockCacheTest, StaysWithinItsBudgetWhateverTheSizes) {
 
 TEST(ClockCacheTest, WithoutCapacityEverythingWorksAndNothingIsKept) {
   ClockCache cache(0);
-  const ClockCache::Handle handle = cache.Insert(1, 2, Buffer("bytes"));
+  const ClockCache::Handle handle = cache.Insert(1, 2, Buffer(cache, "bytes"));
   EXPECT_EQ(handle.data(), "bytes");
   EXPECT_FALSE(cache.Lookup(1, 2, 0));
   EXPECT_EQ(cache.usage(), 0u);
@@ -68,7 +68,7 @@ TEST(ClockCacheTest, WithoutCapacityEverythingWorksAndNothingIsKept) {
 
 TEST(ClockCacheTest, WhatIsTooLargeIsNotKept) {
   ClockCache cache(10000);
-  EXPECT_EQ(cache.Insert(1, 2, ClockCache::New(10001)).data().size(), 10001u);
+  EXPECT_EQ(cache.Insert(1, 2, cache.New(10001)).data().size(), 10001u);
   EXPECT_FALSE(cache.Lookup(1, 2, 0));
 }
 
@@ -76,8 +76,8 @@ TEST(ClockCacheTest, WhatIsInUseIsNotEvicted) {
   ClockCache cache(50000);
   std::vector<ClockCache::Handle> held;
   for (uint64_t i = 0; i < 10; ++i)
-    held.push_back(cache.Insert(1, i, Buffer(std::string(4000, static_cast<char>('a' + i)))));
-  for (uint64_t i = 0; i < 1000; ++i) cache.Insert(2, i, ClockCache::New(4000));
+    held.push_back(cache.Insert(1, i, Buffer(cache, std::string(4000, static_cast<char>('a' + i)))));
+  for (uint64_t i = 0; i < 1000; ++i) cache.Insert(2, i, cache.New(4000));
   for (uint64_t i = 0; i < 10; ++i) {
     const ClockCache::Handle again = cache.Lookup(1, i, 0);
     ASSERT_TRUE(again);
@@ -89,17 +89,17 @@ TEST(ClockCacheTest, WhatIsInUseIsNotEvicted) {
 
 TEST(ClockCacheTest, AHandleOutlivesTheCache) {
   auto cache = std::make_unique<ClockCache>(100000);
-  const ClockCache::Handle handle = cache->Insert(1, 2, Buffer("bytes"));
+  const ClockCache::Handle handle = cache->Insert(1, 2, Buffer(*cache, "bytes"));
   cache.reset();
   EXPECT_EQ(handle.data(), "bytes");
 }
 
 TEST(ClockCacheTest, WhatIsUsedAgainStaysLongerThanWhatIsUsedOnce) {
   ClockCache cache(100000);
-  for (uint64_t i = 0; i < 10; ++i) cache.Insert(1, i, ClockCache::New(1000));
+  for (uint64_t i = 0; i < 10; ++i) cache.Insert(1, i, cache.New(1000));
   int lost = 0;
   for (uint64_t i = 0; i < 2000; ++i) {
-    cache.Insert(2, i, ClockCache::New(1000));
+    cache.Insert(2, i, cache.New(1000));
     if (!cache.Lookup(1, i % 10, 0)) ++lost;
   }
   EXPECT_EQ(lost, 0);
@@ -108,7 +108,7 @@ TEST(ClockCacheTest, WhatIsUsedAgainStaysLongerThanWhatIsUsedOnce) {
 
 TEST(ClockCacheTest, BaseAndFlagStayWithTheirEntry) {
   ClockCache cache(100000);
-  ClockCache::Handle handle = Buffer("bytes");
+  ClockCache::Handle handle = Buffer(cache, "bytes");
   handle.set_base(7);
   handle.set_flagged();
   cache.Insert(1, 2, std::move(handle));
@@ -127,7 +127,7 @@ TEST(ClockCacheTest, ThreadsNeverSeeBytesOfAnotherKey) {
         const uint64_t key = random() % 200;
         ClockCache::Handle handle = cache.Lookup(key, key, 0);
         if (!handle) {
-          handle = ClockCache::New(2000 + key);
+          handle = cache.New(2000 + key);
           std::memset(handle.mutable_data(), static_cast<int>(key), 2000 + key);
           handle = cache.Insert(key, key, std::move(handle));
         }

@@ -1,0 +1,94 @@
+#include "structure/slab_allocator.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace varve {
+namespace {
+
+constexpr size_t kSlabSize = size_t{2} << 20;
+
+TEST(SlabAllocatorTest, SlotsAreAtMostAnEighthLargerThanWhatLiesInThem) {
+  for (size_t size = SlabAllocator::kSmallest + 1; size <= SlabAllocator::kLargest; ++size) {
+    ASSERT_TRUE(SlabAllocator::Fits(size));
+    const size_t slot = SlabAllocator::SlotSizeFor(size);
+    ASSERT_GE(slot, size);
+    ASSERT_LE(slot - size, size / 8) << size;
+    ASSERT_EQ(slot % 64, 0u);
+  }
+  EXPECT_FALSE(SlabAllocator::Fits(SlabAllocator::kSmallest));
+  EXPECT_FALSE(SlabAllocator::Fits(SlabAllocator::kLargest + 1));
+}
+
+TEST(SlabAllocatorTest, PiecesDontOverlapWhateverComesAndGoes) {
+  SlabAllocator allocator;
+  struct Piece {
+    char* bytes;
+    size_t size;
+    char filled_with;
+  };
+  std::vector<Piece> pieces;
+  std::mt19937 random(5);
+  const auto check_and_free = [&](Piece piece) {
+    for (size_t i = 0; i < piece.size; i += 61) ASSERT_EQ(piece.bytes[i], piece.filled_with);
+    allocator.Free(piece.bytes);
+  };
+  for (int i = 0; i < 20000; ++i) {
+    if (pieces.size() > 1000 && random() % 2 == 0) {
+      std::swap(pieces[random() % pieces.size()], pieces.back());
+      check_and_free(pieces.back());
+      pieces.pop_back();
+    }
+    const size_t size = SlabAllocator::kSmallest + 1 + random() % (SlabAllocator::kLargest - SlabAllocator::kSmallest);
+    const Piece piece{static_cast<char*>(allocator.Allocate(size)), size, static_cast<char>(i)};
+    ASSERT_EQ(reinterpret_cast<uintptr_t>(piece.bytes) % 64, 0u);
+    std::memset(piece.bytes, piece.filled_with, size);
+    pieces.push_back(piece);
+  }
+  for (const Piece& piece : pieces) check_and_free(piece);
+  EXPECT_LE(allocator.held(), kSlabSize) << "only a spare slab is kept";
+}
+
+TEST(SlabAllocatorTest, WhatCameFreeIsGivenOutAgain) {
+  SlabAllocator allocator;
+  std::vector<void*> pieces;
+  for (int i = 0; i < 3000; ++i) pieces.push_back(allocator.Allocate(4200));
+  const size_t held = allocator.held();
+  EXPECT_GE(held, 3000 * SlabAllocator::SlotSizeFor(4200));
+  EXPECT_LE(held, 3000 * SlabAllocator::SlotSizeFor(4200) * 101 / 100 + kSlabSize);
+  for (int round = 0; round < 20; ++round) {
+    for (size_t i = round % 3; i < pieces.size(); i += 3) allocator.Free(pieces[i]);
+    for (size_t i = round % 3; i < pieces.size(); i += 3) pieces[i] = allocator.Allocate(4200);
+  }
+  EXPECT_EQ(allocator.held(), held);
+  for (void* piece : pieces) allocator.Free(piece);
+}
+
+TEST(SlabAllocatorTest, AnotherThreadMayFree) {
+  SlabAllocator allocator;
+  for (int round = 0; round < 5; ++round) {
+    std::vector<void*> pieces[2];
+    std::thread threads[2];
+    for (int i = 0; i < 2; ++i) {
+      threads[i] = std::thread([&, i] {
+        for (int j = 0; j < 2000; ++j) pieces[i].push_back(allocator.Allocate(2000 + j));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (int i = 0; i < 2; ++i) {
+      threads[i] = std::thread([&, i] {
+        for (void* piece : pieces[1 - i]) allocator.Free(piece);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  EXPECT_LE(allocator.held(), kSlabSize);
+}
+
+}  // namespace
+}  // namespace varve
