@@ -196,6 +196,7 @@ class Engine final : public StorageEngine, private EngineParts {
   absl::Status AwaitGate(const ReadOptions& options, SequenceNumber gate, bool unwritten);
   // Whether a read whose gate will never open can be answered as of what is durable.
   bool WorthReadingAgain(const ReadOptions& options, bool log_had_failed) const;
+  void AskForTables(const ReadState& state, Lookup* lookup) const;  // so that they come while the buffers are searched
   bool LookUpBuffers(const ReadState& state, SequenceNumber at, Lookup* lookup) const;
   absl::Status LookUpSegments(const ReadState& state, SequenceNumber at, bool fill_cache, Lookup* lookup) const;
   // What LookUpBuffers and LookUpSegments did not find, in what its generation stands on, if it does.

@@ -26,12 +26,7 @@ class Engine::MultiRead {
  public:
   MultiRead(const Engine* engine, const ReadOptions& options, const ReadPoint& point,
             absl::Span<const std::string_view> keys)
-      : engine_(*engine),
-        options_(options),
-        point_(point),
-        state_(*point.state),
-        runs_(state_.version->runs()),
-        keys_(keys) {}
+      : engine_(*engine), options_(options), point_(point), state_(*point.state), keys_(keys) {}
 
   // Fills in `results`. False: a key has expired by `*instant_ms`, which was not known; all has to be done again with it.
   absl::StatusOr<bool> ReadAll(absl::Span<MultiGetResult> results, uint64_t* instant_ms, SequenceNumber* gate,
@@ -45,7 +40,9 @@ class Engine::MultiRead {
       for (size_t next = 0; next < group.size();) {
         disk_is_asked = AskFor(group.subspan(lookups_.size(), kKeysARound)) || disk_is_asked;
         if (disk_is_asked && lookups_.size() < group.size()) continue;
+        lookups_[next].peeked.PrefetchRest();
         for (; next < lookups_.size(); ++next) {
+          if (next + 1 < lookups_.size()) lookups_[next + 1].peeked.PrefetchRest();
           MultiGetResult& result = results[begin + next];
           if (bytes >= options_.max_bytes) {
             for (MultiGetResult& rest : results.subspan(begin + next)) rest.read = false;
@@ -78,27 +75,21 @@ class Engine::MultiRead {
     for (const Lookup& lookup : round) {
       ForEachBuffer([&](const WriteBuffer& buffer) { buffer.PrefetchEntry(lookup.hash); });
     }
-    segments_.clear();
     for (Lookup& lookup : round) {
-      const bool found = engine_.LookUpBuffers(state_, point_.sequence, &lookup);
-      for (const Run* run : runs_) {
-        segments_.push_back(found ? nullptr : run->Find(lookup.key.view()));
-        if (segments_.back() != nullptr) segments_.back()->PrefetchLookup(lookup.hash);
-      }
+      if (!engine_.LookUpBuffers(state_, point_.sequence, &lookup)) engine_.AskForTables(state_, &lookup);
     }
-    for (size_t i = 0; i < round.size(); ++i) {
-      Lookup& lookup = round[i];
-      for (; lookup.first_run < runs_.size() && lookup.peeked_in == nullptr; ++lookup.first_run) {
-        Segment* const segment = segments_[i * runs_.size() + lookup.first_run];
+    for (Lookup& lookup : round) {
+      for (; lookup.first_run < lookup.asked; ++lookup.first_run) {
+        Segment* const segment = lookup.segments[lookup.first_run];
         if (segment == nullptr || !segment->Peek(lookup.hash, &lookup.peeked)) continue;
         lookup.peeked_in = segment;
         break;
       }
     }
     bool disk_is_asked = false;
-    for (const Lookup& lookup : round) {
+    for (Lookup& lookup : round) {
       if (lookup.peeked_in == nullptr) continue;
-      disk_is_asked = lookup.peeked_in->PrefetchRecord(lookup.peeked, options_.fill_cache) || disk_is_asked;
+      disk_is_asked = lookup.peeked_in->PrefetchRecord(&lookup.peeked, options_.fill_cache) || disk_is_asked;
     }
     return disk_is_asked;
   }
@@ -121,10 +112,8 @@ class Engine::MultiRead {
   const ReadOptions& options_;
   const ReadPoint& point_;
   const ReadState& state_;
-  const std::vector<const Run*>& runs_;
   const absl::Span<const std::string_view> keys_;
-  absl::InlinedVector<Lookup, 2 * kKeysARound> lookups_;     // of a group
-  absl::InlinedVector<Segment*, 4 * kKeysARound> segments_;  // of a round, by key and run
+  absl::InlinedVector<Lookup, 2 * kKeysARound> lookups_;  // of a group
 };
 
 absl::Status Engine::MultiGetInside(const ReadOptions& options, absl::Span<const std::string_view> keys,

@@ -92,12 +92,22 @@ bool Engine::LookUpBuffers(const ReadState& state, SequenceNumber at, Lookup* lo
   return false;
 }
 
+void Engine::AskForTables(const ReadState& state, Lookup* lookup) const {
+  const std::vector<const Run*>& runs = state.version->runs();
+  const size_t asked_most = std::min(runs.size(), Lookup::kMostAsked);
+  for (; lookup->asked < asked_most; ++lookup->asked) {
+    Segment* const segment = runs[lookup->asked]->Find(lookup->key.view());
+    lookup->segments[lookup->asked] = segment;
+    if (segment != nullptr) segment->PrefetchLookup(lookup->hash);
+  }
+}
+
 absl::Status Engine::LookUpSegments(const ReadState& state, SequenceNumber at, bool fill_cache, Lookup* lookup) const {
   const std::vector<const Run*>& runs = state.version->runs();
   for (size_t i = lookup->first_run; i < runs.size() && !lookup->found; ++i) {
     Segment* segment = std::exchange(lookup->peeked_in, nullptr);
     lookup->from_segment.peeked = segment != nullptr ? &lookup->peeked : nullptr;
-    if (segment == nullptr) segment = runs[i]->Find(lookup->key.view());
+    if (segment == nullptr) segment = i < lookup->asked ? lookup->segments[i] : runs[i]->Find(lookup->key.view());
     if (segment == nullptr) continue;
     VARVE_ASSIGN_OR_RETURN(lookup->found,
                            segment->Get(lookup->key.view(), lookup->hash, at, fill_cache, &lookup->from_segment));
@@ -117,7 +127,7 @@ absl::Status Engine::LookUpBases(const ReadState& state, SequenceNumber at, bool
     lookup->key = TreeKey(base->base, UserKeyOf(lookup->key.view()));
     lookup->hash = HashKey(lookup->key.view());
     lookup->up_to = base->cut;
-    lookup->first_run = 0;
+    lookup->first_run = lookup->asked = 0;
     of_level = &state.of_bases();
     if (!LookUpBuffers(*of_level, base->cut, lookup)) {
       VARVE_RETURN_IF_ERROR(LookUpSegments(*of_level, base->cut, fill_cache, lookup));
@@ -186,6 +196,8 @@ absl::StatusOr<ReadResult> Engine::GetInside(const ReadOptions& options, std::st
     Lookup lookup(point.generation, key);
     lookup.from_segment.most_bytes = options.max_value_bytes;
     lookup.from_segment.without_value = options.without_value || value == nullptr;
+    point.state->active->Prefetch(lookup.hash);
+    AskForTables(*point.state, &lookup);
     if (!LookUpBuffers(*point.state, point.sequence, &lookup)) {
       VARVE_RETURN_IF_ERROR(LookUpSegments(*point.state, point.sequence, options.fill_cache, &lookup));
     }

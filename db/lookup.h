@@ -1,6 +1,7 @@
 // One key on its way through the sources, newest first, until one of them knows it. For one thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -24,8 +25,11 @@ struct Engine::Lookup {
   SequenceNumber cut =
       kNoSequence;  // where the generation that was asked for stands on another one, whose key this is now;
   SequenceNumber up_to = kMaxSequence;  // and as of when that is read
-  size_t first_run = 0;                 // runs before it hold no record of the key
-  Segment* peeked_in = nullptr;         // of that run, or not known
+  static constexpr size_t kMostAsked = 8;
+  std::array<Segment*, kMostAsked> segments;  // of the first runs: what may hold the key (null: nothing),
+  size_t asked = 0;                           // and of how many runs it was looked up and its table asked for
+  size_t first_run = 0;                       // runs before it hold no record of the key
+  Segment* peeked_in = nullptr;               // of that run, or not known
   PeekedRecord peeked;
   FoundRecord from_segment;
 };

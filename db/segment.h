@@ -5,6 +5,7 @@
 // contained to the records it hit; each place is logged once.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "db/value_file.h"
 #include "structure/clock_cache.h"
 #include "structure/offset_table.h"
+#include "util/prefetch.h"
 
 namespace varve {
 
@@ -32,6 +34,15 @@ struct PeekedRecord {
   bool is_only = false;      // the key is there or not in the segment at all
   uint64_t file_number = 0;  // with the key, what the block cache knows it by
   uint64_t cache_key = 0;
+  const char* bytes = nullptr;  // where the cache seems to have it
+
+  // Asks for what of a longer record was not yet: to be done shortly before it is read.
+  void PrefetchRest() const {
+    if (bytes == nullptr) return;
+    constexpr uint64_t kMost = 1024;  // from there on the processor sees where this leads
+    const uint64_t size = std::min(LengthClassLimit(entry.length_class), kMost);
+    for (uint64_t at = 128; at < size; at += 64) PrefetchLine(bytes + at);
+  }
 };
 
 // A record found by a point lookup. Its views point into `pin` or `storage`: they are good until the next lookup into the same
@@ -74,7 +85,7 @@ class Segment {
   // False: no record of the key is here. Else where it seems to lie.
   virtual bool Peek(uint64_t hash, PeekedRecord* peeked) const = 0;
   // Asks for the record, in the block cache or else on disk (true).
-  virtual bool PrefetchRecord(const PeekedRecord& peeked, bool fill_cache) const = 0;
+  virtual bool PrefetchRecord(PeekedRecord* peeked, bool fill_cache) const = 0;
   // False only if no record of the key is here; touches memory alone (true when the table is not resident).
   bool MayContain(uint64_t hash) const {
     PeekedRecord peeked;

@@ -221,12 +221,46 @@ absl::StatusOr<ClockCache::Handle> SegmentReader::Block(BlockSpan span, uint32_t
 absl::StatusOr<bool> SegmentReader::Get(std::string_view tree_key, uint64_t hash, SequenceNumber at, bool fill_cache,
                                         FoundRecord* found) {
   caches_->statistics.lookups.Add(1);
+  if (const std::optional<bool> known = FindInMemory(tree_key, hash, at, found)) [[likely]]
+    return *known;
   absl::StatusOr<bool> result = Find(tree_key, hash, at, fill_cache, found);
   if (result.ok() && *result && !found->too_large && IsSeparated(found->record) && !found->without_value) [[unlikely]]
     return FollowPlace(tree_key, found);  // damage of values is not the segment's
   if (!result.ok()) [[unlikely]]
     return Report(result.status());
   return result;
+}
+
+std::optional<bool> SegmentReader::FindInMemory(std::string_view tree_key, uint64_t hash, SequenceNumber at,
+                                                FoundRecord* found) {
+  const SegmentFooter* const footer = footer_.load(std::memory_order_acquire);
+  if (footer == nullptr || !range_tombstone_status_.ok()) return std::nullopt;
+  OffsetTableEntry entry;
+  if (found->peeked != nullptr && found->peeked->is_only) {
+    entry = found->peeked->entry;
+  } else {
+    const ResidentIndex::Pin pin(resident_);
+    if (!pin) return std::nullopt;
+    switch (pin->table().LookupOnly(hash, &entry)) {
+      case OffsetTableView::Only::kNone:
+        return false;
+      case OffsetTableView::Only::kOne:
+        break;
+      case OffsetTableView::Only::kSeveral:
+        return std::nullopt;
+    }
+  }
+  if (IsValueAddress(info_, entry.offset)) return std::nullopt;
+  ClockCache::Handle block = caches_->blocks.Lookup(info_.number, BlockKey(entry.offset, footer->block_size),
+                                                    entry.offset, LengthClassLimit(entry.length_class));
+  if (!block || block.flagged() || entry.offset - block.base() >= block.data().size()) return std::nullopt;
+  const std::string_view window = block.data().substr(entry.offset - block.base());
+  RecordView* const record = &found->record;
+  if (DecodeRecord(window, info_.number, ChecksumMode::kTrusted, record) == 0) return std::nullopt;
+  if (record->key != tree_key || record->sequence > at || IsSeparated(*record)) return std::nullopt;
+  caches_->statistics.block_cache_hits.Add(1);
+  found->pin = std::move(block);
+  return true;
 }
 
 absl::StatusOr<bool> SegmentReader::Find(std::string_view tree_key, uint64_t hash, SequenceNumber at, bool fill_cache,

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,7 +38,7 @@ class SegmentReader final : public Segment {
 
   void PrefetchLookup(uint64_t hash) const override { resident_.Prefetch(hash); }
   bool Peek(uint64_t hash, PeekedRecord* peeked) const override;
-  bool PrefetchRecord(const PeekedRecord& peeked, bool fill_cache) const override;
+  bool PrefetchRecord(PeekedRecord* peeked, bool fill_cache) const override;
   absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t hash, SequenceNumber at, bool fill_cache,
                            FoundRecord* found) override;
   std::unique_ptr<InternalIterator> NewIterator(bool fill_cache) override;
@@ -70,6 +71,9 @@ class SegmentReader final : public Segment {
     SequenceNumber at;
   };
 
+  // The usual case: table and record are in memory, the key's newest version is what is wanted, and there is no error to tell of. nullopt: it
+  // is another case.
+  std::optional<bool> FindInMemory(std::string_view tree_key, uint64_t hash, SequenceNumber at, FoundRecord* found);
   absl::StatusOr<bool> Find(std::string_view tree_key, uint64_t hash, SequenceNumber at, bool fill_cache,
                             FoundRecord* found);
   absl::Status FindCandidates(uint64_t hash, OffsetTableCandidates* candidates);

@@ -13,6 +13,7 @@ namespace {
 constexpr size_t kMaxShards = 64;
 constexpr size_t kMinShardCapacity = size_t{1} << 20;
 constexpr size_t kFirstSlots = 16;
+constexpr size_t kMostPrefetched = 512;           // bytes; from there on the processor sees where this leads
 constexpr size_t kWorthSlabs = size_t{64} << 20;  // of capacity: some slabs more or less don't matter then
 
 }  // namespace
@@ -53,21 +54,23 @@ uint64_t ClockCache::Mix(uint64_t first, uint64_t second) {
   return hash ^ hash >> 32;
 }
 
-void ClockCache::PrefetchBytes(const Slot& slot, uint64_t position) {
-  const char* wanted = slot.entry->bytes() + (static_cast<uint32_t>(position) - slot.base);
+const char* ClockCache::PrefetchBytes(const Slot& slot, uint64_t position, size_t size) {
+  const char* const wanted = slot.entry->bytes() + (static_cast<uint32_t>(position) - slot.base);
   PrefetchLine(wanted);
   PrefetchLine(wanted + 64);
+  for (size_t at = 128; at < std::min(size, kMostPrefetched); at += 64) PrefetchLine(wanted + at);
+  return wanted;
 }
 
 ClockCache::Entry* ClockCache::Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second,
-                                    uint64_t position) {
+                                    uint64_t position, size_t size) {
   if (shard.slots.empty()) return nullptr;
   const size_t mask = shard.slots.size() - 1;
   for (size_t i = hash & mask; shard.slots[i].entry != nullptr; i = (i + 1) & mask) {
     const Slot& slot = shard.slots[i];
     if (slot.hash != static_cast<uint32_t>(hash)) continue;
     Entry* entry = slot.entry;
-    PrefetchBytes(slot, position);
+    PrefetchBytes(slot, position, size);
     if (entry->first == first && entry->second == second) return entry;
   }
   return nullptr;
@@ -80,26 +83,25 @@ void ClockCache::PrefetchSlot(uint64_t first, uint64_t second) {
   if (!shard.slots.empty()) PrefetchLine(&shard.slots[hash & (shard.slots.size() - 1)]);
 }
 
-bool ClockCache::PrefetchEntry(uint64_t first, uint64_t second, uint64_t position) {
+const char* ClockCache::PrefetchEntry(uint64_t first, uint64_t second, uint64_t position) {
   const uint64_t hash = Mix(first, second);
   Shard& shard = ShardOf(hash);
   SpinLockHolder lock(&shard.lock);
-  if (shard.slots.empty()) return false;
+  if (shard.slots.empty()) return nullptr;
   const size_t mask = shard.slots.size() - 1;
   for (size_t i = hash & mask; shard.slots[i].entry != nullptr; i = (i + 1) & mask) {
     if (shard.slots[i].hash != static_cast<uint32_t>(hash)) continue;
     PrefetchLine(shard.slots[i].entry);
-    PrefetchBytes(shard.slots[i], position);
-    return true;
+    return PrefetchBytes(shard.slots[i], position, 0);
   }
-  return false;
+  return nullptr;
 }
 
-ClockCache::Handle ClockCache::Lookup(uint64_t first, uint64_t second, uint64_t position) {
+ClockCache::Handle ClockCache::Lookup(uint64_t first, uint64_t second, uint64_t position, size_t size) {
   const uint64_t hash = Mix(first, second);
   Shard& shard = ShardOf(hash);
   SpinLockHolder lock(&shard.lock);
-  Entry* entry = Find(shard, hash, first, second, position);
+  Entry* entry = Find(shard, hash, first, second, position, size);
   if (entry == nullptr) return {};
   entry->references.fetch_add(1, std::memory_order_relaxed);
   if (!entry->recently_used.load(std::memory_order_relaxed)) {
@@ -115,7 +117,7 @@ ClockCache::Handle ClockCache::Insert(uint64_t first, uint64_t second, Handle bu
   Shard& shard = ShardOf(hash);
   std::vector<Handle> victims;  // freed after the lock
   SpinLockHolder lock(&shard.lock);
-  if (Entry* other = Find(shard, hash, first, second, 0); other != nullptr) {
+  if (Entry* other = Find(shard, hash, first, second, 0, 0); other != nullptr) {
     other->references.fetch_add(1, std::memory_order_relaxed);
     victims.push_back(std::move(buffer));
     return Handle(other);

@@ -86,13 +86,14 @@ class ClockCache {
   // A buffer of `size` bytes, not initialized, outside the cache; it may outlive it.
   Handle New(size_t size) const;
 
-  // The entry of the key, or an empty handle. `position`, counted as the entry's base is, says which of its bytes will be read first: they
-  // are fetched into the processor's cache beside the header.
-  Handle Lookup(uint64_t first, uint64_t second, uint64_t position);
+  // The entry of the key, or an empty handle. `position`, counted as the entry's base is, and `size` say which of its bytes will be read:
+  // the first lines of them are fetched into the processor's cache beside the header.
+  Handle Lookup(uint64_t first, uint64_t second, uint64_t position, size_t size = 0);
   // For lookups of several keys, each of which first does the one, then the other: bring the slot, and what Lookup will touch of the entry,
-  // on their way into the processor's cache. The second says whether there seems to be an entry.
+  // on their way into the processor's cache. The second says where the bytes seem to be (null: nowhere), for asking memory for more of
+  // them: they may be gone by then.
   void PrefetchSlot(uint64_t first, uint64_t second);
-  bool PrefetchEntry(uint64_t first, uint64_t second, uint64_t position);
+  const char* PrefetchEntry(uint64_t first, uint64_t second, uint64_t position);
   // Gives the buffer to the cache under the key. Returns the entry that now stands there: another thread's if it was faster.
   Handle Insert(uint64_t first, uint64_t second, Handle buffer);
 
@@ -123,8 +124,8 @@ class ClockCache {
   static uint64_t Mix(uint64_t first, uint64_t second);
   Shard& ShardOf(uint64_t hash) { return shards_[hash >> 58 & (shard_count_ - 1)]; }
 
-  static void PrefetchBytes(const Slot& slot, uint64_t position);
-  static Entry* Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second, uint64_t position)
+  static const char* PrefetchBytes(const Slot& slot, uint64_t position, size_t size);
+  static Entry* Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second, uint64_t position, size_t size)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
   // Evicts until `charge` more bytes fit; entries to be freed by the caller go to `*victims`.
   bool MakeRoom(Shard& shard, size_t charge, std::vector<Handle>* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);

@@ -19,8 +19,8 @@ OffsetTableEntry DecodeSlot(uint64_t slot) {
   return {(slot >> kOffsetShift) & kMaxTableOffset, static_cast<uint8_t>((slot >> 1) & 0x7f)};
 }
 
-// Appends the slots of one bucket that carry the fingerprint.
-inline void ProbeBucket(const char* bucket, uint32_t fingerprint, OffsetTableCandidates* candidates) {
+// A bit for each slot of one bucket that carries the fingerprint, perhaps an empty one.
+inline uint32_t MatchesIn(const char* bucket, uint32_t fingerprint) {
   // Only the upper halves are looked at.
   constexpr int kBitsBelow = kFingerprintShift - 32;
   const uint32_t tag = fingerprint << kBitsBelow;
@@ -29,7 +29,12 @@ inline void ProbeBucket(const char* bucket, uint32_t fingerprint, OffsetTableCan
     const uint32_t upper = DecodeFixed32(bucket + i * 8 + 4);
     matches |= static_cast<uint32_t>((upper ^ tag) < (1u << kBitsBelow)) << i;
   }
-  for (; matches != 0; matches &= matches - 1) {
+  return matches;
+}
+
+// Appends the slots of one bucket that carry the fingerprint.
+inline void ProbeBucket(const char* bucket, uint32_t fingerprint, OffsetTableCandidates* candidates) {
+  for (uint32_t matches = MatchesIn(bucket, fingerprint); matches != 0; matches &= matches - 1) {
     const OffsetTableEntry entry = DecodeSlot(DecodeFixed64(bucket + std::countr_zero(matches) * 8));
     if (entry.length_class != 0) candidates->push_back(entry);
   }
@@ -74,6 +79,27 @@ void LookupInOffsetTablePage(const char* page, const OffsetTablePlace& place, ui
   auto found = std::lower_bound(overflow.begin(), overflow.end(), hash,
                                 [](const OffsetTableOverflow& a, uint64_t b) { return a.hash < b; });
   for (; found != overflow.end() && found->hash == hash; ++found) candidates->push_back(found->entry);
+}
+
+OffsetTableView::Only OffsetTableView::LookupOnly(uint64_t hash, OffsetTableEntry* entry) const {
+  if (page_count_ == 0) return Only::kNone;
+  const OffsetTablePlace place = OffsetTablePlace::Of(hash, page_count_);
+  const char* const page = pages_ + size_t{place.page} * kOffsetTablePageSize;
+  const char* bucket = BucketOf(page, place.first_bucket);
+  uint32_t matches = MatchesIn(bucket, place.fingerprint);
+  if (HasSpillMark(bucket, place.mark)) [[unlikely]] {
+    if (!overflow_.empty()) return Only::kSeveral;
+    const char* const second = BucketOf(page, place.second_bucket);
+    if (const uint32_t matches_there = MatchesIn(second, place.fingerprint); matches_there != 0) {
+      if (matches != 0) return Only::kSeveral;
+      matches = matches_there;
+      bucket = second;
+    }
+  }
+  if (matches == 0) return Only::kNone;
+  if ((matches & (matches - 1)) != 0) return Only::kSeveral;
+  *entry = DecodeSlot(DecodeFixed64(bucket + std::countr_zero(matches) * 8));
+  return entry->length_class == 0 ? Only::kNone : Only::kOne;  // 0: an empty slot
 }
 
 // Places the keys of one page. A key without room in either of its buckets starts a breadth-first search over the 63 buckets

@@ -110,7 +110,7 @@ class OffsetTableView {
   static void Prefetch(const char* pages, uint32_t page_count, uint64_t hash) {
     const OffsetTablePlace place = OffsetTablePlace::Of(hash, page_count);
     PrefetchLine(pages + size_t{place.page} * kOffsetTablePageSize + kOffsetTableHeaderSize +
-                       place.first_bucket * size_t{64});
+                 place.first_bucket * size_t{64});
   }
 
   void Lookup(uint64_t hash, OffsetTableCandidates* candidates) const {
@@ -118,6 +118,10 @@ class OffsetTableView {
     const OffsetTablePlace place = OffsetTablePlace::Of(hash, page_count_);
     LookupInOffsetTablePage(pages_ + size_t{place.page} * kOffsetTablePageSize, place, hash, overflow_, candidates);
   }
+
+  // The same for what is nearly always so. kSeveral: or it takes a look elsewhere, so Lookup has to tell.
+  enum class Only : uint8_t { kNone, kOne, kSeveral };
+  Only LookupOnly(uint64_t hash, OffsetTableEntry* entry) const;
 
  private:
   const char* pages_ = nullptr;

@@ -29,12 +29,12 @@ TEST(ClockCacheTest, WhatWasInsertedIsFoundUnderItsWholeKey) {
 
 TEST(ClockCacheTest, PrefetchingTellsWhatThereIs) {
   ClockCache cache(1 << 20);
-  EXPECT_FALSE(cache.PrefetchEntry(1, 2, 0));
+  EXPECT_EQ(cache.PrefetchEntry(1, 2, 0), nullptr);
   cache.PrefetchSlot(1, 2);
   cache.Insert(1, 2, Buffer(cache, "one-two"));
   cache.PrefetchSlot(1, 2);
-  EXPECT_TRUE(cache.PrefetchEntry(1, 2, 0));
-  EXPECT_FALSE(cache.PrefetchEntry(1, 3, 0));
+  EXPECT_EQ(*cache.PrefetchEntry(1, 2, 4), 't');
+  EXPECT_EQ(cache.PrefetchEntry(1, 3, 0), nullptr);
 }
 
 TEST(ClockCacheTest, TheFirstOfTwoInsertsStays) {

@@ -38,6 +38,15 @@ bool Has(const OffsetTableCandidates& candidates, uint64_t offset, uint8_t lengt
 OffsetTableCandidates Find(const OffsetTableView& view, uint64_t hash) {
   OffsetTableCandidates candidates;
   view.Lookup(hash, &candidates);
+  // The short form must agree where it says something.
+  OffsetTableEntry entry;
+  const OffsetTableView::Only only = view.LookupOnly(hash, &entry);
+  if (only == OffsetTableView::Only::kNone) EXPECT_TRUE(candidates.empty());
+  if (only == OffsetTableView::Only::kOne) {
+    EXPECT_EQ(candidates.size(), 1u);
+    EXPECT_EQ(candidates.front().offset, entry.offset);
+    EXPECT_EQ(candidates.front().length_class, entry.length_class);
+  }
   return candidates;
 }
 

@@ -68,7 +68,7 @@ class MemorySegment final : public Segment {
 
   void PrefetchLookup(uint64_t) const override {}
   bool Peek(uint64_t, PeekedRecord*) const override { return true; }
-  bool PrefetchRecord(const PeekedRecord&, bool) const override { return false; }
+  bool PrefetchRecord(PeekedRecord*, bool) const override { return false; }
   absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t, SequenceNumber at, bool, FoundRecord* found) override {
     const TestRecord wanted{std::string(tree_key), at, {}, RecordKind::kValue};
     const auto record = std::lower_bound(records_.begin(), records_.end(), wanted, TreeOrder);
