@@ -23,7 +23,7 @@ class InternalIterator {
   // Require Valid().
   virtual void Next() = 0;
   virtual void Prev() = 0;
-  virtual const RecordView& record() const = 0;
+  virtual const RecordView& record() const = 0;  // stays where it is until the next move
 
   [[nodiscard]] virtual absl::Status status() const = 0;
 };

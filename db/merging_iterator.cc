@@ -68,7 +68,7 @@ class MergingIterator final : public InternalIterator {
     ReplaceTop();
   }
 
-  const RecordView& record() const override { return slots_[heap_.front().child]; }
+  const RecordView& record() const override { return *slots_[heap_.front().child]; }
 
   absl::Status status() const override {
     for (const std::unique_ptr<InternalIterator>& child : children_) {
@@ -92,33 +92,26 @@ class MergingIterator final : public InternalIterator {
   bool Before(const Entry& a, const Entry& b) const {
     if (a.word != b.word) [[likely]]
       return (a.word < b.word) == (direction_ == kForward);
-    const RecordView& a_record = slots_[a.child];
-    const RecordView& b_record = slots_[b.child];
+    const RecordView& a_record = *slots_[a.child];
+    const RecordView& b_record = *slots_[b.child];
     int order = CompareInternal(a_record.key, a_record.sequence, b_record.key, b_record.sequence);
     if (order == 0) order = a.child < b.child ? -1 : 1;
     return direction_ == kForward ? order < 0 : order > 0;
   }
 
-  uint64_t WordOf(std::string_view key) const {
-    const size_t rest = key.size() - shared_;
-    if (rest >= 8) [[likely]]
-      return DecodeBigEndian64(key.data() + shared_);
-    char padded[8] = {};
-    std::memcpy(padded, key.data() + shared_, rest);
-    return DecodeBigEndian64(padded);
-  }
+  uint64_t WordOf(std::string_view key) const { return LeadingWord(key.substr(shared_)); }
 
   // Finds out anew what all keys share.
   void Align() {
-    const std::string_view first = slots_[heap_.front().child].key;
+    const std::string_view first = slots_[heap_.front().child]->key;
     shared_ = first.size();
     for (const Entry& entry : heap_) {
-      const std::string_view key = slots_[entry.child].key;
+      const std::string_view key = slots_[entry.child]->key;
       const auto last = first.begin() + static_cast<ptrdiff_t>(std::min(shared_, key.size()));
       shared_ = static_cast<size_t>(std::mismatch(first.begin(), last, key.begin()).first - first.begin());
     }
     shared_ -= std::min(shared_, kSlack);
-    for (Entry& entry : heap_) entry.word = WordOf(slots_[entry.child].key);
+    for (Entry& entry : heap_) entry.word = WordOf(slots_[entry.child]->key);
   }
 
   void Start(Direction direction) {
@@ -131,7 +124,7 @@ class MergingIterator final : public InternalIterator {
   void Enter(size_t index) {
     const InternalIterator& child = *children_[index];
     if (child.Valid()) {
-      slots_[index] = child.record();
+      slots_[index] = &child.record();
       heap_.push_back({0, static_cast<uint32_t>(index)});
     } else if (!child.status().ok()) {
       failed_ = true;
@@ -149,9 +142,9 @@ class MergingIterator final : public InternalIterator {
     Entry& top = heap_.front();
     const InternalIterator& child = *children_[top.child];
     if (child.Valid()) [[likely]] {
-      const RecordView& record = slots_[top.child] = child.record();
+      const RecordView& record = *(slots_[top.child] = &child.record());
       if (heap_.size() == 1) return;
-      const std::string_view other = slots_[heap_[1].child].key;
+      const std::string_view other = slots_[heap_[1].child]->key;
       if (record.key.size() >= shared_ && std::memcmp(record.key.data(), other.data(), shared_) == 0) [[likely]] {
         top.word = WordOf(record.key);
       } else {
@@ -184,8 +177,8 @@ class MergingIterator final : public InternalIterator {
   // Stays on the current record and sets the other children to their nearest one in the new direction.
   void TurnAround(Direction direction) {
     const size_t current = heap_.front().child;
-    const std::string key(slots_[current].key);
-    const SequenceNumber sequence = slots_[current].sequence;
+    const std::string key(slots_[current]->key);
+    const SequenceNumber sequence = slots_[current]->sequence;
     Start(direction);
     for (size_t i = 0; i < children_.size(); ++i) {
       InternalIterator* child = children_[i].get();
@@ -214,7 +207,7 @@ class MergingIterator final : public InternalIterator {
   }
 
   std::vector<std::unique_ptr<InternalIterator>> children_;
-  std::vector<RecordView> slots_;  // where each child stands
+  std::vector<const RecordView*> slots_;  // where each child stands
   absl::InlinedVector<Entry, 8> heap_;
   size_t shared_ = 0;  // first bytes that the keys in the heap have in common, if there are two or more
   Direction direction_ = kForward;

@@ -9,6 +9,8 @@ namespace varve {
 namespace {
 
 constexpr uint8_t kKindMask = 0x0f;
+constexpr auto kFirstKind = static_cast<uint8_t>(RecordKind::kValue);
+constexpr auto kLastKind = static_cast<uint8_t>(RecordKind::kSwitchGeneration);
 constexpr uint32_t kMaxPart = (uint32_t{1} << 30) - 1;  // so that no sum of parts overflows
 
 struct Header {
@@ -42,6 +44,27 @@ inline const char* DecodeSequence(const char* at, const char* limit, uint64_t* v
   return DecodeVarint64(at, limit, value);
 }
 
+// What nearly all headers are: of a key below 128 bytes and a value below 16 KiB, with neither expiry nor metadata, and not at the end of
+// `data`. 0: another one, or none; else the bytes before the key.
+inline size_t DecodeUsualHeader(std::string_view data, uint8_t* kind_and_flags, uint32_t* key_size,
+                                uint32_t* value_size, SequenceNumber* sequence) {
+  if (data.size() < kMaxRecordHeaderSize) return 0;
+  const auto* at = reinterpret_cast<const uint8_t*>(data.data()) + kRecordChecksumSize;
+  *kind_and_flags = at[0];
+  *key_size = at[1];
+  const uint8_t kind = at[0] & kKindMask;
+  if ((at[0] & (kHasExpiry | kHasMetadata)) != 0 || at[1] >= 0x80 || kind < kFirstKind || kind > kLastKind) return 0;
+  *value_size = at[2];
+  at += 3;
+  if (*value_size >= 0x80) {
+    if (*at == 0 || *at >= 0x80) return 0;
+    *value_size = (*value_size & 0x7f) | uint32_t{*at++} << 7;
+  }
+  const char* const limit = data.data() + data.size();
+  const char* const end = DecodeSequence(reinterpret_cast<const char*>(at), limit, sequence);
+  return end == nullptr ? 0 : static_cast<size_t>(end - data.data());
+}
+
 // False if `data` doesn't hold a whole header or it makes no sense.
 inline bool DecodeHeader(std::string_view data, Header* header) {
   if (data.size() <= kRecordChecksumSize) return false;
@@ -49,9 +72,7 @@ inline bool DecodeHeader(std::string_view data, Header* header) {
   const char* const limit = data.data() + data.size();
   header->kind_and_flags = static_cast<uint8_t>(*at++);
   const uint8_t kind = header->kind_and_flags & kKindMask;
-  if (kind < static_cast<uint8_t>(RecordKind::kValue) || kind > static_cast<uint8_t>(RecordKind::kSwitchGeneration)) {
-    return false;
-  }
+  if (kind < kFirstKind || kind > kLastKind) return false;
   if ((at = DecodeVarint32(at, limit, &header->key_size)) == nullptr) return false;
   if ((at = DecodeVarint32(at, limit, &header->value_size)) == nullptr) return false;
   if ((at = DecodeSequence(at, limit, &header->sequence)) == nullptr) return false;
@@ -105,15 +126,29 @@ size_t RecordSize(std::string_view data) {
 }
 
 size_t DecodeRecord(std::string_view data, uint64_t checksum_seed, ChecksumMode mode, RecordView* record) {
+  const auto is_intact = [&](size_t size) {
+    return size <= data.size() && (mode == ChecksumMode::kTrusted ||
+                                   DecodeFixed32(data.data()) == RecordChecksum(data.substr(0, size), checksum_seed));
+  };
+  uint8_t kind_and_flags;
+  uint32_t key_size, value_size;
+  SequenceNumber sequence;
+  if (const size_t usual = DecodeUsualHeader(data, &kind_and_flags, &key_size, &value_size, &sequence)) [[likely]] {
+    const size_t size = usual + key_size + value_size;
+    if (!is_intact(size)) return 0;
+    const char* const key = data.data() + usual;
+    *record = {.key = {key, key_size},
+               .value = {key + key_size, value_size},
+               .metadata = {key, 0},
+               .sequence = sequence,
+               .kind = static_cast<RecordKind>(kind_and_flags & kKindMask),
+               .flags = static_cast<uint8_t>(kind_and_flags & ~kKindMask)};
+    return size;
+  }
   Header header;
   if (!DecodeHeader(data, &header)) return 0;
   const size_t size = header.record_size();
-  if (size > data.size()) return 0;
-  if (mode == ChecksumMode::kVerify &&
-      DecodeFixed32(data.data()) !=
-          Checksum({data.data() + kRecordChecksumSize, size - kRecordChecksumSize}, checksum_seed)) {
-    return 0;
-  }
+  if (!is_intact(size)) return 0;
   const char* at = data.data() + header.size;
   record->metadata = {at, header.metadata_size};
   at += header.metadata_size;

@@ -129,8 +129,11 @@ void SegmentIterator::SeekToFirst() {
 void SegmentIterator::Next() {
   const uint64_t next = offset_ + size_;
   if (next < window_end()) [[likely]] {
+    // Where the record after the next one begins, if that is as long as this one.
+    const char* const ahead = Rest().data() + std::max(kPrefetchAhead, 2 * size_);
+    PrefetchLine(ahead);
+    PrefetchLine(ahead + 64);
     offset_ = next;
-    PrefetchLine(Rest().data() + kPrefetchAhead);
     size_ = DecodeRecord(Rest(), seed_, mode_, &record_);
     if (size_ != 0) [[likely]]
       return;

@@ -7,6 +7,7 @@
 #include "db/segment_caches.h"
 #include "db/value_place.h"
 #include "type/tree_key.h"
+#include "util/coding.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 
@@ -25,6 +26,7 @@ class StoreIterator final : public Iterator {
         at_(at),
         lower_(std::move(lower)),
         upper_(std::move(upper)),
+        upper_word_(LeadingWord(upper_)),
         values_(values),
         clock_(std::move(clock)),
         gate_(clock_.gate) {}
@@ -73,7 +75,7 @@ class StoreIterator final : public Iterator {
         // The records stand in front of the key; its saved copy says where to go on.
         records_->Seek(key_, kNoSequence);
       } else {
-        key_.assign(records_->record().key);
+        key_.assign(current_->key);
         records_->Next();
       }
       FindForward(/*after=*/key_);
@@ -83,29 +85,27 @@ class StoreIterator final : public Iterator {
   void Prev() override {
     Move([this] {
       if (!backward_) {
-        key_.assign(records_->record().key);
+        key_.assign(current_->key);
         SeekBefore(key_);
       }
       FindBackward();
     });
   }
 
-  std::string_view key() const override {
-    return UserKeyOf(backward_ ? std::string_view(key_) : records_->record().key);
-  }
+  std::string_view key() const override { return UserKeyOf(backward_ ? std::string_view(key_) : current_->key); }
   std::string_view value() const override {
     if (is_fetched_) [[unlikely]]
       return fetched_.value;
     if (IsSeparated()) [[unlikely]]
       return {};  // not wanted
-    return backward_ ? std::string_view(value_) : records_->record().value;
+    return backward_ ? std::string_view(value_) : current_->value;
   }
   uint64_t value_size() const override {
-    if (!backward_) return ValueSizeOf(records_->record());
+    if (!backward_) return ValueSizeOf(*current_);
     return ValueSizeOf({.value = value_, .flags = flags_});
   }
-  SequenceNumber version() const override { return backward_ ? version_ : records_->record().sequence; }
-  uint64_t expiry_ms() const override { return backward_ ? expiry_ms_ : records_->record().expiry_ms; }
+  SequenceNumber version() const override { return backward_ ? version_ : current_->sequence; }
+  uint64_t expiry_ms() const override { return backward_ ? expiry_ms_ : current_->expiry_ms; }
   SequenceNumber gate() const override { return gate_; }
   absl::Status status() const override { return trouble_.ok() ? records_->status() : trouble_; }
 
@@ -123,7 +123,7 @@ class StoreIterator final : public Iterator {
       valid_ = false;
   }
 
-  bool IsSeparated() const { return ((backward_ ? flags_ : records_->record().flags) & kSeparatedValue) != 0; }
+  bool IsSeparated() const { return ((backward_ ? flags_ : current_->flags) & kSeparatedValue) != 0; }
   // Reads the value that the current entry points to.
   absl::Status Fetch() {
     const std::string_view place_bytes = backward_ ? std::string_view(value_) : records_->record().value;
@@ -161,6 +161,18 @@ class StoreIterator final : public Iterator {
     gate_ = std::max(gate_, gate);
     told_until_ = hidden_until_;
     return absl::OkStatus();
+  }
+
+  bool IsAtOrBehindUpper(std::string_view tree_key) const {
+    if (upper_.empty()) return false;
+    const uint64_t word = LeadingWord(tree_key);
+    return word != upper_word_ ? word > upper_word_ : tree_key >= upper_;
+  }
+  // Neighbours mostly differ at their ends.
+  static bool SameKey(std::string_view a, std::string_view b) {
+    if (a.size() != b.size()) return false;
+    if (a.size() >= 8 && DecodeFixed64(a.data() + a.size() - 8) != DecodeFixed64(b.data() + b.size() - 8)) return false;
+    return a == b;
   }
 
   bool Shows(const RecordView& record) {
@@ -201,6 +213,7 @@ class StoreIterator final : public Iterator {
   const SequenceNumber at_;
   const std::string lower_;
   const std::string upper_;
+  const uint64_t upper_word_;
   const ValueReading values_;
   const IteratorClock clock_;
 
@@ -209,6 +222,7 @@ class StoreIterator final : public Iterator {
   uint64_t told_until_ = 0;    // the witness was told
 
   absl::Status trouble_;
+  const RecordView* current_ = nullptr;  // forward: where the records stand, while valid_
   bool valid_ = false;
   bool backward_ = false;  // then key_ and what follows it hold the current entry, and records_ stands in front of it
   std::string key_;        // forward: the last key that was dealt with
@@ -230,8 +244,8 @@ void StoreIterator::FindForward(std::string_view after) {
   int steps = 0;
   while (records_->Valid()) {
     const RecordView& record = records_->record();
-    if (!upper_.empty() && record.key >= upper_) return;
-    if (have_last && record.key == key_) {  // an older version
+    if (IsAtOrBehindUpper(record.key)) return;
+    if (have_last && SameKey(record.key, key_)) {  // an older version
       if (++steps < kStepsBeforeSeek) {
         records_->Next();
       } else {
@@ -251,6 +265,7 @@ void StoreIterator::FindForward(std::string_view after) {
       continue;
     }
     if (Shows(record)) {
+      current_ = &record;
       valid_ = true;
       return;
     }

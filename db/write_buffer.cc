@@ -16,15 +16,8 @@ namespace {
 
 constexpr size_t kBytesPerBucket = 128;  // of capacity: about one bucket a record of 100 bytes
 
-// The first eight bytes as a number that compares like them; shorter strings end in zeros.
-uint64_t LeadingBytes(std::string_view text) {
-  uint64_t bytes = 0;
-  std::memcpy(&bytes, text.data(), std::min<size_t>(8, text.size()));
-  return __builtin_bswap64(bytes);
-}
-
 // The bytes behind the generation, so that most comparisons need not touch the record.
-uint64_t OrderPrefix(std::string_view tree_key) { return LeadingBytes(UserKeyOf(tree_key)); }
+uint64_t OrderPrefix(std::string_view tree_key) { return LeadingWord(UserKeyOf(tree_key)); }
 
 }  // namespace
 
@@ -257,7 +250,7 @@ std::vector<WriteBuffer::Sortable> WriteBuffer::SortArrivals(const Entry** last)
     const size_t limit = std::min(shared, key.size());
     shared = std::mismatch(key.begin(), key.begin() + limit, first.begin()).first - key.begin();
   }
-  for (Sortable& item : sorted) item.word = LeadingBytes(item.entry->key().substr(shared));
+  for (Sortable& item : sorted) item.word = LeadingWord(item.entry->key().substr(shared));
   const auto before = [](const Sortable& a, const Sortable& b) {
     if (a.word != b.word) return a.word < b.word;
     return CompareInternal(a.entry->key(), a.entry->sequence, b.entry->key(), b.entry->sequence) < 0;

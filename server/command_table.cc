@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "fmt/format.h"
 #include "server/command_groups.h"
 #include "server/foreign_commands.h"
+#include "util/coding.h"
 
 namespace varve {
 namespace {
@@ -50,19 +50,8 @@ uint64_t LowerEight(uint64_t bytes) {
   return bytes | (((from_a ^ behind_z) & ~bytes & kEach * 0x80) >> 2);
 }
 
-// The first bytes of `text`, at most eight, and zeros.
-uint64_t FirstEight(std::string_view text) {
-  uint64_t bytes = 0;
-  if (text.size() >= 8) {
-    std::memcpy(&bytes, text.data(), 8);
-  } else {
-    for (size_t i = text.size(); i > 0; --i) bytes = bytes << 8 | static_cast<unsigned char>(text[i - 1]);
-  }
-  return bytes;
-}
-
 PackedName Pack(std::string_view name) {
-  return {LowerEight(FirstEight(name)), name.size() > 8 ? LowerEight(FirstEight(name.substr(8))) : 0};
+  return {LowerEight(LeadingWord(name)), name.size() > 8 ? LowerEight(LeadingWord(name.substr(8))) : 0};
 }
 
 // Open addressing.

@@ -62,6 +62,15 @@ inline uint64_t DecodeFixed64(const char* src) { return coding_internal::Load<st
 inline uint32_t DecodeBigEndian32(const char* src) { return coding_internal::Load<std::endian::big, uint32_t>(src); }
 inline uint64_t DecodeBigEndian64(const char* src) { return coding_internal::Load<std::endian::big, uint64_t>(src); }
 
+// The first eight bytes of `text` as a number that compares like them; behind the end of a shorter one come zeros.
+inline uint64_t LeadingWord(std::string_view text) {
+  if (text.size() >= 8) [[likely]]
+    return DecodeBigEndian64(text.data());
+  char padded[8] = {};
+  if (!text.empty()) std::memcpy(padded, text.data(), text.size());
+  return DecodeBigEndian64(padded);
+}
+
 void PutFixed16(std::string* dst, uint16_t value);
 void PutFixed32(std::string* dst, uint32_t value);
 void PutFixed64(std::string* dst, uint64_t value);

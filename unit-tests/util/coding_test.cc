@@ -19,6 +19,14 @@ std::vector<uint64_t> InterestingNumbers() {
   return numbers;
 }
 
+TEST(CodingTest, LeadingWordsCompareLikeTheTextsBeginnings) {
+  const std::vector<std::string> ordered = {"",         "\0\1"s,    "a", "a\1",  "ab",  "abcdefg",
+                                            "abcdefgh", "abcdefgi", "b", "\x80", "\xff"};
+  for (size_t i = 1; i < ordered.size(); ++i) EXPECT_LT(LeadingWord(ordered[i - 1]), LeadingWord(ordered[i])) << i;
+  EXPECT_EQ(LeadingWord("abcdefgh"), LeadingWord("abcdefghi"));
+  EXPECT_EQ(LeadingWord("ab"), 0x6162000000000000u);
+}
+
 // Golden bytes: these encodings are on disk, so they never change.
 TEST(CodingTest, EncodingsAreTheseBytes) {
   std::string out;
