@@ -231,38 +231,6 @@ absl::StatusOr<bool> SegmentReader::Get(std::string_view tree_key, uint64_t hash
   return result;
 }
 
-std::optional<bool> SegmentReader::FindInMemory(std::string_view tree_key, uint64_t hash, SequenceNumber at,
-                                                FoundRecord* found) {
-  const SegmentFooter* const footer = footer_.load(std::memory_order_acquire);
-  if (footer == nullptr || !range_tombstone_status_.ok()) return std::nullopt;
-  OffsetTableEntry entry;
-  if (found->peeked != nullptr && found->peeked->is_only) {
-    entry = found->peeked->entry;
-  } else {
-    const ResidentIndex::Pin pin(resident_);
-    if (!pin) return std::nullopt;
-    switch (pin->table().LookupOnly(hash, &entry)) {
-      case OffsetTableView::Only::kNone:
-        return false;
-      case OffsetTableView::Only::kOne:
-        break;
-      case OffsetTableView::Only::kSeveral:
-        return std::nullopt;
-    }
-  }
-  if (IsValueAddress(info_, entry.offset)) return std::nullopt;
-  ClockCache::Handle block = caches_->blocks.Lookup(info_.number, BlockKey(entry.offset, footer->block_size),
-                                                    entry.offset, LengthClassLimit(entry.length_class));
-  if (!block || block.flagged() || entry.offset - block.base() >= block.data().size()) return std::nullopt;
-  const std::string_view window = block.data().substr(entry.offset - block.base());
-  RecordView* const record = &found->record;
-  if (DecodeRecord(window, info_.number, ChecksumMode::kTrusted, record) == 0) return std::nullopt;
-  if (record->key != tree_key || record->sequence > at || IsSeparated(*record)) return std::nullopt;
-  caches_->statistics.block_cache_hits.Add(1);
-  found->pin = std::move(block);
-  return true;
-}
-
 absl::StatusOr<bool> SegmentReader::Find(std::string_view tree_key, uint64_t hash, SequenceNumber at, bool fill_cache,
                                          FoundRecord* found) {
   if (!range_tombstone_status_.ok()) [[unlikely]]

@@ -71,6 +71,8 @@ class SegmentReader final : public Segment {
     SequenceNumber at;
   };
 
+  // In the resident table; kSeveral where there is none.
+  OffsetTableView::Only LookupOnly(uint64_t hash, OffsetTableEntry* entry) const;
   // The usual case: table and record are in memory, the key's newest version is what is wanted, and there is no error to tell of. nullopt: it
   // is another case.
   std::optional<bool> FindInMemory(std::string_view tree_key, uint64_t hash, SequenceNumber at, FoundRecord* found);
