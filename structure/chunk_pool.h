@@ -1,15 +1,12 @@
-// Memory of arenas that ended, for those to come. Fresh memory costs the system its zeroing, and a virtual machine's host more
-// than that: 2 µs per KiB were measured, thirty times what writing into it takes.
+// Memory of arenas: chunks of arenas that ended, for those to come, and always one that a thread has made ahead. Fresh memory costs the
+// system its zeroing, and a virtual machine's host more than that: 2 µs per KiB were measured, thirty times what writing into it takes.
+// So where chunks are large, whoever writes is to find them made.
 //
-// Thread-safe. Keeps nothing until it is told how much.
+// Thread-safe. Keeps nothing but the one ahead until it is told how much.
 #pragma once
 
-#include <sanitizer/asan_interface.h>
-
-#include <algorithm>
-#include <atomic>
 #include <cstddef>
-#include <utility>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -20,60 +17,51 @@ namespace varve {
 
 class ChunkPool {
  public:
-  ChunkPool() { spare_.reserve(kMostChunks); }
-  ~ChunkPool() { KeepUpTo(0); }
+  // From this size on one is made ahead.
+  static constexpr size_t kWorthMaking = size_t{1} << 20;
+
+  ChunkPool();
+  // Waits for the thread, which may be making a chunk.
+  ~ChunkPool();
+  ChunkPool(const ChunkPool&) = delete;
+  ChunkPool& operator=(const ChunkPool&) = delete;
 
   // Bytes that may be kept from now on; what is beyond them is given back to the system.
-  void KeepUpTo(size_t bytes) {
+  void KeepUpTo(size_t bytes);
+  bool keeps() const {
     absl::MutexLock lock(&mutex_);
-    most_.store(bytes, std::memory_order_relaxed);
-    while (kept_ > bytes) TakeLast();
+    return most_ > 0;
   }
-  bool keeps() const { return most_.load(std::memory_order_relaxed) > 0; }
   size_t kept() const {
     absl::MutexLock lock(&mutex_);
-    return kept_;
+    return kept_ + ahead_.capacity();
   }
 
   // Somebody took as much elsewhere: so much less is kept.
-  void MakeRoom(size_t bytes) {
-    absl::MutexLock lock(&mutex_);
-    const size_t left = kept_ - std::min(bytes, kept_);
-    while (kept_ > left) TakeLast();
-  }
+  void MakeRoom(size_t bytes);
 
   // `size` bytes, uninitialized. Throws std::bad_alloc.
-  AlignedBytes Take(size_t size) {
-    {
-      absl::MutexLock lock(&mutex_);
-      if (!spare_.empty() && spare_.back().size() == size) return TakeLast();
-    }
-    return AlignedBytes(size);
-  }
-
-  void Give(AlignedBytes chunk) noexcept {
-    absl::MutexLock lock(&mutex_);
-    if (spare_.size() == kMostChunks || kept_ + chunk.capacity() > most_.load(std::memory_order_relaxed)) return;
-    kept_ += chunk.capacity();
-    ASAN_POISON_MEMORY_REGION(chunk.data(), chunk.capacity());  // who still reads it is wrong
-    spare_.push_back(std::move(chunk));
-  }
+  AlignedBytes Take(size_t size);
+  void Give(AlignedBytes chunk) noexcept;
 
  private:
   static constexpr size_t kMostChunks = 64;
 
-  AlignedBytes TakeLast() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    AlignedBytes chunk = std::move(spare_.back());
-    spare_.pop_back();
-    kept_ -= chunk.capacity();
-    ASAN_UNPOISON_MEMORY_REGION(chunk.data(), chunk.capacity());
-    return chunk;
-  }
+  AlignedBytes TakeLast() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Has the thread make a chunk; without a thread nothing comes of it.
+  void WantAhead(size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakeAhead();
+  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ending_ || wanted_ != 0; }
 
   mutable absl::Mutex mutex_;
   std::vector<AlignedBytes> spare_ ABSL_GUARDED_BY(mutex_);
   size_t kept_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::atomic<size_t> most_{0};
+  size_t most_ ABSL_GUARDED_BY(mutex_) = 0;
+  AlignedBytes ahead_ ABSL_GUARDED_BY(mutex_);
+  size_t wanted_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes of the one to make
+  bool making_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread maker_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace varve

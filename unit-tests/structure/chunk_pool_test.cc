@@ -4,10 +4,12 @@
 
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "structure/arena.h"
+#include "unit-tests/testing/eventually.h"
 
 namespace varve {
 namespace {
@@ -51,6 +53,47 @@ TEST(ChunkPoolTest, AnArenaLeavesItsChunksToTheNext) {
   Arena arena(kChunk, pool);
   std::memset(arena.Allocate(100), 1, 100);
   EXPECT_EQ(pool->kept(), 2 * kChunk);
+}
+
+TEST(ChunkPoolTest, TheNextLargeOneIsMadeAhead) {
+  constexpr size_t kLarge = ChunkPool::kWorthMaking;
+  ChunkPool pool;
+  for (int round = 0; round < 3; ++round) {
+    AlignedBytes chunk = pool.Take(kLarge);
+    ASSERT_EQ(chunk.size(), kLarge);
+    std::memset(chunk.data(), 1, kLarge);
+    EXPECT_TRUE(testing::Eventually([&] { return pool.kept() == kLarge; })) << "and one only";
+  }
+  EXPECT_EQ(pool.Take(kChunk).size(), kChunk);
+  EXPECT_EQ(pool.kept(), kLarge) << "another size leaves it";
+  // What was given back comes first, and while there is some, nothing is made.
+  pool.KeepUpTo(4 * kLarge);
+  AlignedBytes chunk = pool.Take(kLarge);
+  ASSERT_TRUE(testing::Eventually([&] { return pool.kept() == kLarge; }));
+  const char* const bytes = chunk.data();
+  pool.Give(std::move(chunk));
+  EXPECT_EQ(pool.kept(), 2 * kLarge);
+  EXPECT_EQ(pool.Take(kLarge).data(), bytes);
+  pool.KeepUpTo(0);
+  EXPECT_EQ(pool.kept(), 0u);
+}
+
+TEST(ChunkPoolTest, ThreadsShareIt) {
+  constexpr size_t kLarge = ChunkPool::kWorthMaking;
+  ChunkPool pool;
+  pool.KeepUpTo(3 * kLarge);
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 3; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int i = 0; i < 50; ++i) {
+        AlignedBytes chunk = pool.Take(kLarge);
+        std::memset(chunk.data(), thread, kLarge);
+        for (size_t at = 0; at < kLarge; at += 997) ASSERT_EQ(chunk.data()[at], thread);
+        pool.Give(std::move(chunk));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace

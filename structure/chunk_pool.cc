@@ -1,0 +1,107 @@
+#include "structure/chunk_pool.h"
+
+#include <sanitizer/asan_interface.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "util/memory_guard.h"
+#include "util/thread_setup.h"
+
+namespace varve {
+
+ChunkPool::ChunkPool() {
+  absl::MutexLock lock(&mutex_);
+  spare_.reserve(kMostChunks);
+}
+
+ChunkPool::~ChunkPool() {
+  KeepUpTo(0);
+  std::thread maker;
+  {
+    absl::MutexLock lock(&mutex_);
+    ending_ = true;
+    maker = std::move(maker_);
+  }
+  if (maker.joinable()) maker.join();
+}
+
+void ChunkPool::KeepUpTo(size_t bytes) {
+  AlignedBytes ahead;  // given back after the lock
+  absl::MutexLock lock(&mutex_);
+  most_ = bytes;
+  while (kept_ > bytes) TakeLast();
+  if (bytes == 0) ahead = std::exchange(ahead_, {});
+}
+
+void ChunkPool::MakeRoom(size_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  const size_t left = kept_ - std::min(bytes, kept_);
+  while (kept_ > left) TakeLast();
+}
+
+AlignedBytes ChunkPool::Take(size_t size) {
+  {
+    AlignedBytes chunk;
+    absl::MutexLock lock(&mutex_);
+    if (!spare_.empty() && spare_.back().size() == size) {
+      chunk = TakeLast();
+    } else if (ahead_.size() == size) {
+      chunk = std::exchange(ahead_, {});
+    }
+    if (size >= kWorthMaking && spare_.empty() && ahead_.size() == 0) WantAhead(size);
+    if (chunk.size() != 0) return chunk;
+  }
+  return AlignedBytes(size);
+}
+
+void ChunkPool::Give(AlignedBytes chunk) noexcept {
+  absl::MutexLock lock(&mutex_);
+  if (spare_.size() == kMostChunks || kept_ + chunk.capacity() > most_) return;
+  kept_ += chunk.capacity();
+  ASAN_POISON_MEMORY_REGION(chunk.data(), chunk.capacity());  // who still reads it is wrong
+  spare_.push_back(std::move(chunk));
+}
+
+AlignedBytes ChunkPool::TakeLast() {
+  AlignedBytes chunk = std::move(spare_.back());
+  spare_.pop_back();
+  kept_ -= chunk.capacity();
+  ASAN_UNPOISON_MEMORY_REGION(chunk.data(), chunk.capacity());
+  return chunk;
+}
+
+void ChunkPool::WantAhead(size_t size) {
+  if (making_) return;
+  wanted_ = size;
+  if (maker_.joinable()) return;
+  try {
+    maker_ = std::thread([this] { MakeAhead(); });
+  } catch (const std::system_error&) {
+    wanted_ = 0;
+  }
+}
+
+void ChunkPool::MakeAhead() {
+  NameThread("varve-chunks");
+  constexpr size_t kSmallPage = 4096;
+  absl::MutexLock lock(&mutex_);
+  for (;;) {
+    mutex_.Await(absl::Condition(this, &ChunkPool::HasWork));
+    if (ending_) return;
+    const size_t size = std::exchange(wanted_, 0);
+    making_ = true;
+    mutex_.Unlock();
+    AlignedBytes chunk;
+    TryWithMemory([&] {
+      chunk = AlignedBytes(size);
+      for (size_t at = 0; at < chunk.capacity(); at += kSmallPage) chunk.data()[at] = 0;
+    });
+    mutex_.Lock();
+    making_ = false;
+    if (!ending_) ahead_ = std::move(chunk);
+  }
+}
+
+}  // namespace varve
