@@ -227,9 +227,8 @@ TEST_F(FullDiskTest, PutsAreRefusedReadsGoOnAndWritesResumeWithoutARestart) {
   EXPECT_GT(filled_, 100);
   ExpectAllReadable();
   // A flush that was under way gives log files back, once; then nothing makes room.
-  EXPECT_TRUE(Eventually([&] {
-    return absl::IsResourceExhausted(Fill()) && absl::IsResourceExhausted(store_->Put("one more", "x"));
-  }));
+  EXPECT_TRUE(Eventually(
+      [&] { return absl::IsResourceExhausted(Fill()) && absl::IsResourceExhausted(store_->Put("one more", "x")); }));
   EXPECT_TRUE(store_->log_status().ok());
   file_system_.SetFreeBytes(FaultFileSystem::kUnlimited);
   EXPECT_TRUE(Eventually([&] { return store_->Put("one more", "x").ok(); }));
