@@ -153,7 +153,7 @@ class LazyLeveling final : public CompactionPicker {
     if (nothing_between) {
       const bool has_last_run = last < levels.size() && !levels[last].runs.empty();
       const Segments rewritten = has_last_run ? Overlapping(levels[last].runs.front(), sorted) : Segments();
-      if (Bytes(rewritten) <= RunsPerLevel(options) * Bytes(sorted)) {
+      if (2 * Bytes(rewritten) <= RunsPerLevel(options) * Bytes(sorted)) {
         plan->output_level = static_cast<int>(last);
         plan->joins_last_run = true;
         plan->drops_tombstones = true;
