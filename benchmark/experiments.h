@@ -38,6 +38,8 @@ std::vector<Point> GroupFsyncExperiment(const ExperimentOptions& options);
 std::vector<Point> FilterExperiment(const ExperimentOptions& options);
 // Reads and writes, in order and at random, of 100 and 1000 bytes, as a library and over TCP, with 1000 offset tables.
 std::vector<Point> ClassicExperiment(const ExperimentOptions& options);
+// Gets, MultiGets, puts and synced puts by 1, 2, 4 .. threads: how the rate grows, and what growing costs.
+std::vector<Point> ScalingExperiment(const ExperimentOptions& options);
 // Resident memory while 4 KiB values are written and read; memory that the index of 10 million keys takes.
 std::vector<Point> MemoryExperiment(const ExperimentOptions& options);
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 
@@ -40,6 +41,23 @@ void Fill(const std::string& directory, uint64_t entries, const EngineOptions& o
   CheckOk(store->Close());
 }
 
+// What a get would be without fingerprints: a seek through the fences, by one cursor for all. Seconds.
+double Seeks(Store* store, uint64_t entries, uint64_t gets, bool hit) {
+  const std::unique_ptr<Iterator> iterator = store->NewIterator(ReadOptions(), "", "", nullptr);
+  Random random(gets);
+  Key key;
+  const Clock::time_point begin = Clock::now();
+  for (uint64_t i = 0; i < gets; ++i) {
+    const uint64_t number = random.Below(entries);
+    const std::string_view wanted = hit ? key.Present(number) : key.Missing(number);
+    iterator->Seek(wanted);
+    const bool found = iterator->Valid() && iterator->key() == wanted;
+    if (found != hit || (hit && Value::Number(iterator->value()) != number)) Fail("a seek gave a wrong answer");
+  }
+  CheckOk(iterator->status());
+  return SecondsSince(begin);
+}
+
 // `around` is called with each get, to be locked or not. Seconds.
 template <typename Around>
 double Gets(Store* store, uint64_t entries, uint64_t gets, bool hit, const Around& around) {
@@ -61,7 +79,8 @@ double Gets(Store* store, uint64_t entries, uint64_t gets, bool hit, const Aroun
 constexpr auto kUnlocked = [](const auto& get) { get(); };
 
 double Reads(const Store& store) {
-  return static_cast<double>(Statistic(store, "record_reads") + Statistic(store, "table_page_reads"));
+  return static_cast<double>(Statistic(store, "record_reads") + Statistic(store, "table_page_reads") +
+                             Statistic(store, "scan_reads"));
 }
 
 void MeasureResidence(const std::string& directory, const std::string& segments, const Residence& residence,
@@ -69,13 +88,17 @@ void MeasureResidence(const std::string& directory, const std::string& segments,
   const std::string time = "Time of a get | segments, and whether the key exists | µs";
   const std::string reads = "Reads of a file in a get | segments, and whether the key exists | reads";
   const uint64_t gets = entries / 2;
-  for (const bool hit : {true, false}) {
-    Gets(store, entries, entries, hit, kUnlocked);  // fills the caches
+  const auto measure = [&](const std::string& category, const auto& read) {
+    read(entries);  // fills the caches
     const double before = Reads(*store);
-    const double seconds = Gets(store, entries, gets, hit, kUnlocked);
-    const std::string category = segments + (hit ? ", hit" : ", miss");
+    const double seconds = read(gets);
     points->push_back({time, residence.name, category, 0, seconds * 1e6 / static_cast<double>(gets)});
     points->push_back({reads, residence.name, category, 0, (Reads(*store) - before) / static_cast<double>(gets)});
+  };
+  for (const bool hit : {true, false}) {
+    const std::string category = segments + (hit ? ", hit" : ", miss");
+    measure(category, [&](uint64_t count) { return Gets(store, entries, count, hit, kUnlocked); });
+    measure(category + ", filter off", [&](uint64_t count) { return Seeks(store, entries, count, hit); });
   }
 }
 
