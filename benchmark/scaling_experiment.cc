@@ -1,7 +1,10 @@
-#include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <functional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "benchmark/experiments.h"
 #include "benchmark/process.h"
@@ -43,7 +46,9 @@ void MultiGets(Store* store, uint64_t entries, uint64_t operations, Random* rand
     for (size_t k = 0; k < kGroup; ++k) wanted[k] = keys[k].Present(numbers[k] = random->Below(entries));
     CheckOk(store->MultiGet(ReadOptions(), wanted, absl::MakeSpan(results)));
     for (size_t k = 0; k < kGroup; ++k) {
-      if (Value::Number(results[k].value) != numbers[k]) Fail("a MultiGet gave a wrong answer");
+      CheckOk(results[k].status);
+      if (!results[k].result.found || Value::Number(results[k].value) != numbers[k])
+        Fail("a MultiGet gave a wrong answer");
     }
   }
 }

@@ -78,9 +78,10 @@ class Engine::MultiRead {
     for (Lookup& lookup : round) {
       if (!engine_.LookUpBuffers(state_, point_.sequence, &lookup)) engine_.AskForTables(state_, &lookup);
     }
+    const std::vector<const Run*>& runs = state_.version->runs();
     for (Lookup& lookup : round) {
-      for (; lookup.first_run < lookup.asked; ++lookup.first_run) {
-        Segment* const segment = lookup.segments[lookup.first_run];
+      for (; !lookup.found && lookup.first_run < runs.size(); ++lookup.first_run) {
+        Segment* const segment = lookup.SegmentOf(lookup.first_run, runs);
         if (segment == nullptr || !segment->Peek(lookup.hash, &lookup.peeked)) continue;
         lookup.peeked_in = segment;
         break;

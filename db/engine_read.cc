@@ -107,7 +107,7 @@ absl::Status Engine::LookUpSegments(const ReadState& state, SequenceNumber at, b
   for (size_t i = lookup->first_run; i < runs.size() && !lookup->found; ++i) {
     Segment* segment = std::exchange(lookup->peeked_in, nullptr);
     lookup->from_segment.peeked = segment != nullptr ? &lookup->peeked : nullptr;
-    if (segment == nullptr) segment = i < lookup->asked ? lookup->segments[i] : runs[i]->Find(lookup->key.view());
+    if (segment == nullptr) segment = lookup->SegmentOf(i, runs);
     if (segment == nullptr) continue;
     VARVE_ASSIGN_OR_RETURN(lookup->found,
                            segment->Get(lookup->key.view(), lookup->hash, at, fill_cache, &lookup->from_segment));

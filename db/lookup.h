@@ -4,9 +4,11 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "db/engine.h"
 #include "db/segment.h"
+#include "db/version.h"
 #include "type/record.h"
 #include "type/tree_key.h"
 #include "util/hash.h"
@@ -17,6 +19,11 @@ struct Engine::Lookup {
   Lookup(NamespaceGeneration generation, std::string_view user_key)
       : key(generation, user_key), hash(HashKey(key.view())) {}
 
+  // What of the run may hold the key; null: nothing.
+  Segment* SegmentOf(size_t run, const std::vector<const Run*>& runs) const {
+    return run < asked ? segments[run] : runs[run]->Find(key.view());
+  }
+
   TreeKey key;
   uint64_t hash;
   bool found = false;  // a record, perhaps a tombstone
@@ -25,7 +32,7 @@ struct Engine::Lookup {
   SequenceNumber cut =
       kNoSequence;  // where the generation that was asked for stands on another one, whose key this is now;
   SequenceNumber up_to = kMaxSequence;  // and as of when that is read
-  static constexpr size_t kMostAsked = 8;
+  static constexpr size_t kMostAsked = 16;
   std::array<Segment*, kMostAsked> segments;  // of the first runs: what may hold the key (null: nothing),
   size_t asked = 0;                           // and of how many runs it was looked up and its table asked for
   size_t first_run = 0;                       // runs before it hold no record of the key

@@ -24,15 +24,16 @@ std::optional<bool> SegmentReader::FindInMemory(std::string_view tree_key, uint6
     if (known == OffsetTableView::Only::kNone) return false;
     if (known == OffsetTableView::Only::kSeveral) return std::nullopt;
   }
-  RecordView* const record = &found->record;
+  RecordView record;
   if (IsValueAddress(info_, entry.offset)) {
     const AddressedValue place = ValueAt(entry.offset);
     if (found->without_value || place.file_index >= value_files_.size()) return std::nullopt;
     ClockCache::Handle value = caches_->blocks.Lookup(info_.value_files[place.file_index].file_number,
                                                       RecordKey(place.offset), 0, LengthClassLimit(entry.length_class));
-    if (!value || ParseLargeOperation(value.data(), record) == 0) return std::nullopt;
-    if (record->key != tree_key || record->sequence > at) return std::nullopt;
+    if (!value || ParseLargeOperation(value.data(), &record) == 0) return std::nullopt;
+    if (record.key != tree_key || record.sequence > at) return std::nullopt;
     caches_->statistics.block_cache_hits.Add(1);
+    found->record = record;
     found->pin = std::move(value);
     return true;
   }
@@ -40,9 +41,10 @@ std::optional<bool> SegmentReader::FindInMemory(std::string_view tree_key, uint6
                                                     entry.offset, LengthClassLimit(entry.length_class));
   if (!block || block.flagged() || entry.offset - block.base() >= block.data().size()) return std::nullopt;
   const std::string_view window = block.data().substr(entry.offset - block.base());
-  if (DecodeRecord(window, info_.number, ChecksumMode::kTrusted, record) == 0) return std::nullopt;
-  if (record->key != tree_key || record->sequence > at || IsSeparated(*record)) return std::nullopt;
+  if (DecodeRecord(window, info_.number, ChecksumMode::kTrusted, &record) == 0) return std::nullopt;
+  if (record.key != tree_key || record.sequence > at || IsSeparated(record)) return std::nullopt;
   caches_->statistics.block_cache_hits.Add(1);
+  found->record = record;
   found->pin = std::move(block);
   return true;
 }

@@ -74,8 +74,9 @@ class Arena {
 
   const AlignedBytes& NewChunk(size_t bytes) {
     ReserveMore(&chunks_, 1);
-    if (pool_ != nullptr && bytes != chunk_size_) pool_->MakeRoom(bytes);
-    chunks_.push_back(pool_ != nullptr ? pool_->Take(bytes) : AlignedBytes(bytes));
+    const bool is_usual = bytes == chunk_size_;
+    if (pool_ != nullptr && !is_usual) pool_->MakeRoom(bytes);
+    chunks_.push_back(pool_ != nullptr && is_usual ? pool_->Take(bytes) : AlignedBytes(bytes));
     bytes_used_.store(bytes_used() + chunks_.back().capacity(), std::memory_order_relaxed);
     return chunks_.back();
   }

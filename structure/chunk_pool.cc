@@ -3,7 +3,6 @@
 #include <sanitizer/asan_interface.h>
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 #include "util/memory_guard.h"
@@ -32,7 +31,10 @@ void ChunkPool::KeepUpTo(size_t bytes) {
   absl::MutexLock lock(&mutex_);
   most_ = bytes;
   while (kept_ > bytes) TakeLast();
-  if (bytes == 0) ahead = std::exchange(ahead_, {});
+  if (bytes > 0) return;
+  ahead = std::exchange(ahead_, {});
+  wanted_ = 0;
+  drops_ = making_;
 }
 
 void ChunkPool::MakeRoom(size_t bytes) {
@@ -73,14 +75,14 @@ AlignedBytes ChunkPool::TakeLast() {
 }
 
 void ChunkPool::WantAhead(size_t size) {
+  drops_ = false;
   if (making_) return;
+  if (!maker_.joinable() && !TryWithMemory([this] { StartMaker(); })) return;
   wanted_ = size;
-  if (maker_.joinable()) return;
-  try {
-    maker_ = std::thread([this] { MakeAhead(); });
-  } catch (const std::system_error&) {
-    wanted_ = 0;
-  }
+}
+
+void ChunkPool::StartMaker() {
+  maker_ = std::thread([this] { MakeAhead(); });
 }
 
 void ChunkPool::MakeAhead() {
@@ -100,7 +102,7 @@ void ChunkPool::MakeAhead() {
     });
     mutex_.Lock();
     making_ = false;
-    if (!ending_) ahead_ = std::move(chunk);
+    if (!std::exchange(drops_, false)) ahead_ = std::move(chunk);
   }
 }
 

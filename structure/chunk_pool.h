@@ -50,6 +50,7 @@ class ChunkPool {
   AlignedBytes TakeLast() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Has the thread make a chunk; without a thread nothing comes of it.
   void WantAhead(size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StartMaker() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MakeAhead();
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ending_ || wanted_ != 0; }
 
@@ -60,6 +61,7 @@ class ChunkPool {
   AlignedBytes ahead_ ABSL_GUARDED_BY(mutex_);
   size_t wanted_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes of the one to make
   bool making_ ABSL_GUARDED_BY(mutex_) = false;
+  bool drops_ ABSL_GUARDED_BY(mutex_) = false;  // what is being made
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread maker_ ABSL_GUARDED_BY(mutex_);
 };

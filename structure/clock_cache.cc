@@ -13,8 +13,11 @@ namespace {
 constexpr size_t kMaxShards = 64;
 constexpr size_t kMinShardCapacity = size_t{1} << 20;
 constexpr size_t kFirstSlots = 16;
-constexpr size_t kMostPrefetched = 512;           // bytes; from there on the processor sees where this leads
-constexpr size_t kWorthSlabs = size_t{64} << 20;  // of capacity: some slabs more or less don't matter then
+constexpr size_t kMostPrefetched = 512;            // bytes; from there on the processor sees where this leads
+constexpr size_t kWorthSlabs = size_t{128} << 20;  // of capacity: some slabs more or less matter little then
+// What may lie unused in slabs, as a share of the capacity, and how many times as much as comes in goes then.
+constexpr size_t kUnusedShare = 16;
+constexpr size_t kDrain = 8;
 
 }  // namespace
 
@@ -34,7 +37,7 @@ ClockCache::~ClockCache() {
 
 ClockCache::Handle ClockCache::New(size_t size) const {
   const size_t whole = sizeof(Entry) + size;
-  const bool in_slab = capacity_ >= kWorthSlabs && SlabAllocator::Fits(whole);
+  const bool in_slab = capacity_ >= kWorthSlabs && SlabAllocator::Fits(whole) && !IsFragmented();
   auto* entry = new (in_slab ? SlabAllocator::OfProcess().Allocate(whole) : ::operator new(whole)) Entry;
   entry->size = size;
   entry->in_slab = in_slab;
@@ -137,23 +140,44 @@ ClockCache::Handle ClockCache::Insert(uint64_t first, uint64_t second, Handle bu
   return buffer;
 }
 
+bool ClockCache::IsFragmented() const {
+  return SlabAllocator::OfProcess().unused() > std::max(capacity_, kWorthSlabs) / kUnusedShare;
+}
+
+bool ClockCache::Evict(Shard& shard, Entry* entry, std::vector<Handle>* victims) {
+  // Only the cache holds it, and nobody else can get at it without the lock.
+  if (entry->references.load(std::memory_order_acquire) > 1) return false;
+  victims->emplace_back();
+  Unlink(shard, entry);
+  victims->back() = Handle(entry);
+  return true;
+}
+
+void ClockCache::Drain(Shard& shard, size_t bytes, std::vector<Handle>* victims) {
+  size_t drained = 0;
+  for (size_t steps = shard.ring.size(); steps > 0 && drained < bytes; --steps) {
+    if (shard.hand >= shard.ring.size()) shard.hand = 0;
+    Entry* entry = shard.ring[shard.hand];
+    const size_t charge = ChargeOf(*entry);
+    if (entry->in_slab && Evict(shard, entry, victims)) drained += charge;
+    ++shard.hand;
+  }
+}
+
 bool ClockCache::MakeRoom(Shard& shard, size_t charge, std::vector<Handle>* victims) {
+  if (IsFragmented()) [[unlikely]]
+    Drain(shard, kDrain * charge, victims);
   // Two rounds: the first may only clear bits. What is still held after that is in use.
   for (size_t steps = 2 * shard.ring.size(); shard.usage + charge > shard_capacity_; --steps) {
     if (steps == 0) return false;
     if (shard.hand >= shard.ring.size()) shard.hand = 0;
     Entry* entry = shard.ring[shard.hand];
-    // Only the cache holds it, and nobody else can get at it without the lock.
-    if (entry->references.load(std::memory_order_acquire) > 1) {
-      ++shard.hand;
-    } else if (entry->recently_used.load(std::memory_order_relaxed)) {
+    if (entry->recently_used.load(std::memory_order_relaxed)) {
       entry->recently_used.store(false, std::memory_order_relaxed);
-      ++shard.hand;
     } else {
-      victims->emplace_back();
-      Unlink(shard, entry);
-      victims->back() = Handle(entry);
+      Evict(shard, entry, victims);  // the newest entry takes its place, behind the hand
     }
+    ++shard.hand;
   }
   return true;
 }

@@ -1,7 +1,8 @@
 // A cache of byte buffers under a byte budget, evicting by CLOCK (Corbató, "A Paging Experiment with the Multics System"): a hit
 // sets a bit instead of moving a list node; the hand takes the first entry whose bit has been cleared since.
 //
-// An entry is one allocation, header and bytes, of a large cache from slabs (structure/slab_allocator.h). It is handed out as a reference-counted Handle, which keeps the bytes in place also
+// An entry is one allocation: header and bytes; in a large cache it comes from slabs (structure/slab_allocator.h), which hold up to a fifth more
+// than the budget while entries of one size give way to those of another. It is handed out as a reference-counted Handle, which keeps the bytes in place also
 // when the cache drops the entry. A buffer is first made outside the cache (New), filled by its only owner, and shared by Insert.
 // Thread-safe; a hit takes the spin lock of one of up to 64 shards, allocates nothing and moves nothing: it touches one line of the
 // shard's open-addressing table (linear probing, hashes beside the pointers, at most half full), and the entry's header.
@@ -127,6 +128,13 @@ class ClockCache {
   static const char* PrefetchBytes(const Slot& slot, uint64_t position, size_t size);
   static Entry* Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second, uint64_t position, size_t size)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
+  // Whether so much of the slabs is unused that what lies in them had better go: a slab goes back as a whole, and when entries of another
+  // size come, each slab would keep a few of the former for long.
+  bool IsFragmented() const;
+  // Drops the entry, unless it is in use.
+  static bool Evict(Shard& shard, Entry* entry, std::vector<Handle>* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
+  // Drops so many bytes of entries in slabs, whether they were used or not.
+  static void Drain(Shard& shard, size_t bytes, std::vector<Handle>* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
   // Evicts until `charge` more bytes fit; entries to be freed by the caller go to `*victims`.
   bool MakeRoom(Shard& shard, size_t charge, std::vector<Handle>* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
   static void Link(Shard& shard, Entry* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);

@@ -42,6 +42,14 @@ inline void ProbeBucket(const char* bucket, uint32_t fingerprint, OffsetTableCan
 
 bool HasSpillMark(const char* bucket, uint8_t mark) { return (bucket[mark * 8] & 1) != 0; }
 
+// end() where there is none of the hash.
+absl::Span<const OffsetTableOverflow>::iterator FirstOverflow(absl::Span<const OffsetTableOverflow> overflow,
+                                                              uint64_t hash) {
+  const auto found = std::lower_bound(overflow.begin(), overflow.end(), hash,
+                                      [](const OffsetTableOverflow& a, uint64_t b) { return a.hash < b; });
+  return found != overflow.end() && found->hash == hash ? found : overflow.end();
+}
+
 const char* BucketOf(const char* page, uint8_t bucket) { return page + kOffsetTableHeaderSize + bucket * size_t{64}; }
 
 }  // namespace
@@ -76,8 +84,7 @@ void LookupInOffsetTablePage(const char* page, const OffsetTablePlace& place, ui
   ProbeBucket(BucketOf(page, place.second_bucket), place.fingerprint, candidates);
   if (overflow.empty()) [[likely]]
     return;
-  auto found = std::lower_bound(overflow.begin(), overflow.end(), hash,
-                                [](const OffsetTableOverflow& a, uint64_t b) { return a.hash < b; });
+  auto found = FirstOverflow(overflow, hash);
   for (; found != overflow.end() && found->hash == hash; ++found) candidates->push_back(found->entry);
 }
 
@@ -88,7 +95,8 @@ OffsetTableView::Only OffsetTableView::LookupOnly(uint64_t hash, OffsetTableEntr
   const char* bucket = BucketOf(page, place.first_bucket);
   uint32_t matches = MatchesIn(bucket, place.fingerprint);
   if (HasSpillMark(bucket, place.mark)) [[unlikely]] {
-    if (!overflow_.empty()) return Only::kSeveral;
+    if (FirstOverflow(overflow_, hash) != overflow_.end()) [[unlikely]]
+      return Only::kSeveral;
     const char* const second = BucketOf(page, place.second_bucket);
     if (const uint32_t matches_there = MatchesIn(second, place.fingerprint); matches_there != 0) {
       if (matches != 0) return Only::kSeveral;

@@ -1,14 +1,15 @@
 #include "structure/slab_allocator.h"
 
 #include <sanitizer/asan_interface.h>
+#include <sys/mman.h>
 
 #include <new>
-#include <utility>
+
+#include "util/memory_guard.h"
 
 namespace varve {
 namespace {
 
-constexpr size_t kSlabSize = size_t{2} << 20;
 constexpr size_t kHeaderSize = 64;
 
 struct FreeSlot {
@@ -18,7 +19,6 @@ struct FreeSlot {
 }  // namespace
 
 struct SlabAllocator::Slab {
-  AlignedBytes memory;  // this slab's own
   Slab* previous = nullptr;
   Slab* next = nullptr;
   FreeSlot* free = nullptr;  // that were in use once
@@ -32,33 +32,58 @@ struct SlabAllocator::Slab {
   }
 };
 
+SlabAllocator::~SlabAllocator() {
+  absl::MutexLock lock(&mutex_);
+  for (char* region : regions_) {
+    ASAN_UNPOISON_MEMORY_REGION(region, kSlabsOfARegion * kSlabSize);
+    munmap(region, kSlabsOfARegion * kSlabSize);
+  }
+}
+
 SlabAllocator& SlabAllocator::OfProcess() {
   static SlabAllocator* const allocator = new SlabAllocator;
   return *allocator;
 }
 
+// Addresses that begin where a slab may.
+char* SlabAllocator::NewRegion() {
+  constexpr size_t kSize = kSlabsOfARegion * kSlabSize;
+  void* const mapped =
+      mmap(nullptr, kSize + kSlabSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) throw std::bad_alloc();
+  char* const begin = static_cast<char*>(mapped);
+  const size_t before = (kSlabSize - reinterpret_cast<uintptr_t>(mapped) % kSlabSize) % kSlabSize;
+  if (before > 0) munmap(begin, before);
+  munmap(begin + before + kSize, kSlabSize - before);
+  (void)madvise(begin + before, kSize, MADV_HUGEPAGE);  // a hint
+  return begin + before;
+}
+
 SlabAllocator::Slab* SlabAllocator::NewSlab(size_t index) {
-  AlignedBytes memory;
-  {
-    absl::MutexLock lock(&mutex_);
-    memory = std::exchange(spare_, {});
-    if (memory.size() == 0) held_ += kSlabSize;
-  }
-  if (memory.size() == 0) {
-    try {
-      memory = AlignedBytes(kSlabSize);
-    } catch (const std::bad_alloc&) {
+  char* memory = nullptr;
+  while (memory == nullptr) {
+    {
       absl::MutexLock lock(&mutex_);
-      held_ -= kSlabSize;
-      throw;
+      if (!free_.empty()) {
+        memory = free_.back();
+        free_.pop_back();
+        break;
+      }
+      ReserveMore(&regions_, 1);
+      free_.reserve((regions_.size() + 1) * kSlabsOfARegion);
     }
+    char* const region = NewRegion();
+    absl::MutexLock lock(&mutex_);
+    ReserveMore(&regions_, 1);  // somebody else may have been here
+    free_.reserve((regions_.size() + 1) * kSlabsOfARegion);
+    regions_.push_back(region);
+    for (size_t i = 0; i < kSlabsOfARegion; ++i) free_.push_back(region + i * kSlabSize);
   }
+  held_.fetch_add(kSlabSize, std::memory_order_relaxed);
   static_assert(sizeof(Slab) <= kHeaderSize);
-  ASAN_UNPOISON_MEMORY_REGION(memory.data(), kHeaderSize);
-  ASAN_POISON_MEMORY_REGION(memory.data() + kHeaderSize, kSlabSize - kHeaderSize);
-  auto* const slab = new (memory.data()) Slab{.fresh = kHeaderSize, .index = static_cast<uint16_t>(index)};
-  slab->memory = std::move(memory);
-  return slab;
+  ASAN_UNPOISON_MEMORY_REGION(memory, kHeaderSize);
+  ASAN_POISON_MEMORY_REGION(memory + kHeaderSize, kSlabSize - kHeaderSize);
+  return new (memory) Slab{.fresh = kHeaderSize, .index = static_cast<uint16_t>(index)};
 }
 
 void SlabAllocator::Link(Slab* slab) {
@@ -94,6 +119,7 @@ void* SlabAllocator::Allocate(size_t size) {
         }
         ++slab->used;
         if (!slab->HasRoom()) Unlink(slab);
+        used_.fetch_add(slot_size, std::memory_order_relaxed);
         return slot;
       }
     }
@@ -102,26 +128,26 @@ void* SlabAllocator::Allocate(size_t size) {
 }
 
 void SlabAllocator::Free(void* piece) noexcept {
-  AlignedBytes emptied;  // given back after the lock
-  absl::MutexLock lock(&mutex_);
   Slab* const slab = Slab::Of(piece);
-  const bool had_room = slab->HasRoom();
-  auto* const slot = static_cast<FreeSlot*>(piece);
-  slot->next = slab->free;
-  slab->free = slot;
-  ASAN_POISON_MEMORY_REGION(piece, SlotSizeOf(slab->index));
-  if (--slab->used > 0) {
-    if (!had_room) Link(slab);
-    return;
+  {
+    absl::MutexLock lock(&mutex_);
+    const bool had_room = slab->HasRoom();
+    auto* const slot = static_cast<FreeSlot*>(piece);
+    slot->next = slab->free;
+    slab->free = slot;
+    ASAN_POISON_MEMORY_REGION(piece, SlotSizeOf(slab->index));
+    used_.fetch_sub(SlotSizeOf(slab->index), std::memory_order_relaxed);
+    if (--slab->used > 0) {
+      if (!had_room) Link(slab);
+      return;
+    }
+    if (had_room) Unlink(slab);
   }
-  if (had_room) Unlink(slab);
-  emptied = std::move(slab->memory);
-  if (spare_.size() == 0) {
-    spare_ = std::move(emptied);
-  } else {
-    ASAN_UNPOISON_MEMORY_REGION(emptied.data(), kSlabSize);
-    held_ -= kSlabSize;
-  }
+  // Nobody else knows of it.
+  (void)madvise(slab, kSlabSize, MADV_DONTNEED);
+  held_.fetch_sub(kSlabSize, std::memory_order_relaxed);
+  absl::MutexLock lock(&mutex_);
+  free_.push_back(reinterpret_cast<char*>(slab));
 }
 
 }  // namespace varve

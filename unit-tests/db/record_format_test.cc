@@ -39,7 +39,7 @@ TEST(RecordFormatTest, RecordsAreTheseBytes) {
 }
 
 TEST(RecordFormatTest, RecordsComeBackAsTheyWere) {
-  for (const OwnedRecord& record : RandomRecords(1, 500, {0, 1, 127, 128, 20000}, 3)) {
+  for (const OwnedRecord& record : RandomRecords(1, 500, {0, 1, 127, 128, 16383, 16384, 20000}, 3)) {
     const std::string bytes = Encode(record) + "what follows";
     RecordView view;
     ASSERT_EQ(DecodeRecord(bytes, kSeed, ChecksumMode::kVerify, &view), bytes.size() - 12);

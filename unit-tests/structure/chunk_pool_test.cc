@@ -78,6 +78,16 @@ TEST(ChunkPoolTest, TheNextLargeOneIsMadeAhead) {
   EXPECT_EQ(pool.kept(), 0u);
 }
 
+TEST(ChunkPoolTest, AChunkOfAnotherSizeDoesNotTakeThePlaceOfTheNext) {
+  constexpr size_t kLarge = ChunkPool::kWorthMaking;
+  const auto pool = std::make_shared<ChunkPool>();
+  Arena arena(kLarge, pool);
+  std::memset(arena.Allocate(3 * kLarge), 1, 3 * kLarge);
+  EXPECT_EQ(pool->kept(), 0u);
+  std::memset(arena.Allocate(100), 1, 100);
+  EXPECT_TRUE(testing::Eventually([&] { return pool->kept() == kLarge; }));
+}
+
 TEST(ChunkPoolTest, ThreadsShareIt) {
   constexpr size_t kLarge = ChunkPool::kWorthMaking;
   ChunkPool pool;

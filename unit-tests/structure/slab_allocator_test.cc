@@ -2,16 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstring>
-#include <map>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace varve {
 namespace {
 
-constexpr size_t kSlabSize = size_t{2} << 20;
+constexpr size_t kSlabSize = SlabAllocator::kSlabSize;
 
 TEST(SlabAllocatorTest, SlotsAreAtMostAnEighthLargerThanWhatLiesInThem) {
   for (size_t size = SlabAllocator::kSmallest + 1; size <= SlabAllocator::kLargest; ++size) {
@@ -51,7 +52,8 @@ TEST(SlabAllocatorTest, PiecesDontOverlapWhateverComesAndGoes) {
     pieces.push_back(piece);
   }
   for (const Piece& piece : pieces) check_and_free(piece);
-  EXPECT_LE(allocator.held(), kSlabSize) << "only a spare slab is kept";
+  EXPECT_EQ(allocator.held(), 0u);
+  EXPECT_EQ(allocator.unused(), 0u);
 }
 
 TEST(SlabAllocatorTest, WhatCameFreeIsGivenOutAgain) {
@@ -87,7 +89,25 @@ TEST(SlabAllocatorTest, AnotherThreadMayFree) {
     }
     for (std::thread& thread : threads) thread.join();
   }
-  EXPECT_LE(allocator.held(), kSlabSize);
+  EXPECT_EQ(allocator.held(), 0u);
+}
+
+TEST(SlabAllocatorTest, TellsWhatLiesUnused) {
+  SlabAllocator allocator;
+  std::vector<void*> pieces;
+  while (allocator.held() < 20 * kSlabSize || allocator.unused() > kSlabSize / 2)
+    pieces.push_back(allocator.Allocate(4200));
+  // A piece in each slab holds all of it, and another size has no use for the rest.
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (i % 100 != 0) allocator.Free(pieces[i]);
+  }
+  EXPECT_GT(allocator.unused(), 18 * kSlabSize);
+  const size_t held = allocator.held();
+  void* const other = allocator.Allocate(10000);
+  EXPECT_EQ(allocator.held(), held + kSlabSize);
+  allocator.Free(other);
+  for (size_t i = 0; i < pieces.size(); i += 100) allocator.Free(pieces[i]);
+  EXPECT_EQ(allocator.held(), 0u);
 }
 
 }  // namespace
