@@ -18,6 +18,7 @@ constexpr size_t kWorthSlabs = size_t{128} << 20;  // of capacity: some slabs mo
 // What may lie unused in slabs, as a share of the capacity, and how many times as much as comes in goes then.
 constexpr size_t kUnusedShare = 16;
 constexpr size_t kDrain = 8;
+constexpr size_t kDrainSteps = 64;  // of the hand, at most, for what comes in
 
 }  // namespace
 
@@ -136,6 +137,7 @@ ClockCache::Handle ClockCache::Insert(uint64_t first, uint64_t second, Handle bu
   Link(shard, entry);
   entry->ring_position = static_cast<uint32_t>(shard.ring.size());
   shard.ring.push_back(entry);
+  shard.in_slabs += entry->in_slab ? 1 : 0;
   shard.usage += charge;
   return buffer;
 }
@@ -155,7 +157,7 @@ bool ClockCache::Evict(Shard& shard, Entry* entry, std::vector<Handle>* victims)
 
 void ClockCache::Drain(Shard& shard, size_t bytes, std::vector<Handle>* victims) {
   size_t drained = 0;
-  for (size_t steps = shard.ring.size(); steps > 0 && drained < bytes; --steps) {
+  for (size_t steps = kDrainSteps; steps > 0 && shard.in_slabs > 0 && drained < bytes; --steps) {
     if (shard.hand >= shard.ring.size()) shard.hand = 0;
     Entry* entry = shard.ring[shard.hand];
     const size_t charge = ChargeOf(*entry);
@@ -205,6 +207,7 @@ void ClockCache::Unlink(Shard& shard, Entry* entry) {
   shard.ring[entry->ring_position] = last;
   last->ring_position = entry->ring_position;
   shard.ring.pop_back();
+  shard.in_slabs -= entry->in_slab ? 1 : 0;
   shard.usage -= ChargeOf(*entry);
 }
 

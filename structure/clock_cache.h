@@ -114,10 +114,11 @@ class ClockCache {
     std::vector<Entry*> ring ABSL_GUARDED_BY(lock);
     size_t hand ABSL_GUARDED_BY(lock) = 0;
     size_t usage ABSL_GUARDED_BY(lock) = 0;
+    size_t in_slabs ABSL_GUARDED_BY(lock) = 0;  // entries
   };
 
   static void Free(Entry* entry);
-  // What an entry is charged: its bytes, header, the allocator's word, and its share of slots and ring.
+  // What an entry is charged: its bytes and header, in a slab the slot, and its share of slots and ring.
   static size_t ChargeOf(const Entry& entry) {
     const size_t size = sizeof(Entry) + entry.size;
     return (entry.in_slab ? SlabAllocator::SlotSizeFor(size) : size) + 4 * sizeof(Slot) + 2 * sizeof(Entry*);
@@ -133,7 +134,7 @@ class ClockCache {
   bool IsFragmented() const;
   // Drops the entry, unless it is in use.
   static bool Evict(Shard& shard, Entry* entry, std::vector<Handle>* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
-  // Drops so many bytes of entries in slabs, whether they were used or not.
+  // Drops up to so many bytes of entries in slabs, whether they were used or not.
   static void Drain(Shard& shard, size_t bytes, std::vector<Handle>* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
   // Evicts until `charge` more bytes fit; entries to be freed by the caller go to `*victims`.
   bool MakeRoom(Shard& shard, size_t charge, std::vector<Handle>* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
