@@ -77,12 +77,9 @@ AlignedBytes ChunkPool::TakeLast() {
 void ChunkPool::WantAhead(size_t size) {
   drops_ = false;
   if (making_) return;
-  if (!maker_.joinable() && !TryWithMemory([this] { StartMaker(); })) return;
+  const auto start = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { maker_ = std::thread([this] { MakeAhead(); }); };
+  if (!maker_.joinable() && !TryWithMemory(start)) return;
   wanted_ = size;
-}
-
-void ChunkPool::StartMaker() {
-  maker_ = std::thread([this] { MakeAhead(); });
 }
 
 void ChunkPool::MakeAhead() {

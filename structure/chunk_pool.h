@@ -50,7 +50,6 @@ class ChunkPool {
   AlignedBytes TakeLast() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Has the thread make a chunk; without a thread nothing comes of it.
   void WantAhead(size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void StartMaker() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MakeAhead();
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ending_ || wanted_ != 0; }
 
