@@ -40,8 +40,7 @@ struct PeekedRecord {
   void PrefetchRest() const {
     if (bytes == nullptr) return;
     constexpr uint64_t kMost = 1024;  // from there on the processor sees where this leads
-    const uint64_t size = std::min(LengthClassLimit(entry.length_class), kMost);
-    for (uint64_t at = 128; at < size; at += 64) PrefetchLine(bytes + at);
+    PrefetchLines(bytes, 128, std::min(LengthClassLimit(entry.length_class), kMost));
   }
 };
 

@@ -81,7 +81,7 @@ bool SegmentIterator::LoadBlock(BlockSpan span) {
   handle_ = *std::move(block);
   window_ = handle_.data();
   window_begin_ = span.begin;
-  for (size_t at = 128; at < kPrefetchAtBlock; at += 64) PrefetchLine(window_.data() + at);
+  PrefetchLines(window_.data(), 128, kPrefetchAtBlock);
   mode_ = handle_.flagged() ? ChecksumMode::kVerify : ChecksumMode::kTrusted;
   return true;
 }

@@ -126,7 +126,7 @@ class StoreIterator final : public Iterator {
   bool IsSeparated() const { return ((backward_ ? flags_ : current_->flags) & kSeparatedValue) != 0; }
   // Reads the value that the current entry points to.
   absl::Status Fetch() {
-    const std::string_view place_bytes = backward_ ? std::string_view(value_) : records_->record().value;
+    const std::string_view place_bytes = backward_ ? std::string_view(value_) : current_->value;
     ValuePlace place;
     ValueFile* file = nullptr;
     if (DecodeValuePlace(place_bytes, &place)) {

@@ -332,7 +332,7 @@ class WriteBuffer::SortedIterator final : public InternalIterator {
   void Next() override {
     if (at_ + kPrefetchAhead < sorted_.size()) {
       const char* const ahead = reinterpret_cast<const char*>(sorted_[at_ + kPrefetchAhead].entry);
-      for (size_t line = 0; line < kPrefetchedBytes; line += 64) PrefetchLine(ahead + line);
+      PrefetchLines(ahead, 0, kPrefetchedBytes);
     }
     MoveTo(at_ + 1);
   }

@@ -60,9 +60,7 @@ uint64_t ClockCache::Mix(uint64_t first, uint64_t second) {
 
 const char* ClockCache::PrefetchBytes(const Slot& slot, uint64_t position, size_t size) {
   const char* const wanted = slot.entry->bytes() + (static_cast<uint32_t>(position) - slot.base);
-  PrefetchLine(wanted);
-  PrefetchLine(wanted + 64);
-  for (size_t at = 128; at < std::min(size, kMostPrefetched); at += 64) PrefetchLine(wanted + at);
+  PrefetchLines(wanted, 0, std::clamp<size_t>(size, 128, kMostPrefetched));
   return wanted;
 }
 

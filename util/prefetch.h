@@ -1,6 +1,8 @@
 // Asking memory for what will be read soon.
 #pragma once
 
+#include <cstddef>
+
 namespace varve {
 
 // The line of the processor's cache in which `address` lies is on its way when this returns. Any address will do.
@@ -9,6 +11,11 @@ namespace varve {
 inline void PrefetchLine(const void* address) {
   __builtin_prefetch(address);
   asm volatile("");
+}
+
+// The lines from `begin` to `end`, in bytes behind `address`.
+inline void PrefetchLines(const char* address, size_t begin, size_t end) {
+  for (size_t at = begin; at < end; at += 64) PrefetchLine(address + at);
 }
 
 }  // namespace varve
