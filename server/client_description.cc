@@ -66,6 +66,7 @@ uint64_t ClientBytes(const ClientState& client) {
 std::string_view ClientType(const ClientState& client) { return Subscribed(client) ? "pubsub" : "normal"; }
 
 bool ClientFilter::Matches(const ClientState& client, uint64_t self) const {
+  if (client.link.mailbox.close_requested()) return false;
   if (skip_self && client.id == self) return false;
   if (!ids.empty() && std::find(ids.begin(), ids.end(), client.id) == ids.end()) return false;
   if (address && *address != client.address) return false;
