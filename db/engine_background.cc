@@ -162,12 +162,15 @@ absl::Status Engine::FlushOldest() {
 }
 
 absl::Status Engine::FlushBuffer(const FullBuffer& full) {
-  const std::unique_ptr<InternalIterator> records = full.buffer->NewSortedIterator();
+  const CompactionContext context = NewContext();
+  const std::vector<SequenceNumber> cuts = SnapshotsAndCuts(context);
+  const std::unique_ptr<InternalIterator> records = full.buffer->NewSortedIterator(
+      /*newest_only=*/cuts.empty() || cuts.front() >= full.buffer->last_sequence());
   const bool first = PresentVersion()->segment_count() == 0;
   const std::unique_ptr<ValuePlacer> placer = NewPlacer(full);
   VARVE_ASSIGN_OR_RETURN(const CompactionResult result,
                          RunFlush(records.get(), full.buffer->range_tombstones(), full.buffer->entries(),
-                                  full.buffer->bytes_used(), /*drops_tombstones=*/first, placer.get(), NewContext()));
+                                  full.buffer->bytes_used(), /*drops_tombstones=*/first, placer.get(), context));
   const std::optional<KeyTallies> settled = result.filtered ? std::nullopt : SettledChangeOf(*full.buffer);
   const auto follow = [&](const Version& next, KeyLedger* ledger) {
     if (settled && !result.segments.empty()) ledger->Settle(next, {NumbersOf(result.segments), *settled});

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kOptimisticTries = 8;  // of Update, before it takes its keys' stripes
 constexpr int kTriesAlone = 1000;    // and with them; others may still write the keys blindly
+constexpr size_t kEntriesAhead = 8;  // of a batch: what their records meet in the write buffer is asked for
 constexpr size_t kFewestBytesOfBufferPerOperation = 8;
 constexpr size_t kMaxRetiredStates = 64;         // each replaced state holds its own list of range tombstones
 constexpr size_t kMaxBufferedTombstones = 1024;  // range tombstones at which a write buffer counts as full,
@@ -236,7 +237,11 @@ std::unique_ptr<Engine::StateChange> Engine::PrepareLocked(const std::vector<Com
 void Engine::ApplyLocked(const std::vector<Commit::Operation>& operations, bool gated,
                          std::unique_ptr<StateChange> change) noexcept {
   WriteBuffer* const active = present_->active.get();
-  for (const Commit::Operation& operation : operations) {
+  const size_t ahead = std::min(kEntriesAhead, operations.size() - 1);
+  for (size_t i = 0; i < operations.size() + ahead; ++i) {
+    if (i < operations.size()) active->PrefetchEntry(operations[i].hash);
+    if (i < ahead) continue;
+    const Commit::Operation& operation = operations[i - ahead];
     const RecordKind kind = operation.record.kind;
     if (kind == RecordKind::kValue || kind == RecordKind::kTombstone) {
       active->Add(operation.record, operation.hash, gated);

@@ -192,7 +192,7 @@ absl::Status RepairJob::ReplaceLog(std::vector<LogGap> gaps) {
     const uint64_t number = NewNumber();
     RepairWriter writer(file_system_, directory_, number,
                         buffer.entries() == 0 ? 0 : buffer.bytes_used() / buffer.entries(), buffer.range_tombstones());
-    const std::unique_ptr<InternalIterator> records = buffer.NewSortedIterator();
+    const std::unique_ptr<InternalIterator> records = buffer.NewSortedIterator(/*newest_only=*/false);
     for (records->SeekToFirst(); records->Valid(); records->Next())
       VARVE_RETURN_IF_ERROR(writer.Add(records->record()));
     VARVE_ASSIGN_OR_RETURN(std::optional<SegmentInfo> info, writer.Finish());

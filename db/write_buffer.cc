@@ -34,6 +34,7 @@ struct WriteBuffer::Entry {
   RecordKind kind;
   uint8_t flags;
   bool gated;
+  bool overwritten;  // there is a newer version; of the writer, and of readers once nothing is added any more
   uint32_t log_offset;
 
   static constexpr size_t kHeaderSize = 56;
@@ -134,6 +135,7 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool gated) {
                                     .kind = record.kind,
                                     .flags = record.flags,
                                     .gated = gated,
+                                    .overwritten = false,
                                     .log_offset = record.log_offset};
   char* bytes = entry->bytes();
   std::memcpy(bytes, record.key.data(), record.key.size());
@@ -155,6 +157,7 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool gated) {
   }
   if (same != nullptr) {
     entry->older = same;
+    same->overwritten = true;
     entry->next_key.store(same->next_key.load(std::memory_order_relaxed), std::memory_order_relaxed);
     same_link->store(entry, std::memory_order_release);
   } else {
@@ -234,13 +237,15 @@ WriteBuffer::Position WriteBuffer::PositionNear(SequenceNumber sequence) const {
   return position;
 }
 
-std::vector<WriteBuffer::Sortable> WriteBuffer::SortArrivals(const Entry** last) const {
+std::vector<WriteBuffer::Sortable> WriteBuffer::SortArrivals(const Entry** last, bool newest_only) const {
   std::vector<Sortable> sorted;
   const Entry* entry = *last == nullptr ? oldest_.load(std::memory_order_acquire)
                                         : (*last)->next_arrival.load(std::memory_order_acquire);
-  for (; entry != nullptr; entry = entry->next_arrival.load(std::memory_order_acquire)) sorted.push_back({0, entry});
+  for (; entry != nullptr; entry = entry->next_arrival.load(std::memory_order_acquire)) {
+    *last = entry;
+    if (!newest_only || !entry->overwritten) sorted.push_back({0, entry});
+  }
   if (sorted.empty()) return sorted;
-  *last = sorted.back().entry;
 
   const std::string_view first = sorted.front().entry->key();
   size_t shared = first.size();
@@ -262,7 +267,7 @@ std::vector<WriteBuffer::Sortable> WriteBuffer::SortArrivals(const Entry** last)
 void WriteBuffer::BringOrderUpToDate() const {
   absl::MutexLock lock(&order_mutex_);
   order_->InsertPending();  // of a call that ran out of memory
-  order_->pending = SortArrivals(&order_->last_ordered);
+  order_->pending = SortArrivals(&order_->last_ordered, /*newest_only=*/false);
   order_->InsertPending();
 }
 
@@ -354,9 +359,9 @@ class WriteBuffer::SortedIterator final : public InternalIterator {
   RecordView record_;
 };
 
-std::unique_ptr<InternalIterator> WriteBuffer::NewSortedIterator() const {
+std::unique_ptr<InternalIterator> WriteBuffer::NewSortedIterator(bool newest_only) const {
   const Entry* last = nullptr;
-  return std::make_unique<SortedIterator>(SortArrivals(&last));
+  return std::make_unique<SortedIterator>(SortArrivals(&last, newest_only));
 }
 
 }  // namespace varve

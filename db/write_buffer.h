@@ -87,7 +87,8 @@ class WriteBuffer {
   // Everything added so far, in order. Must not outlive the buffer.
   std::unique_ptr<InternalIterator> NewIterator() const;
   // The same for one walk over a buffer that isn't written any more: sorts for itself, which costs less than the skip list.
-  std::unique_ptr<InternalIterator> NewSortedIterator() const;
+  // `newest_only`: of each key the newest version alone.
+  std::unique_ptr<InternalIterator> NewSortedIterator(bool newest_only) const;
 
   size_t bytes_used() const {
     return arena_.bytes_used() + bucket_bytes_ + tombstone_bytes_.load(std::memory_order_relaxed);
@@ -114,8 +115,8 @@ class WriteBuffer {
   };
 
   const Entry* FindKey(std::string_view tree_key, uint64_t hash) const;
-  // What arrived behind `*last` (null: everything), sorted; `*last` is then the last of them.
-  std::vector<Sortable> SortArrivals(const Entry** last) const;
+  // What arrived behind `*last` (null: everything), sorted; `*last` is then the last of them. `newest_only`: see NewSortedIterator.
+  std::vector<Sortable> SortArrivals(const Entry** last, bool newest_only) const;
   // Sorts what was added since the last call into the skip list. Where memory runs out in the middle, the next call goes on there.
   void BringOrderUpToDate() const;
 

@@ -97,10 +97,14 @@ TEST(WriteBufferTest, BothIndexesAgreeWithAMap) {
     if (sequence % 1000 != 0) continue;
     // In order: keys ascending, versions newest first; the order is brought up to date in several steps.
     const auto iterator = buffer.NewIterator();
-    const auto sorted = buffer.NewSortedIterator();
-    iterator->SeekToFirst();
-    sorted->SeekToFirst();
+    const auto sorted = buffer.NewSortedIterator(/*newest_only=*/false);
+    const auto newest = buffer.NewSortedIterator(/*newest_only=*/true);
+    for (InternalIterator* each : {iterator.get(), sorted.get(), newest.get()}) each->SeekToFirst();
     for (const auto& [model_key, versions] : model) {
+      ASSERT_TRUE(newest->Valid());
+      ASSERT_EQ(newest->record().key, model_key);
+      ASSERT_EQ(newest->record().sequence, versions.rbegin()->first);
+      newest->Next();
       for (auto version = versions.rbegin(); version != versions.rend(); ++version) {
         for (InternalIterator* either : {iterator.get(), sorted.get()}) {
           ASSERT_TRUE(either->Valid());
@@ -115,6 +119,7 @@ TEST(WriteBufferTest, BothIndexesAgreeWithAMap) {
     }
     ASSERT_FALSE(iterator->Valid());
     ASSERT_FALSE(sorted->Valid());
+    ASSERT_FALSE(newest->Valid());
   }
 }
 
@@ -123,7 +128,7 @@ TEST(WriteBufferTest, SeeksLandAtTheVersionAskedFor) {
   Add(&buffer, Key("b"), "1", 1);
   Add(&buffer, Key("b"), "5", 5);
   Add(&buffer, Key("d"), "6", 6);
-  for (const auto& iterator : {buffer.NewIterator(), buffer.NewSortedIterator()}) {
+  for (const auto& iterator : {buffer.NewIterator(), buffer.NewSortedIterator(/*newest_only=*/false)}) {
     iterator->Seek(Key("b"), kMaxSequence);
     EXPECT_EQ(iterator->record().sequence, 5u);
     iterator->Seek(Key("b"), 4);
