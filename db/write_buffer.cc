@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "structure/radix_sort.h"
 #include "type/tree_key.h"
 #include "util/coding.h"
 #include "util/memory_guard.h"
@@ -15,6 +16,7 @@ namespace varve {
 namespace {
 
 constexpr size_t kBytesPerBucket = 128;  // of capacity: about one bucket a record of 100 bytes
+constexpr size_t kManyToSort = 4096;     // from here on they are sorted by their words' bytes first
 
 // The bytes behind the generation, so that most comparisons need not touch the record.
 uint64_t OrderPrefix(std::string_view tree_key) { return LeadingWord(UserKeyOf(tree_key)); }
@@ -241,27 +243,44 @@ std::vector<WriteBuffer::Sortable> WriteBuffer::SortArrivals(const Entry** last,
   std::vector<Sortable> sorted;
   const Entry* entry = *last == nullptr ? oldest_.load(std::memory_order_acquire)
                                         : (*last)->next_arrival.load(std::memory_order_acquire);
+  const Entry* end = *last;
+  std::string_view first;
+  size_t shared = 0;
+  size_t stale = 0;  // so many got their words while more seemed to be shared
   for (; entry != nullptr; entry = entry->next_arrival.load(std::memory_order_acquire)) {
-    *last = entry;
-    if (!newest_only || !entry->overwritten) sorted.push_back({0, entry});
+    end = entry;
+    if (newest_only && entry->overwritten) continue;
+    const std::string_view key = entry->key();
+    if (sorted.empty()) {
+      first = key;
+      shared = key.size();
+    } else if (key.size() < shared || std::memcmp(key.data(), first.data(), shared) != 0) {
+      const size_t limit = std::min(shared, key.size());
+      shared = std::mismatch(key.begin(), key.begin() + limit, first.begin()).first - key.begin();
+      stale = sorted.size();
+    }
+    sorted.push_back({LeadingWord(key.substr(shared)), entry});
   }
-  if (sorted.empty()) return sorted;
+  for (size_t i = 0; i < stale; ++i) sorted[i].word = LeadingWord(sorted[i].entry->key().substr(shared));
+  SortByKey(&sorted);
+  *last = end;
+  return sorted;
+}
 
-  const std::string_view first = sorted.front().entry->key();
-  size_t shared = first.size();
-  for (const Sortable& item : sorted) {
-    const std::string_view key = item.entry->key();
-    if (key.size() >= shared && std::memcmp(key.data(), first.data(), shared) == 0) continue;
-    const size_t limit = std::min(shared, key.size());
-    shared = std::mismatch(key.begin(), key.begin() + limit, first.begin()).first - key.begin();
-  }
-  for (Sortable& item : sorted) item.word = LeadingWord(item.entry->key().substr(shared));
+void WriteBuffer::SortByKey(std::vector<Sortable>* items) {
   const auto before = [](const Sortable& a, const Sortable& b) {
     if (a.word != b.word) return a.word < b.word;
     return CompareInternal(a.entry->key(), a.entry->sequence, b.entry->key(), b.entry->sequence) < 0;
   };
-  if (!std::is_sorted(sorted.begin(), sorted.end(), before)) std::sort(sorted.begin(), sorted.end(), before);
-  return sorted;
+  const auto end = items->end();
+  if (std::is_sorted(items->begin(), end, before)) return;
+  if (items->size() < kManyToSort) return std::sort(items->begin(), end, before);
+  RadixSort(items);
+  for (auto same = items->begin(); same != end;) {
+    const auto next = std::find_if(same, end, [&](const Sortable& item) { return item.word != same->word; });
+    if (next - same > 1) std::sort(same, next, before);
+    same = next;
+  }
 }
 
 void WriteBuffer::BringOrderUpToDate() const {

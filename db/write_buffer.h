@@ -117,6 +117,8 @@ class WriteBuffer {
   const Entry* FindKey(std::string_view tree_key, uint64_t hash) const;
   // What arrived behind `*last` (null: everything), sorted; `*last` is then the last of them. `newest_only`: see NewSortedIterator.
   std::vector<Sortable> SortArrivals(const Entry** last, bool newest_only) const;
+  // By key, of each key the newest first. Their words are set.
+  static void SortByKey(std::vector<Sortable>* items);
   // Sorts what was added since the last call into the skip list. Where memory runs out in the middle, the next call goes on there.
   void BringOrderUpToDate() const;
 

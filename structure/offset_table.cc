@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <numeric>
 
 #include "util/checksum.h"
@@ -114,21 +115,23 @@ OffsetTableView::Only OffsetTableView::LookupOnly(uint64_t hash, OffsetTableEntr
 // for one with a free slot; keys along the way move to their other bucket. The search finds a way whenever one exists.
 class OffsetTableBuilder::PagePlacer {
  public:
-  PagePlacer(const std::vector<Key>& keys, uint32_t page_count) : keys_(keys), page_count_(page_count) {}
+  explicit PagePlacer(uint32_t page_count) : page_count_(page_count) {}
 
-  // Places keys_[ids[..]], all of one page, and writes the slots; ids that found none are appended to `*homeless`.
-  void Place(absl::Span<const uint32_t> ids, uint64_t* slots, std::vector<uint32_t>* homeless) {
+  // Places `keys`, all of one page, and writes the slots; keys that found none are appended to `*overflow`.
+  void Place(absl::Span<const Key> keys, uint64_t* slots, std::vector<OffsetTableOverflow>* overflow) {
+    keys_ = keys;
     fill_.fill(0);
-    const size_t first_homeless = homeless->size();
-    std::vector<uint32_t>& waiting = waiting_;
-    waiting.clear();
-    for (const uint32_t id : ids) {
-      if (!Put(id, PlaceOf(id).first_bucket)) waiting.push_back(id);
-    }
-    for (const uint32_t id : waiting) {
-      if (!Put(id, PlaceOf(id).second_bucket) && !Relocate(id)) homeless->push_back(id);
+    waiting_.clear();
+    for (uint32_t id = 0; id < keys_.size(); ++id) {
+      if (!Put(id, PlaceOf(id).first_bucket)) waiting_.push_back(id);
     }
     std::fill_n(slots, kSlotsOfPage, 0);
+    for (const uint32_t id : waiting_) {
+      const OffsetTablePlace place = PlaceOf(id);
+      if (Put(id, place.second_bucket) || Relocate(id)) continue;
+      Mark(place, slots);
+      overflow->push_back({keys_[id].hash, DecodeSlot(keys_[id].payload)});
+    }
     for (size_t bucket = 0; bucket < kOffsetTableBuckets; ++bucket) {
       for (size_t i = 0; i < fill_[bucket]; ++i) {
         const uint32_t id = buckets_[bucket][i];
@@ -137,7 +140,6 @@ class OffsetTableBuilder::PagePlacer {
         if (place.first_bucket != bucket) Mark(place, slots);
       }
     }
-    for (size_t i = first_homeless; i < homeless->size(); ++i) Mark(PlaceOf((*homeless)[i]), slots);
   }
 
  private:
@@ -192,8 +194,8 @@ class OffsetTableBuilder::PagePlacer {
     return false;
   }
 
-  const std::vector<Key>& keys_;
   const uint32_t page_count_;
+  absl::Span<const Key> keys_;  // of the page
   std::array<uint8_t, kOffsetTableBuckets> fill_;
   std::array<std::array<uint32_t, kOffsetTableSlots>, kOffsetTableBuckets> buckets_;
   std::vector<uint32_t> waiting_;
@@ -207,22 +209,17 @@ void OffsetTableBuilder::PlaceIn(uint32_t page_count) {
   page_count_ = page_count;
   pages_.resize(page_count);
   overflow_.clear();
-  // A counting sort by page, so that each page is placed in one go and in cache.
+  // A counting sort by page, so that the keys of a page lie together when it is placed.
   std::vector<uint32_t> begins(size_t{page_count} + 1, 0);
   for (const Key& key : keys_) ++begins[OffsetTablePlace::Of(key.hash, page_count).page + 1];
   std::partial_sum(begins.begin(), begins.end(), begins.begin());
-  std::vector<uint32_t> ids(keys_.size());
+  const auto sorted = std::make_unique_for_overwrite<Key[]>(keys_.size());
   std::vector<uint32_t> next(begins.begin(), begins.end() - 1);
-  for (uint32_t id = 0; id < keys_.size(); ++id) {
-    ids[next[OffsetTablePlace::Of(keys_[id].hash, page_count).page]++] = id;
-  }
-  PagePlacer placer(keys_, page_count);
-  std::vector<uint32_t> homeless;
+  for (const Key& key : keys_) sorted[next[OffsetTablePlace::Of(key.hash, page_count).page]++] = key;
+  PagePlacer placer(page_count);
   for (uint32_t page = 0; page < page_count; ++page) {
-    placer.Place(absl::MakeConstSpan(ids).subspan(begins[page], begins[page + 1] - begins[page]), pages_[page].data(),
-                 &homeless);
+    placer.Place({sorted.get() + begins[page], begins[page + 1] - begins[page]}, pages_[page].data(), &overflow_);
   }
-  for (const uint32_t id : homeless) overflow_.push_back({keys_[id].hash, DecodeSlot(keys_[id].payload)});
   std::sort(overflow_.begin(), overflow_.end(), [](const OffsetTableOverflow& a, const OffsetTableOverflow& b) {
     return a.hash != b.hash ? a.hash < b.hash : a.entry.offset < b.entry.offset;
   });
