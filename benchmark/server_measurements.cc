@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "benchmark/background_work.h"
 #include "benchmark/load_generator.h"
 #include "benchmark/process_use.h"
 #include "benchmark/redis_benchmark.h"
@@ -153,7 +154,12 @@ Figures ServerMeasurements::MeasureOpen(const ServerRow& row, const Contender& c
   Load load = LoadOf(row, *loaded->server);
   load.rate = capacity * row.load_percent / 100;
   process.Resume();
-  Figures figures = FiguresOf(RunLoadOn(load, process));
+  Figures figures;
+  {
+    std::optional<BackgroundWork> behind;
+    if (row.behind) behind.emplace(contender.id, loaded->server->port());
+    figures = FiguresOf(RunLoadOn(load, process));
+  }
   process.Pause();
   figures["offered_per_second"] = load.rate;
   return figures;

@@ -66,7 +66,10 @@ bool ReadLoadRow(const std::vector<std::string>& parts, ServerRow* row) {
   if (!ReadNumber(parts[1], "", "B", &size) || !ReadNumber(parts[2], "P", "", &row->pipeline)) return false;
   row->value_size = static_cast<size_t>(size);
   for (size_t i = 4; i < parts.size(); ++i) {
-    if (!ReadNumber(parts[i], "c", "", &row->connections) && !ReadNumber(parts[i], "at", "", &row->load_percent)) {
+    if (parts[i] == "behind" && row->load_percent > 0) {
+      row->behind = true;
+    } else if (!ReadNumber(parts[i], "c", "", &row->connections) &&
+               !ReadNumber(parts[i], "at", "", &row->load_percent)) {
       return false;
     }
   }
@@ -122,6 +125,7 @@ std::vector<std::string> NamesForStore(size_t size, const std::string& sync, con
     if (!base) return;
     for (const int connections : {1, 500, 5000}) add(work, 1, fmt::format("/c{}", connections));
     for (const int percent : {25, 50, 75, 90}) add("open/" + work, 1, fmt::format("/at{}", percent));
+    for (const int percent : {25, 50}) add("open/" + work, 1, fmt::format("/at{}/behind", percent));
   };
   if (sync == "always") with_other_loads("GET");
   const auto add_both = [&](const std::vector<std::string>& works) {
@@ -151,7 +155,9 @@ std::string ServerRow::title() const {
     title += fmt::format(", {} connection{}", connections, connections == 1 ? "" : "s");
   }
   if (kind == RowKind::kCold) title += fmt::format(", data {} times the memory", kServerColdRatio);
-  if (kind == RowKind::kOpen) title += fmt::format(", open loop, {} % load (p99 µs)", load_percent);
+  if (kind == RowKind::kOpen) {
+    title += fmt::format(", open loop, {} % load{} (p99 µs)", load_percent, behind ? ", merging behind" : "");
+  }
   return title;
 }
 
@@ -176,7 +182,10 @@ std::string ServerRow::WhyNot(const std::string& contender) const {
   return "";
 }
 
-std::string ServerRow::closed_id() const { return id.substr(id.find('/') + 1, id.rfind('/') - id.find('/') - 1); }
+std::string ServerRow::closed_id() const {
+  const size_t begin = id.find('/') + 1;
+  return id.substr(begin, id.rfind("/at") - begin);
+}
 
 Load ServerRow::load() const {
   const WorkName& name = *FindWork(work);

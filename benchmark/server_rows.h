@@ -1,7 +1,8 @@
 // The rows of the server's table: what each does, with how many connections, on how much, and what is to be reached.
 // server_measurements.h brings the servers for it. A row is named by its parts:
 //
-//   [open/|cold/]WORK/SIZE/PIPELINE/SYNC[/CONNECTIONS][/LOAD]     SET/100B/P16/always, GET/100B/P1/always/c500, open/GET/100B/P1/always/at75
+//   [open/|cold/]WORK/SIZE/PIPELINE/SYNC[/CONNECTIONS][/LOAD[/behind]]     SET/100B/P16/always, GET/100B/P1/always/c500,
+//                                                                          open/GET/100B/P1/always/at75/behind
 //   memory/WHAT                                                   memory/keys, memory/idle_connection, memory/used_connection
 //
 // Plain values; thread-safe.
@@ -40,6 +41,7 @@ struct ServerRow {
   std::string sync = "always";
   int connections = 50;
   int load_percent = 0;  // of an open row
+  bool behind = false;   // the server merges, or rewrites its log, meanwhile (background_work.h)
   uint64_t keys = 0;     // in the store
   // Varve's figure divided by another's (the other's by Varve's where less is better) that is to be reached; 0: none.
   double goal_redis = 0;

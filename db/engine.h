@@ -345,8 +345,8 @@ class Engine final : public StorageEngine, private EngineParts {
   FileSystem* const file_system_;
   const std::shared_ptr<const CompactionPicker> picker_;
   std::unique_ptr<FileLock> directory_lock_;
-  mutable FileRemover remover_;   // outlives the segments
   mutable SegmentCaches caches_;  // thread-safe
+  mutable FileRemover remover_;   // outlives the segments; has caches forget what it removes
   std::unique_ptr<Log> log_;
   uint64_t durability_listener_ = 0;
   std::atomic<uint64_t> next_file_number_{1};

@@ -80,8 +80,8 @@ Engine::Engine(std::string directory, const EngineOptions& options)
       clock_(options.clock != nullptr ? *options.clock : RealClock()),
       file_system_(options.file_system != nullptr ? options.file_system : PosixFileSystem()),
       picker_(options.compaction_picker != nullptr ? options.compaction_picker : LazyLevelingPicker()),
-      remover_(file_system_),
       caches_(options.offset_table_cache_size, options.block_cache_size),
+      remover_(file_system_),
       state_(nullptr) {}
 
 Engine::~Engine() {

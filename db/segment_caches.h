@@ -28,15 +28,6 @@ struct SegmentStatistics {
   ShardedCounter scan_reads;   // disk reads of iterators
 };
 
-struct SegmentCaches {
-  SegmentCaches(size_t offset_table_bytes, size_t block_bytes) : tables(offset_table_bytes), blocks(block_bytes) {}
-
-  OffsetTableCache tables;
-  ClockCache blocks;  // a capacity of 0 switches it off
-  ValueFiles values;
-  SegmentStatistics statistics;
-};
-
 // Up to this size a record is cached together with its block, above it by itself.
 inline constexpr uint64_t kMaxRecordCachedByBlock = 1024;
 
@@ -44,5 +35,20 @@ inline constexpr uint64_t kMaxRecordCachedByBlock = 1024;
 // block follows from any record in it; where the block begins is the entry's base.
 inline uint64_t BlockKey(uint64_t offset, uint32_t block_size) { return offset >> std::countr_zero(block_size) << 1; }
 inline uint64_t RecordKey(uint64_t offset) { return offset << 1 | 1; }
+
+struct SegmentCaches {
+  SegmentCaches(size_t offset_table_bytes, size_t block_bytes) : tables(offset_table_bytes), blocks(block_bytes) {}
+
+  // Drops the blocks of a segment that nobody reads any more; records that were cached by themselves go when others need their room.
+  void ForgetBlocks(uint64_t segment, uint64_t data_size, uint32_t block_size) {
+    if (blocks.usage() == 0) return;
+    for (uint64_t begin = 0; begin < data_size; begin += block_size) blocks.Erase(segment, BlockKey(begin, block_size));
+  }
+
+  OffsetTableCache tables;
+  ClockCache blocks;  // a capacity of 0 switches it off
+  ValueFiles values;
+  SegmentStatistics statistics;
+};
 
 }  // namespace varve

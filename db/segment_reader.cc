@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "db/file_names.h"
 #include "db/segment_format.h"
@@ -52,7 +53,17 @@ void SegmentReader::HoldValueFiles(FileSystem* file_system, const std::string& d
 
 SegmentReader::~SegmentReader() {
   caches_->tables.Erase(&resident_);
-  if (FileRemover* remover = remover_.load(std::memory_order_relaxed)) remover->Remove(file_->path());
+  FileRemover* const remover = remover_.load(std::memory_order_relaxed);
+  if (remover == nullptr) return;
+  std::function<void()> forget;
+  if (const SegmentFooter* footer = footer_.load(std::memory_order_acquire); footer != nullptr) {
+    TryWithMemory([&] {
+      forget = [caches = caches_, number = info_.number, size = footer->data_size, block_size = footer->block_size] {
+        caches->ForgetBlocks(number, size, block_size);
+      };
+    });
+  }
+  remover->Remove(file_->path(), std::move(forget));
 }
 
 absl::Status SegmentReader::Initialize(DamagePolicy policy) {

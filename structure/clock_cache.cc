@@ -26,7 +26,9 @@ ClockCache::ClockCache(size_t capacity)
     : capacity_(capacity),
       shard_count_(std::clamp(std::bit_floor(capacity / kMinShardCapacity), size_t{1}, kMaxShards)),
       shard_capacity_(capacity / shard_count_),
-      shards_(std::make_unique<Shard[]>(shard_count_)) {}
+      shards_(std::make_unique<Shard[]>(shard_count_)) {
+  if (UsesSlabs()) SlabAllocator::OfProcess().AddToBudget(capacity_);
+}
 
 ClockCache::~ClockCache() {
   for (size_t i = 0; i < shard_count_; ++i) {
@@ -34,11 +36,14 @@ ClockCache::~ClockCache() {
     SpinLockHolder lock(&shard.lock);
     for (Entry* entry : shard.ring) Handle{entry}.Release();
   }
+  if (UsesSlabs()) SlabAllocator::OfProcess().TakeFromBudget(capacity_);
 }
+
+bool ClockCache::UsesSlabs() const { return capacity_ >= kWorthSlabs; }
 
 ClockCache::Handle ClockCache::New(size_t size) const {
   const size_t whole = sizeof(Entry) + size;
-  const bool in_slab = capacity_ >= kWorthSlabs && SlabAllocator::Fits(whole) && !IsFragmented();
+  const bool in_slab = UsesSlabs() && SlabAllocator::Fits(whole) && !IsFragmented(shards_[0]);
   auto* entry = new (in_slab ? SlabAllocator::OfProcess().Allocate(whole) : ::operator new(whole)) Entry;
   entry->size = size;
   entry->in_slab = in_slab;
@@ -136,12 +141,26 @@ ClockCache::Handle ClockCache::Insert(uint64_t first, uint64_t second, Handle bu
   entry->ring_position = static_cast<uint32_t>(shard.ring.size());
   shard.ring.push_back(entry);
   shard.in_slabs += entry->in_slab ? 1 : 0;
-  shard.usage += charge;
+  shard.usage.fetch_add(charge, std::memory_order_relaxed);
   return buffer;
 }
 
-bool ClockCache::IsFragmented() const {
-  return SlabAllocator::OfProcess().unused() > std::max(capacity_, kWorthSlabs) / kUnusedShare;
+bool ClockCache::IsFragmented(const Shard& shard) const {
+  const size_t unused = SlabAllocator::OfProcess().unused();
+  const size_t tolerated = std::max(capacity_, kWorthSlabs) / kUnusedShare;
+  return unused > tolerated &&
+         shard.usage.load(std::memory_order_relaxed) * shard_count_ + unused > capacity_ + tolerated;
+}
+
+void ClockCache::Erase(uint64_t first, uint64_t second) {
+  const uint64_t hash = Mix(first, second);
+  Shard& shard = ShardOf(hash);
+  Handle erased;  // freed after the lock
+  SpinLockHolder lock(&shard.lock);
+  Entry* const entry = Find(shard, hash, first, second, 0, 0);
+  if (entry == nullptr) return;
+  Unlink(shard, entry);
+  erased = Handle(entry);
 }
 
 bool ClockCache::Evict(Shard& shard, Entry* entry, std::vector<Handle>* victims) {
@@ -165,10 +184,11 @@ void ClockCache::Drain(Shard& shard, size_t bytes, std::vector<Handle>* victims)
 }
 
 bool ClockCache::MakeRoom(Shard& shard, size_t charge, std::vector<Handle>* victims) {
-  if (IsFragmented()) [[unlikely]]
+  if (IsFragmented(shard)) [[unlikely]]
     Drain(shard, kDrain * charge, victims);
   // Two rounds: the first may only clear bits. What is still held after that is in use.
-  for (size_t steps = 2 * shard.ring.size(); shard.usage + charge > shard_capacity_; --steps) {
+  for (size_t steps = 2 * shard.ring.size(); shard.usage.load(std::memory_order_relaxed) + charge > shard_capacity_;
+       --steps) {
     if (steps == 0) return false;
     if (shard.hand >= shard.ring.size()) shard.hand = 0;
     Entry* entry = shard.ring[shard.hand];
@@ -206,7 +226,7 @@ void ClockCache::Unlink(Shard& shard, Entry* entry) {
   last->ring_position = entry->ring_position;
   shard.ring.pop_back();
   shard.in_slabs -= entry->in_slab ? 1 : 0;
-  shard.usage -= ChargeOf(*entry);
+  shard.usage.fetch_sub(ChargeOf(*entry), std::memory_order_relaxed);
 }
 
 void ClockCache::Grow(Shard& shard) {

@@ -95,6 +95,8 @@ class ClockCache {
   // them: they may be gone by then.
   void PrefetchSlot(uint64_t first, uint64_t second);
   const char* PrefetchEntry(uint64_t first, uint64_t second, uint64_t position);
+  // Drops the entry of the key, if there is one; whoever holds it keeps it.
+  void Erase(uint64_t first, uint64_t second);
   // Gives the buffer to the cache under the key. Returns the entry that now stands there: another thread's if it was faster.
   Handle Insert(uint64_t first, uint64_t second, Handle buffer);
 
@@ -113,7 +115,7 @@ class ClockCache {
     std::vector<Slot> slots ABSL_GUARDED_BY(lock);  // a power of two
     std::vector<Entry*> ring ABSL_GUARDED_BY(lock);
     size_t hand ABSL_GUARDED_BY(lock) = 0;
-    size_t usage ABSL_GUARDED_BY(lock) = 0;
+    std::atomic<size_t> usage{0};               // changed under the lock
     size_t in_slabs ABSL_GUARDED_BY(lock) = 0;  // entries
   };
 
@@ -129,9 +131,11 @@ class ClockCache {
   static const char* PrefetchBytes(const Slot& slot, uint64_t position, size_t size);
   static Entry* Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second, uint64_t position, size_t size)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
-  // Whether so much of the slabs is unused that what lies in them had better go: a slab goes back as a whole, and when entries of another
-  // size come, each slab would keep a few of the former for long.
-  bool IsFragmented() const;
+  bool UsesSlabs() const;
+  // Whether so much of the slabs is unused, beside what a full cache holds, that what lies in them had better go: a slab goes back as a
+  // whole, and when entries of another size come, each slab would keep a few of the former for long. How full the cache is, is told
+  // from one shard.
+  bool IsFragmented(const Shard& shard) const;
   // Drops the entry, unless it is in use.
   static bool Evict(Shard& shard, Entry* entry, std::vector<Handle>* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
   // Drops up to so many bytes of entries in slabs, whether they were used or not.

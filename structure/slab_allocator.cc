@@ -4,8 +4,10 @@
 #include <sys/mman.h>
 
 #include <new>
+#include <utility>
 
 #include "util/memory_guard.h"
+#include "util/thread_setup.h"
 
 namespace varve {
 namespace {
@@ -32,12 +34,20 @@ struct SlabAllocator::Slab {
   }
 };
 
+void SlabAllocator::Unmap::operator()(char* region) const {
+  ASAN_UNPOISON_MEMORY_REGION(region, kSlabsOfARegion * kSlabSize);
+  munmap(region, kSlabsOfARegion * kSlabSize);
+}
+
 SlabAllocator::~SlabAllocator() {
-  absl::MutexLock lock(&mutex_);
-  for (char* region : regions_) {
-    ASAN_UNPOISON_MEMORY_REGION(region, kSlabsOfARegion * kSlabSize);
-    munmap(region, kSlabsOfARegion * kSlabSize);
+  std::thread maker;
+  {
+    absl::MutexLock lock(&mutex_);
+    ending_ = true;
+    work_.Signal();
+    maker = std::move(maker_);
   }
+  if (maker.joinable()) maker.join();
 }
 
 SlabAllocator& SlabAllocator::OfProcess() {
@@ -46,7 +56,7 @@ SlabAllocator& SlabAllocator::OfProcess() {
 }
 
 // Addresses that begin where a slab may.
-char* SlabAllocator::NewRegion() {
+SlabAllocator::Region SlabAllocator::NewRegion() {
   constexpr size_t kSize = kSlabsOfARegion * kSlabSize;
   void* const mapped =
       mmap(nullptr, kSize + kSlabSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -56,34 +66,94 @@ char* SlabAllocator::NewRegion() {
   if (before > 0) munmap(begin, before);
   munmap(begin + before + kSize, kSlabSize - before);
   (void)madvise(begin + before, kSize, MADV_HUGEPAGE);  // a hint
-  return begin + before;
+  return Region(begin + before);
+}
+
+void SlabAllocator::Add(Region region) {
+  absl::MutexLock lock(&mutex_);
+  ReserveMore(&regions_, 1);
+  for (auto* list : {&kept_, &free_}) list->reserve((regions_.size() + 1) * kSlabsOfARegion);
+  for (size_t i = 0; i < kSlabsOfARegion; ++i) free_.push_back(region.get() + i * kSlabSize);
+  regions_.push_back(std::move(region));
+}
+
+char* SlabAllocator::TakeFreeSlab() {
+  absl::MutexLock lock(&mutex_);
+  std::vector<char*>& list = kept_.empty() ? free_ : kept_;
+  if (list.empty()) return nullptr;
+  char* const slab = list.back();
+  list.pop_back();
+  held_.fetch_add(kSlabSize, std::memory_order_relaxed);
+  if (kept_.empty()) WantAhead();
+  return slab;
+}
+
+void SlabAllocator::WantAhead() {
+  if (wanted_ || held() + kSlabSize > budget_ || free_.empty()) return;
+  const auto start = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { maker_ = std::thread([this] { MakeAhead(); }); };
+  if (!maker_.joinable() && !TryWithMemory(start)) return;
+  wanted_ = true;
+  work_.Signal();
+}
+
+void SlabAllocator::MakeAhead() {
+  NameThread("varve-slabs");
+  constexpr size_t kSmallPage = 4096;
+  absl::MutexLock lock(&mutex_);
+  for (;;) {
+    while (!wanted_ && !ending_) work_.Wait(&mutex_);
+    if (ending_) return;
+    if (!free_.empty()) {
+      char* const slab = free_.back();
+      free_.pop_back();
+      mutex_.Unlock();
+      ASAN_UNPOISON_MEMORY_REGION(slab, kSlabSize);
+      for (size_t at = 0; at < kSlabSize; at += kSmallPage) slab[at] = 0;
+      mutex_.Lock();
+      kept_.push_back(slab);
+    }
+    wanted_ = false;
+  }
 }
 
 SlabAllocator::Slab* SlabAllocator::NewSlab(size_t index) {
-  char* memory = nullptr;
+  char* memory = TakeFreeSlab();
   while (memory == nullptr) {
-    {
-      absl::MutexLock lock(&mutex_);
-      if (!free_.empty()) {
-        memory = free_.back();
-        free_.pop_back();
-        break;
-      }
-      ReserveMore(&regions_, 1);
-      free_.reserve((regions_.size() + 1) * kSlabsOfARegion);
-    }
-    char* const region = NewRegion();
-    absl::MutexLock lock(&mutex_);
-    ReserveMore(&regions_, 1);  // somebody else may have been here
-    free_.reserve((regions_.size() + 1) * kSlabsOfARegion);
-    regions_.push_back(region);
-    for (size_t i = 0; i < kSlabsOfARegion; ++i) free_.push_back(region + i * kSlabSize);
+    Add(NewRegion());
+    memory = TakeFreeSlab();  // unless others were faster
   }
-  held_.fetch_add(kSlabSize, std::memory_order_relaxed);
   static_assert(sizeof(Slab) <= kHeaderSize);
   ASAN_UNPOISON_MEMORY_REGION(memory, kHeaderSize);
   ASAN_POISON_MEMORY_REGION(memory + kHeaderSize, kSlabSize - kHeaderSize);
   return new (memory) Slab{.fresh = kHeaderSize, .index = static_cast<uint16_t>(index)};
+}
+
+void SlabAllocator::AddToBudget(size_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  budget_ += bytes;
+}
+
+void SlabAllocator::TakeFromBudget(size_t bytes) {
+  {
+    absl::MutexLock lock(&mutex_);
+    budget_ -= bytes;
+  }
+  GiveBack();
+}
+
+void SlabAllocator::GiveBack() {
+  for (;;) {
+    char* slab = nullptr;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (kept_.empty()) return;
+      slab = kept_.back();
+      kept_.pop_back();
+    }
+    (void)madvise(slab, kSlabSize, MADV_DONTNEED);
+    absl::MutexLock lock(&mutex_);
+    free_.push_back(slab);
+  }
 }
 
 void SlabAllocator::Link(Slab* slab) {
@@ -142,10 +212,12 @@ void SlabAllocator::Free(void* piece) noexcept {
       return;
     }
     if (had_room) Unlink(slab);
+    const bool fits = held() + kept_.size() * kSlabSize <= budget_;
+    held_.fetch_sub(kSlabSize, std::memory_order_relaxed);
+    if (fits) return kept_.push_back(reinterpret_cast<char*>(slab));
   }
   // Nobody else knows of it.
   (void)madvise(slab, kSlabSize, MADV_DONTNEED);
-  held_.fetch_sub(kSlabSize, std::memory_order_relaxed);
   absl::MutexLock lock(&mutex_);
   free_.push_back(reinterpret_cast<char*>(slab));
 }

@@ -5,9 +5,10 @@
 //   slab   = 2 MiB, aligned: [ header: 64 bytes ][ slots of one size ]
 //   sizes  = above 1 KiB, up to 16 KiB, in steps of an eighth of the power of two below: at most an eighth of a slot stays unused
 //
-// Slots that came free are given out again, last first, before new ones are. The memory of a slab whose slots are all free goes back to the
-// system. A slab that keeps a few pieces keeps all of its memory, and its free slots serve no other size: unused() says how much that
-// is, for users who have to stay within a budget.
+// Slots that came free are given out again, last first, before new ones are. A slab that keeps a few pieces keeps all of its memory, and its
+// free slots serve no other size: unused() says how much that is, for users who have to stay within a budget. A slab whose slots are all
+// free keeps its memory for the next one as long as all slabs stay within what users said they may fill, since fresh memory is dear
+// (structure/chunk_pool.h); else it goes back to the system. For the same reason a thread brings memory into one free slab ahead.
 // Thread-safe: one mutex, held while some lines of memory are touched, and never while the system is asked for memory.
 #pragma once
 
@@ -16,6 +17,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -30,7 +33,7 @@ class SlabAllocator {
   static constexpr size_t kSlabSize = size_t{2} << 20;
 
   SlabAllocator() = default;
-  // All pieces must have been given back.
+  // All pieces must have been given back. Waits for the thread.
   ~SlabAllocator();
   SlabAllocator(const SlabAllocator&) = delete;
   SlabAllocator& operator=(const SlabAllocator&) = delete;
@@ -45,15 +48,29 @@ class SlabAllocator {
   void* Allocate(size_t size);
   void Free(void* piece) noexcept;
 
-  // Bytes of all slabs that are in use, and those of them in which no piece lies.
+  // Adds to what users together may fill; at first it is nothing. Taking from it gives back what free slabs keep.
+  void AddToBudget(size_t bytes);
+  void TakeFromBudget(size_t bytes);
+  // Gives the memory of free slabs back to the system.
+  void GiveBack();
+
+  // Bytes of all slabs that are in use, of those of them in which no piece lies, and of the free ones that keep their memory.
   size_t held() const { return held_.load(std::memory_order_relaxed); }
   size_t unused() const {
     const size_t used = used_.load(std::memory_order_relaxed), all = held();
     return all - (used < all ? used : all);
   }
+  size_t kept() const {
+    absl::MutexLock lock(&mutex_);
+    return kept_.size() * kSlabSize;
+  }
 
  private:
   struct Slab;
+  struct Unmap {
+    void operator()(char* region) const;
+  };
+  using Region = std::unique_ptr<char, Unmap>;
   static constexpr size_t kSlabsOfARegion = 32;
   static constexpr int kSmallestBits = std::bit_width(kSmallest) - 1;
   static constexpr size_t kClasses = 32;  // eight for each doubling
@@ -66,15 +83,28 @@ class SlabAllocator {
   }
   static size_t SlotSizeOf(size_t index) { return (9 + index % 8) << (index / 8 + kSmallestBits - 3); }
 
+  static Region NewRegion();
+  void Add(Region region);
+  // Null: all are in use.
+  char* TakeFreeSlab();
   Slab* NewSlab(size_t index);
-  char* NewRegion();
+  // Has the thread bring memory into a free slab, if none has any; without a thread nothing comes of it.
+  void WantAhead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakeAhead();
   void Link(Slab* slab) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Unlink(Slab* slab) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable absl::Mutex mutex_;
   std::array<Slab*, kClasses> with_room_ ABSL_GUARDED_BY(mutex_) = {};  // by class, doubly linked
-  std::vector<char*> regions_ ABSL_GUARDED_BY(mutex_);
-  std::vector<char*> free_ ABSL_GUARDED_BY(mutex_);  // slabs without memory; has room for all there are
+  std::vector<Region> regions_ ABSL_GUARDED_BY(mutex_);
+  // Free slabs, with memory and without. Both lists have room for all slabs there are.
+  std::vector<char*> kept_ ABSL_GUARDED_BY(mutex_);
+  std::vector<char*> free_ ABSL_GUARDED_BY(mutex_);
+  size_t budget_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::CondVar work_;                           // for the thread
+  bool wanted_ ABSL_GUARDED_BY(mutex_) = false;  // until the slab is there
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread maker_ ABSL_GUARDED_BY(mutex_);
   std::atomic<size_t> held_{0};
   std::atomic<size_t> used_{0};
 };

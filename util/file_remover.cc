@@ -26,13 +26,13 @@ FileRemover::~FileRemover() {
   }
   if (thread.joinable()) thread.join();
   absl::MutexLock lock(&mutex_);
-  for (const std::string& path : paths_) RemoveNow(path);  // those for which there never was a thread
+  for (const Task& task : tasks_) RemoveNow(task.path);  // those for which there never was a thread
 }
 
-void FileRemover::Remove(const std::string& path) noexcept {
+void FileRemover::Remove(const std::string& path, std::function<void()> first) noexcept {
   const bool put_off = TryWithMemory([&] {
     absl::MutexLock lock(&mutex_);
-    paths_.push_back(path);
+    tasks_.push_back({path, std::move(first)});
     changed_.Signal();
   });
   if (!put_off) return RemoveNow(path);
@@ -51,13 +51,15 @@ void FileRemover::Run() {
   YieldToForeground();
   mutex_.Lock();
   for (;;) {
-    while (paths_.empty() && !stopping_) changed_.Wait(&mutex_);
-    if (paths_.empty()) break;
-    const std::string path = std::move(paths_.front());
-    paths_.pop_front();
+    while (tasks_.empty() && !stopping_) changed_.Wait(&mutex_);
+    if (tasks_.empty()) break;
+    const Task task = std::move(tasks_.front());
+    tasks_.pop_front();
+    const bool in_time = !stopping_;
     mutex_.Unlock();
-    TryWithMemory([&] { CutDown(path); });
-    RemoveNow(path);
+    if (in_time && task.first) TryWithMemory(task.first);
+    TryWithMemory([&] { CutDown(task.path); });
+    RemoveNow(task.path);
     mutex_.Lock();
   }
   mutex_.Unlock();

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -27,9 +28,15 @@ class FileRemover {
   // Returns at once; removes at once where there is no memory to put it off. A crash may leave the file behind, whole or cut
   // short; a failure leaves it without a word: the caller's books already say that it is not in use, and who cleans up by them
   // finds it. Needs no memory, since destructors call it.
-  void Remove(const std::string& path) noexcept;
+  // `first` is called on the thread before, if there is time for it: not where the remover ends.
+  void Remove(const std::string& path, std::function<void()> first = nullptr) noexcept;
 
  private:
+  struct Task {
+    std::string path;
+    std::function<void()> first;
+  };
+
   void Run();
   void RemoveNow(const std::string& path);
   // Cuts the file down to nothing; gives up when stopping, or at an error.
@@ -39,7 +46,7 @@ class FileRemover {
   FileSystem* const file_system_;
   absl::Mutex mutex_;
   SteadyCondition changed_;
-  std::deque<std::string> paths_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_ ABSL_GUARDED_BY(mutex_);  // started by the first Remove
 };

@@ -145,8 +145,8 @@ class CompactionTest : public ::testing::Test {
   }
 
   const testing::TempDir directory_;
-  std::unique_ptr<FileRemover> remover_ = std::make_unique<FileRemover>(PosixFileSystem());
   SegmentCaches caches_{1 << 20, 0};
+  std::unique_ptr<FileRemover> remover_ = std::make_unique<FileRemover>(PosixFileSystem());
   EngineOptions options_;
   CompactionContext context_;
   std::shared_ptr<const Version> version_ = std::make_shared<const Version>();

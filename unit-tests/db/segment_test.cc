@@ -140,15 +140,21 @@ TEST(SegmentTest, ASegmentOfRangeTombstonesAloneHasNoRecords) {
 
 TEST(SegmentTest, AnObsoleteFileGoesWithItsLastUser) {
   SegmentFixture fixture;
-  auto segment = fixture.Open(fixture.Build(3, NumberedRecords(10, 10), 4096, {}, true));
+  auto segment = fixture.Open(fixture.Build(3, NumberedRecords(1000, 10), 4096, {}, true));
   auto other_user = segment;
+  for (int i = 0; i < 2000; i += 2) ASSERT_TRUE(Get(*segment, NumberedKey(i)).found) << i;
   auto remover = std::make_unique<FileRemover>(PosixFileSystem());
   segment->MarkObsolete(remover.get());
   segment.reset();
   EXPECT_TRUE(Get(*other_user, NumberedKey(2)).found);
   EXPECT_TRUE(std::filesystem::exists(fixture.Path(3)));
   EXPECT_GT(fixture.caches->tables.usage(), 0u);
+  EXPECT_GT(fixture.caches->blocks.usage(), 10000u);
   other_user.reset();
+  for (int i = 0; i < 1000 && std::filesystem::exists(fixture.Path(3)); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_EQ(fixture.caches->blocks.usage(), 0u);
   remover.reset();
   EXPECT_FALSE(std::filesystem::exists(fixture.Path(3)));
   EXPECT_EQ(fixture.caches->tables.usage(), 0u);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <random>
@@ -90,6 +91,55 @@ TEST(SlabAllocatorTest, AnotherThreadMayFree) {
     for (std::thread& thread : threads) thread.join();
   }
   EXPECT_EQ(allocator.held(), 0u);
+}
+
+TEST(SlabAllocatorTest, FreeSlabsKeepTheirMemoryWithinTheBudgetAndOneIsMadeAhead) {
+  SlabAllocator allocator;
+  constexpr size_t kSize = 4200;
+  std::vector<void*> pieces;
+  const auto fill_up_to = [&](size_t slabs) {
+    while (allocator.held() < slabs * kSlabSize) {
+      pieces.push_back(allocator.Allocate(kSize));
+      std::memset(pieces.back(), 1, kSize);
+    }
+  };
+  const auto free_all = [&] {
+    for (void* piece : pieces) allocator.Free(piece);
+    pieces.clear();
+  };
+  const auto comes_to_keep = [&](size_t slabs) {  // once the thread has done its work
+    for (int i = 0; i < 5000 && allocator.kept() != slabs * kSlabSize; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return allocator.kept() == slabs * kSlabSize;
+  };
+  fill_up_to(4);
+  free_all();
+  EXPECT_EQ(allocator.kept(), 0u);
+  allocator.AddToBudget(6 * kSlabSize);
+  fill_up_to(4);
+  EXPECT_TRUE(comes_to_keep(1));
+  free_all();
+  EXPECT_TRUE(comes_to_keep(5));
+  // They are the next ones, also of another size.
+  void* const other = allocator.Allocate(9000);
+  EXPECT_EQ(allocator.kept(), 4 * kSlabSize);
+  fill_up_to(5);
+  EXPECT_TRUE(comes_to_keep(1));
+  // Those in use count, too: beyond the budget nothing is made ahead, and what comes free is given back.
+  fill_up_to(9);
+  EXPECT_EQ(allocator.kept(), 0u);
+  free_all();
+  EXPECT_EQ(allocator.kept(), 5 * kSlabSize);
+  allocator.GiveBack();
+  EXPECT_EQ(allocator.kept(), 0u);
+  fill_up_to(3);
+  EXPECT_TRUE(comes_to_keep(1));
+  free_all();
+  allocator.TakeFromBudget(6 * kSlabSize);
+  EXPECT_EQ(allocator.kept(), 0u);
+  allocator.Free(other);
+  EXPECT_EQ(allocator.held() + allocator.kept(), 0u);
 }
 
 TEST(SlabAllocatorTest, TellsWhatLiesUnused) {
