@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "benchmark/contenders.h"
 #include "benchmark/process.h"
@@ -28,13 +30,17 @@ BackgroundWork::~BackgroundWork() {
 void BackgroundWork::Run(const std::string& command, uint16_t port) {
   const auto client = Client::Connect("127.0.0.1", port);
   if (!client.ok()) Fail(client.status().ToString());
-  const std::string_view words[] = {command};
+  const auto call = [&](std::vector<std::string_view> words) {
+    absl::StatusOr<Reply> reply = (*client)->Call(words);
+    if (!reply.ok()) Fail(reply.status().ToString());
+    return std::move(reply->text);
+  };
+  const bool waits_itself = command == "COMPACT";  // Redis rewrites in a process of its own
   while (!ends_) {
-    // Redis answers an error while the one before is still under way.
-    if (const auto reply = (*client)->Call(words); !reply.ok() && absl::IsUnavailable(reply.status())) {
-      Fail(reply.status().ToString());
-    }
-    std::this_thread::sleep_for(kRest);
+    call({command});
+    do {
+      std::this_thread::sleep_for(kRest);
+    } while (!waits_itself && call({"INFO", "persistence"}).find("aof_rewrite_in_progress:0") == std::string::npos);
   }
 }
 

@@ -8,7 +8,6 @@
 #include "db/value_collection.h"
 #include "db/version_edit.h"
 #include "spdlog/spdlog.h"
-#include "structure/slab_allocator.h"
 #include "type/tree_key.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
@@ -55,10 +54,7 @@ void Engine::FlushLoop() {
       reclaim_due_ = false;
       if (!flush_queue_.empty()) memory_goes_at = SteadyNow() + kRestBeforeMemoryGoes;
     }
-    if (SteadyNow() >= memory_goes_at) {
-      buffer_memory_->KeepUpTo(0);
-      SlabAllocator::OfProcess().GiveBack();
-    }
+    if (SteadyNow() >= memory_goes_at) buffer_memory_->KeepUpTo(0);
     ReclaimStates();
     const absl::Status status = GuardMemory("flushing a write buffer", [this] { return FlushOldest(); });
     ReclaimStates();

@@ -274,8 +274,9 @@ void WriteBuffer::SortByKey(std::vector<Sortable>* items) {
   };
   const auto end = items->end();
   if (std::is_sorted(items->begin(), end, before)) return;
-  if (items->size() < kManyToSort) return std::sort(items->begin(), end, before);
-  RadixSort(items);
+  if (items->size() < kManyToSort || !TryWithMemory([&] { RadixSort(items); })) {
+    return std::sort(items->begin(), end, before);
+  }
   for (auto same = items->begin(); same != end;) {
     const auto next = std::find_if(same, end, [&](const Sortable& item) { return item.word != same->word; });
     if (next - same > 1) std::sort(same, next, before);

@@ -21,8 +21,8 @@ uint64_t ClientBytes(const ClientState& client);
 // "normal" or "pubsub".
 std::string_view ClientType(const ClientState& client);
 
-// What CLIENT LIST and KILL choose by; each condition that is set must hold. Nobody chooses a connection that was asked to close: it
-// is as good as gone, however long its loop takes to see it.
+// What CLIENT LIST and KILL choose by; each condition that is set must hold. Nobody chooses a connection that others have asked to
+// close: it is as good as gone, however long its loop takes to see it.
 struct ClientFilter {
   std::vector<uint64_t> ids;
   std::optional<std::string> address;

@@ -43,17 +43,24 @@ bool ClockCache::UsesSlabs() const { return capacity_ >= kWorthSlabs; }
 
 ClockCache::Handle ClockCache::New(size_t size) const {
   const size_t whole = sizeof(Entry) + size;
+  SlabAllocator& slabs = SlabAllocator::OfProcess();
   const bool in_slab = UsesSlabs() && SlabAllocator::Fits(whole) && !IsFragmented(shards_[0]);
-  auto* entry = new (in_slab ? SlabAllocator::OfProcess().Allocate(whole) : ::operator new(whole)) Entry;
+  const bool outside = UsesSlabs() && !in_slab;
+  auto* entry = new (in_slab   ? slabs.Allocate(whole)
+                     : outside ? slabs.AllocateOutside(whole)
+                               : ::operator new(whole)) Entry;
   entry->size = size;
   entry->in_slab = in_slab;
+  entry->outside = outside;
   return Handle(entry);
 }
 
 void ClockCache::Free(Entry* entry) {
-  const bool in_slab = entry->in_slab;
+  SlabAllocator& slabs = SlabAllocator::OfProcess();
+  const bool in_slab = entry->in_slab, outside = entry->outside;
+  const size_t whole = sizeof(Entry) + entry->size;
   entry->~Entry();
-  in_slab ? SlabAllocator::OfProcess().Free(entry) : ::operator delete(entry);
+  in_slab ? slabs.Free(entry) : outside ? slabs.FreeOutside(entry, whole) : ::operator delete(entry);
 }
 
 uint64_t ClockCache::Mix(uint64_t first, uint64_t second) {
@@ -236,10 +243,7 @@ void ClockCache::Grow(Shard& shard) {
 
 size_t ClockCache::usage() const {
   size_t sum = 0;
-  for (size_t i = 0; i < shard_count_; ++i) {
-    SpinLockHolder lock(&shards_[i].lock);
-    sum += shards_[i].usage;
-  }
+  for (size_t i = 0; i < shard_count_; ++i) sum += shards_[i].usage.load(std::memory_order_relaxed);
   return sum;
 }
 

@@ -37,6 +37,7 @@ class ClockCache {
     std::atomic<bool> recently_used{false};
     bool flagged = false;
     bool in_slab = false;
+    bool outside = false;  // of slabs, in a cache that has some
 
     char* bytes() { return reinterpret_cast<char*>(this + 1); }
   };

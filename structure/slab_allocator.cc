@@ -40,14 +40,14 @@ void SlabAllocator::Unmap::operator()(char* region) const {
 }
 
 SlabAllocator::~SlabAllocator() {
-  std::thread maker;
+  std::thread thread;
   {
     absl::MutexLock lock(&mutex_);
     ending_ = true;
     work_.Signal();
-    maker = std::move(maker_);
+    thread = std::move(thread_);
   }
-  if (maker.joinable()) maker.join();
+  if (thread.joinable()) thread.join();
 }
 
 SlabAllocator& SlabAllocator::OfProcess() {
@@ -84,36 +84,51 @@ char* SlabAllocator::TakeFreeSlab() {
   char* const slab = list.back();
   list.pop_back();
   held_.fetch_add(kSlabSize, std::memory_order_relaxed);
+  taken_ = true;
   if (kept_.empty()) WantAhead();
   return slab;
 }
 
+bool SlabAllocator::StartThread() {
+  const auto start = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { thread_ = std::thread([this] { Run(); }); };
+  return thread_.joinable() || TryWithMemory(start);
+}
+
 void SlabAllocator::WantAhead() {
-  if (wanted_ || held() + kSlabSize > budget_ || free_.empty()) return;
-  const auto start = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { maker_ = std::thread([this] { MakeAhead(); }); };
-  if (!maker_.joinable() && !TryWithMemory(start)) return;
+  if (wanted_ || free_.empty() || !HasBudgetFor(1) || !StartThread()) return;
   wanted_ = true;
   work_.Signal();
 }
 
-void SlabAllocator::MakeAhead() {
+void SlabAllocator::Run() {
   NameThread("varve-slabs");
-  constexpr size_t kSmallPage = 4096;
   absl::MutexLock lock(&mutex_);
-  for (;;) {
-    while (!wanted_ && !ending_) work_.Wait(&mutex_);
-    if (ending_) return;
-    if (!free_.empty()) {
-      char* const slab = free_.back();
-      free_.pop_back();
-      mutex_.Unlock();
-      ASAN_UNPOISON_MEMORY_REGION(slab, kSlabSize);
-      for (size_t at = 0; at < kSlabSize; at += kSmallPage) slab[at] = 0;
-      mutex_.Lock();
-      kept_.push_back(slab);
+  while (!ending_) {
+    bool rested = false;
+    if (!wanted_ && kept_.empty()) {
+      work_.Wait(&mutex_);
+    } else if (!wanted_) {
+      rested = work_.WaitWithTimeout(&mutex_, rest_) && !std::exchange(taken_, false);
     }
-    wanted_ = false;
+    if (wanted_) MakeAhead();
+    mutex_.Unlock();
+    GiveBack(/*all=*/rested);
+    mutex_.Lock();
   }
+}
+
+void SlabAllocator::MakeAhead() {
+  constexpr size_t kSmallPage = 4096;
+  if (!free_.empty()) {
+    char* const slab = free_.back();
+    free_.pop_back();
+    mutex_.Unlock();
+    ASAN_UNPOISON_MEMORY_REGION(slab, kSlabSize);
+    for (size_t at = 0; at < kSlabSize; at += kSmallPage) slab[at] = 0;
+    mutex_.Lock();
+    kept_.push_back(slab);
+  }
+  wanted_ = false;
 }
 
 SlabAllocator::Slab* SlabAllocator::NewSlab(size_t index) {
@@ -138,15 +153,27 @@ void SlabAllocator::TakeFromBudget(size_t bytes) {
     absl::MutexLock lock(&mutex_);
     budget_ -= bytes;
   }
-  GiveBack();
+  GiveBack(/*all=*/false);
 }
 
-void SlabAllocator::GiveBack() {
+void* SlabAllocator::AllocateOutside(size_t size) {
+  void* const piece = ::operator new(size);
+  outside_.fetch_add(size, std::memory_order_relaxed);
+  GiveBack(/*all=*/false);
+  return piece;
+}
+
+void SlabAllocator::FreeOutside(void* piece, size_t size) noexcept {
+  ::operator delete(piece);
+  outside_.fetch_sub(size, std::memory_order_relaxed);
+}
+
+void SlabAllocator::GiveBack(bool all) {
   for (;;) {
     char* slab = nullptr;
     {
       absl::MutexLock lock(&mutex_);
-      if (kept_.empty()) return;
+      if (kept_.empty() || (!all && HasBudgetFor(0))) return;
       slab = kept_.back();
       kept_.pop_back();
     }
@@ -212,9 +239,11 @@ void SlabAllocator::Free(void* piece) noexcept {
       return;
     }
     if (had_room) Unlink(slab);
-    const bool fits = held() + kept_.size() * kSlabSize <= budget_;
     held_.fetch_sub(kSlabSize, std::memory_order_relaxed);
-    if (fits) return kept_.push_back(reinterpret_cast<char*>(slab));
+    if (HasBudgetFor(1) && StartThread()) {
+      if (kept_.empty()) work_.Signal();
+      return kept_.push_back(reinterpret_cast<char*>(slab));
+    }
   }
   // Nobody else knows of it.
   (void)madvise(slab, kSlabSize, MADV_DONTNEED);

@@ -7,9 +7,10 @@
 //
 // Slots that came free are given out again, last first, before new ones are. A slab that keeps a few pieces keeps all of its memory, and its
 // free slots serve no other size: unused() says how much that is, for users who have to stay within a budget. A slab whose slots are all
-// free keeps its memory for the next one as long as all slabs stay within what users said they may fill, since fresh memory is dear
-// (structure/chunk_pool.h); else it goes back to the system. For the same reason a thread brings memory into one free slab ahead.
-// Thread-safe: one mutex, held while some lines of memory are touched, and never while the system is asked for memory.
+// free keeps its memory for the next one as long as all memory stays within what users said they may fill, and for two seconds without
+// a new slab at most, since fresh memory is dear (structure/chunk_pool.h); else it goes back to the system. For the same reason a thread
+// brings memory into one free slab ahead.
+// Thread-safe: one mutex, held while some lines of memory are touched; while it is held the system is asked for nothing but the thread.
 #pragma once
 
 #include <array>
@@ -23,6 +24,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "util/steady_condition.h"
 
 namespace varve {
 
@@ -32,7 +35,8 @@ class SlabAllocator {
   static constexpr size_t kLargest = size_t{16} << 10;
   static constexpr size_t kSlabSize = size_t{2} << 20;
 
-  SlabAllocator() = default;
+  // `rest`: so long without a new slab, and what free slabs keep is given back.
+  explicit SlabAllocator(absl::Duration rest = absl::Seconds(2)) : rest_(rest) {}
   // All pieces must have been given back. Waits for the thread.
   ~SlabAllocator();
   SlabAllocator(const SlabAllocator&) = delete;
@@ -48,11 +52,12 @@ class SlabAllocator {
   void* Allocate(size_t size);
   void Free(void* piece) noexcept;
 
-  // Adds to what users together may fill; at first it is nothing. Taking from it gives back what free slabs keep.
+  // Adds to what users together may fill; at first it is nothing.
   void AddToBudget(size_t bytes);
   void TakeFromBudget(size_t bytes);
-  // Gives the memory of free slabs back to the system.
-  void GiveBack();
+  // For pieces of any size that users fill their budget with, too: from operator new, aligned as that does.
+  void* AllocateOutside(size_t size);
+  void FreeOutside(void* piece, size_t size) noexcept;
 
   // Bytes of all slabs that are in use, of those of them in which no piece lies, and of the free ones that keep their memory.
   size_t held() const { return held_.load(std::memory_order_relaxed); }
@@ -88,12 +93,21 @@ class SlabAllocator {
   // Null: all are in use.
   char* TakeFreeSlab();
   Slab* NewSlab(size_t index);
-  // Has the thread bring memory into a free slab, if none has any; without a thread nothing comes of it.
+  bool StartThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Has the thread bring memory into a free slab; without a thread nothing comes of it.
   void WantAhead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void MakeAhead();
+  void MakeAhead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Run();
+  // Whether so many more slabs with memory stay within the budget.
+  bool HasBudgetFor(size_t more_slabs) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return held() + (kept_.size() + more_slabs) * kSlabSize + outside_.load(std::memory_order_relaxed) <= budget_;
+  }
+  // Gives what free slabs keep back to the system: what is beyond the budget, or all.
+  void GiveBack(bool all);
   void Link(Slab* slab) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Unlink(Slab* slab) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const absl::Duration rest_;
   mutable absl::Mutex mutex_;
   std::array<Slab*, kClasses> with_room_ ABSL_GUARDED_BY(mutex_) = {};  // by class, doubly linked
   std::vector<Region> regions_ ABSL_GUARDED_BY(mutex_);
@@ -101,12 +115,14 @@ class SlabAllocator {
   std::vector<char*> kept_ ABSL_GUARDED_BY(mutex_);
   std::vector<char*> free_ ABSL_GUARDED_BY(mutex_);
   size_t budget_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::CondVar work_;                           // for the thread
+  SteadyCondition work_;                         // for the thread
   bool wanted_ ABSL_GUARDED_BY(mutex_) = false;  // until the slab is there
+  bool taken_ ABSL_GUARDED_BY(mutex_) = false;   // a slab, since the thread looked last
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread maker_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_ ABSL_GUARDED_BY(mutex_);
   std::atomic<size_t> held_{0};
   std::atomic<size_t> used_{0};
+  std::atomic<size_t> outside_{0};
 };
 
 }  // namespace varve

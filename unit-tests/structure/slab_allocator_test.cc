@@ -93,8 +93,16 @@ TEST(SlabAllocatorTest, AnotherThreadMayFree) {
   EXPECT_EQ(allocator.held(), 0u);
 }
 
+// Once the thread has done its work.
+bool ComesToKeep(const SlabAllocator& allocator, size_t slabs) {
+  for (int i = 0; i < 20000 && allocator.kept() != slabs * kSlabSize; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return allocator.kept() == slabs * kSlabSize;
+}
+
 TEST(SlabAllocatorTest, FreeSlabsKeepTheirMemoryWithinTheBudgetAndOneIsMadeAhead) {
-  SlabAllocator allocator;
+  SlabAllocator allocator(absl::Hours(1));
   constexpr size_t kSize = 4200;
   std::vector<void*> pieces;
   const auto fill_up_to = [&](size_t slabs) {
@@ -107,39 +115,46 @@ TEST(SlabAllocatorTest, FreeSlabsKeepTheirMemoryWithinTheBudgetAndOneIsMadeAhead
     for (void* piece : pieces) allocator.Free(piece);
     pieces.clear();
   };
-  const auto comes_to_keep = [&](size_t slabs) {  // once the thread has done its work
-    for (int i = 0; i < 5000 && allocator.kept() != slabs * kSlabSize; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return allocator.kept() == slabs * kSlabSize;
-  };
   fill_up_to(4);
   free_all();
   EXPECT_EQ(allocator.kept(), 0u);
   allocator.AddToBudget(6 * kSlabSize);
   fill_up_to(4);
-  EXPECT_TRUE(comes_to_keep(1));
+  EXPECT_TRUE(ComesToKeep(allocator, 1));
   free_all();
-  EXPECT_TRUE(comes_to_keep(5));
+  EXPECT_TRUE(ComesToKeep(allocator, 5));
   // They are the next ones, also of another size.
   void* const other = allocator.Allocate(9000);
   EXPECT_EQ(allocator.kept(), 4 * kSlabSize);
   fill_up_to(5);
-  EXPECT_TRUE(comes_to_keep(1));
+  EXPECT_TRUE(ComesToKeep(allocator, 1));
   // Those in use count, too: beyond the budget nothing is made ahead, and what comes free is given back.
   fill_up_to(9);
   EXPECT_EQ(allocator.kept(), 0u);
   free_all();
   EXPECT_EQ(allocator.kept(), 5 * kSlabSize);
-  allocator.GiveBack();
-  EXPECT_EQ(allocator.kept(), 0u);
+  // And what lies outside.
+  void* const outside = allocator.AllocateOutside(3 * kSlabSize);
+  EXPECT_EQ(allocator.kept(), 2 * kSlabSize);
   fill_up_to(3);
-  EXPECT_TRUE(comes_to_keep(1));
   free_all();
-  allocator.TakeFromBudget(6 * kSlabSize);
+  EXPECT_EQ(allocator.kept(), 2 * kSlabSize);
+  allocator.FreeOutside(outside, 3 * kSlabSize);
+  allocator.TakeFromBudget(5 * kSlabSize);
   EXPECT_EQ(allocator.kept(), 0u);
   allocator.Free(other);
-  EXPECT_EQ(allocator.held() + allocator.kept(), 0u);
+  EXPECT_EQ(allocator.held() + allocator.kept(), kSlabSize);
+  allocator.TakeFromBudget(kSlabSize);
+  EXPECT_EQ(allocator.kept(), 0u);
+}
+
+TEST(SlabAllocatorTest, WithoutNewSlabsFreeOnesGiveTheirMemoryBack) {
+  SlabAllocator allocator(absl::Milliseconds(20));
+  allocator.AddToBudget(10 * kSlabSize);
+  void* const piece = allocator.Allocate(4200);
+  EXPECT_TRUE(ComesToKeep(allocator, 0));
+  allocator.Free(piece);
+  EXPECT_TRUE(ComesToKeep(allocator, 0));
 }
 
 TEST(SlabAllocatorTest, TellsWhatLiesUnused) {
