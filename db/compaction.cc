@@ -119,6 +119,7 @@ absl::StatusOr<CompactionResult> RunCompaction(const Version& version, const Com
   if (plan.move_only) return Move(plan);
   MergeOptions options = MergeOptionsFor(context);
   options.drops_tombstones = plan.drops_tombstones;
+  options.rest = context.rest;
   options.borders = BordersFor(version, plan);
   std::vector<std::unique_ptr<InternalIterator>> runs;
   std::vector<RangeTombstone> tombstones;

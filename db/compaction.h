@@ -39,6 +39,7 @@ struct CompactionContext {
   std::function<bool(NamespaceGeneration)> is_live;  // now or in one of the snapshots; null: all are
   NamespaceBases bases;                              // what the live ones stand on
   const std::atomic<bool>* cancel = nullptr;
+  std::function<void()> rest;  // of a merge, not of a flush: called every now and then; may be empty
 };
 
 // Where something is to stay visible, whatever generation it belongs to: the snapshots and the cuts of clones, ascending.

@@ -1,5 +1,6 @@
 // Engine: what runs behind the users' backs. One thread flushes write buffers, oldest first; one merges.
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -11,6 +12,7 @@
 #include "type/tree_key.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
+#include "util/thread_pace.h"
 #include "util/thread_setup.h"
 
 namespace varve {
@@ -219,7 +221,8 @@ CompactionContext Engine::NewContext() {
           .snapshots = held.sequences,
           .is_live = std::move(is_live),
           .bases = std::move(bases),
-          .cancel = &cancel_compaction_};
+          .cancel = &cancel_compaction_,
+          .rest = [this, pace = std::make_shared<ThreadPace>()] { pace->Rest(/*hurries=*/throttle_.pressure() > 0); }};
 }
 
 absl::StatusOr<bool> Engine::CompactStep(bool may_merge) {

@@ -17,6 +17,7 @@
 namespace varve {
 namespace {
 
+constexpr uint64_t kRecordsBetweenRests = 128;
 constexpr size_t kNoStripe = std::numeric_limits<size_t>::max();
 
 class Merge {
@@ -52,7 +53,7 @@ class Merge {
         return absl::AbortedError("merge: cancelled");
       }
       const RecordView& record = input_->record();
-      ++result_.records_read;
+      if (++result_.records_read % kRecordsBetweenRests == 0 && options_.rest) options_.rest();
       if (record.key != key_ || result_.records_read == 1) BeginKey(record.key);
       if (!generation_is_live_) {
         const std::string end = EndTreeKey(generation_);

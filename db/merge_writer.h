@@ -56,6 +56,7 @@ struct MergeOptions {
   const CompactionFilter* filter = nullptr;
   ValuePlacer* placer = nullptr;              // says where values go; null: records are written as they are
   const std::atomic<bool>* cancel = nullptr;  // Aborted soon after it is set
+  std::function<void()> rest;                 // called every now and then; may be empty
 };
 
 struct MergeResult {
