@@ -228,9 +228,12 @@ CompactionContext Engine::NewContext() {
 absl::StatusOr<bool> Engine::CompactStep(bool may_merge) {
   // The version first, then the snapshots: one that is taken later sees all of the inputs, newest versions only.
   const std::shared_ptr<const Version> version = PresentVersion();
-  const CompactionContext context = NewContext();
+  CompactionContext context = NewContext();
   std::optional<CompactionPlan> plan = PlanDeadSegments(*version, SnapshotsAndCuts(context), context.is_live);
-  if (!plan && may_merge && IsUrgent(ValueSpaceOf(*version))) plan = PlanCollection(*version);
+  if (!plan && may_merge && IsUrgent(ValueSpaceOf(*version))) {
+    context.rest = nullptr;
+    plan = PlanCollection(*version);
+  }
   if (!plan && may_merge) {
     plan = picker_->Pick(*version, options_);
     if (plan && ReadsDamage(*plan)) plan = PlanAroundDamage(*version, options_);

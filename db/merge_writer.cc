@@ -17,7 +17,7 @@
 namespace varve {
 namespace {
 
-constexpr uint64_t kRecordsBetweenRests = 128;
+constexpr uint64_t kRecordsBetweenRests = 16;
 constexpr size_t kNoStripe = std::numeric_limits<size_t>::max();
 
 class Merge {

@@ -7,8 +7,8 @@
 //
 // Slots that came free are given out again, last first, before new ones are. A slab that keeps a few pieces keeps all of its memory, and its
 // free slots serve no other size: unused() says how much that is, for users who have to stay within a budget. A slab whose slots are all
-// free keeps its memory for the next one as long as all memory stays within what users said they may fill, and for two seconds without
-// a new slab at most, since fresh memory is dear (structure/chunk_pool.h); else it goes back to the system. For the same reason a thread
+// free keeps its memory for the next one as long as all memory stays within what users said they may fill, and not for more than some
+// seconds without a new slab, since fresh memory is dear (structure/chunk_pool.h); else it goes back to the system. For the same reason a thread
 // brings memory into one free slab ahead.
 // Thread-safe: one mutex, held while some lines of memory are touched; while it is held the system is asked for nothing but the thread.
 #pragma once
@@ -35,7 +35,7 @@ class SlabAllocator {
   static constexpr size_t kLargest = size_t{16} << 10;
   static constexpr size_t kSlabSize = size_t{2} << 20;
 
-  // `rest`: so long without a new slab, and what free slabs keep is given back.
+  // `rest`: after once to twice so long without a new slab, what free slabs keep is given back.
   explicit SlabAllocator(absl::Duration rest = absl::Seconds(2)) : rest_(rest) {}
   // All pieces must have been given back. Waits for the thread.
   ~SlabAllocator();

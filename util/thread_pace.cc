@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <string_view>
 #include <thread>
@@ -15,7 +16,11 @@ constexpr std::chrono::milliseconds kStep(2);
 constexpr std::chrono::milliseconds kLongestRest(20);
 constexpr uint64_t kNoticeable = 32;  // that part of the step
 
+std::atomic<bool> switched_off{false};
+
 }  // namespace
+
+void ThreadPace::SwitchOff() { switched_off = true; }
 
 ThreadPace::~ThreadPace() {
   if (file_ >= 0) close(file_);
@@ -28,7 +33,7 @@ uint64_t ThreadPace::Waited() {
   }
   char text[96];  // time on a processor, time waited for one, turns
   const ssize_t size = file_ < 0 ? 0 : pread(file_, text, sizeof(text), 0);
-  if (size <= 0) return 0;
+  if (size <= 0) return waited_;
   const std::string_view fields(text, static_cast<size_t>(size));
   const size_t second = fields.find(' ') + 1;
   uint64_t nanos = 0;
@@ -42,6 +47,7 @@ void ThreadPace::BeginStep() {
 }
 
 void ThreadPace::Rest(bool hurries) {
+  if (switched_off.load(std::memory_order_relaxed)) return;
   const SteadyTime now = SteadyNow();
   const std::chrono::nanoseconds worked = now - begun_;
   if (worked < kStep) return;

@@ -21,6 +21,9 @@ class ThreadPace {
   ThreadPace(const ThreadPace&) = delete;
   ThreadPace& operator=(const ThreadPace&) = delete;
 
+  // No thread of the process rests any more: for programs that decide themselves which thread runs when.
+  static void SwitchOff();
+
   // To be called by the working thread every millisecond or so; most calls read the clock and return. `hurries`: works on.
   void Rest(bool hurries);
 
@@ -28,7 +31,7 @@ class ThreadPace {
   std::chrono::nanoseconds rested() const { return rested_; }
 
  private:
-  // How long this thread has waited for a processor so far, in nanoseconds; 0 where that isn't known.
+  // How long this thread has waited for a processor so far, in nanoseconds; no longer than at the last look where that isn't known.
   uint64_t Waited();
   void BeginStep();
 
