@@ -84,7 +84,6 @@ void ChunkPool::WantAhead(size_t size) {
 
 void ChunkPool::MakeAhead() {
   NameThread("varve-chunks");
-  constexpr size_t kSmallPage = 4096;
   absl::MutexLock lock(&mutex_);
   for (;;) {
     mutex_.Await(absl::Condition(this, &ChunkPool::HasWork));
@@ -95,7 +94,7 @@ void ChunkPool::MakeAhead() {
     AlignedBytes chunk;
     TryWithMemory([&] {
       chunk = AlignedBytes(size);
-      for (size_t at = 0; at < chunk.capacity(); at += kSmallPage) chunk.data()[at] = 0;
+      TakeMemory(chunk.data(), chunk.capacity());
     });
     mutex_.Lock();
     making_ = false;

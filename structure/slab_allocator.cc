@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "util/aligned_bytes.h"
 #include "util/memory_guard.h"
 #include "util/thread_setup.h"
 
@@ -118,13 +119,12 @@ void SlabAllocator::Run() {
 }
 
 void SlabAllocator::MakeAhead() {
-  constexpr size_t kSmallPage = 4096;
   if (!free_.empty()) {
     char* const slab = free_.back();
     free_.pop_back();
     mutex_.Unlock();
     ASAN_UNPOISON_MEMORY_REGION(slab, kSlabSize);
-    for (size_t at = 0; at < kSlabSize; at += kSmallPage) slab[at] = 0;
+    TakeMemory(slab, kSlabSize);
     mutex_.Lock();
     kept_.push_back(slab);
   }
@@ -177,10 +177,14 @@ void SlabAllocator::GiveBack(bool all) {
       slab = kept_.back();
       kept_.pop_back();
     }
-    (void)madvise(slab, kSlabSize, MADV_DONTNEED);
-    absl::MutexLock lock(&mutex_);
-    free_.push_back(slab);
+    DropMemory(slab);
   }
+}
+
+void SlabAllocator::DropMemory(char* slab) {
+  (void)madvise(slab, kSlabSize, MADV_DONTNEED);
+  absl::MutexLock lock(&mutex_);
+  free_.push_back(slab);
 }
 
 void SlabAllocator::Link(Slab* slab) {
@@ -245,10 +249,7 @@ void SlabAllocator::Free(void* piece) noexcept {
       return kept_.push_back(reinterpret_cast<char*>(slab));
     }
   }
-  // Nobody else knows of it.
-  (void)madvise(slab, kSlabSize, MADV_DONTNEED);
-  absl::MutexLock lock(&mutex_);
-  free_.push_back(reinterpret_cast<char*>(slab));
+  DropMemory(reinterpret_cast<char*>(slab));
 }
 
 }  // namespace varve

@@ -5,6 +5,7 @@
 namespace varve {
 namespace {
 
+constexpr size_t kSmallPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kWorthAHugePage = kHugePage / 4 * 3;  // bytes: what is left of it is lost
 
@@ -17,6 +18,10 @@ AlignedBytes::AlignedBytes(size_t size) : size_(size), capacity_(size) {
   const auto alignment = static_cast<std::align_val_t>(huge > 0 ? kHugePage : kSmallAlignment);
   data_ = {static_cast<char*>(::operator new(capacity_, alignment)), Free{alignment}};
   if (huge > 0) (void)madvise(data_.get(), huge, MADV_HUGEPAGE);  // a hint
+}
+
+void TakeMemory(char* bytes, size_t size) {
+  for (size_t at = 0; at < size; at += kSmallPage) bytes[at] = 0;
 }
 
 }  // namespace varve

@@ -31,4 +31,7 @@ class AlignedBytes {
   size_t capacity_ = 0;
 };
 
+// Has the system back fresh bytes with memory now, not when each of them is first written to; overwrites some of them.
+void TakeMemory(char* bytes, size_t size);
+
 }  // namespace varve

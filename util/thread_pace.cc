@@ -41,23 +41,22 @@ uint64_t ThreadPace::Waited() {
   return nanos;
 }
 
-void ThreadPace::BeginStep() {
-  begun_ = SteadyNow();
-  waited_ = Waited();
-}
-
 void ThreadPace::Rest(bool hurries) {
   if (switched_off.load(std::memory_order_relaxed)) return;
-  const SteadyTime now = SteadyNow();
+  SteadyTime now = SteadyNow();
   const std::chrono::nanoseconds worked = now - begun_;
   if (worked < kStep) return;
-  const uint64_t waited = Waited() - waited_;
+  uint64_t waited = Waited();
   // A step that began long ago was not all work.
-  if (!hurries && worked < kStep * 100 && waited * kNoticeable > static_cast<uint64_t>(worked.count())) {
+  if (!hurries && worked < kStep * 100 && (waited - waited_) * kNoticeable > static_cast<uint64_t>(worked.count())) {
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(2 * worked, kLongestRest));
-    rested_ += SteadyNow() - now;
+    const SteadyTime end = SteadyNow();
+    rested_ += end - now;
+    now = end;
+    waited = Waited();
   }
-  BeginStep();
+  begun_ = now;
+  waited_ = waited;
 }
 
 }  // namespace varve

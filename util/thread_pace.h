@@ -33,7 +33,6 @@ class ThreadPace {
  private:
   // How long this thread has waited for a processor so far, in nanoseconds; no longer than at the last look where that isn't known.
   uint64_t Waited();
-  void BeginStep();
 
   int file_ = -1;
   bool opened_ = false;

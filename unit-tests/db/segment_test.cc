@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/segment_fixture.h"
 #include "util/file_remover.h"
 
@@ -151,9 +152,7 @@ TEST(SegmentTest, AnObsoleteFileGoesWithItsLastUser) {
   EXPECT_GT(fixture.caches->tables.usage(), 0u);
   EXPECT_GT(fixture.caches->blocks.usage(), 10000u);
   other_user.reset();
-  for (int i = 0; i < 1000 && std::filesystem::exists(fixture.Path(3)); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  EXPECT_TRUE(testing::Eventually([&] { return !std::filesystem::exists(fixture.Path(3)); }));
   EXPECT_EQ(fixture.caches->blocks.usage(), 0u);
   remover.reset();
   EXPECT_FALSE(std::filesystem::exists(fixture.Path(3)));

@@ -2,13 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <random>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "unit-tests/testing/eventually.h"
 
 namespace varve {
 namespace {
@@ -95,11 +96,7 @@ TEST(SlabAllocatorTest, AnotherThreadMayFree) {
 
 // Once the thread has done its work.
 bool ComesToKeep(const SlabAllocator& allocator, size_t slabs) {
-  for (int i = 0; i < 20000; ++i) {
-    if (allocator.kept() == slabs * kSlabSize) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return false;
+  return testing::Eventually([&] { return allocator.kept() == slabs * kSlabSize; });
 }
 
 TEST(SlabAllocatorTest, FreeSlabsKeepTheirMemoryWithinTheBudgetAndOneIsMadeAhead) {
