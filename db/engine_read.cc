@@ -71,8 +71,6 @@ bool Engine::WorthReadingAgain(const ReadOptions& options, bool log_had_failed) 
 }
 
 absl::Status Engine::WaitUntilDurable(SequenceNumber sequence) {
-  if (log_->durable_sequence() >= sequence) return absl::OkStatus();
-  VARVE_RETURN_IF_ERROR(log_->Push());
   return log_->WaitUntilDurable(sequence);
 }
 

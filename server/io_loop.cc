@@ -25,21 +25,50 @@ IoLoop::IoLoop(ServerState* server, ThreadPool* pool, ThreadPool* maintenance)
 void IoLoop::Run() {
   VisitSessions();
   while (!aborted_.load(std::memory_order_relaxed)) {
-    int rounds = 0;
-    do {
-      Round();
-    } while (!scheduled_.empty() && ++rounds < kRoundsBetweenVisits);
+    Round();
     if (drain_seen_ && sessions_.empty()) {
       io_.poll();  // connections that were accepted but not yet adopted
       if (sessions_.empty()) return;
     }
-    if (!scheduled_.empty()) {
+    if (++rounds_since_visit_ == kRoundsBetweenVisits) {
+      rounds_since_visit_ = 0;
       io_.poll();
-    } else {
+    } else if (scheduled_.empty() && !SyncHere() && !Linger()) {
+      rounds_since_visit_ = 0;
       Sleep();
     }
   }
   CloseAll();
+}
+
+void IoLoop::PushLeft() {
+  // A failure reaches the replies by log_status().
+  if (std::exchange(submitted_, false)) server_->store->Push().IgnoreError();
+}
+
+bool IoLoop::SyncHere() {
+  if (!submitted_) return false;
+  CollectEvents();
+  if (!scheduled_.empty()) return true;
+  if (parked_.empty()) {  // the client wants no replies
+    PushLeft();
+    return false;
+  }
+  submitted_ = false;
+  woken_.store(true);  // what the sync changes is looked at anyway
+  const auto begin = std::chrono::steady_clock::now();
+  server_->store->WaitUntilDurable(parked_.back().gate).IgnoreError();
+  if (std::chrono::steady_clock::now() - begin > kSlowSync) recent_clients_.Forget();
+  return true;
+}
+
+bool IoLoop::Linger() {
+  // More clients are served better by a thread that slept: while it polls, others can't run. So are those that wait for the log's threads.
+  if (!recent_clients_.at_most_two() || !parked_.empty() || !busy_poll_.IsWorthIt()) return false;
+  return busy_poll_.Poll([this] {
+    CollectEvents();
+    return !scheduled_.empty() || woken_.load(std::memory_order_relaxed);
+  });
 }
 
 void IoLoop::Sleep() {
@@ -65,13 +94,17 @@ void IoLoop::Round() {
     for (auto& [session, owner] : sessions_) Schedule(session);
   }
   if (durability_changed_.exchange(false)) ReleaseParked();
-  if (!scheduled_.empty()) ExecuteRound();
+  if (!scheduled_.empty()) {
+    PushLeft();
+    ExecuteRound();
+  }
   FreeRemoved();
 }
 
 void IoLoop::ExecuteRound() {
   round_.swap(scheduled_);
   for (Session* session : round_) session->scheduled = false;
+  recent_clients_.Served(round_);
   for (Session* session : round_) session->ReadAndParse(drain_seen_);
 
   const bool writers_wait = server_->store->pressure() > kFreePressure;
@@ -132,7 +165,8 @@ void IoLoop::PushRound() {
   // Once for all batches of the round, and before any of their replies leaves: what they wrote, and what they may have read of
   // others' writes.
   absl::Status pushed;
-  if (std::exchange(submitted_, false)) {
+  if (submitted_ && !recent_clients_.one()) {
+    submitted_ = false;
     pushed = server_->store->Push();
   } else if (!log_failed_) {
     pushed = server_->store->PushUnsynced();

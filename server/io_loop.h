@@ -20,7 +20,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "server/busy_poll.h"
 #include "server/execution_policy.h"
+#include "server/recent_clients.h"
 #include "server/server_state.h"
 #include "server/session.h"
 #include "structure/shared_work.h"
@@ -77,6 +79,7 @@ class IoLoop {
   static constexpr size_t kLargeValue = 64u << 10;  // after one of this size the next kRoundsApart rounds read apart
   static constexpr uint32_t kRoundsApart = 64;
   static constexpr uint32_t kMeasureEvery = 16;  // joint reads
+  static constexpr std::chrono::milliseconds kSlowSync{1};  // after one of these the log's threads sync for a while
   static constexpr size_t kScratchBytes = 64u << 10;
 
   void Wake();
@@ -96,6 +99,11 @@ class IoLoop {
   void WriteTogether(bool writers_wait);
   // The end of a round's execution: nothing that a crash of the process would take back is in the replies that leave now.
   void PushRound();
+  // What the rounds of a lone client left to be pushed.
+  void PushLeft();
+  // When there is nothing to do, in this order: the first two return whether there may be again.
+  [[nodiscard]] bool SyncHere();
+  [[nodiscard]] bool Linger();
   void Sleep();
   // Lets go of sessions that were removed: what takes long goes to the pool.
   void FreeRemoved();
@@ -122,7 +130,10 @@ class IoLoop {
   std::vector<Session*> scheduled_;  // for the next round
   std::vector<Session*> round_;
   std::vector<Session*> executed_;  // in this round, here
-  bool submitted_ = false;          // by one of them
+  bool submitted_ = false;          // by one of them, and not pushed yet
+  RecentClients<Session> recent_clients_;
+  BusyPoll busy_poll_;
+  int rounds_since_visit_ = 0;
   SharedWork<Session> shared_;      // of the round
   size_t lent_ = 0;                 // put there
   std::atomic<size_t> helpers_{0};  // on their way, or helping
