@@ -22,6 +22,11 @@ constexpr size_t kDrainSteps = 64;  // of the hand, at most, for what comes in
 
 }  // namespace
 
+ClockCache::Table::Table(size_t slots)
+    : memory_(slots * sizeof(Slot)), slots_(reinterpret_cast<Slot*>(memory_.data())), mask_(slots - 1) {
+  std::uninitialized_default_construct_n(slots_, slots);
+}
+
 ClockCache::ClockCache(size_t capacity)
     : capacity_(capacity),
       shard_count_(std::clamp(std::bit_floor(capacity / kMinShardCapacity), size_t{1}, kMaxShards)),
@@ -70,45 +75,50 @@ uint64_t ClockCache::Mix(uint64_t first, uint64_t second) {
   return hash ^ hash >> 32;
 }
 
+const ClockCache::Slot* ClockCache::NextMatch(const Table& table, uint64_t hash, size_t* i) {
+  while (true) {
+    const Slot& slot = table[(*i)++];
+    if (slot.entry.load(std::memory_order_relaxed) == nullptr) return nullptr;
+    if (slot.hash.load(std::memory_order_relaxed) == static_cast<uint32_t>(hash)) return &slot;
+  }
+}
+
 const char* ClockCache::PrefetchBytes(const Slot& slot, uint64_t position, size_t size) {
-  const char* const wanted = slot.entry->bytes() + (static_cast<uint32_t>(position) - slot.base);
+  Entry* const entry = slot.entry.load(std::memory_order_relaxed);
+  const uint32_t offset = static_cast<uint32_t>(position) - slot.base.load(std::memory_order_relaxed);
+  const char* const wanted = entry->bytes() + offset;
   PrefetchLines(wanted, 0, std::clamp<size_t>(size, 128, kMostPrefetched));
   return wanted;
 }
 
 ClockCache::Entry* ClockCache::Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second,
                                     uint64_t position, size_t size) {
-  if (shard.slots.empty()) return nullptr;
-  const size_t mask = shard.slots.size() - 1;
-  for (size_t i = hash & mask; shard.slots[i].entry != nullptr; i = (i + 1) & mask) {
-    const Slot& slot = shard.slots[i];
-    if (slot.hash != static_cast<uint32_t>(hash)) continue;
-    Entry* entry = slot.entry;
-    PrefetchBytes(slot, position, size);
+  const Table* const table = TableOf(shard);
+  if (table == nullptr) return nullptr;
+  size_t i = hash;
+  while (const Slot* const slot = NextMatch(*table, hash, &i)) {
+    Entry* const entry = slot->entry.load(std::memory_order_relaxed);
+    PrefetchBytes(*slot, position, size);
     if (entry->first == first && entry->second == second) return entry;
   }
   return nullptr;
 }
 
-void ClockCache::PrefetchSlot(uint64_t first, uint64_t second) {
+void ClockCache::PrefetchSlot(uint64_t first, uint64_t second) const {
   const uint64_t hash = Mix(first, second);
-  Shard& shard = ShardOf(hash);
-  SpinLockHolder lock(&shard.lock);
-  if (!shard.slots.empty()) PrefetchLine(&shard.slots[hash & (shard.slots.size() - 1)]);
+  const Table* const table = TableOf(ShardOf(hash));
+  if (table != nullptr) PrefetchLine(&(*table)[hash]);
 }
 
-const char* ClockCache::PrefetchEntry(uint64_t first, uint64_t second, uint64_t position) {
+const char* ClockCache::PrefetchEntry(uint64_t first, uint64_t second, uint64_t position) const {
   const uint64_t hash = Mix(first, second);
-  Shard& shard = ShardOf(hash);
-  SpinLockHolder lock(&shard.lock);
-  if (shard.slots.empty()) return nullptr;
-  const size_t mask = shard.slots.size() - 1;
-  for (size_t i = hash & mask; shard.slots[i].entry != nullptr; i = (i + 1) & mask) {
-    if (shard.slots[i].hash != static_cast<uint32_t>(hash)) continue;
-    PrefetchLine(shard.slots[i].entry);
-    return PrefetchBytes(shard.slots[i], position, 0);
-  }
-  return nullptr;
+  const Table* const table = TableOf(ShardOf(hash));
+  if (table == nullptr) return nullptr;
+  size_t i = hash;
+  const Slot* const slot = NextMatch(*table, hash, &i);
+  if (slot == nullptr) return nullptr;
+  PrefetchLine(slot->entry.load(std::memory_order_relaxed));
+  return PrefetchBytes(*slot, position, 0);
 }
 
 ClockCache::Handle ClockCache::Lookup(uint64_t first, uint64_t second, uint64_t position, size_t size) {
@@ -137,14 +147,14 @@ ClockCache::Handle ClockCache::Insert(uint64_t first, uint64_t second, Handle bu
     return Handle(other);
   }
   if (!MakeRoom(shard, charge, &victims)) return buffer;
-  if ((shard.ring.size() + 1) * 2 > shard.slots.size()) Grow(shard);
+  if (shard.tables.empty() || (shard.ring.size() + 1) * 2 > shard.tables.back()->size()) Grow(shard);
   ReserveMore(&shard.ring, 1);  // from here on nothing needs memory
   Entry* entry = buffer.entry_;
   entry->first = first;
   entry->second = second;
   entry->hash = hash;
   entry->references.fetch_add(1, std::memory_order_relaxed);
-  Link(shard, entry);
+  Link(*shard.tables.back(), entry);
   entry->ring_position = static_cast<uint32_t>(shard.ring.size());
   shard.ring.push_back(entry);
   shard.in_slabs += entry->in_slab ? 1 : 0;
@@ -209,25 +219,25 @@ bool ClockCache::MakeRoom(Shard& shard, size_t charge, std::vector<Handle>* vict
   return true;
 }
 
-void ClockCache::Link(Shard& shard, Entry* entry) {
-  const size_t mask = shard.slots.size() - 1;
-  size_t i = entry->hash & mask;
-  while (shard.slots[i].entry != nullptr) i = (i + 1) & mask;
-  shard.slots[i] = {static_cast<uint32_t>(entry->hash), static_cast<uint32_t>(entry->base), entry};
+void ClockCache::Link(const Table& table, Entry* entry) {
+  size_t i = entry->hash;
+  while (table[i].entry.load(std::memory_order_relaxed) != nullptr) ++i;
+  table[i].Set(static_cast<uint32_t>(entry->hash), static_cast<uint32_t>(entry->base), entry);
 }
 
 void ClockCache::Unlink(Shard& shard, Entry* entry) {
-  const size_t mask = shard.slots.size() - 1;
-  size_t hole = entry->hash & mask;
-  while (shard.slots[hole].entry != entry) hole = (hole + 1) & mask;
+  const Table& table = *shard.tables.back();
+  const size_t mask = table.size() - 1;
+  size_t hole = entry->hash;
+  while (table[hole].entry.load(std::memory_order_relaxed) != entry) ++hole;
   // Close the hole: what follows moves up if its probe sequence passes the hole.
-  for (size_t i = (hole + 1) & mask; shard.slots[i].entry != nullptr; i = (i + 1) & mask) {
-    const size_t home = shard.slots[i].hash & mask;
+  for (size_t i = hole + 1; table[i].entry.load(std::memory_order_relaxed) != nullptr; ++i) {
+    const size_t home = table[i].hash.load(std::memory_order_relaxed);
     if (((i - home) & mask) < ((i - hole) & mask)) continue;
-    shard.slots[hole] = shard.slots[i];
+    table[hole].Set(table[i]);
     hole = i;
   }
-  shard.slots[hole] = {};
+  table[hole].Set(0, 0, nullptr);
   Entry* last = shard.ring.back();
   shard.ring[entry->ring_position] = last;
   last->ring_position = entry->ring_position;
@@ -237,8 +247,13 @@ void ClockCache::Unlink(Shard& shard, Entry* entry) {
 }
 
 void ClockCache::Grow(Shard& shard) {
-  shard.slots.assign(std::max(kFirstSlots, shard.slots.size() * 2), Slot());
-  for (Entry* entry : shard.ring) Link(shard, entry);
+  ReserveMore(&shard.tables, 1);
+  Table* const old = shard.tables.empty() ? nullptr : shard.tables.back().get();
+  shard.tables.push_back(std::make_unique<Table>(old == nullptr ? kFirstSlots : 2 * old->size()));
+  const Table* const table = shard.tables.back().get();
+  for (Entry* entry : shard.ring) Link(*table, entry);
+  shard.table.store(table, std::memory_order_release);
+  if (old != nullptr) old->Empty();
 }
 
 size_t ClockCache::usage() const {

@@ -5,7 +5,8 @@
 // than the budget while entries of one size give way to those of another. It is handed out as a reference-counted Handle, which keeps the bytes in place also
 // when the cache drops the entry. A buffer is first made outside the cache (New), filled by its only owner, and shared by Insert.
 // Thread-safe; a hit takes the spin lock of one of up to 64 shards, allocates nothing and moves nothing: it touches one line of the
-// shard's open-addressing table (linear probing, hashes beside the pointers, at most half full), and the entry's header.
+// shard's open-addressing table (linear probing, hashes beside the pointers, at most half full), and the entry's header. Prefetching takes
+// no lock: it may look at a table that is being changed, or was replaced, and so asks for the wrong lines now and then.
 // Invariants: usage() <= capacity(), headers and tables included; entries that are handed out are never evicted; an entry that a shard
 // can't take (too large, or everything else is in use) still works, it just isn't kept. With a capacity of 0 nothing is kept.
 #pragma once
@@ -21,6 +22,7 @@
 #include "absl/base/thread_annotations.h"
 #include "structure/slab_allocator.h"
 #include "structure/spin_lock.h"
+#include "util/aligned_bytes.h"
 
 namespace varve {
 
@@ -94,8 +96,8 @@ class ClockCache {
   // For lookups of several keys, each of which first does the one, then the other: bring the slot, and what Lookup will touch of the entry,
   // on their way into the processor's cache. The second says where the bytes seem to be (null: nowhere), for asking memory for more of
   // them: they may be gone by then.
-  void PrefetchSlot(uint64_t first, uint64_t second);
-  const char* PrefetchEntry(uint64_t first, uint64_t second, uint64_t position);
+  void PrefetchSlot(uint64_t first, uint64_t second) const;
+  const char* PrefetchEntry(uint64_t first, uint64_t second, uint64_t position) const;
   // Drops the entry of the key, if there is one; whoever holds it keeps it.
   void Erase(uint64_t first, uint64_t second);
   // Gives the buffer to the cache under the key. Returns the entry that now stands there: another thread's if it was faster.
@@ -106,14 +108,40 @@ class ClockCache {
   size_t usage() const;
 
  private:
+  // Changed under the shard's lock.
   struct Slot {
-    uint32_t hash = 0;       // its low half
-    uint32_t base = 0;       // the low half of the entry's base
-    Entry* entry = nullptr;  // null: free
+    std::atomic<uint32_t> hash{0};        // its low half
+    std::atomic<uint32_t> base{0};        // the low half of the entry's base
+    std::atomic<Entry*> entry{nullptr};  // null: free
+
+    void Set(uint32_t new_hash, uint32_t new_base, Entry* new_entry) {
+      hash.store(new_hash, std::memory_order_relaxed);
+      base.store(new_base, std::memory_order_relaxed);
+      entry.store(new_entry, std::memory_order_relaxed);
+    }
+    void Set(const Slot& other) {
+      Set(other.hash.load(std::memory_order_relaxed), other.base.load(std::memory_order_relaxed),
+          other.entry.load(std::memory_order_relaxed));
+    }
   };
-  struct alignas(64) Shard {
-    mutable SpinLock lock;
-    std::vector<Slot> slots ABSL_GUARDED_BY(lock);  // a power of two
+  class Table {
+   public:
+    explicit Table(size_t slots);  // a power of two
+    size_t size() const { return mask_ + 1; }
+    // The slot where looking for `i` begins, or goes on.
+    Slot& operator[](size_t i) const { return slots_[i & mask_]; }
+    // For when nobody looks for anything here but prefetches that came late.
+    void Empty() { DropMemory(memory_.data(), memory_.size()); }
+
+   private:
+    const AlignedBytes memory_;
+    Slot* const slots_;
+    const size_t mask_;
+  };
+  struct Shard {
+    alignas(64) std::atomic<const Table*> table{nullptr};  // the last one; null: nothing was inserted yet
+    alignas(64) mutable SpinLock lock;
+    std::vector<std::unique_ptr<Table>> tables ABSL_GUARDED_BY(lock);  // those before it are empty
     std::vector<Entry*> ring ABSL_GUARDED_BY(lock);
     size_t hand ABSL_GUARDED_BY(lock) = 0;
     std::atomic<size_t> usage{0};               // changed under the lock
@@ -127,8 +155,11 @@ class ClockCache {
     return (entry.in_slab ? SlabAllocator::SlotSizeFor(size) : size) + 4 * sizeof(Slot) + 2 * sizeof(Entry*);
   }
   static uint64_t Mix(uint64_t first, uint64_t second);
-  Shard& ShardOf(uint64_t hash) { return shards_[hash >> 58 & (shard_count_ - 1)]; }
+  Shard& ShardOf(uint64_t hash) const { return shards_[hash >> 58 & (shard_count_ - 1)]; }
 
+  static const Table* TableOf(const Shard& shard) { return shard.table.load(std::memory_order_acquire); }
+  // The next slot, from `*i` on, with such a hash; null: there is none. `*i` is behind it then.
+  static const Slot* NextMatch(const Table& table, uint64_t hash, size_t* i);
   static const char* PrefetchBytes(const Slot& slot, uint64_t position, size_t size);
   static Entry* Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second, uint64_t position, size_t size)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
@@ -143,7 +174,7 @@ class ClockCache {
   static void Drain(Shard& shard, size_t bytes, std::vector<Handle>* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
   // Evicts until `charge` more bytes fit; entries to be freed by the caller go to `*victims`.
   bool MakeRoom(Shard& shard, size_t charge, std::vector<Handle>* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
-  static void Link(Shard& shard, Entry* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
+  static void Link(const Table& table, Entry* entry);
   static void Unlink(Shard& shard, Entry* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
   static void Grow(Shard& shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
 

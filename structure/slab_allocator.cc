@@ -177,12 +177,12 @@ void SlabAllocator::GiveBack(bool all) {
       slab = kept_.back();
       kept_.pop_back();
     }
-    DropMemory(slab);
+    Drop(slab);
   }
 }
 
-void SlabAllocator::DropMemory(char* slab) {
-  (void)madvise(slab, kSlabSize, MADV_DONTNEED);
+void SlabAllocator::Drop(char* slab) {
+  DropMemory(slab, kSlabSize);
   absl::MutexLock lock(&mutex_);
   free_.push_back(slab);
 }
@@ -249,7 +249,7 @@ void SlabAllocator::Free(void* piece) noexcept {
       return kept_.push_back(reinterpret_cast<char*>(slab));
     }
   }
-  DropMemory(reinterpret_cast<char*>(slab));
+  Drop(reinterpret_cast<char*>(slab));
 }
 
 }  // namespace varve

@@ -105,7 +105,7 @@ class SlabAllocator {
   // Gives what free slabs keep back to the system: what is beyond the budget, or all.
   void GiveBack(bool all);
   // Of a slab that nobody else knows of: it is free, without memory.
-  void DropMemory(char* slab);
+  void Drop(char* slab);
   void Link(Slab* slab) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Unlink(Slab* slab) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <cstdint>
+
 namespace varve {
 namespace {
 
@@ -22,6 +24,13 @@ AlignedBytes::AlignedBytes(size_t size) : size_(size), capacity_(size) {
 
 void TakeMemory(char* bytes, size_t size) {
   for (size_t at = 0; at < size; at += kSmallPage) bytes[at] = 0;
+}
+
+void DropMemory(char* bytes, size_t size) {
+  const auto address = reinterpret_cast<uintptr_t>(bytes);
+  const size_t before = -address % kSmallPage;
+  if (size < before + kSmallPage) return;
+  (void)madvise(bytes + before, (size - before) / kSmallPage * kSmallPage, MADV_DONTNEED);
 }
 
 }  // namespace varve

@@ -33,5 +33,7 @@ class AlignedBytes {
 
 // Has the system back fresh bytes with memory now, not when each of them is first written to; overwrites some of them.
 void TakeMemory(char* bytes, size_t size);
+// Gives the memory of whole pages among the bytes back to the system; they stay readable, as zeros.
+void DropMemory(char* bytes, size_t size);
 
 }  // namespace varve

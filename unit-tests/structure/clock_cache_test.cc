@@ -169,6 +169,30 @@ TEST(ClockCacheTest, SlabsGoWhenEntriesOfAnotherSizeCome) {
   EXPECT_EQ(slabs.held(), before);
 }
 
+TEST(ClockCacheTest, PrefetchingGoesOnWhileTablesGrow) {
+  constexpr uint64_t kEntries = 100'000;
+  ClockCache cache(size_t{64} << 20);
+  std::atomic<uint64_t> inserted{0};
+  std::thread prefetching([&] {
+    std::mt19937_64 random(1);
+    while (inserted < kEntries) {
+      const uint64_t key = random() % kEntries;
+      cache.PrefetchSlot(key, 1);
+      cache.PrefetchEntry(key, 1, 0);
+    }
+  });
+  for (uint64_t key = 0; key < kEntries; ++key) {
+    cache.Insert(key, 1, Buffer(cache, "entry"));
+    if (key % 3 == 0) cache.Erase(key / 2, 1);
+    ++inserted;
+  }
+  prefetching.join();
+  for (uint64_t key = 0; key < kEntries; ++key) {
+    ASSERT_EQ(cache.PrefetchEntry(key, 1, 0) != nullptr, bool(cache.Lookup(key, 1, 0))) << key;
+  }
+  EXPECT_TRUE(cache.Lookup(kEntries - 1, 1, 0));
+}
+
 TEST(ClockCacheTest, ThreadsNeverSeeBytesOfAnotherKey) {
   ClockCache cache(200000);
   std::atomic<int> failures{0};
