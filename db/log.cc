@@ -77,6 +77,9 @@ class Log::Implementation {
     gathering_since_ = gathering_since;
     wake_.Signal();
   }
+  void EndGatheringIfFull() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (options_.group_max_delay.count() > 0 && writer_.buffered_bytes() >= options_.group_max_bytes) wake_.Signal();
+  }
   // Runs one group, which the caller may begin.
   void RunGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeGroup(uint32_t group);
@@ -131,8 +134,8 @@ absl::Status Log::Implementation::Push() {
     absl::MutexLock lock(&mutex_);
     if (SyncIsWanted() && MayBeginGroup()) {
       CallLogThread();
-    } else if (options_.group_max_delay.count() > 0 && writer_.buffered_bytes() >= options_.group_max_bytes) {
-      wake_.Signal();  // it may be waiting for company
+    } else {
+      EndGatheringIfFull();
     }
   }
   return writer_.status();
@@ -157,7 +160,7 @@ absl::Status Log::Implementation::WaitUntilDurable(SequenceNumber sequence) {
     mutex_.Unlock();
     NotifyListeners();
   } else {
-    if (!is_taken && MayBeginGroup()) CallLogThread();
+    if (!is_taken) MayBeginGroup() ? CallLogThread() : EndGatheringIfFull();
     uint32_t group = group_;
     if (!is_taken) {
       group = group_ + 1;

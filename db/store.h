@@ -123,7 +123,7 @@ class Store {
   // The mode of writes from now on that don't bring their own.
   virtual void SetSync(Durability sync) = 0;
 
-  // Commits the batch without waiting: visible on return, on its way to disk after the next Push().
+  // Commits the batch without waiting: visible on return, on its way to disk after the next Push(), or WaitUntilDurable() of its gate.
   [[nodiscard]] virtual absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) = 0;
   // Sends what was submitted on its way: wakes the log thread for `always` writes, hands the others to the kernel.
   // Once per round of an event loop; without it nothing submitted is ever acknowledged.
@@ -134,8 +134,8 @@ class Store {
   // after a listener had been told of the failure: then it showed only what is durable.
   [[nodiscard]] virtual absl::Status PushUnsynced() = 0;
 
-  // Commits without waiting and calls `done` when the write is as durable as its mode promises (or failed). `done` runs on the
-  // log's thread, or inside this call when nothing is to wait for: it must be short and must not call the store.
+  // Commits without waiting and calls `done` when the write is as durable as its mode promises (or failed). `done` runs on
+  // the thread that synced, or inside this call when nothing is to wait for: it must be short and must not call the store.
   virtual void WriteAsync(const WriteOptions& options, WriteBatch* batch,
                           std::function<void(absl::StatusOr<CommitResult>)> done) = 0;
 
@@ -169,7 +169,7 @@ class Store {
   // listener before is not called any more.
   using ExpiryListener = std::function<void(NamespaceId space, std::string_view key, SequenceNumber gate)>;
   virtual void SetExpiryListener(ExpiryListener listener) = 0;
-  // Calls `listener` on the log's thread each time durable_sequence() or log_status() changed. It must be short and must not call the store.
+  // Calls `listener`, on the thread that synced, each time durable_sequence() or log_status() changed. It must be short and must not call the store.
   // Returns a token for RemoveDurabilityListener, after which it is not called any more.
   virtual uint64_t AddDurabilityListener(std::function<void()> listener) = 0;
   virtual void RemoveDurabilityListener(uint64_t token) = 0;

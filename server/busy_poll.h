@@ -1,6 +1,6 @@
 // Whether an I/O thread with nothing to do asks its sockets for a while before it sleeps (busy polling; spin-then-park, Karlin et al. 1991).
 // To be woken takes longer than a client nearby needs for its next request: 35 µs here, where a processor that idles has to be started
-// (docs/performance.md).
+// (docs/decisions.md).
 //
 // It pays while what comes next comes within kLimit. Where it doesn't, or where another thread wants the processor, only every
 // kProbeEvery-th sleep tries again: what that costs at most is kLimit in as many sleeps. For one thread.
@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <thread>
 
 namespace varve {
@@ -17,8 +18,8 @@ namespace varve {
 class BusyPoll {
  public:
   static constexpr std::chrono::microseconds kLimit{50};
-  static constexpr int kProbeEvery = 32;
-  static constexpr int kMostCredit = 8;   // in polls that may fail, one after the other, after many that paid
+  static constexpr uint32_t kProbeEvery = 32;
+  static constexpr int kMostCredit = 8;  // in polls that may fail, one after the other, after many that paid
   static constexpr int kCreditPerFind = 1, kCostOfMiss = 2;
 
   // `processors`: with one alone, whoever is waited for could not run meanwhile.
@@ -55,7 +56,7 @@ class BusyPoll {
 
   const bool may_poll_;
   int credit_ = 0;
-  int sleeps_ = 0;
+  uint32_t sleeps_ = 0;
 };
 
 }  // namespace varve

@@ -28,7 +28,7 @@ void IoLoop::Run() {
     Round();
     if (drain_seen_ && sessions_.empty()) {
       io_.poll();  // connections that were accepted but not yet adopted
-      if (sessions_.empty()) return;
+      if (sessions_.empty()) break;
     }
     if (++rounds_since_visit_ == kRoundsBetweenVisits) {
       rounds_since_visit_ = 0;
@@ -38,12 +38,12 @@ void IoLoop::Run() {
       Sleep();
     }
   }
+  PushLeft();
   CloseAll();
 }
 
 void IoLoop::PushLeft() {
-  // A failure reaches the replies by log_status().
-  if (std::exchange(submitted_, false)) server_->store->Push().IgnoreError();
+  if (std::exchange(submitted_, false) && !server_->store->Push().ok()) OnDurabilityChanged();
 }
 
 bool IoLoop::SyncHere() {
@@ -54,11 +54,11 @@ bool IoLoop::SyncHere() {
     PushLeft();
     return false;
   }
-  submitted_ = false;
   woken_.store(true);  // what the sync changes is looked at anyway
   const auto begin = std::chrono::steady_clock::now();
-  server_->store->WaitUntilDurable(parked_.back().gate).IgnoreError();
+  server_->store->WaitUntilDurable(parked_.back().gate).IgnoreError();  // as Push() finds out
   if (std::chrono::steady_clock::now() - begin > kSlowSync) recent_clients_.Forget();
+  PushLeft();  // the session may still be parked for what it wrote before
   return true;
 }
 
@@ -165,7 +165,7 @@ void IoLoop::PushRound() {
   // Once for all batches of the round, and before any of their replies leaves: what they wrote, and what they may have read of
   // others' writes.
   absl::Status pushed;
-  if (submitted_ && !recent_clients_.one()) {
+  if (submitted_ && (!recent_clients_.one() || server_->groups_gather)) {
     submitted_ = false;
     pushed = server_->store->Push();
   } else if (!log_failed_) {

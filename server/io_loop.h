@@ -1,6 +1,8 @@
 // One I/O thread: an asio loop for everything occasional (posts, wake-ups, timers) and, inside it, an epoll descriptor of its own
 // for the sockets, which gives explicit rounds: read and parse all that is ready, execute it, push the store once, send. While
-// there is work the rounds follow each other without a visit to asio; when there is none the thread sleeps in asio.
+// there is work the rounds follow each other with few visits to asio; when there is none the thread sleeps in asio. For one or two clients alone
+// it first asks the sockets again for a while (server/busy_poll.h), and for one alone it syncs the log itself, so that a disk that hangs holds up
+// whoever comes then.
 //
 // Run() is the thread's body. Adopt(), Wake(), Complete(), NoteMail(), BeginDrain(), Abort() and aborted() may be called from any thread; Dispatch() and
 // the rest belong to the loop's thread. Replies that wait for the log are parked in order of their gates and released by one
@@ -78,7 +80,7 @@ class IoLoop {
   static constexpr size_t kWritesTogether = 256;    // committed in one call
   static constexpr size_t kLargeValue = 64u << 10;  // after one of this size the next kRoundsApart rounds read apart
   static constexpr uint32_t kRoundsApart = 64;
-  static constexpr uint32_t kMeasureEvery = 16;  // joint reads
+  static constexpr uint32_t kMeasureEvery = 16;             // joint reads
   static constexpr std::chrono::milliseconds kSlowSync{1};  // after one of these the log's threads sync for a while
   static constexpr size_t kScratchBytes = 64u << 10;
 

@@ -1,5 +1,5 @@
 // Whether a loop has served one client alone lately, or two, so that it may do what would be wrong with more of them: write the log
-// while nobody else can be waiting, keep the processor until the next request comes. Not thread-safe.
+// while nobody else of the loop is likely to wait, keep the processor until the next request comes. Not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -7,6 +7,7 @@ namespace varve {
 ServerState::ServerState(Store* the_store, ServerConfig settings, ServerProgram program)
     : store(the_store),
       options(settings.server),
+      groups_gather(settings.engine.group_max_delay.count() > 0),
       live(options),
       password(options.password),
       configuration(program.given.value_or(settings), settings, std::move(program.config_file)),

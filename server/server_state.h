@@ -51,6 +51,7 @@ struct ServerState {
 
   Store* const store;
   const ServerOptions options;  // as they were at start; what may change stands in `live`
+  const bool groups_gather;     // --group-max-delay: a group of the log waits for company
   LiveOptions live;
   Password password;
   LoginGuard login_guard;

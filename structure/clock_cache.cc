@@ -75,18 +75,18 @@ uint64_t ClockCache::Mix(uint64_t first, uint64_t second) {
   return hash ^ hash >> 32;
 }
 
-const ClockCache::Slot* ClockCache::NextMatch(const Table& table, uint64_t hash, size_t* i) {
+ClockCache::Match ClockCache::NextMatch(const Table& table, uint64_t hash, size_t* i) {
   while (true) {
     const Slot& slot = table[(*i)++];
-    if (slot.entry.load(std::memory_order_relaxed) == nullptr) return nullptr;
-    if (slot.hash.load(std::memory_order_relaxed) == static_cast<uint32_t>(hash)) return &slot;
+    Entry* const entry = slot.entry.load(std::memory_order_relaxed);
+    if (entry == nullptr) return {};
+    if (slot.hash.load(std::memory_order_relaxed) != static_cast<uint32_t>(hash)) continue;
+    return {entry, slot.base.load(std::memory_order_relaxed)};
   }
 }
 
-const char* ClockCache::PrefetchBytes(const Slot& slot, uint64_t position, size_t size) {
-  Entry* const entry = slot.entry.load(std::memory_order_relaxed);
-  const uint32_t offset = static_cast<uint32_t>(position) - slot.base.load(std::memory_order_relaxed);
-  const char* const wanted = entry->bytes() + offset;
+const char* ClockCache::PrefetchBytes(const Match& match, uint64_t position, size_t size) {
+  const char* const wanted = match.entry->bytes() + (static_cast<uint32_t>(position) - match.base);
   PrefetchLines(wanted, 0, std::clamp<size_t>(size, 128, kMostPrefetched));
   return wanted;
 }
@@ -96,12 +96,12 @@ ClockCache::Entry* ClockCache::Find(const Shard& shard, uint64_t hash, uint64_t 
   const Table* const table = TableOf(shard);
   if (table == nullptr) return nullptr;
   size_t i = hash;
-  while (const Slot* const slot = NextMatch(*table, hash, &i)) {
-    Entry* const entry = slot->entry.load(std::memory_order_relaxed);
-    PrefetchBytes(*slot, position, size);
-    if (entry->first == first && entry->second == second) return entry;
+  while (true) {
+    const Match match = NextMatch(*table, hash, &i);
+    if (match.entry == nullptr) return nullptr;
+    PrefetchBytes(match, position, size);
+    if (match.entry->first == first && match.entry->second == second) return match.entry;
   }
-  return nullptr;
 }
 
 void ClockCache::PrefetchSlot(uint64_t first, uint64_t second) const {
@@ -115,10 +115,10 @@ const char* ClockCache::PrefetchEntry(uint64_t first, uint64_t second, uint64_t 
   const Table* const table = TableOf(ShardOf(hash));
   if (table == nullptr) return nullptr;
   size_t i = hash;
-  const Slot* const slot = NextMatch(*table, hash, &i);
-  if (slot == nullptr) return nullptr;
-  PrefetchLine(slot->entry.load(std::memory_order_relaxed));
-  return PrefetchBytes(*slot, position, 0);
+  const Match match = NextMatch(*table, hash, &i);
+  if (match.entry == nullptr) return nullptr;
+  PrefetchLine(match.entry);
+  return PrefetchBytes(match, position, 0);
 }
 
 ClockCache::Handle ClockCache::Lookup(uint64_t first, uint64_t second, uint64_t position, size_t size) {

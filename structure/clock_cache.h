@@ -110,8 +110,8 @@ class ClockCache {
  private:
   // Changed under the shard's lock.
   struct Slot {
-    std::atomic<uint32_t> hash{0};        // its low half
-    std::atomic<uint32_t> base{0};        // the low half of the entry's base
+    std::atomic<uint32_t> hash{0};       // its low half
+    std::atomic<uint32_t> base{0};       // the low half of the entry's base
     std::atomic<Entry*> entry{nullptr};  // null: free
 
     void Set(uint32_t new_hash, uint32_t new_base, Entry* new_entry) {
@@ -158,9 +158,14 @@ class ClockCache {
   Shard& ShardOf(uint64_t hash) const { return shards_[hash >> 58 & (shard_count_ - 1)]; }
 
   static const Table* TableOf(const Shard& shard) { return shard.table.load(std::memory_order_acquire); }
-  // The next slot, from `*i` on, with such a hash; null: there is none. `*i` is behind it then.
-  static const Slot* NextMatch(const Table& table, uint64_t hash, size_t* i);
-  static const char* PrefetchBytes(const Slot& slot, uint64_t position, size_t size);
+  // What one slot held when it was looked at.
+  struct Match {
+    Entry* entry = nullptr;
+    uint32_t base = 0;
+  };
+  // Of the next slot, from `*i` on, with such a hash; null: there is none. `*i` is behind it then.
+  static Match NextMatch(const Table& table, uint64_t hash, size_t* i);
+  static const char* PrefetchBytes(const Match& match, uint64_t position, size_t size);
   static Entry* Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second, uint64_t position, size_t size)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
   bool UsesSlabs() const;

@@ -66,6 +66,28 @@ TEST_F(LoneClientTest, WritesAllOfAPipeline) {
   sender.join();
 }
 
+// A sync that ends between the reads and the write of the second batch finds the session parked for the first.
+TEST_F(LoneClientTest, IsAnsweredWheneverASyncEnds) {
+  RawConnection connection(server_.port());
+  std::string writes, reads, replies;
+  for (int i = 0; i < 50; ++i) {
+    writes += Resp({"SET", "a", "1"});
+    replies += "+OK\r\n";
+  }
+  for (int i = 0; i < 200; ++i) {
+    reads += Resp({"GET", "k" + std::to_string(i % 100)});
+    replies += "$1\r\nv\r\n";
+  }
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_TRUE(connection.Send(writes));
+    const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(i % 100);
+    while (std::chrono::steady_clock::now() < until) {
+    }
+    ASSERT_TRUE(connection.Send(reads + Resp({"SET", "b", "1"})));
+    ASSERT_EQ(connection.Receive(replies.size() + 5), replies + "+OK\r\n") << i;
+  }
+}
+
 TEST_F(LoneClientTest, LeavesOthersTheirTurn) {
   std::atomic<bool> done{false};
   std::thread busy([&] {
