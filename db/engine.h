@@ -99,7 +99,7 @@ class Engine final : public StorageEngine, private EngineParts {
   }
   void RemoveDurabilityListener(uint64_t token) override { log_->RemoveListener(token); }
   void SetExpiryListener(ExpiryListener listener) override;
-  absl::Status WaitUntilDurable(SequenceNumber sequence) override;
+  absl::Status WaitUntilDurable(SequenceNumber sequence) override { return log_->WaitUntilDurable(sequence); }
   absl::Status Sync() override { return log_->Sync(); }
 
   absl::Status Flush() override;

@@ -70,8 +70,6 @@ bool Engine::WorthReadingAgain(const ReadOptions& options, bool log_had_failed) 
   return options.snapshot == nullptr && !log_had_failed && log_failed_.load();
 }
 
-absl::Status Engine::WaitUntilDurable(SequenceNumber sequence) { return log_->WaitUntilDurable(sequence); }
-
 bool Engine::LookUpBuffers(const ReadState& state, SequenceNumber at, Lookup* lookup) const {
   WriteBuffer::Found found;
   const auto look_in = [&](const WriteBuffer& buffer) {

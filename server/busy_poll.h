@@ -19,7 +19,7 @@ class BusyPoll {
  public:
   static constexpr std::chrono::microseconds kLimit{50};
   static constexpr uint32_t kProbeEvery = 32;
-  static constexpr int kMostCredit = 8;  // in polls that may fail, one after the other, after many that paid
+  static constexpr int kMostCredit = 8;  // after many polls that paid; misses use it up
   static constexpr int kCreditPerFind = 1, kCostOfMiss = 2;
 
   // `processors`: with one alone, whoever is waited for could not run meanwhile.

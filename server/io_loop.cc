@@ -24,17 +24,18 @@ IoLoop::IoLoop(ServerState* server, ThreadPool* pool, ThreadPool* maintenance)
 
 void IoLoop::Run() {
   VisitSessions();
+  int rounds_since_visit = 0;
   while (!aborted_.load(std::memory_order_relaxed)) {
     Round();
     if (drain_seen_ && sessions_.empty()) {
       io_.poll();  // connections that were accepted but not yet adopted
       if (sessions_.empty()) break;
     }
-    if (++rounds_since_visit_ == kRoundsBetweenVisits) {
-      rounds_since_visit_ = 0;
+    if (++rounds_since_visit == kRoundsBetweenVisits) {
+      rounds_since_visit = 0;
       io_.poll();
     } else if (scheduled_.empty() && !SyncHere() && !Linger()) {
-      rounds_since_visit_ = 0;
+      rounds_since_visit = 0;
       Sleep();
     }
   }

@@ -135,7 +135,6 @@ class IoLoop {
   bool submitted_ = false;          // by one of them, and not pushed yet
   RecentClients<Session> recent_clients_;
   BusyPoll busy_poll_;
-  int rounds_since_visit_ = 0;
   SharedWork<Session> shared_;      // of the round
   size_t lent_ = 0;                 // put there
   std::atomic<size_t> helpers_{0};  // on their way, or helping
