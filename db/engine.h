@@ -313,8 +313,8 @@ class Engine final : public StorageEngine, private EngineParts {
   void CompactionLoop();
   absl::Status FlushOldest();
   absl::Status FlushBuffer(const FullBuffer& full);
-  // The next step towards the tree's shape; false: it is in shape, or only a merge could go on.
-  absl::StatusOr<bool> CompactStep(bool may_merge);
+  // The next step towards the tree's shape; false: it is in shape, as far as `in_burst` asks for, or only a merge could go on.
+  absl::StatusOr<bool> CompactStep(bool may_merge, bool in_burst);
   absl::Status RunPlan(const Version& version, const CompactionPlan& plan, const CompactionContext& context);
   absl::Status CompactRange(std::string_view lower, std::string_view upper);
   CompactionContext NewContext();

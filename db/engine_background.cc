@@ -25,6 +25,8 @@ constexpr absl::Duration kFirstCompactionRetry = absl::Seconds(1);
 constexpr absl::Duration kLastCompactionRetry = absl::Seconds(8);
 constexpr absl::Duration kLastRetryOfDamage = absl::Seconds(64);
 constexpr absl::Duration kRestBeforeMemoryGoes = absl::Seconds(2);
+constexpr absl::Duration kRestAfterBurst =
+    absl::Seconds(1);  // without a flush or merge; then merges that could wait are begun
 constexpr absl::Duration kRestBeforeSettling = absl::Seconds(5);  // under load something is installed more often
 
 // Into the server's log. Words are worth less than going on without them.
@@ -79,18 +81,27 @@ void Engine::CompactionLoop() {
   absl::Status trouble;
   absl::Duration pause = kFirstCompactionRetry;
   SteadyTime next_try = SteadyTime::min();  // of merges; removing needs no I/O that could fail again
+  bool in_burst = true;                     // when the tree was looked at last
   for (;;) {
     CompactRequest* request = nullptr;
     bool at_rest = false;
+    bool burst_is_over = false;
     {
       absl::MutexLock lock(&commit_mutex_);
       while (!at_rest && !stopping_ && !compaction_due_ && compact_requests_.empty()) {
-        if (settling_due_ && trouble.ok()) {
+        if (!trouble.ok()) {
+          if (compaction_work_.WaitWithDeadline(&commit_mutex_, next_try)) compaction_due_ = true;
+        } else if (in_burst) {
+          burst_is_over =
+              compaction_work_.WaitWithTimeout(&commit_mutex_, kRestAfterBurst) && !HasBackgroundWorkLocked();
+          if (burst_is_over) compaction_due_ = true;
+        } else if (settling_due_) {
           at_rest = compaction_work_.WaitWithTimeout(&commit_mutex_, kRestBeforeSettling) && !HasBackgroundWorkLocked();
-        } else if (compaction_work_.WaitWithDeadline(&commit_mutex_, trouble.ok() ? kEndOfTime : next_try)) {
-          compaction_due_ = true;
+        } else {
+          compaction_work_.Wait(&commit_mutex_);
         }
       }
+      in_burst = !burst_is_over && trouble.ok();  // a merge that failed is begun again, or its trouble wasn't over
       if (!compact_requests_.empty()) {
         request = compact_requests_.front();
         compact_requests_.pop_front();
@@ -114,7 +125,7 @@ void Engine::CompactionLoop() {
       request->done = true;
       room_.SignalAll();
     } else {
-      more = GuardMemory("merging", [&] { return CompactStep(may_merge); });
+      more = GuardMemory("merging", [&] { return CompactStep(may_merge, in_burst); });
     }
     ReclaimStates();
     absl::MutexLock lock(&commit_mutex_);
@@ -225,7 +236,7 @@ CompactionContext Engine::NewContext() {
           .rest = [this, pace = std::make_shared<ThreadPace>()] { pace->Rest(/*hurries=*/throttle_.pressure() > 0); }};
 }
 
-absl::StatusOr<bool> Engine::CompactStep(bool may_merge) {
+absl::StatusOr<bool> Engine::CompactStep(bool may_merge, bool in_burst) {
   // The version first, then the snapshots: one that is taken later sees all of the inputs, newest versions only.
   const std::shared_ptr<const Version> version = PresentVersion();
   CompactionContext context = NewContext();
@@ -235,7 +246,7 @@ absl::StatusOr<bool> Engine::CompactStep(bool may_merge) {
     plan = PlanCollection(*version);
   }
   if (!plan && may_merge) {
-    plan = picker_->Pick(*version, options_);
+    plan = picker_->Pick(*version, options_, in_burst);
     if (plan && ReadsDamage(*plan)) plan = PlanAroundDamage(*version, options_);
   }
   if (!plan && may_merge) plan = PlanCollection(*version);

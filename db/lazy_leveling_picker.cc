@@ -16,6 +16,13 @@ constexpr uint64_t kReferencedShare = 6;
 
 size_t RunsPerLevel(const EngineOptions& options) { return static_cast<size_t>(std::max(options.runs_per_level, 2)); }
 
+// A burst gathers more runs in level 0, so that a short one isn't slowed by merges and a long one writes less.
+constexpr size_t kBurstFactor = 2;
+
+size_t FullFrom(size_t level, const EngineOptions& options, bool in_burst) {
+  return RunsPerLevel(options) * (level == 0 && in_burst ? kBurstFactor : 1);
+}
+
 // All levels but the last one; the only level of a tree is an upper one.
 size_t UpperLevels(const Version& version) {
   const size_t levels = version.levels().size();
@@ -77,14 +84,15 @@ bool CanMove(const Segments& sorted, bool to_last_run, const EngineOptions& opti
 
 class LazyLeveling final : public CompactionPicker {
  public:
-  std::optional<CompactionPlan> Pick(const Version& version, const EngineOptions& options) const override {
+  std::optional<CompactionPlan> Pick(const Version& version, const EngineOptions& options,
+                                     bool in_burst) const override {
     const std::vector<Level>& levels = version.levels();
     const size_t runs_per_level = RunsPerLevel(options);
     const size_t upper_levels = UpperLevels(version);
     // The fullest level; of equally full ones the smallest.
     size_t first = upper_levels;
     for (size_t i = 0; i < upper_levels; ++i) {
-      if (levels[i].runs.size() < runs_per_level) continue;
+      if (levels[i].runs.size() < FullFrom(i, options, in_burst)) continue;
       if (first == upper_levels || levels[i].runs.size() > levels[first].runs.size()) first = i;
     }
     if (first == upper_levels) return MergeForValues(version, options);

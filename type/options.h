@@ -63,7 +63,8 @@ struct EngineOptions {
 
   // Shape of the tree.
   size_t segment_size = 128u << 20;  // bytes at which a compaction starts the next segment of a run
-  int runs_per_level = 4;            // sorted runs that a level gathers before it is merged down
+  // Sorted runs that a level gathers before it is merged down; the first one twice as many while buffers are filled in quick succession.
+  int runs_per_level = 4;
   // Bytes from which on a value is written once and segments point to it; less than 1 KiB counts as that. 0: none is kept apart.
   size_t value_separation_size = 1u << 10;
 

@@ -34,9 +34,9 @@ class Tree {
   }
 
   // Until the tree is in shape. Checks what every plan has to keep.
-  void CompactAll() {
-    while (const std::optional<CompactionPlan> plan = picker_->Pick(*version_, options_)) Run(*plan);
-    EXPECT_EQ(picker_->Debt(*version_, options_), 0);
+  void CompactAll(bool in_burst = false) {
+    while (const std::optional<CompactionPlan> plan = Pick(in_burst)) Run(*plan);
+    if (!in_burst) EXPECT_EQ(Debt(), 0);
   }
 
   void Run(const CompactionPlan& plan) {
@@ -50,7 +50,9 @@ class Tree {
   uint64_t flushed_bytes() const { return flushed_bytes_; }
   uint64_t merged_bytes() const { return merged_bytes_; }
   double Debt() const { return picker_->Debt(*version_, options_); }
-  std::optional<CompactionPlan> Pick() const { return picker_->Pick(*version_, options_); }
+  std::optional<CompactionPlan> Pick(bool in_burst = false) const {
+    return picker_->Pick(*version_, options_, in_burst);
+  }
 
  private:
   using Segments = std::vector<std::shared_ptr<Segment>>;
@@ -171,6 +173,35 @@ TEST(LazyLevelingTest, TheFirstMergeMakesTheLastLevel) {
   tree.Run(*plan);
   ASSERT_EQ(tree.version().levels().size(), 2u);
   EXPECT_EQ(tree.version().levels()[1].runs.size(), 1u);
+}
+
+TEST(LazyLevelingTest, ABurstGathersTwiceAsManyRunsInTheFirstLevelAlone) {
+  Tree tree;
+  for (int i = 0; i < 7; ++i) {
+    tree.Flush(0, 1000, 64 * kMiB);
+    EXPECT_FALSE(tree.Pick(/*in_burst=*/true));
+    EXPECT_EQ(tree.Pick().has_value(), i >= 3);
+  }
+  EXPECT_LT(tree.Debt(), 0.25) << "so few slow nobody down";
+  tree.Flush(0, 1000, 64 * kMiB);
+  const std::optional<CompactionPlan> plan = tree.Pick(/*in_burst=*/true);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->inputs.size(), 8u);
+
+  Tree deeper;
+  for (int i = 0; i < 8; ++i) deeper.Flush(0, 1000000, 2000 * kMiB);
+  deeper.CompactAll(/*in_burst=*/true);
+  ASSERT_EQ(deeper.version().levels().size(), 2u);
+  for (int level_1_runs = 1; level_1_runs <= 3; ++level_1_runs) {
+    for (int i = 0; i < 8; ++i) deeper.Flush(0, 1000000, 64 * kMiB);
+    deeper.CompactAll(/*in_burst=*/true);
+    ASSERT_EQ(deeper.version().levels().size(), 3u);
+    EXPECT_EQ(deeper.version().levels()[1].runs.size(), level_1_runs);
+  }
+  for (int i = 0; i < 8; ++i) deeper.Flush(0, 1000000, 64 * kMiB);
+  const std::optional<CompactionPlan> all = deeper.Pick(/*in_burst=*/true);
+  ASSERT_TRUE(all);
+  EXPECT_GE(all->inputs.size(), 11u) << "a second level that the merge would fill goes along";
 }
 
 TEST(LazyLevelingTest, RunsFlushedDuringAMergeStayAboveIt) {

@@ -183,11 +183,11 @@ TEST_F(CompactionTest, EveryReaderFindsTheSameThroughFlushesMergesMovesAndRangeC
       }
       if (const auto plan = PlanDeadSegments(*version_, context_.snapshots, context_.is_live)) Compact(*plan);
       for (int merges = 0; merges < 20; ++merges) {
-        const auto plan = picker->Pick(*version_, options_);
+        const auto plan = picker->Pick(*version_, options_, /*in_burst=*/false);
         if (!plan) break;
         Compact(*plan);
       }
-      EXPECT_FALSE(picker->Pick(*version_, options_)) << "merging comes to an end";
+      EXPECT_FALSE(picker->Pick(*version_, options_, /*in_burst=*/false)) << "merging comes to an end";
       if (step % 4 == 3) ExpectSameAsHistory(dead);
       if (HasFatalFailure()) return;
     }
@@ -218,7 +218,7 @@ TEST_F(CompactionTest, AMoveWritesNothingAndARemovalReadsNothing) {
     Install(ApplyFlush(*version_, flushed->segments));
   }
   const uint64_t files = next_number_;
-  auto plan = LazyLevelingPicker()->Pick(*version_, options_);
+  auto plan = LazyLevelingPicker()->Pick(*version_, options_, /*in_burst=*/false);
   ASSERT_TRUE(plan && plan->move_only);
   Compact(*plan);
   EXPECT_EQ(next_number_, files);

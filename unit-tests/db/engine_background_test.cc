@@ -2,11 +2,13 @@
 #include <errno.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -15,6 +17,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "db/compaction_picker.h"
 #include "fmt/format.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
@@ -228,6 +231,43 @@ TEST_F(TroubledBackgroundTest, WithoutDescriptorsFlushesAndMergesFailClearlyAndR
   store_.Reopen();
   EXPECT_EQ(store_.Get("key"), "opened 2");
   EXPECT_EQ(store_.Scan("key000005", "key000006"), "key000005=value ");
+}
+
+// Notes how it was asked about trees whose first level is full.
+class NotingPicker final : public CompactionPicker {
+ public:
+  std::optional<CompactionPlan> Pick(const Version& version, const EngineOptions& options,
+                                     bool in_burst) const override {
+    const bool is_full = !version.levels().empty() && version.levels()[0].runs.size() >= 4;
+    if (is_full) ++(in_burst ? in_burst_ : at_rest_);
+    return picker_->Pick(version, options, in_burst);
+  }
+  double Debt(const Version& version, const EngineOptions& options) const override {
+    return picker_->Debt(version, options);
+  }
+
+  int in_burst() const { return in_burst_; }
+  int at_rest() const { return at_rest_; }
+
+ private:
+  const std::shared_ptr<const CompactionPicker> picker_ = LazyLevelingPicker();
+  mutable std::atomic<int> in_burst_{0}, at_rest_{0};
+};
+
+TEST(EngineBurstTest, MergesThatCanWaitAreBegunOnceTheBurstIsOver) {
+  const auto picker = std::make_shared<NotingPicker>();
+  EngineOptions options;
+  options.compaction_picker = picker;
+  TestStore store(options);
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(store->Put(fmt::format("key{}", i), "value").ok());
+    ASSERT_TRUE(store->Put("key", fmt::format("value{}", i)).ok());
+    ASSERT_TRUE(store->Flush().ok());
+  }
+  EXPECT_TRUE(Eventually([&] { return store.Statistic("compactions") == 1; }));
+  EXPECT_GE(picker->in_burst(), 1) << "right after the flush";
+  EXPECT_EQ(picker->at_rest(), 1) << "once nothing more had come";
+  EXPECT_EQ(store.Get("key"), "value3");
 }
 
 TEST(EngineGenerationsTest, WhatWasEmptiedIsForgottenOnceNobodyCanSeeIt) {
