@@ -27,7 +27,8 @@ ABSL_FLAG(std::string, rows, ".*", "Rows to run: a regular expression found anyw
 ABSL_FLAG(std::string, settings, "expert",
           "Of each engine: expert (peer.h and its adapter say which) or default (its own)");
 ABSL_FLAG(std::string, dir, "", "Where to put the data (removed at the end); by default beside the program");
-ABSL_FLAG(double, rest_seconds, 0.6, "For how long a process must do nothing before its store counts as settled");
+ABSL_FLAG(double, rest_seconds, varve::bench::kRestSeconds,
+          "For how long a process must do nothing before its store counts as settled");
 ABSL_FLAG(bool, history, false, "Also print the line to append to benchmark/history.md");
 ABSL_FLAG(std::string, apart, "", "Internal: do ROW|ENGINE|prepare or ROW|ENGINE|measure and print the figures");
 ABSL_FLAG(std::string, memory_group, "", "Internal: the memory cgroup to enter first");

@@ -22,6 +22,7 @@
 #include "benchmark/engine_rows.h"
 #include "benchmark/latencies.h"
 #include "benchmark/peer.h"
+#include "benchmark/process_use.h"
 #include "benchmark/report.h"
 
 namespace varve::bench {
@@ -29,9 +30,9 @@ namespace varve::bench {
 Figures FiguresOf(const Row& row, const Timing& timing);
 
 struct Settings {
-  std::string directory;      // for all data
-  bool defaults = false;      // as in PeerOptions
-  double rest_seconds = 0.6;  // without work, until a store counts as settled
+  std::string directory;  // for all data
+  bool defaults = false;  // as in PeerOptions
+  double rest_seconds = kRestSeconds;
 };
 
 // The two steps of a row that runs apart, each in a process of its own.

@@ -14,7 +14,6 @@ namespace {
 constexpr size_t kValueSize = 4096;
 constexpr uint64_t kBatchSize = 50;
 constexpr int kReaders = 8;
-constexpr double kRestSeconds = 0.6;
 
 // The process' resident memory, looked at often while a phase of work runs.
 class MemoryWatch {

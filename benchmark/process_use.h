@@ -21,6 +21,9 @@ struct ProcessUse {
   static ProcessUse Now(pid_t process = 0);
 };
 
+// Seconds without work until a store counts as settled: more than Varve puts merges off for (docs/compaction.md).
+inline constexpr double kRestSeconds = 1.5;
+
 // Waits until a process (0: this one) has used next to no processor time and written next to nothing for so long: whatever
 // an engine does in the background is done.
 void WaitUntilIdle(double rest_seconds, pid_t process = 0);

@@ -15,6 +15,7 @@
 #include "benchmark/load_generator.h"
 #include "benchmark/null_server.h"
 #include "benchmark/process.h"
+#include "benchmark/process_use.h"
 #include "benchmark/server_measurements.h"
 #include "benchmark/server_report.h"
 
@@ -30,7 +31,8 @@ ABSL_FLAG(std::string, client, "own", "Load generator: own, or redis-benchmark")
 ABSL_FLAG(std::string, varve_flags, "", "Further flags for server_main, separated by spaces");
 ABSL_FLAG(std::string, redis_flags, "", "Further flags for redis-server, separated by spaces");
 ABSL_FLAG(std::string, dir, "", "Where to put the data (removed at the end); by default beside the program");
-ABSL_FLAG(double, rest_seconds, 0.6, "For how long a server must do nothing before it counts as settled");
+ABSL_FLAG(double, rest_seconds, varve::bench::kRestSeconds,
+          "For how long a server must do nothing before it counts as settled");
 ABSL_FLAG(bool, brief, false, "Also print a smaller table: rates, ratio to Redis, p50 and p99");
 ABSL_FLAG(bool, history, false, "Also print the line to append to benchmark/history.md");
 ABSL_FLAG(int, null_server_port, 0, "Internal: be the null server on this port");

@@ -19,7 +19,7 @@ constexpr double kMostColdWarmUpSeconds = 8;
 // Below it a server itself is most of what is in memory.
 constexpr uint64_t kLeastMemory = 48u << 20;
 // Until a server has given back what it keeps for a connection that might go on; Redis takes two seconds for it.
-constexpr double kRestsUntilSilent = 5;
+constexpr double kRestsUntilSilent = 2;
 
 Figures FiguresOf(const LoadResult& result) {
   const auto requests = static_cast<double>(std::max<uint64_t>(1, result.requests));

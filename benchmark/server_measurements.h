@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "benchmark/contenders.h"
+#include "benchmark/process_use.h"
 #include "benchmark/report.h"
 #include "benchmark/server_rows.h"
 
@@ -31,7 +32,7 @@ namespace varve::bench {
 struct MeasureSettings {
   std::string directory;  // for all data
   double seconds = 2;
-  double rest_seconds = 0.6;  // without work, until a server counts as settled
+  double rest_seconds = kRestSeconds;
   bool redis_benchmark = false;
   std::map<std::string, std::vector<std::string>> flags;  // further ones, by contender
   std::vector<Contender> contenders;                      // those that take part
