@@ -387,13 +387,13 @@ class Engine final : public StorageEngine, private EngineParts {
   const WriteTurn* turn_ ABSL_GUARDED_BY(commit_mutex_) = nullptr;
   absl::CondVar turn_ended_;
   // The background threads' work, all with commit_mutex_.
-  SteadyCondition flush_work_;
-  SteadyCondition compaction_work_;
+  SteadyCondition flush_work_, compaction_work_;
   absl::CondVar room_;  // a buffer was flushed, a request done, or the reason to wait is gone
   bool stopping_ ABSL_GUARDED_BY(commit_mutex_) = false;
   bool reclaim_due_ ABSL_GUARDED_BY(commit_mutex_) = false;
   const std::shared_ptr<ChunkPool> buffer_memory_ = std::make_shared<ChunkPool>();  // kept while buffers fill up
   bool compaction_due_ ABSL_GUARDED_BY(commit_mutex_) = false;
+  SteadyTime last_flush_ ABSL_GUARDED_BY(commit_mutex_) = SteadyTime::min();
   bool settling_due_ ABSL_GUARDED_BY(commit_mutex_) = true;  // the tree has changed since all of it was settled
   std::deque<CompactRequest*> compact_requests_ ABSL_GUARDED_BY(commit_mutex_);
   absl::Status background_status_ ABSL_GUARDED_BY(commit_mutex_);  // why flushes fail at present

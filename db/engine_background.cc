@@ -25,8 +25,7 @@ constexpr absl::Duration kFirstCompactionRetry = absl::Seconds(1);
 constexpr absl::Duration kLastCompactionRetry = absl::Seconds(8);
 constexpr absl::Duration kLastRetryOfDamage = absl::Seconds(64);
 constexpr absl::Duration kRestBeforeMemoryGoes = absl::Seconds(2);
-constexpr absl::Duration kRestAfterBurst =
-    absl::Seconds(1);  // without a flush or merge; then merges that could wait are begun
+constexpr absl::Duration kBurst = absl::Seconds(1);               // without a flush; then it is over
 constexpr absl::Duration kRestBeforeSettling = absl::Seconds(5);  // under load something is installed more often
 
 // Into the server's log. Words are worth less than going on without them.
@@ -81,27 +80,22 @@ void Engine::CompactionLoop() {
   absl::Status trouble;
   absl::Duration pause = kFirstCompactionRetry;
   SteadyTime next_try = SteadyTime::min();  // of merges; removing needs no I/O that could fail again
-  bool in_burst = true;                     // when the tree was looked at last
+  SteadyTime look_again_at = kEndOfTime;
   for (;;) {
     CompactRequest* request = nullptr;
     bool at_rest = false;
-    bool burst_is_over = false;
+    bool in_burst = false;
     {
       absl::MutexLock lock(&commit_mutex_);
       while (!at_rest && !stopping_ && !compaction_due_ && compact_requests_.empty()) {
-        if (!trouble.ok()) {
-          if (compaction_work_.WaitWithDeadline(&commit_mutex_, next_try)) compaction_due_ = true;
-        } else if (in_burst) {
-          burst_is_over =
-              compaction_work_.WaitWithTimeout(&commit_mutex_, kRestAfterBurst) && !HasBackgroundWorkLocked();
-          if (burst_is_over) compaction_due_ = true;
-        } else if (settling_due_) {
+        if (settling_due_ && look_again_at == kEndOfTime) {
           at_rest = compaction_work_.WaitWithTimeout(&commit_mutex_, kRestBeforeSettling) && !HasBackgroundWorkLocked();
-        } else {
-          compaction_work_.Wait(&commit_mutex_);
+        } else if (compaction_work_.WaitWithDeadline(&commit_mutex_, look_again_at)) {
+          compaction_due_ = true;
         }
       }
-      in_burst = !burst_is_over && trouble.ok();  // a merge that failed is begun again, or its trouble wasn't over
+      // What failed is not put off: its trouble would seem to be over.
+      in_burst = trouble.ok() && SteadyNow() < last_flush_ + kBurst;
       if (!compact_requests_.empty()) {
         request = compact_requests_.front();
         compact_requests_.pop_front();
@@ -136,13 +130,14 @@ void Engine::CompactionLoop() {
       if (!trouble.ok()) Tell("compaction", absl::OkStatus());
       trouble = absl::OkStatus();
       pause = kFirstCompactionRetry;
+      look_again_at = in_burst ? last_flush_ + kBurst : kEndOfTime;
     } else if (!stopping_) {
       ++counters_.failed_compactions;  // other errors than of damage name the output, which is another file each time
       const bool is_known =
           absl::IsDataLoss(trouble) ? more.status() == trouble : more.status().code() == trouble.code();
       if (!is_known) Tell("compaction", more.status());
       trouble = more.status();
-      next_try = SteadyNow() + pause;
+      look_again_at = next_try = SteadyNow() + pause;
       pause = std::min(2 * pause, absl::IsDataLoss(trouble) ? kLastRetryOfDamage : kLastCompactionRetry);
     }
   }

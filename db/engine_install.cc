@@ -114,6 +114,7 @@ void Engine::PublishInstalled(const std::shared_ptr<const Version>& version, con
   if (flushed != nullptr) {
     flushed_ = manifest.flushed_sequence;
     base_tallies_ = std::move(base_tallies);
+    last_flush_ = SteadyNow();
     flush_queue_.pop_front();
     background_status_ = absl::OkStatus();  // at once: who waited for this flush may write again
     settled_buffers_.erase(settled_buffers_.begin(), settled_buffers_.upper_bound(flushed_));

@@ -111,13 +111,13 @@ class LazyLeveling final : public CompactionPicker {
   }
 
   double Debt(const Version& version, const EngineOptions& options) const override {
-    const size_t runs_per_level = RunsPerLevel(options);
     size_t too_many = 0;
     for (size_t i = 0; i < UpperLevels(version); ++i) {
       const size_t runs = version.levels()[i].runs.size();
-      if (runs > runs_per_level) too_many += runs - runs_per_level;
+      const size_t in_shape = FullFrom(i, options, /*in_burst=*/true);
+      if (runs > in_shape) too_many += runs - in_shape;
     }
-    return static_cast<double>(too_many) / static_cast<double>(4 * runs_per_level);
+    return static_cast<double>(too_many) / static_cast<double>(4 * RunsPerLevel(options));
   }
 
  private:

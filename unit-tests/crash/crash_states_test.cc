@@ -60,8 +60,8 @@ TEST_F(CrashStatesTest, RunsHoldEverythingThatAStoreIsToSurvive) {
     const CrashStates states(seed, kSteps);
     for (const auto& [what, times] : states.done()) done[what] += times;
   }
-  for (const std::string what : {"keys removed", "clock marks", "changes of namespaces", "refused for a quota",
-                                 "transactions", "transactions refused", "conflicts"}) {
+  for (const std::string what : {"keys removed", "clock marks", "merges", "changes of namespaces",
+                                 "refused for a quota", "transactions", "transactions refused", "conflicts"}) {
     EXPECT_GE(done[what], 8u) << what;
     RecordProperty(what, std::to_string(done[what]));
   }

@@ -126,9 +126,10 @@ TEST_F(FindsTest, WhatWasCountedBesideAnEmptyingThatACrashTookBackIsCountedAgain
   const uint64_t emptied_at = file_system_.trace_size();
   EXPECT_EQ((*store)->Count({}, {}, {}).value().keys, 0u);
   file_system_.ClearFaults();
-  absl::SleepFor(absl::Seconds(1));
+  absl::SleepFor(absl::Seconds(3));
   ASSERT_EQ(StatisticOf(**store, "flushes"), 2u);
-  // A merge follows, which finds the truth: the power is cut at each change of the disk.
+  ASSERT_EQ(StatisticOf(**store, "compactions"), 1u);
+  // A merge followed, which finds the truth: the power is cut at each change of the disk.
   SimulatedDisk disk = EmptyDisk();
   for (size_t at = 0; at < file_system_.trace().size(); ++at) {
     disk.Apply(file_system_.trace()[at]);

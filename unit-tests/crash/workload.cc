@@ -1,6 +1,7 @@
 #include "unit-tests/crash/workload.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/base/internal/sysinfo.h"
@@ -9,6 +10,7 @@
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 #include "unit-tests/crash/deterministic_threads.h"
+#include "unit-tests/testing/eager_picker.h"
 #include "util/status.h"
 
 namespace varve::testing {
@@ -29,6 +31,7 @@ EngineOptions SmallOptions(uint64_t seed, FileSystem* file_system, const Clock* 
   options.log_file_size = 64u << 10;
   options.group_max_bytes = (4u << 10) << random() % 4;
   options.runs_per_level = 2 + static_cast<int>(random() % 2);
+  if (seed % 2 == 0) options.compaction_picker = std::make_shared<testing::EagerPicker>();
   options.max_full_write_buffers = 1 + static_cast<int>(random() % 3);
   options.offset_table_cache_size = 64u << 10;
   options.block_cache_size = 64u << 10;
@@ -92,6 +95,7 @@ absl::Status Workload::Close() {
 void Workload::NoteFigures() {
   done_["keys removed"] += StatisticOf(*store_, "expired_keys");
   done_["clock marks"] += StatisticOf(*store_, "clock_marks");
+  done_["merges"] += StatisticOf(*store_, "compactions");
 }
 
 absl::Status Workload::Run(int count) {

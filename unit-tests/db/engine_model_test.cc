@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 
 #include "fmt/format.h"
+#include "unit-tests/testing/eager_picker.h"
 #include "unit-tests/testing/test_store.h"
 
 namespace varve {
@@ -187,8 +189,8 @@ TEST_P(EngineModelTest, AgreesWithAMap) {
   EngineOptions options = testing::TestEngineOptions();
   options.segment_size = 48 << 10;
   options.runs_per_level = 3;
-
   if (GetParam() % 2 == 0) options.write_buffer_size = 64 << 10;
+  if (GetParam() % 4 < 2) options.compaction_picker = std::make_shared<testing::EagerPicker>();
   if (GetParam() % 3 == 0) options.block_cache_size = 0;
   if (GetParam() % 4 == 0) options.offset_table_cache_size = 0;
   RandomRun run(GetParam(), options);

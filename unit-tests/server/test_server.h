@@ -17,6 +17,7 @@
 #include "client/client.h"
 #include "db/storage_engine.h"
 #include "server/server.h"
+#include "unit-tests/testing/eager_picker.h"
 #include "unit-tests/testing/temp_dir.h"
 
 namespace varve::testing {
@@ -35,6 +36,7 @@ class TestServer {
     EngineOptions engine;
     engine.write_buffer_size = 256u << 10;
     engine.log_file_size = 1u << 20;
+    engine.compaction_picker = std::make_shared<EagerPicker>();
     return engine;
   }
 

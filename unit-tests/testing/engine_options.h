@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <memory>
+
 #include "type/options.h"
+#include "unit-tests/testing/eager_picker.h"
 #include "util/size_text.h"
 
 namespace varve::testing {
@@ -20,6 +23,7 @@ inline EngineOptions TestEngineOptions() {
       abort();
     }
     options.write_buffer_size = *size;
+    options.compaction_picker = std::make_shared<EagerPicker>();
   }
   return options;
 }

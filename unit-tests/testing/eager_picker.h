@@ -1,0 +1,24 @@
+// The default picker as if there were no bursts: tests fill small buffers one right after the other and want merges beside that.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "db/compaction_picker.h"
+
+namespace varve::testing {
+
+class EagerPicker final : public CompactionPicker {
+ public:
+  std::optional<CompactionPlan> Pick(const Version& version, const EngineOptions& options, bool) const override {
+    return picker_->Pick(version, options, /*in_burst=*/false);
+  }
+  double Debt(const Version& version, const EngineOptions& options) const override {
+    return picker_->Debt(version, options);
+  }
+
+ private:
+  const std::shared_ptr<const CompactionPicker> picker_ = LazyLevelingPicker();
+};
+
+}  // namespace varve::testing
