@@ -35,7 +35,6 @@ class Engine::MultiRead {
     for (size_t begin = 0; begin < keys_.size(); begin += kKeysAGroup) {
       const absl::Span<const std::string_view> group = keys_.subspan(begin, kKeysAGroup);
       lookups_.clear();
-      lookups_.reserve(group.size());
       bool disk_is_asked = false;
       for (size_t next = 0; next < group.size();) {
         disk_is_asked = AskFor(group.subspan(lookups_.size(), kKeysARound)) || disk_is_asked;
@@ -114,7 +113,7 @@ class Engine::MultiRead {
   const ReadPoint& point_;
   const ReadState& state_;
   const absl::Span<const std::string_view> keys_;
-  absl::InlinedVector<Lookup, 2 * kKeysARound> lookups_;  // of a group
+  absl::InlinedVector<Lookup, kKeysAGroup> lookups_;  // of a group
 };
 
 absl::Status Engine::MultiGetInside(const ReadOptions& options, absl::Span<const std::string_view> keys,

@@ -77,13 +77,13 @@ void IoLoop::Sleep() {
   if (!poller_armed_) {
     poller_armed_ = true;
     poller_.async_wait(asio::posix::stream_descriptor::wait_read,
-                       [this](const asio::error_code&) { poller_armed_ = false; });
+                       WithMemory(&wait_memory_, [this](const asio::error_code&) { poller_armed_ = false; }));
   }
   io_.run_one();
 }
 
 void IoLoop::Wake() {
-  if (!woken_.exchange(true)) asio::post(io_, [] {});
+  if (!woken_.exchange(true)) asio::post(io_, WithMemory(&wake_memory_, [] {}));
 }
 
 void IoLoop::Round() {
@@ -289,12 +289,13 @@ void IoLoop::ReleaseParked() {
     log_error_ = CommandContext::ErrorText(log);
     spdlog::error("The log failed, writes are refused from now on: {}", log.ToString());
   }
-  while (!parked_.empty() && (parked_.front().gate <= durable || log_failed_)) {
-    const std::shared_ptr<Session> session = std::move(parked_.front().session);
-    parked_.pop_front();
+  auto first_waiting = parked_.begin();
+  for (; first_waiting != parked_.end() && (first_waiting->gate <= durable || log_failed_); ++first_waiting) {
+    Session* const session = first_waiting->session.get();
     session->parked = false;
-    if (!session->closed()) Schedule(session.get());
+    if (!session->closed()) Schedule(session);
   }
+  parked_.erase(parked_.begin(), first_waiting);
 }
 
 void IoLoop::Park(std::shared_ptr<Session> session, SequenceNumber gate) {
@@ -372,11 +373,11 @@ void IoLoop::Abort() {
 
 void IoLoop::VisitSessions() {
   visit_timer_.expires_after(std::chrono::seconds(1));
-  visit_timer_.async_wait([this](const asio::error_code& stopped) {
+  visit_timer_.async_wait(WithMemory(&visit_memory_, [this](const asio::error_code& stopped) {
     if (stopped) return;
     seconds_.fetch_add(1, std::memory_order_relaxed);
     VisitSessions();
-  });
+  }));
   visited_.clear();  // a visit may close, and so remove, the session
   for (auto& [session, owner] : sessions_) visited_.push_back(session);
   for (Session* session : visited_) session->Visit();

@@ -13,7 +13,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +23,7 @@
 #include "absl/types/span.h"
 #include "server/busy_poll.h"
 #include "server/execution_policy.h"
+#include "server/handler_memory.h"
 #include "server/recent_clients.h"
 #include "server/server_state.h"
 #include "server/session.h"
@@ -121,6 +121,7 @@ class IoLoop {
   ServerState* const server_;
   ThreadPool* const pool_;
   ThreadPool* const maintenance_;
+  HandlerMemory wait_memory_, wake_memory_, visit_memory_;  // of what is given to asio again and again
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> guard_;
   asio::posix::stream_descriptor poller_;  // the epoll descriptor of the sockets
@@ -146,7 +147,7 @@ class IoLoop {
   uint32_t rounds_apart_ = 0;  // in which GETs are read one session at a time, since values are large
   uint32_t joint_reads_ = 0;
   std::vector<std::shared_ptr<Session>> removed_;  // freed at the end of a round, once no worker has them
-  std::deque<Parked> parked_;                      // gates ascend
+  std::vector<Parked> parked_;                     // gates ascend
   bool log_failed_ = false;
   std::string log_error_;
 

@@ -90,5 +90,6 @@ AllocationFaults::~AllocationFaults() { armed.store(false); }
 AllocationFaults::Scope::Scope(bool counts) : before_(std::exchange(counts_here, counts)) {}
 AllocationFaults::Scope::~Scope() { counts_here = before_; }
 bool AllocationFaults::reached() const { return failed.load() != 0; }
+uint64_t AllocationFaults::allocations() const { return calls.load(); }
 
 }  // namespace varve::testing

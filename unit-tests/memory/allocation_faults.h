@@ -14,6 +14,8 @@ class AllocationFaults {
  public:
   static constexpr uint64_t kForGood = std::numeric_limits<uint64_t>::max();
 
+  // None fails: for counting those of all threads with this name.
+  explicit AllocationFaults(std::string_view thread_name) : AllocationFaults(thread_name, kForGood, 0) {}
   // Of the calling thread, inside of Scope(true): the allocation number `nth`, counted from 1, and those behind it up to `times` in all.
   AllocationFaults(uint64_t nth, uint64_t times);
   // Of all threads with this name.
@@ -36,6 +38,8 @@ class AllocationFaults {
 
   // Whether an allocation has failed.
   bool reached() const;
+  // Those of the chosen threads so far.
+  uint64_t allocations() const;
 };
 
 }  // namespace varve::testing
