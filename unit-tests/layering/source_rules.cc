@@ -31,6 +31,7 @@ const std::map<std::string, Folders, std::less<>>& Arrows() {
       {"corruption", {"type", "util", "structure", "db"}},
       {"differential", {"type", "util", "db", "server"}},
       {"fuzz", {"type", "util", "structure", "db", "server", "client"}},
+      {"memory", {"type", "util", "structure", "db", "server", "client"}},
       {"prove", {"type", "util", "client"}},
       {"benchmark", {"type", "util", "structure", "db", "server", "client", "benchmark"}},
   };
