@@ -44,8 +44,8 @@ struct CompactionPlan {
 class CompactionPicker {
  public:
   virtual ~CompactionPicker() = default;
-  // Null: nothing to do. Called with the version's only writer excluded; no other compaction is running. `in_burst`: the last
-  // buffer was flushed within the last second; what can wait until none was should, and this is called again then.
+  // Null: nothing to do. Called with the version's only writer excluded; no other compaction is running. `in_burst`: a
+  // buffer is being flushed, or was within the last second; what can wait until none was should, and this is called again then.
   virtual std::optional<CompactionPlan> Pick(const Version& version, const EngineOptions& options,
                                              bool in_burst) const = 0;
   // How far the tree is behind its shape: 0 in shape, growing with each run too many in the upper levels; 1 means that there

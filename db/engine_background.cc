@@ -25,7 +25,7 @@ constexpr absl::Duration kFirstCompactionRetry = absl::Seconds(1);
 constexpr absl::Duration kLastCompactionRetry = absl::Seconds(8);
 constexpr absl::Duration kLastRetryOfDamage = absl::Seconds(64);
 constexpr absl::Duration kRestBeforeMemoryGoes = absl::Seconds(2);
-constexpr absl::Duration kBurst = absl::Seconds(1);               // without a flush; then it is over
+constexpr absl::Duration kBurst = absl::Seconds(1);               // behind a flush; then it is over
 constexpr absl::Duration kRestBeforeSettling = absl::Seconds(5);  // under load something is installed more often
 
 // Into the server's log. Words are worth less than going on without them.
@@ -95,7 +95,8 @@ void Engine::CompactionLoop() {
         }
       }
       // What failed is not put off: its trouble would seem to be over.
-      in_burst = trouble.ok() && SteadyNow() < last_flush_ + kBurst;
+      const bool flushing = !flush_queue_.empty() && background_status_.ok();
+      in_burst = trouble.ok() && (flushing || SteadyNow() < last_flush_ + kBurst);
       if (!compact_requests_.empty()) {
         request = compact_requests_.front();
         compact_requests_.pop_front();
@@ -130,7 +131,7 @@ void Engine::CompactionLoop() {
       if (!trouble.ok()) Tell("compaction", absl::OkStatus());
       trouble = absl::OkStatus();
       pause = kFirstCompactionRetry;
-      look_again_at = in_burst ? last_flush_ + kBurst : kEndOfTime;
+      look_again_at = in_burst ? SteadyNow() + kBurst : kEndOfTime;
     } else if (!stopping_) {
       ++counters_.failed_compactions;  // other errors than of damage name the output, which is another file each time
       const bool is_known =

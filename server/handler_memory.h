@@ -43,12 +43,12 @@ struct HandlerAllocator {
 
   explicit HandlerAllocator(HandlerMemory* from) : memory(from) {}
   template <typename Other>
-  HandlerAllocator(const HandlerAllocator<Other>& other) : memory(other.memory) {}
+  HandlerAllocator(const HandlerAllocator<Other>& other) noexcept : memory(other.memory) {}
 
   T* allocate(size_t count) { return static_cast<T*>(memory->Allocate(count * sizeof(T))); }
   void deallocate(T* elements, size_t) { memory->Free(elements); }
   template <typename Other>
-  bool operator==(const HandlerAllocator<Other>& other) const {
+  bool operator==(const HandlerAllocator<Other>& other) const noexcept {
     return memory == other.memory;
   }
 

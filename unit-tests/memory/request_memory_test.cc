@@ -29,6 +29,7 @@ class RequestMemoryTest : public ::testing::Test {
     store_ = *std::move(store);
     ServerConfig config;
     config.server.port = 0;
+    config.server.slow_log_micros = -1;
     auto server = Server::Start(store_.get(), config);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
