@@ -19,6 +19,7 @@ MergeOptions MergeOptionsFor(const CompactionContext& context) {
   MergeOptions options;
   options.file_system = context.file_system;
   options.directory = context.directory;
+  options.recycler = context.recycler;
   options.caches = context.caches;
   options.next_file_number = context.next_file_number;
   options.segment_size = context.options->segment_size;
@@ -138,6 +139,7 @@ absl::StatusOr<CompactionResult> RunCompaction(const Version& version, const Com
   std::unique_ptr<ValuePlacer> placer;
   if (!plan.emptied_files.empty()) {
     placer = NewCollectingPlacer(plan.emptied_files, {.file_system = context.file_system,
+                                                      .recycler = context.recycler,
                                                       .directory = context.directory,
                                                       .next_file_number = context.next_file_number,
                                                       .registry = &context.caches->values});

@@ -51,7 +51,7 @@
 #include "db/value_placer.h"
 #include "structure/chunk_pool.h"
 #include "structure/published.h"
-#include "util/file_remover.h"
+#include "util/file_recycler.h"
 #include "util/file_system.h"
 #include "util/steady_condition.h"
 
@@ -345,8 +345,8 @@ class Engine final : public StorageEngine, private EngineParts {
   FileSystem* const file_system_;
   const std::shared_ptr<const CompactionPicker> picker_;
   std::unique_ptr<FileLock> directory_lock_;
-  mutable SegmentCaches caches_;  // thread-safe
-  mutable FileRemover remover_;   // outlives the segments; has caches forget what it removes
+  mutable SegmentCaches caches_;   // thread-safe
+  mutable FileRecycler recycler_;  // outlives the segments; has caches forget what it removes
   std::unique_ptr<Log> log_;
   uint64_t durability_listener_ = 0;
   std::atomic<uint64_t> next_file_number_{1};

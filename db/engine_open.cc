@@ -22,6 +22,8 @@ namespace {
 
 constexpr size_t kSmallestLogFile = 1u << 20;
 constexpr size_t kLargestLogFile = 64u << 20;
+// Spare files, in write buffers: about what a merge of a level under the last one gives back, and with which levels then fill again.
+constexpr uint64_t kSpareWriteBuffers = 48;
 constexpr std::string_view kManifestRepair = "take its copy or rebuild it from the segments and logs";
 
 size_t LogFileSize(const EngineOptions& options) {
@@ -81,7 +83,7 @@ Engine::Engine(std::string directory, const EngineOptions& options)
       file_system_(options.file_system != nullptr ? options.file_system : PosixFileSystem()),
       picker_(options.compaction_picker != nullptr ? options.compaction_picker : LazyLevelingPicker()),
       caches_(options.offset_table_cache_size, options.block_cache_size),
-      remover_(file_system_),
+      recycler_(file_system_, {.capacity = kSpareWriteBuffers * options_.write_buffer_size}),
       state_(nullptr) {}
 
 Engine::~Engine() {
@@ -146,7 +148,7 @@ absl::Status Engine::LoadOrCreateManifest() {
   return absl::OkStatus();
 }
 
-// Segments and value files that no manifest names come from a flush or merge that a crash cut short.
+// Segments and value files that no manifest names come from a flush or merge that a crash cut short, spares from a process that was.
 absl::Status Engine::RemoveOrphans() {
   std::unordered_set<std::string> live;
   {
@@ -164,7 +166,8 @@ absl::Status Engine::RemoveOrphans() {
   VARVE_ASSIGN_OR_RETURN(std::vector<std::string> names, file_system_->List(directory_));
   std::erase_if(names, [&](const std::string& name) {
     const bool is_orphan =
-        (name.ends_with(".seg") || name.ends_with(".val")) && !live.contains(directory_ + "/" + name);
+        ((name.ends_with(".seg") || name.ends_with(".val")) && !live.contains(directory_ + "/" + name)) ||
+        name.ends_with(FileRecycler::kSpareSuffix);
     return name != "MANIFEST.tmp" && name != "REPAIR.begun" && !ParseLogTemporaryName(name) && !is_orphan;
   });
   if (names.empty()) return absl::OkStatus();
@@ -374,6 +377,7 @@ std::vector<std::pair<std::string, uint64_t>> Engine::StatisticsInside() const {
           {"runs", state->version->runs().size()},
           {"segments", state->version->segment_count()},
           {"segment_bytes", state->version->bytes()},
+          {"spare_bytes", recycler_.spare_bytes()},
           {"segment_entries", entries},
           {"value_files", values.files},
           {"value_bytes", values.bytes},

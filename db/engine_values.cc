@@ -36,6 +36,7 @@ std::unique_ptr<ValuePlacer> Engine::NewPlacer(const FullBuffer& full) {
     placement.log_blocks = log_->LargeBlocks(buffer.first_sequence(), buffer.last_sequence());
   }
   return NewFlushPlacer(std::move(placement), {.file_system = file_system_,
+                                               .recycler = &recycler_,
                                                .directory = directory_,
                                                .next_file_number = [this] { return NewFileNumber(); },
                                                .registry = &caches_.values});

@@ -198,6 +198,8 @@ class Merge {
     const uint64_t record_size = std::max<uint64_t>(options_.average_record_size, 1);
     if (options_.average_record_size > 0) builder_options.block_size = SegmentBuilder::BlockSizeFor(record_size);
     builder_options.expected_entries = std::min(options_.expected_entries, options_.segment_size / record_size + 1);
+    builder_options.expected_size = builder_options.expected_entries * record_size;
+    builder_options.recycler = options_.recycler;
     builder_options.caches = options_.caches;
     VARVE_ASSIGN_OR_RETURN(builder_, SegmentBuilder::Create(options_.file_system, builder_options));
     return absl::OkStatus();

@@ -33,6 +33,7 @@ class PatchyFileSystem final : public FileSystem {
   absl::Status SyncDirectory(const std::string& path) override { return base_->SyncDirectory(path); }
   absl::Status CreateDirectory(const std::string& path) override { return base_->CreateDirectory(path); }
   absl::StatusOr<std::vector<std::string>> List(const std::string& path) override { return base_->List(path); }
+  absl::StatusOr<uint64_t> FreeSpace(const std::string& path) override { return base_->FreeSpace(path); }
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override { return base_->Lock(path); }
 
  private:

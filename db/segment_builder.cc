@@ -19,6 +19,7 @@
 #include "structure/offset_table.h"
 #include "util/checksum.h"
 #include "util/coding.h"
+#include "util/file_writer.h"
 #include "util/hash.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
@@ -26,19 +27,14 @@
 namespace varve {
 namespace {
 
-// Also the step in which the file goes to disk. Larger steps hold up the log's syncs: the p99 of pipelined writes was 4.6 ms when
-// segments were synced in one go at their end, 4.1 ms in steps of 1 MiB, 3.0 ms in steps of 256 KiB, no better below.
-constexpr size_t kBufferSize = size_t{256} << 10;
-constexpr size_t kMaxKeptBuffer = size_t{4} << 20;  // after a huge value the buffer is given back
 constexpr uint64_t kRecordsPerBlock = 8;
 constexpr uint64_t kMaxFenceKeyBytes = uint64_t{1} << 32;
 
 class Builder final : public SegmentBuilder {
  public:
-  Builder(FileSystem* file_system, const Options& options, std::unique_ptr<File> file)
+  Builder(FileSystem* file_system, const Options& options, std::unique_ptr<FileWriter> file)
       : file_system_(file_system), options_(options), file_(std::move(file)), fences_(options.block_size) {
     info_.number = options.number;
-    buffer_.reserve(kBufferSize + kMinBlockSize);
     table_.Reserve(options.expected_entries);
   }
 
@@ -50,7 +46,7 @@ class Builder final : public SegmentBuilder {
 
   absl::Status Add(const RecordView& record) override;
   absl::Status AddRangeTombstone(const RangeTombstone& tombstone) override;
-  uint64_t file_size() const override { return written_ + buffer_.size(); }
+  uint64_t file_size() const override { return file_->size(); }
   uint64_t entries() const override { return info_.entries; }
   absl::StatusOr<SegmentInfo> Finish() override;
 
@@ -60,19 +56,14 @@ class Builder final : public SegmentBuilder {
   void CoverRangeTombstones();
   // Counts where the record's value lies, and has the table lead to it where that is possible.
   absl::Status Refer(const RecordView& record, uint64_t* target, size_t* size);
-  absl::Status WriteBuffer();
-  absl::Status WriteAll(std::string_view bytes);
   // Encodes table and fences as they stand on disk and fills in the footer's fields about them.
   AlignedBytes EncodeIndex(SegmentFooter* footer);
-  std::string EncodeRangeTombstones() const;
+  void AppendRangeTombstones(std::string* destination) const;
 
   FileSystem* const file_system_;
   const Options options_;
-  std::unique_ptr<File> file_;
-  absl::Status status_;  // the first error of the disk
+  const std::unique_ptr<FileWriter> file_;
   SegmentInfo info_;
-  std::string buffer_;
-  uint64_t written_ = 0;
   std::string last_key_;
   SequenceNumber last_sequence_ = kNoSequence;
   OffsetTableBuilder table_;
@@ -96,7 +87,7 @@ absl::Status Builder::CheckOrder(const RecordView& record) const {
 }
 
 absl::Status Builder::Add(const RecordView& record) {
-  VARVE_RETURN_IF_ERROR(status_);
+  VARVE_RETURN_IF_ERROR(file_->status());
   VARVE_RETURN_IF_ERROR(CheckOrder(record));
   const uint64_t offset = file_size();
   if (offset >= DataLimit(info_.value_files.size()) || fences_.key_bytes() + record.key.size() >= kMaxFenceKeyBytes) {
@@ -104,7 +95,7 @@ absl::Status Builder::Add(const RecordView& record) {
                                                     file_->path(), DataLimit(info_.value_files.size()) >> 30));
   }
   uint64_t target = offset;
-  size_t size = AppendRecord(record, options_.number, &buffer_);
+  size_t size = AppendRecord(record, options_.number, file_->buffer());
   if (IsSeparated(record)) VARVE_RETURN_IF_ERROR(Refer(record, &target, &size));
   fences_.Add(record.key, offset, last_key_);
   // Older versions follow their newest one, which the table points to.
@@ -117,7 +108,7 @@ absl::Status Builder::Add(const RecordView& record) {
   ++info_.entries;
   if (record.kind == RecordKind::kTombstone) ++info_.tombstones;
   CoverSequence(record.sequence);
-  return buffer_.size() >= kBufferSize ? WriteBuffer() : absl::OkStatus();
+  return file_->WriteFull();
 }
 
 absl::Status Builder::Refer(const RecordView& record, uint64_t* target, size_t* size) {
@@ -140,7 +131,7 @@ absl::Status Builder::Refer(const RecordView& record, uint64_t* target, size_t* 
 }
 
 absl::Status Builder::AddRangeTombstone(const RangeTombstone& tombstone) {
-  VARVE_RETURN_IF_ERROR(status_);
+  VARVE_RETURN_IF_ERROR(file_->status());
   if (tombstone.begin >= tombstone.end) {
     return absl::InvalidArgumentError(fmt::format("segment {}: a range tombstone is empty", file_->path()));
   }
@@ -168,27 +159,6 @@ void Builder::CoverRangeTombstones() {
   info_.range_tombstones = range_tombstones_.size();
 }
 
-absl::Status Builder::WriteAll(std::string_view bytes) {
-  status_ = file_->Write(written_, bytes);
-  if (!status_.ok()) return status_;
-  // Whole pages: one that is still written to would go to disk twice.
-  const uint64_t begin = written_ / kSegmentPageSize * kSegmentPageSize;
-  written_ += bytes.size();
-  const uint64_t end = written_ / kSegmentPageSize * kSegmentPageSize;
-  if (end > begin) file_->StartWriteback(begin, end - begin);
-  return status_;
-}
-
-absl::Status Builder::WriteBuffer() {
-  VARVE_RETURN_IF_ERROR(WriteAll(buffer_));
-  buffer_.clear();
-  if (buffer_.capacity() > kMaxKeptBuffer) {
-    std::string().swap(buffer_);
-    buffer_.reserve(kBufferSize + kMinBlockSize);
-  }
-  return absl::OkStatus();
-}
-
 AlignedBytes Builder::EncodeIndex(SegmentFooter* footer) {
   table_.Place();
   footer->table_pages = table_.page_count();
@@ -203,44 +173,37 @@ AlignedBytes Builder::EncodeIndex(SegmentFooter* footer) {
   return bytes;
 }
 
-std::string Builder::EncodeRangeTombstones() const {
-  std::string bytes;
+void Builder::AppendRangeTombstones(std::string* destination) const {
+  if (range_tombstones_.empty()) return;
+  const size_t start = destination->size();
   for (const RangeTombstone& tombstone : range_tombstones_) {
-    PutLengthPrefixed(&bytes, tombstone.begin);
-    PutLengthPrefixed(&bytes, tombstone.end);
-    PutFixed64(&bytes, tombstone.sequence);
+    PutLengthPrefixed(destination, tombstone.begin);
+    PutLengthPrefixed(destination, tombstone.end);
+    PutFixed64(destination, tombstone.sequence);
   }
-  if (!bytes.empty()) {
-    PutFixed32(&bytes, Checksum(bytes, SegmentPartSeed(options_.number, SegmentPart::kRangeTombstones)));
-  }
-  return bytes;
+  const std::string_view bytes = std::string_view(*destination).substr(start);
+  PutFixed32(destination, Checksum(bytes, SegmentPartSeed(options_.number, SegmentPart::kRangeTombstones)));
 }
 
 absl::StatusOr<SegmentInfo> Builder::Finish() {
-  VARVE_RETURN_IF_ERROR(status_);
   CoverRangeTombstones();
   SegmentFooter footer;
   footer.info = info_;
   footer.block_size = options_.block_size;
   footer.data_size = file_size();
   footer.table_offset = (footer.data_size + kSegmentPageSize - 1) / kSegmentPageSize * kSegmentPageSize;
-  buffer_.append(footer.table_offset - footer.data_size, '\0');
-  VARVE_RETURN_IF_ERROR(WriteBuffer());
-
+  file_->buffer()->append(footer.table_offset - footer.data_size, '\0');
   AlignedBytes index = EncodeIndex(&footer);
-  VARVE_RETURN_IF_ERROR(WriteAll({index.data(), index.size()}));
-  buffer_ = EncodeRangeTombstones();
-  footer.range_tombstones_offset = written_;
-  footer.range_tombstones_size = buffer_.size();
-  AppendSegmentFooter(footer, &buffer_);
-  VARVE_RETURN_IF_ERROR(WriteBuffer());
-  status_ = file_->Sync();
-  VARVE_RETURN_IF_ERROR(status_);
-  status_ = file_system_->SyncDirectory(options_.directory);
-  VARVE_RETURN_IF_ERROR(status_);
+  VARVE_RETURN_IF_ERROR(file_->Append({index.data(), index.size()}));
+  footer.range_tombstones_offset = file_size();
+  AppendRangeTombstones(file_->buffer());
+  footer.range_tombstones_size = file_size() - footer.range_tombstones_offset;
+  AppendSegmentFooter(footer, file_->buffer());
+  VARVE_RETURN_IF_ERROR(file_->Finish());
+  VARVE_RETURN_IF_ERROR(file_system_->SyncDirectory(options_.directory));
 
   finished_ = true;
-  info_.file_size = footer.info.file_size = written_;
+  info_.file_size = footer.info.file_size = file_size();
   if (options_.caches != nullptr) {
     options_.caches->tables.Leave(std::make_shared<const SegmentIndex>(std::move(footer), std::move(index)));
   }
@@ -261,7 +224,9 @@ absl::StatusOr<std::unique_ptr<SegmentBuilder>> SegmentBuilder::Create(FileSyste
     return absl::InvalidArgumentError(fmt::format("segment block size {} is no power of two from {} to {}",
                                                   options.block_size, kMinBlockSize, kMaxBlockSize));
   }
-  VARVE_ASSIGN_OR_RETURN(auto file, file_system->OpenForWrite(SegmentPath(options.directory, options.number), true));
+  VARVE_ASSIGN_OR_RETURN(
+      auto file, FileWriter::Create({file_system, options.recycler}, SegmentPath(options.directory, options.number),
+                                    options.expected_size));
   return std::unique_ptr<SegmentBuilder>(std::make_unique<Builder>(file_system, options, std::move(file)));
 }
 

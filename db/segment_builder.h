@@ -18,6 +18,7 @@
 
 namespace varve {
 
+class FileRecycler;
 struct SegmentCaches;
 
 // What a segment refers to of one file (db/value_file.h).
@@ -65,6 +66,9 @@ class SegmentBuilder {
     // BlockSizeFor() chooses it so that fences stay small beside their records.
     uint32_t block_size = 4096;
     size_t expected_entries = 0;
+    uint64_t expected_size = 0;  // bytes
+    // Whose spares segments are written over. May be null.
+    FileRecycler* recycler = nullptr;
     // Where the finished offset table and fences wait for Segment::Open, so that they are not read back. May be null.
     SegmentCaches* caches = nullptr;
   };

@@ -10,7 +10,7 @@
 #include "db/segment_iterator.h"
 #include "db/segment_values.h"
 #include "spdlog/spdlog.h"
-#include "util/file_remover.h"
+#include "util/file_recycler.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 
@@ -53,8 +53,8 @@ void SegmentReader::HoldValueFiles(FileSystem* file_system, const std::string& d
 
 SegmentReader::~SegmentReader() {
   caches_->tables.Erase(&resident_);
-  FileRemover* const remover = remover_.load(std::memory_order_relaxed);
-  if (remover == nullptr) return;
+  FileRecycler* const recycler = recycler_.load(std::memory_order_relaxed);
+  if (recycler == nullptr) return;
   std::function<void()> forget;
   if (const SegmentFooter* footer = footer_.load(std::memory_order_acquire); footer != nullptr) {
     TryWithMemory([&] {
@@ -63,7 +63,7 @@ SegmentReader::~SegmentReader() {
       };
     });
   }
-  remover->Remove(file_->path(), std::move(forget));
+  recycler->Retire(file_->path(), std::move(forget));
 }
 
 absl::Status SegmentReader::Initialize(DamagePolicy policy) {

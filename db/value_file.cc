@@ -8,7 +8,7 @@
 #include "db/log_format.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
-#include "util/file_remover.h"
+#include "util/file_recycler.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 
@@ -33,9 +33,9 @@ ValueFile::ValueFile(ValueFiles* registry, FileSystem* file_system, std::string 
 
 ValueFile::~ValueFile() {
   registry_->Forget(number_);
-  FileRemover* const remover = remover_.load(std::memory_order_acquire);
-  if (remover == nullptr || is_of_log()) return;
-  TryWithMemory([&] { remover->Remove(ValueFilePath(directory_, number_)); });  // else the next open finds it
+  FileRecycler* const recycler = recycler_.load(std::memory_order_acquire);
+  if (recycler == nullptr || is_of_log()) return;
+  TryWithMemory([&] { recycler->Retire(ValueFilePath(directory_, number_)); });  // else the next open finds it
 }
 
 absl::StatusOr<const File*> ValueFile::Open() {

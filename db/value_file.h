@@ -26,7 +26,7 @@
 
 namespace varve {
 
-class FileRemover;
+class FileRecycler;
 class ValueFiles;
 
 // What is wrong with the bytes read at `place`, that they are not the operation of this user key and sequence; empty: nothing is, and
@@ -66,7 +66,7 @@ class ValueFile {
   [[nodiscard]] absl::Status LeaveLog(uint64_t end);
 
   // Goes with its last user, from now on; null: not any more.
-  void MarkObsolete(FileRemover* remover) { remover_.store(remover, std::memory_order_release); }
+  void MarkObsolete(FileRecycler* recycler) { recycler_.store(recycler, std::memory_order_release); }
 
  private:
   absl::StatusOr<const File*> Open();
@@ -75,7 +75,7 @@ class ValueFile {
   FileSystem* const file_system_;
   const std::string directory_;
   const uint64_t number_;
-  std::atomic<FileRemover*> remover_{nullptr};
+  std::atomic<FileRecycler*> recycler_{nullptr};
   std::atomic<bool> is_of_log_{true};
   std::atomic<bool> is_damaged_{false};
   std::atomic<uint64_t> size_{0};

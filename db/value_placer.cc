@@ -14,9 +14,9 @@
 namespace varve {
 namespace {
 
-constexpr size_t kBufferSize = size_t{256} << 10;  // also the step in which the file goes to disk
 // So that offset tables can address each of its values.
 constexpr uint64_t kMaxValueFileSize = kValueWindowSize;
+constexpr uint64_t kUsualSize = uint64_t{64} << 20;
 
 class FlushPlacer final : public ValuePlacer {
  public:
@@ -108,39 +108,26 @@ ValueFileWriter::~ValueFileWriter() {
 absl::Status ValueFileWriter::Begin() {
   number_ = options_.next_file_number();
   const std::string path = ValueFilePath(options_.directory, number_);
-  VARVE_ASSIGN_OR_RETURN(file_, options_.file_system->OpenForWrite(path, /*create=*/true));
+  VARVE_ASSIGN_OR_RETURN(file_, FileWriter::Create({options_.file_system, options_.recycler}, path, kUsualSize));
   paths_.push_back(path);
-  written_ = 0;
-  buffer_ = EncodeValueFileHeader(number_);
+  file_->buffer()->append(EncodeValueFileHeader(number_));
   return absl::OkStatus();
 }
 
 absl::StatusOr<ValuePlace> ValueFileWriter::Add(std::string_view operation, uint32_t value_size) {
-  const uint64_t end = written_ + buffer_.size() + operation.size();
-  if (file_ != nullptr && end > kMaxValueFileSize) VARVE_RETURN_IF_ERROR(EndFile());
+  if (file_ != nullptr && file_->size() + operation.size() > kMaxValueFileSize) VARVE_RETURN_IF_ERROR(EndFile());
   if (file_ == nullptr) VARVE_RETURN_IF_ERROR(Begin());
-  const ValuePlace place{number_, written_ + buffer_.size(), static_cast<uint32_t>(operation.size()), value_size};
-  buffer_.append(operation);
-  if (buffer_.size() >= kBufferSize) VARVE_RETURN_IF_ERROR(WriteOut());
+  const ValuePlace place{number_, file_->size(), static_cast<uint32_t>(operation.size()), value_size};
+  file_->buffer()->append(operation);
+  VARVE_RETURN_IF_ERROR(file_->WriteFull());
   return place;
 }
 
-absl::Status ValueFileWriter::WriteOut() {
-  VARVE_RETURN_IF_ERROR(file_->Write(written_, buffer_));
-  const uint64_t begin = written_ / kValueFilePageSize * kValueFilePageSize;
-  written_ += buffer_.size();
-  bytes_written_ += buffer_.size();
-  const uint64_t end = written_ / kValueFilePageSize * kValueFilePageSize;
-  if (end > begin) file_->StartWriteback(begin, end - begin);
-  buffer_.clear();
-  return absl::OkStatus();
-}
-
 absl::Status ValueFileWriter::EndFile() {
-  VARVE_RETURN_IF_ERROR(WriteOut());
-  VARVE_RETURN_IF_ERROR(file_->Sync());
+  VARVE_RETURN_IF_ERROR(file_->Finish());
   files_.push_back(options_.registry->Acquire(options_.file_system, options_.directory, number_));
-  files_.back()->TakeOver(written_);
+  files_.back()->TakeOver(file_->size());
+  bytes_written_ += file_->size();
   file_.reset();
   return absl::OkStatus();
 }

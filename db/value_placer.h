@@ -19,6 +19,7 @@
 #include "type/record.h"
 #include "type/tree_key.h"
 #include "util/file_system.h"
+#include "util/file_writer.h"
 
 namespace varve {
 
@@ -27,6 +28,7 @@ class ValueFileWriter {
  public:
   struct Options {
     FileSystem* file_system = nullptr;
+    FileRecycler* recycler = nullptr;  // may be null
     std::string directory;
     std::function<uint64_t()> next_file_number;
     ValueFiles* registry = nullptr;
@@ -40,18 +42,16 @@ class ValueFileWriter {
   [[nodiscard]] absl::Status Finish();
   // Segments point into them: they stay.
   void Keep() { kept_ = true; }
+  // Bytes of the files that are whole.
   uint64_t bytes_written() const { return bytes_written_; }
 
  private:
   absl::Status Begin();
-  absl::Status WriteOut();
   absl::Status EndFile();
 
   const Options options_;
-  std::unique_ptr<File> file_;
+  std::unique_ptr<FileWriter> file_;
   uint64_t number_ = 0;
-  uint64_t written_ = 0;
-  std::string buffer_;
   uint64_t bytes_written_ = 0;
   std::vector<std::shared_ptr<ValueFile>> files_;
   std::vector<std::string> paths_;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -228,6 +229,12 @@ class RealFileSystem : public FileSystem {
     if (errno != 0) return IoError(errno, "list", path);
     std::sort(names.begin(), names.end());
     return names;
+  }
+
+  absl::StatusOr<uint64_t> FreeSpace(const std::string& path) override {
+    struct statvfs info;
+    if (Uninterrupted([&] { return ::statvfs(path.c_str(), &info); }) != 0) return IoError(errno, "statvfs", path);
+    return uint64_t{info.f_bavail} * info.f_frsize;
   }
 
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {

@@ -75,6 +75,8 @@ class FileSystem {
   [[nodiscard]] virtual absl::Status CreateDirectory(const std::string& path) = 0;
   // Names (not paths) in the directory, without . and .., sorted.
   [[nodiscard]] virtual absl::StatusOr<std::vector<std::string>> List(const std::string& path) = 0;
+  // Bytes that the file system which holds `path` has left for us.
+  [[nodiscard]] virtual absl::StatusOr<uint64_t> FreeSpace(const std::string& path) = 0;
   // FailedPrecondition when another process (or another store of this process) holds it.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
 };

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "spdlog/spdlog.h"
+#include "util/file_recycler.h"
 
 namespace varve::testing {
 namespace {
@@ -59,8 +60,12 @@ TEST_F(CrashStatesTest, RunsHoldEverythingThatAStoreIsToSurvive) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     const CrashStates states(seed, kSteps);
     for (const auto& [what, times] : states.done()) done[what] += times;
+    done["files written over"] +=
+        std::count_if(states.trace().begin(), states.trace().end(), [](const DiskEvent& event) {
+          return event.type == DiskEvent::Type::kRename && event.path.ends_with(FileRecycler::kSpareSuffix);
+        });
   }
-  for (const std::string what : {"keys removed", "clock marks", "merges", "changes of namespaces",
+  for (const std::string what : {"keys removed", "clock marks", "merges", "files written over", "changes of namespaces",
                                  "refused for a quota", "transactions", "transactions refused", "conflicts"}) {
     EXPECT_GE(done[what], 8u) << what;
     RecordProperty(what, std::to_string(done[what]));

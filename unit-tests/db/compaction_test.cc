@@ -16,7 +16,7 @@
 #include "unit-tests/testing/temp_dir.h"
 #include "unit-tests/testing/vector_iterator.h"
 #include "unit-tests/testing/version_history.h"
-#include "util/file_remover.h"
+#include "util/file_recycler.h"
 #include "util/hash.h"
 
 namespace varve {
@@ -95,7 +95,7 @@ class CompactionTest : public ::testing::Test {
     }
     for (const auto* run : before->runs()) {
       for (const auto& segment : run->segments) {
-        if (!live.contains(segment->info().number)) segment->MarkObsolete(remover_.get());
+        if (!live.contains(segment->info().number)) segment->MarkObsolete(recycler_.get());
       }
     }
   }
@@ -138,15 +138,15 @@ class CompactionTest : public ::testing::Test {
     return records;
   }
 
-  // When the remover has done its work.
+  // When the recycler has done its work.
   size_t FilesLeft() {
-    remover_ = std::make_unique<FileRemover>(PosixFileSystem());
+    recycler_ = std::make_unique<FileRecycler>(PosixFileSystem(), FileRecycler::Options{});
     return PosixFileSystem()->List(directory_.path())->size();
   }
 
   const testing::TempDir directory_;
   SegmentCaches caches_{1 << 20, 0};
-  std::unique_ptr<FileRemover> remover_ = std::make_unique<FileRemover>(PosixFileSystem());
+  std::unique_ptr<FileRecycler> recycler_ = std::make_unique<FileRecycler>(PosixFileSystem(), FileRecycler::Options{});
   EngineOptions options_;
   CompactionContext context_;
   std::shared_ptr<const Version> version_ = std::make_shared<const Version>();

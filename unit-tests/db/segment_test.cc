@@ -10,7 +10,7 @@
 
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/segment_fixture.h"
-#include "util/file_remover.h"
+#include "util/file_recycler.h"
 
 namespace varve {
 namespace {
@@ -144,8 +144,8 @@ TEST(SegmentTest, AnObsoleteFileGoesWithItsLastUser) {
   auto segment = fixture.Open(fixture.Build(3, NumberedRecords(1000, 10), 4096, {}, true));
   auto other_user = segment;
   for (int i = 0; i < 2000; i += 2) ASSERT_TRUE(Get(*segment, NumberedKey(i)).found) << i;
-  auto remover = std::make_unique<FileRemover>(PosixFileSystem());
-  segment->MarkObsolete(remover.get());
+  auto recycler = std::make_unique<FileRecycler>(PosixFileSystem(), FileRecycler::Options{});
+  segment->MarkObsolete(recycler.get());
   segment.reset();
   EXPECT_TRUE(Get(*other_user, NumberedKey(2)).found);
   EXPECT_TRUE(std::filesystem::exists(fixture.Path(3)));
@@ -154,7 +154,7 @@ TEST(SegmentTest, AnObsoleteFileGoesWithItsLastUser) {
   other_user.reset();
   EXPECT_TRUE(testing::Eventually([&] { return !std::filesystem::exists(fixture.Path(3)); }));
   EXPECT_EQ(fixture.caches->blocks.usage(), 0u);
-  remover.reset();
+  recycler.reset();
   EXPECT_FALSE(std::filesystem::exists(fixture.Path(3)));
   EXPECT_EQ(fixture.caches->tables.usage(), 0u);
 }

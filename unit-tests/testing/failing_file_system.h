@@ -17,6 +17,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "util/file_system.h"
 #include "util/status.h"
@@ -75,6 +76,11 @@ class FailingFileSystem : public FileSystem {
   uint64_t failed_calls() const {
     absl::MutexLock lock(&mutex_);
     return failed_calls_;
+  }
+
+  absl::StatusOr<uint64_t> FreeSpace(const std::string&) override {
+    absl::MutexLock lock(&mutex_);
+    return free_bytes_;
   }
 
  protected:

@@ -100,6 +100,7 @@ class MemoryFileSystem final : public FileSystem {
     }
     return std::vector<std::string>(names.begin(), names.end());
   }
+  absl::StatusOr<uint64_t> FreeSpace(const std::string&) override { return std::numeric_limits<uint64_t>::max(); }
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
     absl::MutexLock lock(&mutex_);
     if (!locks_.insert(path).second) return absl::FailedPreconditionError("lock " + path + ": held");

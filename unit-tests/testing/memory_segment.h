@@ -80,7 +80,7 @@ class MemorySegment final : public Segment {
     ++iterators_;
     return std::make_unique<VectorIterator>(records_);
   }
-  void MarkObsolete(FileRemover*) override {}
+  void MarkObsolete(FileRecycler*) override {}
 
  private:
   std::vector<TestRecord> records_;

@@ -1,0 +1,67 @@
+#include "util/file_writer.h"
+
+#include <utility>
+
+#include "util/status.h"
+
+namespace varve {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr size_t kMaxKeptBuffer = size_t{4} << 20;  // after something huge the buffer is given back
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FileWriter>> FileWriter::Create(const Place& place, const std::string& path,
+                                                               uint64_t expected_size) {
+  uint64_t old_size = 0;
+  VARVE_ASSIGN_OR_RETURN(std::unique_ptr<File> file, place.recycler != nullptr
+                                                         ? place.recycler->Create(path, expected_size, &old_size)
+                                                         : place.file_system->OpenForWrite(path, /*create=*/true));
+  return std::unique_ptr<FileWriter>(new FileWriter(place.recycler, std::move(file), old_size));
+}
+
+FileWriter::FileWriter(FileRecycler* recycler, std::unique_ptr<File> file, uint64_t old_size)
+    : recycler_(recycler), file_(std::move(file)), old_size_(old_size) {
+  buffer_.reserve(kStep + kPage);
+}
+
+absl::Status FileWriter::Write(std::string_view bytes) {
+  if (!status_.ok() || bytes.empty()) return status_;
+  status_ = file_->Write(written_, bytes);
+  if (!status_.ok()) return status_;
+  const uint64_t begin = written_ / kPage * kPage;
+  written_ += bytes.size();
+  const uint64_t end = written_ / kPage * kPage;
+  if (end > begin) file_->StartWriteback(begin, end - begin);
+  return absl::OkStatus();
+}
+
+absl::Status FileWriter::WritePages() {
+  const size_t whole = static_cast<size_t>(size() / kPage * kPage - written_);
+  VARVE_RETURN_IF_ERROR(Write(std::string_view(buffer_).substr(0, whole)));
+  if (buffer_.capacity() <= kMaxKeptBuffer) {
+    buffer_.erase(0, whole);
+  } else {
+    std::string rest;
+    rest.reserve(kStep + kPage);
+    rest.assign(buffer_, whole);
+    buffer_ = std::move(rest);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FileWriter::Append(std::string_view bytes) {
+  VARVE_RETURN_IF_ERROR(Write(buffer_));
+  buffer_.clear();
+  return Write(bytes);
+}
+
+absl::Status FileWriter::Finish() {
+  VARVE_RETURN_IF_ERROR(Append({}));
+  if (old_size_ > written_) status_ = recycler_->CutDown(file_.get(), old_size_, written_);
+  if (status_.ok()) status_ = file_->Sync();
+  return status_;
+}
+
+}  // namespace varve
