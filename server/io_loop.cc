@@ -20,7 +20,8 @@ IoLoop::IoLoop(ServerState* server, ThreadPool* pool, ThreadPool* maintenance)
       maintenance_(maintenance),
       guard_(asio::make_work_guard(io_)),
       poller_(io_, ::epoll_create1(EPOLL_CLOEXEC)),
-      scratch_(kScratchBytes) {}
+      scratch_(kScratchBytes),
+      sync_policy_(/*is_alone=*/server->options.io_threads == 1) {}
 
 void IoLoop::Run() {
   VisitSessions();
@@ -44,6 +45,7 @@ void IoLoop::Run() {
 }
 
 void IoLoop::PushLeft() {
+  sync_policy_.Pushed();
   if (std::exchange(submitted_, false) && !server_->store->Push().ok()) OnDurabilityChanged();
 }
 
@@ -58,7 +60,7 @@ bool IoLoop::SyncHere() {
   woken_.store(true);  // what the sync changes is looked at anyway
   const auto begin = std::chrono::steady_clock::now();
   server_->store->WaitUntilDurable(parked_.back().gate).IgnoreError();  // as Push() finds out
-  if (std::chrono::steady_clock::now() - begin > kSlowSync) recent_clients_.Forget();
+  sync_policy_.Synced(std::chrono::steady_clock::now() - begin);
   PushLeft();  // the session may still be parked for what it wrote before
   return true;
 }
@@ -95,10 +97,7 @@ void IoLoop::Round() {
     for (auto& [session, owner] : sessions_) Schedule(session);
   }
   if (durability_changed_.exchange(false)) ReleaseParked();
-  if (!scheduled_.empty()) {
-    PushLeft();
-    ExecuteRound();
-  }
+  if (!scheduled_.empty()) ExecuteRound();
   FreeRemoved();
 }
 
@@ -118,7 +117,7 @@ void IoLoop::ExecuteRound() {
     if (session->Execute(writers_wait, &submitted_)) executed_.push_back(session);
   }
   ExecuteShared(writers_wait);
-  if (!executed_.empty()) PushRound();
+  if (!executed_.empty() || submitted_) PushRound();
   const SequenceNumber durable = server_->store->durable_sequence();
   for (Session* session : round_) {
     if (log_failed_) session->FailParked(durable, log_error_);
@@ -166,8 +165,9 @@ void IoLoop::PushRound() {
   // Once for all batches of the round, and before any of their replies leaves: what they wrote, and what they may have read of
   // others' writes.
   absl::Status pushed;
-  if (submitted_ && (!recent_clients_.one() || server_->groups_gather)) {
+  if (submitted_ && !MayKeep()) {
     submitted_ = false;
+    sync_policy_.Pushed();
     pushed = server_->store->Push();
   } else if (!log_failed_) {
     pushed = server_->store->PushUnsynced();
@@ -177,6 +177,10 @@ void IoLoop::PushRound() {
     for (Session* session : executed_) session->FailRound(error);
   }
   executed_.clear();
+}
+
+bool IoLoop::MayKeep() {
+  return !server_->groups_gather && sync_policy_.Keep(recent_clients_.one(), std::chrono::steady_clock::now());
 }
 
 void IoLoop::ReadTogether(bool writers_wait) {

@@ -1,8 +1,8 @@
 // One I/O thread: an asio loop for everything occasional (posts, wake-ups, timers) and, inside it, an epoll descriptor of its own
 // for the sockets, which gives explicit rounds: read and parse all that is ready, execute it, push the store once, send. While
-// there is work the rounds follow each other with few visits to asio; when there is none the thread sleeps in asio. For one or two clients alone
-// it first asks the sockets again for a while (server/busy_poll.h), and for one alone it syncs the log itself, so that a disk that hangs holds up
-// whoever comes then.
+// there is work the rounds follow each other with few visits to asio; when there is none the thread sleeps in asio. Before that it may sync the
+// log itself (server/sync_policy.h), so that a disk that hangs holds up whoever comes then; and for one or two clients alone it asks the sockets
+// again for a while (server/busy_poll.h).
 //
 // Run() is the thread's body. Adopt(), Wake(), Complete(), NoteMail(), BeginDrain(), Abort() and aborted() may be called from any thread; Dispatch() and
 // the rest belong to the loop's thread. Replies that wait for the log are parked in order of their gates and released by one
@@ -27,6 +27,7 @@
 #include "server/recent_clients.h"
 #include "server/server_state.h"
 #include "server/session.h"
+#include "server/sync_policy.h"
 #include "structure/shared_work.h"
 #include "structure/thread_pool.h"
 
@@ -80,8 +81,7 @@ class IoLoop {
   static constexpr size_t kWritesTogether = 256;    // committed in one call
   static constexpr size_t kLargeValue = 64u << 10;  // after one of this size the next kRoundsApart rounds read apart
   static constexpr uint32_t kRoundsApart = 64;
-  static constexpr uint32_t kMeasureEvery = 16;             // joint reads
-  static constexpr std::chrono::milliseconds kSlowSync{1};  // after one of these the log's threads sync for a while
+  static constexpr uint32_t kMeasureEvery = 16;  // joint reads
   static constexpr size_t kScratchBytes = 64u << 10;
 
   void Wake();
@@ -101,7 +101,9 @@ class IoLoop {
   void WriteTogether(bool writers_wait);
   // The end of a round's execution: nothing that a crash of the process would take back is in the replies that leave now.
   void PushRound();
-  // What the rounds of a lone client left to be pushed.
+  // Whether what this round and those before it wrote stays unpushed: SyncHere() may put it on disk.
+  bool MayKeep();
+  // What was kept.
   void PushLeft();
   // When there is nothing to do, in this order: the first two return whether there may be again.
   [[nodiscard]] bool SyncHere();
@@ -134,6 +136,7 @@ class IoLoop {
   std::vector<Session*> round_;
   std::vector<Session*> executed_;  // in this round, here
   bool submitted_ = false;          // by one of them, and not pushed yet
+  SyncPolicy sync_policy_;
   RecentClients<Session> recent_clients_;
   BusyPoll busy_poll_;
   SharedWork<Session> shared_;      // of the round

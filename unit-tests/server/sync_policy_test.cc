@@ -1,0 +1,135 @@
+// Who puts a loop's writes on disk: the rule by itself, and a server with one loop and many clients.
+#include "server/sync_policy.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "unit-tests/server/test_server.h"
+#include "unit-tests/testing/fault_file_system.h"
+
+namespace varve {
+namespace {
+
+using testing::FaultFileSystem;
+using testing::FileOperation;
+using testing::RawConnection;
+using testing::Resp;
+using testing::TestServer;
+
+constexpr std::chrono::microseconds kFast{100};
+constexpr std::chrono::milliseconds kSlow{2};
+
+class SyncPolicyTest : public ::testing::Test {
+ protected:
+  // Rounds until one is kept; many: none was.
+  uint32_t RoundsOff() {
+    for (uint32_t rounds = 0; rounds < 1u << 20; ++rounds) {
+      if (policy_.Keep(/*for_lone_client=*/false, now_)) return rounds;
+    }
+    return 1u << 20;
+  }
+
+  SyncPolicy::Time now_ = std::chrono::steady_clock::now();
+  SyncPolicy policy_{/*is_alone=*/true};
+};
+
+TEST_F(SyncPolicyTest, KeepsWritesForAWhile) {
+  EXPECT_TRUE(policy_.Keep(false, now_));
+  EXPECT_TRUE(policy_.Keep(false, now_ + SyncPolicy::kLongest / 2));
+  EXPECT_FALSE(policy_.Keep(false, now_ + SyncPolicy::kLongest));
+  policy_.Pushed();
+  EXPECT_TRUE(policy_.Keep(false, now_ + SyncPolicy::kLongest)) << "those that came since";
+}
+
+TEST_F(SyncPolicyTest, OneOfSeveralLoopsKeepsThemForALoneClient) {
+  SyncPolicy one_of_two(/*is_alone=*/false);
+  EXPECT_FALSE(one_of_two.Keep(false, now_));
+  EXPECT_TRUE(one_of_two.Keep(true, now_));
+}
+
+TEST_F(SyncPolicyTest, ASlowDiskIsTriedLessAndLess) {
+  policy_.Synced(kFast);
+  EXPECT_EQ(RoundsOff(), 0u);
+  policy_.Synced(kSlow);
+  EXPECT_EQ(RoundsOff(), SyncPolicy::kFewestRounds);
+  policy_.Synced(kSlow);
+  EXPECT_EQ(RoundsOff(), 2 * SyncPolicy::kFewestRounds);
+  for (int i = 0; i < 30; ++i) policy_.Synced(kSlow);
+  EXPECT_EQ(RoundsOff(), SyncPolicy::kMostRounds);
+  for (int i = 0; i < 30; ++i) policy_.Synced(kFast);
+  EXPECT_EQ(RoundsOff(), 0u);
+  policy_.Synced(kSlow);
+  EXPECT_EQ(RoundsOff(), SyncPolicy::kFewestRounds) << "forgiven";
+}
+
+class OneLoopTest : public ::testing::Test {
+ protected:
+  static EngineOptions Engine(FaultFileSystem* files) {
+    EngineOptions engine = TestServer::SmallEngine();
+    engine.file_system = files;
+    return engine;
+  }
+  FaultFileSystem files_;
+  TestServer server_{ServerOptions{.io_threads = 1}, Engine(&files_)};
+};
+
+// Were writes kept until there is nothing else to do, this one would wait for ever.
+TEST_F(OneLoopTest, WritesGetToTheDiskWhileOthersRead) {
+  std::atomic<bool> done{false};
+  std::atomic<int> read{0};
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 3; ++i) {
+    readers.emplace_back([&] {
+      RawConnection reader(server_.port());
+      std::string pipeline, replies;
+      for (int j = 0; j < 2000; ++j) {
+        pipeline += Resp({"GET", "missing"});
+        replies += "$-1\r\n";
+      }
+      ASSERT_TRUE(reader.Send(pipeline));
+      while (!done) {
+        ASSERT_TRUE(reader.Send(pipeline));
+        ASSERT_EQ(reader.Receive(replies.size()), replies);
+        ++read;
+      }
+    });
+  }
+  const std::unique_ptr<Client> writer = server_.Connect();
+  for (int i = 0; i < 200 || read < 100; ++i) ASSERT_TRUE(writer->Put("k", std::to_string(i)).ok());
+  done = true;
+  for (std::thread& reader : readers) reader.join();
+}
+
+TEST_F(OneLoopTest, AllAreToldOfAFailedSync) {
+  constexpr int kWriters = 8;
+  server_.ExpectUncleanClose();
+  std::atomic<int> refused{0}, written{0};
+  std::vector<std::thread> writers;
+  for (int i = 0; i < kWriters; ++i) {
+    writers.emplace_back([&, i] {
+      const std::unique_ptr<Client> client = server_.Connect();
+      for (int j = 0;; ++j) {
+        const absl::Status status = client->Put(std::to_string(i), std::to_string(j));
+        if (!status.ok()) {
+          EXPECT_TRUE(std::string(status.message()).starts_with("MISCONF")) << status;
+          EXPECT_TRUE(client->Get("0").ok());
+          ++refused;
+          return;
+        }
+        if (++written == 500) {
+          files_.Fail(FileOperation::kSync, 1, absl::InternalError("EIO"), FaultFileSystem::kUnlimited, ".log");
+        }
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(refused, kWriters);
+}
+
+}  // namespace
+}  // namespace varve
