@@ -83,8 +83,9 @@ bool Server::Start(const std::string& memory_group) {
   arguments.insert(arguments.end(), settings_.flags.begin(), settings_.flags.end());
   process_ = std::make_unique<Child>(Within(memory_group, arguments), settings_.directory + ".log");
   for (int step = 0; !AnswersPing(port_); ++step) {
-    if (process_->WasKilled()) return false;
-    if (!process_->Running()) Fail(contender_.title + " ended instead of serving");
+    const bool running = process_->Running();
+    if (process_->WasKilled()) return false;  // maybe since it was running
+    if (!running) Fail(contender_.title + " ended instead of serving");
     if (step == kMaxSteps) Fail(contender_.title + " does not answer");
     std::this_thread::sleep_for(kStep);
   }
