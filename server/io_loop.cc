@@ -164,23 +164,17 @@ void IoLoop::ExecuteShared(bool writers_wait) {
 void IoLoop::PushRound() {
   // Once for all batches of the round, and before any of their replies leaves: what they wrote, and what they may have read of
   // others' writes.
-  absl::Status pushed;
-  if (submitted_ && !MayKeep()) {
-    submitted_ = false;
-    sync_policy_.Pushed();
-    pushed = server_->store->Push();
-  } else if (!log_failed_) {
-    pushed = server_->store->PushUnsynced();
-  }
+  const absl::Status pushed = log_failed_ ? absl::OkStatus() : server_->store->PushUnsynced();
   if (!pushed.ok()) {
     const std::string error = CommandContext::ErrorText(pushed);
     for (Session* session : executed_) session->FailRound(error);
   }
   executed_.clear();
-}
-
-bool IoLoop::MayKeep() {
-  return !server_->groups_gather && sync_policy_.Keep(recent_clients_.one(), std::chrono::steady_clock::now());
+  // What is synced has gates before its replies. Whose it is, of this round or an earlier one, the gates know.
+  if (submitted_ &&
+      (server_->groups_gather || !sync_policy_.Keep(recent_clients_.one(), std::chrono::steady_clock::now()))) {
+    PushLeft();
+  }
 }
 
 void IoLoop::ReadTogether(bool writers_wait) {

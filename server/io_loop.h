@@ -101,9 +101,7 @@ class IoLoop {
   void WriteTogether(bool writers_wait);
   // The end of a round's execution: nothing that a crash of the process would take back is in the replies that leave now.
   void PushRound();
-  // Whether what this round and those before it wrote stays unpushed: SyncHere() may put it on disk.
-  bool MayKeep();
-  // What was kept.
+  // What was kept for SyncHere().
   void PushLeft();
   // When there is nothing to do, in this order: the first two return whether there may be again.
   [[nodiscard]] bool SyncHere();

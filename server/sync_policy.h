@@ -20,7 +20,7 @@ class SyncPolicy {
   static constexpr std::chrono::microseconds kLongest{500};
   static constexpr std::chrono::milliseconds kSlow{1};
   // Rounds that the log's threads serve after a slow sync; twice as many after each further one.
-  static constexpr uint32_t kFewestRounds = 64, kMostRounds = 1u << 16;
+  static constexpr uint32_t kFewestRounds = 64, kMostRounds = 4096;
 
   // `is_alone`: there is no other loop.
   explicit SyncPolicy(bool is_alone) : is_alone_(is_alone) {}
