@@ -9,6 +9,7 @@
 #include "db/run_iterator.h"
 #include "db/segment_caches.h"
 #include "db/value_placer.h"
+#include "util/file_writer.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 
@@ -56,7 +57,9 @@ absl::StatusOr<CompactionResult> Merge(InternalIterator* input, std::vector<Rang
   }
   result.segments.clear();
   for (const SegmentInfo& written : merged.segments) {
-    TryWithMemory([&] { options.file_system->Remove(SegmentPath(options.directory, written.number)).IgnoreError(); });
+    TryWithMemory([&] {
+      FileMaker{options.file_system, options.recycler}.Discard(SegmentPath(options.directory, written.number));
+    });
   }
   return opened;
 }
@@ -104,11 +107,12 @@ std::vector<SequenceNumber> SnapshotsAndCuts(const CompactionContext& context) {
 }
 
 absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input, std::vector<RangeTombstone> tombstones,
-                                          uint64_t entries, uint64_t bytes, bool drops_tombstones, ValuePlacer* placer,
+                                          const FlushSize& size, bool drops_tombstones, ValuePlacer* placer,
                                           const CompactionContext& context) {
   MergeOptions options = MergeOptionsFor(context);
-  options.expected_entries = entries;
-  options.average_record_size = entries == 0 ? 0 : bytes / entries;
+  options.expected_entries = size.entries;
+  options.average_record_size = size.entries == 0 ? 0 : size.bytes / size.entries;
+  options.bytes_elsewhere = size.large_bytes;
   options.drops_tombstones = drops_tombstones;
   options.placer = placer;
   return Merge(input, std::move(tombstones), options);

@@ -56,10 +56,16 @@ struct CompactionResult {
   bool filtered = false;  // the filter dropped something
 };
 
-// Writes what a full write buffer holds. `entries` and `bytes` of its records are estimates for the layout. `drops_tombstones`:
-// the tree has no segment that overlaps. `placer` (may be null): says where large values go.
+// Of a write buffer's records; estimates for the layout.
+struct FlushSize {
+  uint64_t entries = 0;
+  uint64_t bytes = 0;
+  uint64_t large_bytes = 0;  // of them, of values that are kept apart
+};
+
+// Writes what a full write buffer holds. `drops_tombstones`: the tree has no segment that overlaps. `placer` (may be null): says where large values go.
 [[nodiscard]] absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input, std::vector<RangeTombstone> tombstones,
-                                                        uint64_t entries, uint64_t bytes, bool drops_tombstones,
+                                                        const FlushSize& size, bool drops_tombstones,
                                                         ValuePlacer* placer, const CompactionContext& context);
 
 // Merges the inputs of a plan that was made for `version`.

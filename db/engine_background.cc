@@ -177,9 +177,10 @@ absl::Status Engine::FlushBuffer(const FullBuffer& full) {
       /*newest_only=*/cuts.empty() || cuts.front() >= full.buffer->last_sequence());
   const bool first = PresentVersion()->segment_count() == 0;
   const std::unique_ptr<ValuePlacer> placer = NewPlacer(full);
-  VARVE_ASSIGN_OR_RETURN(const CompactionResult result,
-                         RunFlush(records.get(), full.buffer->range_tombstones(), full.buffer->entries(),
-                                  full.buffer->bytes_used(), /*drops_tombstones=*/first, placer.get(), context));
+  VARVE_ASSIGN_OR_RETURN(const CompactionResult result, RunFlush(records.get(), full.buffer->range_tombstones(),
+                                                                 {full.buffer->entries(), full.buffer->bytes_used(),
+                                                                  full.buffer->logged_large_bytes()},
+                                                                 /*drops_tombstones=*/first, placer.get(), context));
   const std::optional<KeyTallies> settled = result.filtered ? std::nullopt : SettledChangeOf(*full.buffer);
   const auto follow = [&](const Version& next, KeyLedger* ledger) {
     if (settled && !result.segments.empty()) ledger->Settle(next, {NumbersOf(result.segments), *settled});

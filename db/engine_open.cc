@@ -166,9 +166,9 @@ absl::Status Engine::RemoveOrphans() {
   VARVE_ASSIGN_OR_RETURN(std::vector<std::string> names, file_system_->List(directory_));
   std::erase_if(names, [&](const std::string& name) {
     const bool is_orphan =
-        ((name.ends_with(".seg") || name.ends_with(".val")) && !live.contains(directory_ + "/" + name)) ||
-        name.ends_with(FileRecycler::kSpareSuffix);
-    return name != "MANIFEST.tmp" && name != "REPAIR.begun" && !ParseLogTemporaryName(name) && !is_orphan;
+        (name.ends_with(".seg") || name.ends_with(".val")) && !live.contains(directory_ + "/" + name);
+    return name != "MANIFEST.tmp" && name != "REPAIR.begun" && !ParseLogTemporaryName(name) && !IsSpareName(name) &&
+           !is_orphan;
   });
   if (names.empty()) return absl::OkStatus();
   // The manifest that was read may be there in the kernel's memory alone. The one on disk still needs what this one doesn't.

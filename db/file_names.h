@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "fmt/format.h"
+#include "util/file_recycler.h"
 
 namespace varve {
 
@@ -34,6 +35,13 @@ inline std::optional<uint64_t> ParseValueFileName(std::string_view name) {
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
   if (error != std::errc() || name.substr(static_cast<size_t>(end - name.data())) != ".val") return std::nullopt;
   return number;
+}
+
+// Of a segment or value file that is out of use (util/file_recycler.h).
+inline bool IsSpareName(std::string_view name) {
+  if (!name.ends_with(FileRecycler::kSpareSuffix)) return false;
+  name.remove_suffix(FileRecycler::kSpareSuffix.size());
+  return ParseSegmentName(name) || ParseValueFileName(name);
 }
 
 inline std::string ManifestPath(const std::string& directory) { return directory + "/MANIFEST"; }

@@ -11,6 +11,7 @@
 #include "db/file_names.h"
 #include "db/segment_caches.h"
 #include "db/value_placer.h"
+#include "util/file_writer.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 
@@ -36,9 +37,9 @@ class Merge {
     if (absl::Status status = GuardMemory("writing a segment", [this] { return WriteAll(); }); !status.ok()) {
       builder_.reset();
       for (const SegmentInfo& segment : result_.segments) {
-        // What can't be removed is an orphan for the next open.
-        TryWithMemory(
-            [&] { options_.file_system->Remove(SegmentPath(options_.directory, segment.number)).IgnoreError(); });
+        TryWithMemory([&] {
+          FileMaker{options_.file_system, options_.recycler}.Discard(SegmentPath(options_.directory, segment.number));
+        });
       }
       return status;
     }
@@ -198,7 +199,8 @@ class Merge {
     const uint64_t record_size = std::max<uint64_t>(options_.average_record_size, 1);
     if (options_.average_record_size > 0) builder_options.block_size = SegmentBuilder::BlockSizeFor(record_size);
     builder_options.expected_entries = std::min(options_.expected_entries, options_.segment_size / record_size + 1);
-    builder_options.expected_size = builder_options.expected_entries * record_size;
+    const uint64_t expected_bytes = builder_options.expected_entries * record_size;
+    builder_options.expected_size = expected_bytes - std::min(expected_bytes, options_.bytes_elsewhere);
     builder_options.recycler = options_.recycler;
     builder_options.caches = options_.caches;
     VARVE_ASSIGN_OR_RETURN(builder_, SegmentBuilder::Create(options_.file_system, builder_options));

@@ -48,6 +48,7 @@ struct MergeOptions {
   // Of all records that go in, at most; and their average size in bytes (0: unknown).
   uint64_t expected_entries = 0;
   uint64_t average_record_size = 0;
+  uint64_t bytes_elsewhere = 0;  // of these, about: values that the placer keeps apart
   // Keys that no segment reaches across, ascending: the first keys of the segments between which the output has to fit.
   std::vector<std::string> borders;
 

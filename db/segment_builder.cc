@@ -21,7 +21,6 @@
 #include "util/coding.h"
 #include "util/file_writer.h"
 #include "util/hash.h"
-#include "util/memory_guard.h"
 #include "util/status.h"
 
 namespace varve {
@@ -36,12 +35,6 @@ class Builder final : public SegmentBuilder {
       : file_system_(file_system), options_(options), file_(std::move(file)), fences_(options.block_size) {
     info_.number = options.number;
     table_.Reserve(options.expected_entries);
-  }
-
-  ~Builder() override {
-    if (finished_) return;
-    // An orphan that can't be removed now goes at the next open.
-    TryWithMemory([this] { file_system_->Remove(file_->path()).IgnoreError(); });
   }
 
   absl::Status Add(const RecordView& record) override;
@@ -70,7 +63,6 @@ class Builder final : public SegmentBuilder {
   SegmentFencesBuilder fences_;
   std::vector<RangeTombstone> range_tombstones_;
   std::unordered_map<uint64_t, size_t> value_file_indexes_;  // of info_.value_files, by number
-  bool finished_ = false;
 };
 
 absl::Status Builder::CheckOrder(const RecordView& record) const {
@@ -202,7 +194,7 @@ absl::StatusOr<SegmentInfo> Builder::Finish() {
   VARVE_RETURN_IF_ERROR(file_->Finish());
   VARVE_RETURN_IF_ERROR(file_system_->SyncDirectory(options_.directory));
 
-  finished_ = true;
+  file_->Keep();
   info_.file_size = footer.info.file_size = file_size();
   if (options_.caches != nullptr) {
     options_.caches->tables.Leave(std::make_shared<const SegmentIndex>(std::move(footer), std::move(index)));

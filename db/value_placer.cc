@@ -101,15 +101,14 @@ class CollectingPlacer final : public ValuePlacer {
 ValueFileWriter::~ValueFileWriter() {
   if (kept_) return;
   files_.clear();
-  // What can't be removed is an orphan for the next open.
-  for (const std::string& path : paths_) TryWithMemory([&] { options_.file_system->Remove(path).IgnoreError(); });
+  for (const std::string& path : paths_) FileMaker{options_.file_system, options_.recycler}.Discard(path);
 }
 
 absl::Status ValueFileWriter::Begin() {
   number_ = options_.next_file_number();
   const std::string path = ValueFilePath(options_.directory, number_);
+  paths_.reserve(paths_.size() + 1);
   VARVE_ASSIGN_OR_RETURN(file_, FileWriter::Create({options_.file_system, options_.recycler}, path, kUsualSize));
-  paths_.push_back(path);
   file_->buffer()->append(EncodeValueFileHeader(number_));
   return absl::OkStatus();
 }
@@ -128,13 +127,15 @@ absl::Status ValueFileWriter::EndFile() {
   files_.push_back(options_.registry->Acquire(options_.file_system, options_.directory, number_));
   files_.back()->TakeOver(file_->size());
   bytes_written_ += file_->size();
+  paths_.push_back(file_->path());
+  file_->Keep();
   file_.reset();
   return absl::OkStatus();
 }
 
 absl::Status ValueFileWriter::Finish() {
   if (file_ != nullptr) VARVE_RETURN_IF_ERROR(EndFile());
-  return paths_.empty() ? absl::OkStatus() : options_.file_system->SyncDirectory(options_.directory);
+  return files_.empty() ? absl::OkStatus() : options_.file_system->SyncDirectory(options_.directory);
 }
 
 std::unique_ptr<ValuePlacer> NewFlushPlacer(FlushPlacement placement, ValueFileWriter::Options files) {

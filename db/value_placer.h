@@ -54,7 +54,7 @@ class ValueFileWriter {
   uint64_t number_ = 0;
   uint64_t bytes_written_ = 0;
   std::vector<std::shared_ptr<ValueFile>> files_;
-  std::vector<std::string> paths_;
+  std::vector<std::string> paths_;  // of whole ones
   bool kept_ = false;
 };
 

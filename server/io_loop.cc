@@ -59,7 +59,9 @@ bool IoLoop::SyncHere() {
   }
   woken_.store(true);  // what the sync changes is looked at anyway
   const auto begin = std::chrono::steady_clock::now();
+  syncing_.store(true, std::memory_order_relaxed);
   server_->store->WaitUntilDurable(parked_.back().gate).IgnoreError();  // as Push() finds out
+  syncing_.store(false, std::memory_order_relaxed);
   sync_policy_.Synced(std::chrono::steady_clock::now() - begin);
   PushLeft();  // the session may still be parked for what it wrote before
   return true;

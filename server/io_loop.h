@@ -57,6 +57,8 @@ class IoLoop {
   // Closes all connections at once.
   void Abort();
   bool aborted() const { return aborted_.load(std::memory_order_relaxed); }
+  // Waits for the disk. From any thread.
+  bool syncing() const { return syncing_.load(std::memory_order_relaxed); }
   // Seconds that the loop has counted, about. From any thread.
   uint32_t seconds() const { return seconds_.load(std::memory_order_relaxed); }
 
@@ -101,7 +103,7 @@ class IoLoop {
   void WriteTogether(bool writers_wait);
   // The end of a round's execution: nothing that a crash of the process would take back is in the replies that leave now.
   void PushRound();
-  // What was kept for SyncHere().
+  // To the log's threads, what this round wrote or earlier ones kept for SyncHere().
   void PushLeft();
   // When there is nothing to do, in this order: the first two return whether there may be again.
   [[nodiscard]] bool SyncHere();
@@ -135,6 +137,7 @@ class IoLoop {
   std::vector<Session*> executed_;  // in this round, here
   bool submitted_ = false;          // by one of them, and not pushed yet
   SyncPolicy sync_policy_;
+  std::atomic<bool> syncing_{false};
   RecentClients<Session> recent_clients_;
   BusyPoll busy_poll_;
   SharedWork<Session> shared_;      // of the round

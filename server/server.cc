@@ -130,7 +130,8 @@ void Server::OnAccepted(int descriptor, Listener::Peer peer) {
 bool Server::Responsive() {
   bool all = true;
   for (size_t i = 0; i < loops_.size(); ++i) {
-    all = all && loops_[i]->seconds() != loop_seconds_[i];
+    // Who waits for the disk can't be helped by being started anew.
+    all = all && (loops_[i]->seconds() != loop_seconds_[i] || loops_[i]->syncing());
     loop_seconds_[i] = loops_[i]->seconds();
   }
   return all;

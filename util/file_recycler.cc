@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 #include "util/thread_setup.h"
@@ -14,6 +15,7 @@ namespace {
 constexpr uint64_t kStep = uint64_t{2} << 20;
 constexpr absl::Duration kPause = absl::Microseconds(500);
 constexpr uint64_t kShareOfFreeSpace = 8;
+constexpr uint64_t kMostTooLarge = 4;
 constexpr absl::Duration kLookAgain = absl::Milliseconds(500);
 
 }  // namespace
@@ -49,11 +51,19 @@ absl::StatusOr<std::unique_ptr<File>> FileRecycler::Create(const std::string& pa
                                                            uint64_t* old_size) {
   *old_size = 0;
   if (const Spare spare = TakeSpare(expected_size); !spare.path.empty()) {
-    // One that can't be had under its new name is as good as none, and goes at the next open.
-    if (file_system_->Rename(spare.path, path).ok()) {
+    // One that can't be had goes, under whichever name.
+    absl::Cleanup remove = [&] {
+      RemoveNow(spare.path);
+      RemoveNow(path);
+    };
+    absl::Status status = file_system_->Rename(spare.path, path);
+    if (status.ok()) {
       absl::StatusOr<std::unique_ptr<File>> file = file_system_->OpenForWrite(path, /*create=*/false);
-      if (file.ok()) *old_size = spare.size;
-      if (file.ok()) return file;
+      if (file.ok()) {
+        std::move(remove).Cancel();
+        *old_size = spare.size;
+        return file;
+      }
     }
   }
   return file_system_->OpenForWrite(path, /*create=*/true);
@@ -61,12 +71,14 @@ absl::StatusOr<std::unique_ptr<File>> FileRecycler::Create(const std::string& pa
 
 FileRecycler::Spare FileRecycler::TakeSpare(uint64_t expected_size) {
   absl::MutexLock lock(&mutex_);
+  // Of one that is much too large most would have to be cut off.
+  const uint64_t largest = std::max(kMostTooLarge * expected_size, kStep);
   const auto distance = [expected_size](const Spare& spare) {
     return std::max(spare.size, expected_size) - std::min(spare.size, expected_size);
   };
   const auto best = std::min_element(spares_.begin(), spares_.end(),
                                      [&](const Spare& a, const Spare& b) { return distance(a) < distance(b); });
-  if (best == spares_.end()) return {};
+  if (best == spares_.end() || best->size > largest) return {};
   Spare spare = std::move(*best);
   spares_.erase(best);
   spare_bytes_ -= spare.size;
@@ -155,6 +167,10 @@ absl::Status FileRecycler::Keep(const std::string& path) {
   Spare spare{path + std::string(kSpareSuffix), size, SteadyNow() + options_.lifetime};
   if (size == 0 || size > room || spare_bytes() > room - size)
     return absl::ResourceExhaustedError("no room for a spare");
+  {
+    absl::MutexLock lock(&mutex_);
+    ReserveMore(&spares_, 1);  // here alone spares are added
+  }
   VARVE_RETURN_IF_ERROR(file_system_->Rename(path, spare.path));
   absl::MutexLock lock(&mutex_);
   spares_.push_back(std::move(spare));

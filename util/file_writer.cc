@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "util/memory_guard.h"
 #include "util/status.h"
 
 namespace varve {
@@ -12,18 +13,27 @@ constexpr size_t kMaxKeptBuffer = size_t{4} << 20;  // after something huge the 
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<FileWriter>> FileWriter::Create(const Place& place, const std::string& path,
-                                                               uint64_t expected_size) {
-  uint64_t old_size = 0;
-  VARVE_ASSIGN_OR_RETURN(std::unique_ptr<File> file, place.recycler != nullptr
-                                                         ? place.recycler->Create(path, expected_size, &old_size)
-                                                         : place.file_system->OpenForWrite(path, /*create=*/true));
-  return std::unique_ptr<FileWriter>(new FileWriter(place.recycler, std::move(file), old_size));
+void FileMaker::Discard(const std::string& path) const noexcept {
+  if (recycler != nullptr) return recycler->Retire(path);
+  TryWithMemory([&] { file_system->Remove(path).IgnoreError(); });
 }
 
-FileWriter::FileWriter(FileRecycler* recycler, std::unique_ptr<File> file, uint64_t old_size)
-    : recycler_(recycler), file_(std::move(file)), old_size_(old_size) {
+absl::StatusOr<std::unique_ptr<FileWriter>> FileWriter::Create(const FileMaker& maker, const std::string& path,
+                                                               uint64_t expected_size) {
+  // What needs memory comes before the file is there.
+  std::unique_ptr<FileWriter> writer(new FileWriter(maker, path));
+  VARVE_ASSIGN_OR_RETURN(writer->file_, maker.recycler != nullptr
+                                            ? maker.recycler->Create(path, expected_size, &writer->old_size_)
+                                            : maker.file_system->OpenForWrite(path, /*create=*/true));
+  return writer;
+}
+
+FileWriter::FileWriter(const FileMaker& maker, std::string path) : maker_(maker), path_(std::move(path)) {
   buffer_.reserve(kStep + kPage);
+}
+
+FileWriter::~FileWriter() {
+  if (file_ != nullptr && !kept_) maker_.Discard(path_);
 }
 
 absl::Status FileWriter::Write(std::string_view bytes) {
@@ -59,7 +69,7 @@ absl::Status FileWriter::Append(std::string_view bytes) {
 
 absl::Status FileWriter::Finish() {
   VARVE_RETURN_IF_ERROR(Append({}));
-  if (old_size_ > written_) status_ = recycler_->CutDown(file_.get(), old_size_, written_);
+  if (old_size_ > written_) status_ = maker_.recycler->CutDown(file_.get(), old_size_, written_);
   if (status_.ok()) status_ = file_->Sync();
   return status_;
 }

@@ -1,8 +1,8 @@
 // Writes a new file from its start to its end, so that it goes to disk while it grows.
 //
 // What is appended gathers in a buffer, which goes out in whole pages: a page that is still written to would go to disk twice, and of one in
-// a spare (util/file_recycler.h) that is not in memory the rest would be read first. For one thread. After an error of the disk every call
-// fails.
+// a spare (util/file_recycler.h) that is not in memory the rest would be read first. For one thread. After an error of the disk status() and
+// all further writes fail.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,25 @@
 
 namespace varve {
 
+// Who makes files and removes them. Without a recycler (null) they are always new, and removed at once.
+struct FileMaker {
+  FileSystem* file_system = nullptr;
+  FileRecycler* recycler = nullptr;
+
+  // A file that turned out not to be wanted. One that can't be removed is an orphan for the next open.
+  void Discard(const std::string& path) const noexcept;
+};
+
 class FileWriter {
  public:
-  // Where the file is made. Without a recycler (null) it is always a new one.
-  struct Place {
-    FileSystem* file_system = nullptr;
-    FileRecycler* recycler = nullptr;
-  };
-  [[nodiscard]] static absl::StatusOr<std::unique_ptr<FileWriter>> Create(const Place& place, const std::string& path,
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<FileWriter>> Create(const FileMaker& maker,
+                                                                          const std::string& path,
                                                                           uint64_t expected_size);
+  ~FileWriter();  // without Keep(): the file goes
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
 
-  const std::string& path() const { return file_->path(); }
+  const std::string& path() const { return path_; }
   const absl::Status& status() const { return status_; }
   // Bytes of the file so far.
   uint64_t size() const { return written_ + buffer_.size(); }
@@ -39,22 +47,26 @@ class FileWriter {
   [[nodiscard]] absl::Status Append(std::string_view bytes);
   // The file ends here, and is on disk; its name is not.
   [[nodiscard]] absl::Status Finish();
+  // It stays.
+  void Keep() { kept_ = true; }
 
  private:
   // The step in which the file goes to disk. Larger ones hold up the log's syncs: the p99 of pipelined writes was 4.6 ms when files were
   // synced in one go at their end, 4.1 ms in steps of 1 MiB, 3.0 ms in steps of 256 KiB, no better below.
   static constexpr size_t kStep = size_t{256} << 10;
 
-  FileWriter(FileRecycler* recycler, std::unique_ptr<File> file, uint64_t old_size);
+  FileWriter(const FileMaker& maker, std::string path);
   absl::Status WritePages();
   absl::Status Write(std::string_view bytes);
 
-  FileRecycler* const recycler_;
-  const std::unique_ptr<File> file_;
-  const uint64_t old_size_;  // of what the file is written over
-  absl::Status status_;      // the first error of the disk
+  const FileMaker maker_;
+  const std::string path_;
+  std::unique_ptr<File> file_;
+  uint64_t old_size_ = 0;  // of what the file is written over
+  absl::Status status_;    // the first error of the disk
   std::string buffer_;
   uint64_t written_ = 0;
+  bool kept_ = false;
 };
 
 }  // namespace varve

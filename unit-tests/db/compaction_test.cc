@@ -71,7 +71,7 @@ class CompactionTest : public ::testing::Test {
     const uint64_t entries = records.size();
     VectorIterator input(std::move(records));
     const absl::StatusOr<CompactionResult> flushed =
-        RunFlush(&input, tombstones, entries, entries * 60, version_->segment_count() == 0, nullptr, context_);
+        RunFlush(&input, tombstones, {entries, entries * 60}, version_->segment_count() == 0, nullptr, context_);
     ASSERT_TRUE(flushed.ok()) << flushed.status();
     Install(ApplyFlush(*version_, flushed->segments));
   }
@@ -213,7 +213,7 @@ TEST_F(CompactionTest, AMoveWritesNothingAndARemovalReadsNothing) {
           {FirstTreeKey(1) + std::to_string(100000 + i * 1000 + j), ++last_sequence_, std::string(400, 'x')});
     }
     VectorIterator input(std::move(records));
-    const auto flushed = RunFlush(&input, {}, 1000, 420000, false, nullptr, context_);
+    const auto flushed = RunFlush(&input, {}, {1000, 420000}, false, nullptr, context_);
     ASSERT_TRUE(flushed.ok()) << flushed.status();
     Install(ApplyFlush(*version_, flushed->segments));
   }

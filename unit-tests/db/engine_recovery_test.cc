@@ -212,13 +212,16 @@ TEST(EngineRecoveryTest, WhatACrashLeftBehindIsRemovedAndWhatIsNotOursStays) {
   ASSERT_TRUE(store->Put("a", "1").ok());
   ASSERT_TRUE(store->Flush().ok());
   store.Close();
-  for (const char* name : {"000900.seg", "MANIFEST.tmp", "000901.log.tmp", "notes.tmp"})
+  for (const char* name :
+       {"000900.seg", "MANIFEST.tmp", "000901.log.tmp", "notes.tmp", "000902.val.spare", "notes.spare"})
     WriteFile(store.directory.File(name), "x");
   store.Open();
   EXPECT_FALSE(std::filesystem::exists(store.directory.File("000900.seg")));
   EXPECT_FALSE(std::filesystem::exists(store.directory.File("MANIFEST.tmp")));
   EXPECT_FALSE(std::filesystem::exists(store.directory.File("000901.log.tmp")));
+  EXPECT_FALSE(std::filesystem::exists(store.directory.File("000902.val.spare")));
   EXPECT_TRUE(std::filesystem::exists(store.directory.File("notes.tmp")));
+  EXPECT_TRUE(std::filesystem::exists(store.directory.File("notes.spare")));
   EXPECT_EQ(store.Get("a"), "1");
 }
 

@@ -75,7 +75,7 @@ class OneLoopTest : public ::testing::Test {
     return engine;
   }
   FaultFileSystem files_;
-  TestServer server_{ServerOptions{.io_threads = 1}, Engine(&files_)};
+  TestServer server_{ServerOptions{.execution = Execution::kInline, .io_threads = 1}, Engine(&files_)};
 };
 
 // Were writes kept until there is nothing else to do, this one would wait for ever.

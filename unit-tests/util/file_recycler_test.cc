@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/temp_dir.h"
@@ -24,10 +23,8 @@ std::string Make(const testing::TempDir& directory, const std::string& name, uin
   return path;
 }
 
-bool GoesWithin(const std::string& path, absl::Duration time) {
-  const absl::Time deadline = absl::Now() + time;
-  while (std::filesystem::exists(path) && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
-  return !std::filesystem::exists(path);
+bool Goes(const std::string& path) {
+  return testing::Eventually([&] { return !std::filesystem::exists(path); });
 }
 
 TEST(FileRecyclerTest, ALargeFileIsCutDownInSteps) {
@@ -36,7 +33,7 @@ TEST(FileRecyclerTest, ALargeFileIsCutDownInSteps) {
   const std::string path = Make(directory, "large", 9 * kMebibyte);
   FileRecycler recycler(&files, {});
   recycler.Retire(path);
-  EXPECT_TRUE(GoesWithin(path, absl::Seconds(10)));
+  EXPECT_TRUE(Goes(path));
   EXPECT_EQ(files.calls(testing::FileOperation::kTruncate), 4u);
 }
 
@@ -60,7 +57,7 @@ TEST(FileRecyclerTest, GoesOnBehindAFileThatCannotBeCutDown) {
   recycler.Retire(directory.File("missing"));
   recycler.Retire(first);
   recycler.Retire(second);
-  EXPECT_TRUE(GoesWithin(second, absl::Seconds(10)));
+  EXPECT_TRUE(Goes(second));
   EXPECT_FALSE(std::filesystem::exists(first));
 }
 
@@ -91,10 +88,11 @@ TEST_F(SparesTest, ANewFileIsTheSpareOfTheNearestSize) {
   Spare(&recycler, "large", 9 * kMebibyte);
   Spare(&recycler, "middle", 3 * kMebibyte);
   EXPECT_EQ(OldSize(&recycler, "new", 4 * kMebibyte), 3 * kMebibyte);
-  EXPECT_EQ(OldSize(&recycler, "huge", 400 * kMebibyte), 9 * kMebibyte);
   EXPECT_EQ(OldSize(&recycler, "empty", 0), 1 * kMebibyte);
+  EXPECT_EQ(OldSize(&recycler, "much smaller", 2 * kMebibyte), 0u) << "too much to cut off";
+  EXPECT_EQ(OldSize(&recycler, "huge", 400 * kMebibyte), 9 * kMebibyte);
   EXPECT_EQ(OldSize(&recycler, "really new", kMebibyte), 0u);
-  EXPECT_EQ(FileCount(), 4u);
+  EXPECT_EQ(FileCount(), 5u);
 }
 
 TEST_F(SparesTest, TheyTakeNoMoreThanTheirCapacity) {
@@ -102,7 +100,7 @@ TEST_F(SparesTest, TheyTakeNoMoreThanTheirCapacity) {
   Spare(&recycler, "a", 3 * kMebibyte);
   const std::string too_much = Make(directory_, "b", 3 * kMebibyte);
   recycler.Retire(too_much);
-  EXPECT_TRUE(GoesWithin(too_much, absl::Seconds(10)));
+  EXPECT_TRUE(Goes(too_much));
   Spare(&recycler, "c", 2 * kMebibyte);
   EXPECT_EQ(FileCount(), 2u);
 }
@@ -136,11 +134,25 @@ TEST_F(SparesTest, TheyGoWithTheRecycler) {
 }
 
 TEST_F(SparesTest, OneThatCannotBeHadIsAsGoodAsNone) {
+  for (const auto operation : {testing::FileOperation::kRename, testing::FileOperation::kOpen}) {
+    FileRecycler recycler(&files_, {.capacity = kMebibyte});
+    Spare(&recycler, "a", kMebibyte);
+    files_.Fail(operation, 1, absl::InternalError("injected"), /*times=*/1);
+    EXPECT_EQ(OldSize(&recycler, "new", kMebibyte), 0u);
+    EXPECT_EQ(recycler.spare_bytes(), 0u);
+    EXPECT_EQ(FileCount(), 1u) << "the new one alone";
+    files_.ClearFaults();
+  }
+}
+
+TEST_F(SparesTest, NothingIsLeftOfOneThatCannotBeHadAtAll) {
   FileRecycler recycler(&files_, {.capacity = kMebibyte});
   Spare(&recycler, "a", kMebibyte);
-  files_.Fail(testing::FileOperation::kRename, 1, absl::InternalError("injected"));
-  EXPECT_EQ(OldSize(&recycler, "new", kMebibyte), 0u);
-  EXPECT_EQ(recycler.spare_bytes(), 0u);
+  files_.Fail(testing::FileOperation::kOpen, 1, absl::InternalError("injected"));
+  files_.Fail(testing::FileOperation::kCreate, 1, absl::InternalError("injected"));
+  uint64_t old_size = 0;
+  EXPECT_FALSE(recycler.Create(directory_.File("new"), kMebibyte, &old_size).ok());
+  EXPECT_EQ(FileCount(), 0u);
 }
 
 }  // namespace

@@ -91,6 +91,22 @@ TEST_F(FileWriterTest, NothingIsLeftOfTheFileWrittenOver) {
     const std::string expected = WriteLines(writer.get(), 3000);
     ASSERT_TRUE(writer->Finish().ok());
     EXPECT_TRUE(Content("new") == expected);
+    writer->Keep();
+    writer.reset();
+    EXPECT_TRUE(Content("new") == expected);
+  }
+}
+
+TEST_F(FileWriterTest, OneThatIsNotKeptGoesOrIsASpare) {
+  FileRecycler recycler(&files_, {.capacity = uint64_t{100} << 20});
+  for (FileRecycler* const may_recycle : {&recycler, static_cast<FileRecycler*>(nullptr)}) {
+    auto writer = FileWriter::Create({&files_, may_recycle}, directory_.File("a"), 0).value();
+    WriteLines(writer.get(), 10);
+    ASSERT_TRUE(writer->Finish().ok());
+    const uint64_t size = writer->size();
+    writer.reset();
+    EXPECT_TRUE(testing::Eventually([&] { return !std::filesystem::exists(directory_.File("a")); }));
+    EXPECT_TRUE(testing::Eventually([&] { return recycler.spare_bytes() == size; }));
   }
 }
 
