@@ -18,7 +18,10 @@ class RecentClients {
   // A round served these. Clients are told apart by their addresses alone; they may be gone.
   template <typename Round>
   void Served(const Round& round) {
-    if (round.size() > 2) return Forget();
+    if (round.size() > 2) {
+      rounds_of_one_ = rounds_of_two_ = 0;
+      return;
+    }
     for (const Client* const client : round) {
       if (client == latest_) continue;
       rounds_of_one_ = 0;
@@ -28,8 +31,6 @@ class RecentClients {
     ++rounds_of_one_;
     ++rounds_of_two_;
   }
-  // As if there had been many.
-  void Forget() { rounds_of_one_ = rounds_of_two_ = 0; }
 
  private:
   const Client* latest_ = nullptr;

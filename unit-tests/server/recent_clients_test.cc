@@ -55,14 +55,5 @@ TEST_F(RecentClientsTest, TheThirdEndsBoth) {
   EXPECT_FALSE(recent_.at_most_two());
 }
 
-TEST_F(RecentClientsTest, ForgetsWhenTold) {
-  Serve({0}, 2 * Recent::kRounds);
-  recent_.Forget();
-  EXPECT_FALSE(recent_.one());
-  EXPECT_FALSE(recent_.at_most_two());
-  Serve({0}, Recent::kRounds);
-  EXPECT_TRUE(recent_.one());
-}
-
 }  // namespace
 }  // namespace varve
