@@ -20,7 +20,8 @@ using testing::TestStore;
 class SpareFilesTest : public ::testing::Test {
  protected:
   SpareFilesTest() {
-    // Merges are these tests' own.
+    // Flushes and merges are these tests' own, whatever size of write buffer the environment asks for.
+    store_.options.write_buffer_size = EngineOptions().write_buffer_size;
     store_.options.runs_per_level = 1000;
     store_.Reopen();
   }
