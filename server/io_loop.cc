@@ -52,7 +52,7 @@ void IoLoop::PushLeft() {
 bool IoLoop::SyncHere() {
   if (!submitted_) return false;
   CollectEvents();
-  if (!scheduled_.empty()) return true;
+  if (!scheduled_.empty() || woken_.load(std::memory_order_relaxed)) return true;
   if (parked_.empty()) {  // the client wants no replies
     PushLeft();
     return false;
