@@ -48,8 +48,8 @@ class CompactionPicker {
   // buffer is being flushed, or was within the last second; what can wait until none was should, and this is called again then.
   virtual std::optional<CompactionPlan> Pick(const Version& version, const EngineOptions& options,
                                              bool in_burst) const = 0;
-  // How far the tree is behind its shape: 0 in shape, growing with each run too many in the upper levels; 1 means that there
-  // are several times as many as there should be. Slows writers down.
+  // How far the tree is behind its shape: 0 up to as many runs in the upper levels as a burst gathers, growing with each
+  // further one; 1 means that there are several times as many as there should be. Slows writers down.
   virtual double Debt(const Version& version, const EngineOptions& options) const = 0;
 };
 
