@@ -296,6 +296,11 @@ void IoLoop::ReleaseParked() {
     if (!session->closed()) Schedule(session);
   }
   parked_.erase(parked_.begin(), first_waiting);
+  if (log_failed_) return;  // then replies above what is durable become errors first
+  // At once, not behind what else this round serves: the clients can go on meanwhile.
+  round_ = scheduled_;  // of which those go that turn out to be closed
+  for (Session* session : round_) session->Flush(durable);
+  round_.clear();
 }
 
 void IoLoop::Park(std::shared_ptr<Session> session, SequenceNumber gate) {
