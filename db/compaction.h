@@ -63,7 +63,8 @@ struct FlushSize {
   uint64_t large_bytes = 0;  // of them, of values that are kept apart
 };
 
-// Writes what a full write buffer holds. `drops_tombstones`: the tree has no segment that overlaps. `placer` (may be null): says where large values go.
+// Writes what a full write buffer holds. `drops_tombstones`: the tree has no segment that overlaps. `placer` (may be null): says where
+// large values go.
 [[nodiscard]] absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input, std::vector<RangeTombstone> tombstones,
                                                         const FlushSize& size, bool drops_tombstones,
                                                         ValuePlacer* placer, const CompactionContext& context);

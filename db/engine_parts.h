@@ -33,7 +33,8 @@ struct EngineParts {
     NamespaceTable namespaces;
     uint64_t log_bytes = 0;  // about so many it takes in the log, with headers and padding
   };
-  // A generation that its namespace has left; kNoGeneration: there was no such namespace. Known until the switch is in segments and no snapshot is older.
+  // A generation that its namespace has left; kNoGeneration: there was no such namespace. Known until the switch is in segments and no
+  // snapshot is older.
   struct LeftGeneration {
     NamespaceId space;
     NamespaceGeneration generation;

@@ -2,8 +2,9 @@
 //
 // The keys of a tree are the sum of what each segment changes: the keys that are live with it and everything older in place, less
 // those that were live without it. Where nothing older overlaps a segment, that is the number of live keys in it, which its
-// merge counted on the way (SegmentInfo::live), but for clones, which stand on what is not below them (db/namespace_bases.h). For the others it is unsettled until somebody looks up what their records replaced,
-// or a merge takes them to where nothing is older. What was settled is kept here:
+// merge counted on the way (SegmentInfo::live), but for clones, which stand on what is not below them (db/namespace_bases.h). For the
+// others it is unsettled until somebody looks up what their records replaced, or a merge takes them to where nothing is older. What was
+// settled is kept here:
 //
 //   group: some segments and what they change together. A segment is in one group at most, and always counts with the whole
 //   group: segments of one merge share what its inputs changed.

@@ -2,10 +2,10 @@
 //
 // A thread of its own prepares one spare file ahead: zero-filled, allocated or recycled, synced, under its final name, so that
 // writing to it changes no metadata and a full disk is noticed before anything is promised. While the disk is full it
-// tries again, first after 200 ms, later after 1.6 s. It takes its time, so that syncs of the file in use don't wait behind its zeros, as long as the
-// spare is further than that file. Files of a new store begin small, since whoever opens it waits for the first, and double. A file whose operations are all in segments becomes the next
-// spare, with a new header and so a new epoch; files of an earlier run are only removed, as their numbers may have been
-// given out twice behind a tear.
+// tries again, first after 200 ms, later after 1.6 s. It takes its time, so that syncs of the file in use don't wait behind its zeros, as
+// long as the spare is further than that file. Files of a new store begin small, since whoever opens it waits for the first, and double. A
+// file whose operations are all in segments becomes the next spare, with a new header and so a new epoch; files of an earlier run are only
+// removed, as their numbers may have been given out twice behind a tear.
 //
 // Thread-safe. Lock order: the log's mutexes, then this one's. No lock is held across I/O.
 #pragma once

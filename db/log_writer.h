@@ -6,9 +6,9 @@
 // block never holds records that the cursor put into two files. After each write the cursor is brought back to what was
 // really used.
 //
-// Direct groups (SyncBackend::kDirect): where all that was written before is on disk or on its way there in the same manner, a group is one write
-// around the kernel's cache, which returns when it is on disk. Up to two are under way at once; they count as there in the order in which
-// they were issued. Whoever writes in another way waits for them first.
+// Direct groups (SyncBackend::kDirect): where all that was written before is on disk or on its way there in the same manner, a group is one
+// write around the kernel's cache, which returns when it is on disk. Up to two are under way at once; they count as there in the order in
+// which they were issued. Whoever writes in another way waits for them first.
 //
 // A full file is left unsynced where nobody waits for it; each sync begins with such files. So a block may be on disk while one in an
 // earlier file is not; its durable mark doesn't reach that far then, and recovery takes what is missing for a tear.

@@ -71,8 +71,8 @@ class SegmentFences {
   // A block that is dominated by a large last record is better read in parts.
   bool IsCacheable(BlockSpan span) const { return span.end - span.begin <= uint64_t{2} << block_shift_; }
 
-  // Whether `bytes` can be the encoding of so many fences: their checksums are right, starts ascend within the data, each in a block of its own, and keys lie behind
-  // each other. nullopt: yes, else where in it the damage lies.
+  // Whether `bytes` can be the encoding of so many fences: their checksums are right, starts ascend within the data, each in a block of its
+  // own, and keys lie behind each other. nullopt: yes, else where in it the damage lies.
   static std::optional<uint64_t> FindDamage(std::string_view bytes, uint32_t count, uint64_t data_size,
                                             uint32_t block_size, uint64_t segment_number);
 

@@ -169,7 +169,8 @@ class Store {
   // listener before is not called any more.
   using ExpiryListener = std::function<void(NamespaceId space, std::string_view key, SequenceNumber gate)>;
   virtual void SetExpiryListener(ExpiryListener listener) = 0;
-  // Calls `listener`, on the thread that synced, each time durable_sequence() or log_status() changed. It must be short and must not call the store.
+  // Calls `listener`, on the thread that synced, each time durable_sequence() or log_status() changed. It must be short and must not call
+  // the store.
   // Returns a token for RemoveDurabilityListener, after which it is not called any more.
   virtual uint64_t AddDurabilityListener(std::function<void()> listener) = 0;
   virtual void RemoveDurabilityListener(uint64_t token) = 0;

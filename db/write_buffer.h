@@ -45,7 +45,8 @@ class WriteBuffer {
   // Takes the memory for records that need so much (the sum of SizeOf) and so many range tombstones: adding them can't fail then.
   void Reserve(size_t bytes, size_t range_tombstones);
   static size_t SizeOf(const RecordView& record);
-  // Copies the record (kValue or kTombstone), which is newer than all others of its key. `hash` is HashKey(record.key). `gated`: readers wait until it is durable.
+  // Copies the record (kValue or kTombstone), which is newer than all others of its key. `hash` is HashKey(record.key). `gated`: readers
+  // wait until it is durable.
   void Add(const RecordView& record, uint64_t hash, bool gated);
   void AddRangeTombstone(RangeTombstone tombstone);
   // Brings the bucket of `hash` on its way to the processor.

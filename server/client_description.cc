@@ -8,7 +8,8 @@
 namespace varve {
 namespace {
 
-// As in Redis: O monitors, P listens to channels, x is between MULTI and EXEC, c closes after its reply, e is not evicted, N is nothing of these.
+// As in Redis: O monitors, P listens to channels, x is between MULTI and EXEC, c closes after its reply, e is not evicted, N is nothing of
+// these.
 std::string Flags(const ClientState& client, bool subscribed, bool closing) {
   std::string flags;
   if (client.link.monitoring.load(std::memory_order_relaxed)) flags += 'O';

@@ -1,5 +1,5 @@
-// Patterns of KEYS, SCAN, CONFIG GET and of channels' names, as Redis matches them: * any run of bytes, ? any one, [a-z] [^a] one of a set, \c the
-// byte c. Pure functions.
+// Patterns of KEYS, SCAN, CONFIG GET and of channels' names, as Redis matches them: * any run of bytes, ? any one, [a-z] [^a] one of a set,
+// \c the byte c. Pure functions.
 //
 // Of several stars only the last one reached is ever tried again, so a match takes time proportional to the pattern's length times
 // the text's at worst; kMaxGlobSteps ends it before: what needs more does not match.

@@ -4,8 +4,8 @@
 // log itself (server/sync_policy.h), so that a disk that hangs holds up whoever comes then; and for one or two clients alone it asks the sockets
 // again for a while (server/busy_poll.h).
 //
-// Run() is the thread's body. Adopt(), Wake(), Complete(), NoteMail(), BeginDrain(), Abort() and aborted() may be called from any thread; Dispatch() and
-// the rest belong to the loop's thread. Replies that wait for the log are parked in order of their gates and released by one
+// Run() is the thread's body. Adopt(), Wake(), Complete(), NoteMail(), BeginDrain(), Abort() and aborted() may be called from any thread;
+// Dispatch() and the rest belong to the loop's thread. Replies that wait for the log are parked in order of their gates and released by one
 // coalesced wake-up for each group that became durable.
 #pragma once
 

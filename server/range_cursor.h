@@ -45,7 +45,8 @@ class RangeCursor {
   std::string_view value() const { return iterator_->value(); }
   uint64_t expiry_ms() const { return iterator_->expiry_ms(); }
   absl::Status status() const { return iterator_->status(); }
-  // What it cost to come here, as CommandContext::SliceSpent() counts: a key mostly stands with its value under one checksum, and then both are read.
+  // What it cost to come here, as CommandContext::SliceSpent() counts: a key mostly stands with its value under one checksum, and then both
+  // are read.
   size_t cost() const { return 1 + (Valid() ? value().size() / CommandContext::kBytesPerKey : 0); }
   void Step() { options_.reverse ? iterator_->Prev() : iterator_->Next(); }
   // Back to `key`, one of the range's.

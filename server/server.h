@@ -28,7 +28,8 @@ inline bool MayEnter(const Listener::Peer& peer, bool protected_mode, bool passw
 
 class Server {
  public:
-  // Starts to serve with config.server; the rest of `config`, which is in force too, is for CONFIG to show. FailedPrecondition: the address can't be listened on.
+  // Starts to serve with config.server; the rest of `config`, which is in force too, is for CONFIG to show. FailedPrecondition: the address
+  // can't be listened on.
   // ResourceExhausted: the system gives too few threads.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Server>> Start(Store* store, ServerConfig config,
                                                                      ServerProgram program = {});

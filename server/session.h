@@ -48,8 +48,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void NoteEvents(uint32_t epoll_events);
   void ReadAndParse(bool draining);
   // If the batch runs here and is a few GETs (plain SETs) alone: adds its keys (its writes), to be executed together with those of
-  // other sessions, and returns true. GETs join those of the same namespace; kSelectedNamespace becomes that of the session. Then the answer follows at once; GETs of which not all were read (false) are executed by
-  // Execute().
+  // other sessions, and returns true. GETs join those of the same namespace; kSelectedNamespace becomes that of the session. Then the
+  // answer follows at once; GETs of which not all were read (false) are executed by Execute().
   [[nodiscard]] bool AddGets(std::vector<std::string_view>* keys, NamespaceId* space, bool writers_wait);
   [[nodiscard]] bool AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>* results, uint64_t nanos_each);
   [[nodiscard]] bool AddSets(WriteBatch* writes, bool writers_wait);

@@ -2,8 +2,9 @@
 // sets a bit instead of moving a list node; the hand takes the first entry whose bit has been cleared since.
 //
 // An entry is one allocation: header and bytes; in a large cache it comes from slabs (structure/slab_allocator.h), which hold up to a fifth more
-// than the budget while entries of one size give way to those of another. It is handed out as a reference-counted Handle, which keeps the bytes in place also
-// when the cache drops the entry. A buffer is first made outside the cache (New), filled by its only owner, and shared by Insert.
+// than the budget while entries of one size give way to those of another. It is handed out as a reference-counted Handle, which keeps the
+// bytes in place also when the cache drops the entry. A buffer is first made outside the cache (New), filled by its only owner, and shared
+// by Insert.
 // Thread-safe; a hit takes the spin lock of one of up to 64 shards, allocates nothing and moves nothing: it touches one line of the
 // shard's open-addressing table (linear probing, hashes beside the pointers, at most half full), and the entry's header. Prefetching takes
 // no lock: it may look at a table that is being changed, or was replaced, and so asks for the wrong lines now and then.

@@ -6,8 +6,9 @@
 // time here, and 0.4 of the time (docs/decisions.md). What can't stay is removed in steps with pauses: the file system frees a file's blocks
 // (and may tell the device) in one go, and syncs of other files wait meanwhile, 23 ms behind a file of 120 MB.
 //
-// Spares (not to be taken for the log's, db/log_files.h) have the name of the file with kSpareSuffix behind it, and go when nobody wanted them for a minute, when the disk runs full, and
-// with the recycler: a crash leaves them behind, and nothing in them is of use. Thread-safe.
+// Spares (not to be taken for the log's, db/log_files.h) have the name of the file with kSpareSuffix behind it, and go when nobody wanted
+// them for a minute, when the disk runs full, and with the recycler: a crash leaves them behind, and nothing in them is of use.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +51,8 @@ class FileRecycler {
   // `first` is called on the thread before, if there is time for it: not where the recycler ends.
   void Retire(const std::string& path, std::function<void()> first = nullptr) noexcept;
 
-  // A file at `path`, where there is none yet: a spare of about `expected_size` bytes, four times as many at most, or a new one. There are `*old_size` bytes of
-  // another file in it (0: it is new): who has written it cuts off what is left of them (CutDown).
+  // A file at `path`, where there is none yet: a spare of about `expected_size` bytes, four times as many at most, or a new one. There are
+  // `*old_size` bytes of another file in it (0: it is new): who has written it cuts off what is left of them (CutDown).
   [[nodiscard]] absl::StatusOr<std::unique_ptr<File>> Create(const std::string& path, uint64_t expected_size,
                                                              uint64_t* old_size);
 

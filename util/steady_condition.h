@@ -1,5 +1,5 @@
-// A condition variable for absl::Mutex whose time-outs are measured by the steady clock. absl::CondVar measures them by the wall clock: when that
-// is set back by a month while somebody waits for a second, the second takes a month.
+// A condition variable for absl::Mutex whose time-outs are measured by the steady clock. absl::CondVar measures them by the wall clock:
+// when that is set back by a month while somebody waits for a second, the second takes a month.
 //
 // Used like absl::CondVar: the mutex is held around every wait, waits may end for no reason, and what is waited for is changed under the
 // mutex; Signal may come with or without it. Nobody waiting: a signal costs an addition and a load. Thread-safe.

@@ -1,5 +1,5 @@
-// Reads a Redis RDB file (versions 1 to 12, of Redis up to 7.4): string keys become SET commands (with PXAT, where they expire), values of other types are passed over
-// and counted. The checksum at its end is verified. Not thread-safe.
+// Reads a Redis RDB file (versions 1 to 12, of Redis up to 7.4): string keys become SET commands (with PXAT, where they expire), values of
+// other types are passed over and counted. The checksum at its end is verified. Not thread-safe.
 //
 //   "REDIS" 4 digits of version, then items, each an opcode or a type, then 0xFF and the CRC-64 of all before it (8 bytes)
 //   0xFA  two strings: about the file             0xFD  expiry of the next key, 4 bytes, seconds

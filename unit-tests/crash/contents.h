@@ -50,7 +50,8 @@ struct Known {
   uint64_t LatestSince(uint64_t moment) const;
 };
 
-// While the store's clock shows `now_ms`. kEither: its time was up before the clock was set back, and nobody saw that, but it may have been removed.
+// While the store's clock shows `now_ms`. kEither: its time was up before the clock was set back, and nobody saw that, but it may have been
+// removed.
 enum class Presence : uint8_t { kThere, kGone, kEither };
 Presence PresenceOf(const Entry& entry, const Known& known, uint64_t now_ms);
 

@@ -5,9 +5,9 @@
 // and, when the dice say so, at MaySwitch(), which the simulated file system calls before each of its operations. When all of them
 // wait, time leaps to the moment at which the first one would wake up; if there is none, the program ends and says so: a deadlock.
 //
-// How: the program's own definitions of syscall (futex), nanosleep, clock_gettime, gettimeofday, sched_yield, pthread_create and pthread_join stand
-// before the C library's, and absl::Now before abseil's. Threads that do not belong to a simulation get the C library's. What is not seen: locks of the C library
-// itself (pthread_mutex_t), which nobody may hold when he gives up the turn.
+// How: the program's own definitions of syscall (futex), nanosleep, clock_gettime, gettimeofday, sched_yield, pthread_create and
+// pthread_join stand before the C library's, and absl::Now before abseil's. Threads that do not belong to a simulation get the C library's.
+// What is not seen: locks of the C library itself (pthread_mutex_t), which nobody may hold when he gives up the turn.
 //
 // Not under ThreadSanitizer, whose view of the threads it would spoil. One at a time in a process.
 #pragma once

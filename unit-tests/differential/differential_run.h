@@ -1,6 +1,7 @@
 // Sends the same random commands to a server_main and a redis-server and compares their replies byte by byte. The commands come
 // in rounds that begin with empty servers; in a round they go in pipelined batches, alternately in RESP2 and RESP3. After each
-// round the data itself is compared. Several connections take turns, each with transactions of its own. A difference is reported with the shortest list of commands found that shows it again.
+// round the data itself is compared. Several connections take turns, each with transactions of its own. A difference is reported with the
+// shortest list of commands found that shows it again.
 // Not thread-safe.
 #pragma once
 

@@ -51,8 +51,8 @@ class Fleet {
   Fleet(size_t writers, uint64_t seed);
   ~Fleet() { Join(); }
 
-  // Connects them and has them write until the connection is lost, or there was an error reply, or Stop. `depth`: requests each sends ahead. `may_go_back`: with everysec and no, reads show what
-  // is durable once the log has failed, which is less than they had shown.
+  // Connects them and has them write until the connection is lost, or there was an error reply, or Stop. `depth`: requests each sends
+  // ahead. `may_go_back`: with everysec and no, reads show what is durable once the log has failed, which is less than they had shown.
   [[nodiscard]] absl::Status Start(uint16_t port, size_t depth, bool may_go_back = false);
   // Lets them collect what is under way, and end.
   void Stop() { stop_ = true; }
