@@ -12,6 +12,7 @@
 #include "util/file_writer.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
+#include "util/thread_pace.h"
 
 namespace varve {
 namespace {
@@ -122,9 +123,10 @@ absl::StatusOr<CompactionResult> RunCompaction(const Version& version, const Com
                                                const CompactionContext& context) {
   if (plan.remove_only) return CompactionResult{};
   if (plan.move_only) return Move(plan);
+  ThreadPace pace;  // until what was merged is to be installed, as locks are held there
   MergeOptions options = MergeOptionsFor(context);
   options.drops_tombstones = plan.drops_tombstones;
-  options.rest = context.rest;
+  options.rest = [&] { pace.Rest(context.hurries()); };
   options.borders = BordersFor(version, plan);
   std::vector<std::unique_ptr<InternalIterator>> runs;
   std::vector<RangeTombstone> tombstones;

@@ -12,7 +12,6 @@
 #include "type/tree_key.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
-#include "util/thread_pace.h"
 #include "util/thread_setup.h"
 
 namespace varve {
@@ -231,7 +230,7 @@ CompactionContext Engine::NewContext() {
           .is_live = std::move(is_live),
           .bases = std::move(bases),
           .cancel = &cancel_compaction_,
-          .rest = [this, pace = std::make_shared<ThreadPace>()] { pace->Rest(/*hurries=*/throttle_.pressure() > 0); }};
+          .hurries = [this] { return throttle_.pressure() > 0; }};
 }
 
 absl::StatusOr<bool> Engine::CompactStep(bool may_merge, bool in_burst) {
@@ -240,7 +239,7 @@ absl::StatusOr<bool> Engine::CompactStep(bool may_merge, bool in_burst) {
   CompactionContext context = NewContext();
   std::optional<CompactionPlan> plan = PlanDeadSegments(*version, SnapshotsAndCuts(context), context.is_live);
   if (!plan && may_merge && IsUrgent(ValueSpaceOf(*version))) {
-    context.rest = nullptr;
+    context.hurries = [] { return true; };
     plan = PlanCollection(*version);
   }
   if (!plan && may_merge) {

@@ -8,13 +8,17 @@
 #include <charconv>
 #include <string_view>
 #include <thread>
+#include <utility>
+
+#include "util/thread_setup.h"
 
 namespace varve {
 namespace {
 
-constexpr std::chrono::milliseconds kStep(2);
-constexpr std::chrono::milliseconds kLongestRest(20);
-constexpr uint64_t kNoticeable = 32;  // that part of the step
+constexpr std::chrono::milliseconds kStep(2), kLongestRest(20);
+constexpr std::chrono::milliseconds kYieldingStep(100), kLongestShare(500);
+constexpr int64_t kNoticeable = 32;  // that part of the step
+constexpr int64_t kLeast = 10;       // likewise, to work in
 
 std::atomic<bool> switched_off{false};
 
@@ -23,7 +27,17 @@ std::atomic<bool> switched_off{false};
 void ThreadPace::SwitchOff() { switched_off = true; }
 
 ThreadPace::~ThreadPace() {
+  TakeShare();
   if (file_ >= 0) close(file_);
+}
+
+bool ThreadPace::Yield() {
+  if (may_yield_ && !yields_) yields_ = may_yield_ = YieldToEveryone();
+  return yields_;
+}
+
+void ThreadPace::TakeShare() {
+  if (std::exchange(yields_, false)) YieldToForeground();
 }
 
 uint64_t ThreadPace::Waited() {
@@ -44,12 +58,20 @@ uint64_t ThreadPace::Waited() {
 void ThreadPace::Rest(bool hurries) {
   if (switched_off.load(std::memory_order_relaxed)) return;
   SteadyTime now = SteadyNow();
-  const std::chrono::nanoseconds worked = now - begun_;
-  if (worked < kStep) return;
+  const std::chrono::nanoseconds taken = now - begun_;
+  if (taken < step_ && !(hurries && yields_)) return;
   uint64_t waited = Waited();
-  // A step that began long ago was not all work.
-  if (!hurries && worked < kStep * 100 && (waited - waited_) * kNoticeable > static_cast<uint64_t>(worked.count())) {
-    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(2 * worked, kLongestRest));
+  const auto missed = static_cast<int64_t>(waited - waited_);
+  step_ = kStep;
+  if (hurries) {
+    TakeShare();
+  } else if (yields_ && missed > taken.count() / kLeast * (kLeast - 1)) {
+    TakeShare();
+    step_ = std::min<std::chrono::nanoseconds>(taken / 3, kLongestShare);
+  } else if (Yield()) {
+    step_ = kYieldingStep;
+  } else if (missed > taken.count() / kNoticeable && taken < kStep * 100) {  // one that began long ago was not all work
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(2 * taken, kLongestRest));
     const SteadyTime end = SteadyNow();
     rested_ += end - now;
     now = end;
