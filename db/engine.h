@@ -100,6 +100,7 @@ class Engine final : public StorageEngine, private EngineParts {
   void RemoveDurabilityListener(uint64_t token) override { log_->RemoveListener(token); }
   void SetExpiryListener(ExpiryListener listener) override;
   absl::Status WaitUntilDurable(SequenceNumber sequence) override { return log_->WaitUntilDurable(sequence); }
+  bool TrySync() override { return log_->TrySync(); }
   absl::Status Sync() override { return log_->Sync(); }
 
   absl::Status Flush() override;
@@ -151,8 +152,7 @@ class Engine final : public StorageEngine, private EngineParts {
   absl::Status CheckWritable(const Commit& commit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // What a write is told while flushes fail.
   absl::Status RefusalLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
-  // Takes the memory for the operations in the active buffer, and makes the next ReadState where ranges or namespaces change. Null:
-  // nothing changes but what keys hold.
+  // Takes the memory for the operations in the active buffer, and makes the next ReadState (null: no range or namespace changes).
   std::unique_ptr<StateChange> PrepareLocked(const std::vector<Commit::Operation>& operations)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // Puts the operations into the active buffer, and the state in its place. Nothing in it may fail.

@@ -58,6 +58,7 @@ class Log::Implementation {
   absl::Status Push();
   absl::Status PushUnsynced();
   absl::Status WaitUntilDurable(SequenceNumber sequence);
+  bool TrySync();
   uint64_t AddListener(std::function<void()> listener);
   void RemoveListener(uint64_t token);
   absl::StatusOr<LogEnd> Close();
@@ -80,6 +81,8 @@ class Log::Implementation {
   void EndGatheringIfFull() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (options_.group_max_delay.count() > 0 && writer_.buffered_bytes() >= options_.group_max_bytes) wake_.Signal();
   }
+  // Runs one group, which the caller may begin, and tells everybody.
+  void RunGroupHere() ABSL_UNLOCK_FUNCTION(mutex_);
   // Runs one group, which the caller may begin.
   void RunGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeGroup(uint32_t group);
@@ -155,10 +158,7 @@ absl::Status Log::Implementation::WaitUntilDurable(SequenceNumber sequence) {
   }
   const bool is_taken = sequence <= group_last_;
   if (!is_taken && MayBeginGroup() && options_.group_max_delay.count() == 0) {
-    RunGroup();
-    if (SyncIsWanted() && MayBeginGroup()) CallLogThread();
-    mutex_.Unlock();
-    NotifyListeners();
+    RunGroupHere();
   } else {
     if (!is_taken) MayBeginGroup() ? CallLogThread() : EndGatheringIfFull();
     uint32_t group = group_;
@@ -173,6 +173,23 @@ absl::Status Log::Implementation::WaitUntilDurable(SequenceNumber sequence) {
     while (static_cast<int32_t>((done = word.load(std::memory_order_acquire)) - group) < 0) word.wait(done);
   }
   return writer_.durable_sequence() >= sequence ? absl::OkStatus() : writer_.status();
+}
+
+bool Log::Implementation::TrySync() {
+  mutex_.Lock();
+  if (!SyncIsWanted() || !MayBeginGroup() || options_.group_max_delay.count() > 0) {
+    mutex_.Unlock();
+    return false;
+  }
+  RunGroupHere();
+  return true;
+}
+
+void Log::Implementation::RunGroupHere() {
+  RunGroup();
+  if (SyncIsWanted() && MayBeginGroup()) CallLogThread();
+  mutex_.Unlock();
+  NotifyListeners();
 }
 
 void Log::Implementation::RunGroup() {
@@ -307,6 +324,7 @@ SequenceNumber Log::written_sequence() const { return implementation_->writer().
 SequenceNumber Log::last_always_sequence() const { return implementation_->writer().last_always(); }
 absl::Status Log::status() const { return implementation_->writer().status(); }
 absl::Status Log::WaitUntilDurable(SequenceNumber sequence) { return implementation_->WaitUntilDurable(sequence); }
+bool Log::TrySync() { return implementation_->TrySync(); }
 absl::Status Log::Sync() { return implementation_->WaitUntilDurable(implementation_->writer().appended_sequence()); }
 
 uint64_t Log::AddListener(std::function<void()> listener) { return implementation_->AddListener(std::move(listener)); }

@@ -107,6 +107,8 @@ class Log {
   SequenceNumber last_always_sequence() const;
   [[nodiscard]] absl::Status status() const;
   [[nodiscard]] absl::Status WaitUntilDurable(SequenceNumber sequence);
+  // Runs a group on this thread, if one is wanted and may begin, and calls the listeners. False: not so, and nothing was waited for.
+  bool TrySync();
   // Everything appended so far, whatever its mode.
   [[nodiscard]] absl::Status Sync();
 

@@ -88,15 +88,14 @@ absl::Status LogFiles::GrowSpare(uint64_t size) {
   uint64_t number, begin;
   {
     absl::MutexLock lock(&mutex_);
-    while (growing_) changed_.Wait(&mutex_);
+    while (growing_ != 0) changed_.Wait(&mutex_);
     if (spare_.file == nullptr || spare_.size >= size) return absl::OkStatus();
-    growing_ = true;
-    number = spare_.number;
+    growing_ = number = spare_.number;
     begin = spare_.size;
   }
   const absl::StatusOr<bool> extended = ExtendSpare(number, begin, size);
   absl::MutexLock lock(&mutex_);
-  growing_ = false;
+  growing_ = 0;
   changed_.SignalAll();
   if (spare_.file == nullptr || spare_.number != number) return absl::OkStatus();
   if (extended.ok() && *extended) {
@@ -106,8 +105,7 @@ absl::Status LogFiles::GrowSpare(uint64_t size) {
   return extended.status();
 }
 
-// The spare may come into use meanwhile, and even be recycled: nobody counts on what lies behind `begin`, the least size that
-// a file keeps. A descriptor of its own, since each learns only once of an error: the log's must not miss one.
+// The spare may come into use meanwhile: nobody counts on what lies behind `begin`, the least size that a file keeps. A descriptor of its own, since each learns only once of an error: the log's must not miss one.
 absl::StatusOr<bool> LogFiles::ExtendSpare(uint64_t number, uint64_t begin, uint64_t end) {
   VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
                          file_system_->OpenForWrite(Path(LogFileName(number)), /*create=*/false));
@@ -149,7 +147,11 @@ void LogFiles::Retire(SequenceNumber sequence, absl::FunctionRef<bool(const LogE
   absl::MutexLock lock(&mutex_);
   // Oldest first and without gaps, so that what stays is always the log's end.
   size_t count = 0;
-  while (count < completed_.size() && completed_[count].end.last_sequence <= sequence) ++count;
+  // A spare that came into use while it grew (ExtendSpare) stays the log's until that is over.
+  while (count < completed_.size() && completed_[count].end.last_sequence <= sequence &&
+         completed_[count].end.file_number != growing_) {
+    ++count;
+  }
   if (count == 0) return;
   ReserveMore(&reusable_, count);
   ReserveMore(&to_remove_, count);
@@ -187,7 +189,7 @@ absl::Status LogFiles::WriteZeros(File* file, uint64_t begin, uint64_t end, Hast
     if (begin - piece < kZeroPiece) continue;
     file->StartWriteback(piece, begin - piece);
     piece = begin;
-    if (haste == Haste::kInTime) RestBetweenZeros(begin, end);
+    if (haste == Haste::kInTime && begin < end) RestBetweenZeros(begin, end);
   }
   return file->Sync();
 }

@@ -117,7 +117,7 @@ class LogFiles {
   std::vector<uint64_t> reusable_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> to_remove_ ABSL_GUARDED_BY(mutex_);
   LogFile spare_ ABSL_GUARDED_BY(mutex_);
-  bool growing_ ABSL_GUARDED_BY(mutex_) = false;       // a GrowSpare is at it
+  uint64_t growing_ ABSL_GUARDED_BY(mutex_) = 0;       // the file that a GrowSpare is at; 0: none
   absl::Status spare_status_ ABSL_GUARDED_BY(mutex_);  // of the last attempt to prepare one
   int waiting_ ABSL_GUARDED_BY(mutex_) = 0;            // for a spare
   std::atomic<uint64_t> spare_size_{0};

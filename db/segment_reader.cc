@@ -63,7 +63,9 @@ SegmentReader::~SegmentReader() {
       };
     });
   }
-  recycler->Retire(file_->path(), std::move(forget));
+  const bool is_sound = !is_damaged() && !index_is_damaged_.load(std::memory_order_relaxed);
+  recycler->Retire(file_->path(), is_sound ? FileRecycler::Blocks::kSound : FileRecycler::Blocks::kSuspect,
+                   std::move(forget));
 }
 
 absl::Status SegmentReader::Initialize(DamagePolicy policy) {

@@ -176,6 +176,9 @@ class Store {
   virtual void RemoveDurabilityListener(uint64_t token) = 0;
   // Waits until durable_sequence() >= `sequence`; fails when the log has failed.
   [[nodiscard]] virtual absl::Status WaitUntilDurable(SequenceNumber sequence) = 0;
+  // Puts on this thread on disk what waits for that, if nobody is at it: then listeners have been called, whatever became of it. False, at
+  // once: somebody is, or nothing waits.
+  virtual bool TrySync() = 0;
   // Puts everything written so far on disk, whatever its mode.
   [[nodiscard]] virtual absl::Status Sync() = 0;
 

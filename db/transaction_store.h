@@ -69,6 +69,7 @@ class TransactionStore final : public Store {
   void SetExpiryListener(ExpiryListener listener) override { below_->SetExpiryListener(std::move(listener)); }
   void RemoveDurabilityListener(uint64_t token) override { below_->RemoveDurabilityListener(token); }
   absl::Status WaitUntilDurable(SequenceNumber sequence) override { return below_->WaitUntilDurable(sequence); }
+  bool TrySync() override { return below_->TrySync(); }
   absl::Status Sync() override { return below_->Sync(); }
 
   absl::Status Flush() override { return below_->Flush(); }

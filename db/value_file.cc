@@ -35,7 +35,8 @@ ValueFile::~ValueFile() {
   registry_->Forget(number_);
   FileRecycler* const recycler = recycler_.load(std::memory_order_acquire);
   if (recycler == nullptr || is_of_log()) return;
-  TryWithMemory([&] { recycler->Retire(ValueFilePath(directory_, number_)); });  // else the next open finds it
+  const auto blocks = is_damaged() ? FileRecycler::Blocks::kSuspect : FileRecycler::Blocks::kSound;
+  TryWithMemory([&] { recycler->Retire(ValueFilePath(directory_, number_), blocks); });  // else the next open finds it
 }
 
 absl::StatusOr<const File*> ValueFile::Open() {

@@ -96,6 +96,11 @@ class Verifier {
       }
     }
     for (const StoreFile& file : files_) {
+      if (IsSpareName(file.name)) {
+        Done(file.size);
+        Add(Kind::kLeftover, file.name, 0, "a crash left it behind, out of use; the next start removes it");
+        continue;
+      }
       const std::optional<uint64_t> number = ParseSegmentName(file.name);
       if (!number || named.contains(*number)) continue;
       Done(file.size);

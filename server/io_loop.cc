@@ -46,24 +46,27 @@ void IoLoop::Run() {
 
 void IoLoop::PushLeft() {
   sync_policy_.Pushed();
-  if (std::exchange(submitted_, false) && !server_->store->Push().ok()) OnDurabilityChanged();
+  if (std::exchange(unpushed_, false) && !server_->store->Push().ok()) OnDurabilityChanged();
 }
 
 bool IoLoop::SyncHere() {
-  if (!submitted_) return false;
+  if (!unpushed_) return false;
   CollectEvents();
   if (!scheduled_.empty() || woken_.load(std::memory_order_relaxed)) return true;
-  if (parked_.empty()) {  // the client wants no replies
+  if (parked_.empty()) {  // nobody here waits for the disk
     PushLeft();
     return false;
   }
   woken_.store(true);  // what the sync changes is looked at anyway
   const auto begin = std::chrono::steady_clock::now();
   syncing_.store(true, std::memory_order_relaxed);
-  server_->store->WaitUntilDurable(parked_.back().gate).IgnoreError();  // as Push() finds out
+  const bool synced = server_->store->TrySync();
   syncing_.store(false, std::memory_order_relaxed);
-  sync_policy_.Synced(std::chrono::steady_clock::now() - begin);
-  PushLeft();  // the session may still be parked for what it wrote before
+  if (synced) {
+    sync_policy_.Synced(std::chrono::steady_clock::now() - begin);
+    io_.poll();  // or it would wait as long as there is something to read after each sync
+  }
+  PushLeft();  // what is left is for the log's threads
   return true;
 }
 
@@ -116,10 +119,10 @@ void IoLoop::ExecuteRound() {
     WriteTogether(writers_wait);
   }
   for (Session* session : round_) {
-    if (session->Execute(writers_wait, &submitted_)) executed_.push_back(session);
+    if (session->Execute(writers_wait, &unpushed_)) executed_.push_back(session);
   }
   ExecuteShared(writers_wait);
-  if (!executed_.empty() || submitted_) PushRound();
+  if (!executed_.empty() || unpushed_) PushRound();
   const SequenceNumber durable = server_->store->durable_sequence();
   for (Session* session : round_) {
     if (log_failed_) session->FailParked(durable, log_error_);
@@ -158,7 +161,7 @@ void IoLoop::Help() {
 void IoLoop::ExecuteShared(bool writers_wait) {
   for (; Session* const session = shared_.TakeFirst(); --lent_) {
     session->TakeBack();
-    if (session->Execute(writers_wait, &submitted_)) executed_.push_back(session);
+    if (session->Execute(writers_wait, &unpushed_)) executed_.push_back(session);
   }
   if (lent_ > 0) server_->batches_pooled.fetch_add(std::exchange(lent_, 0), std::memory_order_relaxed);
 }
@@ -172,8 +175,8 @@ void IoLoop::PushRound() {
     for (Session* session : executed_) session->FailRound(error);
   }
   executed_.clear();
-  // What is synced has gates before its replies. Whose it is, of this round or an earlier one, the gates know.
-  if (submitted_ &&
+  // What is synced has gates before its replies: where that fails, they become errors, of whatever round they are.
+  if (unpushed_ &&
       (server_->groups_gather || !sync_policy_.Keep(recent_clients_.one(), std::chrono::steady_clock::now()))) {
     PushLeft();
   }
@@ -233,7 +236,7 @@ void IoLoop::WriteTogether(bool writers_wait) {
       session->AnswerSets(committed, nanos_each);
       executed_.push_back(session);
     }
-    submitted_ = submitted_ || committed.ok();
+    unpushed_ = unpushed_ || committed.ok();
   }
 }
 

@@ -1,12 +1,11 @@
 // One I/O thread: an asio loop for everything occasional (posts, wake-ups, timers) and, inside it, an epoll descriptor of its own
 // for the sockets, which gives explicit rounds: read and parse all that is ready, execute it, push the store once, send. While
-// there is work the rounds follow each other with few visits to asio; when there is none the thread sleeps in asio. Before that it may sync the
-// log itself (server/sync_policy.h), so that a disk that hangs holds up whoever comes then; and for one or two clients alone it asks the sockets
-// again for a while (server/busy_poll.h).
+// there is work the rounds follow each other with few visits to asio; when there is none the thread sleeps in asio. Before that it may sync
+// the log itself (server/sync_policy.h), so that a disk that hangs holds up whoever comes then; and for one or two clients alone it asks
+// the sockets again for a while (server/busy_poll.h).
 //
-// Run() is the thread's body. Adopt(), Wake(), Complete(), NoteMail(), BeginDrain(), Abort() and aborted() may be called from any thread;
-// Dispatch() and the rest belong to the loop's thread. Replies that wait for the log are parked in order of their gates and released by one
-// coalesced wake-up for each group that became durable.
+// Run() is the thread's body. What is said to be for sessions belongs to the loop's thread, the rest may be called from any. Replies that
+// wait for the log are parked in order of their gates and released by one coalesced wake-up for each group that became durable.
 #pragma once
 
 #include <asio.hpp>
@@ -57,9 +56,9 @@ class IoLoop {
   // Closes all connections at once.
   void Abort();
   bool aborted() const { return aborted_.load(std::memory_order_relaxed); }
-  // Waits for the disk. From any thread.
+  // Waits for the disk.
   bool syncing() const { return syncing_.load(std::memory_order_relaxed); }
-  // Seconds that the loop has counted, about. From any thread.
+  // Seconds that the loop has counted, about.
   uint32_t seconds() const { return seconds_.load(std::memory_order_relaxed); }
 
   // --- For sessions, on the loop's thread --------------------------------------------------------------------------------
@@ -135,7 +134,7 @@ class IoLoop {
   std::vector<Session*> scheduled_;  // for the next round
   std::vector<Session*> round_;
   std::vector<Session*> executed_;  // in this round, here
-  bool submitted_ = false;          // by one of them, and not pushed yet
+  bool unpushed_ = false;           // something that was written here
   SyncPolicy sync_policy_;
   std::atomic<bool> syncing_{false};
   RecentClients<Session> recent_clients_;

@@ -34,10 +34,10 @@ FileRecycler::~FileRecycler() {
   for (const Spare& spare : spares_) RemoveNow(spare.path);
 }
 
-void FileRecycler::Retire(const std::string& path, std::function<void()> first) noexcept {
+void FileRecycler::Retire(const std::string& path, Blocks blocks, std::function<void()> first) noexcept {
   const bool put_off = TryWithMemory([&] {
     absl::MutexLock lock(&mutex_);
-    tasks_.push_back({path, std::move(first)});
+    tasks_.push_back({path, blocks, std::move(first)});
     changed_.SignalAll();
   });
   if (!put_off) return RemoveNow(path);
@@ -121,7 +121,9 @@ void FileRecycler::Run() {
       mutex_.Unlock();
       if (in_time && task.first) TryWithMemory(task.first);
       bool kept = false;
-      TryWithMemory([&] { kept = in_time && options_.capacity > 0 && Keep(task.path).ok(); });
+      if (in_time && task.blocks == Blocks::kSound && options_.capacity > 0) {
+        TryWithMemory([&] { kept = Keep(task.path).ok(); });
+      }
       if (!kept) RemoveInSteps(task.path);
       mutex_.Lock();
     } else if (stopping_) {

@@ -100,6 +100,7 @@ class PosixFile : public File {
   }
 
   absl::Status Sync() override {
+    if (const int error = writeback_error_.load(); error != 0) return IoError(error, "write back", path_);
     if (Uninterrupted([&] { return ::fdatasync(descriptor_.get()); }) != 0) return IoError(errno, "fdatasync", path_);
     return absl::OkStatus();
   }
@@ -126,8 +127,9 @@ class PosixFile : public File {
   }
 
   void StartWriteback(uint64_t offset, uint64_t size) override {
-    if (offset > 0) ::sync_file_range(descriptor_.get(), 0, static_cast<off_t>(offset), SYNC_FILE_RANGE_WAIT_BEFORE);
-    ::sync_file_range(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE);
+    if (offset == 0 || SyncRange(0, offset, SYNC_FILE_RANGE_WAIT_BEFORE)) {
+      SyncRange(offset, size, SYNC_FILE_RANGE_WRITE);
+    }
   }
 
   absl::Status Allocate(uint64_t begin, uint64_t end) override {
@@ -157,9 +159,22 @@ class PosixFile : public File {
   const std::string& path() const override { return path_; }
 
  private:
+  // The kernel tells a descriptor only once of what could not be written: fdatasync is silent about what was said here.
+  bool SyncRange(uint64_t offset, uint64_t size, unsigned flags) {
+    if (writeback_error_.load() != 0) return false;
+    const int result = Uninterrupted([&] {
+      return ::sync_file_range(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(size), flags);
+    });
+    if (result == 0) return true;
+    const bool is_hint = errno == EINVAL || errno == ENOSYS || errno == ESPIPE;  // this file system has no such call
+    if (!is_hint) writeback_error_.store(errno);
+    return false;
+  }
+
   const std::string path_;
   const Descriptor descriptor_;
   MappedWindow window_;
+  std::atomic<int> writeback_error_{0};  // errno; final
   std::once_flag direct_once_;
   Descriptor direct_{-1};  // where it can't be opened, the file does without
 };

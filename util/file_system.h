@@ -41,7 +41,7 @@ class File {
     return written.ok() ? Sync() : written;
   }
   // Has the kernel begin to put [offset, offset + size) on disk, once it is through with what it began before. So a long file
-  // is written while it grows, and other files' syncs don't wait behind all of it. A hint: never fails, promises nothing.
+  // is written while it grows, and other files' syncs don't wait behind all of it. Promises nothing: what fails is Sync's to tell.
   virtual void StartWriteback(uint64_t offset, uint64_t size) = 0;
   // Reserves room on disk for [begin, end), behind the file's end: it grows, and what is new reads as zeros. Cheaper than writing them,
   // which is what it does where there is no other way.

@@ -13,8 +13,8 @@ constexpr size_t kMaxKeptBuffer = size_t{4} << 20;  // after something huge the 
 
 }  // namespace
 
-void FileMaker::Discard(const std::string& path) const noexcept {
-  if (recycler != nullptr) return recycler->Retire(path);
+void FileMaker::Discard(const std::string& path, FileRecycler::Blocks blocks) const noexcept {
+  if (recycler != nullptr) return recycler->Retire(path, blocks);
   TryWithMemory([&] { file_system->Remove(path).IgnoreError(); });
 }
 
@@ -33,7 +33,8 @@ FileWriter::FileWriter(const FileMaker& maker, std::string path) : maker_(maker)
 }
 
 FileWriter::~FileWriter() {
-  if (file_ != nullptr && !kept_) maker_.Discard(path_);
+  if (file_ == nullptr || kept_) return;
+  maker_.Discard(path_, status_.ok() ? FileRecycler::Blocks::kSound : FileRecycler::Blocks::kSuspect);
 }
 
 absl::Status FileWriter::Write(std::string_view bytes) {

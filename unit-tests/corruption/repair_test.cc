@@ -322,6 +322,23 @@ TEST_F(RepairTest, WithoutAnyManifestOtherNamespacesHaveNamesOfTheirOwn) {
   EXPECT_EQ(first + second, "12");
 }
 
+TEST_F(RepairTest, ASpareThatACrashLeftIsNoDamage) {
+  files_[Directory() + "/000099.seg.spare"] = "of another file";
+  MemoryFileSystem file_system(files_);
+  uint64_t done = 0, total = 0;
+  const auto verified = VerifyStore(&file_system, Directory(), [&](uint64_t now_done, uint64_t of) {
+    done = now_done;
+    total = of;
+  });
+  ASSERT_TRUE(verified.ok()) << verified.status();
+  EXPECT_EQ(verified->damaged_places, 0u);
+  EXPECT_EQ(done, total);
+  const auto is_told = [](const StoreFinding& found) {
+    return found.kind == StoreFinding::Kind::kLeftover && found.file == "000099.seg.spare";
+  };
+  EXPECT_TRUE(std::any_of(verified->findings.begin(), verified->findings.end(), is_told));
+}
+
 // A page that the device can't read is damage like any other.
 TEST_F(RepairTest, ABadSectorInASegmentAndInTheLog) {
   MemoryFileSystem file_system(files_);

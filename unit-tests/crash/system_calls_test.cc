@@ -18,7 +18,7 @@
 
 namespace {
 
-enum class Call { kOpen, kRead, kWrite, kSync, kSyncDirectory, kTruncate, kLock, kCount };
+enum class Call { kOpen, kRead, kWrite, kSync, kSyncDirectory, kWriteback, kTruncate, kLock, kCount };
 constexpr int kCalls = static_cast<int>(Call::kCount);
 
 // What goes wrong on this thread: the n-th call of a kind.
@@ -86,6 +86,13 @@ VARVE_CALL_OF_A_DESCRIPTOR(fdatasync, Call::kSync)
 VARVE_CALL_OF_A_DESCRIPTOR(fsync, Call::kSyncDirectory)
 #undef VARVE_CALL_OF_A_DESCRIPTOR
 
+int sync_file_range(int fd, off_t offset, off_t size, unsigned flags) {
+  static auto* const real = Library<int(int, off_t, off_t, unsigned)>("sync_file_range");
+  if (!GoesWrong(Call::kWriteback)) return real(fd, offset, size, flags);
+  errno = plan.error;
+  return -1;
+}
+
 int ftruncate(int fd, off_t size) noexcept {
   static auto* const real = Library<int(int, off_t)>("ftruncate");
   if (!GoesWrong(Call::kTruncate)) return real(fd, size);
@@ -120,6 +127,7 @@ class SystemCallsTest : public ::testing::Test {
       if (!file.ok()) return file.status();
       for (const size_t offset : {0, 3000}) {
         if (absl::Status written = (*file)->Write(offset, content.substr(offset, 3000)); !written.ok()) return written;
+        (*file)->StartWriteback(offset, 3000);
       }
       if (absl::Status longer = (*file)->Write(6000, "too long"); !longer.ok()) return longer;
       if (absl::Status cut = (*file)->Truncate(6000); !cut.ok()) return cut;

@@ -14,6 +14,7 @@
 #include "db/log_format.h"
 #include "unit-tests/db/log_test_util.h"
 #include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/fault_file_system.h"
 
 namespace varve {
 namespace {
@@ -177,6 +178,27 @@ TEST_F(LogTest, ListenersHearOfEachGroupUntilTheyAreRemoved) {
   user.log().RemoveListener(token);
   ASSERT_TRUE(user.Commit("unheard").ok());
   EXPECT_EQ(heard, 1u);
+}
+
+TEST_F(LogTest, WhoTriesToSyncWaitsForNobody) {
+  testing::FaultFileSystem files;
+  LogUser user(dir_.path(), /*file_size=*/1u << 20, /*last=*/0, /*file_number=*/1, &files);
+  user.Open();
+  std::vector<std::thread::id> told;
+  user.log().AddListener([&] { told.push_back(std::this_thread::get_id()); });
+  EXPECT_FALSE(user.log().TrySync()) << "nothing was written";
+  ASSERT_TRUE(user.Add("none", Durability::kNone).ok());
+  EXPECT_FALSE(user.log().TrySync()) << "nothing waits for the disk";
+  ASSERT_TRUE(user.Add("always").ok());
+  EXPECT_TRUE(user.log().TrySync());
+  EXPECT_EQ(user.log().durable_sequence(), 2u);
+  EXPECT_THAT(told, ElementsAre(std::this_thread::get_id()));
+  ASSERT_TRUE(user.Add("always").ok());
+  files.StandStill([&] {
+    ASSERT_TRUE(user.log().Push().ok());
+    EXPECT_FALSE(user.log().TrySync()) << "a thread of the log is at it";
+  });
+  EXPECT_TRUE(user.log().WaitUntilDurable(3).ok());
 }
 
 TEST_F(LogTest, ALoneWriterIsNotDelayed) {

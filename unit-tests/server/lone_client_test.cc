@@ -1,4 +1,5 @@
-// What a loop does for one client alone (server/recent_clients.h): it writes the log itself and asks the socket again before it sleeps.
+// What a loop, one of several, does for one client alone (server/recent_clients.h): it writes the log itself and asks the socket again
+// before it sleeps.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -33,9 +34,18 @@ class LoneClientTest : public ::testing::Test {
   }
 
   FaultFileSystem files_;
-  TestServer server_{ServerOptions(), Engine(&files_)};
+  // With one loop alone it would be as for anybody (server/sync_policy.h).
+  TestServer server_{ServerOptions{.io_threads = 2}, Engine(&files_)};
   const std::unique_ptr<Client> client_ = server_.Connect();
 };
+
+TEST_F(LoneClientTest, IsWrittenToDiskByItsLoop) {
+  std::atomic<int> syncs_here{0};
+  const uint64_t token = server_.store().AddDurabilityListener([&] { syncs_here += testing::IsLoopsThread(); });
+  for (uint32_t i = 0; i < 100; ++i) Put(i);
+  EXPECT_GT(syncs_here, 0);
+  server_.store().RemoveDurabilityListener(token);
+}
 
 TEST_F(LoneClientTest, IsToldOfAFailedSync) {
   server_.ExpectUncleanClose();

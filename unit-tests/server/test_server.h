@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -165,6 +166,13 @@ class RawConnection {
   int descriptor_;
   bool closed_ = false;
 };
+
+// Whether the caller is the thread of a server's loop.
+inline bool IsLoopsThread() {
+  char name[16] = "";
+  ::pthread_getname_np(::pthread_self(), name, sizeof(name));
+  return std::string_view(name).starts_with("varve-io");
+}
 
 inline std::string Resp(const std::vector<std::string>& arguments) {
   std::string bytes = "*" + std::to_string(arguments.size()) + "\r\n";

@@ -110,6 +110,19 @@ TEST_F(FileWriterTest, OneThatIsNotKeptGoesOrIsASpare) {
   }
 }
 
+TEST_F(FileWriterTest, WhatTheDiskRefusedIsNotTriedAgain) {
+  for (const auto operation : {testing::FileOperation::kWrite, testing::FileOperation::kSync}) {
+    FileRecycler recycler(&files_, {.capacity = uint64_t{100} << 20});
+    auto writer = FileWriter::Create({&files_, &recycler}, directory_.File("a"), 0).value();
+    WriteLines(writer.get(), 10);
+    files_.Fail(operation, 1, absl::InternalError("injected"), /*times=*/1);
+    EXPECT_FALSE(writer->Finish().ok());
+    writer.reset();
+    EXPECT_TRUE(testing::Eventually([&] { return PosixFileSystem()->List(directory_.path())->empty(); }));
+    EXPECT_EQ(recycler.spare_bytes(), 0u);
+  }
+}
+
 TEST_F(FileWriterTest, AnErrorIsFinal) {
   auto writer = FileWriter::Create({&files_, nullptr}, directory_.File("a"), 0).value();
   files_.Fail(testing::FileOperation::kWrite, 1, absl::InternalError("injected"), /*times=*/1);
