@@ -15,7 +15,8 @@ void YieldToForeground();
 
 // A background thread from now on works only in the time that every other thread leaves (SCHED_IDLE): it gives its processor up within
 // microseconds, not after a turn of milliseconds, but may get none at all. YieldToForeground() takes that back. False: the kernel would not
-// let it come back, so all stays as it is; that takes CAP_SYS_NICE or a limit of nice values (RLIMIT_NICE) of at least 15.
+// let it come back, so all stays as it is, but for a nice value one higher; coming back takes CAP_SYS_NICE or a limit of nice values
+// (RLIMIT_NICE) of at least 15.
 [[nodiscard]] bool YieldToEveryone();
 
 }  // namespace varve
