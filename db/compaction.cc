@@ -59,7 +59,8 @@ absl::StatusOr<CompactionResult> Merge(InternalIterator* input, std::vector<Rang
   result.segments.clear();
   for (const SegmentInfo& written : merged.segments) {
     TryWithMemory([&] {
-      FileMaker{options.file_system, options.recycler}.Discard(SegmentPath(options.directory, written.number));
+      FileMaker{options.file_system, options.recycler}.Discard(SegmentPath(options.directory, written.number),
+                                                               FileRecycler::Blocks::kSuspect);
     });
   }
   return opened;

@@ -41,7 +41,7 @@ struct CompactionContext {
   std::function<bool(NamespaceGeneration)> is_live;  // now or in one of the snapshots; null: all are
   NamespaceBases bases;                              // what the live ones stand on
   const std::atomic<bool>* cancel = nullptr;
-  std::function<bool()> hurries;  // whether a merge (flushes always do) is waited for by now
+  std::function<bool()> hurries;  // whether a merge is waited for by now; flushes always are, and need none
 };
 
 // Where something is to stay visible, whatever generation it belongs to: the snapshots and the cuts of clones, ascending.

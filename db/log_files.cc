@@ -93,7 +93,8 @@ absl::Status LogFiles::GrowSpare(uint64_t size) {
     growing_ = number = spare_.number;
     begin = spare_.size;
   }
-  const absl::StatusOr<bool> extended = ExtendSpare(number, begin, size);
+  const absl::StatusOr<bool> extended =
+      GuardMemory("growing a log file", [&] { return ExtendSpare(number, begin, size); });
   absl::MutexLock lock(&mutex_);
   growing_ = 0;
   changed_.SignalAll();
@@ -105,7 +106,8 @@ absl::Status LogFiles::GrowSpare(uint64_t size) {
   return extended.status();
 }
 
-// The spare may come into use meanwhile: nobody counts on what lies behind `begin`, the least size that a file keeps. A descriptor of its own, since each learns only once of an error: the log's must not miss one.
+// The spare may come into use meanwhile: nobody counts on what lies behind `begin`, the least size that a file keeps. A descriptor of its
+// own, since each learns only once of an error: the log's must not miss one.
 absl::StatusOr<bool> LogFiles::ExtendSpare(uint64_t number, uint64_t begin, uint64_t end) {
   VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
                          file_system_->OpenForWrite(Path(LogFileName(number)), /*create=*/false));

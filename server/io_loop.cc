@@ -64,7 +64,7 @@ bool IoLoop::SyncHere() {
   syncing_.store(false, std::memory_order_relaxed);
   if (synced) {
     sync_policy_.Synced(std::chrono::steady_clock::now() - begin);
-    io_.poll();  // or it would wait as long as there is something to read after each sync
+    io_.poll();  // as the thread may not come to sleep there for long
   }
   PushLeft();  // what is left is for the log's threads
   return true;

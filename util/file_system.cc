@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -166,8 +167,9 @@ class PosixFile : public File {
       return ::sync_file_range(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(size), flags);
     });
     if (result == 0) return true;
-    const bool is_hint = errno == EINVAL || errno == ENOSYS || errno == ESPIPE;  // this file system has no such call
-    if (!is_hint) writeback_error_.store(errno);
+    const bool is_refused =
+        errno == EINVAL || errno == ENOSYS || errno == ESPIPE || errno == EPERM;  // no such call here
+    if (!is_refused) writeback_error_.store(errno);
     return false;
   }
 

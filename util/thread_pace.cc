@@ -47,7 +47,11 @@ uint64_t ThreadPace::Waited() {
   }
   char text[96];  // time on a processor, time waited for one, turns
   const ssize_t size = file_ < 0 ? 0 : pread(file_, text, sizeof(text), 0);
-  if (size <= 0) return waited_;
+  if (size <= 1 || text[0] == '0') {  // a kernel that doesn't count writes zeros
+    TakeShare();
+    may_yield_ = false;
+    return waited_;
+  }
   const std::string_view fields(text, static_cast<size_t>(size));
   const size_t second = fields.find(' ') + 1;
   uint64_t nanos = 0;

@@ -5,8 +5,8 @@
 // share for a while, so that it still comes to an end: some twentieth of a processor in all.
 // Where the kernel wouldn't let it come back from there, it looks how long it had to wait for a processor itself, and if that was
 // noticeable it rests twice as long as it has worked: two thirds of a processor are free then.
-// Where processors are idle it works on, either way. The waiting time is the kernel's own (/proc/thread-self/schedstat); without that file
-// it neither takes its share nor rests.
+// Where processors are idle it works on, either way. The waiting time is the kernel's own (/proc/thread-self/schedstat); where it isn't told
+// the thread neither yields nor rests.
 // One thread at a time: the one that made it, which has called YieldToForeground() and is as that left it afterwards.
 #pragma once
 
@@ -39,7 +39,7 @@ class ThreadPace {
   bool Yield();
   void TakeShare();
 
-  // How long this thread has waited for a processor so far, in nanoseconds; no longer than at the last look where that isn't known.
+  // How long this thread has waited for a processor so far, in nanoseconds; as at the last look, and no more yielding, where that isn't told.
   uint64_t Waited();
 
   bool may_yield_;

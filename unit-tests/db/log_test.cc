@@ -182,9 +182,9 @@ TEST_F(LogTest, ListenersHearOfEachGroupUntilTheyAreRemoved) {
 
 TEST_F(LogTest, WhoTriesToSyncWaitsForNobody) {
   testing::FaultFileSystem files;
+  std::vector<std::thread::id> told;  // outlives the log's threads
   LogUser user(dir_.path(), /*file_size=*/1u << 20, /*last=*/0, /*file_number=*/1, &files);
   user.Open();
-  std::vector<std::thread::id> told;
   user.log().AddListener([&] { told.push_back(std::this_thread::get_id()); });
   EXPECT_FALSE(user.log().TrySync()) << "nothing was written";
   ASSERT_TRUE(user.Add("none", Durability::kNone).ok());
