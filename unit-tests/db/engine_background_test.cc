@@ -1,7 +1,9 @@
 // What the engine's background does where it can't go on, and what it makes room for ahead.
 #include <errno.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -15,12 +17,14 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "db/compaction_filter.h"
 #include "fmt/format.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/test_store.h"
 #include "util/forwarding_file.h"
 #include "util/status.h"
+#include "util/thread_setup.h"
 
 namespace varve {
 namespace {
@@ -241,6 +245,37 @@ TEST(EngineBurstTest, MergesThatCanWaitAreBegunOnceTheBurstIsOver) {
   EXPECT_TRUE(Eventually([&] { return store.Statistic("compactions") == 1; })) << "though nothing more was written";
   EXPECT_GE(std::chrono::steady_clock::now() - last_flush, std::chrono::seconds(1));
   EXPECT_EQ(store.Get("key"), "value4");
+}
+
+// Of the policies of the threads that merges and flushes run on.
+class PolicyFilter final : public CompactionFilter {
+ public:
+  bool Drop(const RecordView&) const override {
+    (sched_getscheduler(0) == SCHED_IDLE ? idle : others)++;
+    return false;
+  }
+  mutable std::atomic<uint64_t> idle{0}, others{0};
+};
+
+TEST(EngineUpkeepTest, AMergeWithoutHurryWorksInWhatTimeOthersLeave) {
+  bool may_yield = false;
+  std::thread([&] { may_yield = YieldToEveryone(); }).join();
+  if (!may_yield || !std::filesystem::exists("/proc/thread-self/schedstat")) GTEST_SKIP() << "takes CAP_SYS_NICE";
+  const auto filter = std::make_shared<PolicyFilter>();
+  EngineOptions options = testing::TestEngineOptions();
+  options.sync = Durability::kNone;
+  options.compaction_filter = filter;
+  TestStore store(options);
+  for (int run = 0; run < 3; ++run) {
+    for (int i = 0; i < 20000; ++i) ASSERT_TRUE(store->Put(fmt::format("key{:06}", i * 3 + run), "value").ok());
+    ASSERT_TRUE(store->Flush().ok());
+  }
+  ASSERT_TRUE(store->Compact({}, {}).ok());
+  EXPECT_GT(filter->idle, 0u);
+  const uint64_t others = filter->others;
+  ASSERT_TRUE(store->Put("key", "value").ok());
+  ASSERT_TRUE(store->Flush().ok());
+  EXPECT_GT(filter->others, others);
 }
 
 TEST(EngineGenerationsTest, WhatWasEmptiedIsForgottenOnceNobodyCanSeeIt) {
