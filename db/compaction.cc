@@ -60,7 +60,7 @@ absl::StatusOr<CompactionResult> Merge(InternalIterator* input, std::vector<Rang
   for (const SegmentInfo& written : merged.segments) {
     TryWithMemory([&] {
       FileMaker{options.file_system, options.recycler}.Discard(SegmentPath(options.directory, written.number),
-                                                               FileRecycler::Blocks::kSuspect);
+                                                               /*is_sound=*/false);
     });
   }
   return opened;

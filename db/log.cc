@@ -81,10 +81,8 @@ class Log::Implementation {
   void EndGatheringIfFull() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (options_.group_max_delay.count() > 0 && writer_.buffered_bytes() >= options_.group_max_bytes) wake_.Signal();
   }
-  // Runs one group, which the caller may begin, and tells everybody.
-  void RunGroupHere() ABSL_UNLOCK_FUNCTION(mutex_);
-  // Runs one group, which the caller may begin.
-  void RunGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Runs one group, which the caller may begin, sees to the next one, and tells everybody.
+  void RunGroup() ABSL_UNLOCK_FUNCTION(mutex_);
   void WakeGroup(uint32_t group);
   void NotifyListeners();
   void GatherForDelay() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -158,7 +156,7 @@ absl::Status Log::Implementation::WaitUntilDurable(SequenceNumber sequence) {
   }
   const bool is_taken = sequence <= group_last_;
   if (!is_taken && MayBeginGroup() && options_.group_max_delay.count() == 0) {
-    RunGroupHere();
+    RunGroup();
   } else {
     if (!is_taken) MayBeginGroup() ? CallLogThread() : EndGatheringIfFull();
     uint32_t group = group_;
@@ -181,18 +179,12 @@ bool Log::Implementation::TrySync() {
     mutex_.Unlock();
     return false;
   }
-  RunGroupHere();
+  RunGroup();
   return true;
 }
 
-void Log::Implementation::RunGroupHere() {
-  RunGroup();
-  if (SyncIsWanted() && MayBeginGroup()) CallLogThread();
-  mutex_.Unlock();
-  NotifyListeners();
-}
-
 void Log::Implementation::RunGroup() {
+  const SteadyTime begin = SteadyNow();
   const uint32_t group = ++group_;
   group_size_ = writer_.appended_sequence() - group_last_;
   group_last_ += group_size_;
@@ -208,6 +200,9 @@ void Log::Implementation::RunGroup() {
     next_group_wanted_ = 0;
     WakeGroup(++group_);
   }
+  if (SyncIsWanted() && MayBeginGroup()) CallLogThread(begin);
+  mutex_.Unlock();
+  NotifyListeners();
 }
 
 void Log::Implementation::WakeGroup(uint32_t group) {
@@ -254,11 +249,7 @@ void Log::Implementation::Run(bool ticks) {
     if (!log_thread_is_called_) break;
     if (options_.group_max_delay.count() > 0) GatherForDelay();
     log_thread_is_called_ = false;
-    const SteadyTime begin = SteadyNow();
     RunGroup();
-    if (SyncIsWanted() && MayBeginGroup()) CallLogThread(begin);
-    mutex_.Unlock();
-    NotifyListeners();
     mutex_.Lock();
   }
   mutex_.Unlock();

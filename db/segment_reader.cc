@@ -64,8 +64,7 @@ SegmentReader::~SegmentReader() {
     });
   }
   const bool is_sound = !is_damaged() && !index_is_damaged_.load(std::memory_order_relaxed);
-  recycler->Retire(file_->path(), is_sound ? FileRecycler::Blocks::kSound : FileRecycler::Blocks::kSuspect,
-                   std::move(forget));
+  recycler->Retire(file_->path(), is_sound, std::move(forget));
 }
 
 absl::Status SegmentReader::Initialize(DamagePolicy policy) {

@@ -35,8 +35,8 @@ ValueFile::~ValueFile() {
   registry_->Forget(number_);
   FileRecycler* const recycler = recycler_.load(std::memory_order_acquire);
   if (recycler == nullptr || is_of_log()) return;
-  const auto blocks = is_damaged() ? FileRecycler::Blocks::kSuspect : FileRecycler::Blocks::kSound;
-  TryWithMemory([&] { recycler->Retire(ValueFilePath(directory_, number_), blocks); });  // else the next open finds it
+  // Where there is no memory for it the next open finds it.
+  TryWithMemory([&] { recycler->Retire(ValueFilePath(directory_, number_), /*is_sound=*/!is_damaged()); });
 }
 
 absl::StatusOr<const File*> ValueFile::Open() {

@@ -34,10 +34,10 @@ FileRecycler::~FileRecycler() {
   for (const Spare& spare : spares_) RemoveNow(spare.path);
 }
 
-void FileRecycler::Retire(const std::string& path, Blocks blocks, std::function<void()> first) noexcept {
+void FileRecycler::Retire(const std::string& path, bool is_sound, std::function<void()> first) noexcept {
   const bool put_off = TryWithMemory([&] {
     absl::MutexLock lock(&mutex_);
-    tasks_.push_back({path, blocks, std::move(first)});
+    tasks_.push_back({path, is_sound, std::move(first)});
     changed_.SignalAll();
   });
   if (!put_off) return RemoveNow(path);
@@ -121,7 +121,7 @@ void FileRecycler::Run() {
       mutex_.Unlock();
       if (in_time && task.first) TryWithMemory(task.first);
       bool kept = false;
-      if (in_time && task.blocks == Blocks::kSound && options_.capacity > 0) {
+      if (in_time && task.is_sound && options_.capacity > 0) {
         TryWithMemory([&] { kept = Keep(task.path).ok(); });
       }
       if (!kept) RemoveInSteps(task.path);

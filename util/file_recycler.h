@@ -48,10 +48,9 @@ class FileRecycler {
   // The file at `path` is out of use: nobody reads it any more, and the books on disk say so. Returns at once; removes at once where there is
   // no memory to put it off. A crash may leave the file behind, whole, cut short or written over; a failure leaves it without a word: who
   // cleans up by the books finds it. Needs no memory, since destructors call it.
-  // `first` is called on the thread before, if there is time for it: not where the recycler ends. What lies on a part of the disk that
-  // failed (kSuspect) becomes no spare: who tries again is to get another part.
-  enum class Blocks : uint8_t { kSound, kSuspect };
-  void Retire(const std::string& path, Blocks blocks = Blocks::kSound, std::function<void()> first = nullptr) noexcept;
+  // `first` is called on the thread before, if there is time for it: not where the recycler ends. What may lie on a part of the
+  // disk that failed (not `is_sound`) becomes no spare: who tries again is to get another part.
+  void Retire(const std::string& path, bool is_sound = true, std::function<void()> first = nullptr) noexcept;
 
   // A file at `path`, where there is none yet: a spare of about `expected_size` bytes, four times as many at most, or a new one. There are
   // `*old_size` bytes of another file in it (0: it is new): who has written it cuts off what is left of them (CutDown).
@@ -70,7 +69,7 @@ class FileRecycler {
  private:
   struct Task {
     std::string path;
-    Blocks blocks;
+    bool is_sound;
     std::function<void()> first;
   };
   struct Spare {

@@ -13,8 +13,8 @@ constexpr size_t kMaxKeptBuffer = size_t{4} << 20;  // after something huge the 
 
 }  // namespace
 
-void FileMaker::Discard(const std::string& path, FileRecycler::Blocks blocks) const noexcept {
-  if (recycler != nullptr) return recycler->Retire(path, blocks);
+void FileMaker::Discard(const std::string& path, bool is_sound) const noexcept {
+  if (recycler != nullptr) return recycler->Retire(path, is_sound);
   TryWithMemory([&] { file_system->Remove(path).IgnoreError(); });
 }
 
@@ -33,8 +33,7 @@ FileWriter::FileWriter(const FileMaker& maker, std::string path) : maker_(maker)
 }
 
 FileWriter::~FileWriter() {
-  if (file_ == nullptr || kept_) return;
-  maker_.Discard(path_, status_.ok() ? FileRecycler::Blocks::kSound : FileRecycler::Blocks::kSuspect);
+  if (file_ != nullptr && !kept_) maker_.Discard(path_, /*is_sound=*/status_.ok());
 }
 
 absl::Status FileWriter::Write(std::string_view bytes) {

@@ -23,7 +23,7 @@ struct FileMaker {
   FileRecycler* recycler = nullptr;
 
   // A file that turned out not to be wanted. One that can't be removed is an orphan for the next open.
-  void Discard(const std::string& path, FileRecycler::Blocks blocks = FileRecycler::Blocks::kSound) const noexcept;
+  void Discard(const std::string& path, bool is_sound = true) const noexcept;
 };
 
 class FileWriter {

@@ -48,7 +48,6 @@ uint64_t ThreadPace::Waited() {
   char text[96];  // time on a processor, time waited for one, turns
   const ssize_t size = file_ < 0 ? 0 : pread(file_, text, sizeof(text), 0);
   if (size <= 1 || text[0] == '0') {  // a kernel that doesn't count writes zeros
-    TakeShare();
     may_yield_ = false;
     return waited_;
   }

@@ -247,7 +247,7 @@ TEST(EngineBurstTest, MergesThatCanWaitAreBegunOnceTheBurstIsOver) {
   EXPECT_EQ(store.Get("key"), "value4");
 }
 
-// Of the policies of the threads that merges and flushes run on.
+// Counts records by the policy of the thread that merges or flushes them.
 class PolicyFilter final : public CompactionFilter {
  public:
   bool Drop(const RecordView&) const override {
