@@ -16,7 +16,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
-#include "db/storage_engine.h"
+#include "varve/storage_engine.h"
 #include "fmt/format.h"
 
 ABSL_FLAG(uint64_t, keys, 10'000'000, "Keys in the store");

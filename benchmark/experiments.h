@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "benchmark/latencies.h"
-#include "db/storage_engine.h"
+#include "varve/storage_engine.h"
 
 namespace varve::bench {
 

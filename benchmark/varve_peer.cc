@@ -5,7 +5,7 @@
 
 #include "benchmark/peer.h"
 #include "benchmark/process.h"
-#include "db/storage_engine.h"
+#include "varve/storage_engine.h"
 
 namespace varve::bench {
 namespace {

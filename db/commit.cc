@@ -2,7 +2,7 @@
 
 #include "db/batch_codec.h"
 #include "db/log_format.h"
-#include "db/namespace_status.h"
+#include "varve/namespace_status.h"
 #include "util/hash.h"
 
 namespace varve {

@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "db/compaction_picker.h"
+#include "varve/compaction_picker.h"
 #include "db/internal_iterator.h"
 #include "db/namespace_bases.h"
 #include "db/range_tombstone.h"
 #include "db/segment.h"
 #include "db/version.h"
-#include "type/options.h"
+#include "varve/options.h"
 #include "type/sequence.h"
 #include "type/tree_key.h"
 #include "util/file_system.h"

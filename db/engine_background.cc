@@ -5,7 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "db/engine.h"
-#include "db/namespace_status.h"
+#include "varve/namespace_status.h"
 #include "db/value_collection.h"
 #include "db/version_edit.h"
 #include "spdlog/spdlog.h"

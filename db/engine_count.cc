@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "db/engine.h"
-#include "db/namespace_status.h"
+#include "varve/namespace_status.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
 #include "util/memory_guard.h"

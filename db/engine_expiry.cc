@@ -7,7 +7,7 @@
 #include "absl/time/clock.h"
 #include "db/engine.h"
 #include "db/lookup.h"
-#include "db/namespace_status.h"
+#include "varve/namespace_status.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
 #include "util/hash.h"

@@ -18,7 +18,7 @@
 
 #include "db/engine.h"
 #include "db/lookup.h"
-#include "db/namespace_status.h"
+#include "varve/namespace_status.h"
 #include "fmt/format.h"
 #include "util/status.h"
 

@@ -17,7 +17,7 @@
 #include "db/namespace_table.h"
 #include "db/range_tombstone.h"
 #include "db/read_state.h"
-#include "db/store.h"
+#include "varve/store.h"
 #include "db/write_buffer.h"
 #include "structure/published.h"
 #include "type/sequence.h"

@@ -7,7 +7,7 @@
 #include "db/engine.h"
 #include "db/lookup.h"
 #include "db/merging_iterator.h"
-#include "db/namespace_status.h"
+#include "varve/namespace_status.h"
 #include "db/run_iterator.h"
 #include "db/tombstone_filter.h"
 #include "util/memory_guard.h"

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "db/compaction_picker.h"
+#include "varve/compaction_picker.h"
 #include "db/key_tally.h"
 #include "db/version.h"
 

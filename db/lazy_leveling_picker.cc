@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "db/compaction_picker.h"
+#include "varve/compaction_picker.h"
 
 namespace varve {
 namespace {

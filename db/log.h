@@ -31,7 +31,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "type/options.h"
+#include "varve/options.h"
 #include "type/sequence.h"
 #include "util/file_system.h"
 

@@ -34,7 +34,7 @@
 #include "db/log_buffer.h"
 #include "db/log_files.h"
 #include "db/log_format.h"
-#include "type/options.h"
+#include "varve/options.h"
 #include "type/sequence.h"
 #include "util/file_system.h"
 #include "util/steady_condition.h"

@@ -25,7 +25,7 @@
 #include "db/log.h"
 #include "db/namespace_bases.h"
 #include "db/segment_builder.h"
-#include "type/namespace.h"
+#include "varve/namespace.h"
 #include "type/tree_key.h"
 #include "util/file_system.h"
 

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "db/compaction_filter.h"
+#include "varve/compaction_filter.h"
 #include "db/internal_iterator.h"
 #include "db/namespace_bases.h"
 #include "db/range_tombstone.h"

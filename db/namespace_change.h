@@ -19,7 +19,7 @@
 #include <string>
 #include <string_view>
 
-#include "type/namespace.h"
+#include "varve/namespace.h"
 #include "type/record.h"
 #include "type/sequence.h"
 #include "util/coding.h"

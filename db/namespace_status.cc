@@ -1,4 +1,4 @@
-#include "db/namespace_status.h"
+#include "varve/namespace_status.h"
 
 #include "absl/strings/cord.h"
 #include "fmt/format.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "db/namespace_status.h"
+#include "varve/namespace_status.h"
 #include "fmt/format.h"
 
 namespace varve {

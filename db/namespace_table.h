@@ -11,7 +11,7 @@
 #include "db/manifest.h"
 #include "db/namespace_bases.h"
 #include "db/namespace_change.h"
-#include "type/namespace.h"
+#include "varve/namespace.h"
 #include "type/tree_key.h"
 
 namespace varve {

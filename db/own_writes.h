@@ -1,6 +1,6 @@
 // What a transaction has written and not committed: of each key the last write, the ranges that it deleted, the namespaces that it
 // created and swapped. It lies over the
-// store's keys at the transaction's snapshot; db/transaction.h puts the two together. One thread at a time.
+// store's keys at the transaction's snapshot; include/varve/transaction.h puts the two together. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "db/write_batch.h"
+#include "varve/write_batch.h"
 #include "structure/range_set.h"
 #include "type/tree_key.h"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "db/store.h"
-#include "db/write_batch.h"
+#include "varve/store.h"
+#include "varve/write_batch.h"
 #include "structure/range_set.h"
 #include "type/tree_key.h"
 

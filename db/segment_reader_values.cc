@@ -5,7 +5,7 @@
 #include "db/segment_iterator.h"
 #include "db/segment_reader.h"
 #include "db/segment_values.h"
-#include "type/options.h"
+#include "varve/options.h"
 #include "util/status.h"
 
 namespace varve {

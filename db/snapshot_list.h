@@ -9,7 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "db/namespace_table.h"
-#include "db/snapshot.h"
+#include "varve/snapshot.h"
 
 namespace varve {
 

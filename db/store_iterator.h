@@ -8,7 +8,7 @@
 #include <string>
 
 #include "db/internal_iterator.h"
-#include "db/iterator.h"
+#include "varve/iterator.h"
 #include "db/read_state.h"
 #include "structure/clock_cache.h"
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <thread>
 
-#include "db/store.h"
+#include "varve/store.h"
 
 namespace varve {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "db/iterator.h"
-#include "db/transaction.h"
+#include "varve/iterator.h"
+#include "varve/transaction.h"
 
 namespace varve {
 

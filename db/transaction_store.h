@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "db/store.h"
-#include "db/transaction.h"
+#include "varve/store.h"
+#include "varve/transaction.h"
 
 namespace varve {
 

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "db/compaction_picker.h"
+#include "varve/compaction_picker.h"
 #include "db/version.h"
 
 namespace varve {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "db/compaction_picker.h"
+#include "varve/compaction_picker.h"
 #include "db/segment.h"
 #include "db/segment_builder.h"
 #include "db/version.h"

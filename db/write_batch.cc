@@ -1,4 +1,4 @@
-#include "db/write_batch.h"
+#include "varve/write_batch.h"
 
 #include <algorithm>
 #include <utility>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "db/namespace_status.h"
+#include "varve/namespace_status.h"
 #include "server/client_modes.h"
 #include "server/command_names.h"
 #include "server/command_table.h"

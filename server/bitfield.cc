@@ -1,6 +1,6 @@
 #include "server/bitfield.h"
 
-#include "type/options.h"
+#include "varve/options.h"
 #include "util/bits.h"
 #include "util/resp_parser.h"
 

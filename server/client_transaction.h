@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "server/request_batch.h"
-#include "type/options.h"
+#include "varve/options.h"
 
 namespace varve {
 

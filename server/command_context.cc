@@ -1,6 +1,6 @@
 #include "server/command_context.h"
 
-#include "db/namespace_status.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "db/store.h"
+#include "varve/store.h"
 #include "server/client_link.h"
 #include "server/server_state.h"
 #include "util/resp_writer.h"

@@ -8,7 +8,7 @@
 #include "server/command_groups.h"
 #include "server/command_table.h"
 #include "server/key_update.h"
-#include "type/options.h"
+#include "varve/options.h"
 #include "util/bits.h"
 #include "util/resp_parser.h"
 

@@ -5,7 +5,7 @@
 #include "server/command_groups.h"
 #include "server/command_table.h"
 #include "server/common_subsequence.h"
-#include "type/options.h"
+#include "varve/options.h"
 #include "util/resp_parser.h"
 
 namespace varve {

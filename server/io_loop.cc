@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "db/namespace_status.h"
+#include "varve/namespace_status.h"
 #include "spdlog/spdlog.h"
 
 namespace varve {

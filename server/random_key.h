@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "db/store.h"
+#include "varve/store.h"
 
 namespace varve {
 

@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/store.h"
+#include "varve/store.h"
 #include "server/io_loop.h"
 #include "server/listener.h"
 #include "server/server_state.h"

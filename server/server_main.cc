@@ -16,7 +16,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "db/storage_engine.h"
+#include "varve/storage_engine.h"
 #include "fmt/format.h"
 #include "server/config_file.h"
 #include "server/descriptor_limit.h"

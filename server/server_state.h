@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "db/store.h"
+#include "varve/store.h"
 #include "server/client_memory.h"
 #include "server/client_registry.h"
 #include "server/command_statistics.h"

@@ -1,5 +1,5 @@
 // A session's batch on its way to a worker, there, and back: handed over alone, or lent to whoever helps with the round.
-#include "db/store.h"
+#include "varve/store.h"
 #include "server/io_loop.h"
 #include "server/session.h"
 

@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "type/options.h"
+#include "varve/options.h"
 #include "type/server_options.h"
 
 namespace varve {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "db/store.h"
+#include "varve/store.h"
 
 namespace varve {
 

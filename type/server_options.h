@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "type/options.h"
+#include "varve/options.h"
 
 namespace varve {
 

@@ -5,7 +5,7 @@
 
 #include "client/cli/json_records.h"
 #include "fmt/format.h"
-#include "type/options.h"
+#include "varve/options.h"
 #include "util/resp_parser.h"
 #include "util/status.h"
 

@@ -10,7 +10,7 @@
 
 #include "db/file_names.h"
 #include "db/repair.h"
-#include "db/storage_engine.h"
+#include "varve/storage_engine.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 #include "unit-tests/testing/manual_clock.h"

@@ -11,7 +11,7 @@
 
 #include "db/file_names.h"
 #include "db/repair.h"
-#include "db/storage_engine.h"
+#include "varve/storage_engine.h"
 #include "unit-tests/corruption/store_image.h"
 #include "unit-tests/testing/simulated_file_system.h"
 

@@ -16,7 +16,7 @@
 #include "db/file_names.h"
 #include "db/log_format.h"
 #include "db/segment_footer.h"
-#include "db/storage_engine.h"
+#include "varve/storage_engine.h"
 #include "unit-tests/corruption/store_image.h"
 
 namespace varve {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "db/repair.h"
-#include "db/storage_engine.h"
+#include "varve/storage_engine.h"
 #include "db/verify.h"
 #include "unit-tests/corruption/store_image.h"
 

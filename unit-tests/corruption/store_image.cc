@@ -10,7 +10,7 @@
 #include "absl/time/clock.h"
 #include "db/file_names.h"
 #include "db/log_format.h"
-#include "db/storage_engine.h"
+#include "varve/storage_engine.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 #include "util/coding.h"

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "db/segment_footer.h"
-#include "type/options.h"
+#include "varve/options.h"
 #include "unit-tests/testing/memory_file_system.h"
 
 namespace varve::testing {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "db/storage_engine.h"
-#include "type/namespace.h"
-#include "type/options.h"
+#include "varve/storage_engine.h"
+#include "varve/namespace.h"
+#include "varve/options.h"
 #include "type/sequence.h"
 
 namespace varve::testing {

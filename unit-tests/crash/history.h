@@ -9,7 +9,7 @@
 #include <map>
 #include <vector>
 
-#include "type/options.h"
+#include "varve/options.h"
 #include "type/sequence.h"
 #include "unit-tests/crash/contents.h"
 

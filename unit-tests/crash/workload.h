@@ -15,8 +15,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/storage_engine.h"
-#include "db/transaction.h"
+#include "varve/storage_engine.h"
+#include "varve/transaction.h"
 #include "unit-tests/crash/contents.h"
 #include "unit-tests/crash/history.h"
 #include "unit-tests/testing/manual_clock.h"

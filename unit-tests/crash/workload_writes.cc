@@ -3,7 +3,7 @@
 #include <iterator>
 #include <utility>
 
-#include "db/namespace_status.h"
+#include "varve/namespace_status.h"
 #include "fmt/format.h"
 #include "unit-tests/crash/workload.h"
 #include "util/status.h"

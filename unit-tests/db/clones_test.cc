@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "db/namespace_bases.h"
-#include "db/namespace_status.h"
+#include "varve/namespace_status.h"
 #include "fmt/format.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/manual_clock.h"

@@ -1,4 +1,4 @@
-#include "db/compaction_picker.h"
+#include "varve/compaction_picker.h"
 
 #include <gtest/gtest.h>
 

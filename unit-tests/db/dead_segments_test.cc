@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "db/compaction_picker.h"
+#include "varve/compaction_picker.h"
 #include "db/version_edit.h"
 #include "type/tree_key.h"
 #include "unit-tests/testing/memory_segment.h"

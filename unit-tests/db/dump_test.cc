@@ -11,7 +11,7 @@
 
 #include "db/batch_codec.h"
 #include "db/log_format.h"
-#include "db/storage_engine.h"
+#include "varve/storage_engine.h"
 #include "unit-tests/testing/temp_dir.h"
 
 namespace varve {

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "absl/time/clock.h"
-#include "db/compaction_filter.h"
+#include "varve/compaction_filter.h"
 #include "fmt/format.h"
 #include "unit-tests/db/log_test_util.h"
 #include "unit-tests/testing/eventually.h"

@@ -5,7 +5,7 @@
 #include <random>
 #include <thread>
 
-#include "db/namespace_status.h"
+#include "varve/namespace_status.h"
 #include "fmt/format.h"
 #include "unit-tests/testing/namespace_calls.h"
 #include "unit-tests/testing/simulated_file_system.h"

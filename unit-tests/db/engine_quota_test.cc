@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "db/namespace_status.h"
+#include "varve/namespace_status.h"
 #include "fmt/format.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/namespace_calls.h"

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "absl/synchronization/notification.h"
-#include "db/storage_engine.h"
+#include "varve/storage_engine.h"
 #include "unit-tests/testing/test_store.h"
 
 namespace varve {

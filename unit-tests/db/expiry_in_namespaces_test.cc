@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "db/transaction.h"
+#include "varve/transaction.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/test_store.h"

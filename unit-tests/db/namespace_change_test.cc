@@ -6,7 +6,7 @@
 #include <string>
 
 #include "db/commit.h"
-#include "db/namespace_status.h"
+#include "varve/namespace_status.h"
 #include "db/namespace_table.h"
 
 namespace varve {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "db/storage_engine.h"
+#include "varve/storage_engine.h"
 #include "unit-tests/testing/temp_dir.h"
 
 namespace varve {

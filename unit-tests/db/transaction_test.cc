@@ -1,4 +1,4 @@
-#include "db/transaction.h"
+#include "varve/transaction.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "db/storage_engine.h"
-#include "db/write_batch.h"
+#include "varve/storage_engine.h"
+#include "varve/write_batch.h"
 #include "server/batch_executor.h"
 #include "server/client_modes.h"
 #include "server/command_table.h"

@@ -104,7 +104,7 @@ SourceFile Load(const std::string& root, const fs::path& path) {
   return file;
 }
 
-// "db" for db/store.h, "unit-tests/db" for unit-tests/db/store_test.cc, "" for a file in the root.
+// "db" for include/varve/store.h, "unit-tests/db" for unit-tests/db/store_test.cc, "" for a file in the root.
 std::string_view FolderOf(std::string_view path) {
   size_t end = path.find('/');
   if (end == std::string_view::npos) return "";

@@ -3,7 +3,7 @@
 //   arrows          type <- util <- structure <- db <- server, and client on type and util alone: an include never
 //                   points up. Tests may include what the folder they mirror may, and unit-tests/testing, which may
 //                   include what db/ may; tests of the server may use the client; benchmarks may include everything.
-//   root-relative   an include of our own names its folder: "db/store.h", never "store.h" or "../db/store.h", and the
+//   root-relative   an include of our own names its folder: "include/varve/store.h", never "store.h" or "../include/varve/store.h", and the
 //                   file exists
 //   headers         open with a comment that says what they are for, and have #pragma once
 //   length          no source file beyond kMaxLines

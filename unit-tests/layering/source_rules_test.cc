@@ -51,24 +51,24 @@ TEST_F(SourceRulesTest, ATreeInOrderHasNoViolations) {
 }
 
 TEST_F(SourceRulesTest, AnArrowThatPointsUpIsFound) {
-  WriteHeader("db/store.h");
-  WriteHeader("util/coding.h", "#include \"db/store.h\"\n");
-  EXPECT_THAT(Violations(), ElementsAre(AllOf(HasSubstr("util/coding.h:3"), HasSubstr("db/store.h"))));
+  WriteHeader("include/varve/store.h");
+  WriteHeader("util/coding.h", "#include \"include/varve/store.h\"\n");
+  EXPECT_THAT(Violations(), ElementsAre(AllOf(HasSubstr("util/coding.h:3"), HasSubstr("include/varve/store.h"))));
 }
 
 TEST_F(SourceRulesTest, TheClientDoesNotSeeTheEngine) {
-  WriteHeader("db/store.h");
-  Write("client/client.cc", "#include \"db/store.h\"\n");
-  Write("client/cli/run.cc", "#include \"db/store.h\"\n");
-  Write("client/client_main.cc", "#include \"db/store.h\"\n");  // its program, which links both
-  Write("unit-tests/client/client_test.cc", "#include \"db/store.h\"\n");
+  WriteHeader("include/varve/store.h");
+  Write("client/client.cc", "#include \"include/varve/store.h\"\n");
+  Write("client/cli/run.cc", "#include \"include/varve/store.h\"\n");
+  Write("client/client_main.cc", "#include \"include/varve/store.h\"\n");  // its program, which links both
+  Write("unit-tests/client/client_test.cc", "#include \"include/varve/store.h\"\n");
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("client/cli/run.cc:1"), HasSubstr("client/client.cc:1"),
                                         HasSubstr("client_test.cc:1")));
 }
 
 TEST_F(SourceRulesTest, IncludesAreNamedFromTheRoot) {
-  WriteHeader("db/store.h");
-  Write("db/store.cc", "#include \"store.h\"\n#include \"../db/store.h\"\n#include \"db/gone.h\"\n");
+  WriteHeader("include/varve/store.h");
+  Write("db/store.cc", "#include \"store.h\"\n#include \"../include/varve/store.h\"\n#include \"db/gone.h\"\n");
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("store.cc:1"), HasSubstr("store.cc:2"),
                                         AllOf(HasSubstr("store.cc:3"), HasSubstr("does not exist"))));
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "client/pipeline.h"
-#include "db/storage_engine.h"
+#include "varve/storage_engine.h"
 #include "fmt/format.h"
 #include "server/server.h"
 #include "unit-tests/memory/allocation_faults.h"

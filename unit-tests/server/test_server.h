@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "client/client.h"
-#include "db/storage_engine.h"
+#include "varve/storage_engine.h"
 #include "server/server.h"
 #include "unit-tests/testing/eager_picker.h"
 #include "unit-tests/testing/temp_dir.h"

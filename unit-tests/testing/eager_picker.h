@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "db/compaction_picker.h"
+#include "varve/compaction_picker.h"
 
 namespace varve::testing {
 

@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "type/options.h"
+#include "varve/options.h"
 #include "unit-tests/testing/eager_picker.h"
 #include "util/size_text.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "db/storage_engine.h"
+#include "varve/storage_engine.h"
 #include "unit-tests/testing/engine_options.h"
 #include "unit-tests/testing/temp_dir.h"
 

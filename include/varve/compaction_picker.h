@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "db/version.h"
-#include "type/options.h"
+#include "varve/options.h"
 #include "type/tree_key.h"
 
 namespace varve {

@@ -33,7 +33,7 @@
 #include "absl/types/span.h"
 #include "db/own_writes.h"
 #include "db/read_set.h"
-#include "db/store.h"
+#include "varve/store.h"
 
 namespace varve {
 

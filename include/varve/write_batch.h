@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "type/namespace.h"
-#include "type/options.h"
+#include "varve/namespace.h"
+#include "varve/options.h"
 #include "type/record.h"
 
 namespace varve {

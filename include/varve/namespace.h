@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "type/options.h"
+#include "varve/options.h"
 #include "type/sequence.h"
 #include "type/tree_key.h"
 

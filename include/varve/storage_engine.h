@@ -13,8 +13,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "db/store.h"
-#include "type/options.h"
+#include "varve/store.h"
+#include "varve/options.h"
 
 namespace varve {
 

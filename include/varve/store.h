@@ -17,11 +17,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "db/iterator.h"
-#include "db/snapshot.h"
-#include "db/write_batch.h"
-#include "type/namespace.h"
-#include "type/options.h"
+#include "varve/iterator.h"
+#include "varve/snapshot.h"
+#include "varve/write_batch.h"
+#include "varve/namespace.h"
+#include "varve/options.h"
 
 namespace varve {
 
@@ -147,13 +147,13 @@ class Store {
                                                             absl::FunctionRef<absl::Status(WriteBatch*)> decide) = 0;
 
   // Waits until nobody else has the turn, and takes it: as long as the returned object lives, writes without it in their options
-  // wait. For those who found no other way past conflicts (db/transaction.h): everybody's writes wait for this one. Whoever has the
+  // wait. For those who found no other way past conflicts (include/varve/transaction.h): everybody's writes wait for this one. Whoever has the
   // turn writes with it alone, and waits for nobody who may be writing. Never null; must go before its store.
   virtual std::unique_ptr<WriteTurn> TakeTurn() = 0;
   // --- Namespaces --------------------------------------------------------------------------------------------------------
   // What there is now. A WriteBatch creates, alters, drops and swaps them.
   [[nodiscard]] virtual absl::StatusOr<NamespaceList> Namespaces() const = 0;
-  // Cheap. Reads and writes of one that there isn't fail with NoSuchNamespace (db/namespace_status.h).
+  // Cheap. Reads and writes of one that there isn't fail with NoSuchNamespace (include/varve/namespace_status.h).
   virtual bool HasNamespace(NamespaceId space) const = 0;
   // When a key that is put there now without an expiry of its own is to expire (NamespaceOptions::default_expiry_ms); kNoExpiry: never.
   // For WriteBatch::UseNamespace: a write obeys the option if whoever makes it asks. Cheap.
