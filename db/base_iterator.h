@@ -1,5 +1,5 @@
 // What a clone stands on, as its iterators and counts see it: records of the base up to the cut, under keys of the clone's own
-// generation (db/namespace_bases.h).
+// generation (db/format/namespace_bases.h).
 //
 // Not thread-safe. Records of other generations are no part of it, whatever the cursor below delivers. A record's key is valid until the
 // next move.
@@ -7,8 +7,8 @@
 
 #include <memory>
 
-#include "db/internal_iterator.h"
-#include "db/namespace_bases.h"
+#include "db/format/internal_iterator.h"
+#include "db/format/namespace_bases.h"
 
 namespace varve {
 

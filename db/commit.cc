@@ -1,7 +1,7 @@
 #include "db/commit.h"
 
-#include "db/batch_codec.h"
-#include "db/log_format.h"
+#include "db/format/batch_codec.h"
+#include "db/format/log_format.h"
 #include "varve/namespace_status.h"
 #include "util/hash.h"
 

@@ -69,7 +69,7 @@ class Commit {
   size_t record_size() const { return batch_->encoded_.size(); }
 
  private:
-  // Of operations_ (db/large_operation.h).
+  // Of operations_ (db/format/large_operation.h).
   struct LargeOperation {
     size_t index;
     size_t offset;  // in the record

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "db/file_names.h"
+#include "db/format/file_names.h"
 #include "db/merge_writer.h"
 #include "db/merging_iterator.h"
 #include "db/run_iterator.h"

@@ -13,9 +13,9 @@
 
 #include "absl/status/statusor.h"
 #include "varve/compaction_picker.h"
-#include "db/internal_iterator.h"
-#include "db/namespace_bases.h"
-#include "db/range_tombstone.h"
+#include "db/format/internal_iterator.h"
+#include "db/format/namespace_bases.h"
+#include "db/format/range_tombstone.h"
 #include "db/segment.h"
 #include "db/version.h"
 #include "varve/options.h"

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
-#include "db/batch_codec.h"
+#include "db/format/batch_codec.h"
 #include "db/dump.h"
-#include "db/log_format.h"
-#include "db/namespace_change.h"
-#include "db/value_place.h"
+#include "db/format/log_format.h"
+#include "db/format/namespace_change.h"
+#include "db/format/value_place.h"
 #include "type/tree_key.h"
 #include "util/coding.h"
 #include "util/status.h"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "db/dump.h"
-#include "db/record_format.h"
-#include "db/record_window.h"
+#include "db/format/record_format.h"
+#include "db/format/record_window.h"
 #include "db/segment_footer.h"
 #include "db/segment_index.h"
 #include "db/segment_verifier.h"

@@ -36,7 +36,7 @@
 #include "db/compaction.h"
 #include "varve/compaction_picker.h"
 #include "db/engine_parts.h"
-#include "db/expiry_index.h"
+#include "db/format/expiry_index.h"
 #include "db/key_ledger.h"
 #include "db/log.h"
 #include "db/manifest.h"

@@ -6,10 +6,10 @@
 #include <unordered_set>
 #include <utility>
 
-#include "db/batch_codec.h"
+#include "db/format/batch_codec.h"
 #include "db/engine.h"
-#include "db/file_names.h"
-#include "db/log_format.h"
+#include "db/format/file_names.h"
+#include "db/format/log_format.h"
 #include "db/value_collection.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"

@@ -13,9 +13,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/key_ledger.h"
-#include "db/key_tally.h"
+#include "db/format/key_tally.h"
 #include "db/namespace_table.h"
-#include "db/range_tombstone.h"
+#include "db/format/range_tombstone.h"
 #include "db/read_state.h"
 #include "varve/store.h"
 #include "db/write_buffer.h"
@@ -87,7 +87,7 @@ struct EngineParts {
     SequenceNumber sequence;
     NamespaceGeneration generation;
   };
-  // A record of the expiry index (db/expiry_index.h).
+  // A record of the expiry index (db/format/expiry_index.h).
   struct Expiring {
     std::string bytes;  // its tree key and value
     uint64_t hash;      // of the key

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "db/engine.h"
-#include "db/log_format.h"
+#include "db/format/log_format.h"
 #include "spdlog/spdlog.h"
 #include "util/memory_guard.h"
 #include "util/status.h"

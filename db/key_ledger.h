@@ -2,7 +2,7 @@
 //
 // The keys of a tree are the sum of what each segment changes: the keys that are live with it and everything older in place, less
 // those that were live without it. Where nothing older overlaps a segment, that is the number of live keys in it, which its
-// merge counted on the way (SegmentInfo::live), but for clones, which stand on what is not below them (db/namespace_bases.h). For the
+// merge counted on the way (SegmentInfo::live), but for clones, which stand on what is not below them (db/format/namespace_bases.h). For the
 // others it is unsettled until somebody looks up what their records replaced, or a merge takes them to where nothing is older. What was
 // settled is kept here:
 //
@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "varve/compaction_picker.h"
-#include "db/key_tally.h"
+#include "db/format/key_tally.h"
 #include "db/version.h"
 
 namespace varve {

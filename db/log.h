@@ -44,7 +44,7 @@ struct LogEnd {
   SequenceNumber last_sequence = 0;  // of the last good operation
 };
 
-// Where the payload of a block lies that holds large operations (db/large_operation.h).
+// Where the payload of a block lies that holds large operations (db/format/large_operation.h).
 struct LogBlockPlace {
   SequenceNumber first = kNoSequence;  // operation of the block
   uint64_t file_number = 0;            // 0: not written yet

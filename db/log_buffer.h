@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "db/log_format.h"
+#include "db/format/log_format.h"
 #include "type/sequence.h"
 
 namespace varve {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "db/log_format.h"
+#include "db/format/log_format.h"
 #include "db/log_writer.h"
 #include "util/memory_guard.h"
 #include "util/status.h"

@@ -11,7 +11,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/log_format.h"
+#include "db/format/log_format.h"
 #include "util/file_system.h"
 #include "util/file_window.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "db/log_format.h"
+#include "db/format/log_format.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 #include "util/thread_setup.h"

@@ -1,4 +1,4 @@
-// Reads log files back: see db/log_format.h for the bytes and for what is a tear and what is corruption.
+// Reads log files back: see db/format/log_format.h for the bytes and for what is a tear and what is corruption.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,10 +7,10 @@
 #include <string>
 #include <utility>
 
-#include "db/batch_codec.h"
+#include "db/format/batch_codec.h"
 #include "db/log.h"
 #include "db/log_file_reader.h"
-#include "db/log_format.h"
+#include "db/format/log_format.h"
 #include "util/file_window.h"
 #include "util/status.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "db/log_format.h"
+#include "db/format/log_format.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 

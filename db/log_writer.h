@@ -33,7 +33,7 @@
 #include "db/log.h"
 #include "db/log_buffer.h"
 #include "db/log_files.h"
-#include "db/log_format.h"
+#include "db/format/log_format.h"
 #include "varve/options.h"
 #include "type/sequence.h"
 #include "util/file_system.h"

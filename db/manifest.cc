@@ -9,7 +9,7 @@
 //     in version 3: value files: count, and of each: number, bytes referred to
 //   settled:    count, and of each: count of segments, and the number of each, ascending; tallies
 //   from version 2 on: clock mark, the next id of a named namespace, less the first one that there may be
-//   descriptions of namespaces: count, and of each, ascending: id, what db/namespace_change.h draws
+//   descriptions of namespaces: count, and of each, ascending: id, what db/format/namespace_change.h draws
 //
 //   bases of clones: count, and of each, ascending: generation, its base, sequence of the cut; tallies of what the bases held at the cut,
 //     by the generation that stands on it, where that is known
@@ -23,8 +23,8 @@
 #include <memory>
 #include <utility>
 
-#include "db/file_names.h"
-#include "db/namespace_change.h"
+#include "db/format/file_names.h"
+#include "db/format/namespace_change.h"
 #include "fmt/format.h"
 #include "util/checksum.h"
 #include "util/coding.h"

@@ -21,9 +21,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/key_tally.h"
+#include "db/format/key_tally.h"
 #include "db/log.h"
-#include "db/namespace_bases.h"
+#include "db/format/namespace_bases.h"
 #include "db/segment_builder.h"
 #include "varve/namespace.h"
 #include "type/tree_key.h"
@@ -45,7 +45,7 @@ struct Manifest {
   std::vector<ManifestNamespace> namespaces;       // ascending by id
   std::vector<NamespaceDescription> descriptions;  // ascending by id, of some of them
   NamespaceId next_named_namespace = kFirstNamedNamespace;
-  std::vector<NamespaceBase> bases;  // ascending by generation (db/namespace_bases.h)
+  std::vector<NamespaceBase> bases;  // ascending by generation (db/format/namespace_bases.h)
   KeyTallies base_tallies;  // by the generation that stands on it: what the base held at the cut, where that is known
   std::vector<LogEnd> log_ends;  // log files that will not be written any more, with their ends
   bool clean_end = false;        // the last of log_ends is the end of a clean stop

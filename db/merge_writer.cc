@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "db/expiry_index.h"
-#include "db/file_names.h"
+#include "db/format/expiry_index.h"
+#include "db/format/file_names.h"
 #include "db/segment_caches.h"
 #include "db/value_placer.h"
 #include "util/file_writer.h"

@@ -8,7 +8,7 @@
 //   - Tombstones go when nothing older than the inputs overlaps them (`drops_tombstones`) and they belong to the oldest stripe:
 //     everything that they hid in the inputs is dropped with them.
 //   - A cut at which a clone stands on a generation is a snapshot in that generation, and in a clone's no tombstone goes
-//     (db/namespace_bases.h).
+//     (db/format/namespace_bases.h).
 //   - Records of dead generations go; the filter is asked about the rest.
 // Sequences are never changed, and values that lie elsewhere are not read, but for a filter or to be moved.
 //
@@ -23,9 +23,9 @@
 
 #include "absl/status/statusor.h"
 #include "varve/compaction_filter.h"
-#include "db/internal_iterator.h"
-#include "db/namespace_bases.h"
-#include "db/range_tombstone.h"
+#include "db/format/internal_iterator.h"
+#include "db/format/namespace_bases.h"
+#include "db/format/range_tombstone.h"
 #include "db/segment_builder.h"
 #include "type/sequence.h"
 #include "type/tree_key.h"

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "db/internal_iterator.h"
+#include "db/format/internal_iterator.h"
 
 namespace varve {
 

@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "db/manifest.h"
-#include "db/namespace_bases.h"
-#include "db/namespace_change.h"
+#include "db/format/namespace_bases.h"
+#include "db/format/namespace_change.h"
 #include "varve/namespace.h"
 #include "type/tree_key.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "db/namespace_table.h"
-#include "db/range_tombstone.h"
+#include "db/format/range_tombstone.h"
 #include "db/version.h"
 #include "db/write_buffer.h"
 

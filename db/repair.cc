@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/functional/function_ref.h"
-#include "db/batch_codec.h"
-#include "db/expiry_index.h"
-#include "db/log_format.h"
+#include "db/format/batch_codec.h"
+#include "db/format/expiry_index.h"
+#include "db/format/log_format.h"
 #include "db/namespace_table.h"
 #include "db/patchy_files.h"
 #include "db/repair_job.h"

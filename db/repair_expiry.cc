@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "db/expiry_index.h"
+#include "db/format/expiry_index.h"
 #include "db/repair_job.h"
 #include "db/repair_writer.h"
 #include "db/segment_caches.h"

@@ -5,7 +5,7 @@
 #include <random>
 #include <utility>
 
-#include "db/log_format.h"
+#include "db/format/log_format.h"
 #include "db/manifest.h"
 #include "db/merge_writer.h"
 #include "db/merging_iterator.h"

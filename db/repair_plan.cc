@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-#include "db/file_names.h"
+#include "db/format/file_names.h"
 #include "fmt/format.h"
 #include "util/checksum.h"
 #include "util/status.h"

@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
-#include "db/large_operation.h"
+#include "db/format/large_operation.h"
 #include "db/repair_job.h"
 #include "db/repair_writer.h"
 #include "db/segment_values.h"
 #include "db/segment_verifier.h"
-#include "db/value_place.h"
+#include "db/format/value_place.h"
 #include "type/tree_key.h"
 #include "util/status.h"
 

@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/key_tally.h"
-#include "db/range_tombstone.h"
+#include "db/format/key_tally.h"
+#include "db/format/range_tombstone.h"
 #include "db/segment_builder.h"
 #include "type/record.h"
 #include "util/file_system.h"

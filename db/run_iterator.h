@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "absl/types/span.h"
-#include "db/internal_iterator.h"
+#include "db/format/internal_iterator.h"
 #include "db/segment.h"
 
 namespace varve {

@@ -15,8 +15,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/internal_iterator.h"
-#include "db/range_tombstone.h"
+#include "db/format/internal_iterator.h"
+#include "db/format/range_tombstone.h"
 #include "db/segment_builder.h"
 #include "db/value_file.h"
 #include "structure/clock_cache.h"

@@ -7,15 +7,15 @@
 #include <unordered_map>
 #include <utility>
 
-#include "db/file_names.h"
-#include "db/record_format.h"
+#include "db/format/file_names.h"
+#include "db/format/record_format.h"
 #include "db/segment_caches.h"
 #include "db/segment_fences.h"
 #include "db/segment_footer.h"
 #include "db/segment_format.h"
 #include "db/segment_index.h"
 #include "db/segment_values.h"
-#include "db/value_place.h"
+#include "db/format/value_place.h"
 #include "structure/offset_table.h"
 #include "util/checksum.h"
 #include "util/coding.h"

@@ -1,7 +1,7 @@
 // A segment's bytes (the field's SSTable): one sorted layer, written once, never changed. File `NNNNNN.seg`.
 // Numbers are little-endian; checksums are XXH3-64's low 32 bits, seeded with the segment's number.
 //
-//   [ data: records of db/record_format.h, back to back                                     ]  from byte 0
+//   [ data: records of db/format/record_format.h, back to back                                     ]  from byte 0
 //   [ zeros to a multiple of 4096                                                           ]
 //   [ offset table: pages of structure/offset_table.h, 4096 bytes each                      ]
 //   [ fences: one sparse key per block of data; db/segment_fences.h                         ]

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "db/internal_iterator.h"
-#include "db/record_format.h"
+#include "db/format/internal_iterator.h"
+#include "db/format/record_format.h"
 #include "db/segment_fences.h"
 #include "db/segment_footer.h"
 #include "structure/clock_cache.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "db/file_names.h"
+#include "db/format/file_names.h"
 #include "db/segment_format.h"
 #include "db/segment_iterator.h"
 #include "db/segment_values.h"

@@ -18,7 +18,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "db/record_format.h"
+#include "db/format/record_format.h"
 #include "db/segment.h"
 #include "db/segment_caches.h"
 #include "db/segment_footer.h"

@@ -1,7 +1,7 @@
 // SegmentReader: lookups as far as they touch memory alone.
 #include <utility>
 
-#include "db/large_operation.h"
+#include "db/format/large_operation.h"
 #include "db/segment_reader.h"
 #include "db/segment_values.h"
 

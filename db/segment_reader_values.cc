@@ -1,7 +1,7 @@
 // SegmentReader: lookups of values that lie in other files.
 #include <utility>
 
-#include "db/large_operation.h"
+#include "db/format/large_operation.h"
 #include "db/segment_iterator.h"
 #include "db/segment_reader.h"
 #include "db/segment_values.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "db/record_window.h"
+#include "db/format/record_window.h"
 #include "db/segment_format.h"
 #include "db/segment_index.h"
 #include "db/segment_values.h"

@@ -13,7 +13,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/range_tombstone.h"
+#include "db/format/range_tombstone.h"
 #include "db/segment_footer.h"
 #include "type/record.h"
 #include "util/file_system.h"

@@ -6,13 +6,13 @@
 #include <memory>
 #include <string_view>
 
-#include "db/record_format.h"
+#include "db/format/record_format.h"
 #include "db/segment_fences.h"
 #include "db/segment_footer.h"
 #include "db/segment_format.h"
 #include "db/segment_index.h"
 #include "db/segment_values.h"
-#include "db/value_place.h"
+#include "db/format/value_place.h"
 #include "util/hash.h"
 #include "util/status.h"
 

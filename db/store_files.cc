@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "db/file_names.h"
-#include "db/log_format.h"
+#include "db/format/file_names.h"
+#include "db/format/log_format.h"
 #include "fmt/format.h"
 #include "util/status.h"
 

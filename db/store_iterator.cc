@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "db/large_operation.h"
+#include "db/format/large_operation.h"
 #include "db/segment_caches.h"
-#include "db/value_place.h"
+#include "db/format/value_place.h"
 #include "type/tree_key.h"
 #include "util/coding.h"
 #include "util/memory_guard.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "db/internal_iterator.h"
+#include "db/format/internal_iterator.h"
 #include "varve/iterator.h"
 #include "db/read_state.h"
 #include "structure/clock_cache.h"

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "db/internal_iterator.h"
+#include "db/format/internal_iterator.h"
 #include "db/read_state.h"
 
 namespace varve {

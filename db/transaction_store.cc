@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "db/commit.h"
-#include "db/namespace_change.h"
+#include "db/format/namespace_change.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "db/file_names.h"
-#include "db/large_operation.h"
-#include "db/log_format.h"
+#include "db/format/file_names.h"
+#include "db/format/large_operation.h"
+#include "db/format/log_format.h"
 #include "db/segment_survey.h"
 #include "db/value_file.h"
 #include "type/tree_key.h"

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "db/file_names.h"
-#include "db/log_format.h"
+#include "db/format/file_names.h"
+#include "db/format/log_format.h"
 #include "db/value_file_format.h"
 #include "util/status.h"
 

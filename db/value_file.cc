@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "db/file_names.h"
-#include "db/large_operation.h"
-#include "db/log_format.h"
+#include "db/format/file_names.h"
+#include "db/format/large_operation.h"
+#include "db/format/log_format.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
 #include "util/file_recycler.h"

@@ -20,7 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "db/value_place.h"
+#include "db/format/value_place.h"
 #include "type/sequence.h"
 #include "util/file_system.h"
 

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <optional>
 
-#include "db/batch_codec.h"
-#include "db/large_operation.h"
-#include "db/log_format.h"
+#include "db/format/batch_codec.h"
+#include "db/format/large_operation.h"
+#include "db/format/log_format.h"
 #include "util/checksum.h"
 #include "util/coding.h"
 #include "util/status.h"

@@ -1,7 +1,7 @@
 // A file of values that segments point to (the field's blob or value log file), `NNNNNN.val`, in one of two forms:
 //
-//   what was a file of the log (db/log_format.h): it begins with "VARVELOG", and what is pointed to lies in its blocks;
-//   what was written as a value file: large operations (db/large_operation.h) back to back behind a header page, up to the end.
+//   what was a file of the log (db/format/log_format.h): it begins with "VARVELOG", and what is pointed to lies in its blocks;
+//   what was written as a value file: large operations (db/format/large_operation.h) back to back behind a header page, up to the end.
 //
 //   header page, 4096 bytes, the rest zero:
 //      0   8  magic "VARVEVAL"

@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "db/file_names.h"
-#include "db/large_operation.h"
+#include "db/format/file_names.h"
+#include "db/format/large_operation.h"
 #include "db/segment_values.h"
 #include "db/value_file_format.h"
 #include "util/memory_guard.h"

@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "db/log.h"
 #include "db/value_file.h"
-#include "db/value_place.h"
+#include "db/format/value_place.h"
 #include "type/record.h"
 #include "type/tree_key.h"
 #include "util/file_system.h"

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <utility>
 
-#include "db/batch_codec.h"
-#include "db/file_names.h"
+#include "db/format/batch_codec.h"
+#include "db/format/file_names.h"
 #include "db/log.h"
-#include "db/log_format.h"
+#include "db/format/log_format.h"
 #include "db/manifest.h"
 #include "db/patchy_files.h"
 #include "db/segment_survey.h"

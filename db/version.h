@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "db/range_tombstone.h"
+#include "db/format/range_tombstone.h"
 #include "db/segment.h"
 
 namespace varve {

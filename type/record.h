@@ -1,5 +1,5 @@
 // What one version of one key is: the plain value that log, write buffer, segments and iterators pass around.
-// The bytes it takes on disk are drawn in db/record_format.h.
+// The bytes it takes on disk are drawn in db/format/record_format.h.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ enum class RecordKind : uint8_t {
   kRangeTombstone = 3,    // every key in [key, value) older than this is deleted
   kSwitchGeneration = 4,  // log only: namespace (key: 4 bytes) continues in a new generation (value: 4 bytes)
   kClockMark = 5,         // log only: somebody has seen the clock at this instant (value: 8 bytes, ms since the epoch)
-  kChangeNamespace = 6,   // log only: creates, alters, drops or swaps namespaces (db/namespace_change.h)
+  kChangeNamespace = 6,   // log only: creates, alters, drops or swaps namespaces (db/format/namespace_change.h)
 };
 
 // Flags in the high 4 bits of a record's first byte. Each names a field or a meaning that has its place from the start.
@@ -26,7 +26,7 @@ enum RecordFlags : uint8_t {
   kHasMetadata = 0x20,  // length-prefixed bytes
   kSoftDeleted = 0x40,  // deleted, but kept for restoring
   kSeparatedValue =
-      0x80,  // in a segment: the value is the place of the user's (db/value_place.h); in the log: db/large_operation.h
+      0x80,  // in a segment: the value is the place of the user's (db/format/value_place.h); in the log: db/format/large_operation.h
 };
 
 // Instants at which a key expires are in milliseconds since the epoch.

@@ -25,7 +25,7 @@ inline constexpr NamespaceGeneration kNoGeneration = 0;  // is never given to a 
 inline constexpr NamespaceId kDefaultNamespace = 0;
 // In a WriteBatch: the one that the batch was told to use. No namespace has this id.
 inline constexpr NamespaceId kSelectedNamespace = ~NamespaceId{0};
-// The engine's own, of which no user knows: the last stretch of the tree (db/expiry_index.h).
+// The engine's own, of which no user knows: the last stretch of the tree (db/format/expiry_index.h).
 inline constexpr NamespaceId kExpirySpace = ~NamespaceId{1};
 inline constexpr NamespaceGeneration kExpiryGeneration = ~NamespaceGeneration{0};
 inline constexpr size_t kGenerationSize = 4;

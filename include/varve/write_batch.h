@@ -1,6 +1,6 @@
 // Operations that are committed together: all of them or none, also across a crash, seen together by every reader.
 //
-// A batch is kept encoded as the record that the log will hold (drawn in db/log_format.h), so committing it copies bytes once.
+// A batch is kept encoded as the record that the log will hold (drawn in db/format/log_format.h), so committing it copies bytes once.
 // Later operations on a key win over earlier ones. Not thread-safe. Reusable after Clear(), which keeps the memory up to a few MiB.
 #pragma once
 
@@ -39,7 +39,7 @@ class WriteBatch {
   // A new, empty namespace; `space.id` is a database's number or NamespaceList::next_id. The commit fails with AlreadyExists where
   // there is one of this id or name. Later operations of the batch may use it.
   void CreateNamespace(const NamespaceDescription& space);
-  // A new namespace that holds what `source` holds, in constant time, and shares it until either is written (db/namespace_bases.h). The only
+  // A new namespace that holds what `source` holds, in constant time, and shares it until either is written (db/format/namespace_bases.h). The only
   // operation of its batch. Fails like CreateNamespace; NoSuchNamespace: there is no source. ResourceExhausted also: too many clones of clones.
   void CloneNamespace(NamespaceId source, const NamespaceDescription& space);
   // Its name and options from now on, for the writes that follow.

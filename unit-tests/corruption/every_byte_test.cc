@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "db/log_format.h"
+#include "db/format/log_format.h"
 #include "db/segment_footer.h"
 #include "db/verify.h"
 #include "unit-tests/corruption/store_image.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "db/file_names.h"
+#include "db/format/file_names.h"
 #include "db/repair.h"
 #include "varve/storage_engine.h"
 #include "fmt/format.h"

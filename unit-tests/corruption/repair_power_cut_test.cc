@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "db/file_names.h"
+#include "db/format/file_names.h"
 #include "db/repair.h"
 #include "varve/storage_engine.h"
 #include "unit-tests/corruption/store_image.h"

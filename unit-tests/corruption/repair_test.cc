@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "db/file_names.h"
-#include "db/log_format.h"
+#include "db/format/file_names.h"
+#include "db/format/log_format.h"
 #include "db/segment_footer.h"
 #include "varve/storage_engine.h"
 #include "unit-tests/corruption/store_image.h"

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "absl/time/clock.h"
-#include "db/file_names.h"
-#include "db/log_format.h"
+#include "db/format/file_names.h"
+#include "db/format/log_format.h"
 #include "varve/storage_engine.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"

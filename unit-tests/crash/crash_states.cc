@@ -6,8 +6,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "db/file_names.h"
-#include "db/log_format.h"
+#include "db/format/file_names.h"
+#include "db/format/log_format.h"
 #include "db/manifest.h"
 #include "fmt/format.h"
 #include "unit-tests/crash/deterministic_threads.h"

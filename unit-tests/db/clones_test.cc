@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "db/namespace_bases.h"
+#include "db/format/namespace_bases.h"
 #include "varve/namespace_status.h"
 #include "fmt/format.h"
 #include "unit-tests/testing/eventually.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "db/batch_codec.h"
-#include "db/log_format.h"
+#include "db/format/batch_codec.h"
+#include "db/format/log_format.h"
 #include "varve/storage_engine.h"
 #include "unit-tests/testing/temp_dir.h"
 

@@ -10,7 +10,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "db/file_names.h"
+#include "db/format/file_names.h"
 #include "fmt/format.h"
 #include "unit-tests/db/log_test_util.h"
 #include "unit-tests/testing/eventually.h"

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "db/batch_codec.h"
+#include "db/format/batch_codec.h"
 #include "db/log.h"
-#include "db/log_format.h"
+#include "db/format/log_format.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "util/file_system.h"
 

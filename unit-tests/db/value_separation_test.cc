@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "db/large_operation.h"
+#include "db/format/large_operation.h"
 #include "db/value_file_format.h"
 #include "fmt/format.h"
 #include "unit-tests/testing/eventually.h"

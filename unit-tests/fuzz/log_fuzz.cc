@@ -15,10 +15,10 @@
 #include <utility>
 #include <vector>
 
-#include "db/batch_codec.h"
+#include "db/format/batch_codec.h"
 #include "db/dump.h"
 #include "db/log.h"
-#include "db/log_format.h"
+#include "db/format/log_format.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "unit-tests/testing/memory_file_system.h"
 #include "util/coding.h"

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "db/batch_codec.h"
+#include "db/format/batch_codec.h"
 #include "db/dump.h"
-#include "db/log_format.h"
-#include "db/namespace_change.h"
-#include "db/record_format.h"
+#include "db/format/log_format.h"
+#include "db/format/namespace_change.h"
+#include "db/format/record_format.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "util/checksum.h"
 #include "util/coding.h"
@@ -48,7 +48,7 @@ void RunRecord(std::string bytes, bool leave_checksum) {
   VARVE_FUZZ_REQUIRE(again == copy.view().substr(0, decoded));
 }
 
-// The one encoding of an operation, from db/log_format.h.
+// The one encoding of an operation, from db/format/log_format.h.
 void AppendOperation(const RecordView& operation, std::string* out) {
   out->push_back(static_cast<char>(static_cast<uint8_t>(operation.kind) | operation.flags));
   PutVarint32(out, static_cast<uint32_t>(operation.key.size()));

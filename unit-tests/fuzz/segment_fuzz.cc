@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "db/dump.h"
-#include "db/file_names.h"
-#include "db/record_format.h"
+#include "db/format/file_names.h"
+#include "db/format/record_format.h"
 #include "db/segment.h"
 #include "db/segment_builder.h"
 #include "db/segment_caches.h"

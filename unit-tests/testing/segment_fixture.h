@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "db/file_names.h"
+#include "db/format/file_names.h"
 #include "db/segment.h"
 #include "db/segment_builder.h"
 #include "db/segment_caches.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "db/internal_iterator.h"
+#include "db/format/internal_iterator.h"
 #include "type/record.h"
 
 namespace varve::testing {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "db/range_tombstone.h"
+#include "db/format/range_tombstone.h"
 #include "unit-tests/testing/vector_iterator.h"
 
 namespace varve::testing {

@@ -1,4 +1,4 @@
-#include "db/large_operation.h"
+#include "db/format/large_operation.h"
 
 #include <xxhash.h>
 

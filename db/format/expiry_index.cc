@@ -1,4 +1,4 @@
-#include "db/expiry_index.h"
+#include "db/format/expiry_index.h"
 
 #include <algorithm>
 #include <bit>

@@ -7,7 +7,7 @@
 //          drop       nothing
 //          swap    4  id of the other namespace (big-endian)
 //          clone   4  generation (big-endian), 4  id of the source (big-endian), description; the operation's sequence is the cut
-//                     (db/namespace_bases.h)
+//                     (db/format/namespace_bases.h)
 //
 //   description: string name (varint32 size, bytes), bytes at most, keys at most, default expiry in ms (varint64 each),
 //                1 byte sync (0: the store's; else 1 + Durability), value separation size (varint64)

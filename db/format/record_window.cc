@@ -1,6 +1,6 @@
-#include "db/record_window.h"
+#include "db/format/record_window.h"
 
-#include "db/record_format.h"
+#include "db/format/record_format.h"
 #include "util/status.h"
 
 namespace varve {

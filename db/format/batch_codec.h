@@ -1,11 +1,11 @@
-// Reading and sealing the batch record of db/log_format.h. Stateless, but for BatchReader, which is for one thread.
+// Reading and sealing the batch record of db/format/log_format.h. Stateless, but for BatchReader, which is for one thread.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "db/large_operation.h"
+#include "db/format/large_operation.h"
 #include "type/record.h"
 #include "type/sequence.h"
 

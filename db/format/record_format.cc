@@ -1,4 +1,4 @@
-#include "db/record_format.h"
+#include "db/format/record_format.h"
 
 #include <bit>
 

@@ -1,8 +1,8 @@
-#include "db/batch_codec.h"
+#include "db/format/batch_codec.h"
 
 #include <xxhash.h>
 
-#include "db/log_format.h"
+#include "db/format/log_format.h"
 #include "util/checksum.h"
 #include "util/coding.h"
 #include "util/hash.h"

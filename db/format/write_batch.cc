@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "db/expiry_index.h"
-#include "db/large_operation.h"
-#include "db/log_format.h"
-#include "db/namespace_change.h"
+#include "db/format/expiry_index.h"
+#include "db/format/large_operation.h"
+#include "db/format/log_format.h"
+#include "db/format/namespace_change.h"
 #include "fmt/format.h"
 #include "type/tree_key.h"
 #include "util/coding.h"

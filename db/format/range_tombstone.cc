@@ -1,4 +1,4 @@
-#include "db/range_tombstone.h"
+#include "db/format/range_tombstone.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "db/namespace_bases.h"
+#include "db/format/namespace_bases.h"
 
 #include <algorithm>
 #include <utility>

@@ -22,10 +22,10 @@
 //     40   .  batch records, back to back
 //
 //   batch record: one WriteBatch, whole or not at all.
-//      0   4  checksum of bytes 4..20, seeded with the XXH3-64 of the operations (sealed and read by db/batch_codec.h)
+//      0   4  checksum of bytes 4..20, seeded with the XXH3-64 of the operations (sealed and read by db/format/batch_codec.h)
 //      4   4  size of the operations in bytes
 //      8   8  sequence of the first operation; operation i has sequence + i
-//     16   4  number of operations; bit 31: some of them are large ones (db/batch_codec.h has what is hashed then)
+//     16   4  number of operations; bit 31: some of them are large ones (db/format/batch_codec.h has what is hashed then)
 //     20   .  operations, back to back
 //
 //   operation:
@@ -34,7 +34,7 @@
 //      .   8  expiry in ms since the epoch           (kHasExpiry)
 //      .   v  varint32 size and bytes of metadata    (kHasMetadata)
 //      .      key (tree key), value
-//   A large value's operation has a form of its own (db/large_operation.h), so that segments can point to it.
+//   A large value's operation has a form of its own (db/format/large_operation.h), so that segments can point to it.
 //
 // Recovery reads files in order of number and blocks in order of offset, each continuing the sequence of the one
 // before. Torn is not corrupt: where a block or batch is damaged or ends, and `next` is the sequence expected there,

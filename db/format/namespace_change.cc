@@ -1,4 +1,4 @@
-#include "db/namespace_change.h"
+#include "db/format/namespace_change.h"
 
 namespace varve {
 namespace {

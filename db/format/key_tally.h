@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "db/value_place.h"
+#include "db/format/value_place.h"
 #include "type/record.h"
 #include "type/tree_key.h"
 

@@ -1,4 +1,4 @@
-#include "db/log_format.h"
+#include "db/format/log_format.h"
 
 #include <fmt/format.h>
 
