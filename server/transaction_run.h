@@ -1,5 +1,5 @@
 // EXEC: executes queued requests as one transaction of the store. The commands' own handlers run, against a store that is the
-// transaction (db/transaction_store.h); what they wrote becomes one record of the log, and the reply waits for it. Nothing of the
+// transaction (db/transaction/transaction_store.h); what they wrote becomes one record of the log, and the reply waits for it. Nothing of the
 // reply leaves before all of it is there; what takes long does so in slices, like other replies.
 //
 // Where somebody has written what they read, all of it runs anew. After some tries, and at once where a request does something that
@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "db/transaction_store.h"
+#include "db/transaction/transaction_store.h"
 #include "server/client_transaction.h"
 #include "server/command_context.h"
 

@@ -31,8 +31,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "db/own_writes.h"
-#include "db/read_set.h"
+#include "db/transaction/own_writes.h"
+#include "db/transaction/read_set.h"
 #include "varve/store.h"
 
 namespace varve {

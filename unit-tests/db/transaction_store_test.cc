@@ -1,4 +1,4 @@
-#include "db/transaction_store.h"
+#include "db/transaction/transaction_store.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "db/store_iterator.h"
-#include "db/transaction_iterator.h"
+#include "db/transaction/transaction_iterator.h"
 #include "fmt/format.h"
 #include "util/memory_guard.h"
 #include "util/status.h"

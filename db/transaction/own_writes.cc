@@ -1,4 +1,4 @@
-#include "db/own_writes.h"
+#include "db/transaction/own_writes.h"
 
 #include <utility>
 

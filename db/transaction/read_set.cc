@@ -1,4 +1,4 @@
-#include "db/read_set.h"
+#include "db/transaction/read_set.h"
 
 #include <memory>
 

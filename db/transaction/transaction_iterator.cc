@@ -1,4 +1,4 @@
-#include "db/transaction_iterator.h"
+#include "db/transaction/transaction_iterator.h"
 
 #include <algorithm>
 #include <iterator>
