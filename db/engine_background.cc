@@ -6,7 +6,7 @@
 #include "absl/time/clock.h"
 #include "db/engine.h"
 #include "varve/namespace_status.h"
-#include "db/value_collection.h"
+#include "db/compaction/value_collection.h"
 #include "db/version_edit.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"

@@ -10,7 +10,7 @@
 #include "db/engine.h"
 #include "db/format/file_names.h"
 #include "db/format/log_format.h"
-#include "db/value_collection.h"
+#include "db/compaction/value_collection.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 #include "util/hash.h"

@@ -7,7 +7,7 @@
 
 #include "db/format/log_format.h"
 #include "db/manifest.h"
-#include "db/merge_writer.h"
+#include "db/compaction/merge_writer.h"
 #include "db/merging_iterator.h"
 #include "db/namespace_table.h"
 #include "db/repair_job.h"

@@ -33,7 +33,7 @@ struct CompactionPlan {
   bool remove_only = false;
   // Nothing older than the inputs overlaps them: tombstones may go.
   bool drops_tombstones = false;
-  // Values that lie in these files, ascending, are written into a new one: collection (db/value_collection.h).
+  // Values that lie in these files, ascending, are written into a new one: collection (db/compaction/value_collection.h).
   std::vector<uint64_t> emptied_files;
   // The output takes the place of the one input segment in its run.
   bool in_place = false;

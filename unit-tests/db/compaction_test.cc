@@ -1,4 +1,4 @@
-#include "db/compaction.h"
+#include "db/compaction/compaction.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "db/merge_writer.h"
+#include "db/compaction/merge_writer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "db/merge_writer.h"
+#include "db/compaction/merge_writer.h"
 
 #include <algorithm>
 #include <limits>
@@ -10,7 +10,7 @@
 #include "db/format/expiry_index.h"
 #include "db/format/file_names.h"
 #include "db/segment_caches.h"
-#include "db/value_placer.h"
+#include "db/compaction/value_placer.h"
 #include "util/file_writer.h"
 #include "util/memory_guard.h"
 #include "util/status.h"

@@ -1,4 +1,4 @@
-#include "db/value_placer.h"
+#include "db/compaction/value_placer.h"
 
 #include <algorithm>
 #include <optional>

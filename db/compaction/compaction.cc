@@ -1,14 +1,14 @@
-#include "db/compaction.h"
+#include "db/compaction/compaction.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "db/format/file_names.h"
-#include "db/merge_writer.h"
+#include "db/compaction/merge_writer.h"
 #include "db/merging_iterator.h"
 #include "db/run_iterator.h"
 #include "db/segment_caches.h"
-#include "db/value_placer.h"
+#include "db/compaction/value_placer.h"
 #include "util/file_writer.h"
 #include "util/memory_guard.h"
 #include "util/status.h"

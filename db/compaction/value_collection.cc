@@ -1,4 +1,4 @@
-#include "db/value_collection.h"
+#include "db/compaction/value_collection.h"
 
 #include <algorithm>
 #include <unordered_set>
