@@ -10,7 +10,7 @@
 //   4. count_mutex_     counting all keys, one at a time. Held across I/O; only those who ask take it.
 //   5. commit_mutex_    the short critical section of a write, and each replacement of the ReadState. Not held across I/O, but
 //                       for Log::Reserve where others keep taking the room that was prepared (docs/decisions.md).
-//   6. the log's own    (db/log.h)
+//   6. the log's own    (db/log/log.h)
 //   Apart from these, never together with another: async_mutex_, the snapshot list's.
 // Readers take none of them: they pin the ReadState (structure/published.h).
 //
@@ -38,7 +38,7 @@
 #include "db/engine_parts.h"
 #include "db/format/expiry_index.h"
 #include "db/key_ledger.h"
-#include "db/log.h"
+#include "db/log/log.h"
 #include "db/manifest.h"
 #include "db/range_check.h"
 #include "db/read_state.h"

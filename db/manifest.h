@@ -22,7 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/format/key_tally.h"
-#include "db/log.h"
+#include "db/log/log.h"
 #include "db/format/namespace_bases.h"
 #include "db/segment_builder.h"
 #include "varve/namespace.h"

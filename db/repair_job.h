@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/format/file_names.h"
-#include "db/log.h"
+#include "db/log/log.h"
 #include "db/repair.h"
 #include "db/repair_plan.h"
 #include "db/segment.h"

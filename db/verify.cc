@@ -10,7 +10,7 @@
 
 #include "db/format/batch_codec.h"
 #include "db/format/file_names.h"
-#include "db/log.h"
+#include "db/log/log.h"
 #include "db/format/log_format.h"
 #include "db/manifest.h"
 #include "db/patchy_files.h"

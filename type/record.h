@@ -42,7 +42,7 @@ struct RecordView {
   uint64_t expiry_ms = 0;  // 0: never
   RecordKind kind = RecordKind::kValue;
   uint8_t flags = kNoFlags;
-  // Of a large operation: where it lies in its log block's payload (db/log.h). 0: it is none, or that is not known.
+  // Of a large operation: where it lies in its log block's payload (db/log/log.h). 0: it is none, or that is not known.
   uint32_t log_offset = 0;
 };
 

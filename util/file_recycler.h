@@ -6,7 +6,7 @@
 // time here, and 0.4 of the time (docs/decisions.md). What can't stay is removed in steps with pauses: the file system frees a file's blocks
 // (and may tell the device) in one go, and syncs of other files wait meanwhile, 23 ms behind a file of 120 MB.
 //
-// Spares (not to be taken for the log's, db/log_files.h) have the name of the file with kSpareSuffix behind it, and go when nobody wanted
+// Spares (not to be taken for the log's, db/log/log_files.h) have the name of the file with kSpareSuffix behind it, and go when nobody wanted
 // them for a minute, when the disk runs full, and with the recycler: a crash leaves them behind, and nothing in them is of use.
 // Thread-safe.
 #pragma once

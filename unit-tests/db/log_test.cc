@@ -1,4 +1,4 @@
-#include "db/log.h"
+#include "db/log/log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

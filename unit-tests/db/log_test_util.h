@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "db/format/batch_codec.h"
-#include "db/log.h"
+#include "db/log/log.h"
 #include "db/format/log_format.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "util/file_system.h"

@@ -17,7 +17,7 @@
 
 #include "db/format/batch_codec.h"
 #include "db/dump.h"
-#include "db/log.h"
+#include "db/log/log.h"
 #include "db/format/log_format.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "unit-tests/testing/memory_file_system.h"

@@ -1,5 +1,5 @@
 // Puts records into log files: buffers them, accounts for the room that was promised, writes blocks, syncs, changes
-// files. Who syncs when, and who waits for it, is decided in db/log.cc.
+// files. Who syncs when, and who waits for it, is decided in db/log/log.cc.
 //
 // Room: Reserve() promises that a record fits even if it ends up alone in a page-aligned block. A cursor is kept where
 // such blocks would lie, in the file in use or in the spare; real blocks, which share pages, never lie behind it. A
@@ -30,9 +30,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "db/log.h"
-#include "db/log_buffer.h"
-#include "db/log_files.h"
+#include "db/log/log.h"
+#include "db/log/log_buffer.h"
+#include "db/log/log_files.h"
 #include "db/format/log_format.h"
 #include "varve/options.h"
 #include "type/sequence.h"

@@ -1,4 +1,4 @@
-#include "db/log.h"
+#include "db/log/log.h"
 
 #include <algorithm>
 #include <atomic>
@@ -9,7 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "db/log_writer.h"
+#include "db/log/log_writer.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 #include "util/steady_condition.h"

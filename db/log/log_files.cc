@@ -1,4 +1,4 @@
-#include "db/log_files.h"
+#include "db/log/log_files.h"
 
 #include <algorithm>
 #include <utility>

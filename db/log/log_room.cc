@@ -1,8 +1,8 @@
-// LogWriter: the room that is promised before anything is appended (db/log_writer.h).
+// LogWriter: the room that is promised before anything is appended (db/log/log_writer.h).
 #include <fmt/format.h>
 
 #include "db/format/log_format.h"
-#include "db/log_writer.h"
+#include "db/log/log_writer.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 

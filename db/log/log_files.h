@@ -23,7 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "db/log.h"
+#include "db/log/log.h"
 #include "util/file_system.h"
 #include "util/steady_condition.h"
 
@@ -68,7 +68,7 @@ class LogFiles {
   uint64_t completed_bytes() const;
   // What was in the file in use. The next files are allocated, not filled with zeros, where these would not pay: they do where they are
   // overwritten by one sync after the other, in a file that will be recycled, not for large values, whose files are kept, nor where
-  // hardly anything is synced at once. There files aren't recycled either: what was never used takes writes best (db/log_writer.cc).
+  // hardly anything is synced at once. There files aren't recycled either: what was never used takes writes best (db/log/log_writer.cc).
   void NoteContent(bool mostly_large, bool mostly_unsynced) {
     allocates_.store(mostly_large || mostly_unsynced, std::memory_order_relaxed);
     recycles_.store(!mostly_unsynced, std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-#include "db/log_file_reader.h"
+#include "db/log/log_file_reader.h"
 
 #include "util/status.h"
 

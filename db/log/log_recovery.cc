@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "db/format/batch_codec.h"
-#include "db/log.h"
-#include "db/log_file_reader.h"
+#include "db/log/log.h"
+#include "db/log/log_file_reader.h"
 #include "db/format/log_format.h"
 #include "util/file_window.h"
 #include "util/status.h"

@@ -1,4 +1,4 @@
-#include "db/log_writer.h"
+#include "db/log/log_writer.h"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
-// LogWriter: direct groups (db/log_writer.h), from the buffer around the kernel's cache to the disk.
+// LogWriter: direct groups (db/log/log_writer.h), from the buffer around the kernel's cache to the disk.
 #include <algorithm>
 #include <utility>
 
 #include "db/format/log_format.h"
-#include "db/log_writer.h"
+#include "db/log/log_writer.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 
