@@ -18,7 +18,7 @@
 #include "db/format/range_tombstone.h"
 #include "db/read_state.h"
 #include "varve/store.h"
-#include "db/write_buffer.h"
+#include "db/write_buffer/write_buffer.h"
 #include "structure/published.h"
 #include "type/sequence.h"
 #include "type/tree_key.h"

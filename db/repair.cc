@@ -13,7 +13,7 @@
 #include "db/patchy_files.h"
 #include "db/repair_job.h"
 #include "db/repair_writer.h"
-#include "db/write_buffer.h"
+#include "db/write_buffer/write_buffer.h"
 #include "util/clock.h"
 #include "util/coding.h"
 #include "util/hash.h"

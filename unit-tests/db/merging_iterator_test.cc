@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "db/base_iterator.h"
-#include "db/write_buffer.h"
+#include "db/write_buffer/write_buffer.h"
 #include "type/tree_key.h"
 #include "unit-tests/testing/vector_iterator.h"
 #include "util/hash.h"

@@ -1,4 +1,4 @@
-#include "db/write_buffer.h"
+#include "db/write_buffer/write_buffer.h"
 
 #include <algorithm>
 #include <bit>
