@@ -42,7 +42,7 @@
 #include "db/manifest.h"
 #include "db/range_check.h"
 #include "db/read_state.h"
-#include "db/segment_caches.h"
+#include "db/segment/segment_caches.h"
 #include "db/snapshot_list.h"
 #include "varve/storage_engine.h"
 #include "db/store_clock.h"

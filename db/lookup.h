@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "db/engine.h"
-#include "db/segment.h"
+#include "db/segment/segment.h"
 #include "db/version.h"
 #include "type/record.h"
 #include "type/tree_key.h"

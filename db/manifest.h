@@ -24,7 +24,7 @@
 #include "db/format/key_tally.h"
 #include "db/log/log.h"
 #include "db/format/namespace_bases.h"
-#include "db/segment_builder.h"
+#include "db/segment/segment_builder.h"
 #include "varve/namespace.h"
 #include "type/tree_key.h"
 #include "util/file_system.h"

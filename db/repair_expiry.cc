@@ -8,7 +8,7 @@
 #include "db/format/expiry_index.h"
 #include "db/repair_job.h"
 #include "db/repair_writer.h"
-#include "db/segment_caches.h"
+#include "db/segment/segment_caches.h"
 #include "type/tree_key.h"
 #include "util/clock.h"
 #include "util/coding.h"

@@ -18,7 +18,7 @@
 #include "db/log/log.h"
 #include "db/repair.h"
 #include "db/repair_plan.h"
-#include "db/segment.h"
+#include "db/segment/segment.h"
 #include "db/segment_survey.h"
 #include "db/store_files.h"
 #include "db/value_check.h"

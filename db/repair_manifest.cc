@@ -11,7 +11,7 @@
 #include "db/merging_iterator.h"
 #include "db/namespace_table.h"
 #include "db/repair_job.h"
-#include "db/segment_caches.h"
+#include "db/segment/segment_caches.h"
 #include "db/segment_verifier.h"
 #include "db/version.h"
 #include "type/tree_key.h"

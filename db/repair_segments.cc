@@ -8,7 +8,7 @@
 #include "db/format/large_operation.h"
 #include "db/repair_job.h"
 #include "db/repair_writer.h"
-#include "db/segment_values.h"
+#include "db/segment/segment_values.h"
 #include "db/segment_verifier.h"
 #include "db/format/value_place.h"
 #include "type/tree_key.h"

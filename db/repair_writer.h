@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "db/format/key_tally.h"
 #include "db/format/range_tombstone.h"
-#include "db/segment_builder.h"
+#include "db/segment/segment_builder.h"
 #include "type/record.h"
 #include "util/file_system.h"
 

@@ -8,7 +8,7 @@
 
 #include "absl/types/span.h"
 #include "db/format/internal_iterator.h"
-#include "db/segment.h"
+#include "db/segment/segment.h"
 
 namespace varve {
 

@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "db/format/record_window.h"
-#include "db/segment_format.h"
-#include "db/segment_index.h"
-#include "db/segment_values.h"
+#include "db/segment/segment_format.h"
+#include "db/segment/segment_index.h"
+#include "db/segment/segment_values.h"
 #include "structure/offset_table.h"
 #include "type/tree_key.h"
 #include "util/coding.h"

@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/format/range_tombstone.h"
-#include "db/segment_footer.h"
+#include "db/segment/segment_footer.h"
 #include "type/record.h"
 #include "util/file_system.h"
 
@@ -36,7 +36,7 @@ struct SegmentSurvey {
   bool range_tombstones_are_lost = false;  // there may have been some
   uint64_t records = 0;                    // that can be read
   uint64_t data_end = 0;                   // behind the last of them
-  // Where values lie to which what can be read of the offset table leads (db/segment_values.h), ascending; also those of lost records.
+  // Where values lie to which what can be read of the offset table leads (db/segment/segment_values.h), ascending; also those of lost records.
   std::vector<uint64_t> value_addresses;
 };
 

@@ -7,11 +7,11 @@
 #include <string_view>
 
 #include "db/format/record_format.h"
-#include "db/segment_fences.h"
-#include "db/segment_footer.h"
-#include "db/segment_format.h"
-#include "db/segment_index.h"
-#include "db/segment_values.h"
+#include "db/segment/segment_fences.h"
+#include "db/segment/segment_footer.h"
+#include "db/segment/segment_format.h"
+#include "db/segment/segment_index.h"
+#include "db/segment/segment_values.h"
 #include "db/format/value_place.h"
 #include "util/hash.h"
 #include "util/status.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "db/segment_builder.h"
+#include "db/segment/segment_builder.h"
 #include "util/file_system.h"
 
 namespace varve {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "db/format/large_operation.h"
-#include "db/segment_caches.h"
+#include "db/segment/segment_caches.h"
 #include "db/format/value_place.h"
 #include "type/tree_key.h"
 #include "util/coding.h"

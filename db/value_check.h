@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/segment_builder.h"
+#include "db/segment/segment_builder.h"
 #include "type/record.h"
 #include "util/file_system.h"
 

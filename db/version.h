@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "db/format/range_tombstone.h"
-#include "db/segment.h"
+#include "db/segment/segment.h"
 
 namespace varve {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "varve/compaction_picker.h"
-#include "db/segment.h"
-#include "db/segment_builder.h"
+#include "db/segment/segment.h"
+#include "db/segment/segment_builder.h"
 #include "db/version.h"
 
 namespace varve {

@@ -7,7 +7,7 @@
 #include "db/compaction/merge_writer.h"
 #include "db/merging_iterator.h"
 #include "db/run_iterator.h"
-#include "db/segment_caches.h"
+#include "db/segment/segment_caches.h"
 #include "db/compaction/value_placer.h"
 #include "util/file_writer.h"
 #include "util/memory_guard.h"

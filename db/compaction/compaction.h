@@ -16,7 +16,7 @@
 #include "db/format/internal_iterator.h"
 #include "db/format/namespace_bases.h"
 #include "db/format/range_tombstone.h"
-#include "db/segment.h"
+#include "db/segment/segment.h"
 #include "db/version.h"
 #include "varve/options.h"
 #include "type/sequence.h"

@@ -9,7 +9,7 @@
 
 #include "db/format/expiry_index.h"
 #include "db/format/file_names.h"
-#include "db/segment_caches.h"
+#include "db/segment/segment_caches.h"
 #include "db/compaction/value_placer.h"
 #include "util/file_writer.h"
 #include "util/memory_guard.h"

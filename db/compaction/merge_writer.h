@@ -26,7 +26,7 @@
 #include "db/format/internal_iterator.h"
 #include "db/format/namespace_bases.h"
 #include "db/format/range_tombstone.h"
-#include "db/segment_builder.h"
+#include "db/segment/segment_builder.h"
 #include "type/sequence.h"
 #include "type/tree_key.h"
 #include "util/file_system.h"

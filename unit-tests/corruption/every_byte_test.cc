@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "db/format/log_format.h"
-#include "db/segment_footer.h"
+#include "db/segment/segment_footer.h"
 #include "db/verify.h"
 #include "unit-tests/corruption/store_image.h"
 

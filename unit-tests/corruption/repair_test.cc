@@ -15,7 +15,7 @@
 
 #include "db/format/file_names.h"
 #include "db/format/log_format.h"
-#include "db/segment_footer.h"
+#include "db/segment/segment_footer.h"
 #include "varve/storage_engine.h"
 #include "unit-tests/corruption/store_image.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "db/segment_footer.h"
+#include "db/segment/segment_footer.h"
 #include "varve/options.h"
 #include "unit-tests/testing/memory_file_system.h"
 

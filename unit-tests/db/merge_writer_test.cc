@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "db/segment.h"
-#include "db/segment_caches.h"
+#include "db/segment/segment.h"
+#include "db/segment/segment_caches.h"
 #include "type/tree_key.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "unit-tests/testing/vector_iterator.h"

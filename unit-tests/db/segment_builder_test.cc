@@ -1,4 +1,4 @@
-#include "db/segment_builder.h"
+#include "db/segment/segment_builder.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "db/segment_footer.h"
-#include "db/segment_format.h"
+#include "db/segment/segment_footer.h"
+#include "db/segment/segment_format.h"
 #include "db/segment_verifier.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/segment_fixture.h"

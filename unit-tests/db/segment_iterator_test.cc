@@ -1,4 +1,4 @@
-#include "db/segment_iterator.h"
+#include "db/segment/segment_iterator.h"
 
 #include <gtest/gtest.h>
 

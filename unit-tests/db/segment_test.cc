@@ -1,4 +1,4 @@
-#include "db/segment.h"
+#include "db/segment/segment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

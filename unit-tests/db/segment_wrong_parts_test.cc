@@ -6,8 +6,8 @@
 #include <iterator>
 #include <limits>
 
-#include "db/segment_footer.h"
-#include "db/segment_format.h"
+#include "db/segment/segment_footer.h"
+#include "db/segment/segment_format.h"
 #include "db/segment_verifier.h"
 #include "unit-tests/testing/segment_fixture.h"
 #include "util/checksum.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "db/segment.h"
+#include "db/segment/segment.h"
 #include "db/version.h"
 #include "unit-tests/testing/vector_iterator.h"
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "db/format/file_names.h"
-#include "db/segment.h"
-#include "db/segment_builder.h"
-#include "db/segment_caches.h"
+#include "db/segment/segment.h"
+#include "db/segment/segment_builder.h"
+#include "db/segment/segment_caches.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "util/file_system.h"
 #include "util/hash.h"

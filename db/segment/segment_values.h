@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "db/segment_builder.h"
+#include "db/segment/segment_builder.h"
 #include "structure/offset_table.h"
 
 namespace varve {

@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "db/format/internal_iterator.h"
 #include "db/format/range_tombstone.h"
-#include "db/segment_builder.h"
+#include "db/segment/segment_builder.h"
 #include "db/value_file.h"
 #include "structure/clock_cache.h"
 #include "structure/offset_table.h"

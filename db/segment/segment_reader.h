@@ -3,7 +3,7 @@
 // A lookup asks the offset table for candidates: in memory where the index is resident, else from one page read from disk. It then
 // reads each candidate's record: from the block cache (small records with their block, larger ones as an entry of their own) or with
 // one read of the size that the slot's length class gives. Keys are compared, so a fingerprint that fits by chance costs a read and
-// never an answer. Slots of separated values lead to the values themselves (db/segment_values.h). Thread-safe.
+// never an answer. Slots of separated values lead to the values themselves (db/segment/segment_values.h). Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -19,10 +19,10 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "db/format/record_format.h"
-#include "db/segment.h"
-#include "db/segment_caches.h"
-#include "db/segment_footer.h"
-#include "db/segment_index.h"
+#include "db/segment/segment.h"
+#include "db/segment/segment_caches.h"
+#include "db/segment/segment_footer.h"
+#include "db/segment/segment_index.h"
 
 namespace varve {
 

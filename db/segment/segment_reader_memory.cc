@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "db/format/large_operation.h"
-#include "db/segment_reader.h"
-#include "db/segment_values.h"
+#include "db/segment/segment_reader.h"
+#include "db/segment/segment_values.h"
 
 namespace varve {
 

@@ -1,4 +1,4 @@
-#include "db/segment_index.h"
+#include "db/segment/segment_index.h"
 
 #include <string_view>
 #include <utility>

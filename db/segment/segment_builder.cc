@@ -1,4 +1,4 @@
-#include "db/segment_builder.h"
+#include "db/segment/segment_builder.h"
 
 #include <fmt/format.h>
 
@@ -9,12 +9,12 @@
 
 #include "db/format/file_names.h"
 #include "db/format/record_format.h"
-#include "db/segment_caches.h"
-#include "db/segment_fences.h"
-#include "db/segment_footer.h"
-#include "db/segment_format.h"
-#include "db/segment_index.h"
-#include "db/segment_values.h"
+#include "db/segment/segment_caches.h"
+#include "db/segment/segment_fences.h"
+#include "db/segment/segment_footer.h"
+#include "db/segment/segment_format.h"
+#include "db/segment/segment_index.h"
+#include "db/segment/segment_values.h"
 #include "db/format/value_place.h"
 #include "structure/offset_table.h"
 #include "util/checksum.h"

@@ -1,4 +1,4 @@
-#include "db/segment_reader.h"
+#include "db/segment/segment_reader.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <functional>
 
 #include "db/format/file_names.h"
-#include "db/segment_format.h"
-#include "db/segment_iterator.h"
-#include "db/segment_values.h"
+#include "db/segment/segment_format.h"
+#include "db/segment/segment_iterator.h"
+#include "db/segment/segment_values.h"
 #include "spdlog/spdlog.h"
 #include "util/file_recycler.h"
 #include "util/memory_guard.h"

@@ -13,8 +13,8 @@
 
 #include "db/format/internal_iterator.h"
 #include "db/format/record_format.h"
-#include "db/segment_fences.h"
-#include "db/segment_footer.h"
+#include "db/segment/segment_fences.h"
+#include "db/segment/segment_footer.h"
 #include "structure/clock_cache.h"
 
 namespace varve {

@@ -2,9 +2,9 @@
 #include <utility>
 
 #include "db/format/large_operation.h"
-#include "db/segment_iterator.h"
-#include "db/segment_reader.h"
-#include "db/segment_values.h"
+#include "db/segment/segment_iterator.h"
+#include "db/segment/segment_reader.h"
+#include "db/segment/segment_values.h"
 #include "varve/options.h"
 #include "util/status.h"
 

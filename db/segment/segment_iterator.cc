@@ -1,9 +1,9 @@
-#include "db/segment_iterator.h"
+#include "db/segment/segment_iterator.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "db/segment_reader.h"
+#include "db/segment/segment_reader.h"
 #include "util/prefetch.h"
 #include "util/status.h"
 

@@ -1,4 +1,4 @@
-#include "db/offset_table_cache.h"
+#include "db/segment/offset_table_cache.h"
 
 #include <algorithm>
 #include <thread>

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "db/segment_fences.h"
-#include "db/segment_footer.h"
+#include "db/segment/segment_fences.h"
+#include "db/segment/segment_footer.h"
 #include "structure/offset_table.h"
 #include "util/aligned_bytes.h"
 #include "util/file_system.h"

@@ -1,4 +1,4 @@
-#include "db/segment_footer.h"
+#include "db/segment/segment_footer.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstring>
 
-#include "db/segment_format.h"
+#include "db/segment/segment_format.h"
 #include "util/checksum.h"
 #include "util/coding.h"
 #include "util/status.h"

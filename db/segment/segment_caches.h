@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "db/offset_table_cache.h"
+#include "db/segment/offset_table_cache.h"
 #include "db/value_file.h"
 #include "structure/clock_cache.h"
 #include "util/sharded_counter.h"

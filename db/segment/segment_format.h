@@ -4,9 +4,9 @@
 //   [ data: records of db/format/record_format.h, back to back                                     ]  from byte 0
 //   [ zeros to a multiple of 4096                                                           ]
 //   [ offset table: pages of structure/offset_table.h, 4096 bytes each                      ]
-//   [ fences: one sparse key per block of data; db/segment_fences.h                         ]
+//   [ fences: one sparse key per block of data; db/segment/segment_fences.h                         ]
 //   [ range tombstones: length-prefixed begin, end, fixed64 sequence; one checksum: 4       ]  0 bytes if there are none
-//   [ footer: where each part lies, counts, key and sequence range; db/segment_footer.h     ]
+//   [ footer: where each part lies, counts, key and sequence range; db/segment/segment_footer.h     ]
 //   [ tail, 32 bytes: footer offset and size, format version, checksums, magic "VARVESEG"   ]
 //
 // Block k of the data is a reading notion, not a structure: the records that begin in the k-th `block_size` bytes. A record

@@ -1,10 +1,10 @@
-#include "db/segment_fences.h"
+#include "db/segment/segment_fences.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-#include "db/segment_format.h"
+#include "db/segment/segment_format.h"
 #include "util/checksum.h"
 
 namespace varve {

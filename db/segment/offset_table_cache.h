@@ -18,7 +18,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "db/segment_index.h"
+#include "db/segment/segment_index.h"
 
 namespace varve {
 

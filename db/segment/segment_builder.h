@@ -47,7 +47,7 @@ struct SegmentInfo {
   KeyTallies live;
   // It holds something of a generation that stands on another one, so that `live` doesn't tell what it changes, whatever lies below it.
   bool of_clones = false;
-  // Where its separated values lie, in the order in which their records come; db/segment_values.h gives them addresses.
+  // Where its separated values lie, in the order in which their records come; db/segment/segment_values.h gives them addresses.
   std::vector<ValueReference> value_files;
 
   uint64_t referenced_bytes() const {
