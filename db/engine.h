@@ -304,7 +304,7 @@ class Engine final : public StorageEngine, private EngineParts {
                                std::string_view upper, absl::FunctionRef<bool()> keep_on, KeyTallies* change) const;
   absl::StatusOr<KeyTally> LiveAt(const ReadState& state, std::string_view tree_key, SequenceNumber at) const;
 
-  // --- engine_values.cc: where a flush leaves large values, and which files of the log are kept for them (db/value_file.h).
+  // --- engine_values.cc: where a flush leaves large values, and which files of the log are kept for them (db/values/value_file.h).
   std::unique_ptr<ValuePlacer> NewPlacer(const FullBuffer& full);
   void RetireLog(SequenceNumber flushed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
 

@@ -6,7 +6,7 @@
 #include "db/format/large_operation.h"
 #include "db/format/log_format.h"
 #include "db/segment_survey.h"
-#include "db/value_file.h"
+#include "db/values/value_file.h"
 #include "type/tree_key.h"
 #include "util/status.h"
 

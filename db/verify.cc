@@ -18,7 +18,7 @@
 #include "db/segment_verifier.h"
 #include "db/store_files.h"
 #include "db/value_check.h"
-#include "db/value_file_format.h"
+#include "db/values/value_file_format.h"
 #include "fmt/format.h"
 #include "util/status.h"
 

@@ -7,7 +7,7 @@
 
 #include "db/format/file_names.h"
 #include "db/format/log_format.h"
-#include "db/value_file_format.h"
+#include "db/values/value_file_format.h"
 #include "util/status.h"
 
 namespace varve {

@@ -7,7 +7,7 @@
 #include "db/format/file_names.h"
 #include "db/format/large_operation.h"
 #include "db/segment/segment_values.h"
-#include "db/value_file_format.h"
+#include "db/values/value_file_format.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 

@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/log/log.h"
-#include "db/value_file.h"
+#include "db/values/value_file.h"
 #include "db/format/value_place.h"
 #include "type/record.h"
 #include "type/tree_key.h"

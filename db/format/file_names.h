@@ -24,7 +24,7 @@ inline std::optional<uint64_t> ParseSegmentName(std::string_view name) {
   return number;
 }
 
-// Values that segments point to (db/value_file.h).
+// Values that segments point to (db/values/value_file.h).
 inline std::string ValueFilePath(const std::string& directory, uint64_t number) {
   return fmt::format("{}/{:06}.val", directory, number);
 }

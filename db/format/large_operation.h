@@ -1,5 +1,5 @@
 // An operation of the log whose value is large: written so that it can be read and verified alone, wherever it lies. Segments point to it
-// instead of holding the value once more, and value files (db/value_file_format.h) hold copies of it.
+// instead of holding the value once more, and value files (db/values/value_file_format.h) hold copies of it.
 //
 //      0   1  RecordKind (kValue) | RecordFlags | kSeparatedValue
 //      1   v  varint32 key size, varint32 value size

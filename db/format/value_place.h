@@ -1,6 +1,6 @@
 // Where a value lies that a segment only points to: the value of a record with kSeparatedValue.
 //
-//   v  number of the file: of the log, or a value file (db/value_file_format.h)
+//   v  number of the file: of the log, or a value file (db/values/value_file_format.h)
 //   v  offset in it of the large operation (db/format/large_operation.h) that holds the value
 //   v  size of that operation
 //   v  size of the value, so that asking for it reads nothing

@@ -18,7 +18,7 @@
 #include "db/format/internal_iterator.h"
 #include "db/format/range_tombstone.h"
 #include "db/segment/segment_builder.h"
-#include "db/value_file.h"
+#include "db/values/value_file.h"
 #include "structure/clock_cache.h"
 #include "structure/offset_table.h"
 #include "util/prefetch.h"

@@ -21,7 +21,7 @@ namespace varve {
 class FileRecycler;
 struct SegmentCaches;
 
-// What a segment refers to of one file (db/value_file.h).
+// What a segment refers to of one file (db/values/value_file.h).
 struct ValueReference {
   uint64_t file_number = 0;
   uint64_t bytes = 0;  // of the operations pointed to

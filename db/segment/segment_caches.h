@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "db/segment/offset_table_cache.h"
-#include "db/value_file.h"
+#include "db/values/value_file.h"
 #include "structure/clock_cache.h"
 #include "util/sharded_counter.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "db/format/large_operation.h"
-#include "db/value_file_format.h"
+#include "db/values/value_file_format.h"
 #include "fmt/format.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/test_store.h"

@@ -1,4 +1,4 @@
-#include "db/value_file.h"
+#include "db/values/value_file.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // A file that segments point into for values that were written once: one of the log's, or a value file of its own
-// (db/value_file_format.h). And the registry of those that are in use.
+// (db/values/value_file_format.h). And the registry of those that are in use.
 //
 // While the log uses a file `NNNNNN.log` it is the log's alone to remove or use again. When the log gives it up and segments still point
 // into it, it becomes a value file: it gets the name `NNNNNN.val` (TakeOver), and goes when the last who holds it lets it go and no manifest

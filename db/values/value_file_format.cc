@@ -1,4 +1,4 @@
-#include "db/value_file_format.h"
+#include "db/values/value_file_format.h"
 
 #include <fmt/format.h>
 
