@@ -7,7 +7,7 @@
 #include "db/engine.h"
 #include "varve/namespace_status.h"
 #include "db/compaction/value_collection.h"
-#include "db/version_edit.h"
+#include "db/version/version_edit.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
 #include "util/memory_guard.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "db/engine.h"
-#include "db/version_edit.h"
+#include "db/version/version_edit.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 

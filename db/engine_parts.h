@@ -16,7 +16,7 @@
 #include "db/format/key_tally.h"
 #include "db/namespace_table.h"
 #include "db/format/range_tombstone.h"
-#include "db/read_state.h"
+#include "db/version/read_state.h"
 #include "varve/store.h"
 #include "db/write_buffer/write_buffer.h"
 #include "structure/published.h"

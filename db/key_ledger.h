@@ -23,7 +23,7 @@
 
 #include "varve/compaction_picker.h"
 #include "db/format/key_tally.h"
-#include "db/version.h"
+#include "db/version/version.h"
 
 namespace varve {
 

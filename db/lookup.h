@@ -8,7 +8,7 @@
 
 #include "db/engine.h"
 #include "db/segment/segment.h"
-#include "db/version.h"
+#include "db/version/version.h"
 #include "type/record.h"
 #include "type/tree_key.h"
 #include "util/hash.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "db/manifest.h"
+#include "db/version/manifest.h"
 #include "db/format/namespace_bases.h"
 #include "db/format/namespace_change.h"
 #include "varve/namespace.h"

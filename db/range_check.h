@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "db/commit.h"
-#include "db/read_state.h"
+#include "db/version/read_state.h"
 
 namespace varve {
 

@@ -20,7 +20,7 @@
 #include "db/repair_plan.h"
 #include "db/segment/segment.h"
 #include "db/segment_survey.h"
-#include "db/store_files.h"
+#include "db/version/store_files.h"
 #include "db/value_check.h"
 #include "fmt/format.h"
 

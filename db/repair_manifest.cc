@@ -6,14 +6,14 @@
 #include <utility>
 
 #include "db/format/log_format.h"
-#include "db/manifest.h"
+#include "db/version/manifest.h"
 #include "db/compaction/merge_writer.h"
 #include "db/merging_iterator.h"
 #include "db/namespace_table.h"
 #include "db/repair_job.h"
 #include "db/segment/segment_caches.h"
 #include "db/segment_verifier.h"
-#include "db/version.h"
+#include "db/version/version.h"
 #include "type/tree_key.h"
 #include "util/coding.h"
 #include "util/status.h"

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/manifest.h"
+#include "db/version/manifest.h"
 #include "util/file_system.h"
 
 namespace varve {

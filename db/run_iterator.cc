@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "db/version.h"
+#include "db/version/version.h"
 
 namespace varve {
 namespace {

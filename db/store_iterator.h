@@ -9,7 +9,7 @@
 
 #include "db/format/internal_iterator.h"
 #include "varve/iterator.h"
-#include "db/read_state.h"
+#include "db/version/read_state.h"
 #include "structure/clock_cache.h"
 
 namespace varve {

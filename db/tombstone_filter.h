@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "db/format/internal_iterator.h"
-#include "db/read_state.h"
+#include "db/version/read_state.h"
 
 namespace varve {
 

@@ -17,7 +17,7 @@
 #include "db/format/namespace_bases.h"
 #include "db/format/range_tombstone.h"
 #include "db/segment/segment.h"
-#include "db/version.h"
+#include "db/version/version.h"
 #include "varve/options.h"
 #include "type/sequence.h"
 #include "type/tree_key.h"

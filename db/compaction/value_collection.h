@@ -13,7 +13,7 @@
 #include <string>
 
 #include "varve/compaction_picker.h"
-#include "db/version.h"
+#include "db/version/version.h"
 
 namespace varve {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "db/version.h"
+#include "db/version/version.h"
 #include "varve/options.h"
 #include "type/tree_key.h"
 

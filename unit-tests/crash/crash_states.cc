@@ -8,7 +8,7 @@
 
 #include "db/format/file_names.h"
 #include "db/format/log_format.h"
-#include "db/manifest.h"
+#include "db/version/manifest.h"
 #include "fmt/format.h"
 #include "unit-tests/crash/deterministic_threads.h"
 #include "unit-tests/crash/workload.h"

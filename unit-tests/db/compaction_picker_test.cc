@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "db/version_edit.h"
+#include "db/version/version_edit.h"
 #include "fmt/format.h"
 #include "type/tree_key.h"
 #include "unit-tests/testing/memory_segment.h"

@@ -12,7 +12,7 @@
 #include "db/merging_iterator.h"
 #include "db/run_iterator.h"
 #include "db/segment/segment_caches.h"
-#include "db/version_edit.h"
+#include "db/version/version_edit.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "unit-tests/testing/vector_iterator.h"
 #include "unit-tests/testing/version_history.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "varve/compaction_picker.h"
-#include "db/version_edit.h"
+#include "db/version/version_edit.h"
 #include "type/tree_key.h"
 #include "unit-tests/testing/memory_segment.h"
 

@@ -1,4 +1,4 @@
-#include "db/manifest.h"
+#include "db/version/manifest.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "db/version.h"
+#include "db/version/version.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "db/manifest.h"
+#include "db/version/manifest.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "util/checksum.h"
 #include "util/coding.h"

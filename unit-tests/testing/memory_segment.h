@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "db/segment/segment.h"
-#include "db/version.h"
+#include "db/version/version.h"
 #include "unit-tests/testing/vector_iterator.h"
 
 namespace varve::testing {

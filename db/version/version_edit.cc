@@ -1,4 +1,4 @@
-#include "db/version_edit.h"
+#include "db/version/version_edit.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -17,7 +17,7 @@
 //   tallies:    count, and of each, ascending: generation, keys, bytes (both zigzag)
 //
 // The checksum is seeded with the format version.
-#include "db/manifest.h"
+#include "db/version/manifest.h"
 
 #include <cstring>
 #include <memory>

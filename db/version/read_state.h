@@ -7,7 +7,7 @@
 
 #include "db/namespace_table.h"
 #include "db/format/range_tombstone.h"
-#include "db/version.h"
+#include "db/version/version.h"
 #include "db/write_buffer/write_buffer.h"
 
 namespace varve {

@@ -1,4 +1,4 @@
-#include "db/snapshot_list.h"
+#include "db/version/snapshot_list.h"
 
 #include <utility>
 

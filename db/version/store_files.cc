@@ -1,4 +1,4 @@
-#include "db/store_files.h"
+#include "db/version/store_files.h"
 
 #include <algorithm>
 #include <charconv>

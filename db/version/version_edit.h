@@ -10,7 +10,7 @@
 #include "varve/compaction_picker.h"
 #include "db/segment/segment.h"
 #include "db/segment/segment_builder.h"
-#include "db/version.h"
+#include "db/version/version.h"
 
 namespace varve {
 
