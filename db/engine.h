@@ -46,7 +46,7 @@
 #include "db/version/snapshot_list.h"
 #include "varve/storage_engine.h"
 #include "db/store_clock.h"
-#include "db/store_iterator.h"
+#include "db/iterators/store_iterator.h"
 #include "db/throttle.h"
 #include "db/compaction/value_placer.h"
 #include "structure/chunk_pool.h"

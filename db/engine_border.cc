@@ -4,7 +4,7 @@
 
 #include "absl/time/clock.h"
 #include "db/engine.h"
-#include "db/store_iterator.h"
+#include "db/iterators/store_iterator.h"
 #include "util/memory_guard.h"
 
 namespace varve {

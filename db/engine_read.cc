@@ -3,13 +3,13 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
-#include "db/base_iterator.h"
+#include "db/iterators/base_iterator.h"
 #include "db/engine.h"
 #include "db/lookup.h"
-#include "db/merging_iterator.h"
+#include "db/iterators/merging_iterator.h"
 #include "varve/namespace_status.h"
-#include "db/run_iterator.h"
-#include "db/tombstone_filter.h"
+#include "db/iterators/run_iterator.h"
+#include "db/iterators/tombstone_filter.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 

@@ -7,8 +7,8 @@
 
 #include "db/engine.h"
 #include "db/lookup.h"
-#include "db/merging_iterator.h"
-#include "db/run_iterator.h"
+#include "db/iterators/merging_iterator.h"
+#include "db/iterators/run_iterator.h"
 #include "type/tree_key.h"
 #include "util/hash.h"
 #include "util/status.h"

@@ -8,7 +8,7 @@
 #include "db/format/log_format.h"
 #include "db/version/manifest.h"
 #include "db/compaction/merge_writer.h"
-#include "db/merging_iterator.h"
+#include "db/iterators/merging_iterator.h"
 #include "db/namespace_table.h"
 #include "db/repair_job.h"
 #include "db/segment/segment_caches.h"

@@ -5,8 +5,8 @@
 
 #include "db/format/file_names.h"
 #include "db/compaction/merge_writer.h"
-#include "db/merging_iterator.h"
-#include "db/run_iterator.h"
+#include "db/iterators/merging_iterator.h"
+#include "db/iterators/run_iterator.h"
 #include "db/segment/segment_caches.h"
 #include "db/compaction/value_placer.h"
 #include "util/file_writer.h"

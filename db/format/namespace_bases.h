@@ -7,7 +7,7 @@
 //
 //   reading    The own generation first. What it knows nothing of, neither by a record nor by a range tombstone, is read in the base
 //              as of the cut, and so on down, where the base stands on another one.
-//   scanning   The base's records up to the cut are merged in as if they were the own generation's (db/base_iterator.h). All of
+//   scanning   The base's records up to the cut are merged in as if they were the own generation's (db/iterators/base_iterator.h). All of
 //              them are older than what was written into it, so "the newest counts" and its range tombstones do the rest.
 //   merging    For the base a cut is what a snapshot is: what was visible at it stays. In a generation that stands on another one
 //              tombstones stay, too: what they hide isn't older in their own stretch of the tree, but in the base's.

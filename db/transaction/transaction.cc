@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "db/store_iterator.h"
+#include "db/iterators/store_iterator.h"
 #include "db/transaction/transaction_iterator.h"
 #include "fmt/format.h"
 #include "util/memory_guard.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "db/merging_iterator.h"
-#include "db/run_iterator.h"
+#include "db/iterators/merging_iterator.h"
+#include "db/iterators/run_iterator.h"
 #include "db/segment/segment_caches.h"
 #include "db/version/version_edit.h"
 #include "unit-tests/testing/temp_dir.h"

@@ -1,4 +1,4 @@
-#include "db/merging_iterator.h"
+#include "db/iterators/merging_iterator.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "db/base_iterator.h"
+#include "db/iterators/base_iterator.h"
 #include "db/write_buffer/write_buffer.h"
 #include "type/tree_key.h"
 #include "unit-tests/testing/vector_iterator.h"

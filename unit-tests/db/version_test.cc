@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "db/run_iterator.h"
+#include "db/iterators/run_iterator.h"
 #include "type/tree_key.h"
 #include "unit-tests/testing/memory_segment.h"
 

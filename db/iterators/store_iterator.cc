@@ -1,4 +1,4 @@
-#include "db/store_iterator.h"
+#include "db/iterators/store_iterator.h"
 
 #include <algorithm>
 #include <utility>

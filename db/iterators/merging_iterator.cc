@@ -1,4 +1,4 @@
-#include "db/merging_iterator.h"
+#include "db/iterators/merging_iterator.h"
 
 #include <algorithm>
 #include <cstddef>

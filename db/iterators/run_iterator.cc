@@ -1,4 +1,4 @@
-#include "db/run_iterator.h"
+#include "db/iterators/run_iterator.h"
 
 #include <algorithm>
 #include <cstddef>

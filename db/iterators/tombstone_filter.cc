@@ -1,4 +1,4 @@
-#include "db/tombstone_filter.h"
+#include "db/iterators/tombstone_filter.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "db/base_iterator.h"
+#include "db/iterators/base_iterator.h"
 
 #include <algorithm>
 #include <string>
