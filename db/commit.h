@@ -11,7 +11,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "db/namespace_table.h"
+#include "db/namespaces/namespace_table.h"
 #include "varve/write_batch.h"
 #include "type/record.h"
 

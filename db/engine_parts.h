@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "db/key_ledger.h"
 #include "db/format/key_tally.h"
-#include "db/namespace_table.h"
+#include "db/namespaces/namespace_table.h"
 #include "db/format/range_tombstone.h"
 #include "db/version/read_state.h"
 #include "varve/store.h"

@@ -9,7 +9,7 @@
 #include "db/format/batch_codec.h"
 #include "db/format/expiry_index.h"
 #include "db/format/log_format.h"
-#include "db/namespace_table.h"
+#include "db/namespaces/namespace_table.h"
 #include "db/patchy_files.h"
 #include "db/repair_job.h"
 #include "db/repair_writer.h"

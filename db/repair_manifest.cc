@@ -9,7 +9,7 @@
 #include "db/version/manifest.h"
 #include "db/compaction/merge_writer.h"
 #include "db/iterators/merging_iterator.h"
-#include "db/namespace_table.h"
+#include "db/namespaces/namespace_table.h"
 #include "db/repair_job.h"
 #include "db/segment/segment_caches.h"
 #include "db/segment_verifier.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "db/namespace_table.h"
+#include "db/namespaces/namespace_table.h"
 #include "db/format/range_tombstone.h"
 #include "db/version/version.h"
 #include "db/write_buffer/write_buffer.h"

@@ -8,7 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "db/namespace_table.h"
+#include "db/namespaces/namespace_table.h"
 #include "varve/snapshot.h"
 
 namespace varve {

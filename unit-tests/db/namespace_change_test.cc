@@ -7,7 +7,7 @@
 
 #include "db/commit.h"
 #include "varve/namespace_status.h"
-#include "db/namespace_table.h"
+#include "db/namespaces/namespace_table.h"
 
 namespace varve {
 namespace {

@@ -1,4 +1,4 @@
-#include "db/namespace_table.h"
+#include "db/namespaces/namespace_table.h"
 
 #include <algorithm>
 #include <utility>
