@@ -37,7 +37,7 @@
 #include "varve/compaction_picker.h"
 #include "db/engine_parts.h"
 #include "db/format/expiry_index.h"
-#include "db/key_ledger.h"
+#include "db/counting/key_ledger.h"
 #include "db/log/log.h"
 #include "db/version/manifest.h"
 #include "db/range_check.h"

@@ -1,6 +1,6 @@
 // Engine: the exact number of keys, kept without a cost to writers, flushes and merges.
 //
-// It is the sum of what each layer changes: the segments (db/key_ledger.h) and the write buffers. What a layer changes stays true while
+// It is the sum of what each layer changes: the segments (db/counting/key_ledger.h) and the write buffers. What a layer changes stays true while
 // the layers below it are merged, so it is found out once: by whoever asks, for what was written since somebody asked last,
 // or by the background when the store is at rest. Merges settle what they bring to the bottom without anybody's doing.
 #include <algorithm>

@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/key_ledger.h"
+#include "db/counting/key_ledger.h"
 #include "db/format/key_tally.h"
 #include "db/namespaces/namespace_table.h"
 #include "db/format/range_tombstone.h"

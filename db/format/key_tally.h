@@ -79,7 +79,7 @@ class KeyTallies {
   std::vector<Entry> entries_;
 };
 
-// Segments and what they change together (db/key_ledger.h).
+// Segments and what they change together (db/counting/key_ledger.h).
 struct SettledGroup {
   std::vector<uint64_t> segments;  // numbers, ascending
   KeyTallies change;

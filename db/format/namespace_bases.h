@@ -14,7 +14,7 @@
 //   living     A base lives while a live generation stands on it, whatever becomes of the namespace that it was cloned from:
 //              dropping, emptying and swapping that, and deleting ranges of it, come after the cut.
 //   counting   A clone holds what its base held at the cut, which is found out once and noted (Manifest::base_tallies), and what its
-//              own layers change (db/key_ledger.h). Of those a segment doesn't tell by itself (SegmentInfo::of_clones).
+//              own layers change (db/counting/key_ledger.h). Of those a segment doesn't tell by itself (SegmentInfo::of_clones).
 //   expiring   An entry of the expiry index speaks for all namespaces whose generation is its key's or stands on that: when it is
 //              due, the key is removed where it has expired; in a clone, by a tombstone there.
 //   replaying  The cut is the record's own sequence, so a restart comes to the same.

@@ -50,7 +50,7 @@ struct Manifest {
   std::vector<LogEnd> log_ends;  // log files that will not be written any more, with their ends
   bool clean_end = false;        // the last of log_ends is the end of a clean stop
   std::vector<std::vector<std::vector<SegmentInfo>>> levels;  // level -> run (newest first) -> segment
-  std::vector<SettledGroup> settled;                          // db/key_ledger.h
+  std::vector<SettledGroup> settled;                          // db/counting/key_ledger.h
 };
 
 // Of the value files that its segments point into.

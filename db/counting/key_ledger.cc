@@ -1,4 +1,4 @@
-#include "db/key_ledger.h"
+#include "db/counting/key_ledger.h"
 
 #include <algorithm>
 #include <unordered_map>
