@@ -45,7 +45,7 @@
 #include "db/segment/segment_caches.h"
 #include "db/version/snapshot_list.h"
 #include "varve/storage_engine.h"
-#include "db/store_clock.h"
+#include "db/expiry/store_clock.h"
 #include "db/iterators/store_iterator.h"
 #include "db/throttle.h"
 #include "db/compaction/value_placer.h"

@@ -1,4 +1,4 @@
-// Engine: keys that expire. Readers hide them at once (db/store_clock.h has the rule); a thread removes them, so that merges can give the
+// Engine: keys that expire. Readers hide them at once (db/expiry/store_clock.h has the rule); a thread removes them, so that merges can give the
 // space back: it deletes what the index (db/format/expiry_index.h) says is due, as any writer would, and rests three times as long as it worked.
 // Whoever counts all keys first removes what has expired, as the counts are of records.
 #include <algorithm>

@@ -41,7 +41,7 @@ struct Manifest {
   uint64_t next_file_number = 1;                  // for logs and segments alike
   SequenceNumber flushed_sequence = kNoSequence;  // every operation up to here is in segments
   NamespaceGeneration next_generation = 1;
-  uint64_t clock_mark = 0;                         // the store's clock has been here (db/store_clock.h)
+  uint64_t clock_mark = 0;                         // the store's clock has been here (db/expiry/store_clock.h)
   std::vector<ManifestNamespace> namespaces;       // ascending by id
   std::vector<NamespaceDescription> descriptions;  // ascending by id, of some of them
   NamespaceId next_named_namespace = kFirstNamedNamespace;

@@ -108,7 +108,7 @@ class Store {
   [[nodiscard]] virtual absl::StatusOr<CountResult> Count(const ReadOptions& options, std::string_view lower,
                                                           std::string_view upper) = 0;
 
-  // The clock by which keys expire, in milliseconds since the epoch (db/store_clock.h).
+  // The clock by which keys expire, in milliseconds since the epoch (db/expiry/store_clock.h).
   virtual uint64_t NowMillis() const = 0;
   // Operations written since the store was opened and before it, less those with which it removed what had expired since it was opened:
   // a difference of two counts is what was changed in between by those who write.

@@ -60,7 +60,7 @@ class WriteBatch {
   void RequireRangeUnchanged(std::string_view begin, std::string_view end, SequenceNumber sequence,
                              NamespaceId space = kSelectedNamespace);
 
-  // The engine's own: a clock mark (db/store_clock.h).
+  // The engine's own: a clock mark (db/expiry/store_clock.h).
   void MarkClock(uint64_t instant_ms);
 
   void Clear();

@@ -1,4 +1,4 @@
-#include "db/store_clock.h"
+#include "db/expiry/store_clock.h"
 
 #include <algorithm>
 
