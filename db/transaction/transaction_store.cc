@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "db/commit.h"
+#include "db/engine/commit.h"
 #include "db/format/namespace_change.h"
 #include "util/memory_guard.h"
 #include "util/status.h"

@@ -21,7 +21,7 @@ inline constexpr size_t kMaxNamespaces = 2048;    // databases that were used on
 inline constexpr NamespaceId kFirstNamedNamespace = 1u << 16;
 
 struct NamespaceOptions {
-  uint64_t max_bytes = 0;              // of keys and values; 0: any number. db/engine_namespaces.cc has the rule
+  uint64_t max_bytes = 0;              // of keys and values; 0: any number. db/engine/engine_namespaces.cc has the rule
   uint64_t max_keys = 0;               // 0: any number
   uint64_t default_expiry_ms = 0;      // of what is written without one; 0: never
   std::optional<Durability> sync;      // of its writes; nothing: the store's

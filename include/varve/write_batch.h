@@ -75,7 +75,7 @@ class WriteBatch {
   [[nodiscard]] const absl::Status& status() const { return status_; }
 
  private:
-  friend class Commit;  // db/commit.h: turns namespace ids into generations and seals the record
+  friend class Commit;  // db/engine/commit.h: turns namespace ids into generations and seals the record
 
   struct Condition {
     size_t

@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-#include "db/commit.h"
+#include "db/engine/commit.h"
 #include "varve/namespace_status.h"
 #include "db/namespaces/namespace_table.h"
 

@@ -1,4 +1,4 @@
-#include "db/throttle.h"
+#include "db/engine/throttle.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "db/format/batch_codec.h"
-#include "db/engine.h"
+#include "db/engine/engine.h"
 #include "db/format/file_names.h"
 #include "db/format/log_format.h"
 #include "db/compaction/value_collection.h"

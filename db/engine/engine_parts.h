@@ -1,4 +1,4 @@
-// Plain values that the parts of the engine (db/engine.h) hand to each other. Each is one thread's, but where it says otherwise.
+// Plain values that the parts of the engine (db/engine/engine.h) hand to each other. Each is one thread's, but where it says otherwise.
 #pragma once
 
 #include <atomic>

@@ -4,8 +4,8 @@
 
 #include "absl/container/inlined_vector.h"
 #include "db/iterators/base_iterator.h"
-#include "db/engine.h"
-#include "db/lookup.h"
+#include "db/engine/engine.h"
+#include "db/engine/lookup.h"
 #include "db/iterators/merging_iterator.h"
 #include "varve/namespace_status.h"
 #include "db/iterators/run_iterator.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "db/engine.h"
+#include "db/engine/engine.h"
 #include "db/iterators/store_iterator.h"
 #include "util/memory_guard.h"
 

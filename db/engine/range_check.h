@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "db/commit.h"
+#include "db/engine/commit.h"
 #include "db/version/read_state.h"
 
 namespace varve {

@@ -1,4 +1,4 @@
-#include "db/commit.h"
+#include "db/engine/commit.h"
 
 #include "db/format/batch_codec.h"
 #include "db/format/log_format.h"

@@ -16,8 +16,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "db/engine.h"
-#include "db/lookup.h"
+#include "db/engine/engine.h"
+#include "db/engine/lookup.h"
 #include "varve/namespace_status.h"
 #include "fmt/format.h"
 #include "util/status.h"

@@ -32,22 +32,22 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "db/commit.h"
+#include "db/engine/commit.h"
 #include "db/compaction/compaction.h"
 #include "varve/compaction_picker.h"
-#include "db/engine_parts.h"
+#include "db/engine/engine_parts.h"
 #include "db/format/expiry_index.h"
 #include "db/counting/key_ledger.h"
 #include "db/log/log.h"
 #include "db/version/manifest.h"
-#include "db/range_check.h"
+#include "db/engine/range_check.h"
 #include "db/version/read_state.h"
 #include "db/segment/segment_caches.h"
 #include "db/version/snapshot_list.h"
 #include "varve/storage_engine.h"
 #include "db/expiry/store_clock.h"
 #include "db/iterators/store_iterator.h"
-#include "db/throttle.h"
+#include "db/engine/throttle.h"
 #include "db/compaction/value_placer.h"
 #include "structure/chunk_pool.h"
 #include "structure/published.h"
@@ -206,7 +206,7 @@ class Engine final : public StorageEngine, private EngineParts {
   // Turns what was found into the answer: a newer range tombstone or an expiry up to `instant_ms` hides it; the gate is the newest of all.
   void Conclude(const ReadState& state, SequenceNumber at, uint64_t instant_ms, const Lookup& lookup,
                 ReadResult* result, std::string* value, bool* unwritten) const;
-  class MultiRead;  // db/engine_multi_get.cc
+  class MultiRead;  // db/engine/engine_multi_get.cc
   // Bounds are tree keys: [lower, upper), an empty `upper` meaning no end. `clock`: without one, what has expired is shown.
   std::unique_ptr<Iterator> MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at, bool fill_cache,
                                          std::string lower, std::string upper, bool with_values,

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
-#include "db/engine.h"
-#include "db/lookup.h"
+#include "db/engine/engine.h"
+#include "db/engine/lookup.h"
 #include "util/status.h"
 
 namespace varve {

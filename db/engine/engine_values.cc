@@ -2,7 +2,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "db/engine.h"
+#include "db/engine/engine.h"
 #include "db/format/log_format.h"
 #include "spdlog/spdlog.h"
 #include "util/memory_guard.h"

@@ -1,4 +1,4 @@
-#include "db/range_check.h"
+#include "db/engine/range_check.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 // Engine: a read that tells where it went. The same steps as Get, each timed; slower, for people.
 #include <chrono>
 
-#include "db/engine.h"
-#include "db/lookup.h"
+#include "db/engine/engine.h"
+#include "db/engine/lookup.h"
 #include "fmt/format.h"
 #include "util/status.h"
 

@@ -3,7 +3,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "db/engine.h"
+#include "db/engine/engine.h"
 #include "db/version/version_edit.h"
 #include "util/memory_guard.h"
 #include "util/status.h"

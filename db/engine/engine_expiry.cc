@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "db/engine.h"
-#include "db/lookup.h"
+#include "db/engine/engine.h"
+#include "db/engine/lookup.h"
 #include "varve/namespace_status.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "db/engine.h"
-#include "db/lookup.h"
+#include "db/engine/engine.h"
+#include "db/engine/lookup.h"
 #include "db/iterators/merging_iterator.h"
 #include "db/iterators/run_iterator.h"
 #include "type/tree_key.h"

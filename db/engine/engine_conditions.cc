@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "absl/time/clock.h"
-#include "db/engine.h"
+#include "db/engine/engine.h"
 #include "fmt/format.h"
 #include "type/tree_key.h"
 #include "util/hash.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "db/engine.h"
+#include "db/engine/engine.h"
 #include "db/segment/segment.h"
 #include "db/version/version.h"
 #include "type/record.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "db/engine.h"
+#include "db/engine/engine.h"
 #include "varve/namespace_status.h"
 #include "db/compaction/value_collection.h"
 #include "db/version/version_edit.h"

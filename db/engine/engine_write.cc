@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "db/engine.h"
+#include "db/engine/engine.h"
 #include "fmt/format.h"
 #include "util/coding.h"
 #include "util/hash.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "db/engine.h"
+#include "db/engine/engine.h"
 #include "varve/namespace_status.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
