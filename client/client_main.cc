@@ -8,9 +8,9 @@
 #include "client/cli/findings.h"
 #include "client/cli/progress.h"
 #include "client/cli/run.h"
-#include "db/dump.h"
-#include "db/repair.h"
-#include "db/verify.h"
+#include "tools/dump.h"
+#include "tools/repair.h"
+#include "tools/verify.h"
 #include "fmt/format.h"
 
 namespace varve {

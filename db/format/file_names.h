@@ -47,7 +47,7 @@ inline bool IsSpareName(std::string_view name) {
 inline std::string ManifestPath(const std::string& directory) { return directory + "/MANIFEST"; }
 // As the manifest, for repairs (db/version/manifest.h).
 inline std::string ManifestCopyPath(const std::string& directory) { return directory + "/MANIFEST.copy"; }
-// There as long as a repair is to be brought to its end (db/repair.h).
+// There as long as a repair is to be brought to its end (tools/repair.h).
 inline std::string RepairPlanPath(const std::string& directory) { return directory + "/REPAIR"; }
 
 // There while a repair rebuilds the tree: segments from the number in it on are its own.

@@ -1,4 +1,4 @@
-// A store's directory as those see it who look into it while no server runs on it (db/verify.h, db/repair.h). Stateless functions.
+// A store's directory as those see it who look into it while no server runs on it (tools/verify.h, tools/repair.h). Stateless functions.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 
 #include "db/format/log_format.h"
 #include "db/segment/segment_footer.h"
-#include "db/verify.h"
+#include "tools/verify.h"
 #include "unit-tests/corruption/store_image.h"
 
 namespace varve {

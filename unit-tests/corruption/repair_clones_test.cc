@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "db/repair.h"
+#include "tools/repair.h"
 #include "fmt/format.h"
 #include "unit-tests/testing/namespace_calls.h"
 #include "unit-tests/testing/server_process.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "db/format/file_names.h"
-#include "db/repair.h"
+#include "tools/repair.h"
 #include "varve/storage_engine.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <string>
 
-#include "db/repair.h"
+#include "tools/repair.h"
 #include "varve/storage_engine.h"
-#include "db/verify.h"
+#include "tools/verify.h"
 #include "unit-tests/corruption/store_image.h"
 
 namespace varve {

@@ -1,5 +1,5 @@
 // What dump-log and dump-segment show of files that are whole and of files that are damaged.
-#include "db/dump.h"
+#include "tools/dump.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

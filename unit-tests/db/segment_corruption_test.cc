@@ -5,7 +5,7 @@
 #include <fstream>
 #include <map>
 
-#include "db/segment_verifier.h"
+#include "tools/segment_verifier.h"
 #include "unit-tests/testing/segment_fixture.h"
 
 namespace varve {

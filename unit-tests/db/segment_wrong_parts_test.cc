@@ -8,7 +8,7 @@
 
 #include "db/segment/segment_footer.h"
 #include "db/segment/segment_format.h"
-#include "db/segment_verifier.h"
+#include "tools/segment_verifier.h"
 #include "unit-tests/testing/segment_fixture.h"
 #include "util/checksum.h"
 #include "util/coding.h"

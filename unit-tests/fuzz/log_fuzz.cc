@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "db/format/batch_codec.h"
-#include "db/dump.h"
+#include "tools/dump.h"
 #include "db/log/log.h"
 #include "db/format/log_format.h"
 #include "unit-tests/fuzz/fuzz_target.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "db/format/batch_codec.h"
-#include "db/dump.h"
+#include "tools/dump.h"
 #include "db/format/log_format.h"
 #include "db/format/namespace_change.h"
 #include "db/format/record_format.h"

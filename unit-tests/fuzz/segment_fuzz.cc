@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "db/dump.h"
+#include "tools/dump.h"
 #include "db/format/file_names.h"
 #include "db/format/record_format.h"
 #include "db/segment/segment.h"
@@ -20,7 +20,7 @@
 #include "db/segment/segment_caches.h"
 #include "db/segment/segment_footer.h"
 #include "db/segment/segment_format.h"
-#include "db/segment_verifier.h"
+#include "tools/segment_verifier.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "unit-tests/testing/memory_file_system.h"
 #include "util/checksum.h"

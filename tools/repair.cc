@@ -1,4 +1,4 @@
-#include "db/repair.h"
+#include "tools/repair.h"
 
 #include <algorithm>
 #include <memory>
@@ -10,9 +10,9 @@
 #include "db/format/expiry_index.h"
 #include "db/format/log_format.h"
 #include "db/namespaces/namespace_table.h"
-#include "db/patchy_files.h"
-#include "db/repair_job.h"
-#include "db/repair_writer.h"
+#include "tools/patchy_files.h"
+#include "tools/repair_job.h"
+#include "tools/repair_writer.h"
 #include "db/write_buffer/write_buffer.h"
 #include "util/clock.h"
 #include "util/coding.h"

@@ -1,4 +1,4 @@
-// One run of a repair (db/repair.h), from a look at the files to the plan that is carried out. In four files: repair.cc (the way of
+// One run of a repair (tools/repair.h), from a look at the files to the plan that is carried out. In four files: repair.cc (the way of
 // the whole, and the log), repair_segments.cc, repair_expiry.cc, repair_manifest.cc. Not thread-safe.
 #pragma once
 
@@ -16,12 +16,12 @@
 #include "absl/status/statusor.h"
 #include "db/format/file_names.h"
 #include "db/log/log.h"
-#include "db/repair.h"
-#include "db/repair_plan.h"
+#include "tools/repair.h"
+#include "tools/repair_plan.h"
 #include "db/segment/segment.h"
-#include "db/segment_survey.h"
+#include "tools/segment_survey.h"
 #include "db/version/store_files.h"
-#include "db/value_check.h"
+#include "tools/value_check.h"
 #include "fmt/format.h"
 
 namespace varve {

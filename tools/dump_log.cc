@@ -9,7 +9,7 @@
 
 #include "absl/strings/escaping.h"
 #include "db/format/batch_codec.h"
-#include "db/dump.h"
+#include "tools/dump.h"
 #include "db/format/log_format.h"
 #include "db/format/namespace_change.h"
 #include "db/format/value_place.h"

@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "db/dump.h"
+#include "tools/dump.h"
 #include "db/format/record_format.h"
 #include "db/format/record_window.h"
 #include "db/segment/segment_footer.h"
 #include "db/segment/segment_index.h"
-#include "db/segment_verifier.h"
+#include "tools/segment_verifier.h"
 #include "structure/offset_table.h"
 #include "util/coding.h"
 #include "util/status.h"

@@ -6,10 +6,10 @@
 
 #include "absl/strings/escaping.h"
 #include "db/format/large_operation.h"
-#include "db/repair_job.h"
-#include "db/repair_writer.h"
+#include "tools/repair_job.h"
+#include "tools/repair_writer.h"
 #include "db/segment/segment_values.h"
-#include "db/segment_verifier.h"
+#include "tools/segment_verifier.h"
 #include "db/format/value_place.h"
 #include "type/tree_key.h"
 #include "util/status.h"

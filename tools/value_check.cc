@@ -1,11 +1,11 @@
-#include "db/value_check.h"
+#include "tools/value_check.h"
 
 #include <algorithm>
 
 #include "db/format/file_names.h"
 #include "db/format/large_operation.h"
 #include "db/format/log_format.h"
-#include "db/segment_survey.h"
+#include "tools/segment_survey.h"
 #include "db/values/value_file.h"
 #include "type/tree_key.h"
 #include "util/status.h"

@@ -1,4 +1,4 @@
-#include "db/repair_plan.h"
+#include "tools/repair_plan.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "db/segment_verifier.h"
+#include "tools/segment_verifier.h"
 
 #include <fmt/format.h>
 

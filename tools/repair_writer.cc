@@ -1,4 +1,4 @@
-#include "db/repair_writer.h"
+#include "tools/repair_writer.h"
 
 #include "type/tree_key.h"
 #include "util/status.h"

@@ -1,4 +1,4 @@
-#include "db/verify.h"
+#include "tools/verify.h"
 
 #include <algorithm>
 #include <charconv>
@@ -13,11 +13,11 @@
 #include "db/log/log.h"
 #include "db/format/log_format.h"
 #include "db/version/manifest.h"
-#include "db/patchy_files.h"
-#include "db/segment_survey.h"
-#include "db/segment_verifier.h"
+#include "tools/patchy_files.h"
+#include "tools/segment_survey.h"
+#include "tools/segment_verifier.h"
 #include "db/version/store_files.h"
-#include "db/value_check.h"
+#include "tools/value_check.h"
 #include "db/values/value_file_format.h"
 #include "fmt/format.h"
 #include "util/status.h"

@@ -1,4 +1,4 @@
-#include "db/segment_survey.h"
+#include "tools/segment_survey.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// The steps that bring a repair to its end, on disk before the first of them is taken (db/repair.h draws the file). Stateless functions.
+// The steps that bring a repair to its end, on disk before the first of them is taken (tools/repair.h draws the file). Stateless functions.
 #pragma once
 
 #include <string>

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "db/format/expiry_index.h"
-#include "db/repair_job.h"
-#include "db/repair_writer.h"
+#include "tools/repair_job.h"
+#include "tools/repair_writer.h"
 #include "db/segment/segment_caches.h"
 #include "type/tree_key.h"
 #include "util/clock.h"

@@ -1,4 +1,4 @@
-#include "db/patchy_files.h"
+#include "tools/patchy_files.h"
 
 #include <algorithm>
 #include <cstring>

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "db/verify.h"
+#include "tools/verify.h"
 #include "util/file_system.h"
 
 namespace varve {
