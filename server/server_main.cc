@@ -19,7 +19,7 @@
 #include "varve/storage_engine.h"
 #include "fmt/format.h"
 #include "server/config_file.h"
-#include "server/descriptor_limit.h"
+#include "server/net/descriptor_limit.h"
 #include "server/memory_plan.h"
 #include "server/process_signals.h"
 #include "server/server.h"

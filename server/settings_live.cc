@@ -1,7 +1,7 @@
 #include "server/settings_live.h"
 
 #include "fmt/format.h"
-#include "server/descriptor_limit.h"
+#include "server/net/descriptor_limit.h"
 #include "server/server_state.h"
 #include "server/settings.h"
 #include "spdlog/spdlog.h"

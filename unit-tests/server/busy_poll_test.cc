@@ -1,4 +1,4 @@
-#include "server/busy_poll.h"
+#include "server/net/busy_poll.h"
 
 #include <gtest/gtest.h>
 

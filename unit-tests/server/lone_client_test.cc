@@ -1,4 +1,4 @@
-// What a loop, one of several, does for one client alone (server/recent_clients.h): it writes the log itself and asks the socket again
+// What a loop, one of several, does for one client alone (server/net/recent_clients.h): it writes the log itself and asks the socket again
 // before it sleeps.
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "server/recent_clients.h"
+#include "server/net/recent_clients.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
@@ -34,7 +34,7 @@ class LoneClientTest : public ::testing::Test {
   }
 
   FaultFileSystem files_;
-  // With one loop alone it would be as for anybody (server/sync_policy.h).
+  // With one loop alone it would be as for anybody (server/net/sync_policy.h).
   TestServer server_{ServerOptions{.io_threads = 2}, Engine(&files_)};
   const std::unique_ptr<Client> client_ = server_.Connect();
 };

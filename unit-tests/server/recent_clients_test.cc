@@ -1,4 +1,4 @@
-#include "server/recent_clients.h"
+#include "server/net/recent_clients.h"
 
 #include <gtest/gtest.h>
 

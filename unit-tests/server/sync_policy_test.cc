@@ -1,5 +1,5 @@
 // Who puts a loop's writes on disk: the rule by itself, and a server with one loop and many clients.
-#include "server/sync_policy.h"
+#include "server/net/sync_policy.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // What a session does once a second, whether anything arrives or not.
 #include <chrono>
 
-#include "server/io_loop.h"
-#include "server/session.h"
+#include "server/net/io_loop.h"
+#include "server/net/session.h"
 #include "spdlog/spdlog.h"
 
 namespace varve {

@@ -1,4 +1,4 @@
-#include "server/descriptor_limit.h"
+#include "server/net/descriptor_limit.h"
 
 #include <sys/resource.h>
 

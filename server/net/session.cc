@@ -1,4 +1,4 @@
-#include "server/session.h"
+#include "server/net/session.h"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 
 #include "server/client_modes.h"
 #include "server/command_table.h"
-#include "server/io_loop.h"
+#include "server/net/io_loop.h"
 #include "spdlog/spdlog.h"
 
 namespace varve {

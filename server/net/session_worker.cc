@@ -1,7 +1,7 @@
 // A session's batch on its way to a worker, there, and back: handed over alone, or lent to whoever helps with the round.
 #include "varve/store.h"
-#include "server/io_loop.h"
-#include "server/session.h"
+#include "server/net/io_loop.h"
+#include "server/net/session.h"
 
 namespace varve {
 namespace {

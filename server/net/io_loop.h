@@ -1,8 +1,8 @@
 // One I/O thread: an asio loop for everything occasional (posts, wake-ups, timers) and, inside it, an epoll descriptor of its own
 // for the sockets, which gives explicit rounds: read and parse all that is ready, execute it, push the store once, send. While
 // there is work the rounds follow each other with few visits to asio; when there is none the thread sleeps in asio. Before that it may sync
-// the log itself (server/sync_policy.h), so that a disk that hangs holds up whoever comes then; and for one or two clients alone it asks
-// the sockets again for a while (server/busy_poll.h).
+// the log itself (server/net/sync_policy.h), so that a disk that hangs holds up whoever comes then; and for one or two clients alone it asks
+// the sockets again for a while (server/net/busy_poll.h).
 //
 // Run() is the thread's body. What is said to be for sessions belongs to the loop's thread, the rest may be called from any. Replies that
 // wait for the log are parked in order of their gates and released by one coalesced wake-up for each group that became durable.
@@ -20,13 +20,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "server/busy_poll.h"
+#include "server/net/busy_poll.h"
 #include "server/execution_policy.h"
-#include "server/handler_memory.h"
-#include "server/recent_clients.h"
+#include "server/net/handler_memory.h"
+#include "server/net/recent_clients.h"
 #include "server/server_state.h"
-#include "server/session.h"
-#include "server/sync_policy.h"
+#include "server/net/session.h"
+#include "server/net/sync_policy.h"
 #include "structure/shared_work.h"
 #include "structure/thread_pool.h"
 

@@ -2,8 +2,8 @@
 #include <chrono>
 
 #include "server/client_modes.h"
-#include "server/io_loop.h"
-#include "server/session.h"
+#include "server/net/io_loop.h"
+#include "server/net/session.h"
 #include "spdlog/spdlog.h"
 
 namespace varve {

@@ -1,4 +1,4 @@
-#include "server/io_loop.h"
+#include "server/net/io_loop.h"
 
 #include <sys/epoll.h>
 #include <unistd.h>
