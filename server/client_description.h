@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/command_context.h"
+#include "server/execution/command_context.h"
 
 namespace varve {
 

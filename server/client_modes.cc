@@ -4,7 +4,7 @@
 
 #include "fmt/format.h"
 #include "server/command_names.h"
-#include "server/transaction_queue.h"
+#include "server/execution/transaction_queue.h"
 
 namespace varve {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "server/command_context.h"
+#include "server/execution/command_context.h"
 
 namespace varve {
 

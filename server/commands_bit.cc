@@ -7,7 +7,7 @@
 #include "server/bitfield.h"
 #include "server/command_groups.h"
 #include "server/command_table.h"
-#include "server/key_update.h"
+#include "server/execution/key_update.h"
 #include "varve/options.h"
 #include "util/bits.h"
 #include "util/resp_parser.h"

@@ -10,7 +10,7 @@
 #include "server/command_table.h"
 #include "server/command_traits.h"
 #include "server/glob.h"
-#include "server/syntax_arguments.h"
+#include "server/execution/syntax_arguments.h"
 
 namespace varve {
 namespace {

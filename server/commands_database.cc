@@ -5,7 +5,7 @@
 
 #include "server/command_groups.h"
 #include "server/command_table.h"
-#include "server/database_index.h"
+#include "server/execution/database_index.h"
 #include "util/resp_parser.h"
 
 namespace varve {

@@ -5,9 +5,9 @@
 #include "server/command_groups.h"
 #include "server/command_table.h"
 #include "server/dump_payload.h"
-#include "server/expiry_time.h"
-#include "server/key_read.h"
-#include "server/key_update.h"
+#include "server/execution/expiry_time.h"
+#include "server/execution/key_read.h"
+#include "server/execution/key_update.h"
 #include "util/resp_parser.h"
 
 namespace varve {

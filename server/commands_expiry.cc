@@ -6,9 +6,9 @@
 #include "fmt/format.h"
 #include "server/command_groups.h"
 #include "server/command_table.h"
-#include "server/expiry_time.h"
-#include "server/key_read.h"
-#include "server/key_update.h"
+#include "server/execution/expiry_time.h"
+#include "server/execution/key_read.h"
+#include "server/execution/key_update.h"
 
 namespace varve {
 namespace {

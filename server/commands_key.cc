@@ -9,11 +9,11 @@
 #include "server/command_groups.h"
 #include "server/command_names.h"
 #include "server/command_table.h"
-#include "server/database_index.h"
-#include "server/key_read.h"
-#include "server/key_scan.h"
-#include "server/key_update.h"
-#include "server/random_key.h"
+#include "server/execution/database_index.h"
+#include "server/execution/key_read.h"
+#include "server/execution/key_scan.h"
+#include "server/execution/key_update.h"
+#include "server/execution/random_key.h"
 #include "util/resp_parser.h"
 
 namespace varve {

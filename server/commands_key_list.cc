@@ -5,7 +5,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "server/command_groups.h"
 #include "server/command_table.h"
-#include "server/key_update.h"
+#include "server/execution/key_update.h"
 
 namespace varve {
 namespace {

@@ -10,7 +10,7 @@
 #include "server/command_groups.h"
 #include "server/command_names.h"
 #include "server/command_table.h"
-#include "server/database_index.h"
+#include "server/execution/database_index.h"
 #include "util/resp_parser.h"
 #include "util/size_text.h"
 

@@ -7,7 +7,7 @@
 #include "server/command_groups.h"
 #include "server/command_table.h"
 #include "server/float_text.h"
-#include "server/key_update.h"
+#include "server/execution/key_update.h"
 #include "util/resp_parser.h"
 
 namespace varve {

@@ -4,9 +4,9 @@
 
 #include "server/command_groups.h"
 #include "server/command_table.h"
-#include "server/key_range.h"
-#include "server/key_update.h"
-#include "server/range_stream.h"
+#include "server/execution/key_range.h"
+#include "server/execution/key_update.h"
+#include "server/execution/range_stream.h"
 #include "util/resp_parser.h"
 
 namespace varve {

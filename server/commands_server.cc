@@ -6,7 +6,7 @@
 #include "fmt/format.h"
 #include "server/command_groups.h"
 #include "server/command_table.h"
-#include "server/key_range.h"
+#include "server/execution/key_range.h"
 #include "server/server_info.h"
 
 namespace varve {

@@ -5,10 +5,10 @@
 
 #include "server/command_groups.h"
 #include "server/command_table.h"
-#include "server/expiry_time.h"
-#include "server/key_read.h"
-#include "server/key_update.h"
-#include "server/value_condition.h"
+#include "server/execution/expiry_time.h"
+#include "server/execution/key_read.h"
+#include "server/execution/key_update.h"
+#include "server/execution/value_condition.h"
 #include "util/resp_parser.h"
 
 namespace varve {

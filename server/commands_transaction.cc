@@ -7,9 +7,9 @@
 #include "fmt/format.h"
 #include "server/command_groups.h"
 #include "server/command_table.h"
-#include "server/key_update.h"
-#include "server/transaction_queue.h"
-#include "server/transaction_run.h"
+#include "server/execution/key_update.h"
+#include "server/execution/transaction_queue.h"
+#include "server/execution/transaction_run.h"
 
 namespace varve {
 namespace {

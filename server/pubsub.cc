@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "server/client_memory.h"
-#include "server/command_context.h"
+#include "server/execution/command_context.h"
 #include "util/resp_writer.h"
 
 namespace varve {

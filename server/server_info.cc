@@ -10,9 +10,9 @@
 
 #include "fmt/format.h"
 #include "server/client_description.h"
-#include "server/command_context.h"
+#include "server/execution/command_context.h"
 #include "server/command_table.h"
-#include "server/database_index.h"
+#include "server/execution/database_index.h"
 #include "server/process_memory.h"
 
 namespace varve {

@@ -10,7 +10,7 @@
 
 namespace varve {
 
-// Where a batch of requests runs: see server/execution_policy.h.
+// Where a batch of requests runs: see server/execution/execution_policy.h.
 enum class Execution : uint8_t { kAdaptive, kPool, kInline };
 
 // How far a connection may fall behind with taking what is sent to it, before it is closed. 0 bytes: without a limit.

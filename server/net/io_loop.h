@@ -21,7 +21,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "server/net/busy_poll.h"
-#include "server/execution_policy.h"
+#include "server/execution/execution_policy.h"
 #include "server/net/handler_memory.h"
 #include "server/net/recent_clients.h"
 #include "server/server_state.h"

@@ -17,9 +17,9 @@
 #include <string_view>
 #include <vector>
 
-#include "server/batch_executor.h"
-#include "server/command_context.h"
-#include "server/execution_policy.h"
+#include "server/execution/batch_executor.h"
+#include "server/execution/command_context.h"
+#include "server/execution/execution_policy.h"
 #include "server/gated_replies.h"
 #include "server/output_gauge.h"
 #include "server/request_batch.h"

@@ -11,7 +11,7 @@
 
 #include "varve/storage_engine.h"
 #include "varve/write_batch.h"
-#include "server/batch_executor.h"
+#include "server/execution/batch_executor.h"
 #include "server/client_modes.h"
 #include "server/command_table.h"
 #include "server/gated_replies.h"

@@ -1,4 +1,4 @@
-#include "server/execution_policy.h"
+#include "server/execution/execution_policy.h"
 
 #include <gtest/gtest.h>
 

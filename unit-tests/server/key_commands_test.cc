@@ -9,7 +9,7 @@
 
 #include "server/command_table.h"
 #include "server/foreign_commands.h"
-#include "server/key_scan.h"
+#include "server/execution/key_scan.h"
 #include "unit-tests/server/command_fixture.h"
 
 namespace varve {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "server/execution_policy.h"
+#include "server/execution/execution_policy.h"
 #include "unit-tests/server/command_fixture.h"
 #include "unit-tests/testing/eventually.h"
 

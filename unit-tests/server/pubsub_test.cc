@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "server/command_table.h"
-#include "server/syntax_arguments.h"
+#include "server/execution/syntax_arguments.h"
 #include "unit-tests/server/reply_text.h"
 #include "unit-tests/server/test_server.h"
 

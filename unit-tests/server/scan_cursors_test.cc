@@ -1,5 +1,5 @@
 // Cursors of SCAN are kept within bounds, and those in use longest.
-#include "server/scan_cursors.h"
+#include "server/execution/scan_cursors.h"
 
 #include <gtest/gtest.h>
 

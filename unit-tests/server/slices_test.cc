@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "server/command_table.h"
-#include "server/key_scan.h"
-#include "server/range_stream.h"
+#include "server/execution/key_scan.h"
+#include "server/execution/range_stream.h"
 #include "unit-tests/server/reply_text.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/eventually.h"

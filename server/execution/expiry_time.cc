@@ -1,4 +1,4 @@
-#include "server/expiry_time.h"
+#include "server/execution/expiry_time.h"
 
 #include "fmt/format.h"
 #include "server/command_table.h"

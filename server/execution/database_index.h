@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/command_context.h"
+#include "server/execution/command_context.h"
 
 namespace varve {
 

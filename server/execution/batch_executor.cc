@@ -1,4 +1,4 @@
-#include "server/batch_executor.h"
+#include "server/execution/batch_executor.h"
 
 #include <algorithm>
 #include <array>
@@ -10,8 +10,8 @@
 #include "server/client_modes.h"
 #include "server/command_names.h"
 #include "server/command_table.h"
-#include "server/request_account.h"
-#include "server/transaction_queue.h"
+#include "server/execution/request_account.h"
+#include "server/execution/transaction_queue.h"
 
 namespace varve {
 namespace {

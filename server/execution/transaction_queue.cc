@@ -1,4 +1,4 @@
-#include "server/transaction_queue.h"
+#include "server/execution/transaction_queue.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "server/range_stream.h"
+#include "server/execution/range_stream.h"
 
 #include <utility>
 

@@ -12,7 +12,7 @@
 
 #include "db/transaction/transaction_store.h"
 #include "server/client_transaction.h"
-#include "server/command_context.h"
+#include "server/execution/command_context.h"
 
 namespace varve {
 

@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <string>
 
-#include "server/command_context.h"
-#include "server/key_range.h"
-#include "server/range_cursor.h"
+#include "server/execution/command_context.h"
+#include "server/execution/key_range.h"
+#include "server/execution/range_cursor.h"
 
 namespace varve {
 

@@ -1,4 +1,4 @@
-#include "server/database_index.h"
+#include "server/execution/database_index.h"
 
 #include <algorithm>
 #include <limits>

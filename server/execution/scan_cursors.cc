@@ -1,4 +1,4 @@
-#include "server/scan_cursors.h"
+#include "server/execution/scan_cursors.h"
 
 #include <random>
 #include <utility>

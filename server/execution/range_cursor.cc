@@ -1,4 +1,4 @@
-#include "server/range_cursor.h"
+#include "server/execution/range_cursor.h"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
-#include "server/random_key.h"
+#include "server/execution/random_key.h"
 
 #include <algorithm>
 #include <random>
 
-#include "server/command_context.h"
-#include "server/key_range.h"
+#include "server/execution/command_context.h"
+#include "server/execution/key_range.h"
 
 namespace varve {
 namespace {

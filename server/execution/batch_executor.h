@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 
-#include "server/command_context.h"
+#include "server/execution/command_context.h"
 #include "server/command_table.h"
 #include "server/gated_replies.h"
 #include "server/request_batch.h"

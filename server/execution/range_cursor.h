@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "server/command_context.h"
-#include "server/key_range.h"
+#include "server/execution/command_context.h"
+#include "server/execution/key_range.h"
 
 namespace varve {
 

@@ -2,7 +2,7 @@
 // whoever executes for the connection.
 #pragma once
 
-#include "server/command_context.h"
+#include "server/execution/command_context.h"
 #include "server/command_table.h"
 
 namespace varve {

@@ -1,4 +1,4 @@
-#include "server/key_range.h"
+#include "server/execution/key_range.h"
 
 namespace varve {
 namespace {

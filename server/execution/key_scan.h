@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <string>
 
-#include "server/command_context.h"
-#include "server/range_cursor.h"
+#include "server/execution/command_context.h"
+#include "server/execution/range_cursor.h"
 
 namespace varve {
 
-// All of them at one snapshot, as long as RANGE's reply may be (server/range_stream.h): collects up to kCollectBytes, counts the
+// All of them at one snapshot, as long as RANGE's reply may be (server/execution/range_stream.h): collects up to kCollectBytes, counts the
 // rest, announces the number, sends.
 class KeysStream : public ReplyStream {
  public:

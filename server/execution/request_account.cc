@@ -1,4 +1,4 @@
-#include "server/request_account.h"
+#include "server/execution/request_account.h"
 
 namespace varve {
 

@@ -1,4 +1,4 @@
-#include "server/key_read.h"
+#include "server/execution/key_read.h"
 
 namespace varve {
 namespace {

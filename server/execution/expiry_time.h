@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "server/command_context.h"
+#include "server/execution/command_context.h"
 
 namespace varve {
 

@@ -1,4 +1,4 @@
-#include "server/command_context.h"
+#include "server/execution/command_context.h"
 
 #include "varve/namespace_status.h"
 

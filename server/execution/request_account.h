@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "server/command_context.h"
+#include "server/execution/command_context.h"
 #include "server/command_table.h"
 #include "server/request_batch.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/command_context.h"
+#include "server/execution/command_context.h"
 
 namespace varve {
 

@@ -1,11 +1,11 @@
-#include "server/key_scan.h"
+#include "server/execution/key_scan.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "fmt/format.h"
 #include "server/glob.h"
-#include "server/key_range.h"
+#include "server/execution/key_range.h"
 #include "spdlog/spdlog.h"
 
 namespace varve {

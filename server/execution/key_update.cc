@@ -1,4 +1,4 @@
-#include "server/key_update.h"
+#include "server/execution/key_update.h"
 
 namespace varve {
 

@@ -1,4 +1,4 @@
-#include "server/transaction_run.h"
+#include "server/execution/transaction_run.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,7 +6,7 @@
 
 #include "fmt/format.h"
 #include "server/command_table.h"
-#include "server/request_account.h"
+#include "server/execution/request_account.h"
 #include "util/status.h"
 
 namespace varve {

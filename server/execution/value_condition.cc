@@ -1,4 +1,4 @@
-#include "server/value_condition.h"
+#include "server/execution/value_condition.h"
 
 #include "fmt/format.h"
 #include "server/command_table.h"

@@ -1,4 +1,4 @@
-#include "server/syntax_arguments.h"
+#include "server/execution/syntax_arguments.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "absl/functional/function_ref.h"
-#include "server/command_context.h"
+#include "server/execution/command_context.h"
 #include "server/request_batch.h"
 
 namespace varve {
