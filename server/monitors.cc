@@ -6,7 +6,7 @@
 #include <string>
 
 #include "fmt/format.h"
-#include "server/command_table.h"
+#include "server/commands/command_table.h"
 
 namespace varve {
 namespace {

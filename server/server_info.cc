@@ -11,7 +11,7 @@
 #include "fmt/format.h"
 #include "server/client_description.h"
 #include "server/execution/command_context.h"
-#include "server/command_table.h"
+#include "server/commands/command_table.h"
 #include "server/execution/database_index.h"
 #include "server/process_memory.h"
 

@@ -1,6 +1,6 @@
 #include "server/server_state.h"
 
-#include "server/command_table.h"
+#include "server/commands/command_table.h"
 
 namespace varve {
 

@@ -8,8 +8,8 @@
 
 #include "varve/namespace_status.h"
 #include "server/client_modes.h"
-#include "server/command_names.h"
-#include "server/command_table.h"
+#include "server/commands/command_names.h"
+#include "server/commands/command_table.h"
 #include "server/execution/request_account.h"
 #include "server/execution/transaction_queue.h"
 

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "server/execution/command_context.h"
-#include "server/command_table.h"
+#include "server/commands/command_table.h"
 #include "server/gated_replies.h"
 #include "server/request_batch.h"
 

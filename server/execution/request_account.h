@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "server/execution/command_context.h"
-#include "server/command_table.h"
+#include "server/commands/command_table.h"
 #include "server/request_batch.h"
 
 namespace varve {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "fmt/format.h"
-#include "server/command_names.h"
+#include "server/commands/command_names.h"
 
 namespace varve {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "server/execution/command_context.h"
-#include "server/command_table.h"
+#include "server/commands/command_table.h"
 
 namespace varve {
 

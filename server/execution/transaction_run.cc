@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "server/command_table.h"
+#include "server/commands/command_table.h"
 #include "server/execution/request_account.h"
 #include "util/status.h"
 

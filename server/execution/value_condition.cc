@@ -1,7 +1,7 @@
 #include "server/execution/value_condition.h"
 
 #include "fmt/format.h"
-#include "server/command_table.h"
+#include "server/commands/command_table.h"
 #include "util/hash.h"
 #include "util/resp_parser.h"
 

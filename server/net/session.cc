@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "server/client_modes.h"
-#include "server/command_table.h"
+#include "server/commands/command_table.h"
 #include "server/net/io_loop.h"
 #include "spdlog/spdlog.h"
 

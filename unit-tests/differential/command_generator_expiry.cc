@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "server/command_table.h"
+#include "server/commands/command_table.h"
 #include "unit-tests/differential/command_generator.h"
 #include "util/resp_parser.h"
 

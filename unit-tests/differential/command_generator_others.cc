@@ -1,5 +1,5 @@
 // The commands that concern no data: the connection, channels, and what the server tells of commands.
-#include "server/command_table.h"
+#include "server/commands/command_table.h"
 #include "unit-tests/differential/command_generator.h"
 
 namespace varve::differential {

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "server/command_names.h"
-#include "server/command_table.h"
+#include "server/commands/command_names.h"
+#include "server/commands/command_table.h"
 #include "unit-tests/differential/differential_run.h"
 
 namespace varve::differential {

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <vector>
 
-#include "server/command_table.h"
+#include "server/commands/command_table.h"
 #include "type/reply.h"
 #include "util/resp_parser.h"
 #include "util/resp_reply.h"

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "fmt/format.h"
-#include "server/command_table.h"
+#include "server/commands/command_table.h"
 #include "type/reply.h"
 #include "util/resp_reply.h"
 #include "util/status.h"

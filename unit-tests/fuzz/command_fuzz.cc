@@ -13,7 +13,7 @@
 #include "varve/write_batch.h"
 #include "server/execution/batch_executor.h"
 #include "server/client_modes.h"
-#include "server/command_table.h"
+#include "server/commands/command_table.h"
 #include "server/gated_replies.h"
 #include "server/request_batch.h"
 #include "server/server_state.h"

@@ -1,5 +1,5 @@
 // The numbers of BITFIELD: what is accepted as a type and an offset, and what becomes of a number that doesn't fit.
-#include "server/bitfield.h"
+#include "server/commands/bitfield.h"
 
 #include <gtest/gtest.h>
 

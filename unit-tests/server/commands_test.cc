@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "server/command_table.h"
+#include "server/commands/command_table.h"
 #include "unit-tests/server/command_fixture.h"
 
 namespace varve {

@@ -1,5 +1,5 @@
 // The longest common subsequence, beside the classic table of lengths and the way back through it.
-#include "server/common_subsequence.h"
+#include "server/commands/common_subsequence.h"
 
 #include <gtest/gtest.h>
 

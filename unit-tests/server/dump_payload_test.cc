@@ -1,5 +1,5 @@
 // Payloads of DUMP and RESTORE: golden bytes that redis-server 7.0 wrote, damage, and the options of RESTORE.
-#include "server/dump_payload.h"
+#include "server/commands/dump_payload.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "server/command_table.h"
+#include "server/commands/command_table.h"
 
 namespace varve {
 namespace {

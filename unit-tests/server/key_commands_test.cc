@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "server/command_table.h"
-#include "server/foreign_commands.h"
+#include "server/commands/command_table.h"
+#include "server/commands/foreign_commands.h"
 #include "server/execution/key_scan.h"
 #include "unit-tests/server/command_fixture.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <thread>
 
-#include "server/command_table.h"
+#include "server/commands/command_table.h"
 #include "server/execution/syntax_arguments.h"
 #include "unit-tests/server/reply_text.h"
 #include "unit-tests/server/test_server.h"

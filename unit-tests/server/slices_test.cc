@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "server/command_table.h"
+#include "server/commands/command_table.h"
 #include "server/execution/key_scan.h"
 #include "server/execution/range_stream.h"
 #include "unit-tests/server/reply_text.h"

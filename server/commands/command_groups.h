@@ -1,0 +1,36 @@
+// The commands by group: each group's rows stand beside its handlers, the command table joins them. Immutable, thread-safe.
+//
+// A handler writes exactly one reply (or hands over a ReplyStream). `arguments[0]` is the command's name; their number fits the
+// command's arity.
+#pragma once
+
+#include "absl/types/span.h"
+#include "server/commands/command_table.h"
+
+namespace varve {
+
+absl::Span<const Command> AccessCommands();       // commands_access.cc
+absl::Span<const Command> BitCommands();          // commands_bit.cc
+absl::Span<const Command> ClientCommands();       // commands_client.cc
+absl::Span<const Command> CommandCommands();      // commands_command.cc
+absl::Span<const Command> ConfigCommands();       // commands_config.cc
+absl::Span<const Command> ConnectionCommands();   // commands_connection.cc
+absl::Span<const Command> DatabaseCommands();     // commands_database.cc
+absl::Span<const Command> DumpCommands();         // commands_dump.cc
+absl::Span<const Command> ExpiryCommands();       // commands_expiry.cc
+absl::Span<const Command> FunctionCommands();     // commands_function.cc
+absl::Span<const Command> KeyCommands();          // commands_key.cc
+absl::Span<const Command> KeyListCommands();      // commands_key_list.cc
+absl::Span<const Command> LcsCommands();          // commands_lcs.cc
+absl::Span<const Command> MemoryCommands();       // commands_memory.cc
+absl::Span<const Command> MonitoringCommands();   // commands_monitoring.cc
+absl::Span<const Command> NamespaceCommands();    // commands_namespace.cc
+absl::Span<const Command> NumberCommands();       // commands_number.cc
+absl::Span<const Command> PubSubCommands();       // commands_pubsub.cc
+absl::Span<const Command> RangeCommands();        // commands_range.cc
+absl::Span<const Command> SaveCommands();         // commands_save.cc
+absl::Span<const Command> ServerCommands();       // commands_server.cc
+absl::Span<const Command> StringCommands();       // commands_string.cc
+absl::Span<const Command> TransactionCommands();  // commands_transaction.cc
+
+}  // namespace varve

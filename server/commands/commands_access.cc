@@ -1,0 +1,134 @@
+// Who the client is, and how it speaks: AUTH, HELLO.
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include "fmt/format.h"
+#include "server/client_name.h"
+#include "server/commands/command_groups.h"
+#include "server/commands/command_table.h"
+#include "spdlog/spdlog.h"
+#include "util/resp_parser.h"
+
+namespace varve {
+namespace {
+
+// How long the answer to a wrong password takes: doubled with each that follows on the connection.
+constexpr std::chrono::milliseconds kFirstPenalty{100};
+constexpr std::chrono::milliseconds kLongestPenalty{3200};
+
+// One user, "default". False: the error was answered, and will leave late.
+bool LogIn(CommandContext& context, std::string_view user, std::string_view password) {
+  ClientState& client = context.client;
+  if (user == "default" && context.server.password.Matches(password)) {
+    client.authenticated = true;
+    client.failed_logins = 0;
+    return true;
+  }
+  context.server.failed_logins.fetch_add(1, std::memory_order_relaxed);
+  const LoginGuard::Report report = context.server.login_guard.Failed(client.address, std::chrono::steady_clock::now());
+  if (report == LoginGuard::Report::kFirst) spdlog::warn("A client at {} gave a wrong password", client.address);
+  if (report == LoginGuard::Report::kMany) {
+    spdlog::warn("Clients at {} give many wrong passwords: passwords from there are looked at after {} ms from now on",
+                 client.address, LoginGuard::kDelay.count());
+  }
+  client.penalty = std::min(kFirstPenalty * (1 << std::min(client.failed_logins, 10u)), kLongestPenalty);
+  ++client.failed_logins;
+  context.reply.Error("WRONGPASS invalid username-password pair or user is disabled.");
+  return false;
+}
+
+void HandleAuth(CommandContext& context, Arguments arguments) {
+  if (arguments.size() > 3) return ReplySyntaxError(context);
+  if (arguments.size() == 2 && !context.server.password.needed()) {
+    return context.reply.Error(
+        "ERR AUTH <password> called without any password configured for the default user. Are you sure your "
+        "configuration is correct?");
+  }
+  if (LogIn(context, arguments.size() == 3 ? arguments[1] : "default", arguments.back())) context.reply.Ok();
+}
+
+struct HelloOptions {
+  int64_t protocol;
+  bool logs_in = false;
+  std::string_view user;
+  std::string_view password;
+  bool names = false;
+  std::string_view name;
+};
+
+// False: the error was answered.
+bool ParseHello(CommandContext& context, Arguments arguments, HelloOptions* options) {
+  options->protocol = context.client.protocol;
+  if (arguments.size() > 1) {
+    if (!ParseRespInteger(arguments[1], &options->protocol)) {
+      context.reply.Error("ERR Protocol version is not an integer or out of range");
+      return false;
+    }
+    if (options->protocol != 2 && options->protocol != 3) {
+      context.reply.Error("NOPROTO unsupported protocol version");
+      return false;
+    }
+  }
+  for (size_t i = 2; i < arguments.size(); ++i) {
+    if (EqualsIgnoreCase(arguments[i], "auth") && i + 2 < arguments.size()) {
+      options->logs_in = true;
+      options->user = arguments[i + 1];
+      options->password = arguments[i + 2];
+      i += 2;
+    } else if (EqualsIgnoreCase(arguments[i], "setname") && i + 1 < arguments.size()) {
+      options->names = true;
+      options->name = arguments[++i];
+    } else {
+      context.reply.Error(fmt::format("ERR Syntax error in HELLO option '{}'", ShownInError(arguments[i])));
+      return false;
+    }
+  }
+  return true;
+}
+
+void HandleHello(CommandContext& context, Arguments arguments) {
+  HelloOptions options;
+  if (!ParseHello(context, arguments, &options)) return;
+  ClientState& client = context.client;
+  if (options.logs_in && !LogIn(context, options.user, options.password)) return;
+  if (!client.authenticated && context.server.password.needed()) {
+    return context.reply.Error(
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> "
+        "option can be used to authenticate the client and select the RESP protocol version at the same time");
+  }
+  if (options.names && !SetClientName(context, options.name)) return;
+  client.protocol = static_cast<int>(options.protocol);
+  context.reply.set_protocol(client.protocol);
+  RespWriter& reply = context.reply;
+  reply.Map(7);
+  reply.Bulk("server");
+  reply.Bulk("varve");
+  reply.Bulk("version");
+  reply.Bulk(kRedisVersion);
+  reply.Bulk("proto");
+  reply.Integer(options.protocol);
+  reply.Bulk("id");
+  reply.Integer(static_cast<int64_t>(client.id));
+  reply.Bulk("mode");
+  reply.Bulk("standalone");
+  reply.Bulk("role");
+  reply.Bulk("master");
+  reply.Bulk("modules");
+  reply.Array(0);
+}
+
+}  // namespace
+
+absl::Span<const Command> AccessCommands() {
+  constexpr uint32_t kFlags = kConnectionCommand | kFastCommand | kBeforeLoginCommand;
+  static constexpr Command kRows[] = {
+      {"auth", -2, kFlags | kSecretArguments, 0, 0, 0, CommandKind::kOther, HandleAuth, "connection",
+       "Gives the password. The answer to a wrong one is delayed.", "[username] password"},
+      {"hello", -1, kFlags | kSecretArguments, 0, 0, 0, CommandKind::kOther, HandleHello, "connection",
+       "Chooses the version of the protocol.", "[2 | 3 [AUTH username password] [SETNAME name]]"},
+  };
+  return kRows;
+}
+
+}  // namespace varve

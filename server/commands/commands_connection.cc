@@ -1,0 +1,59 @@
+// Commands that concern the connection alone.
+#include "server/client_modes.h"
+#include "server/client_name.h"
+#include "server/commands/command_groups.h"
+#include "server/commands/command_table.h"
+
+namespace varve {
+namespace {
+
+void HandlePing(CommandContext& context, Arguments arguments) {
+  if (arguments.size() > 2) return ReplyWrongArity(context, "ping");
+  if (context.reply.protocol() < 3 && context.client.modes.Subscribed()) {  // where a message would be expected
+    context.reply.Array(2);
+    context.reply.Bulk("pong");
+    return context.reply.Bulk(arguments.size() == 2 ? arguments[1] : "");
+  }
+  if (arguments.size() == 2) return context.reply.Bulk(arguments[1]);
+  context.reply.Simple("PONG");
+}
+
+void HandleEcho(CommandContext& context, Arguments arguments) { context.reply.Bulk(arguments[1]); }
+
+void HandleQuit(CommandContext& context, Arguments arguments) {
+  context.client.close_after_reply = true;
+  context.reply.Ok();
+}
+
+// The connection as it was when it came.
+void HandleReset(CommandContext& context, Arguments arguments) {
+  LeaveModes(&context.server, &context.client);
+  if (Mailbox& mailbox = context.client.link.mailbox; !mailbox.empty()) {
+    context.DependOn(mailbox.TakeAll(context.reply.buffer(), context.client.protocol));
+  }
+  RenameClient(&context.client, "");
+  context.client.protocol = 2;
+  context.client.UseNamespace(kDefaultNamespace);
+  context.client.authenticated = !context.server.password.needed();
+  context.reply.set_protocol(2);
+  context.reply.Simple("RESET");
+}
+
+}  // namespace
+
+absl::Span<const Command> ConnectionCommands() {
+  static constexpr Command kRows[] = {
+      {"echo", 2, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleEcho, "connection",
+       "Answers its argument.", "message"},
+      {"ping", -1, kConnectionCommand | kFastCommand | kSubscriberCommand, 0, 0, 0, CommandKind::kOther, HandlePing,
+       "connection", "Answers PONG, or its argument.", "[message]"},
+      {"quit", -1, kConnectionCommand | kFastCommand | kSubscriberCommand | kBeforeLoginCommand | kInTransactionCommand,
+       0, 0, 0, CommandKind::kOther, HandleQuit, "connection", "Closes the connection after the replies before it.",
+       ""},
+      {"reset", 1, kConnectionCommand | kFastCommand | kSubscriberCommand | kBeforeLoginCommand | kInTransactionCommand,
+       0, 0, 0, CommandKind::kOther, HandleReset, "connection", "Makes the connection what it was when it came.", ""},
+  };
+  return kRows;
+}
+
+}  // namespace varve

@@ -1,0 +1,84 @@
+// Commands that choose databases, exchange and empty them.
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "server/commands/command_groups.h"
+#include "server/commands/command_table.h"
+#include "server/execution/database_index.h"
+#include "util/resp_parser.h"
+
+namespace varve {
+namespace {
+
+void HandleSelect(CommandContext& context, Arguments arguments) {
+  const std::optional<NamespaceId> database = ParseDatabase(context, arguments[1]);
+  if (!database || !OpenDatabase(context, *database)) return;
+  context.client.UseNamespace(*database);
+  context.reply.Ok();
+}
+
+void HandleSwapDb(CommandContext& context, Arguments arguments) {
+  int64_t first = 0;
+  int64_t second = 0;
+  if (!ParseRespInteger(arguments[1], &first) || first != static_cast<int32_t>(first))
+    return context.reply.Error("ERR invalid first DB index");
+  if (!ParseRespInteger(arguments[2], &second) || second != static_cast<int32_t>(second))
+    return context.reply.Error("ERR invalid second DB index");
+  const int64_t databases = context.server.options.databases;
+  if (first < 0 || second < 0 || first >= databases || second >= databases) {
+    return context.reply.Error("ERR DB index is out of range");
+  }
+  const auto one = static_cast<NamespaceId>(first);
+  const auto other = static_cast<NamespaceId>(second);
+  if (!OpenDatabase(context, one) || !OpenDatabase(context, other)) return;
+  if (one != other) {
+    WriteBatch batch;
+    batch.SwapNamespaces(one, other);
+    if (!context.Submit(&batch)) return;
+  }
+  context.reply.Ok();
+}
+
+// False: the arguments are none that FLUSHALL takes, and the error was answered.
+bool ParseFlushMode(CommandContext& context, Arguments arguments) {
+  const bool takes =
+      arguments.size() == 1 ||
+      (arguments.size() == 2 && (EqualsIgnoreCase(arguments[1], "async") || EqualsIgnoreCase(arguments[1], "sync")));
+  if (!takes) ReplySyntaxError(context);
+  return takes;
+}
+
+void HandleFlushAll(CommandContext& context, Arguments arguments) {
+  if (!ParseFlushMode(context, arguments)) return;
+  WriteBatch batch;
+  const absl::StatusOr<std::vector<NamespaceId>> databases = Databases(context.store);
+  if (!databases.ok()) return context.Fail(databases.status());
+  for (const NamespaceId database : *databases) batch.ClearNamespace(database);
+  if (context.Submit(&batch)) context.reply.Ok();
+}
+
+void HandleFlushDb(CommandContext& context, Arguments arguments) {
+  if (!ParseFlushMode(context, arguments)) return;
+  WriteBatch batch;
+  batch.ClearNamespace(context.space());
+  if (context.Submit(&batch)) context.reply.Ok();
+}
+
+}  // namespace
+
+absl::Span<const Command> DatabaseCommands() {
+  static constexpr Command kRows[] = {
+      {"flushall", -1, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleFlushAll, "server",
+       "Empties all databases in constant time; named namespaces stay.", "[ASYNC | SYNC]"},
+      {"flushdb", -1, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleFlushDb, "server",
+       "Empties the database or namespace in use in constant time.", "[ASYNC | SYNC]"},
+      {"select", 2, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleSelect, "connection",
+       "Chooses the database that the commands of this connection work in.", "index"},
+      {"swapdb", 3, kWriteCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleSwapDb, "server",
+       "Exchanges what two databases hold, in constant time.", "index1 index2"},
+  };
+  return kRows;
+}
+
+}  // namespace varve

@@ -1,0 +1,160 @@
+// Commands that tell what the server was busy with: SLOWLOG, LATENCY, EXPLAIN.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "fmt/format.h"
+#include "server/commands/command_groups.h"
+#include "server/commands/command_names.h"
+#include "server/commands/command_table.h"
+#include "util/resp_parser.h"
+
+namespace varve {
+namespace {
+
+// --- SLOWLOG ---------------------------------------------------------------------------------------------------------------
+
+constexpr int64_t kSlowLogEntriesShown = 10;  // by default, as in Redis
+
+void ReplySlowLog(CommandContext& context, int64_t count) {
+  const std::vector<SlowLog::Entry> entries =
+      context.server.slow_log.Newest(count < 0 ? SIZE_MAX : static_cast<size_t>(count));
+  RespWriter& reply = context.reply;
+  reply.Array(entries.size());
+  for (const SlowLog::Entry& entry : entries) {
+    reply.Array(6);
+    reply.Integer(static_cast<int64_t>(entry.id));
+    reply.Integer(entry.unix_seconds);
+    reply.Integer(entry.micros);
+    reply.Array(entry.arguments.size());
+    for (const std::string& argument : entry.arguments) reply.Bulk(argument);
+    reply.Bulk(entry.client_address);
+    reply.Bulk(entry.client_name);
+  }
+}
+
+void HandleSlowLog(CommandContext& context, Arguments arguments) {
+  const Subcommand* const subcommand = TakeSubcommand(context, arguments);
+  if (subcommand == nullptr) return;
+  const std::string_view what = subcommand->word();
+  if (what == "get") {
+    int64_t count = kSlowLogEntriesShown;
+    if (arguments.size() > 3) return ReplySubcommandSyntax(context, arguments);
+    if (arguments.size() == 3 && (!ParseRespInteger(arguments[2], &count) || count < -1)) {
+      return context.reply.Error("ERR count should be greater than or equal to -1");
+    }
+    ReplySlowLog(context, count);
+  } else if (what == "len") {
+    context.reply.Integer(static_cast<int64_t>(context.server.slow_log.size()));
+  } else {  // reset
+    context.server.slow_log.Clear();
+    context.reply.Ok();
+  }
+}
+
+// --- LATENCY ---------------------------------------------------------------------------------------------------------------
+
+// Counts by microseconds: what took at most 1.024 µs times a power of two, cumulated; where nothing is added, nothing is said.
+void ReplyHistogram(CommandContext& context, const Command& command, const CommandFigures& figures) {
+  std::vector<std::pair<int64_t, int64_t>> lines;
+  uint64_t count = 0, said = 0;
+  for (size_t bucket = 0; bucket < LatencyBuckets::kCount; ++bucket) {
+    count += figures.histogram[bucket];
+    const uint64_t end = LatencyBuckets::EndOf(bucket);
+    const bool is_border = (end & (end - 1)) == 0 || bucket + 1 == LatencyBuckets::kCount;
+    if (!is_border || count == said) continue;
+    // Redis' histogram has a resolution of 1/128 and shows the highest value that it takes for the same.
+    lines.emplace_back(static_cast<int64_t>((end + end / 128 - 1) / 1000), static_cast<int64_t>(count));
+    said = count;
+  }
+  RespWriter& reply = context.reply;
+  reply.Bulk(command.name);
+  reply.Map(2);
+  reply.Bulk("calls");
+  reply.Integer(static_cast<int64_t>(figures.calls));
+  reply.Bulk("histogram_usec");
+  reply.Map(lines.size());
+  for (const auto& [micros, cumulated] : lines) {
+    reply.Integer(micros);
+    reply.Integer(cumulated);
+  }
+}
+
+void HandleLatencyHistogram(CommandContext& context, Arguments names) {
+  if (TooManyNames(context, names)) return;
+  const std::vector<CommandFigures> figures = context.server.command_statistics.Read();
+  std::vector<const Command*> shown;
+  const auto show = [&](const Command* command) {
+    if (command != nullptr && figures[CommandIndex(*command)].calls > 0) shown.push_back(command);
+  };
+  if (names.empty()) {
+    for (const Command& command : AllCommands()) show(&command);
+  }
+  for (const std::string_view name : names) show(FindCommand(name));
+  context.reply.Map(shown.size());
+  for (const Command* command : shown) ReplyHistogram(context, *command, figures[CommandIndex(*command)]);
+}
+
+void HandleLatency(CommandContext& context, Arguments arguments) {
+  const Subcommand* const subcommand = TakeSubcommand(context, arguments);
+  if (subcommand == nullptr) return;
+  const std::string_view what = subcommand->word();
+  if (what == "histogram") return HandleLatencyHistogram(context, arguments.subspan(2));
+  // Events are not recorded one by one, as in Redis without a latency-monitor-threshold.
+  if (what == "reset") return context.reply.Integer(0);
+  if (what == "graph") {
+    return context.reply.Error(fmt::format("ERR No samples available for event '{}'", ShownInError(arguments[2])));
+  }
+  if (what != "doctor") return context.reply.Array(0);  // latest, history
+  context.reply.Verbatim(
+      "Latency events are not recorded. LATENCY HISTOGRAM shows how long commands took, SLOWLOG GET which were slow, "
+      "EXPLAIN GET key where the time of a read goes.\n");
+}
+
+// --- EXPLAIN ---------------------------------------------------------------------------------------------------------------
+
+void HandleExplain(CommandContext& context, Arguments arguments) {
+  if (!EqualsIgnoreCase(arguments[1], "get"))
+    return context.reply.Error("ERR EXPLAIN knows GET alone: EXPLAIN GET key");
+  const absl::StatusOr<ExplainedRead> read = context.store.ExplainGet(GatedRead(context.space()), arguments[2]);
+  if (!read.ok()) return context.Fail(read.status());
+  context.DependOn(read->result.gate);
+  RespWriter& reply = context.reply;
+  const std::array<std::pair<std::string_view, uint64_t>, 7> figures{{
+      {"found", read->result.found ? 1 : 0},
+      {"version", read->result.version},
+      {"value_bytes", read->value_bytes},
+      {"tables_probed", read->tables_probed},
+      {"disk_reads", read->disk_reads},
+      {"cache_hits", read->cache_hits},
+      {"nanoseconds", read->nanos},
+  }};
+  reply.Map(figures.size() + 1);
+  for (const auto& [name, value] : figures) {
+    reply.Bulk(name);
+    reply.Integer(static_cast<int64_t>(value));
+  }
+  reply.Bulk("steps");
+  reply.Array(read->steps.size());
+  for (const ExplainedStep& step : read->steps) {
+    reply.Bulk(fmt::format("{:>9} ns  {} reads  {}", step.nanos, step.disk_reads, step.what));
+  }
+}
+
+}  // namespace
+
+absl::Span<const Command> MonitoringCommands() {
+  static constexpr Command kRows[] = {
+      {"explain", 3, kReadCommand | kSlowCommand, 2, 2, 1, CommandKind::kOther, HandleExplain, "server",
+       "Reads a key and tells where it was looked for, what that cost, and which disk reads it took.", "GET key"},
+      {"latency", -2, kAdminCommand | kSlowCommand | kContainerCommand, 0, 0, 0, CommandKind::kOther, HandleLatency,
+       "server", "Shows how the times of commands are spread.",
+       "DOCTOR | GRAPH | HISTOGRAM | HISTORY | LATEST | RESET | HELP"},
+      {"slowlog", -2, kAdminCommand | kSlowCommand | kContainerCommand, 0, 0, 0, CommandKind::kOther, HandleSlowLog,
+       "server", "Shows the requests that took long.", "GET | LEN | RESET | HELP"},
+  };
+  return kRows;
+}
+
+}  // namespace varve

@@ -1,0 +1,242 @@
+// NAMESPACE: named namespaces, and what databases may be asked beyond what Redis knows.
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "fmt/format.h"
+#include "server/commands/command_groups.h"
+#include "server/commands/command_names.h"
+#include "server/commands/command_table.h"
+#include "server/execution/database_index.h"
+#include "util/resp_parser.h"
+#include "util/size_text.h"
+
+namespace varve {
+namespace {
+
+constexpr std::string_view kModes[] = {"always", "everysec", "no"};  // Durability
+constexpr std::string_view kStoresMode = "default";
+
+bool IsNumber(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Nothing: there is none of this name, and the error was answered. A number is that of a database.
+std::optional<NamespaceDescription> FindNamespace(CommandContext& context, std::string_view name) {
+  const bool is_number = IsNumber(name);
+  std::optional<NamespaceId> database;
+  if (is_number) {
+    database = ParseDatabase(context, name);
+    if (!database || !OpenDatabase(context, *database)) return std::nullopt;
+  }
+  const absl::StatusOr<NamespaceList> list = context.store.Namespaces();
+  if (!list.ok()) {
+    context.Fail(list.status());
+    return std::nullopt;
+  }
+  context.DependOn(list->gate);
+  const NamespaceDescription* const space = is_number ? list->Find(*database) : list->Find(name);
+  if (space != nullptr) return *space;
+  context.reply.Error(fmt::format("ERR there is no namespace '{}'", ShownInError(name)));
+  return std::nullopt;
+}
+
+bool ParseSync(std::string_view text, std::optional<Durability>* sync) {
+  sync->reset();
+  if (EqualsIgnoreCase(text, kStoresMode)) return true;
+  for (size_t mode = 0; mode < std::size(kModes); ++mode) {
+    if (EqualsIgnoreCase(text, kModes[mode])) *sync = static_cast<Durability>(mode);
+  }
+  return sync->has_value();
+}
+
+bool ParseNumber(std::string_view text, uint64_t* number, uint64_t unit = 1) {
+  int64_t value = 0;
+  if (!ParseRespInteger(text, &value) || value < 0) return false;
+  const uint64_t most = std::numeric_limits<int64_t>::max() / unit;
+  if (static_cast<uint64_t>(value) > most) return false;
+  *number = static_cast<uint64_t>(value) * unit;
+  return true;
+}
+
+bool ParseBytes(std::string_view text, uint64_t* bytes) {
+  const absl::StatusOr<uint64_t> size = ParseSize(text);
+  if (!size.ok() || *size > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return false;
+  *bytes = *size;
+  return true;
+}
+
+// False: they make no sense, and the error was answered.
+bool ParseNamespaceOptions(CommandContext& context, Arguments arguments, NamespaceOptions* options) {
+  constexpr uint64_t kSecond = 1000;
+  for (size_t i = 0; i < arguments.size(); i += 2) {
+    const std::string_view name = arguments[i];
+    const std::string_view value = i + 1 < arguments.size() ? arguments[i + 1] : std::string_view();
+    bool known = true;
+    bool fine = false;
+    if (EqualsIgnoreCase(name, "maxkeys")) {
+      fine = ParseNumber(value, &options->max_keys);
+    } else if (EqualsIgnoreCase(name, "maxbytes")) {
+      fine = ParseBytes(value, &options->max_bytes);
+    } else if (EqualsIgnoreCase(name, "ex")) {
+      fine = ParseNumber(value, &options->default_expiry_ms, kSecond);
+    } else if (EqualsIgnoreCase(name, "px")) {
+      fine = ParseNumber(value, &options->default_expiry_ms);
+    } else if (EqualsIgnoreCase(name, "sync")) {
+      fine = ParseSync(value, &options->sync);
+    } else if (EqualsIgnoreCase(name, "valuesize")) {
+      fine = ParseBytes(value, &options->value_separation_size);
+    } else {
+      known = false;
+    }
+    if (!known || i + 1 == arguments.size()) {
+      ReplySyntaxError(context);
+      return false;
+    }
+    if (!fine) {
+      context.reply.Error(fmt::format("ERR '{}' is no value for {}", ShownInError(value), ShownInError(name)));
+      return false;
+    }
+  }
+  return true;
+}
+
+// False: it is none for a namespace, and the error was answered.
+bool CheckNewName(CommandContext& context, std::string_view name) {
+  if (name.empty() || name.size() > kMaxNamespaceName) {
+    context.reply.Error(fmt::format("ERR a namespace's name has 1 to {} bytes", kMaxNamespaceName));
+    return false;
+  }
+  if (IsNumber(name)) {
+    context.reply.Error("ERR a number names a database, which is there when it is used");
+    return false;
+  }
+  return true;
+}
+
+// Of its own, or holding what `source` holds.
+void MakeNamespace(CommandContext& context, NamespaceDescription space, std::optional<NamespaceId> source) {
+  for (;;) {
+    const absl::StatusOr<NamespaceList> list = context.store.Namespaces();
+    if (!list.ok()) return context.Fail(list.status());
+    space.id = list->next_id;
+    WriteBatch batch;
+    source ? batch.CloneNamespace(*source, space) : batch.CreateNamespace(space);
+    const absl::StatusOr<CommitResult> created = context.store.Submit(context.write_options(), &batch);
+    // Somebody may have taken the id since; only the name is refused for good.
+    if (absl::IsAlreadyExists(created.status()) && list->Find(space.name) == nullptr) continue;
+    if (!created.ok()) return context.Fail(created.status());
+    context.Submitted();
+    context.DependOn(created->gate);
+    return context.reply.Ok();
+  }
+}
+
+void CreateNamespace(CommandContext& context, Arguments arguments) {
+  NamespaceDescription space{.name = std::string(arguments[2])};
+  if (!CheckNewName(context, space.name)) return;
+  if (!ParseNamespaceOptions(context, arguments.subspan(3), &space.options)) return;
+  MakeNamespace(context, std::move(space), std::nullopt);
+}
+
+void CloneNamespace(CommandContext& context, Arguments arguments) {
+  const std::optional<NamespaceDescription> source = FindNamespace(context, arguments[2]);
+  if (!source || !CheckNewName(context, arguments[3])) return;
+  NamespaceDescription space{.name = std::string(arguments[3]), .options = source->options};
+  if (!ParseNamespaceOptions(context, arguments.subspan(4), &space.options)) return;
+  MakeNamespace(context, std::move(space), source->id);
+}
+
+void AlterNamespace(CommandContext& context, Arguments arguments) {
+  std::optional<NamespaceDescription> space = FindNamespace(context, arguments[2]);
+  if (!space || !ParseNamespaceOptions(context, arguments.subspan(3), &space->options)) return;
+  WriteBatch batch;
+  batch.AlterNamespace(*space);
+  if (context.Submit(&batch)) context.reply.Ok();
+}
+
+void DropNamespace(CommandContext& context, Arguments arguments) {
+  if (IsNumber(arguments[2])) return context.reply.Error("ERR a database can't be dropped: FLUSHDB empties it");
+  const std::optional<NamespaceDescription> space = FindNamespace(context, arguments[2]);
+  if (!space) return;
+  WriteBatch batch;
+  batch.DropNamespace(space->id);
+  if (context.Submit(&batch)) context.reply.Ok();
+}
+
+void UseNamespace(CommandContext& context, Arguments arguments) {
+  const std::optional<NamespaceDescription> space = FindNamespace(context, arguments[2]);
+  if (!space) return;
+  context.client.UseNamespace(space->id);
+  context.reply.Ok();
+}
+
+void ListNamespaces(CommandContext& context) {
+  const absl::StatusOr<NamespaceList> list = context.store.Namespaces();
+  if (!list.ok()) return context.Fail(list.status());
+  context.DependOn(list->gate);
+  std::vector<std::string_view> names;
+  for (const NamespaceDescription& space : list->namespaces) {
+    if (!space.name.empty()) names.push_back(space.name);
+  }
+  std::sort(names.begin(), names.end());
+  context.reply.Array(names.size());
+  for (const std::string_view name : names) context.reply.Bulk(name);
+}
+
+void ShowNamespace(CommandContext& context, Arguments arguments) {
+  const std::optional<NamespaceDescription> space = FindNamespace(context, arguments[2]);
+  if (!space) return;
+  const absl::StatusOr<CountResult> count = context.store.Count(GatedRead(space->id), "", "");
+  if (!count.ok()) return context.Fail(count.status());
+  context.DependOn(count->gate);
+  const NamespaceOptions& options = space->options;
+  const std::pair<std::string_view, uint64_t> figures[] = {
+      {"id", space->id},
+      {"keys", count->keys},
+      {"bytes", count->bytes},
+      {"maxkeys", options.max_keys},
+      {"maxbytes", options.max_bytes},
+      {"default_expiry_ms", options.default_expiry_ms},
+      {"value_separation_size", options.value_separation_size},
+  };
+  RespWriter& reply = context.reply;
+  reply.Map(std::size(figures) + 2);
+  reply.Bulk("name");
+  reply.Bulk(arguments[2]);
+  for (const auto& [name, figure] : figures) {
+    reply.Bulk(name);
+    reply.Integer(static_cast<int64_t>(figure));
+  }
+  reply.Bulk("sync");
+  reply.Bulk(options.sync ? kModes[static_cast<size_t>(*options.sync)] : kStoresMode);
+}
+
+void HandleNamespace(CommandContext& context, Arguments arguments) {
+  const Subcommand* const subcommand = TakeSubcommand(context, arguments);
+  if (subcommand == nullptr) return;
+  const std::string_view what = subcommand->word();
+  if (what == "clone") return CloneNamespace(context, arguments);
+  if (what == "create") return CreateNamespace(context, arguments);
+  if (what == "alter") return AlterNamespace(context, arguments);
+  if (what == "drop") return DropNamespace(context, arguments);
+  if (what == "use") return UseNamespace(context, arguments);
+  if (what == "list") return ListNamespaces(context);
+  ShowNamespace(context, arguments);  // info
+}
+
+}  // namespace
+
+absl::Span<const Command> NamespaceCommands() {
+  static constexpr Command kRows[] = {
+      {"namespace", -2, kContainerCommand | kSlowCommand | kNotInTransactionCommand, 0, 0, 0, CommandKind::kOther,
+       HandleNamespace, "server", "Creates, clones, alters, shows, drops and uses named namespaces.",
+       "CREATE | CLONE | ALTER | DROP | INFO | LIST | USE | HELP"},
+  };
+  return kRows;
+}
+
+}  // namespace varve

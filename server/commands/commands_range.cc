@@ -1,0 +1,101 @@
+// Commands on ranges of keys.
+#include <optional>
+#include <string>
+
+#include "server/commands/command_groups.h"
+#include "server/commands/command_table.h"
+#include "server/execution/key_range.h"
+#include "server/execution/key_update.h"
+#include "server/execution/range_stream.h"
+#include "util/resp_parser.h"
+
+namespace varve {
+namespace {
+
+constexpr std::string_view kBadBound = "ERR min or max not valid string range item";
+
+// Reads [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY] in any order; answers an error and returns false when it is something else.
+bool ParseRangeOptions(CommandContext& context, Arguments arguments, RangeOptions* options) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (EqualsIgnoreCase(arguments[i], "rev")) {
+      options->reverse = true;
+    } else if (EqualsIgnoreCase(arguments[i], "keys")) {
+      options->keys_only = true;
+    } else if (EqualsIgnoreCase(arguments[i], "withexpiry")) {
+      options->with_expiry = true;
+    } else if (EqualsIgnoreCase(arguments[i], "limit") && i + 2 < arguments.size()) {
+      if (!ParseRespInteger(arguments[i + 1], &options->offset) ||
+          !ParseRespInteger(arguments[i + 2], &options->limit)) {
+        context.reply.Error("ERR value is not an integer or out of range");
+        return false;
+      }
+      i += 2;
+    } else {
+      ReplySyntaxError(context);
+      return false;
+    }
+  }
+  return true;
+}
+
+void HandleRange(CommandContext& context, Arguments arguments) {
+  RangeOptions options;
+  if (!ParseRangeOptions(context, arguments.subspan(3), &options)) return;
+  // As in Redis' ZRANGE ... BYLEX REV, the larger bound comes first when the order is reversed.
+  std::optional<KeyRange> range =
+      options.reverse ? ParseKeyRange(arguments[2], arguments[1]) : ParseKeyRange(arguments[1], arguments[2]);
+  if (!range) return context.reply.Error(kBadBound);
+  context.Stream(std::make_unique<RangeStream>(*std::move(range), options));
+}
+
+void HandlePrefix(CommandContext& context, Arguments arguments) {
+  RangeOptions options;
+  if (!ParseRangeOptions(context, arguments.subspan(2), &options)) return;
+  context.Stream(std::make_unique<RangeStream>(PrefixRange(arguments[1]), options));
+}
+
+void HandleCount(CommandContext& context, Arguments arguments) {
+  std::optional<KeyRange> range = ParseKeyRange(arguments[1], arguments[2]);
+  if (!range) return context.reply.Error(kBadBound);
+  context.Stream(std::make_unique<CountStream>(*std::move(range)));
+}
+
+void HandleDbSize(CommandContext& context, Arguments arguments) {
+  const absl::StatusOr<CountResult> count = context.store.Count(GatedRead(context.space()), "", "");
+  if (!count.ok()) return context.Fail(count.status());
+  context.DependOn(count->gate);
+  context.reply.Integer(static_cast<int64_t>(count->keys));
+}
+
+void HandleDelRange(CommandContext& context, Arguments arguments) {
+  const std::optional<KeyRange> range = ParseKeyRange(arguments[1], arguments[2]);
+  if (!range) return context.reply.Error(kBadBound);
+  if (!range->empty) {
+    WriteBatch& batch = ClearedBatch(context);
+    batch.DeleteRange(range->lower, range->upper);
+    if (!context.Submit(&batch)) return;
+  }
+  context.reply.Ok();
+}
+
+}  // namespace
+
+absl::Span<const Command> RangeCommands() {
+  static constexpr Command kRows[] = {
+      {"count", 3, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleCount, "range",
+       "Counts the keys between two bounds.", "min max"},
+      {"dbsize", 1, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleDbSize, "server",
+       "Counts all keys.", ""},
+      {"delrange", 3, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleDelRange, "range",
+       "Deletes the keys between two bounds in constant time.", "min max"},
+      {"prefix", -2, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandlePrefix, "range",
+       "Lists the keys that begin with a prefix, in order, with their values.",
+       "prefix [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY]"},
+      {"range", -3, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleRange, "range",
+       "Lists the keys between two bounds, in order, with their values.",
+       "min max [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY]"},
+  };
+  return kRows;
+}
+
+}  // namespace varve

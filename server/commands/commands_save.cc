@@ -1,0 +1,76 @@
+// Commands that put everything on disk: every write goes to the log, so saving is syncing the log.
+#include <ctime>
+
+#include "server/commands/command_groups.h"
+#include "server/commands/command_table.h"
+#include "util/resp_parser.h"
+
+namespace varve {
+namespace {
+
+// Everything is on disk, whatever its mode. False: the error was answered.
+bool Sync(CommandContext& context) {
+  if (const absl::Status status = context.store.Sync(); !status.ok()) {
+    context.Fail(status);
+    return false;
+  }
+  return true;
+}
+
+bool Save(CommandContext& context) {
+  const uint64_t changes = context.store.ChangeCount();
+  if (!Sync(context)) return false;
+  context.server.last_save = std::time(nullptr);
+  context.server.saved_changes = changes;
+  return true;
+}
+
+void HandleSave(CommandContext& context, Arguments arguments) {
+  if (Save(context)) context.reply.Ok();
+}
+
+void HandleBgSave(CommandContext& context, Arguments arguments) {
+  if (arguments.size() > 2 || (arguments.size() == 2 && !EqualsIgnoreCase(arguments[1], "schedule"))) {
+    return ReplySyntaxError(context);
+  }
+  if (Save(context)) context.reply.Simple("Background saving started");
+}
+
+void HandleBgRewriteAof(CommandContext& context, Arguments arguments) {
+  if (Save(context)) context.reply.Simple("Background append only file rewriting started");
+}
+
+void HandleLastSave(CommandContext& context, Arguments arguments) { context.reply.Integer(context.server.last_save); }
+
+void HandleWait(CommandContext& context, Arguments arguments) {
+  int64_t replicas = 0;
+  int64_t timeout = 0;
+  if (!ParseRespInteger(arguments[1], &replicas)) {
+    return context.reply.Error("ERR value is not an integer or out of range");
+  }
+  if (!ParseRespInteger(arguments[2], &timeout)) {
+    return context.reply.Error("ERR timeout is not an integer or out of range");
+  }
+  if (timeout < 0) return context.reply.Error("ERR timeout is negative");
+  if (Sync(context)) context.reply.Integer(0);
+}
+
+}  // namespace
+
+absl::Span<const Command> SaveCommands() {
+  static constexpr Command kRows[] = {
+      {"bgrewriteaof", 1, kAdminCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleBgRewriteAof, "server",
+       "The same as SAVE, with another answer: the log is recycled as it goes.", ""},
+      {"bgsave", -1, kAdminCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleBgSave, "server",
+       "The same as SAVE, with another answer.", "[SCHEDULE]"},
+      {"lastsave", 1, kFastCommand, 0, 0, 0, CommandKind::kOther, HandleLastSave, "server",
+       "Tells when the last SAVE was done, or the start.", ""},
+      {"save", 1, kAdminCommand | kSlowCommand | kNotInTransactionCommand, 0, 0, 0, CommandKind::kOther, HandleSave,
+       "server", "Puts everything written so far on disk, whatever its mode.", ""},
+      {"wait", 3, kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleWait, "generic",
+       "Answers 0, the number of replicas, when everything written so far is on disk.", "numreplicas timeout"},
+  };
+  return kRows;
+}
+
+}  // namespace varve

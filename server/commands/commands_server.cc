@@ -1,0 +1,97 @@
+// Commands that concern the server as a whole.
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "fmt/format.h"
+#include "server/commands/command_groups.h"
+#include "server/commands/command_table.h"
+#include "server/execution/key_range.h"
+#include "server/server_info.h"
+
+namespace varve {
+namespace {
+
+void HandleInfo(CommandContext& context, Arguments arguments) {
+  SequenceNumber gate = kNoSequence;
+  context.reply.Verbatim(ServerInfo(context.server, context.store, arguments.subspan(1), &gate));
+  context.DependOn(gate);
+}
+
+void HandleCompact(CommandContext& context, Arguments arguments) {
+  if (arguments.size() != 1 && arguments.size() != 3) return ReplyWrongArity(context, "compact");
+  std::optional<KeyRange> range = KeyRange();
+  if (arguments.size() == 3) range = ParseKeyRange(arguments[1], arguments[2]);
+  if (!range) return context.reply.Error("ERR min or max not valid string range item");
+  if (!range->empty) {
+    const absl::Status status = context.store.Compact(range->lower, range->upper, context.space());
+    if (!status.ok()) return context.Fail(status);
+  }
+  context.reply.Ok();
+}
+
+// As a master without replicas; what would be sent to them is counted in sequence numbers.
+void HandleRole(CommandContext& context, Arguments arguments) {
+  context.reply.Array(3);
+  context.reply.Bulk("master");
+  context.reply.Integer(static_cast<int64_t>(context.store.durable_sequence()));
+  context.reply.Array(0);
+}
+
+void HandleShutdown(CommandContext& context, Arguments arguments) {
+  bool save = false;
+  bool no_save = false;
+  bool force = false;
+  bool abort = false;
+  for (const std::string_view option : arguments.subspan(1)) {
+    if (EqualsIgnoreCase(option, "save")) {
+      save = true;
+    } else if (EqualsIgnoreCase(option, "nosave")) {
+      no_save = true;
+    } else if (EqualsIgnoreCase(option, "force")) {
+      force = true;
+    } else if (EqualsIgnoreCase(option, "abort")) {
+      abort = true;
+    } else if (!EqualsIgnoreCase(option, "now")) {  // there are no replicas to wait for, so it always is now
+      return ReplySyntaxError(context);
+    }
+  }
+  if ((abort && arguments.size() > 2) || (save && no_save)) return ReplySyntaxError(context);
+  if (abort) return context.reply.Error("ERR No shutdown in progress.");  // one that began reads no more requests
+  if (!context.server.shut_down)
+    return context.reply.Error("ERR this server is stopped by the program that it is a part of");
+  if (!force && !no_save && !context.store.log_status().ok()) {
+    return context.reply.Error("ERR Errors trying to SHUTDOWN. Check logs.");
+  }
+  context.server.shut_down();
+  context.CloseWithoutReply();
+}
+
+void HandleTime(CommandContext& context, Arguments arguments) {
+  const int64_t micros =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  context.reply.Array(2);
+  context.reply.Bulk(fmt::to_string(micros / 1'000'000));
+  context.reply.Bulk(fmt::to_string(micros % 1'000'000));
+}
+
+}  // namespace
+
+absl::Span<const Command> ServerCommands() {
+  static constexpr Command kRows[] = {
+      {"compact", -1, kAdminCommand | kMaintenanceCommand | kNotInTransactionCommand, 0, 0, 0, CommandKind::kOther,
+       HandleCompact, "server", "Merges a range of keys down to one sorted run; answers when done.", "[min max]"},
+      {"info", -1, kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleInfo, "server",
+       "Shows figures of the server and the engine.", "[section ...]"},
+      {"role", 1, kFastCommand, 0, 0, 0, CommandKind::kOther, HandleRole, "server",
+       "Answers that this is a master without replicas.", ""},
+      {"shutdown", -1, kAdminCommand | kNotInTransactionCommand, 0, 0, 0, CommandKind::kOther, HandleShutdown, "server",
+       "Stops the server as SIGTERM does.", "[NOSAVE | SAVE] [NOW] [FORCE] | ABORT"},
+      {"time", 1, kFastCommand, 0, 0, 0, CommandKind::kOther, HandleTime, "server",
+       "Tells the time in seconds, and microseconds of this second.", ""},
+  };
+  return kRows;
+}
+
+}  // namespace varve

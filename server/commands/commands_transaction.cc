@@ -1,0 +1,114 @@
+// Commands that make several others one step.
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "fmt/format.h"
+#include "server/commands/command_groups.h"
+#include "server/commands/command_table.h"
+#include "server/execution/key_update.h"
+#include "server/execution/transaction_queue.h"
+#include "server/execution/transaction_run.h"
+
+namespace varve {
+namespace {
+
+void HandleMulti(CommandContext& context, Arguments) {
+  ClientTransaction& transaction = context.client.modes.transaction;
+  if (transaction.open) return context.reply.Error("ERR MULTI calls can not be nested");
+  transaction.open = true;
+  ShowTransaction(&context.client);
+  context.reply.Ok();
+}
+
+void HandleDiscard(CommandContext& context, Arguments) {
+  if (!context.client.modes.transaction.open) return context.reply.Error("ERR DISCARD without MULTI");
+  EndTransaction(&context.client);
+  context.reply.Ok();
+}
+
+void HandleExec(CommandContext& context, Arguments) {
+  if (!context.client.modes.transaction.open) return context.reply.Error("ERR EXEC without MULTI");
+  ClientTransaction transaction = std::move(context.client.modes.transaction);
+  EndTransaction(&context.client);
+  if (transaction.refused) {
+    return context.reply.Error("EXECABORT Transaction discarded because of previous errors.");
+  }
+  auto run = std::make_unique<TransactionRun>(std::move(transaction));
+  if (!run->ExecuteWhole(context)) context.Stream(std::move(run));
+}
+
+// Where the key has expired and is there still, it is removed first: else its removal, later, would be a write to a key that is watched.
+absl::StatusOr<ReadResult> LookUpUnexpired(CommandContext& context, std::string_view key) {
+  for (;;) {
+    absl::StatusOr<ReadResult> read = context.LookUp(key);
+    if (!read.ok() || !read->expired) return read;
+    WriteBatch& batch = ClearedBatch(context);
+    batch.Delete(key);
+    batch.RequireUnchanged(key, read->read_sequence);
+    const absl::StatusOr<CommitResult> removed = context.store.Submit(context.write_options(), &batch);
+    if (!removed.ok() && !absl::IsAborted(removed.status())) return removed.status();
+    context.Submitted();
+    if (!removed.ok()) continue;
+    context.DependOn(removed->gate);
+    context.Notify(kExpiredEvent, "expired", key);
+  }
+}
+
+void HandleWatch(CommandContext& context, Arguments arguments) {
+  ClientTransaction& transaction = context.client.modes.transaction;
+  if (transaction.open) return context.reply.Error("ERR WATCH inside MULTI is not allowed");
+  WatchedKeys added;
+  size_t bytes = transaction.watched_bytes;
+  for (const std::string_view key : arguments.subspan(1)) {
+    const WatchedKey::Name name(context.space(), key);
+    // As it was when it was watched first.
+    if (transaction.watched.contains(name) || added.contains(name)) continue;
+    const absl::StatusOr<ReadResult> read = LookUpUnexpired(context, key);
+    if (!read.ok()) return context.Fail(read.status());
+    bytes += key.size() + kBytesPerWatchedKey;
+    if (bytes > kMaxWatchedBytes) {
+      return context.reply.Error(
+          fmt::format("ERR keys of more than {} bytes in all can not be watched", kMaxWatchedBytes));
+    }
+    added.insert({.space = context.space(),
+                  .key = std::string(key),
+                  .read_sequence = read->read_sequence,
+                  .found = read->found,
+                  .version = read->version});
+  }
+  transaction.watched.merge(added);
+  transaction.watched_bytes = bytes;
+  ShowTransaction(&context.client);
+  context.reply.Ok();
+}
+
+void HandleUnwatch(CommandContext& context, Arguments) {
+  ClientTransaction& transaction = context.client.modes.transaction;
+  transaction.watched.clear();
+  transaction.watched_bytes = 0;
+  ShowTransaction(&context.client);
+  context.reply.Ok();
+}
+
+}  // namespace
+
+absl::Span<const Command> TransactionCommands() {
+  constexpr uint32_t kQuick = kTransactionCommand | kFastCommand;
+  static constexpr Command kRows[] = {
+      {"discard", 1, kQuick | kInTransactionCommand, 0, 0, 0, CommandKind::kOther, HandleDiscard, "transactions",
+       "Forgets the requests since MULTI, and the keys watched.", ""},
+      {"exec", 1, kTransactionCommand | kInTransactionCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleExec,
+       "transactions", "Executes the requests since MULTI as one step, unless a key watched was written.", ""},
+      {"multi", 1, kQuick | kInTransactionCommand, 0, 0, 0, CommandKind::kOther, HandleMulti, "transactions",
+       "Lets the requests that follow wait for EXEC.", ""},
+      {"unwatch", 1, kQuick, 0, 0, 0, CommandKind::kOther, HandleUnwatch, "transactions", "Forgets the keys watched.",
+       ""},
+      {"watch", -2, kQuick | kInTransactionCommand, 1, -1, 1, CommandKind::kOther, HandleWatch, "transactions",
+       "Lets the next EXEC do nothing if one of the keys is written before it.", "key [key ...]"},
+  };
+  return kRows;
+}
+
+}  // namespace varve
