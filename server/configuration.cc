@@ -5,7 +5,7 @@
 
 #include "fmt/format.h"
 #include "server/config_file.h"
-#include "server/glob.h"
+#include "server/clients/glob.h"
 #include "server/server_state.h"
 #include "util/status.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "server/client_description.h"
+#include "server/clients/client_description.h"
 #include "server/execution/command_context.h"
 #include "server/commands/command_table.h"
 #include "server/execution/database_index.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "server/request_batch.h"
+#include "server/clients/request_batch.h"
 #include "server/server_state.h"
 
 namespace varve {

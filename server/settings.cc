@@ -10,7 +10,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "server/keyspace_events.h"
+#include "server/clients/keyspace_events.h"
 #include "server/settings_live.h"
 #include "util/nearest_text.h"
 #include "util/size_text.h"

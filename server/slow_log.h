@@ -13,7 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "server/request_batch.h"
+#include "server/clients/request_batch.h"
 
 namespace varve {
 

@@ -33,7 +33,7 @@ struct ServerOptions {
   bool protected_mode = true;       // without a password, serve only clients of this machine
   Execution execution = Execution::kAdaptive;
   int databases = 16;       // that SELECT knows
-  uint32_t key_events = 0;  // of which it tells on channels, see server/keyspace_events.h
+  uint32_t key_events = 0;  // of which it tells on channels, see server/clients/keyspace_events.h
   int io_threads = 0;       // 0: one for every four cores, 1 to 8
   int threads = 0;          // of the pool; 0: one for every core, at least 2
   size_t max_clients = 10000;

@@ -6,7 +6,7 @@
 
 #include "absl/types/span.h"
 #include "server/execution/command_context.h"
-#include "server/request_batch.h"
+#include "server/clients/request_batch.h"
 
 namespace varve {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "fmt/format.h"
-#include "server/client_name.h"
+#include "server/clients/client_name.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
 #include "spdlog/spdlog.h"

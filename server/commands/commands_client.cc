@@ -3,8 +3,8 @@
 #include <string>
 
 #include "fmt/format.h"
-#include "server/client_description.h"
-#include "server/client_name.h"
+#include "server/clients/client_description.h"
+#include "server/clients/client_name.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"

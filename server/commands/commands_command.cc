@@ -9,7 +9,7 @@
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
 #include "server/commands/command_traits.h"
-#include "server/glob.h"
+#include "server/clients/glob.h"
 #include "server/execution/syntax_arguments.h"
 
 namespace varve {

@@ -5,7 +5,7 @@
 #include "server/commands/command_groups.h"
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
-#include "server/glob.h"
+#include "server/clients/glob.h"
 
 namespace varve {
 namespace {

@@ -1,6 +1,6 @@
 // Commands that concern the connection alone.
-#include "server/client_modes.h"
-#include "server/client_name.h"
+#include "server/clients/client_modes.h"
+#include "server/clients/client_name.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
 

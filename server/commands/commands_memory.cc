@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fmt/format.h"
-#include "server/client_description.h"
+#include "server/clients/client_description.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "fmt/format.h"
-#include "server/client_modes.h"
+#include "server/clients/client_modes.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
-#include "server/glob.h"
+#include "server/clients/glob.h"
 
 namespace varve {
 namespace {

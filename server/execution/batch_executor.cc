@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "varve/namespace_status.h"
-#include "server/client_modes.h"
+#include "server/clients/client_modes.h"
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
 #include "server/execution/request_account.h"

@@ -10,8 +10,8 @@
 
 #include "server/execution/command_context.h"
 #include "server/commands/command_table.h"
-#include "server/gated_replies.h"
-#include "server/request_batch.h"
+#include "server/clients/gated_replies.h"
+#include "server/clients/request_batch.h"
 
 namespace varve {
 

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "varve/store.h"
-#include "server/client_link.h"
+#include "server/clients/client_link.h"
 #include "server/server_state.h"
 #include "util/resp_writer.h"
 
@@ -135,7 +135,7 @@ class CommandContext {
     if (!found) Notify(kMissEvent, "keymiss", key);
   }
 
-  // Tells of what was done to `key` (server/keyspace_events.h), once it is submitted and the reply depends on it; inside EXEC, those who
+  // Tells of what was done to `key` (server/clients/keyspace_events.h), once it is submitted and the reply depends on it; inside EXEC, those who
   // listen hear of it when that has committed. `event` is a literal.
   void Notify(KeyEventClass which, std::string_view event, std::string_view key) {
     NotifyIn(space(), which, event, key);

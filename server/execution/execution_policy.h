@@ -13,7 +13,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "server/request_batch.h"
+#include "server/clients/request_batch.h"
 #include "type/server_options.h"
 
 namespace varve {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "server/glob.h"
+#include "server/clients/glob.h"
 #include "server/execution/key_range.h"
 #include "spdlog/spdlog.h"
 

@@ -6,7 +6,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "server/execution/command_context.h"
-#include "server/request_batch.h"
+#include "server/clients/request_batch.h"
 
 namespace varve {
 

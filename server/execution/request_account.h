@@ -6,7 +6,7 @@
 
 #include "server/execution/command_context.h"
 #include "server/commands/command_table.h"
-#include "server/request_batch.h"
+#include "server/clients/request_batch.h"
 
 namespace varve {
 

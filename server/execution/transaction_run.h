@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "db/transaction/transaction_store.h"
-#include "server/client_transaction.h"
+#include "server/clients/client_transaction.h"
 #include "server/execution/command_context.h"
 
 namespace varve {

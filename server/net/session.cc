@@ -10,7 +10,7 @@
 #include <ctime>
 #include <utility>
 
-#include "server/client_modes.h"
+#include "server/clients/client_modes.h"
 #include "server/commands/command_table.h"
 #include "server/net/io_loop.h"
 #include "spdlog/spdlog.h"

@@ -20,9 +20,9 @@
 #include "server/execution/batch_executor.h"
 #include "server/execution/command_context.h"
 #include "server/execution/execution_policy.h"
-#include "server/gated_replies.h"
-#include "server/output_gauge.h"
-#include "server/request_batch.h"
+#include "server/clients/gated_replies.h"
+#include "server/clients/output_gauge.h"
+#include "server/clients/request_batch.h"
 #include "util/resp_buffer.h"
 #include "util/resp_parser.h"
 

@@ -1,7 +1,7 @@
 // The side of a connection that others see: what they left for it, and what they know of it.
 #include <chrono>
 
-#include "server/client_modes.h"
+#include "server/clients/client_modes.h"
 #include "server/net/io_loop.h"
 #include "server/net/session.h"
 #include "spdlog/spdlog.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/glob.h"
+#include "server/clients/glob.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 
 namespace varve::fuzz {

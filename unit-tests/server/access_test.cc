@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "server/login_guard.h"
-#include "server/password.h"
+#include "server/clients/login_guard.h"
+#include "server/clients/password.h"
 #include "unit-tests/server/reply_text.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/eventually.h"

@@ -1,4 +1,4 @@
-#include "server/gated_replies.h"
+#include "server/clients/gated_replies.h"
 
 #include <gtest/gtest.h>
 

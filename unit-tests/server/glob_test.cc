@@ -1,5 +1,5 @@
 // Patterns match as Redis' do, in bounded time.
-#include "server/glob.h"
+#include "server/clients/glob.h"
 
 #include <gtest/gtest.h>
 

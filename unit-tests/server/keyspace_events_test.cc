@@ -1,5 +1,5 @@
 // Keyspace notifications: when they are sent, and when not. What each command tells is compared with Redis in unit-tests/differential.
-#include "server/keyspace_events.h"
+#include "server/clients/keyspace_events.h"
 
 #include <gtest/gtest.h>
 

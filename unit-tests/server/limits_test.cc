@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "server/output_gauge.h"
+#include "server/clients/output_gauge.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/process_memory.h"

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "server/client_memory.h"
-#include "server/pubsub.h"
+#include "server/clients/client_memory.h"
+#include "server/clients/pubsub.h"
 #include "unit-tests/server/test_server.h"
 
 namespace varve {

@@ -1,4 +1,4 @@
-#include "server/monitors.h"
+#include "server/clients/monitors.h"
 
 #include <chrono>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "server/client_registry.h"
+#include "server/clients/client_registry.h"
 
 namespace varve {
 

@@ -1,4 +1,4 @@
-#include "server/client_name.h"
+#include "server/clients/client_name.h"
 
 #include <algorithm>
 

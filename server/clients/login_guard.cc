@@ -1,4 +1,4 @@
-#include "server/login_guard.h"
+#include "server/clients/login_guard.h"
 
 #include <arpa/inet.h>
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/pubsub.h"
+#include "server/clients/pubsub.h"
 #include "type/sequence.h"
 #include "type/tree_key.h"
 

@@ -1,4 +1,4 @@
-#include "server/mailbox.h"
+#include "server/clients/mailbox.h"
 
 #include <algorithm>
 #include <utility>

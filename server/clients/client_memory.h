@@ -9,8 +9,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "server/client_registry.h"
-#include "server/mailbox.h"
+#include "server/clients/client_registry.h"
+#include "server/clients/mailbox.h"
 
 namespace varve {
 

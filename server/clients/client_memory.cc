@@ -1,4 +1,4 @@
-#include "server/client_memory.h"
+#include "server/clients/client_memory.h"
 
 #include <algorithm>
 #include <string>

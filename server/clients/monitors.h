@@ -9,8 +9,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
-#include "server/mailbox.h"
-#include "server/request_batch.h"
+#include "server/clients/mailbox.h"
+#include "server/clients/request_batch.h"
 #include "type/tree_key.h"
 
 namespace varve {

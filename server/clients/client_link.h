@@ -10,9 +10,9 @@
 #include <string>
 
 #include "absl/synchronization/mutex.h"
-#include "server/client_transaction.h"
-#include "server/mailbox.h"
-#include "server/pubsub.h"
+#include "server/clients/client_transaction.h"
+#include "server/clients/mailbox.h"
+#include "server/clients/pubsub.h"
 #include "type/tree_key.h"
 
 namespace varve {

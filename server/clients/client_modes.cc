@@ -1,4 +1,4 @@
-#include "server/client_modes.h"
+#include "server/clients/client_modes.h"
 
 #include <string>
 

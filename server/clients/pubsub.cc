@@ -1,9 +1,9 @@
-#include "server/pubsub.h"
+#include "server/clients/pubsub.h"
 
 #include <initializer_list>
 #include <memory>
 
-#include "server/client_memory.h"
+#include "server/clients/client_memory.h"
 #include "server/execution/command_context.h"
 #include "util/resp_writer.h"
 

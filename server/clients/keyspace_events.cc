@@ -1,4 +1,4 @@
-#include "server/keyspace_events.h"
+#include "server/clients/keyspace_events.h"
 
 #include "fmt/format.h"
 

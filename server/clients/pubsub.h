@@ -20,8 +20,8 @@
 #include "absl/container/btree_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
-#include "server/glob.h"
-#include "server/mailbox.h"
+#include "server/clients/glob.h"
+#include "server/clients/mailbox.h"
 #include "type/sequence.h"
 
 namespace varve {

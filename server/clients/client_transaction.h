@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/request_batch.h"
+#include "server/clients/request_batch.h"
 #include "varve/options.h"
 
 namespace varve {

@@ -1,4 +1,4 @@
-#include "server/client_transaction.h"
+#include "server/clients/client_transaction.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "server/password.h"
+#include "server/clients/password.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "server/glob.h"
+#include "server/clients/glob.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "server/client_description.h"
+#include "server/clients/client_description.h"
 
 #include <algorithm>
 #include <chrono>
