@@ -3,7 +3,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "server/settings.h"
+#include "server/config/settings.h"
 
 namespace varve {
 

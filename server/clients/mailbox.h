@@ -18,7 +18,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "server/clients/gated_replies.h"
-#include "server/live_options.h"
+#include "server/config/live_options.h"
 #include "server/clients/output_gauge.h"
 #include "type/sequence.h"
 #include "util/resp_buffer.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/config_file.h"
+#include "server/config/config_file.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 
 namespace varve::fuzz {

@@ -1,5 +1,5 @@
 // The configuration file: every mistake with its line, and rewriting that leaves everything else as it was.
-#include "server/config_file.h"
+#include "server/config/config_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

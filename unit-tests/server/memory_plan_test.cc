@@ -1,4 +1,4 @@
-#include "server/memory_plan.h"
+#include "server/config/memory_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

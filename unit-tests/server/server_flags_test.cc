@@ -1,5 +1,5 @@
 // The settings from all sides: bounds, words, the command line, the file and which goes first, the example and the manual.
-#include "server/server_flags.h"
+#include "server/config/server_flags.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "server/config_file.h"
-#include "server/configuration.h"
+#include "server/config/config_file.h"
+#include "server/config/configuration.h"
 #include "unit-tests/testing/server_process.h"
 #include "unit-tests/testing/temp_dir.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "server/settings.h"
+#include "server/config/settings.h"
 
 namespace varve {
 

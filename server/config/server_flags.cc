@@ -1,4 +1,4 @@
-#include "server/server_flags.h"
+#include "server/config/server_flags.h"
 
 #include <algorithm>
 #include <string_view>
@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "fmt/format.h"
-#include "server/config_file.h"
-#include "server/memory_plan.h"
+#include "server/config/config_file.h"
+#include "server/config/memory_plan.h"
 #include "util/status.h"
 
 namespace varve {

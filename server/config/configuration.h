@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "server/settings.h"
+#include "server/config/settings.h"
 
 namespace varve {
 

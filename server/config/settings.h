@@ -26,7 +26,7 @@ struct ServerConfig {
   int log_level = 2;          // index of the setting's words, which is spdlog's number
   std::string log_file;       // empty: standard error
   std::string password_file;  // holds server.password
-  uint64_t memory_limit = 0;  // of what follows; 0: by the memory at hand (server/memory_plan.h)
+  uint64_t memory_limit = 0;  // of what follows; 0: by the memory at hand (server/config/memory_plan.h)
   EngineOptions engine;
   ServerOptions server;
   std::set<std::string_view> given;  // names of settings that AssignSetting gave a value, the default perhaps
@@ -64,7 +64,7 @@ struct Setting {
   std::string_view redis_name;
   // Not taken from the command line, where other users of the machine can read it.
   bool secret = false;
-  // A size that the server chooses where none is given (server/memory_plan.h).
+  // A size that the server chooses where none is given (server/config/memory_plan.h).
   bool shares_memory = false;
 
   constexpr Setting Live(absl::Status (*how)(ServerState&, const ServerConfig&)) const {

@@ -1,10 +1,10 @@
-#include "server/configuration.h"
+#include "server/config/configuration.h"
 
 #include <algorithm>
 #include <map>
 
 #include "fmt/format.h"
-#include "server/config_file.h"
+#include "server/config/config_file.h"
 #include "server/clients/glob.h"
 #include "server/server_state.h"
 #include "util/status.h"

@@ -1,9 +1,9 @@
-#include "server/settings_live.h"
+#include "server/config/settings_live.h"
 
 #include "fmt/format.h"
 #include "server/net/descriptor_limit.h"
 #include "server/server_state.h"
-#include "server/settings.h"
+#include "server/config/settings.h"
 #include "spdlog/spdlog.h"
 
 namespace varve {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "server/settings.h"
+#include "server/config/settings.h"
 
 namespace varve {
 
@@ -17,7 +17,7 @@ struct ServerCommandLine {
   bool example_config = false;
   std::string config_file;  // empty: none
   ServerConfig config;      // as it was given
-  ServerConfig fitted;      // with what was left to the server chosen by the memory at hand (server/memory_plan.h)
+  ServerConfig fitted;      // with what was left to the server chosen by the memory at hand (server/config/memory_plan.h)
 };
 
 // Reads the command line, the file and the password's file. InvalidArgument says which settings are wrong and what they take; those

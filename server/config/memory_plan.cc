@@ -1,4 +1,4 @@
-#include "server/memory_plan.h"
+#include "server/config/memory_plan.h"
 
 #include <malloc.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "server/config_file.h"
+#include "server/config/config_file.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "server/toml_parser.h"
+#include "server/config/toml_parser.h"
 #include "util/file_system.h"
 #include "util/status.h"
 

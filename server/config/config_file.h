@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/settings.h"
+#include "server/config/settings.h"
 
 namespace varve {
 

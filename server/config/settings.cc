@@ -1,4 +1,4 @@
-#include "server/settings.h"
+#include "server/config/settings.h"
 
 #include <arpa/inet.h>
 #include <sys/un.h>
@@ -11,7 +11,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "server/clients/keyspace_events.h"
-#include "server/settings_live.h"
+#include "server/config/settings_live.h"
 #include "util/nearest_text.h"
 #include "util/size_text.h"
 #include "util/status.h"

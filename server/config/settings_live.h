@@ -1,4 +1,4 @@
-// How a setting that was changed takes effect while the server runs: the `apply` functions of the table in server/settings.cc.
+// How a setting that was changed takes effect while the server runs: the `apply` functions of the table in server/config/settings.cc.
 // Each makes the config's value the one in force; an error says why that can't be, and leaves the old one in force. Thread-safe.
 #pragma once
 
