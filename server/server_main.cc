@@ -24,7 +24,7 @@
 #include "server/process_signals.h"
 #include "server/server.h"
 #include "server/config/server_flags.h"
-#include "server/server_log.h"
+#include "server/statistics/server_log.h"
 #include "server/service_manager.h"
 #include "spdlog/spdlog.h"
 

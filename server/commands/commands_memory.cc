@@ -13,7 +13,7 @@
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
 #include "server/execution/database_index.h"
-#include "server/process_memory.h"
+#include "server/statistics/process_memory.h"
 #include "util/resp_parser.h"
 
 namespace varve {

@@ -6,7 +6,7 @@
 #include "fmt/format.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
-#include "server/float_text.h"
+#include "server/statistics/float_text.h"
 #include "server/execution/key_update.h"
 #include "util/resp_parser.h"
 

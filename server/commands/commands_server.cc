@@ -7,7 +7,7 @@
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
 #include "server/execution/key_range.h"
-#include "server/server_info.h"
+#include "server/statistics/server_info.h"
 
 namespace varve {
 namespace {

@@ -1,11 +1,11 @@
-#include "server/command_statistics.h"
+#include "server/statistics/command_statistics.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 #include <vector>
 
-#include "server/rate_meter.h"
+#include "server/statistics/rate_meter.h"
 
 namespace varve {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "server/slow_log.h"
+#include "server/statistics/slow_log.h"
 #include "unit-tests/server/reply_text.h"
 #include "unit-tests/server/test_server.h"
 

@@ -1,4 +1,4 @@
-#include "server/float_text.h"
+#include "server/statistics/float_text.h"
 
 #include <cctype>
 #include <cerrno>

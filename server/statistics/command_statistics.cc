@@ -1,4 +1,4 @@
-#include "server/command_statistics.h"
+#include "server/statistics/command_statistics.h"
 
 #include <algorithm>
 #include <bit>

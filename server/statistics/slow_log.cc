@@ -1,4 +1,4 @@
-#include "server/slow_log.h"
+#include "server/statistics/slow_log.h"
 
 #include <algorithm>
 #include <chrono>

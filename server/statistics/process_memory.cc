@@ -1,4 +1,4 @@
-#include "server/process_memory.h"
+#include "server/statistics/process_memory.h"
 
 #include <cstdio>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "server/server_log.h"
+#include "server/statistics/server_log.h"
 
 #include <memory>
 #include <mutex>

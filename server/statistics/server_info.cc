@@ -1,4 +1,4 @@
-#include "server/server_info.h"
+#include "server/statistics/server_info.h"
 
 #include <sys/resource.h>
 #include <sys/utsname.h>
@@ -13,7 +13,7 @@
 #include "server/execution/command_context.h"
 #include "server/commands/command_table.h"
 #include "server/execution/database_index.h"
-#include "server/process_memory.h"
+#include "server/statistics/process_memory.h"
 
 namespace varve {
 namespace {
