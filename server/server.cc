@@ -12,7 +12,7 @@
 
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
-#include "util/thread_setup.h"
+#include "util/os/thread_setup.h"
 
 namespace varve {
 namespace {

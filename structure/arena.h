@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "structure/chunk_pool.h"
-#include "util/aligned_bytes.h"
+#include "util/os/aligned_bytes.h"
 #include "util/memory_guard.h"
 
 namespace varve {

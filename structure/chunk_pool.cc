@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "util/memory_guard.h"
-#include "util/thread_setup.h"
+#include "util/os/thread_setup.h"
 
 namespace varve {
 

@@ -11,7 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "util/aligned_bytes.h"
+#include "util/os/aligned_bytes.h"
 
 namespace varve {
 

@@ -23,7 +23,7 @@
 #include "absl/base/thread_annotations.h"
 #include "structure/slab_allocator.h"
 #include "structure/spin_lock.h"
-#include "util/aligned_bytes.h"
+#include "util/os/aligned_bytes.h"
 
 namespace varve {
 

@@ -6,9 +6,9 @@
 #include <new>
 #include <utility>
 
-#include "util/aligned_bytes.h"
+#include "util/os/aligned_bytes.h"
 #include "util/memory_guard.h"
-#include "util/thread_setup.h"
+#include "util/os/thread_setup.h"
 
 namespace varve {
 namespace {

@@ -25,7 +25,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "util/steady_condition.h"
+#include "util/os/steady_condition.h"
 
 namespace varve {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "util/thread_setup.h"
+#include "util/os/thread_setup.h"
 
 namespace varve {
 

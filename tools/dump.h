@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "type/record.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 namespace varve {
 

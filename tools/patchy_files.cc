@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "util/forwarding_file.h"
+#include "util/os/forwarding_file.h"
 #include "util/status.h"
 
 namespace varve {

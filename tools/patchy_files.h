@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 namespace varve {
 

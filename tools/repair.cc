@@ -14,7 +14,7 @@
 #include "tools/repair_job.h"
 #include "tools/repair_writer.h"
 #include "db/write_buffer/write_buffer.h"
-#include "util/clock.h"
+#include "util/os/clock.h"
 #include "util/coding.h"
 #include "util/hash.h"
 #include "util/status.h"

@@ -22,7 +22,7 @@
 
 #include "absl/status/statusor.h"
 #include "tools/verify.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 namespace varve {
 

@@ -10,7 +10,7 @@
 #include "tools/repair_writer.h"
 #include "db/segment/segment_caches.h"
 #include "type/tree_key.h"
-#include "util/clock.h"
+#include "util/os/clock.h"
 #include "util/coding.h"
 #include "util/status.h"
 

@@ -16,7 +16,7 @@
 #include "db/format/range_tombstone.h"
 #include "db/segment/segment_footer.h"
 #include "type/record.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 namespace varve {
 

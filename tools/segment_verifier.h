@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "db/segment/segment_builder.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 namespace varve {
 

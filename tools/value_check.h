@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "db/segment/segment_builder.h"
 #include "type/record.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 namespace varve {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 namespace varve {
 

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "fmt/format.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 #include "util/status.h"
 
 namespace varve {

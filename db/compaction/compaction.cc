@@ -9,10 +9,10 @@
 #include "db/iterators/run_iterator.h"
 #include "db/segment/segment_caches.h"
 #include "db/compaction/value_placer.h"
-#include "util/file_writer.h"
+#include "util/os/file_writer.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
-#include "util/thread_pace.h"
+#include "util/os/thread_pace.h"
 
 namespace varve {
 namespace {

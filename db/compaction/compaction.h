@@ -21,7 +21,7 @@
 #include "varve/options.h"
 #include "type/sequence.h"
 #include "type/tree_key.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 namespace varve {
 

@@ -11,7 +11,7 @@
 #include "db/format/file_names.h"
 #include "db/segment/segment_caches.h"
 #include "db/compaction/value_placer.h"
-#include "util/file_writer.h"
+#include "util/os/file_writer.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 

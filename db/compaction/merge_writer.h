@@ -29,7 +29,7 @@
 #include "db/segment/segment_builder.h"
 #include "type/sequence.h"
 #include "type/tree_key.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 namespace varve {
 

@@ -18,8 +18,8 @@
 #include "db/format/value_place.h"
 #include "type/record.h"
 #include "type/tree_key.h"
-#include "util/file_system.h"
-#include "util/file_writer.h"
+#include "util/os/file_system.h"
+#include "util/os/file_writer.h"
 
 namespace varve {
 

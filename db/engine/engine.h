@@ -51,9 +51,9 @@
 #include "db/compaction/value_placer.h"
 #include "structure/chunk_pool.h"
 #include "structure/published.h"
-#include "util/file_recycler.h"
-#include "util/file_system.h"
-#include "util/steady_condition.h"
+#include "util/os/file_recycler.h"
+#include "util/os/file_system.h"
+#include "util/os/steady_condition.h"
 
 namespace varve {
 

@@ -12,7 +12,7 @@
 #include "type/tree_key.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
-#include "util/thread_setup.h"
+#include "util/os/thread_setup.h"
 
 namespace varve {
 namespace {

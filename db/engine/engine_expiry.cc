@@ -13,7 +13,7 @@
 #include "util/hash.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
-#include "util/thread_setup.h"
+#include "util/os/thread_setup.h"
 
 namespace varve {
 namespace {

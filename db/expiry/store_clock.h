@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "util/clock.h"
+#include "util/os/clock.h"
 
 namespace varve {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "fmt/format.h"
-#include "util/file_recycler.h"
+#include "util/os/file_recycler.h"
 
 namespace varve {
 
@@ -37,7 +37,7 @@ inline std::optional<uint64_t> ParseValueFileName(std::string_view name) {
   return number;
 }
 
-// Of a segment or value file that is out of use (util/file_recycler.h).
+// Of a segment or value file that is out of use (util/os/file_recycler.h).
 inline bool IsSpareName(std::string_view name) {
   if (!name.ends_with(FileRecycler::kSpareSuffix)) return false;
   name.remove_suffix(FileRecycler::kSpareSuffix.size());

@@ -1,4 +1,4 @@
-// A window (util/file_window.h) over the records of a segment that may be damaged. Not thread-safe. What it returns stays valid until the
+// A window (util/os/file_window.h) over the records of a segment that may be damaged. Not thread-safe. What it returns stays valid until the
 // next call.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "type/record.h"
-#include "util/file_window.h"
+#include "util/os/file_window.h"
 
 namespace varve {
 

@@ -12,8 +12,8 @@
 #include "db/log/log_writer.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
-#include "util/steady_condition.h"
-#include "util/thread_setup.h"
+#include "util/os/steady_condition.h"
+#include "util/os/thread_setup.h"
 
 namespace varve {
 namespace {

@@ -33,7 +33,7 @@
 #include "absl/status/statusor.h"
 #include "varve/options.h"
 #include "type/sequence.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 namespace varve {
 

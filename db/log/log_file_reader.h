@@ -12,8 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/format/log_format.h"
-#include "util/file_system.h"
-#include "util/file_window.h"
+#include "util/os/file_system.h"
+#include "util/os/file_window.h"
 
 namespace varve {
 

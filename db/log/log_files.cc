@@ -7,7 +7,7 @@
 #include "db/format/log_format.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
-#include "util/thread_setup.h"
+#include "util/os/thread_setup.h"
 
 namespace varve {
 namespace {

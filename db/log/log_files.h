@@ -24,8 +24,8 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "db/log/log.h"
-#include "util/file_system.h"
-#include "util/steady_condition.h"
+#include "util/os/file_system.h"
+#include "util/os/steady_condition.h"
 
 namespace varve {
 

@@ -11,7 +11,7 @@
 #include "db/log/log.h"
 #include "db/log/log_file_reader.h"
 #include "db/format/log_format.h"
-#include "util/file_window.h"
+#include "util/os/file_window.h"
 #include "util/status.h"
 
 namespace varve {

@@ -36,8 +36,8 @@
 #include "db/format/log_format.h"
 #include "varve/options.h"
 #include "type/sequence.h"
-#include "util/file_system.h"
-#include "util/steady_condition.h"
+#include "util/os/file_system.h"
+#include "util/os/steady_condition.h"
 
 namespace varve {
 

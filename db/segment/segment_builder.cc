@@ -19,7 +19,7 @@
 #include "structure/offset_table.h"
 #include "util/checksum.h"
 #include "util/coding.h"
-#include "util/file_writer.h"
+#include "util/os/file_writer.h"
 #include "util/hash.h"
 #include "util/status.h"
 

@@ -14,7 +14,7 @@
 #include "db/format/key_tally.h"
 #include "db/format/range_tombstone.h"
 #include "type/record.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 namespace varve {
 

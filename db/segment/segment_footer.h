@@ -21,7 +21,7 @@
 #include "absl/status/statusor.h"
 #include "db/segment/segment_builder.h"
 #include "structure/offset_table.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 namespace varve {
 

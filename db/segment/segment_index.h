@@ -12,8 +12,8 @@
 #include "db/segment/segment_fences.h"
 #include "db/segment/segment_footer.h"
 #include "structure/offset_table.h"
-#include "util/aligned_bytes.h"
-#include "util/file_system.h"
+#include "util/os/aligned_bytes.h"
+#include "util/os/file_system.h"
 
 namespace varve {
 

@@ -10,7 +10,7 @@
 #include "db/segment/segment_iterator.h"
 #include "db/segment/segment_values.h"
 #include "spdlog/spdlog.h"
-#include "util/file_recycler.h"
+#include "util/os/file_recycler.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 

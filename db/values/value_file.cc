@@ -8,7 +8,7 @@
 #include "db/format/log_format.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
-#include "util/file_recycler.h"
+#include "util/os/file_recycler.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
 

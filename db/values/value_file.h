@@ -22,7 +22,7 @@
 #include "absl/synchronization/mutex.h"
 #include "db/format/value_place.h"
 #include "type/sequence.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 namespace varve {
 

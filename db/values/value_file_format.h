@@ -22,7 +22,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 namespace varve {
 

@@ -10,7 +10,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "server/config/toml_parser.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 #include "util/status.h"
 
 namespace varve {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "spdlog/spdlog.h"
-#include "util/file_recycler.h"
+#include "util/os/file_recycler.h"
 
 namespace varve::testing {
 namespace {

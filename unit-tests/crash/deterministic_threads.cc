@@ -23,7 +23,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "util/thread_pace.h"
+#include "util/os/thread_pace.h"
 
 namespace varve::testing {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "fmt/format.h"
 #include "unit-tests/testing/temp_dir.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 namespace {
 

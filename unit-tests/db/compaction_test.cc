@@ -16,7 +16,7 @@
 #include "unit-tests/testing/temp_dir.h"
 #include "unit-tests/testing/vector_iterator.h"
 #include "unit-tests/testing/version_history.h"
-#include "util/file_recycler.h"
+#include "util/os/file_recycler.h"
 #include "util/hash.h"
 
 namespace varve {

@@ -22,9 +22,9 @@
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/test_store.h"
-#include "util/forwarding_file.h"
+#include "util/os/forwarding_file.h"
 #include "util/status.h"
-#include "util/thread_setup.h"
+#include "util/os/thread_setup.h"
 
 namespace varve {
 namespace {

@@ -10,7 +10,7 @@
 #include "fmt/format.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/namespace_calls.h"
-#include "util/clock.h"
+#include "util/os/clock.h"
 
 namespace varve {
 namespace {

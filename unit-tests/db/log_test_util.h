@@ -15,7 +15,7 @@
 #include "db/log/log.h"
 #include "db/format/log_format.h"
 #include "unit-tests/testing/temp_dir.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 namespace varve::testing {
 

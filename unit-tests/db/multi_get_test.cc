@@ -10,7 +10,7 @@
 #include "fmt/format.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/test_store.h"
-#include "util/forwarding_file.h"
+#include "util/os/forwarding_file.h"
 #include "util/status.h"
 
 namespace varve {

@@ -10,7 +10,7 @@
 
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/segment_fixture.h"
-#include "util/file_recycler.h"
+#include "util/os/file_recycler.h"
 
 namespace varve {
 namespace {

@@ -1,4 +1,4 @@
-// Files out of use that new segments are written over (util/file_recycler.h), as the engine does it.
+// Files out of use that new segments are written over (util/os/file_recycler.h), as the engine does it.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 

@@ -1,4 +1,4 @@
-// Writes through mapped memory (util/mapped_window.h) on a real file system that shuts down.
+// Writes through mapped memory (util/os/mapped_window.h) on a real file system that shuts down.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -6,7 +6,7 @@
 
 #include "unit-tests/prove/loop_device.h"
 #include "unit-tests/testing/temp_dir.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 namespace varve::prove {
 namespace {

@@ -17,8 +17,8 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "unit-tests/testing/failing_file_system.h"
-#include "util/file_system.h"
-#include "util/forwarding_file.h"
+#include "util/os/file_system.h"
+#include "util/os/forwarding_file.h"
 #include "util/status.h"
 
 namespace varve::testing {

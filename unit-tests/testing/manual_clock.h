@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "util/clock.h"
+#include "util/os/clock.h"
 
 namespace varve::testing {
 

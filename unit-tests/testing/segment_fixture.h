@@ -14,7 +14,7 @@
 #include "db/segment/segment_builder.h"
 #include "db/segment/segment_caches.h"
 #include "unit-tests/testing/temp_dir.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 #include "util/hash.h"
 
 namespace varve::testing {

@@ -23,7 +23,7 @@
 #include "absl/synchronization/mutex.h"
 #include "unit-tests/testing/failing_file_system.h"
 #include "unit-tests/testing/simulated_disk.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 namespace varve::testing {
 

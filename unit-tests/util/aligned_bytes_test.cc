@@ -1,4 +1,4 @@
-#include "util/aligned_bytes.h"
+#include "util/os/aligned_bytes.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "util/file_recycler.h"
+#include "util/os/file_recycler.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 #include "fmt/format.h"
 #include "unit-tests/testing/temp_dir.h"
-#include "util/forwarding_file.h"
+#include "util/os/forwarding_file.h"
 
 namespace varve {
 namespace {

@@ -1,4 +1,4 @@
-#include "util/file_writer.h"
+#include "util/os/file_writer.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/temp_dir.h"
-#include "util/forwarding_file.h"
+#include "util/os/forwarding_file.h"
 #include "util/status.h"
 
 namespace varve {

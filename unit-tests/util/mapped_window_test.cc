@@ -1,4 +1,4 @@
-#include "util/mapped_window.h"
+#include "util/os/mapped_window.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <string>
 
 #include "unit-tests/testing/temp_dir.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 namespace varve {
 namespace {

@@ -1,4 +1,4 @@
-#include "util/steady_condition.h"
+#include "util/os/steady_condition.h"
 
 #include <gtest/gtest.h>
 

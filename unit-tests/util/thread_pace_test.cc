@@ -1,4 +1,4 @@
-#include "util/thread_pace.h"
+#include "util/os/thread_pace.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "util/thread_setup.h"
+#include "util/os/thread_setup.h"
 
 namespace varve {
 namespace {

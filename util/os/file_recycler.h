@@ -25,8 +25,8 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "util/file_system.h"
-#include "util/steady_condition.h"
+#include "util/os/file_system.h"
+#include "util/os/steady_condition.h"
 
 namespace varve {
 

@@ -1,4 +1,4 @@
-#include "util/thread_setup.h"
+#include "util/os/thread_setup.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-#include "util/file_recycler.h"
+#include "util/os/file_recycler.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,7 +6,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "util/memory_guard.h"
 #include "util/status.h"
-#include "util/thread_setup.h"
+#include "util/os/thread_setup.h"
 
 namespace varve {
 namespace {

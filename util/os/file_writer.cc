@@ -1,4 +1,4 @@
-#include "util/file_writer.h"
+#include "util/os/file_writer.h"
 
 #include <utility>
 

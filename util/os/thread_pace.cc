@@ -1,4 +1,4 @@
-#include "util/thread_pace.h"
+#include "util/os/thread_pace.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "util/thread_setup.h"
+#include "util/os/thread_setup.h"
 
 namespace varve {
 namespace {

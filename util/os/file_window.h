@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 namespace varve {
 

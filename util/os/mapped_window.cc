@@ -1,4 +1,4 @@
-#include "util/mapped_window.h"
+#include "util/os/mapped_window.h"
 
 #include <errno.h>
 #include <setjmp.h>

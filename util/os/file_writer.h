@@ -1,7 +1,7 @@
 // Writes a new file from its start to its end, so that it goes to disk while it grows.
 //
 // What is appended gathers in a buffer, which goes out in whole pages: a page that is still written to would go to disk twice, and of one in
-// a spare (util/file_recycler.h) that is not in memory the rest would be read first. For one thread. After an error of the disk status() and
+// a spare (util/os/file_recycler.h) that is not in memory the rest would be read first. For one thread. After an error of the disk status() and
 // all further writes fail.
 #pragma once
 
@@ -12,8 +12,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "util/file_recycler.h"
-#include "util/file_system.h"
+#include "util/os/file_recycler.h"
+#include "util/os/file_system.h"
 
 namespace varve {
 

@@ -1,4 +1,4 @@
-#include "util/file_window.h"
+#include "util/os/file_window.h"
 
 #include <algorithm>
 

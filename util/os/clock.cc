@@ -1,4 +1,4 @@
-#include "util/clock.h"
+#include "util/os/clock.h"
 
 #include <time.h>
 

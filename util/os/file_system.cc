@@ -1,4 +1,4 @@
-#include "util/file_system.h"
+#include "util/os/file_system.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <mutex>
 #include <utility>
 
-#include "util/mapped_window.h"
+#include "util/os/mapped_window.h"
 #include "util/status.h"
 
 namespace varve {

@@ -13,7 +13,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "util/steady_condition.h"
+#include "util/os/steady_condition.h"
 
 namespace varve {
 

@@ -1,4 +1,4 @@
-#include "util/steady_condition.h"
+#include "util/os/steady_condition.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
