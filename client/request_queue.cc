@@ -7,8 +7,8 @@
 
 #include "client/reply_status.h"
 #include "fmt/format.h"
-#include "util/resp_parser.h"
-#include "util/resp_reply.h"
+#include "util/resp/resp_parser.h"
+#include "util/resp/resp_reply.h"
 
 namespace varve {
 namespace {

@@ -23,7 +23,7 @@
 #include "absl/types/span.h"
 #include "client/client_options.h"
 #include "type/reply.h"
-#include "util/resp_buffer.h"
+#include "util/resp/resp_buffer.h"
 
 namespace varve {
 

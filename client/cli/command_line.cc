@@ -8,7 +8,7 @@
 #include "absl/types/span.h"
 #include "fmt/format.h"
 #include "util/nearest_text.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "util/resp_buffer.h"
-#include "util/resp_reply.h"
+#include "util/resp/resp_buffer.h"
+#include "util/resp/resp_reply.h"
 #include "util/status.h"
 
 namespace varve {

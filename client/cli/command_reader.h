@@ -9,7 +9,7 @@
 
 #include "client/cli/input_file.h"
 #include "client/cli/record_reader.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 

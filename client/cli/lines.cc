@@ -13,7 +13,7 @@
 #include "client/cli/text.h"
 #include "client/client.h"
 #include "fmt/format.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {

@@ -20,7 +20,7 @@
 #include "client/client.h"
 #include "client/socket.h"
 #include "fmt/format.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 #include "util/status.h"
 
 namespace varve {

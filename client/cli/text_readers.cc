@@ -6,7 +6,7 @@
 #include "client/cli/json_records.h"
 #include "fmt/format.h"
 #include "varve/options.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 #include "util/status.h"
 
 namespace varve {

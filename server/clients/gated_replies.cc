@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "util/resp_writer.h"
+#include "util/resp/resp_writer.h"
 
 namespace varve {
 

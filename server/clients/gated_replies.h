@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "type/sequence.h"
-#include "util/resp_buffer.h"
+#include "util/resp/resp_buffer.h"
 
 namespace varve {
 

@@ -21,7 +21,7 @@
 #include "server/config/live_options.h"
 #include "server/clients/output_gauge.h"
 #include "type/sequence.h"
-#include "util/resp_buffer.h"
+#include "util/resp/resp_buffer.h"
 
 namespace varve {
 

@@ -5,7 +5,7 @@
 
 #include "server/clients/client_memory.h"
 #include "server/execution/command_context.h"
-#include "util/resp_writer.h"
+#include "util/resp/resp_writer.h"
 
 namespace varve {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "varve/options.h"
 #include "util/bits.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {

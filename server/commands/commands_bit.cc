@@ -10,7 +10,7 @@
 #include "server/execution/key_update.h"
 #include "varve/options.h"
 #include "util/bits.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {

@@ -8,7 +8,7 @@
 #include "server/commands/command_groups.h"
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {

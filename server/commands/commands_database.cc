@@ -6,7 +6,7 @@
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
 #include "server/execution/database_index.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {

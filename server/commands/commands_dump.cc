@@ -8,7 +8,7 @@
 #include "server/execution/expiry_time.h"
 #include "server/execution/key_read.h"
 #include "server/execution/key_update.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {

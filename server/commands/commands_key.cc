@@ -14,7 +14,7 @@
 #include "server/execution/key_scan.h"
 #include "server/execution/key_update.h"
 #include "server/execution/random_key.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {

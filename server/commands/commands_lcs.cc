@@ -6,7 +6,7 @@
 #include "server/commands/command_table.h"
 #include "server/commands/common_subsequence.h"
 #include "varve/options.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {

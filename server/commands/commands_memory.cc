@@ -14,7 +14,7 @@
 #include "server/commands/command_table.h"
 #include "server/execution/database_index.h"
 #include "server/statistics/process_memory.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {

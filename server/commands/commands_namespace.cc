@@ -11,7 +11,7 @@
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
 #include "server/execution/database_index.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 #include "util/size_text.h"
 
 namespace varve {

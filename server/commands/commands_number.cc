@@ -8,7 +8,7 @@
 #include "server/commands/command_table.h"
 #include "server/statistics/float_text.h"
 #include "server/execution/key_update.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {

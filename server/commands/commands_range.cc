@@ -7,7 +7,7 @@
 #include "server/execution/key_range.h"
 #include "server/execution/key_update.h"
 #include "server/execution/range_stream.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {

@@ -9,7 +9,7 @@
 #include "server/execution/key_read.h"
 #include "server/execution/key_update.h"
 #include "server/execution/value_condition.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {

@@ -6,7 +6,7 @@
 #include "util/coding.h"
 #include "util/crc64.h"
 #include "util/lzf.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {

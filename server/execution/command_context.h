@@ -13,7 +13,7 @@
 #include "varve/store.h"
 #include "server/clients/client_link.h"
 #include "server/server_state.h"
-#include "util/resp_writer.h"
+#include "util/resp/resp_writer.h"
 
 namespace varve {
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "fmt/format.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 #include "util/status.h"
 
 namespace varve {

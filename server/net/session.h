@@ -23,8 +23,8 @@
 #include "server/clients/gated_replies.h"
 #include "server/clients/output_gauge.h"
 #include "server/clients/request_batch.h"
-#include "util/resp_buffer.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_buffer.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 

@@ -5,7 +5,7 @@
 
 #include "server/commands/command_table.h"
 #include "unit-tests/differential/command_generator.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve::differential {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "server/commands/command_table.h"
 #include "type/reply.h"
-#include "util/resp_parser.h"
-#include "util/resp_reply.h"
+#include "util/resp/resp_parser.h"
+#include "util/resp/resp_reply.h"
 
 namespace varve::differential {
 namespace {

@@ -8,7 +8,7 @@
 #include "fmt/format.h"
 #include "server/commands/command_table.h"
 #include "type/reply.h"
-#include "util/resp_reply.h"
+#include "util/resp/resp_reply.h"
 #include "util/status.h"
 
 namespace varve::differential {

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "fmt/format.h"
-#include "util/resp_reply.h"
+#include "util/resp/resp_reply.h"
 
 namespace varve::differential {
 namespace {

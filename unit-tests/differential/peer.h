@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "unit-tests/differential/command_generator.h"
 #include "unit-tests/testing/server_process.h"
-#include "util/resp_buffer.h"
+#include "util/resp/resp_buffer.h"
 
 namespace varve::differential {
 

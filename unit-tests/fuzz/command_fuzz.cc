@@ -19,8 +19,8 @@
 #include "server/server_state.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "unit-tests/testing/temp_dir.h"
-#include "util/resp_parser.h"
-#include "util/resp_reply.h"
+#include "util/resp/resp_parser.h"
+#include "util/resp/resp_reply.h"
 
 namespace varve::fuzz {
 namespace {

@@ -19,7 +19,7 @@
 #include "client/cli/text_readers.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "unit-tests/testing/temp_dir.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve::fuzz {
 namespace {

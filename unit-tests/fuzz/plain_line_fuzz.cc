@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "unit-tests/fuzz/fuzz_target.h"
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 #include "util/size_text.h"
 
 namespace varve::fuzz {

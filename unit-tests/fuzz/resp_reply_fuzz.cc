@@ -9,7 +9,7 @@
 #include "client/cli/output.h"
 #include "type/reply.h"
 #include "unit-tests/fuzz/fuzz_target.h"
-#include "util/resp_reply.h"
+#include "util/resp/resp_reply.h"
 
 namespace varve::fuzz {
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "unit-tests/fuzz/fuzz_target.h"
-#include "util/resp_buffer.h"
-#include "util/resp_parser.h"
-#include "util/resp_reply.h"
+#include "util/resp/resp_buffer.h"
+#include "util/resp/resp_parser.h"
+#include "util/resp/resp_reply.h"
 
 namespace varve::fuzz {
 namespace {

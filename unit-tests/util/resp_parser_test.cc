@@ -1,4 +1,4 @@
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "util/resp_writer.h"
+#include "util/resp/resp_writer.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-#include "util/resp_reply.h"
+#include "util/resp/resp_reply.h"
 
 namespace varve {
 namespace {

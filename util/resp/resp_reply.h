@@ -7,7 +7,7 @@
 
 #include "absl/types/span.h"
 #include "type/reply.h"
-#include "util/resp_buffer.h"
+#include "util/resp/resp_buffer.h"
 
 namespace varve {
 

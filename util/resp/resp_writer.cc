@@ -1,4 +1,4 @@
-#include "util/resp_writer.h"
+#include "util/resp/resp_writer.h"
 
 #include <charconv>
 #include <cmath>

@@ -1,9 +1,9 @@
-#include "util/resp_reply.h"
+#include "util/resp/resp_reply.h"
 
 #include <optional>
 
-#include "util/resp_parser.h"
-#include "util/resp_writer.h"
+#include "util/resp/resp_parser.h"
+#include "util/resp/resp_writer.h"
 
 namespace varve {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "util/resp_buffer.h"
+#include "util/resp/resp_buffer.h"
 
 namespace varve {
 

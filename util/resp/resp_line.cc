@@ -1,5 +1,5 @@
 // The quoting rules of plain lines.
-#include "util/resp_parser.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {

@@ -1,4 +1,4 @@
-#include "util/resp_buffer.h"
+#include "util/resp/resp_buffer.h"
 
 #include <algorithm>
 #include <cstdlib>
