@@ -5,8 +5,8 @@
 
 #include "fmt/format.h"
 #include "util/coding.h"
-#include "util/crc64.h"
-#include "util/lzf.h"
+#include "util/redis_format/crc64.h"
+#include "util/redis_format/lzf.h"
 #include "util/status.h"
 
 namespace varve {

@@ -1,7 +1,7 @@
 #include "server/commands/bitfield.h"
 
 #include "varve/options.h"
-#include "util/bits.h"
+#include "util/redis_format/bits.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {

@@ -9,7 +9,7 @@
 #include "server/commands/command_table.h"
 #include "server/execution/key_update.h"
 #include "varve/options.h"
-#include "util/bits.h"
+#include "util/redis_format/bits.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {

@@ -4,8 +4,8 @@
 
 #include "fmt/format.h"
 #include "util/coding.h"
-#include "util/crc64.h"
-#include "util/lzf.h"
+#include "util/redis_format/crc64.h"
+#include "util/redis_format/lzf.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {

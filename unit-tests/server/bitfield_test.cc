@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "util/bits.h"
+#include "util/redis_format/bits.h"
 
 namespace varve {
 namespace {

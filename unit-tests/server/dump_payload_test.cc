@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "unit-tests/server/command_fixture.h"
-#include "util/crc64.h"
-#include "util/lzf.h"
+#include "util/redis_format/crc64.h"
+#include "util/redis_format/lzf.h"
 
 namespace varve {
 namespace {

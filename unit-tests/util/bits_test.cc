@@ -1,5 +1,5 @@
 // Bits of byte strings, each function beside the same done bit by bit.
-#include "util/bits.h"
+#include "util/redis_format/bits.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "util/bits.h"
+#include "util/redis_format/bits.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "util/lzf.h"
+#include "util/redis_format/lzf.h"
 
 #include <cstdint>
 

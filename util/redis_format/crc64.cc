@@ -1,4 +1,4 @@
-#include "util/crc64.h"
+#include "util/redis_format/crc64.h"
 
 #include <array>
 
