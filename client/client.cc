@@ -2,7 +2,7 @@
 
 #include "client/reply_status.h"
 #include "fmt/format.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

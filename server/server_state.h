@@ -29,7 +29,7 @@
 #include "server/statistics/slow_log.h"
 #include "type/server_options.h"
 #include "type/version.h"
-#include "util/sharded_counter.h"
+#include "util/base/sharded_counter.h"
 
 namespace varve {
 

@@ -14,7 +14,7 @@
 
 #include "structure/chunk_pool.h"
 #include "util/os/aligned_bytes.h"
-#include "util/memory_guard.h"
+#include "util/base/memory_guard.h"
 
 namespace varve {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "util/memory_guard.h"
+#include "util/base/memory_guard.h"
 #include "util/os/thread_setup.h"
 
 namespace varve {

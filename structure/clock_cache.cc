@@ -4,8 +4,8 @@
 #include <bit>
 #include <new>
 
-#include "util/memory_guard.h"
-#include "util/prefetch.h"
+#include "util/base/memory_guard.h"
+#include "util/base/prefetch.h"
 
 namespace varve {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <numeric>
 
-#include "util/checksum.h"
+#include "util/base/checksum.h"
 
 namespace varve {
 namespace {

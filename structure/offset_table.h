@@ -28,8 +28,8 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "util/coding.h"
-#include "util/prefetch.h"
+#include "util/base/coding.h"
+#include "util/base/prefetch.h"
 
 namespace varve {
 

@@ -14,7 +14,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "util/memory_guard.h"
+#include "util/base/memory_guard.h"
 
 namespace varve {
 

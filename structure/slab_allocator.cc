@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "util/os/aligned_bytes.h"
-#include "util/memory_guard.h"
+#include "util/base/memory_guard.h"
 #include "util/os/thread_setup.h"
 
 namespace varve {

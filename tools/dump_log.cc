@@ -14,8 +14,8 @@
 #include "db/format/namespace_change.h"
 #include "db/format/value_place.h"
 #include "type/tree_key.h"
-#include "util/coding.h"
-#include "util/status.h"
+#include "util/base/coding.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

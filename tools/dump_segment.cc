@@ -15,8 +15,8 @@
 #include "db/segment/segment_index.h"
 #include "tools/segment_verifier.h"
 #include "structure/offset_table.h"
-#include "util/coding.h"
-#include "util/status.h"
+#include "util/base/coding.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

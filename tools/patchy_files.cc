@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "util/os/forwarding_file.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -15,9 +15,9 @@
 #include "tools/repair_writer.h"
 #include "db/write_buffer/write_buffer.h"
 #include "util/os/clock.h"
-#include "util/coding.h"
-#include "util/hash.h"
-#include "util/status.h"
+#include "util/base/coding.h"
+#include "util/base/hash.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -15,8 +15,8 @@
 #include "tools/segment_verifier.h"
 #include "db/version/version.h"
 #include "type/tree_key.h"
-#include "util/coding.h"
-#include "util/status.h"
+#include "util/base/coding.h"
+#include "util/base/status.h"
 
 namespace varve {
 

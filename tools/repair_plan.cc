@@ -7,8 +7,8 @@
 
 #include "db/format/file_names.h"
 #include "fmt/format.h"
-#include "util/checksum.h"
-#include "util/status.h"
+#include "util/base/checksum.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

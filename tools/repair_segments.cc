@@ -12,7 +12,7 @@
 #include "tools/segment_verifier.h"
 #include "db/format/value_place.h"
 #include "type/tree_key.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -1,7 +1,7 @@
 #include "tools/repair_writer.h"
 
 #include "type/tree_key.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 

@@ -11,8 +11,8 @@
 #include "db/segment/segment_values.h"
 #include "structure/offset_table.h"
 #include "type/tree_key.h"
-#include "util/coding.h"
-#include "util/status.h"
+#include "util/base/coding.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -13,8 +13,8 @@
 #include "db/segment/segment_index.h"
 #include "db/segment/segment_values.h"
 #include "db/format/value_place.h"
-#include "util/hash.h"
-#include "util/status.h"
+#include "util/base/hash.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -8,7 +8,7 @@
 #include "tools/segment_survey.h"
 #include "db/values/value_file.h"
 #include "type/tree_key.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 

@@ -20,7 +20,7 @@
 #include "tools/value_check.h"
 #include "db/values/value_file_format.h"
 #include "fmt/format.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -15,7 +15,7 @@
 #include "client/cli/output.h"
 #include "client/client.h"
 #include "fmt/format.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/types/span.h"
 #include "fmt/format.h"
-#include "util/nearest_text.h"
+#include "util/base/nearest_text.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {

@@ -7,7 +7,7 @@
 #include "fmt/format.h"
 #include "util/resp/resp_buffer.h"
 #include "util/resp/resp_reply.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -19,7 +19,7 @@
 #include "client/cli/progress.h"
 #include "client/client.h"
 #include "fmt/format.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -10,7 +10,7 @@
 #include "client/cli/redis_files.h"
 #include "client/cli/text_readers.h"
 #include "fmt/format.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

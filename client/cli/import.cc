@@ -18,7 +18,7 @@
 #include "client/pipeline.h"
 #include "client/reply_status.h"
 #include "fmt/format.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

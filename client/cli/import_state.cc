@@ -7,7 +7,7 @@
 
 #include "fmt/format.h"
 #include "util/os/file_system.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "fmt/format.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

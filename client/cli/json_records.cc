@@ -5,7 +5,7 @@
 #include "absl/strings/escaping.h"
 #include "client/cli/text.h"
 #include "fmt/format.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -14,7 +14,7 @@
 #include "client/cli/output.h"
 #include "client/cli/text.h"
 #include "fmt/format.h"
-#include "util/nearest_text.h"
+#include "util/base/nearest_text.h"
 
 namespace varve {
 namespace {

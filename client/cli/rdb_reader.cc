@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "util/coding.h"
+#include "util/base/coding.h"
 #include "util/redis_format/crc64.h"
 #include "util/redis_format/lzf.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "client/cli/rdb_reader.h"
 #include "fmt/format.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -7,7 +7,7 @@
 #include "fmt/format.h"
 #include "varve/options.h"
 #include "util/resp/resp_parser.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -10,8 +10,8 @@
 #include "db/segment/segment_caches.h"
 #include "db/compaction/value_placer.h"
 #include "util/os/file_writer.h"
-#include "util/memory_guard.h"
-#include "util/status.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
 #include "util/os/thread_pace.h"
 
 namespace varve {

@@ -8,7 +8,7 @@
 #include "db/format/file_names.h"
 #include "db/format/log_format.h"
 #include "db/values/value_file_format.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -8,8 +8,8 @@
 #include "db/format/large_operation.h"
 #include "db/segment/segment_values.h"
 #include "db/values/value_file_format.h"
-#include "util/memory_guard.h"
-#include "util/status.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

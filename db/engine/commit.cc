@@ -3,7 +3,7 @@
 #include "db/format/batch_codec.h"
 #include "db/format/log_format.h"
 #include "varve/namespace_status.h"
-#include "util/hash.h"
+#include "util/base/hash.h"
 
 namespace varve {
 namespace {

@@ -14,7 +14,7 @@
 //   Apart from these, never together with another: async_mutex_, the snapshot list's.
 // Readers take none of them: they pin the ReadState (structure/published.h).
 //
-// A lack of memory is a status (util/memory_guard.h), also behind the users' backs, where it is tried again. Private functions may throw
+// A lack of memory is a status (util/base/memory_guard.h), also behind the users' backs, where it is tried again. Private functions may throw
 // std::bad_alloc and then leave everything as it was.
 #pragma once
 

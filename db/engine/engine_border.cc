@@ -1,11 +1,11 @@
 // Engine: the border of the library. Inside it a lack of memory is an exception that leaves everything as it was; here it becomes a
-// status (util/memory_guard.h). What the log's functions need no memory for is called without it (engine.h).
+// status (util/base/memory_guard.h). What the log's functions need no memory for is called without it (engine.h).
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "db/engine/engine.h"
 #include "db/iterators/store_iterator.h"
-#include "util/memory_guard.h"
+#include "util/base/memory_guard.h"
 
 namespace varve {
 

@@ -6,8 +6,8 @@
 #include "db/engine/engine.h"
 #include "fmt/format.h"
 #include "type/tree_key.h"
-#include "util/hash.h"
-#include "util/memory_guard.h"
+#include "util/base/hash.h"
+#include "util/base/memory_guard.h"
 
 namespace varve {
 namespace {

@@ -10,8 +10,8 @@
 #include "varve/namespace_status.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
-#include "util/memory_guard.h"
-#include "util/status.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

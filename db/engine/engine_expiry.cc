@@ -10,9 +10,9 @@
 #include "varve/namespace_status.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
-#include "util/hash.h"
-#include "util/memory_guard.h"
-#include "util/status.h"
+#include "util/base/hash.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
 #include "util/os/thread_setup.h"
 
 namespace varve {

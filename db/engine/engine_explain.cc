@@ -4,7 +4,7 @@
 #include "db/engine/engine.h"
 #include "db/engine/lookup.h"
 #include "fmt/format.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "db/engine/engine.h"
 #include "db/version/version_edit.h"
-#include "util/memory_guard.h"
-#include "util/status.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/container/inlined_vector.h"
 #include "db/engine/engine.h"
 #include "db/engine/lookup.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

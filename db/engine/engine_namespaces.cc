@@ -20,7 +20,7 @@
 #include "db/engine/lookup.h"
 #include "varve/namespace_status.h"
 #include "fmt/format.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -13,9 +13,9 @@
 #include "db/compaction/value_collection.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
-#include "util/hash.h"
-#include "util/memory_guard.h"
-#include "util/status.h"
+#include "util/base/hash.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -22,7 +22,7 @@
 #include "structure/published.h"
 #include "type/sequence.h"
 #include "type/tree_key.h"
-#include "util/sharded_counter.h"
+#include "util/base/sharded_counter.h"
 
 namespace varve {
 

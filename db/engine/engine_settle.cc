@@ -10,8 +10,8 @@
 #include "db/iterators/merging_iterator.h"
 #include "db/iterators/run_iterator.h"
 #include "type/tree_key.h"
-#include "util/hash.h"
-#include "util/status.h"
+#include "util/base/hash.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -5,8 +5,8 @@
 #include "db/engine/engine.h"
 #include "db/format/log_format.h"
 #include "spdlog/spdlog.h"
-#include "util/memory_guard.h"
-#include "util/status.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

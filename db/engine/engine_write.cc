@@ -4,10 +4,10 @@
 
 #include "db/engine/engine.h"
 #include "fmt/format.h"
-#include "util/coding.h"
-#include "util/hash.h"
-#include "util/memory_guard.h"
-#include "util/status.h"
+#include "util/base/coding.h"
+#include "util/base/hash.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

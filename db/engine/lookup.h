@@ -11,7 +11,7 @@
 #include "db/version/version.h"
 #include "type/record.h"
 #include "type/tree_key.h"
-#include "util/hash.h"
+#include "util/base/hash.h"
 
 namespace varve {
 

@@ -3,9 +3,9 @@
 #include <xxhash.h>
 
 #include "db/format/log_format.h"
-#include "util/checksum.h"
-#include "util/coding.h"
-#include "util/hash.h"
+#include "util/base/checksum.h"
+#include "util/base/coding.h"
+#include "util/base/hash.h"
 
 namespace varve {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "util/coding.h"
+#include "util/base/coding.h"
 
 namespace varve {
 namespace {

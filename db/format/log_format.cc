@@ -7,9 +7,9 @@
 #include <cstring>
 #include <system_error>
 
-#include "util/checksum.h"
-#include "util/coding.h"
-#include "util/status.h"
+#include "util/base/checksum.h"
+#include "util/base/coding.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -57,7 +57,7 @@
 
 #include "absl/status/status.h"
 #include "type/sequence.h"
-#include "util/coding.h"
+#include "util/base/coding.h"
 
 namespace varve {
 

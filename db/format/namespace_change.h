@@ -22,7 +22,7 @@
 #include "varve/namespace.h"
 #include "type/record.h"
 #include "type/sequence.h"
-#include "util/coding.h"
+#include "util/base/coding.h"
 
 namespace varve {
 

@@ -2,8 +2,8 @@
 
 #include <bit>
 
-#include "util/checksum.h"
-#include "util/coding.h"
+#include "util/base/checksum.h"
+#include "util/base/coding.h"
 
 namespace varve {
 namespace {

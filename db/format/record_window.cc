@@ -1,7 +1,7 @@
 #include "db/format/record_window.h"
 
 #include "db/format/record_format.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 absl::StatusOr<size_t> RecordWindow::RecordAt(uint64_t offset, uint64_t longest, uint64_t end, RecordView* record) {

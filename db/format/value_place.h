@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "type/record.h"
-#include "util/coding.h"
+#include "util/base/coding.h"
 
 namespace varve {
 

@@ -9,8 +9,8 @@
 #include "db/format/namespace_change.h"
 #include "fmt/format.h"
 #include "type/tree_key.h"
-#include "util/coding.h"
-#include "util/memory_guard.h"
+#include "util/base/coding.h"
+#include "util/base/memory_guard.h"
 
 namespace varve {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
-#include "util/coding.h"
+#include "util/base/coding.h"
 
 namespace varve {
 namespace {

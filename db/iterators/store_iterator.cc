@@ -7,9 +7,9 @@
 #include "db/segment/segment_caches.h"
 #include "db/format/value_place.h"
 #include "type/tree_key.h"
-#include "util/coding.h"
-#include "util/memory_guard.h"
-#include "util/status.h"
+#include "util/base/coding.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -10,8 +10,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "db/log/log_writer.h"
-#include "util/memory_guard.h"
-#include "util/status.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
 #include "util/os/steady_condition.h"
 #include "util/os/thread_setup.h"
 

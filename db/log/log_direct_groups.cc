@@ -4,8 +4,8 @@
 
 #include "db/format/log_format.h"
 #include "db/log/log_writer.h"
-#include "util/memory_guard.h"
-#include "util/status.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
 
 namespace varve {
 

@@ -1,6 +1,6 @@
 #include "db/log/log_file_reader.h"
 
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 

@@ -5,8 +5,8 @@
 
 #include "absl/time/time.h"
 #include "db/format/log_format.h"
-#include "util/memory_guard.h"
-#include "util/status.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
 #include "util/os/thread_setup.h"
 
 namespace varve {

@@ -12,7 +12,7 @@
 #include "db/log/log_file_reader.h"
 #include "db/format/log_format.h"
 #include "util/os/file_window.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

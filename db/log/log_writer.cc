@@ -9,8 +9,8 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "db/format/log_format.h"
-#include "util/memory_guard.h"
-#include "util/status.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -21,7 +21,7 @@
 #include "db/values/value_file.h"
 #include "structure/clock_cache.h"
 #include "structure/offset_table.h"
-#include "util/prefetch.h"
+#include "util/base/prefetch.h"
 
 namespace varve {
 

@@ -17,11 +17,11 @@
 #include "db/segment/segment_values.h"
 #include "db/format/value_place.h"
 #include "structure/offset_table.h"
-#include "util/checksum.h"
-#include "util/coding.h"
+#include "util/base/checksum.h"
+#include "util/base/coding.h"
 #include "util/os/file_writer.h"
-#include "util/hash.h"
-#include "util/status.h"
+#include "util/base/hash.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -13,7 +13,7 @@
 #include "db/segment/offset_table_cache.h"
 #include "db/values/value_file.h"
 #include "structure/clock_cache.h"
-#include "util/sharded_counter.h"
+#include "util/base/sharded_counter.h"
 
 namespace varve {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "db/segment/segment_format.h"
-#include "util/checksum.h"
+#include "util/base/checksum.h"
 
 namespace varve {
 namespace {

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "util/coding.h"
+#include "util/base/coding.h"
 
 namespace varve {
 

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <utility>
 
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "db/segment/segment_reader.h"
-#include "util/prefetch.h"
-#include "util/status.h"
+#include "util/base/prefetch.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -11,8 +11,8 @@
 #include "db/segment/segment_values.h"
 #include "spdlog/spdlog.h"
 #include "util/os/file_recycler.h"
-#include "util/memory_guard.h"
-#include "util/status.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

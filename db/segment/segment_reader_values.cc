@@ -6,7 +6,7 @@
 #include "db/segment/segment_reader.h"
 #include "db/segment/segment_values.h"
 #include "varve/options.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 absl::StatusOr<SegmentReader::Outcome> SegmentReader::FindBySeek(const Target& target, bool fill_cache,

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 

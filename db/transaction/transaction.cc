@@ -7,8 +7,8 @@
 #include "db/iterators/store_iterator.h"
 #include "db/transaction/transaction_iterator.h"
 #include "fmt/format.h"
-#include "util/memory_guard.h"
-#include "util/status.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

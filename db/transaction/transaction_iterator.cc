@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "util/memory_guard.h"
+#include "util/base/memory_guard.h"
 
 namespace varve {
 

@@ -5,8 +5,8 @@
 
 #include "db/engine/commit.h"
 #include "db/format/namespace_change.h"
-#include "util/memory_guard.h"
-#include "util/status.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
 
 namespace varve {
 

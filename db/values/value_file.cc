@@ -9,8 +9,8 @@
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
 #include "util/os/file_recycler.h"
-#include "util/memory_guard.h"
-#include "util/status.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

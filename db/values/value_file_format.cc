@@ -9,9 +9,9 @@
 #include "db/format/batch_codec.h"
 #include "db/format/large_operation.h"
 #include "db/format/log_format.h"
-#include "util/checksum.h"
-#include "util/coding.h"
-#include "util/status.h"
+#include "util/base/checksum.h"
+#include "util/base/coding.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -26,9 +26,9 @@
 #include "db/format/file_names.h"
 #include "db/format/namespace_change.h"
 #include "fmt/format.h"
-#include "util/checksum.h"
-#include "util/coding.h"
-#include "util/status.h"
+#include "util/base/checksum.h"
+#include "util/base/coding.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -9,7 +9,7 @@
 #include "db/format/file_names.h"
 #include "db/format/log_format.h"
 #include "fmt/format.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 

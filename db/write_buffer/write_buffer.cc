@@ -8,9 +8,9 @@
 
 #include "structure/radix_sort.h"
 #include "type/tree_key.h"
-#include "util/coding.h"
-#include "util/memory_guard.h"
-#include "util/prefetch.h"
+#include "util/base/coding.h"
+#include "util/base/memory_guard.h"
+#include "util/base/prefetch.h"
 
 namespace varve {
 namespace {

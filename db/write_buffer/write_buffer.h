@@ -25,7 +25,7 @@
 #include "structure/arena.h"
 #include "structure/skip_list.h"
 #include "type/record.h"
-#include "util/prefetch.h"
+#include "util/base/prefetch.h"
 
 namespace varve {
 

@@ -8,7 +8,7 @@
 #include "fmt/format.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/foreign_commands.h"
-#include "util/coding.h"
+#include "util/base/coding.h"
 
 namespace varve {
 namespace {

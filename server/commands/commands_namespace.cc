@@ -12,7 +12,7 @@
 #include "server/commands/command_table.h"
 #include "server/execution/database_index.h"
 #include "util/resp/resp_parser.h"
-#include "util/size_text.h"
+#include "util/base/size_text.h"
 
 namespace varve {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "fmt/format.h"
-#include "util/coding.h"
+#include "util/base/coding.h"
 #include "util/redis_format/crc64.h"
 #include "util/redis_format/lzf.h"
 #include "util/resp/resp_parser.h"

@@ -11,7 +11,7 @@
 #include "fmt/ranges.h"
 #include "server/config/toml_parser.h"
 #include "util/os/file_system.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

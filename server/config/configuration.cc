@@ -7,7 +7,7 @@
 #include "server/config/config_file.h"
 #include "server/clients/glob.h"
 #include "server/server_state.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "fmt/format.h"
-#include "util/size_text.h"
+#include "util/base/size_text.h"
 
 namespace varve {
 namespace {

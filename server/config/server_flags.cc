@@ -8,7 +8,7 @@
 #include "fmt/format.h"
 #include "server/config/config_file.h"
 #include "server/config/memory_plan.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -12,9 +12,9 @@
 #include "fmt/ranges.h"
 #include "server/clients/keyspace_events.h"
 #include "server/config/settings_live.h"
-#include "util/nearest_text.h"
-#include "util/size_text.h"
-#include "util/status.h"
+#include "util/base/nearest_text.h"
+#include "util/base/size_text.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

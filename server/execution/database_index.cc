@@ -5,7 +5,7 @@
 
 #include "fmt/format.h"
 #include "util/resp/resp_parser.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 

@@ -7,7 +7,7 @@
 #include "fmt/format.h"
 #include "server/commands/command_table.h"
 #include "server/execution/request_account.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

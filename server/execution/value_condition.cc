@@ -2,7 +2,7 @@
 
 #include "fmt/format.h"
 #include "server/commands/command_table.h"
-#include "util/hash.h"
+#include "util/base/hash.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {

@@ -13,7 +13,7 @@
 #include "varve/storage_engine.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
-#include "util/coding.h"
+#include "util/base/coding.h"
 
 namespace varve::testing {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "varve/namespace_status.h"
 #include "fmt/format.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve::testing {
 namespace {

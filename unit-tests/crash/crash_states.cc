@@ -14,8 +14,8 @@
 #include "unit-tests/crash/workload.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/simulated_file_system.h"
-#include "util/hash.h"
-#include "util/status.h"
+#include "util/base/hash.h"
+#include "util/base/status.h"
 
 namespace varve::testing {
 namespace {

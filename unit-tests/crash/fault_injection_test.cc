@@ -17,7 +17,7 @@
 #include "spdlog/spdlog.h"
 #include "unit-tests/crash/deterministic_threads.h"
 #include "unit-tests/crash/workload.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve::testing {
 namespace {

@@ -11,7 +11,7 @@
 #include "unit-tests/crash/deterministic_threads.h"
 #include "unit-tests/crash/workload.h"
 #include "unit-tests/testing/manual_clock.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve::testing {
 namespace {

@@ -11,7 +11,7 @@
 #include "spdlog/spdlog.h"
 #include "unit-tests/crash/deterministic_threads.h"
 #include "unit-tests/testing/eager_picker.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve::testing {
 

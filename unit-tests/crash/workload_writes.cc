@@ -6,7 +6,7 @@
 #include "varve/namespace_status.h"
 #include "fmt/format.h"
 #include "unit-tests/crash/workload.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve::testing {
 namespace {

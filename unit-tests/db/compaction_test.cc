@@ -17,7 +17,7 @@
 #include "unit-tests/testing/vector_iterator.h"
 #include "unit-tests/testing/version_history.h"
 #include "util/os/file_recycler.h"
-#include "util/hash.h"
+#include "util/base/hash.h"
 
 namespace varve {
 namespace {

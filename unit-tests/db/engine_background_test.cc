@@ -23,7 +23,7 @@
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/test_store.h"
 #include "util/os/forwarding_file.h"
-#include "util/status.h"
+#include "util/base/status.h"
 #include "util/os/thread_setup.h"
 
 namespace varve {

@@ -13,7 +13,7 @@
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/simulated_file_system.h"
 #include "unit-tests/testing/test_store.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -12,7 +12,7 @@
 #include "unit-tests/db/log_test_util.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "util/os/forwarding_file.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

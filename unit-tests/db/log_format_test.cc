@@ -6,7 +6,7 @@
 #include <string>
 
 #include "unit-tests/db/log_test_util.h"
-#include "util/coding.h"
+#include "util/base/coding.h"
 
 namespace varve {
 namespace {

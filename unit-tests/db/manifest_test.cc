@@ -7,8 +7,8 @@
 #include <string>
 
 #include "unit-tests/testing/temp_dir.h"
-#include "util/checksum.h"
-#include "util/coding.h"
+#include "util/base/checksum.h"
+#include "util/base/coding.h"
 
 namespace varve {
 namespace {

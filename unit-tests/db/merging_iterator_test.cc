@@ -12,7 +12,7 @@
 #include "db/write_buffer/write_buffer.h"
 #include "type/tree_key.h"
 #include "unit-tests/testing/vector_iterator.h"
-#include "util/hash.h"
+#include "util/base/hash.h"
 
 namespace varve {
 namespace {

@@ -11,7 +11,7 @@
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/test_store.h"
 #include "util/os/forwarding_file.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

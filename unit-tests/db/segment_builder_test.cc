@@ -11,7 +11,7 @@
 #include "tools/segment_verifier.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/segment_fixture.h"
-#include "util/checksum.h"
+#include "util/base/checksum.h"
 
 namespace varve {
 namespace {

@@ -10,8 +10,8 @@
 #include "db/segment/segment_format.h"
 #include "tools/segment_verifier.h"
 #include "unit-tests/testing/segment_fixture.h"
-#include "util/checksum.h"
-#include "util/coding.h"
+#include "util/base/checksum.h"
+#include "util/base/coding.h"
 
 namespace varve {
 namespace {

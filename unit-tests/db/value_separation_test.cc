@@ -15,7 +15,7 @@
 #include "fmt/format.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/test_store.h"
-#include "util/hash.h"
+#include "util/base/hash.h"
 
 namespace varve {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "type/tree_key.h"
-#include "util/hash.h"
+#include "util/base/hash.h"
 
 namespace varve {
 namespace {

@@ -9,7 +9,7 @@
 #include "server/commands/command_table.h"
 #include "type/reply.h"
 #include "util/resp/resp_reply.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve::differential {
 namespace {

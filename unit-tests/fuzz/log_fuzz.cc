@@ -21,7 +21,7 @@
 #include "db/format/log_format.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "unit-tests/testing/memory_file_system.h"
-#include "util/coding.h"
+#include "util/base/coding.h"
 
 namespace varve::fuzz {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "db/version/manifest.h"
 #include "unit-tests/fuzz/fuzz_target.h"
-#include "util/checksum.h"
-#include "util/coding.h"
+#include "util/base/checksum.h"
+#include "util/base/coding.h"
 
 namespace varve::fuzz {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "util/resp/resp_parser.h"
-#include "util/size_text.h"
+#include "util/base/size_text.h"
 
 namespace varve::fuzz {
 namespace {

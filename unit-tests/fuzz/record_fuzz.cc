@@ -13,8 +13,8 @@
 #include "db/format/namespace_change.h"
 #include "db/format/record_format.h"
 #include "unit-tests/fuzz/fuzz_target.h"
-#include "util/checksum.h"
-#include "util/coding.h"
+#include "util/base/checksum.h"
+#include "util/base/coding.h"
 
 namespace varve::fuzz {
 namespace {

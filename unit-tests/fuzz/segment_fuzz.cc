@@ -23,9 +23,9 @@
 #include "tools/segment_verifier.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "unit-tests/testing/memory_file_system.h"
-#include "util/checksum.h"
-#include "util/coding.h"
-#include "util/hash.h"
+#include "util/base/checksum.h"
+#include "util/base/coding.h"
+#include "util/base/hash.h"
 
 namespace varve::fuzz {
 namespace {

@@ -42,18 +42,18 @@ TEST(SourceTreeTest, KeepsTheRules) {
 
 TEST_F(SourceRulesTest, ATreeInOrderHasNoViolations) {
   WriteHeader("type/key.h");
-  WriteHeader("util/coding.h", "#include <string>\n#include \"absl/status/status.h\"\n#include \"type/key.h\"\n");
-  Write("server/server.cc", "#include \"util/coding.h\"\n");
+  WriteHeader("util/base/coding.h", "#include <string>\n#include \"absl/status/status.h\"\n#include \"type/key.h\"\n");
+  Write("server/server.cc", "#include \"util/base/coding.h\"\n");
   WriteHeader("unit-tests/testing/temp.h");
-  Write("unit-tests/util/coding_test.cc", "#include \"util/coding.h\"\n#include \"unit-tests/testing/temp.h\"\n");
+  Write("unit-tests/util/coding_test.cc", "#include \"util/base/coding.h\"\n#include \"unit-tests/testing/temp.h\"\n");
   EXPECT_THAT(Violations(), IsEmpty());
   EXPECT_EQ(CountScannedFiles(tree_.path()), 5u);
 }
 
 TEST_F(SourceRulesTest, AnArrowThatPointsUpIsFound) {
   WriteHeader("include/varve/store.h");
-  WriteHeader("util/coding.h", "#include \"include/varve/store.h\"\n");
-  EXPECT_THAT(Violations(), ElementsAre(AllOf(HasSubstr("util/coding.h:3"), HasSubstr("include/varve/store.h"))));
+  WriteHeader("util/base/coding.h", "#include \"include/varve/store.h\"\n");
+  EXPECT_THAT(Violations(), ElementsAre(AllOf(HasSubstr("util/base/coding.h:3"), HasSubstr("include/varve/store.h"))));
 }
 
 TEST_F(SourceRulesTest, TheClientDoesNotSeeTheEngine) {

@@ -14,7 +14,7 @@
 #include "fmt/format.h"
 #include "unit-tests/prove/fleet.h"
 #include "unit-tests/testing/server_process.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve::prove {
 namespace {

@@ -14,7 +14,7 @@
 #include "unit-tests/prove/cycle_settings.h"
 #include "unit-tests/prove/loop_device.h"
 #include "unit-tests/testing/server_process.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve::prove {
 namespace {

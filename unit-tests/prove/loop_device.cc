@@ -13,7 +13,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "unit-tests/testing/server_process.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve::prove {
 namespace {

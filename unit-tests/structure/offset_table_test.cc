@@ -6,8 +6,8 @@
 #include <random>
 #include <string>
 
-#include "util/checksum.h"
-#include "util/hash.h"
+#include "util/base/checksum.h"
+#include "util/base/hash.h"
 
 namespace varve {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "varve/options.h"
 #include "unit-tests/testing/eager_picker.h"
-#include "util/size_text.h"
+#include "util/base/size_text.h"
 
 namespace varve::testing {
 

@@ -19,7 +19,7 @@
 #include "unit-tests/testing/failing_file_system.h"
 #include "util/os/file_system.h"
 #include "util/os/forwarding_file.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve::testing {
 

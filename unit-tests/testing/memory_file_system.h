@@ -23,7 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "util/os/file_system.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve::testing {
 

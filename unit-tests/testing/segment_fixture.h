@@ -15,7 +15,7 @@
 #include "db/segment/segment_caches.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "util/os/file_system.h"
-#include "util/hash.h"
+#include "util/base/hash.h"
 
 namespace varve::testing {
 

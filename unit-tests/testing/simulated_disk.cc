@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "util/hash.h"
+#include "util/base/hash.h"
 
 namespace varve::testing {
 namespace {

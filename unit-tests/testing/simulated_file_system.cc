@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve::testing {
 

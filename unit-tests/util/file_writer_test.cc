@@ -13,7 +13,7 @@
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "util/os/forwarding_file.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -3,8 +3,8 @@
 #include <set>
 #include <string>
 
-#include "util/checksum.h"
-#include "util/hash.h"
+#include "util/base/checksum.h"
+#include "util/base/hash.h"
 
 namespace varve {
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

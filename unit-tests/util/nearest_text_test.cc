@@ -1,5 +1,5 @@
 // Which name a slip of the finger is taken for.
-#include "util/nearest_text.h"
+#include "util/base/nearest_text.h"
 
 #include <gtest/gtest.h>
 

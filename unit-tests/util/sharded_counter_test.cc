@@ -1,4 +1,4 @@
-#include "util/sharded_counter.h"
+#include "util/base/sharded_counter.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "util/memory_guard.h"
-#include "util/status.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
 #include "util/os/thread_setup.h"
 
 namespace varve {

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "util/os/mapped_window.h"
-#include "util/status.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {

@@ -1,7 +1,7 @@
 // Files as the engine sees them: the seam where faults are injected. Everything the engine does to a disk goes through here.
 //
 // Thread-safe: one File may be read and written by several threads at once (positions are explicit). Errors name operation,
-// path and offset; their codes are those of IoError (util/status.h): a full disk is ResourceExhausted, a missing file
+// path and offset; their codes are those of IoError (util/base/status.h): a full disk is ResourceExhausted, a missing file
 // NotFound, a failing device Internal.
 #pragma once
 

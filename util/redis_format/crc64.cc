@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "util/coding.h"
+#include "util/base/coding.h"
 
 namespace varve {
 namespace {

@@ -1,4 +1,4 @@
-#include "util/memory_guard.h"
+#include "util/base/memory_guard.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "util/size_text.h"
+#include "util/base/size_text.h"
 
 #include <fmt/format.h>
 

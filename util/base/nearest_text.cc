@@ -1,4 +1,4 @@
-#include "util/nearest_text.h"
+#include "util/base/nearest_text.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "util/coding.h"
+#include "util/base/coding.h"
 
 namespace varve {
 namespace {

@@ -1,4 +1,4 @@
-#include "util/status.h"
+#include "util/base/status.h"
 
 #include <errno.h>
 #include <fmt/format.h>

@@ -25,7 +25,7 @@
 #include <string_view>
 #include <utility>
 
-#include "util/memory_guard.h"
+#include "util/base/memory_guard.h"
 
 namespace varve {
 
