@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "client/cli/findings.h"
-#include "client/cli/progress.h"
+#include "client/console/findings.h"
+#include "client/console/progress.h"
 #include "client/cli/run.h"
 #include "tools/dump.h"
 #include "tools/repair.h"

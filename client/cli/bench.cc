@@ -11,8 +11,8 @@
 
 #include "asio/io_context.hpp"
 #include "client/async_client.h"
-#include "client/cli/interrupt.h"
-#include "client/cli/output.h"
+#include "client/console/interrupt.h"
+#include "client/console/output.h"
 #include "client/client.h"
 #include "fmt/format.h"
 #include "util/base/status.h"

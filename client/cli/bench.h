@@ -1,7 +1,7 @@
 // `bench`: SET and GET for a few seconds, to have a quick look. What is to be reported is measured with benchmark/ instead.
 #pragma once
 
-#include "client/cli/command_line.h"
+#include "client/console/command_line.h"
 
 namespace varve {
 

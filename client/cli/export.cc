@@ -14,9 +14,9 @@
 
 #include "client/cli/formats.h"
 #include "client/cli/input_file.h"
-#include "client/cli/interrupt.h"
-#include "client/cli/output.h"
-#include "client/cli/progress.h"
+#include "client/console/interrupt.h"
+#include "client/console/output.h"
+#include "client/console/progress.h"
 #include "client/client.h"
 #include "fmt/format.h"
 #include "util/base/status.h"

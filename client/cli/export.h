@@ -1,7 +1,7 @@
 // `export FILE [MIN MAX]`: writes keys and values of one snapshot to a file, in bounded memory, and can go on after an interruption.
 #pragma once
 
-#include "client/cli/command_line.h"
+#include "client/console/command_line.h"
 
 namespace varve {
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "client/cli/command_reader.h"
+#include "client/console/command_reader.h"
 #include "client/cli/input_file.h"
 #include "client/cli/json_records.h"
 #include "client/cli/redis_files.h"

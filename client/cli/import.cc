@@ -11,10 +11,10 @@
 
 #include "client/cli/formats.h"
 #include "client/cli/import_state.h"
-#include "client/cli/interrupt.h"
-#include "client/cli/progress.h"
+#include "client/console/interrupt.h"
+#include "client/console/progress.h"
 #include "client/cli/record_reader.h"
-#include "client/cli/text.h"
+#include "client/console/text.h"
 #include "client/pipeline.h"
 #include "client/reply_status.h"
 #include "fmt/format.h"

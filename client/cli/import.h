@@ -1,7 +1,7 @@
 // `import FILE`: sends what a file holds to the server, pipelined and in bounded memory, and can go on after an interruption.
 #pragma once
 
-#include "client/cli/command_line.h"
+#include "client/console/command_line.h"
 
 namespace varve {
 

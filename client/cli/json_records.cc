@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "absl/strings/escaping.h"
-#include "client/cli/text.h"
+#include "client/console/text.h"
 #include "fmt/format.h"
 #include "util/base/status.h"
 

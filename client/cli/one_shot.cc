@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "client/cli/json_records.h"
-#include "client/cli/output.h"
-#include "client/cli/text.h"
+#include "client/console/output.h"
+#include "client/console/text.h"
 #include "fmt/format.h"
 #include "util/base/nearest_text.h"
 

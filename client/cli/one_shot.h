@@ -1,7 +1,7 @@
 // The commands of client_main that ask a server once: put, get, delete, range, prefix, count, ping, call.
 #pragma once
 
-#include "client/cli/command_line.h"
+#include "client/console/command_line.h"
 
 namespace varve {
 

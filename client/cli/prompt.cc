@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "client/cli/command_docs.h"
-#include "client/cli/interrupt.h"
-#include "client/cli/line_editor.h"
-#include "client/cli/output.h"
-#include "client/cli/text.h"
+#include "client/console/interrupt.h"
+#include "client/console/line_editor.h"
+#include "client/console/output.h"
+#include "client/console/text.h"
 #include "client/client.h"
 #include "client/socket.h"
 #include "fmt/format.h"

@@ -1,7 +1,7 @@
 // client_main without a command: lines from a person to the server, replies back, until the end of the input or `quit`.
 #pragma once
 
-#include "client/cli/command_line.h"
+#include "client/console/command_line.h"
 
 namespace varve {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/command_reader.h"
+#include "client/console/command_reader.h"
 #include "client/cli/input_file.h"
 #include "client/cli/rdb_reader.h"
 #include "client/cli/record_reader.h"

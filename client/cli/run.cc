@@ -6,12 +6,12 @@
 #include <optional>
 
 #include "client/cli/bench.h"
-#include "client/cli/command_line.h"
+#include "client/console/command_line.h"
 #include "client/cli/export.h"
 #include "client/cli/import.h"
-#include "client/cli/lines.h"
+#include "client/console/lines.h"
 #include "client/cli/one_shot.h"
-#include "client/cli/output.h"
+#include "client/console/output.h"
 #include "client/cli/prompt.h"
 #include "fmt/format.h"
 #include "type/version.h"

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "client/cli/command_line.h"
+#include "client/console/command_line.h"
 
 namespace varve {
 

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "client/cli/progress.h"
+#include "client/console/progress.h"
 #include "client/client.h"
 #include "unit-tests/client/import_export_fixture.h"
 #include "unit-tests/client/redis_process.h"

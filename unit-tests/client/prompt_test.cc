@@ -8,8 +8,8 @@
 #include <string>
 
 #include "client/cli/command_docs.h"
-#include "client/cli/output.h"
-#include "client/cli/text.h"
+#include "client/console/output.h"
+#include "client/console/text.h"
 #include "client/client.h"
 #include "unit-tests/client/redis_process.h"
 #include "unit-tests/client/restarting_server.h"

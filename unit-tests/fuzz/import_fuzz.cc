@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/cli/command_reader.h"
+#include "client/console/command_reader.h"
 #include "client/cli/formats.h"
 #include "client/cli/redis_files.h"
 #include "client/cli/text_readers.h"

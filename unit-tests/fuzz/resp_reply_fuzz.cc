@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "client/cli/command_docs.h"
-#include "client/cli/output.h"
+#include "client/console/output.h"
 #include "type/reply.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "util/resp/resp_reply.h"

@@ -1,4 +1,4 @@
-#include "client/cli/command_line.h"
+#include "client/console/command_line.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "client/cli/output.h"
+#include "client/console/output.h"
 #include "client/client.h"
 #include "client/client_options.h"
 

@@ -1,4 +1,4 @@
-#include "client/cli/text.h"
+#include "client/console/text.h"
 
 #include <algorithm>
 #include <array>

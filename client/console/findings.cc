@@ -1,8 +1,8 @@
-#include "client/cli/findings.h"
+#include "client/console/findings.h"
 
 #include <algorithm>
 
-#include "client/cli/text.h"
+#include "client/console/text.h"
 #include "fmt/format.h"
 
 namespace varve {

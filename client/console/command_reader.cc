@@ -1,4 +1,4 @@
-#include "client/cli/command_reader.h"
+#include "client/console/command_reader.h"
 
 #include <algorithm>
 #include <iterator>

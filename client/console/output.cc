@@ -1,4 +1,4 @@
-#include "client/cli/output.h"
+#include "client/console/output.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "client/cli/json_records.h"
-#include "client/cli/text.h"
+#include "client/console/text.h"
 #include "fmt/format.h"
 
 namespace varve {

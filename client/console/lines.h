@@ -1,7 +1,7 @@
 // client_main without a command where standard input is no terminal: each of its lines is a command, as in `echo 'GET a' | client_main`.
 #pragma once
 
-#include "client/cli/command_line.h"
+#include "client/console/command_line.h"
 
 namespace varve {
 

@@ -1,12 +1,12 @@
-#include "client/cli/progress.h"
+#include "client/console/progress.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 
-#include "client/cli/output.h"
-#include "client/cli/text.h"
+#include "client/console/output.h"
+#include "client/console/text.h"
 #include "fmt/format.h"
 
 namespace varve {

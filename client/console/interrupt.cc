@@ -1,4 +1,4 @@
-#include "client/cli/interrupt.h"
+#include "client/console/interrupt.h"
 
 namespace varve {
 namespace {

@@ -1,4 +1,4 @@
-#include "client/cli/lines.h"
+#include "client/console/lines.h"
 
 #include <chrono>
 #include <cstdio>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "client/cli/input_file.h"
-#include "client/cli/output.h"
-#include "client/cli/text.h"
+#include "client/console/output.h"
+#include "client/console/text.h"
 #include "client/client.h"
 #include "fmt/format.h"
 #include "util/resp/resp_parser.h"

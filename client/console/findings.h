@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/cli/output.h"
+#include "client/console/output.h"
 
 namespace varve {
 
