@@ -7,7 +7,7 @@
 #include "client/console/command_reader.h"
 #include "client/cli/input_file.h"
 #include "client/cli/json_records.h"
-#include "client/cli/redis_files.h"
+#include "client/redis_files/redis_files.h"
 #include "client/cli/text_readers.h"
 #include "fmt/format.h"
 #include "util/base/status.h"

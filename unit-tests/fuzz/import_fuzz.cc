@@ -15,7 +15,7 @@
 
 #include "client/console/command_reader.h"
 #include "client/cli/formats.h"
-#include "client/cli/redis_files.h"
+#include "client/redis_files/redis_files.h"
 #include "client/cli/text_readers.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "unit-tests/testing/temp_dir.h"

@@ -9,7 +9,7 @@
 
 #include "client/console/command_reader.h"
 #include "client/cli/input_file.h"
-#include "client/cli/rdb_reader.h"
+#include "client/redis_files/rdb_reader.h"
 #include "client/cli/record_reader.h"
 
 namespace varve {

@@ -1,7 +1,7 @@
 // How values of an RDB that are no strings are passed over: their encodings, by type number.
 #include <string_view>
 
-#include "client/cli/rdb_reader.h"
+#include "client/redis_files/rdb_reader.h"
 #include "fmt/format.h"
 #include "util/base/status.h"
 

@@ -1,4 +1,4 @@
-#include "client/cli/redis_files.h"
+#include "client/redis_files/redis_files.h"
 
 #include <filesystem>
 #include <optional>

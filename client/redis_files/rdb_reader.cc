@@ -1,4 +1,4 @@
-#include "client/cli/rdb_reader.h"
+#include "client/redis_files/rdb_reader.h"
 
 #include <algorithm>
 #include <utility>
