@@ -7,8 +7,8 @@
 
 #include "client/cli/bench.h"
 #include "client/console/command_line.h"
-#include "client/cli/export.h"
-#include "client/cli/import.h"
+#include "client/transfer/export.h"
+#include "client/transfer/import.h"
 #include "client/console/lines.h"
 #include "client/cli/one_shot.h"
 #include "client/console/output.h"

@@ -17,8 +17,8 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "client/cli/input_file.h"
-#include "client/cli/record_reader.h"
+#include "client/transfer/input_file.h"
+#include "client/transfer/record_reader.h"
 
 namespace varve {
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "client/console/command_reader.h"
-#include "client/cli/formats.h"
+#include "client/transfer/formats.h"
 #include "client/redis_files/redis_files.h"
-#include "client/cli/text_readers.h"
+#include "client/transfer/text_readers.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "util/resp/resp_parser.h"

@@ -1,9 +1,9 @@
-#include "client/cli/text_readers.h"
+#include "client/transfer/text_readers.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "client/cli/json_records.h"
+#include "client/transfer/json_records.h"
 #include "fmt/format.h"
 #include "varve/options.h"
 #include "util/resp/resp_parser.h"

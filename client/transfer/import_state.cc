@@ -1,4 +1,4 @@
-#include "client/cli/import_state.h"
+#include "client/transfer/import_state.h"
 
 #include <cinttypes>
 #include <cstdio>

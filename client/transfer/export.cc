@@ -1,4 +1,4 @@
-#include "client/cli/export.h"
+#include "client/transfer/export.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,8 +12,8 @@
 #include <string_view>
 #include <utility>
 
-#include "client/cli/formats.h"
-#include "client/cli/input_file.h"
+#include "client/transfer/formats.h"
+#include "client/transfer/input_file.h"
 #include "client/console/interrupt.h"
 #include "client/console/output.h"
 #include "client/console/progress.h"

@@ -1,4 +1,4 @@
-#include "client/cli/import.h"
+#include "client/transfer/import.h"
 
 #include <chrono>
 #include <cstdio>
@@ -9,11 +9,11 @@
 #include <string>
 #include <utility>
 
-#include "client/cli/formats.h"
-#include "client/cli/import_state.h"
+#include "client/transfer/formats.h"
+#include "client/transfer/import_state.h"
 #include "client/console/interrupt.h"
 #include "client/console/progress.h"
-#include "client/cli/record_reader.h"
+#include "client/transfer/record_reader.h"
 #include "client/console/text.h"
 #include "client/pipeline.h"
 #include "client/reply_status.h"

@@ -1,14 +1,14 @@
-#include "client/cli/formats.h"
+#include "client/transfer/formats.h"
 
 #include <chrono>
 #include <filesystem>
 #include <utility>
 
 #include "client/console/command_reader.h"
-#include "client/cli/input_file.h"
-#include "client/cli/json_records.h"
+#include "client/transfer/input_file.h"
+#include "client/transfer/json_records.h"
 #include "client/redis_files/redis_files.h"
-#include "client/cli/text_readers.h"
+#include "client/transfer/text_readers.h"
 #include "fmt/format.h"
 #include "util/base/status.h"
 

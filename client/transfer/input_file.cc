@@ -1,4 +1,4 @@
-#include "client/cli/input_file.h"
+#include "client/transfer/input_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "client/cli/code_points.h"
+#include "client/transfer/code_points.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "client/cli/json_records.h"
+#include "client/transfer/json_records.h"
 
 #include <optional>
 
