@@ -1,4 +1,4 @@
-#include "benchmark/engine_report.h"
+#include "benchmark/engine/engine_report.h"
 
 #include <fmt/format.h>
 

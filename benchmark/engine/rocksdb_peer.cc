@@ -5,7 +5,7 @@
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
-#include "benchmark/lsm_peer.h"
+#include "benchmark/engine/lsm_peer.h"
 
 namespace varve::bench {
 namespace {

@@ -1,10 +1,10 @@
-#include "benchmark/engine_measurements.h"
+#include "benchmark/engine/engine_measurements.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "benchmark/engine_work.h"
+#include "benchmark/engine/engine_work.h"
 #include "benchmark/process.h"
 #include "benchmark/process_use.h"
 

@@ -3,7 +3,7 @@
 // no small memory, so there they are set even where defaults are asked for.
 #include <fmt/format.h>
 
-#include "benchmark/peer.h"
+#include "benchmark/engine/peer.h"
 #include "benchmark/process.h"
 #include "varve/storage_engine.h"
 

@@ -1,4 +1,4 @@
-#include "benchmark/engine_work.h"
+#include "benchmark/engine/engine_work.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -10,7 +10,7 @@
 // Thread-safety: as peer.h says.
 #pragma once
 
-#include "benchmark/peer.h"
+#include "benchmark/engine/peer.h"
 #include "benchmark/process.h"
 
 namespace varve::bench {

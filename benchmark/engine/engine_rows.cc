@@ -1,4 +1,4 @@
-#include "benchmark/engine_rows.h"
+#include "benchmark/engine/engine_rows.h"
 
 #include <fmt/format.h>
 

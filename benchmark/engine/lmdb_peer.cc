@@ -4,7 +4,7 @@
 // its defaults are asked for. There is nothing to compact.
 #include <lmdb.h>
 
-#include "benchmark/peer.h"
+#include "benchmark/engine/peer.h"
 #include "benchmark/process.h"
 
 namespace varve::bench {

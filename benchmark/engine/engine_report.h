@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmark/engine_measurements.h"
+#include "benchmark/engine/engine_measurements.h"
 #include "benchmark/report.h"
 
 namespace varve::bench {

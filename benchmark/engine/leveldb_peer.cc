@@ -4,7 +4,7 @@
 #include <leveldb/filter_policy.h>
 #include <leveldb/write_batch.h>
 
-#include "benchmark/lsm_peer.h"
+#include "benchmark/engine/lsm_peer.h"
 
 namespace varve::bench {
 namespace {

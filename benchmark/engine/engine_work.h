@@ -6,9 +6,9 @@
 
 #include <string>
 
-#include "benchmark/engine_rows.h"
+#include "benchmark/engine/engine_rows.h"
 #include "benchmark/latencies.h"
-#include "benchmark/peer.h"
+#include "benchmark/engine/peer.h"
 
 namespace varve::bench {
 

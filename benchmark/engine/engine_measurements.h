@@ -19,9 +19,9 @@
 #include <set>
 #include <string>
 
-#include "benchmark/engine_rows.h"
+#include "benchmark/engine/engine_rows.h"
 #include "benchmark/latencies.h"
-#include "benchmark/peer.h"
+#include "benchmark/engine/peer.h"
 #include "benchmark/process_use.h"
 #include "benchmark/report.h"
 
