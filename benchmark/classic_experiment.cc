@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "benchmark/experiments.h"
-#include "benchmark/load_generator.h"
+#include "benchmark/server/load_generator.h"
 #include "benchmark/process.h"
 #include "benchmark/workload.h"
 

@@ -1,4 +1,4 @@
-// Clients that mean no good, beside one that is polite: a short run of what benchmark/hostile_clients.cc measures. However they behave, the
+// Clients that mean no good, beside one that is polite: a short run of what benchmark/server/hostile_clients.cc measures. However they behave, the
 // server's memory grows by little, and each request of the polite client is answered rightly. What it waited is printed, not judged.
 #include <gtest/gtest.h>
 #include <sys/resource.h>

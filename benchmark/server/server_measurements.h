@@ -22,10 +22,10 @@
 #include <string>
 #include <vector>
 
-#include "benchmark/contenders.h"
+#include "benchmark/server/contenders.h"
 #include "benchmark/process_use.h"
 #include "benchmark/report.h"
-#include "benchmark/server_rows.h"
+#include "benchmark/server/server_rows.h"
 
 namespace varve::bench {
 

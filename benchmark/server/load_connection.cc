@@ -1,4 +1,4 @@
-#include "benchmark/load_connection.h"
+#include "benchmark/server/load_connection.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>

@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "benchmark/exchange.h"
-#include "benchmark/load.h"
+#include "benchmark/server/exchange.h"
+#include "benchmark/server/load.h"
 
 namespace varve::bench {
 

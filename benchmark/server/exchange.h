@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "benchmark/load.h"
+#include "benchmark/server/load.h"
 #include "benchmark/workload.h"
 #include "benchmark/zipfian.h"
 

@@ -1,4 +1,4 @@
-#include "benchmark/server_rows.h"
+#include "benchmark/server/server_rows.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "absl/strings/str_split.h"
-#include "benchmark/contenders.h"
+#include "benchmark/server/contenders.h"
 #include "benchmark/process.h"
 
 namespace varve::bench {

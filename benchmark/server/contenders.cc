@@ -1,4 +1,4 @@
-#include "benchmark/contenders.h"
+#include "benchmark/server/contenders.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "benchmark/load_generator.h"
+#include "benchmark/server/load_generator.h"
 
 namespace varve::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "benchmark/null_server.h"
+#include "benchmark/server/null_server.h"
 
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -15,7 +15,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "benchmark/exchange.h"
+#include "benchmark/server/exchange.h"
 #include "benchmark/process.h"
 
 namespace varve::bench {

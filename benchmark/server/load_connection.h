@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmark/exchange.h"
+#include "benchmark/server/exchange.h"
 
 namespace varve::bench {
 

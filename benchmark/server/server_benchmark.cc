@@ -12,12 +12,12 @@
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
 #include "absl/strings/str_split.h"
-#include "benchmark/load_generator.h"
-#include "benchmark/null_server.h"
+#include "benchmark/server/load_generator.h"
+#include "benchmark/server/null_server.h"
 #include "benchmark/process.h"
 #include "benchmark/process_use.h"
-#include "benchmark/server_measurements.h"
-#include "benchmark/server_report.h"
+#include "benchmark/server/server_measurements.h"
+#include "benchmark/server/server_report.h"
 
 ABSL_FLAG(std::string, servers, "varve,redis,redis_without_log,null", "Servers to run, separated by commas");
 ABSL_FLAG(std::string, rows, ".*",

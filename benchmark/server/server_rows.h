@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmark/load.h"
+#include "benchmark/server/load.h"
 
 namespace varve::bench {
 

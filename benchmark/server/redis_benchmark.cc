@@ -1,4 +1,4 @@
-#include "benchmark/redis_benchmark.h"
+#include "benchmark/server/redis_benchmark.h"
 
 #include <fmt/format.h>
 

@@ -25,7 +25,7 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "benchmark/histogram.h"
-#include "benchmark/load_generator.h"
+#include "benchmark/server/load_generator.h"
 #include "benchmark/process.h"
 #include "benchmark/report.h"
 

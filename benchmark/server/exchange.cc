@@ -1,4 +1,4 @@
-#include "benchmark/exchange.h"
+#include "benchmark/server/exchange.h"
 
 #include <fmt/format.h>
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "benchmark/contenders.h"
+#include "benchmark/server/contenders.h"
 #include "benchmark/report.h"
-#include "benchmark/server_rows.h"
+#include "benchmark/server/server_rows.h"
 
 namespace varve::bench {
 

@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "benchmark/load.h"
+#include "benchmark/server/load.h"
 #include "benchmark/process.h"
 
 namespace varve::bench {

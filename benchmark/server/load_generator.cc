@@ -1,4 +1,4 @@
-#include "benchmark/load_generator.h"
+#include "benchmark/server/load_generator.h"
 
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -15,7 +15,7 @@
 #include <deque>
 
 #include "benchmark/histogram.h"
-#include "benchmark/load_connection.h"
+#include "benchmark/server/load_connection.h"
 #include "benchmark/process.h"
 #include "benchmark/process_use.h"
 

@@ -1,11 +1,11 @@
-#include "benchmark/background_work.h"
+#include "benchmark/server/background_work.h"
 
 #include <chrono>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "benchmark/contenders.h"
+#include "benchmark/server/contenders.h"
 #include "benchmark/process.h"
 #include "client/client.h"
 

@@ -1,4 +1,4 @@
-#include "benchmark/server_report.h"
+#include "benchmark/server/server_report.h"
 
 #include <fmt/format.h>
 

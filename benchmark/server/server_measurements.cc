@@ -1,4 +1,4 @@
-#include "benchmark/server_measurements.h"
+#include "benchmark/server/server_measurements.h"
 
 #include <fmt/format.h>
 
@@ -6,10 +6,10 @@
 #include <thread>
 #include <utility>
 
-#include "benchmark/background_work.h"
-#include "benchmark/load_generator.h"
+#include "benchmark/server/background_work.h"
+#include "benchmark/server/load_generator.h"
 #include "benchmark/process_use.h"
-#include "benchmark/redis_benchmark.h"
+#include "benchmark/server/redis_benchmark.h"
 
 namespace varve::bench {
 namespace {
