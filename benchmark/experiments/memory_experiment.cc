@@ -3,7 +3,7 @@
 #include <atomic>
 #include <thread>
 
-#include "benchmark/experiments.h"
+#include "benchmark/experiments/experiments.h"
 #include "benchmark/process.h"
 #include "benchmark/process_use.h"
 #include "benchmark/workload.h"

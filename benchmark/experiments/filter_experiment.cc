@@ -4,7 +4,7 @@
 #include <mutex>
 #include <shared_mutex>
 
-#include "benchmark/experiments.h"
+#include "benchmark/experiments/experiments.h"
 #include "benchmark/process.h"
 #include "benchmark/report.h"
 #include "benchmark/workload.h"

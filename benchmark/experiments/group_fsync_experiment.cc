@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <semaphore>
 
-#include "benchmark/experiments.h"
+#include "benchmark/experiments/experiments.h"
 #include "benchmark/workload.h"
 
 namespace varve::bench {

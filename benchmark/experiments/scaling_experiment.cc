@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "benchmark/experiments.h"
+#include "benchmark/experiments/experiments.h"
 #include "benchmark/process.h"
 #include "benchmark/workload.h"
 

@@ -3,7 +3,7 @@
 //
 //   experiments --experiment=group_fsync --benchmark_format=json >group_fsync.json
 //   benchmark/plot group_fsync.json --out=images/group_fsync.svg
-#include "benchmark/experiments.h"
+#include "benchmark/experiments/experiments.h"
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "benchmark/experiments.h"
+#include "benchmark/experiments/experiments.h"
 #include "benchmark/server/load_generator.h"
 #include "benchmark/process.h"
 #include "benchmark/workload.h"
