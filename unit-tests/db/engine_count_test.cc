@@ -7,7 +7,7 @@
 #include "absl/time/clock.h"
 #include "varve/compaction_filter.h"
 #include "fmt/format.h"
-#include "unit-tests/db/log_test_util.h"
+#include "unit-tests/db/log/log_test_util.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/test_store.h"
 

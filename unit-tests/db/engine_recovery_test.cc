@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "db/format/file_names.h"
 #include "fmt/format.h"
-#include "unit-tests/db/log_test_util.h"
+#include "unit-tests/db/log/log_test_util.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/simulated_file_system.h"

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "unit-tests/db/log_test_util.h"
+#include "unit-tests/db/log/log_test_util.h"
 #include "util/base/coding.h"
 
 namespace varve {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "unit-tests/db/log_test_util.h"
+#include "unit-tests/db/log/log_test_util.h"
 
 namespace varve {
 namespace {

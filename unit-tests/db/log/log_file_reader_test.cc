@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "unit-tests/db/log_test_util.h"
+#include "unit-tests/db/log/log_test_util.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "util/os/forwarding_file.h"
 #include "util/base/status.h"

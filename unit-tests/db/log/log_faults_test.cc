@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "unit-tests/db/log_test_util.h"
+#include "unit-tests/db/log/log_test_util.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/simulated_file_system.h"

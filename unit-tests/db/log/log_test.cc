@@ -12,7 +12,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "db/format/log_format.h"
-#include "unit-tests/db/log_test_util.h"
+#include "unit-tests/db/log/log_test_util.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "unit-tests/db/log_test_util.h"
+#include "unit-tests/db/log/log_test_util.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
 
