@@ -45,7 +45,7 @@ TEST_F(SourceRulesTest, ATreeInOrderHasNoViolations) {
   WriteHeader("util/base/coding.h", "#include <string>\n#include \"absl/status/status.h\"\n#include \"type/key.h\"\n");
   Write("server/server.cc", "#include \"util/base/coding.h\"\n");
   WriteHeader("unit-tests/testing/temp.h");
-  Write("unit-tests/util/coding_test.cc", "#include \"util/base/coding.h\"\n#include \"unit-tests/testing/temp.h\"\n");
+  Write("unit-tests/util/base/coding_test.cc", "#include \"util/base/coding.h\"\n#include \"unit-tests/testing/temp.h\"\n");
   EXPECT_THAT(Violations(), IsEmpty());
   EXPECT_EQ(CountScannedFiles(tree_.path()), 5u);
 }
