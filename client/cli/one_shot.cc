@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/transfer/json_records.h"
+#include "client/console/json_records.h"
 #include "client/console/output.h"
 #include "client/console/text.h"
 #include "fmt/format.h"

@@ -14,7 +14,7 @@
 
 #include "client/cli/command_docs.h"
 #include "client/console/interrupt.h"
-#include "client/console/line_editor.h"
+#include "client/cli/line_editor.h"
 #include "client/console/output.h"
 #include "client/console/text.h"
 #include "client/client.h"

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "client/transfer/input_file.h"
-#include "client/transfer/record_reader.h"
+#include "client/console/input_file.h"
+#include "client/console/record_reader.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/transfer/input_file.h"
+#include "client/console/input_file.h"
 #include "client/console/output.h"
 #include "client/console/text.h"
 #include "client/client.h"

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "client/transfer/json_records.h"
+#include "client/console/json_records.h"
 #include "client/console/text.h"
 #include "fmt/format.h"
 

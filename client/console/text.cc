@@ -4,7 +4,7 @@
 #include <array>
 
 #include "absl/strings/escaping.h"
-#include "client/transfer/code_points.h"
+#include "client/console/code_points.h"
 #include "fmt/format.h"
 
 namespace varve {

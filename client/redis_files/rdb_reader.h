@@ -17,8 +17,8 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "client/transfer/input_file.h"
-#include "client/transfer/record_reader.h"
+#include "client/console/input_file.h"
+#include "client/console/record_reader.h"
 
 namespace varve {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "client/console/command_reader.h"
-#include "client/transfer/input_file.h"
+#include "client/console/input_file.h"
 #include "client/redis_files/rdb_reader.h"
-#include "client/transfer/record_reader.h"
+#include "client/console/record_reader.h"
 
 namespace varve {
 

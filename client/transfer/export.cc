@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "client/transfer/formats.h"
-#include "client/transfer/input_file.h"
+#include "client/console/input_file.h"
 #include "client/console/interrupt.h"
 #include "client/console/output.h"
 #include "client/console/progress.h"

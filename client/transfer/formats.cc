@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "client/console/command_reader.h"
-#include "client/transfer/input_file.h"
-#include "client/transfer/json_records.h"
+#include "client/console/input_file.h"
+#include "client/console/json_records.h"
 #include "client/redis_files/redis_files.h"
 #include "client/transfer/text_readers.h"
 #include "fmt/format.h"

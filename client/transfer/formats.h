@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "client/transfer/record_reader.h"
+#include "client/console/record_reader.h"
 
 namespace varve {
 

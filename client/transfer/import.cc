@@ -13,7 +13,7 @@
 #include "client/transfer/import_state.h"
 #include "client/console/interrupt.h"
 #include "client/console/progress.h"
-#include "client/transfer/record_reader.h"
+#include "client/console/record_reader.h"
 #include "client/console/text.h"
 #include "client/pipeline.h"
 #include "client/reply_status.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "client/transfer/json_records.h"
+#include "client/console/json_records.h"
 #include "fmt/format.h"
 #include "varve/options.h"
 #include "util/resp/resp_parser.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "client/transfer/input_file.h"
-#include "client/transfer/record_reader.h"
+#include "client/console/input_file.h"
+#include "client/console/record_reader.h"
 
 namespace varve {
 

@@ -1,4 +1,4 @@
-#include "client/console/line_editor.h"
+#include "client/cli/line_editor.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "client/transfer/json_records.h"
+#include "client/console/json_records.h"
 
 #include <optional>
 

@@ -1,4 +1,4 @@
-#include "client/transfer/code_points.h"
+#include "client/console/code_points.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "client/transfer/input_file.h"
+#include "client/console/input_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
