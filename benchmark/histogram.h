@@ -1,5 +1,6 @@
-// Latencies, counted in buckets that are at most 1.6 % wide, so that recording costs a few nanoseconds whatever the
-// range (an HDR histogram: powers of two, each cut into 64 equal parts). Not thread-safe.
+// Latencies, counted in buckets that are at most 1.6 % wide, so that recording costs a few
+// nanoseconds whatever the range (an HDR histogram: powers of two, each cut into 64 equal parts).
+// Not thread-safe.
 #pragma once
 
 #include <array>
@@ -17,13 +18,15 @@ class Histogram {
   }
 
   void Add(const Histogram& other) {
-    for (size_t bucket = 0; bucket < counts_.size(); ++bucket) counts_[bucket] += other.counts_[bucket];
+    for (size_t bucket = 0; bucket < counts_.size(); ++bucket)
+      counts_[bucket] += other.counts_[bucket];
     total_ += other.total_;
   }
 
   uint64_t total() const { return total_; }
 
-  // The latency that this share of all stays at or below (0.99: p99), in nanoseconds; 0 when nothing was recorded.
+  // The latency that this share of all stays at or below (0.99: p99), in nanoseconds; 0 when
+  // nothing was recorded.
   double Percentile(double share) const {
     const auto wanted = static_cast<uint64_t>(share * static_cast<double>(total_));
     uint64_t seen = 0;

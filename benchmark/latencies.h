@@ -1,8 +1,8 @@
 // How long the operations of a thread take, and what the whole work of a row came to.
 //
-// Reading the clock costs about 25 ns, which would distort the fastest rows. So an operation in `every` is timed, between
-// two readings; with `every` 1 each one is, by one reading: from the return of the one before, which includes making the
-// next key.
+// Reading the clock costs about 25 ns, which would distort the fastest rows. So an operation in
+// `every` is timed, between two readings; with `every` 1 each one is, by one reading: from the
+// return of the one before, which includes making the next key.
 //
 // Not thread-safe: each thread has its own Latencies.
 #pragma once
@@ -42,7 +42,9 @@ class Latencies {
   }
 
   void Record(Clock::duration taken) {
-    histogram_.Record(static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count()), 1);
+    histogram_.Record(
+        static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count()),
+        1);
   }
 
   const Histogram& histogram() const { return histogram_; }

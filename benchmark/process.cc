@@ -22,7 +22,8 @@
 namespace varve::bench {
 namespace {
 
-// What has to go when the process ends; guarded by the mutex, as the signal thread and Fail() may come from anywhere.
+// What has to go when the process ends; guarded by the mutex, as the signal thread and Fail() may
+// come from anywhere.
 struct Leftovers {
   std::mutex mutex;
   std::map<pid_t, std::string> children;  // with the path of its log
@@ -57,7 +58,9 @@ void PrintLogs() {
   for (const auto& [pid, log] : leftovers.children) {
     std::ifstream file(log);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
-    if (!text.empty()) fmt::print(stderr, "--- {}\n{}\n", log, text.substr(text.size() - std::min(kTail, text.size())));
+    if (!text.empty())
+      fmt::print(stderr, "--- {}\n{}\n", log,
+                 text.substr(text.size() - std::min(kTail, text.size())));
   }
 }
 
@@ -68,8 +71,8 @@ std::vector<char*> Pointers(const std::vector<std::string>& args) {
   return pointers;
 }
 
-// Forks and runs `args` with standard output and error at these descriptors; the child dies with us. -1 where it can't
-// fork.
+// Forks and runs `args` with standard output and error at these descriptors; the child dies with
+// us. -1 where it can't fork.
 pid_t Spawn(const std::vector<std::string>& args, int out, int err) {
   const std::vector<char*> pointers = Pointers(args);
   const pid_t parent = getpid();
@@ -104,7 +107,9 @@ void Fail(const std::string& what) {
 
 std::string ProgramPath() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
-std::string ProgramDirectory() { return std::filesystem::path(ProgramPath()).parent_path().string(); }
+std::string ProgramDirectory() {
+  return std::filesystem::path(ProgramPath()).parent_path().string();
+}
 
 void MakeEmptyDirectory(const std::string& path) {
   std::error_code error;
@@ -148,7 +153,8 @@ void RemoveGroupAtEnd(const std::string& path) {
 
 std::string Capture(const std::vector<std::string>& args, bool* ok) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) Fail(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    Fail(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
   Leftovers& leftovers = TheLeftovers();
   pid_t pid = -1;
   {
@@ -160,7 +166,8 @@ std::string Capture(const std::vector<std::string>& args, bool* ok) {
   if (pid < 0) Fail(fmt::format("cannot fork: {}", std::strerror(errno)));
   std::string output;
   char buffer[4096];
-  for (ssize_t n; (n = read(ends[0], buffer, sizeof(buffer))) > 0;) output.append(buffer, static_cast<size_t>(n));
+  for (ssize_t n; (n = read(ends[0], buffer, sizeof(buffer))) > 0;)
+    output.append(buffer, static_cast<size_t>(n));
   close(ends[0]);
   {
     const std::lock_guard lock(leftovers.mutex);

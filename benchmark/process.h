@@ -1,9 +1,9 @@
-// Processes around a benchmark: failing with cleanup, a data directory that never stays behind, children that never
-// outlive us.
+// Processes around a benchmark: failing with cleanup, a data directory that never stays behind,
+// children that never outlive us.
 //
 // Thread-safety: Fail() may be called from any thread; the rest belongs to the main thread.
-// Invariant: whatever way this process ends, SIGKILL included, its children are killed; all ways but SIGKILL remove the
-// data directory too.
+// Invariant: whatever way this process ends, SIGKILL included, its children are killed; all ways
+// but SIGKILL remove the data directory too.
 #pragma once
 
 #include <signal.h>
@@ -14,13 +14,13 @@
 
 namespace varve::bench {
 
-// Prints `what` and the end of each child's log, kills the children, removes the data directory, ends the process with
-// status 1.
+// Prints `what` and the end of each child's log, kills the children, removes the data directory,
+// ends the process with status 1.
 [[noreturn]] void Fail(const std::string& what);
 
-// Creates `<parent>/<name>` empty (removing a former run's) as the place for all data, to be removed when the process
-// ends; also turns SIGINT and SIGTERM into a clean end. Call it once, before any thread starts. An empty parent means
-// the folder of this program.
+// Creates `<parent>/<name>` empty (removing a former run's) as the place for all data, to be
+// removed when the process ends; also turns SIGINT and SIGTERM into a clean end. Call it once,
+// before any thread starts. An empty parent means the folder of this program.
 std::string ClaimDataDirectory(const std::string& parent, const std::string& name);
 
 // The folder that holds this program, and the program itself.
@@ -34,8 +34,9 @@ void RemoveDirectory(const std::string& path);
 // An empty cgroup to remove when the process ends, whichever way, once its children are gone.
 void RemoveGroupAtEnd(const std::string& path);
 
-// Runs a program to its end and returns what it wrote to standard output; `ok`, where given, tells whether it exited
-// with 0, else failure ends the benchmark. args[0] is a path or a name to find in PATH.
+// Runs a program to its end and returns what it wrote to standard output; `ok`, where given, tells
+// whether it exited with 0, else failure ends the benchmark. args[0] is a path or a name to find in
+// PATH.
 std::string Capture(const std::vector<std::string>& args, bool* ok = nullptr);
 
 // A server that runs beside the benchmark, killed when the object goes.

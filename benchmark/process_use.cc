@@ -18,14 +18,15 @@
 namespace varve::bench {
 namespace {
 
-void ForEachFile(const std::string& directory, const std::function<void(const std::string&)>& visit) {
+void ForEachFile(const std::string& directory,
+                 const std::function<void(const std::string&)>& visit) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
     if (entry.is_regular_file()) visit(entry.path().string());
   }
 }
 
-// Where a memory cgroup of ours can be made: below our own, in version 1's hierarchy or in version 2's. Its limit's file
-// is named in `*limit_file`. Empty: nowhere.
+// Where a memory cgroup of ours can be made: below our own, in version 1's hierarchy or in version
+// 2's. Its limit's file is named in `*limit_file`. Empty: nowhere.
 std::string OwnMemoryGroup(std::string* limit_file) {
   std::ifstream groups("/proc/self/cgroup");
   std::string unified;
@@ -54,7 +55,8 @@ ProcessUse ProcessUse::Now(pid_t process) {
   ProcessUse use;
   clockid_t clock = CLOCK_PROCESS_CPUTIME_ID;
   timespec time{};
-  if ((process != 0 && clock_getcpuclockid(process, &clock) != 0) || clock_gettime(clock, &time) != 0) {
+  if ((process != 0 && clock_getcpuclockid(process, &clock) != 0) ||
+      clock_gettime(clock, &time) != 0) {
     Fail("cannot read the processor time of a process");
   }
   use.cpu_seconds = static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
@@ -83,8 +85,8 @@ void WaitUntilIdle(double rest_seconds, pid_t process) {
   for (double waited = 0; waited < kPatience; waited += kStep) {
     std::this_thread::sleep_for(std::chrono::duration<double>(kStep));
     const ProcessUse now = ProcessUse::Now(process);
-    const bool idle =
-        now.cpu_seconds - last.cpu_seconds < kStep / 20 && now.write_calls - last.write_calls < (64u << 10);
+    const bool idle = now.cpu_seconds - last.cpu_seconds < kStep / 20 &&
+                      now.write_calls - last.write_calls < (64u << 10);
     quiet = idle ? quiet + kStep : 0;
     if (quiet >= rest_seconds) return;
     last = now;
@@ -95,7 +97,8 @@ void WaitUntilIdle(double rest_seconds, pid_t process) {
 uint64_t DiskReads(const std::string& directory) {
   struct stat status {};
   if (stat(directory.c_str(), &status) != 0) return 0;
-  std::ifstream counters(fmt::format("/sys/dev/block/{}:{}/stat", major(status.st_dev), minor(status.st_dev)));
+  std::ifstream counters(
+      fmt::format("/sys/dev/block/{}:{}/stat", major(status.st_dev), minor(status.st_dev)));
   uint64_t reads = 0;
   counters >> reads;
   return reads;
@@ -106,7 +109,8 @@ uint64_t BytesOnDisk(const std::string& directory) {
   uint64_t bytes = 0;
   ForEachFile(directory, [&](const std::string& path) {
     struct stat status {};
-    if (stat(path.c_str(), &status) == 0) bytes += static_cast<uint64_t>(status.st_blocks) * kStatBlock;
+    if (stat(path.c_str(), &status) == 0)
+      bytes += static_cast<uint64_t>(status.st_blocks) * kStatBlock;
   });
   return bytes;
 }
@@ -114,7 +118,8 @@ uint64_t BytesOnDisk(const std::string& directory) {
 void DropFromPageCache(const std::string& directory) {
   ForEachFile(directory, [](const std::string& path) {
     const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0 || fdatasync(descriptor) != 0 || posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) != 0) {
+    if (descriptor < 0 || fdatasync(descriptor) != 0 ||
+        posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) != 0) {
       Fail("cannot take out of the page cache: " + path);
     }
     close(descriptor);
@@ -139,7 +144,8 @@ MemoryLimit::~MemoryLimit() {
 }
 
 void MemoryLimit::Enter(const std::string& group) {
-  if (!WriteTo(group + "/cgroup.procs", std::to_string(getpid()))) Fail("cannot enter the memory cgroup " + group);
+  if (!WriteTo(group + "/cgroup.procs", std::to_string(getpid())))
+    Fail("cannot enter the memory cgroup " + group);
 }
 
 }  // namespace varve::bench

@@ -18,7 +18,8 @@ namespace {
 
 // Characters, not bytes, as tables hold × and µ.
 size_t Width(const std::string& text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -36,12 +37,14 @@ double Median(std::vector<double> samples) {
   return samples.size() % 2 == 1 ? samples[half] : (samples[half - 1] + samples[half]) / 2;
 }
 
-double MedianOf(const Samples& samples, const std::string& row, const std::string& whose, const std::string& figure) {
+double MedianOf(const Samples& samples, const std::string& row, const std::string& whose,
+                const std::string& figure) {
   const auto found = samples.find({row, whose});
   if (found == samples.end()) return 0;
   std::vector<double> values;
   for (const Figures& figures : found->second) {
-    if (const auto value = figures.find(figure); value != figures.end()) values.push_back(value->second);
+    if (const auto value = figures.find(figure); value != figures.end())
+      values.push_back(value->second);
   }
   return Median(values);
 }
@@ -91,17 +94,20 @@ std::string MachineKind() {
   }
   utsname system{};
   uname(&system);
-  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  const double memory =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   const std::string release = system.release;
-  return fmt::format("{} × {}, {:.0f} GiB, Linux {}", std::thread::hardware_concurrency(), model, memory / (1u << 30),
-                     release.substr(0, release.find('-')));
+  return fmt::format("{} × {}, {:.0f} GiB, Linux {}", std::thread::hardware_concurrency(), model,
+                     memory / (1u << 30), release.substr(0, release.find('-')));
 }
 
 std::string Commit() {
   bool ok = false;
-  const std::string commit = FirstLine(Capture({"git", "-C", ProgramDirectory(), "rev-parse", "--short", "HEAD"}, &ok));
+  const std::string commit =
+      FirstLine(Capture({"git", "-C", ProgramDirectory(), "rev-parse", "--short", "HEAD"}, &ok));
   if (!ok) return "unknown";
-  const std::string changes = Capture({"git", "-C", ProgramDirectory(), "status", "--porcelain", "-uno"}, &ok);
+  const std::string changes =
+      Capture({"git", "-C", ProgramDirectory(), "status", "--porcelain", "-uno"}, &ok);
   return commit + (changes.empty() ? "" : "+");
 }
 
@@ -112,8 +118,10 @@ std::string HistoryLine(const std::string& command, const std::string& figures) 
   gmtime_r(&now, &utc);
   strftime(date, sizeof(date), "%Y-%m-%d", &utc);
   std::string typed;
-  for (const char c : command) typed += c == '|' ? "\\|" : std::string(1, c);  // as it would end the cell
-  return fmt::format("| {} | {} | {} | `{}` | {} |\n", date, Commit(), MachineKind(), typed, figures);
+  // As it would end the cell.
+  for (const char c : command) typed += c == '|' ? "\\|" : std::string(1, c);
+  return fmt::format("| {} | {} | {} | `{}` | {} |\n", date, Commit(), MachineKind(), typed,
+                     figures);
 }
 
 bool WritesToConsole(int argc, char** argv) {

@@ -1,4 +1,5 @@
-// What the benchmarks print beyond google-benchmark's own output: figures as Markdown, and the line for history.md.
+// What the benchmarks print beyond google-benchmark's own output: figures as Markdown, and the line
+// for history.md.
 #pragma once
 
 #include <map>
@@ -8,7 +9,8 @@
 
 namespace varve::bench {
 
-// What was measured once, by name, and all of that by row and whom it was measured on, one sample a repetition.
+// What was measured once, by name, and all of that by row and whom it was measured on, one sample a
+// repetition.
 using Figures = std::map<std::string, double>;
 using Samples = std::map<std::pair<std::string, std::string>, std::vector<Figures>>;
 
@@ -18,7 +20,8 @@ inline constexpr const char* kNotRun = "not run";
 // The middle one (mean of the middle two); 0 of none.
 double Median(std::vector<double> samples);
 // Of one figure; 0 where it was not measured.
-double MedianOf(const Samples& samples, const std::string& row, const std::string& whose, const std::string& figure);
+double MedianOf(const Samples& samples, const std::string& row, const std::string& whose,
+                const std::string& figure);
 
 // Three digits: 12.3M, 905k, 6.83k, 512.
 std::string FormatRate(double per_second);
@@ -32,15 +35,16 @@ std::string FormatRatio(double ratio);
 // A Markdown table with aligned columns; rows[0] is the heading.
 std::string MarkdownTable(const std::vector<std::vector<std::string>>& rows);
 
-// The machine in words (processors, memory, kernel), and the commit of the working tree, "+" where it has changes.
+// The machine in words (processors, memory, kernel), and the commit of the working tree, "+" where
+// it has changes.
 std::string MachineKind();
 std::string Commit();
 
 // One row of history.md: date, commit, machine, command, figures.
 std::string HistoryLine(const std::string& command, const std::string& figures);
 
-// Whether google-benchmark's output is for people; else it is JSON or CSV, and what we print beside it must go
-// elsewhere.
+// Whether google-benchmark's output is for people; else it is JSON or CSV, and what we print beside
+// it must go elsewhere.
 bool WritesToConsole(int argc, char** argv);
 
 // The command line as typed, with the program's path cut to its name.

@@ -1,8 +1,9 @@
-// The keys and values that all rows of engine_benchmark are made of, cheap to make so that little but the engine is
-// measured.
+// The keys and values that all rows of engine_benchmark are made of, cheap to make so that little
+// but the engine is measured.
 //
-// Entry number i has a 25-byte key, in the order of i, and a value that begins with i: whoever reads an entry can tell
-// whether it is the right one. Between any two keys lies one that no row ever writes, for reads of what is missing.
+// Entry number i has a 25-byte key, in the order of i, and a value that begins with i: whoever
+// reads an entry can tell whether it is the right one. Between any two keys lies one that no row
+// ever writes, for reads of what is missing.
 #pragma once
 
 #include <algorithm>
@@ -61,7 +62,8 @@ class Value {
   std::string bytes_;
 };
 
-// Random numbers below a bound, a few nanoseconds each (xorshift64*, Vigna 2016; the high bits scaled to the bound).
+// Random numbers below a bound, a few nanoseconds each (xorshift64*, Vigna 2016; the high bits
+// scaled to the bound).
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 1) {}

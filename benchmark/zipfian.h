@@ -1,5 +1,6 @@
-// Numbers below a bound of which few are drawn often: number i with a probability proportional to 1 / (i + 1)^0.99, as in
-// YCSB. The method is that of Gray et al., "Quickly Generating Billion-Record Synthetic Databases" (1994): one power a draw.
+// Numbers below a bound of which few are drawn often: number i with a probability proportional to 1
+// / (i + 1)^0.99, as in YCSB. The method is that of Gray et al., "Quickly Generating Billion-Record
+// Synthetic Databases" (1994): one power a draw.
 //
 // Not thread-safe.
 #pragma once
@@ -20,7 +21,8 @@ class Zipfian {
   }
 
   uint64_t Draw(Random* random) const {
-    const double share = static_cast<double>(random->Below(UINT32_MAX)) / static_cast<double>(UINT32_MAX);
+    const double share =
+        static_cast<double>(random->Below(UINT32_MAX)) / static_cast<double>(UINT32_MAX);
     if (share * sum_ < 1) return 0;
     if (share * sum_ < kFirstTwo) return std::min<uint64_t>(1, most_);
     const double drawn = bound_ * std::pow(eta_ * share - eta_ + 1, 1 / (1 - kTheta));

@@ -33,8 +33,9 @@ absl::Status Lost(std::string_view what, const asio::error_code& error) {
 
 }  // namespace
 
-// All members are used on the strand only, but for the constants. Operations under way hold the object; each begins with the number
-// of the connection it belongs to, and is ignored when that one is gone.
+// All members are used on the strand only, but for the constants. Operations under way hold the
+// object; each begins with the number of the connection it belongs to, and is ignored when that one
+// is gone.
 class AsyncClient::Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(asio::io_context& context, ClientOptions options)
@@ -48,10 +49,11 @@ class AsyncClient::Connection : public std::enable_shared_from_this<Connection> 
         watch_timer_(strand_) {}
 
   void Call(absl::Span<const std::string_view> arguments, Callback callback, WhenLost when_lost) {
-    asio::post(
-        strand_,
-        [self = shared_from_this(), words = std::vector<std::string>(arguments.begin(), arguments.end()),
-         callback = std::move(callback), when_lost]() mutable { self->Add(words, std::move(callback), when_lost); });
+    asio::post(strand_, [self = shared_from_this(),
+                         words = std::vector<std::string>(arguments.begin(), arguments.end()),
+                         callback = std::move(callback), when_lost]() mutable {
+      self->Add(words, std::move(callback), when_lost);
+    });
   }
   void Close() {
     asio::post(strand_, [self = shared_from_this()] { self->CloseNow(); });
@@ -79,7 +81,8 @@ class AsyncClient::Connection : public std::enable_shared_from_this<Connection> 
   void TakeReplies();
   void Lose(absl::Status why);  // the present connection
   void Deliver(absl::StatusOr<Reply> reply);
-  // Gives up the connection when it takes too long: to be made, or for the first request to be answered.
+  // Gives up the connection when it takes too long: to be made, or for the first request to be
+  // answered.
   void Watch();
   void WatchExpired();
   void CloseSocket();
@@ -104,7 +107,8 @@ class AsyncClient::Connection : public std::enable_shared_from_this<Connection> 
   Clock::time_point attempt_began_;
 };
 
-void AsyncClient::Connection::Add(const std::vector<std::string>& words, Callback callback, WhenLost when_lost) {
+void AsyncClient::Connection::Add(const std::vector<std::string>& words, Callback callback,
+                                  WhenLost when_lost) {
   if (state_ == State::kClosed) return callback(absl::CancelledError("the client is closed"));
   if (pending_.empty()) retry_until_ = Clock::now() + options_.reconnect_for;
   queue_.Add(std::vector<std::string_view>(words.begin(), words.end()), when_lost);
@@ -154,36 +158,40 @@ void AsyncClient::Connection::Attempt() {
   Watch();
   endpoints_.clear();
   if (!options_.unix_socket.empty()) {
-    if (const absl::Status usable = CheckUnixPath(options_.unix_socket); !usable.ok()) return AttemptFailed(usable);
+    if (const absl::Status usable = CheckUnixPath(options_.unix_socket); !usable.ok())
+      return AttemptFailed(usable);
     endpoints_.push_back(asio::local::stream_protocol::endpoint(options_.unix_socket));
     return TryEndpoint(0);
   }
-  resolver_.async_resolve(options_.host, fmt::to_string(options_.port),
-                          [self = shared_from_this(), generation](const asio::error_code& error,
-                                                                  const asio::ip::tcp::resolver::results_type& found) {
-                            if (generation != self->generation_) return;
-                            if (error) return self->AttemptFailed(Lost(self->options_.host, error));
-                            for (const auto& entry : found) self->endpoints_.push_back(entry.endpoint());
-                            self->TryEndpoint(0);
-                          });
+  resolver_.async_resolve(
+      options_.host, fmt::to_string(options_.port),
+      [self = shared_from_this(), generation](const asio::error_code& error,
+                                              const asio::ip::tcp::resolver::results_type& found) {
+        if (generation != self->generation_) return;
+        if (error) return self->AttemptFailed(Lost(self->options_.host, error));
+        for (const auto& entry : found) self->endpoints_.push_back(entry.endpoint());
+        self->TryEndpoint(0);
+      });
 }
 
 void AsyncClient::Connection::TryEndpoint(size_t index) {
   asio::error_code ignored;
   socket_.close(ignored);
-  socket_.async_connect(
-      endpoints_[index], [self = shared_from_this(), index, generation = generation_](const asio::error_code& error) {
-        if (generation != self->generation_) return;
-        if (!error) return self->Connected();
-        if (index + 1 < self->endpoints_.size()) return self->TryEndpoint(index + 1);
-        self->AttemptFailed(Lost(fmt::format("can't connect to {}", AddressOf(self->options_)), error));
-      });
+  socket_.async_connect(endpoints_[index], [self = shared_from_this(), index,
+                                            generation =
+                                                generation_](const asio::error_code& error) {
+    if (generation != self->generation_) return;
+    if (!error) return self->Connected();
+    if (index + 1 < self->endpoints_.size()) return self->TryEndpoint(index + 1);
+    self->AttemptFailed(Lost(fmt::format("can't connect to {}", AddressOf(self->options_)), error));
+  });
 }
 
 void AsyncClient::Connection::Connected() {
   asio::error_code ignored;
   if (options_.unix_socket.empty()) socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-  socket_.set_option(asio::socket_base::keep_alive(true), ignored);  // who only listens would never notice
+  // Who only listens would never notice.
+  socket_.set_option(asio::socket_base::keep_alive(true), ignored);
   socket_.non_blocking(true, ignored);
   state_ = State::kConnected;
   queue_.BeginConnection();
@@ -209,29 +217,31 @@ void AsyncClient::Connection::AttemptFailed(absl::Status why) {
   state_ = State::kPausing;
   const Clock::time_point next = now + Clock::duration(backoff_.Next());
   retry_timer_.expires_at(is_late ? next : std::min(next, retry_until_));
-  retry_timer_.async_wait([self = shared_from_this(), generation = generation_](const asio::error_code& error) {
-    if (!error && generation == self->generation_) self->Attempt();
-  });
+  retry_timer_.async_wait(
+      [self = shared_from_this(), generation = generation_](const asio::error_code& error) {
+        if (!error && generation == self->generation_) self->Attempt();
+      });
   if (!is_late) return;
   queue_.FailAll(why);
   TakeReplies();
 }
 
 void AsyncClient::Connection::Read() {
-  socket_.async_read_some(
-      asio::buffer(queue_.Room(kReceiveBytes), kReceiveBytes),
-      [self = shared_from_this(), generation = generation_](const asio::error_code& error, size_t size) {
-        if (generation != self->generation_) return;
-        if (error) return self->Lose(Lost("receive", error));
-        self->queue_.Received(size);
-        self->TakeReplies();
-        if (generation != self->generation_) return;
-        self->Write();
-        self->Read();
-      });
+  socket_.async_read_some(asio::buffer(queue_.Room(kReceiveBytes), kReceiveBytes),
+                          [self = shared_from_this(), generation = generation_](
+                              const asio::error_code& error, size_t size) {
+                            if (generation != self->generation_) return;
+                            if (error) return self->Lose(Lost("receive", error));
+                            self->queue_.Received(size);
+                            self->TakeReplies();
+                            if (generation != self->generation_) return;
+                            self->Write();
+                            self->Read();
+                          });
 }
 
-// Writes at once what the kernel takes, so that what was sent is known before a reply to it can be read.
+// Writes at once what the kernel takes, so that what was sent is known before a reply to it can be
+// read.
 void AsyncClient::Connection::Write() {
   if (waiting_for_room_) return;
   while (!queue_.Unsent().empty()) {
@@ -239,17 +249,19 @@ void AsyncClient::Connection::Write() {
     asio::error_code error;
     const size_t sent = socket_.write_some(asio::buffer(unsent.data(), unsent.size()), error);
     if (error == asio::error::would_block) break;
-    if (error) return;  // the read that is under way meets it, too, after the replies that came before
+    // The read that is under way meets it, too, after the replies that came before.
+    if (error) return;
     queue_.MarkSent(sent);
   }
   if (queue_.Unsent().empty()) return;
   waiting_for_room_ = true;
-  socket_.async_wait(asio::socket_base::wait_write,
-                     [self = shared_from_this(), generation = generation_](const asio::error_code& error) {
-                       if (generation != self->generation_) return;
-                       self->waiting_for_room_ = false;
-                       if (!error) self->Write();
-                     });
+  socket_.async_wait(
+      asio::socket_base::wait_write,
+      [self = shared_from_this(), generation = generation_](const asio::error_code& error) {
+        if (generation != self->generation_) return;
+        self->waiting_for_room_ = false;
+        if (!error) self->Write();
+      });
 }
 
 void AsyncClient::Connection::TakeReplies() {
@@ -286,14 +298,16 @@ void AsyncClient::Connection::Lose(absl::Status why) {
   }
   TakeReplies();
   if (state_ != State::kIdle || (pending_.empty() && !queue_.listens())) return;
-  // A server that takes connections and drops them is tried at the pace of one that can't be reached.
+  // A server that takes connections and drops them is tried at the pace of one that can't be
+  // reached.
   return fruitful_ ? BeginConnecting() : AttemptFailed(why);
 }
 
 void AsyncClient::Connection::Watch() {
   const bool connecting = state_ == State::kConnecting;
   const milliseconds bound = connecting ? options_.connect_timeout : options_.timeout;
-  if (bound.count() == 0 || (!connecting && (pending_.empty() || state_ != State::kConnected))) return;
+  if (bound.count() == 0 || (!connecting && (pending_.empty() || state_ != State::kConnected)))
+    return;
   const Clock::time_point until = (connecting ? attempt_began_ : pending_.front().since) + bound;
   if (watch_until_ <= until) return;  // it looks again then
   watch_until_ = until;
@@ -310,7 +324,8 @@ void AsyncClient::Connection::WatchExpired() {
   const Clock::time_point now = Clock::now();
   if (state_ == State::kConnecting && options_.connect_timeout.count() > 0 &&
       now >= attempt_began_ + options_.connect_timeout) {
-    AttemptFailed(absl::DeadlineExceededError(fmt::format("can't connect to {} in time", AddressOf(options_))));
+    AttemptFailed(absl::DeadlineExceededError(
+        fmt::format("can't connect to {} in time", AddressOf(options_))));
   } else if (state_ == State::kConnected && options_.timeout.count() > 0 && !pending_.empty() &&
              now >= pending_.front().since + options_.timeout) {
     Lose(absl::DeadlineExceededError("the server did not answer in time"));
@@ -322,7 +337,8 @@ AsyncClient::AsyncClient(asio::io_context& context, ClientOptions options)
 
 AsyncClient::~AsyncClient() { Close(); }
 
-void AsyncClient::Call(absl::Span<const std::string_view> arguments, Callback callback, WhenLost when_lost) {
+void AsyncClient::Call(absl::Span<const std::string_view> arguments, Callback callback,
+                       WhenLost when_lost) {
   connection_->Call(arguments, std::move(callback), when_lost);
 }
 

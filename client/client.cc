@@ -8,7 +8,8 @@ namespace varve {
 namespace {
 
 absl::Status Unexpected(std::string_view command) {
-  return absl::InternalError(fmt::format("the server's reply to {} has an unexpected type", command));
+  return absl::InternalError(
+      fmt::format("the server's reply to {} has an unexpected type", command));
 }
 
 absl::StatusOr<int64_t> IntegerOf(const absl::StatusOr<Reply>& reply, std::string_view command) {
@@ -25,7 +26,8 @@ class RangeWords {
 
   void AppendTo(std::vector<std::string_view>* arguments) const {
     if (query_.reverse) arguments->push_back("REV");
-    if (query_.offset != 0 || query_.limit >= 0) arguments->insert(arguments->end(), {"LIMIT", offset_, limit_});
+    if (query_.offset != 0 || query_.limit >= 0)
+      arguments->insert(arguments->end(), {"LIMIT", offset_, limit_});
     if (query_.keys_only) arguments->push_back("KEYS");
     if (query_.with_expiry) arguments->push_back("WITHEXPIRY");
   }
@@ -60,7 +62,8 @@ absl::Status Client::Send(absl::Span<const std::string_view> arguments) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Reply> Client::Call(absl::Span<const std::string_view> arguments, WhenLost when_lost) {
+absl::StatusOr<Reply> Client::Call(absl::Span<const std::string_view> arguments,
+                                   WhenLost when_lost) {
   pipeline_->Send(arguments, when_lost);
   absl::StatusOr<Reply> reply = pipeline_->Receive();
   if (reply.ok() && reply->is_error()) return StatusOfError(*reply);
@@ -69,7 +72,9 @@ absl::StatusOr<Reply> Client::Call(absl::Span<const std::string_view> arguments,
 
 absl::Status Client::Ping() { return Call({"PING"}).status(); }
 
-absl::Status Client::Put(std::string_view key, std::string_view value) { return Call({"SET", key, value}).status(); }
+absl::Status Client::Put(std::string_view key, std::string_view value) {
+  return Call({"SET", key, value}).status();
+}
 
 absl::Status Client::PutAll(absl::Span<const std::pair<std::string_view, std::string_view>> pairs) {
   if (pairs.empty()) return absl::OkStatus();
@@ -94,12 +99,15 @@ absl::StatusOr<std::optional<VersionedValue>> Client::GetWithVersion(std::string
   if (!reply.ok()) return reply.status();
   if (reply->is_null()) return std::optional<VersionedValue>();
   if (reply->type != Reply::Type::kArray || reply->elements.size() != 2) return Unexpected("GET");
-  return VersionedValue{std::move(reply->elements[0].text), static_cast<uint64_t>(reply->elements[1].integer)};
+  return VersionedValue{std::move(reply->elements[0].text),
+                        static_cast<uint64_t>(reply->elements[1].integer)};
 }
 
-absl::StatusOr<std::optional<uint64_t>> Client::PutIfVersion(std::string_view key, std::string_view value,
+absl::StatusOr<std::optional<uint64_t>> Client::PutIfVersion(std::string_view key,
+                                                             std::string_view value,
                                                              uint64_t version) {
-  const absl::StatusOr<Reply> reply = Call({"PUT", key, value, "IFVERSION", fmt::to_string(version)});
+  const absl::StatusOr<Reply> reply =
+      Call({"PUT", key, value, "IFVERSION", fmt::to_string(version)});
   if (!reply.ok()) return reply.status();
   if (reply->is_null()) return std::optional<uint64_t>();
   if (reply->type != Reply::Type::kInteger) return Unexpected("PUT");
@@ -113,14 +121,16 @@ absl::StatusOr<int64_t> Client::Delete(absl::Span<const std::string_view> keys) 
   return IntegerOf(Call(arguments), "DEL");
 }
 
-absl::StatusOr<Client::Pairs> Client::List(std::vector<std::string_view> arguments, RangeQuery query) {
+absl::StatusOr<Client::Pairs> Client::List(std::vector<std::string_view> arguments,
+                                           RangeQuery query) {
   query.with_expiry = false;  // pairs have no place for it
   const RangeWords words(query);
   words.AppendTo(&arguments);
   absl::StatusOr<Reply> reply = Call(arguments);
   if (!reply.ok()) return reply.status();
   const size_t each = query.keys_only ? 1 : 2;
-  if (reply->type != Reply::Type::kArray || reply->elements.size() % each != 0) return Unexpected(arguments[0]);
+  if (reply->type != Reply::Type::kArray || reply->elements.size() % each != 0)
+    return Unexpected(arguments[0]);
   Pairs pairs;
   pairs.reserve(reply->elements.size() / each);
   for (size_t i = 0; i < reply->elements.size(); i += each) {
@@ -130,7 +140,8 @@ absl::StatusOr<Client::Pairs> Client::List(std::vector<std::string_view> argumen
   return pairs;
 }
 
-absl::Status Client::Stream(std::vector<std::string_view> arguments, const RangeQuery& query, const PairSink& sink) {
+absl::Status Client::Stream(std::vector<std::string_view> arguments, const RangeQuery& query,
+                            const PairSink& sink) {
   const RangeWords words(query);
   words.AppendTo(&arguments);
   const size_t each = 1 + (query.keys_only ? 0 : 1) + (query.with_expiry ? 1 : 0);
@@ -162,7 +173,8 @@ absl::Status Client::Stream(std::vector<std::string_view> arguments, const Range
   return StatusOf(*reply);
 }
 
-absl::StatusOr<Client::Pairs> Client::Range(std::string_view min, std::string_view max, const RangeQuery& query) {
+absl::StatusOr<Client::Pairs> Client::Range(std::string_view min, std::string_view max,
+                                            const RangeQuery& query) {
   if (query.reverse) std::swap(min, max);
   return List({"RANGE", min, max}, query);
 }
@@ -171,13 +183,14 @@ absl::StatusOr<Client::Pairs> Client::Prefix(std::string_view prefix, const Rang
   return List({"PREFIX", prefix}, query);
 }
 
-absl::Status Client::StreamRange(std::string_view min, std::string_view max, const RangeQuery& query,
-                                 const PairSink& sink) {
+absl::Status Client::StreamRange(std::string_view min, std::string_view max,
+                                 const RangeQuery& query, const PairSink& sink) {
   if (query.reverse) std::swap(min, max);
   return Stream({"RANGE", min, max}, query, sink);
 }
 
-absl::Status Client::StreamPrefix(std::string_view prefix, const RangeQuery& query, const PairSink& sink) {
+absl::Status Client::StreamPrefix(std::string_view prefix, const RangeQuery& query,
+                                  const PairSink& sink) {
   return Stream({"PREFIX", prefix}, query, sink);
 }
 

@@ -1,17 +1,18 @@
-// client_main: requests to a running server, for people and scripts, and a look into the files of a store that rests.
-// This is the one file of client/ that sees the engine, as it links both: the client's library knows nothing of db/.
+// client_main: requests to a running server, for people and scripts, and a look into the files of a
+// store that rests. This is the one file of client/ that sees the engine, as it links both: the
+// client's library knows nothing of db/.
 #include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "client/cli/run.h"
 #include "client/console/findings.h"
 #include "client/console/progress.h"
-#include "client/cli/run.h"
+#include "fmt/format.h"
 #include "tools/dump.h"
 #include "tools/repair.h"
 #include "tools/verify.h"
-#include "fmt/format.h"
 
 namespace varve {
 namespace {
@@ -44,7 +45,8 @@ std::string_view WordOf(StoreFinding::Kind kind) {
 
 absl::Status Verify(const std::string& directory, const CommandLine& line) {
   Progress progress("verify", 0, line.progress);
-  const absl::StatusOr<VerifyReport> report = VerifyStore(PosixFileSystem(), directory, Show(&progress));
+  const absl::StatusOr<VerifyReport> report =
+      VerifyStore(PosixFileSystem(), directory, Show(&progress));
   progress.Finish();
   if (!report.ok()) return report.status();
   const Output output = Output::ForStandardOutput(line.style);
@@ -54,25 +56,28 @@ absl::Status Verify(const std::string& directory, const CommandLine& line) {
   }
   PrintFindings(findings, output);
   const uint64_t places = report->damaged_places;
-  PrintSummary(fmt::format("{}: {} files, {} bytes, {} records in segments, {} operations in the log: {}", directory,
-                           report->files, report->bytes, report->records, report->operations,
-                           places == 0   ? "all is well"
-                           : places == 1 ? "1 damaged place"
-                                         : fmt::format("{} damaged places", places)),
-               {{"damaged_places", places},
-                {"files", report->files},
-                {"bytes", report->bytes},
-                {"records", report->records},
-                {"operations", report->operations}},
-               output);
+  PrintSummary(
+      fmt::format("{}: {} files, {} bytes, {} records in segments, {} operations in the log: {}",
+                  directory, report->files, report->bytes, report->records, report->operations,
+                  places == 0   ? "all is well"
+                  : places == 1 ? "1 damaged place"
+                                : fmt::format("{} damaged places", places)),
+      {{"damaged_places", places},
+       {"files", report->files},
+       {"bytes", report->bytes},
+       {"records", report->records},
+       {"operations", report->operations}},
+      output);
   if (places == 0) return absl::OkStatus();
-  return absl::DataLossError(
-      fmt::format("{0} is damaged; `client_main repair {0}` keeps what can be read, or restore a copy", directory));
+  return absl::DataLossError(fmt::format(
+      "{0} is damaged; `client_main repair {0}` keeps what can be read, or restore a copy",
+      directory));
 }
 
 absl::Status Repair(const std::string& directory, const CommandLine& line) {
   Progress progress("repair", 0, line.progress);
-  const absl::StatusOr<RepairReport> report = RepairStore(PosixFileSystem(), directory, Show(&progress));
+  const absl::StatusOr<RepairReport> report =
+      RepairStore(PosixFileSystem(), directory, Show(&progress));
   progress.Finish();
   if (!report.ok()) return report.status();
   const Output output = Output::ForStandardOutput(line.style);
@@ -88,19 +93,25 @@ absl::Status Repair(const std::string& directory, const CommandLine& line) {
   }
   PrintFindings(findings, output);
   std::string text = fmt::format("{}: repaired; the server opens it again", directory);
-  if (report->continued) text += "; this was the end of a repair that was interrupted, which had listed what is lost";
-  if (report->nothing_to_do()) text = fmt::format("{}: nothing is damaged, nothing was changed", directory);
+  if (report->continued)
+    text += "; this was the end of a repair that was interrupted, which had listed what is lost";
+  if (report->nothing_to_do())
+    text = fmt::format("{}: nothing is damaged, nothing was changed", directory);
   PrintSummary(text,
-               {{"damage", report->lost.size()}, {"saved", report->saved.size()}, {"moved", report->moved.size()}},
+               {{"damage", report->lost.size()},
+                {"saved", report->saved.size()},
+                {"moved", report->moved.size()}},
                output);
   return absl::OkStatus();
 }
 
 constexpr OfflineCommand kOfflineCommands[] = {
-    {"dump-log",
-     [](const std::string& path, const CommandLine&) { return DumpLog(PosixFileSystem(), path, PrintLine); }},
+    {"dump-log", [](const std::string& path,
+                    const CommandLine&) { return DumpLog(PosixFileSystem(), path, PrintLine); }},
     {"dump-segment",
-     [](const std::string& path, const CommandLine&) { return DumpSegment(PosixFileSystem(), path, PrintLine); }},
+     [](const std::string& path, const CommandLine&) {
+       return DumpSegment(PosixFileSystem(), path, PrintLine);
+     }},
     {"verify", Verify},
     {"repair", Repair},
 };

@@ -1,5 +1,5 @@
-// How a client reaches its server, and what it does when the connection is lost. A plain value; one for all kinds of clients
-// (client/client.h, client/pipeline.h, client/async_client.h).
+// How a client reaches its server, and what it does when the connection is lost. A plain value; one
+// for all kinds of clients (client/client.h, client/pipeline.h, client/async_client.h).
 #pragma once
 
 #include <chrono>
@@ -21,27 +21,31 @@ struct ClientOptions {
   std::string name;      // shown by the server's CLIENT INFO; empty: none
   int protocol = 2;      // 3: RESP3 (HELLO 3), which push messages need
 
-  // Where commands work, until a SELECT, NAMESPACE USE or RESET that is sent says otherwise; each new connection begins there.
+  // Where commands work, until a SELECT, NAMESPACE USE or RESET that is sent says otherwise; each
+  // new connection begins there.
   int database = 0;
   std::string namespace_name;  // a named namespace; if set, it takes the place of the database
 
-  std::chrono::milliseconds connect_timeout{5000};  // one attempt to connect, with its handshake; 0: no bound
-  std::chrono::milliseconds timeout{0};             // each wait for the server; 0: no bound
+  // One attempt to connect, with its handshake; 0: no bound.
+  std::chrono::milliseconds connect_timeout{5000};
+  std::chrono::milliseconds timeout{0};  // each wait for the server; 0: no bound
 
-  // A lost connection is made again: attempts go on for so long, with pauses that double from `backoff_first` to `backoff_last`
-  // and are shortened at random by up to a half. 0: lost is lost.
+  // A lost connection is made again: attempts go on for so long, with pauses that double from
+  // `backoff_first` to `backoff_last` and are shortened at random by up to a half. 0: lost is lost.
   std::chrono::milliseconds reconnect_for{10000};
   std::chrono::milliseconds backoff_first{20};
   std::chrono::milliseconds backoff_last{2000};
 
-  // Takes RESP3 push messages (published messages, confirmations of subscriptions), and the lines that follow a MONITOR (as
-  // Type::kSimple). Called by the thread that reads the connection, while it reads: it must not use the client. Subscriptions and
-  // MONITOR are made again on a new connection.
+  // Takes RESP3 push messages (published messages, confirmations of subscriptions), and the lines
+  // that follow a MONITOR (as Type::kSimple). Called by the thread that reads the connection, while
+  // it reads: it must not use the client. Subscriptions and MONITOR are made again on a new
+  // connection.
   std::function<void(const Reply& message)> on_push;
 };
 
-// What becomes of a request whose connection is lost after it was sent and before its reply came. Requests that had not been
-// sent completely are always sent on the new connection: the server can't have executed them.
+// What becomes of a request whose connection is lost after it was sent and before its reply came.
+// Requests that had not been sent completely are always sent on the new connection: the server
+// can't have executed them.
 enum class WhenLost {
   kByCommand,  // kResend for commands that only read, kReport for all others
   kReport,     // reported as unknown: it may have taken effect

@@ -17,14 +17,16 @@ constexpr size_t kReceiveBytes = 64u << 10;
 
 // Errors that another attempt would meet again.
 bool IsFinal(const absl::Status& status) {
-  return absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status) || absl::IsFailedPrecondition(status) ||
-         absl::IsInvalidArgument(status);
+  return absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status) ||
+         absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status);
 }
 
 }  // namespace
 
 Pipeline::Pipeline(ClientOptions options)
-    : options_(std::move(options)), queue_(options_), backoff_(options_.backoff_first, options_.backoff_last) {}
+    : options_(std::move(options)),
+      queue_(options_),
+      backoff_(options_.backoff_first, options_.backoff_last) {}
 
 absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Connect(ClientOptions options) {
   std::unique_ptr<Pipeline> pipeline(new Pipeline(std::move(options)));
@@ -42,7 +44,8 @@ absl::Status Pipeline::Open() {
       status = socket_.Wait(false, options_.connect_timeout);
       if (status.ok()) status = ReceiveSome();
       absl::StatusOr<Reply> reply = Reply();
-      if (status.ok() && queue_.Take(&reply) == RequestQueue::Taken::kBroken) status = queue_.broken();
+      if (status.ok() && queue_.Take(&reply) == RequestQueue::Taken::kBroken)
+        status = queue_.broken();
     }
   }
   if (!status.ok()) socket_.Close();
@@ -59,7 +62,8 @@ absl::Status Pipeline::SendSome() {
 }
 
 absl::Status Pipeline::ReceiveSome() {
-  VARVE_ASSIGN_OR_RETURN(const size_t got, socket_.Receive(queue_.Room(kReceiveBytes), kReceiveBytes));
+  VARVE_ASSIGN_OR_RETURN(const size_t got,
+                         socket_.Receive(queue_.Room(kReceiveBytes), kReceiveBytes));
   queue_.Received(got);
   return absl::OkStatus();
 }
@@ -79,10 +83,12 @@ void Pipeline::DropIfStale() {
 bool Pipeline::EnsureOpen() {
   if (socket_.is_open()) return true;
   if (closed()) {
-    queue_.FailAll(absl::UnavailableError(fmt::format("the connection is closed: {}", std::string(lost_.message()))));
+    queue_.FailAll(absl::UnavailableError(
+        fmt::format("the connection is closed: {}", std::string(lost_.message()))));
     return false;
   }
-  // A server that takes connections and drops them is tried at the pace of one that can't be reached.
+  // A server that takes connections and drops them is tried at the pace of one that can't be
+  // reached.
   absl::Status failed = fruitful_ ? absl::OkStatus() : lost_;
   if (fruitful_) {
     retry_until_ = Clock::now() + options_.reconnect_for;
@@ -183,9 +189,11 @@ absl::Status Pipeline::WaitForPush(std::chrono::milliseconds timeout) {
   while (true) {
     // What came with the last reply is here already.
     absl::StatusOr<Reply> reply = Reply();
-    if (queue_.outstanding() == 0 && queue_.Take(&reply) == RequestQueue::Taken::kBroken) Lose(queue_.broken());
+    if (queue_.outstanding() == 0 && queue_.Take(&reply) == RequestQueue::Taken::kBroken)
+      Lose(queue_.broken());
     if (queue_.pushes() > before) return absl::OkStatus();
-    if (!EnsureOpen()) return absl::UnavailableError(fmt::format("no connection: {}", std::string(lost_.message())));
+    if (!EnsureOpen())
+      return absl::UnavailableError(fmt::format("no connection: {}", std::string(lost_.message())));
     if (queue_.pushes() > before) return absl::OkStatus();  // subscriptions were made again
     milliseconds left{0};
     if (timeout.count() > 0) {

@@ -1,14 +1,15 @@
-// A blocking connection on which many requests can be under way: send as many as you like, then collect the replies in the same
-// order. It reads while it sends, so that neither side waits for the other with full buffers. Not thread-safe: one thread at a
-// time, any number of pipelines.
+// A blocking connection on which many requests can be under way: send as many as you like, then
+// collect the replies in the same order. It reads while it sends, so that neither side waits for
+// the other with full buffers. Not thread-safe: one thread at a time, any number of pipelines.
 //
 //   auto pipeline = varve::Pipeline::Connect({.port = 7777});
 //   for (...) (*pipeline)->Send({"SET", key, value});
 //   while ((*pipeline)->outstanding() > 0) { auto reply = (*pipeline)->Receive(); ... }
 //
-// A lost connection is made again (client/client_options.h says for how long it is tried). Each request then ends in one of these:
-// its reply; Unknown: it was sent, is no pure read, and nobody knows whether it took effect; Unavailable: a read that could not be
-// repeated, or a request that was never executed as no connection was to be had; DeadlineExceeded: a read that took longer than
+// A lost connection is made again (client/client_options.h says for how long it is tried). Each
+// request then ends in one of these: its reply; Unknown: it was sent, is no pure read, and nobody
+// knows whether it took effect; Unavailable: a read that could not be repeated, or a request that
+// was never executed as no connection was to be had; DeadlineExceeded: a read that took longer than
 // options.timeout (the connection is then given up, as later replies could not be told apart).
 #pragma once
 
@@ -33,18 +34,21 @@ class Pipeline {
   // One attempt. Unauthenticated: the password is wrong.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Pipeline>> Connect(ClientOptions options);
 
-  // Puts the request into the send buffer, which is sent by Receive(), Flush(), or when it is large (then it waits for the kernel,
-  // not for replies). What goes wrong is reported by the Receive() of the requests concerned.
-  void Send(absl::Span<const std::string_view> arguments, WhenLost when_lost = WhenLost::kByCommand);
+  // Puts the request into the send buffer, which is sent by Receive(), Flush(), or when it is large
+  // (then it waits for the kernel, not for replies). What goes wrong is reported by the Receive()
+  // of the requests concerned.
+  void Send(absl::Span<const std::string_view> arguments,
+            WhenLost when_lost = WhenLost::kByCommand);
   // The reply is an array that `sink` gets element by element.
   void SendStream(absl::Span<const std::string_view> arguments, ReplySink sink);
   void Flush();
   // The next reply, which may be an error reply. FailedPrecondition when no request is outstanding.
   [[nodiscard]] absl::StatusOr<Reply> Receive();
-  // Waits until at least one push message was handed to options.on_push. `timeout` 0: as long as it takes.
+  // Waits until at least one push message was handed to options.on_push. `timeout` 0: as long as it
+  // takes.
   [[nodiscard]] absl::Status WaitForPush(std::chrono::milliseconds timeout);
-  // Closes the connection, and with it ends subscriptions and MONITOR; the next request makes a new one. Requests under way end as
-  // if it had been lost.
+  // Closes the connection, and with it ends subscriptions and MONITOR; the next request makes a new
+  // one. Requests under way end as if it had been lost.
   void Disconnect();
 
   size_t outstanding() const { return done_.size() + queue_.outstanding(); }

@@ -6,8 +6,9 @@
 
 namespace varve {
 
-// Of an error reply: DataLoss for damaged records (DATALOSS), ResourceExhausted where writes are refused (MISCONF) or a limit is
-// reached (OOM), Unauthenticated and PermissionDenied for NOAUTH, WRONGPASS, NOPERM; FailedPrecondition for all else.
+// Of an error reply: DataLoss for damaged records (DATALOSS), ResourceExhausted where writes are
+// refused (MISCONF) or a limit is reached (OOM), Unauthenticated and PermissionDenied for NOAUTH,
+// WRONGPASS, NOPERM; FailedPrecondition for all else.
 [[nodiscard]] absl::Status StatusOfError(const Reply& error);
 
 // OK for whatever is no error reply.

@@ -13,12 +13,13 @@
 namespace varve {
 namespace {
 
-// Commands that change nothing, neither data nor the connection: asking twice is as good as once. Sorted.
-constexpr std::string_view kReads[] = {"BITCOUNT", "BITFIELD_RO", "BITPOS",    "COMMAND", "COUNT", "DBSIZE", "DIGEST",
-                                       "DUMP",     "ECHO",        "EXISTS",    "EXPLAIN", "GET",   "GETBIT", "GETRANGE",
-                                       "INFO",     "KEYS",        "LASTSAVE",  "LCS",     "MGET",  "OBJECT", "PING",
-                                       "PREFIX",   "PTTL",        "RANDOMKEY", "RANGE",   "SCAN",  "STRLEN", "SUBSTR",
-                                       "TIME",     "TTL",         "TYPE"};
+// Commands that change nothing, neither data nor the connection: asking twice is as good as once.
+// Sorted.
+constexpr std::string_view kReads[] = {
+    "BITCOUNT", "BITFIELD_RO", "BITPOS",  "COMMAND", "COUNT",  "DBSIZE",   "DIGEST", "DUMP",
+    "ECHO",     "EXISTS",      "EXPLAIN", "GET",     "GETBIT", "GETRANGE", "INFO",   "KEYS",
+    "LASTSAVE", "LCS",         "MGET",    "OBJECT",  "PING",   "PREFIX",   "PTTL",   "RANDOMKEY",
+    "RANGE",    "SCAN",        "STRLEN",  "SUBSTR",  "TIME",   "TTL",      "TYPE"};
 
 static_assert(std::is_sorted(std::begin(kReads), std::end(kReads)));
 
@@ -39,7 +40,8 @@ constexpr SubscriptionKind kSubscriptionKinds[] = {
 static_assert(std::size(kSubscriptionKinds) == 3, "one for each set of subscriptions");
 
 // The request, where it chooses the database or namespace for those that follow it.
-std::vector<std::string> SelectionOf(std::string_view command, absl::Span<const std::string_view> arguments) {
+std::vector<std::string> SelectionOf(std::string_view command,
+                                     absl::Span<const std::string_view> arguments) {
   const bool selects = command == "SELECT" && arguments.size() == 2;
   const bool uses = command == "NAMESPACE" && arguments.size() == 3 && Upper(arguments[1]) == "USE";
   if (!selects && !uses) return {};
@@ -47,9 +49,10 @@ std::vector<std::string> SelectionOf(std::string_view command, absl::Span<const 
 }
 
 absl::Status LostTransaction(std::string_view command) {
-  return absl::AbortedError(fmt::format(
-      "{}: the connection was lost, and with it the transaction (MULTI, WATCH) that this belongs to: begin it anew",
-      command));
+  return absl::AbortedError(
+      fmt::format("{}: the connection was lost, and with it the transaction (MULTI, WATCH) that "
+                  "this belongs to: begin it anew",
+                  command));
 }
 
 // How many push messages answer a (un)subscribing command; 0 for all others.
@@ -61,7 +64,8 @@ size_t Confirmations(std::string_view command, size_t arguments) {
 }
 
 // Why a request can't be sent: nobody could tell afterwards what is a reply to what. Empty: it can.
-std::string_view Refusal(std::string_view command, absl::Span<const std::string_view> arguments, int protocol) {
+std::string_view Refusal(std::string_view command, absl::Span<const std::string_view> arguments,
+                         int protocol) {
   if (arguments.empty()) return "a request without a command";
   if (command == "HELLO" && arguments.size() > 1 && arguments[1] == "2" && protocol >= 3) {
     return "HELLO 2 is not sent: this client speaks RESP3 on all of its connections";
@@ -92,7 +96,8 @@ void RequestQueue::Add(absl::Span<const std::string_view> arguments, WhenLost wh
                        std::unique_ptr<ReplySink> sink) {
   Entry& entry = entries_.emplace_back();
   if (!arguments.empty()) entry.command = Upper(arguments[0]);
-  if (const std::string_view refusal = Refusal(entry.command, arguments, options_.protocol); !refusal.empty()) {
+  if (const std::string_view refusal = Refusal(entry.command, arguments, options_.protocol);
+      !refusal.empty()) {
     entry.outcome = absl::InvalidArgumentError(fmt::to_string(refusal));
     return;
   }
@@ -100,7 +105,8 @@ void RequestQueue::Add(absl::Span<const std::string_view> arguments, WhenLost wh
     entry.outcome = LostTransaction(entry.command);
     return;
   }
-  entry.reads = std::binary_search(std::begin(kReads), std::end(kReads), std::string_view(entry.command));
+  entry.reads =
+      std::binary_search(std::begin(kReads), std::end(kReads), std::string_view(entry.command));
   entry.selection = SelectionOf(entry.command, arguments);
   entry.resend = when_lost == WhenLost::kResend ||
                  (when_lost == WhenLost::kByCommand && (entry.reads || !entry.selection.empty()));
@@ -133,7 +139,8 @@ void RequestQueue::BeginConnection() {
   handshake_sent_ = 0;
   handshake_replies_ = 0;
   const std::string& password = credentials_.password;
-  const std::string_view user = credentials_.user.empty() ? std::string_view("default") : credentials_.user;
+  const std::string_view user =
+      credentials_.user.empty() ? std::string_view("default") : credentials_.user;
   if (options_.protocol >= 3) {
     std::vector<std::string_view> hello = {"HELLO", "3"};
     if (!password.empty()) hello.insert(hello.end(), {"AUTH", user, password});
@@ -141,7 +148,8 @@ void RequestQueue::BeginConnection() {
     AppendHandshake(hello, true);
   } else {
     if (!password.empty() && credentials_.user.empty()) AppendHandshake({"AUTH", password}, true);
-    if (!password.empty() && !credentials_.user.empty()) AppendHandshake({"AUTH", user, password}, true);
+    if (!password.empty() && !credentials_.user.empty())
+      AppendHandshake({"AUTH", user, password}, true);
     if (!options_.name.empty()) AppendHandshake({"CLIENT", "SETNAME", options_.name}, true);
   }
   if (!selection_.empty()) {
@@ -174,7 +182,8 @@ RequestQueue::Taken RequestQueue::Break(absl::Status why) {
   return Taken::kBroken;
 }
 
-RequestQueue::Taken RequestQueue::Finish(absl::StatusOr<Reply>* reply, absl::StatusOr<Reply> result) {
+RequestQueue::Taken RequestQueue::Finish(absl::StatusOr<Reply>* reply,
+                                         absl::StatusOr<Reply> result) {
   const size_t size = entries_.front().size;
   bytes_.Consume(size);
   sent_ -= size;
@@ -187,13 +196,16 @@ RequestQueue::Taken RequestQueue::TakeHandshakeReply(const Reply& reply) {
   --handshake_replies_;
   if (!reply.is_error()) return Taken::kNothing;
   absl::Status refused = StatusOfError(reply);
-  if (absl::IsUnauthenticated(refused) || absl::IsPermissionDenied(refused)) return Break(std::move(refused));
-  return Break(absl::FailedPreconditionError(fmt::format("the server refused the connection: {}", reply.text)));
+  if (absl::IsUnauthenticated(refused) || absl::IsPermissionDenied(refused))
+    return Break(std::move(refused));
+  return Break(absl::FailedPreconditionError(
+      fmt::format("the server refused the connection: {}", reply.text)));
 }
 
 bool RequestQueue::Parse(Reply* reply, Taken* taken) {
   *taken = Taken::kNothing;
-  // What the server sends ends with a line end wherever it pauses; a long reply that doesn't is not parsed over and over.
+  // What the server sends ends with a line end wherever it pauses; a long reply that doesn't is not
+  // parsed over and over.
   if (in_.empty() || (in_.size() < wanted_ && !in_.view().ends_with("\r\n"))) return false;
   size_t consumed = 0;
   switch (ParseReply(in_.view(), reply, &consumed)) {
@@ -251,7 +263,8 @@ RequestQueue::Taken RequestQueue::Take(absl::StatusOr<Reply>* reply) {
     Entry* const front = entries_.empty() ? nullptr : &entries_.front();
     if (front != nullptr && !front->outcome.ok()) return Finish(reply, front->outcome);
     if (in_.empty()) return Taken::kNothing;
-    if (handshaken() && front != nullptr && front->sink != nullptr && (front->begun || in_.view()[0] == '*')) {
+    if (handshaken() && front != nullptr && front->sink != nullptr &&
+        (front->begun || in_.view()[0] == '*')) {
       return FeedSink(front, reply);
     }
     Reply parsed;
@@ -259,7 +272,8 @@ RequestQueue::Taken RequestQueue::Take(absl::StatusOr<Reply>* reply) {
     if (!Parse(&parsed, &taken)) return taken;
     if (parsed.type == Reply::Type::kPush) {
       HandlePush(parsed);
-      const bool confirms = handshaken() && front != nullptr && front->confirmations > 0 && !parsed.elements.empty() &&
+      const bool confirms = handshaken() && front != nullptr && front->confirmations > 0 &&
+                            !parsed.elements.empty() &&
                             Upper(parsed.elements[0].text) == front->command;
       if (confirms && --front->confirmations == 0) return Finish(reply, std::move(parsed));
     } else if (monitors_ && IsMonitorLine(parsed)) {
@@ -268,7 +282,8 @@ RequestQueue::Taken RequestQueue::Take(absl::StatusOr<Reply>* reply) {
       if (TakeHandshakeReply(parsed) == Taken::kBroken) return Taken::kBroken;
     } else if (front == nullptr || sent_ == 0) {
       return Break(absl::UnavailableError(
-          parsed.is_error() ? parsed.text : std::string("the server sent a reply that nobody had asked for")));
+          parsed.is_error() ? parsed.text
+                            : std::string("the server sent a reply that nobody had asked for")));
     } else {
       NoteReply(front, parsed);
       return Finish(reply, std::move(parsed));
@@ -279,12 +294,14 @@ RequestQueue::Taken RequestQueue::Take(absl::StatusOr<Reply>* reply) {
 // What MULTI makes wait selects nothing before EXEC, which answers for each of those requests.
 void RequestQueue::NoteTransaction(Entry* entry, const Reply& reply) {
   if (reply.type == Reply::Type::kSimple && reply.text == "QUEUED") {
-    if (!entry->selection.empty()) queued_selections_.emplace_back(queued_, std::exchange(entry->selection, {}));
+    if (!entry->selection.empty())
+      queued_selections_.emplace_back(queued_, std::exchange(entry->selection, {}));
     ++queued_;
     return;
   }
   const bool executed = entry->command == "EXEC";
-  if (!reply.is_error() || (executed && bound_ == Bound::kByMulti)) bound_ = Next(bound_, entry->command);
+  if (!reply.is_error() || (executed && bound_ == Bound::kByMulti))
+    bound_ = Next(bound_, entry->command);
   if (!executed && entry->command != "DISCARD" && entry->command != "RESET") return;
   for (auto& [place, selection] : std::exchange(queued_selections_, {})) {
     if (executed && place < reply.elements.size() && !reply.elements[place].is_error()) {
@@ -307,8 +324,8 @@ void RequestQueue::NoteReply(Entry* entry, const Reply& reply) {
 }
 
 bool RequestQueue::listens() const {
-  return monitors_ ||
-         std::any_of(subscribed_.begin(), subscribed_.end(), [](const auto& some) { return !some.empty(); });
+  return monitors_ || std::any_of(subscribed_.begin(), subscribed_.end(),
+                                  [](const auto& some) { return !some.empty(); });
 }
 
 void RequestQueue::StopListening() {
@@ -318,7 +335,8 @@ void RequestQueue::StopListening() {
 
 void RequestQueue::HandlePush(const Reply& push) {
   ++pushes_;
-  if (push.elements.size() >= 2) RememberSubscription(Upper(push.elements[0].text), push.elements[1].text);
+  if (push.elements.size() >= 2)
+    RememberSubscription(Upper(push.elements[0].text), push.elements[1].text);
   if (options_.on_push) options_.on_push(push);
 }
 
@@ -333,11 +351,12 @@ absl::Status RequestQueue::LostStatus(const Entry& entry, const absl::Status& wh
   const std::string cause(why.message());
   if (entry.reads) {
     const std::string text = fmt::format("{}: no reply: {}", entry.command, cause);
-    return absl::IsDeadlineExceeded(why) ? absl::DeadlineExceededError(text) : absl::UnavailableError(text);
+    return absl::IsDeadlineExceeded(why) ? absl::DeadlineExceededError(text)
+                                         : absl::UnavailableError(text);
   }
-  return absl::UnknownError(
-      fmt::format("{}: it was sent, but its reply did not come, so that it may have taken effect or not: {}",
-                  entry.command, cause));
+  return absl::UnknownError(fmt::format(
+      "{}: it was sent, but its reply did not come, so that it may have taken effect or not: {}",
+      entry.command, cause));
 }
 
 RequestQueue::Bound RequestQueue::Next(Bound bound, std::string_view command) {

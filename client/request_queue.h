@@ -1,10 +1,11 @@
-// What a client remembers between sending requests and having their replies: the protocol of a client without its input and
-// output, which the blocking and the asynchronous client share.
+// What a client remembers between sending requests and having their replies: the protocol of a
+// client without its input and output, which the blocking and the asynchronous client share.
 //
-// The bytes of a request are kept until its reply is here, so that requests which the server can't have executed, or that may be
-// executed twice, go out again on a new connection. The others are reported: Unknown for a write, Unavailable for a read.
-// Not thread-safe. Invariants: entries are in request order; bytes_ holds the requests of the pending entries back to back, of
-// which the first sent_ bytes were handed to the kernel on the present connection.
+// The bytes of a request are kept until its reply is here, so that requests which the server can't
+// have executed, or that may be executed twice, go out again on a new connection. The others are
+// reported: Unknown for a write, Unavailable for a read. Not thread-safe. Invariants: entries are
+// in request order; bytes_ holds the requests of the pending entries back to back, of which the
+// first sent_ bytes were handed to the kernel on the present connection.
 #pragma once
 
 #include <array>
@@ -27,8 +28,9 @@
 
 namespace varve {
 
-// Takes a long array apart as it arrives, so that it is never in memory as a whole. The request's reply is then an array without
-// elements. Lost in the middle it is reported, never asked for again.
+// Takes a long array apart as it arrives, so that it is never in memory as a whole. The request's
+// reply is then an array without elements. Lost in the middle it is reported, never asked for
+// again.
 struct ReplySink {
   std::function<void(size_t elements)> begin;    // before the first element
   std::function<bool(Reply&& element)> element;  // false: enough; the connection is given up
@@ -39,24 +41,32 @@ class RequestQueue {
   enum class Taken {
     kReply,    // the first request is done: its reply, or what became of it
     kNothing,  // more bytes are needed
-    kBroken,  // what arrived makes no sense, or the server refused the handshake: broken() says so; close the connection
+    // What arrived makes no sense, or the server refused the handshake: broken() says so; close the
+    // connection.
+    kBroken,
   };
 
   explicit RequestQueue(const ClientOptions& options)
-      : options_(options), credentials_{options.user, options.password}, selection_(InitialSelection(options)) {}
+      : options_(options),
+        credentials_{options.user, options.password},
+        selection_(InitialSelection(options)) {}
 
-  // InvalidArgument ends a request without words, and those after which replies could not be told apart any more: CLIENT REPLY OFF or
-  // SKIP, HELLO 2 where the options chose RESP3. An AUTH that the server takes replaces the options' user and password.
-  void Add(absl::Span<const std::string_view> arguments, WhenLost when_lost, std::unique_ptr<ReplySink> sink = nullptr);
+  // InvalidArgument ends a request without words, and those after which replies could not be told
+  // apart any more: CLIENT REPLY OFF or SKIP, HELLO 2 where the options chose RESP3. An AUTH that
+  // the server takes replaces the options' user and password.
+  void Add(absl::Span<const std::string_view> arguments, WhenLost when_lost,
+           std::unique_ptr<ReplySink> sink = nullptr);
   // Requests without a reply so far, and their bytes.
   size_t outstanding() const { return entries_.size(); }
   size_t outstanding_bytes() const { return bytes_.size(); }
 
-  // --- One connection ---------------------------------------------------------------------------------------------------
-  // Nothing has been sent or received on the new connection. The handshake (HELLO, AUTH, SELECT, subscriptions, MONITOR) goes
-  // first.
+  // --- One connection ----------------------------------------------------------------------------
+  // Nothing has been sent or received on the new connection. The handshake (HELLO, AUTH, SELECT,
+  // subscriptions, MONITOR) goes first.
   void BeginConnection();
-  bool handshaken() const { return handshake_replies_ == 0 && handshake_sent_ == handshake_.size(); }
+  bool handshaken() const {
+    return handshake_replies_ == 0 && handshake_sent_ == handshake_.size();
+  }
   // What is to be sent now; call MarkSent() with how much of it was taken.
   std::string_view Unsent() const;
   void MarkSent(size_t bytes);
@@ -68,13 +78,15 @@ class RequestQueue {
   const absl::Status& broken() const { return broken_; }
   // Push messages handed over so far.
   size_t pushes() const { return pushes_; }
-  // Messages come unasked on this connection: there are subscriptions, or it is in MONITOR. Made again on the next one.
+  // Messages come unasked on this connection: there are subscriptions, or it is in MONITOR. Made
+  // again on the next one.
   bool listens() const;
   void StopListening();
   // The database or namespace in use: "3", "users"; empty: database 0.
   std::string selected() const { return selection_.empty() ? std::string() : selection_.back(); }
 
-  // The connection is gone. `again`: requests that may be are sent once more on the next connection.
+  // The connection is gone. `again`: requests that may be are sent once more on the next
+  // connection.
   void ConnectionLost(const absl::Status& why, bool again);
   // There will be no connection: whatever is still pending ends with `why`.
   void FailAll(const absl::Status& why);
@@ -109,11 +121,13 @@ class RequestQueue {
   Taken TakeHandshakeReply(const Reply& reply);
   // Hands out elements of the front entry's array. kReply: all of them.
   Taken FeedSink(Entry* entry, absl::StatusOr<Reply>* reply);
-  // True: one whole reply (or array header, with `header`) was read and consumed. False: *taken says why not.
+  // True: one whole reply (or array header, with `header`) was read and consumed. False: *taken
+  // says why not.
   bool Parse(Reply* reply, Taken* taken);
   bool ParseArrayHeader(size_t* elements, Taken* taken);
   static Bound Next(Bound bound, std::string_view command);
-  // The request belongs to the transaction that was lost, and on another connection would be no part of one.
+  // The request belongs to the transaction that was lost, and on another connection would be no
+  // part of one.
   bool BelongsToLost(std::string_view command);
   // What a reply says about the connection from now on.
   void NoteTransaction(Entry* entry, const Reply& reply);
@@ -136,9 +150,11 @@ class RequestQueue {
   size_t pushes_ = 0;
   Credentials credentials_;
   Bound bound_ = Bound::kNot;  // this connection
-  Bound lost_ = Bound::kNot;   // by an earlier one, and what it was bound to has not been ended or begun anew since
-  Selection selection_;        // made again on each new connection
-  size_t queued_ = 0;          // requests that wait for EXEC, and among them those that select, by place
+  // By an earlier one, and what it was bound to has not been ended or begun anew since.
+  Bound lost_ = Bound::kNot;
+  Selection selection_;  // made again on each new connection
+  // Requests that wait for EXEC, and among them those that select, by place.
+  size_t queued_ = 0;
   std::vector<std::pair<size_t, Selection>> queued_selections_;
   std::array<std::set<std::string>, 3> subscribed_;  // to channels, patterns, shard channels
   bool monitors_ = false;

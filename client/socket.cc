@@ -25,7 +25,8 @@ int PollTimeout(std::chrono::milliseconds timeout) {
 }
 
 // 0, or the errno with which connecting failed.
-int ConnectWithin(int descriptor, const sockaddr* address, socklen_t size, std::chrono::milliseconds timeout) {
+int ConnectWithin(int descriptor, const sockaddr* address, socklen_t size,
+                  std::chrono::milliseconds timeout) {
   if (::connect(descriptor, address, size) == 0) return 0;
   if (errno != EINPROGRESS && errno != EINTR) return errno;
   pollfd waiting{descriptor, POLLOUT, 0};
@@ -40,7 +41,8 @@ int ConnectWithin(int descriptor, const sockaddr* address, socklen_t size, std::
 }
 
 // An open descriptor, or minus the errno.
-int OpenConnection(int family, const sockaddr* address, socklen_t size, std::chrono::milliseconds timeout) {
+int OpenConnection(int family, const sockaddr* address, socklen_t size,
+                   std::chrono::milliseconds timeout) {
   const int descriptor = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (descriptor < 0) return -errno;
   if (const int error = ConnectWithin(descriptor, address, size, timeout); error != 0) {
@@ -55,9 +57,10 @@ absl::StatusOr<int> ConnectUnix(const ClientOptions& options) {
   address.sun_family = AF_UNIX;
   if (const absl::Status usable = CheckUnixPath(options.unix_socket); !usable.ok()) return usable;
   std::memcpy(address.sun_path, options.unix_socket.data(), options.unix_socket.size());
-  const int descriptor =
-      OpenConnection(AF_UNIX, reinterpret_cast<sockaddr*>(&address), sizeof(address), options.connect_timeout);
-  if (descriptor < 0) return Lost(fmt::format("can't connect to {}", options.unix_socket), -descriptor);
+  const int descriptor = OpenConnection(AF_UNIX, reinterpret_cast<sockaddr*>(&address),
+                                        sizeof(address), options.connect_timeout);
+  if (descriptor < 0)
+    return Lost(fmt::format("can't connect to {}", options.unix_socket), -descriptor);
   return descriptor;
 }
 
@@ -67,15 +70,19 @@ absl::StatusOr<int> ConnectTcp(const ClientOptions& options) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const std::string port = fmt::to_string(options.port);
-  if (const int error = ::getaddrinfo(options.host.c_str(), port.c_str(), &hints, &found); error != 0) {
+  if (const int error = ::getaddrinfo(options.host.c_str(), port.c_str(), &hints, &found);
+      error != 0) {
     return absl::UnavailableError(fmt::format("{}: {}", options.host, ::gai_strerror(error)));
   }
   int descriptor = -EADDRNOTAVAIL;
-  for (const addrinfo* address = found; address != nullptr && descriptor < 0; address = address->ai_next) {
-    descriptor = OpenConnection(address->ai_family, address->ai_addr, address->ai_addrlen, options.connect_timeout);
+  for (const addrinfo* address = found; address != nullptr && descriptor < 0;
+       address = address->ai_next) {
+    descriptor = OpenConnection(address->ai_family, address->ai_addr, address->ai_addrlen,
+                                options.connect_timeout);
   }
   ::freeaddrinfo(found);
-  if (descriptor < 0) return Lost(fmt::format("can't connect to {}", AddressOf(options)), -descriptor);
+  if (descriptor < 0)
+    return Lost(fmt::format("can't connect to {}", AddressOf(options)), -descriptor);
   const int on = 1;
   ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   ::setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
@@ -87,15 +94,18 @@ absl::StatusOr<int> ConnectTcp(const ClientOptions& options) {
 absl::Status CheckUnixPath(const std::string& path) {
   if (path.size() < sizeof(sockaddr_un::sun_path)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      fmt::format("{}: too long for the path of a socket (at most {} bytes)", path, sizeof(sockaddr_un::sun_path) - 1));
+      fmt::format("{}: too long for the path of a socket (at most {} bytes)", path,
+                  sizeof(sockaddr_un::sun_path) - 1));
 }
 
 std::string AddressOf(const ClientOptions& options) {
-  return options.unix_socket.empty() ? fmt::format("{}:{}", options.host, options.port) : options.unix_socket;
+  return options.unix_socket.empty() ? fmt::format("{}:{}", options.host, options.port)
+                                     : options.unix_socket;
 }
 
 absl::StatusOr<Socket> Socket::Connect(const ClientOptions& options) {
-  const absl::StatusOr<int> descriptor = options.unix_socket.empty() ? ConnectTcp(options) : ConnectUnix(options);
+  const absl::StatusOr<int> descriptor =
+      options.unix_socket.empty() ? ConnectTcp(options) : ConnectUnix(options);
   if (!descriptor.ok()) return descriptor.status();
   return Socket(*descriptor);
 }

@@ -1,5 +1,6 @@
-// A connected, non-blocking stream socket (TCP or Unix) with waits that end. Not thread-safe. Closed when the object goes.
-// Errors: Unavailable when the connection can't be had or is lost, DeadlineExceeded when the time is up.
+// A connected, non-blocking stream socket (TCP or Unix) with waits that end. Not thread-safe.
+// Closed when the object goes. Errors: Unavailable when the connection can't be had or is lost,
+// DeadlineExceeded when the time is up.
 #pragma once
 
 #include <chrono>
@@ -34,7 +35,8 @@ class Socket {
   [[nodiscard]] absl::StatusOr<size_t> Send(std::string_view bytes);
   // How many bytes were there; 0 when none are there now. The end of the stream is an error.
   [[nodiscard]] absl::StatusOr<size_t> Receive(char* buffer, size_t size);
-  // Waits until there is something to read or, if asked for, room to write. `timeout` 0: as long as it takes.
+  // Waits until there is something to read or, if asked for, room to write. `timeout` 0: as long as
+  // it takes.
   [[nodiscard]] absl::Status Wait(bool for_writing, std::chrono::milliseconds timeout);
   // Whether the other side has closed the connection, as far as that is known by now.
   bool IsStale() const;

@@ -21,8 +21,18 @@ if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} ${CCACHE})
 endif()
 
+# Assertions check invariants in every build but the one that is shipped and measured (util/base/assert.h).
+set(VARVE_ASSERTIONS_DEFAULT ON)
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  set(VARVE_ASSERTIONS_DEFAULT OFF)
+endif()
+option(VARVE_ASSERTIONS "Evaluate VARVE_ASSERT" ${VARVE_ASSERTIONS_DEFAULT})
+
 add_library(varve_flags INTERFACE)
-target_include_directories(varve_flags INTERFACE ${CMAKE_SOURCE_DIR})
+if(VARVE_ASSERTIONS)
+  target_compile_definitions(varve_flags INTERFACE VARVE_ASSERTIONS)
+endif()
+target_include_directories(varve_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
 target_compile_options(varve_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wno-unused-parameter -Wno-missing-field-initializers -Wno-dangling-else -g1 -fno-omit-frame-pointer)
 # Binaries and core dumps name files from the root of the repository, wherever it was built.
 target_compile_options(varve_flags INTERFACE -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
@@ -30,7 +40,7 @@ if(VARVE_WERROR)
   target_compile_options(varve_flags INTERFACE -Werror)
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  target_compile_options(varve_flags INTERFACE -Wthread-safety)
+  target_compile_options(varve_flags INTERFACE -Wthread-safety -Wthread-safety-beta)
 endif()
 
 if(CMAKE_BUILD_TYPE STREQUAL "Release")

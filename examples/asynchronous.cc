@@ -1,4 +1,5 @@
-// Requests without blocking, on an io_context that may serve much else: each reply comes to a callback.
+// Requests without blocking, on an io_context that may serve much else: each reply comes to a
+// callback.
 //
 //   example_asynchronous [port]
 #include <cstdio>
@@ -10,13 +11,15 @@
 
 namespace {
 
-// Counts to ten, one INCR after the other, then closes its connection, which lets io_context::run() return.
+// Counts to ten, one INCR after the other, then closes its connection, which lets io_context::run()
+// return.
 class Counter {
  public:
   Counter(asio::io_context& context, uint16_t port) : client_(context, {.port = port}) {}
 
   void Start() {
-    client_.Call({"DEL", "example:counter"}, [this](absl::StatusOr<varve::Reply> reply) { Next(std::move(reply)); });
+    client_.Call({"DEL", "example:counter"},
+                 [this](absl::StatusOr<varve::Reply> reply) { Next(std::move(reply)); });
   }
   bool ok() const { return ok_; }
 
@@ -32,7 +35,8 @@ class Counter {
       ok_ = true;
       return client_.Close();
     }
-    client_.Call({"INCR", "example:counter"}, [this](absl::StatusOr<varve::Reply> next) { Next(std::move(next)); });
+    client_.Call({"INCR", "example:counter"},
+                 [this](absl::StatusOr<varve::Reply> next) { Next(std::move(next)); });
   }
 
   varve::AsyncClient client_;

@@ -17,7 +17,8 @@ absl::Status Run(uint16_t port) {
   varve::Client& client = **connected;
 
   // All of them or none, on disk when the call returns.
-  if (absl::Status put = client.PutAll({{"city:1", "Zürich West"}, {"city:2", "Bern"}, {"town:1", "Olten"}});
+  if (absl::Status put =
+          client.PutAll({{"city:1", "Zürich West"}, {"city:2", "Bern"}, {"town:1", "Olten"}});
       !put.ok()) {
     return put;
   }

@@ -1,5 +1,6 @@
-// A hundred thousand writes over one connection: sent ahead, their replies collected in order. A connection that is lost on the way
-// is made again; a plain SET may be executed twice, so it is asked to be sent again.
+// A hundred thousand writes over one connection: sent ahead, their replies collected in order. A
+// connection that is lost on the way is made again; a plain SET may be executed twice, so it is
+// asked to be sent again.
 //
 //   example_pipelined [port]
 #include <cstdio>
@@ -22,10 +23,12 @@ absl::Status TakeOne(varve::Pipeline* pipeline) {
 }
 
 absl::Status Run(uint16_t port) {
-  absl::StatusOr<std::unique_ptr<varve::Pipeline>> pipeline = varve::Pipeline::Connect({.port = port});
+  absl::StatusOr<std::unique_ptr<varve::Pipeline>> pipeline =
+      varve::Pipeline::Connect({.port = port});
   if (!pipeline.ok()) return pipeline.status();
   for (int i = 0; i < kWrites; ++i) {
-    (*pipeline)->Send({"SET", "example:" + std::to_string(i), std::to_string(i)}, varve::WhenLost::kResend);
+    (*pipeline)->Send({"SET", "example:" + std::to_string(i), std::to_string(i)},
+                      varve::WhenLost::kResend);
     if ((*pipeline)->outstanding() < kAhead) continue;
     if (absl::Status written = TakeOne(pipeline->get()); !written.ok()) return written;
   }

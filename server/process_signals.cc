@@ -13,7 +13,8 @@ constexpr int kForcedExit = 130;
 
 }  // namespace
 
-ProcessSignals::ProcessSignals() : stop_signals_(io_, SIGTERM, SIGINT), hangup_signals_(io_, SIGHUP), ticks_(io_) {}
+ProcessSignals::ProcessSignals()
+    : stop_signals_(io_, SIGTERM, SIGINT), hangup_signals_(io_, SIGHUP), ticks_(io_) {}
 
 ProcessSignals::~ProcessSignals() {
   io_.stop();

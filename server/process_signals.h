@@ -1,5 +1,6 @@
-// The process's signals: SIGTERM and SIGINT stop, SIGHUP has files opened anew. They wait from construction on until they can be
-// obeyed. One thread constructs it and waits; RequestStop() may be called from any.
+// The process's signals: SIGTERM and SIGINT stop, SIGHUP has files opened anew. They wait from
+// construction on until they can be obeyed. One thread constructs it and waits; RequestStop() may
+// be called from any.
 #pragma once
 
 #include <asio.hpp>
@@ -14,10 +15,11 @@ class ProcessSignals {
   ProcessSignals();
   ~ProcessSignals();
 
-  // Returns when the process is to stop: a signal came, or RequestStop() was called. Until then it calls `on_hangup` for each
-  // SIGHUP, and `on_tick` each `tick` (0: never). From then on another signal to stop ends the process at once, which the log
-  // survives, and SIGHUP does nothing.
-  void WaitForStop(std::function<void()> on_hangup, std::chrono::microseconds tick, std::function<void()> on_tick);
+  // Returns when the process is to stop: a signal came, or RequestStop() was called. Until then it
+  // calls `on_hangup` for each SIGHUP, and `on_tick` each `tick` (0: never). From then on another
+  // signal to stop ends the process at once, which the log survives, and SIGHUP does nothing.
+  void WaitForStop(std::function<void()> on_hangup, std::chrono::microseconds tick,
+                   std::function<void()> on_tick);
   void RequestStop();
 
  private:

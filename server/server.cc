@@ -20,9 +20,11 @@ namespace {
 constexpr size_t kMaintenanceQueue = 256;  // COMPACTs that may wait
 constexpr std::string_view kFull = "-ERR max number of clients reached\r\n";
 constexpr std::string_view kProtected =
-    "-DENIED Varve is in protected mode: no password is set, so only connections from the machine it runs on are "
+    "-DENIED Varve is in protected mode: no password is set, so only connections from the machine "
+    "it runs on are "
     "served. "
-    "To let others in, set a password (CONFIG SET requirepass on that machine, or --requirepass-file), or, where "
+    "To let others in, set a password (CONFIG SET requirepass on that machine, or "
+    "--requirepass-file), or, where "
     "everybody "
     "who reaches this port is trusted, start with --protected-mode=no.\r\n";
 
@@ -49,13 +51,15 @@ void KeepAlive(int descriptor, int seconds) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig config, ServerProgram program) {
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig config,
+                                                      ServerProgram program) {
   if (!program.given) program.given = config;
   std::unique_ptr<Server> server(new Server(store, std::move(config), std::move(program)));
   const size_t threads = static_cast<size_t>(server->state_.options.threads);
   if (server->pool_.threads() < threads || server->maintenance_.threads() == 0) {
-    return absl::ResourceExhaustedError(fmt::format("--threads={}: the system gives only {}", threads,
-                                                    server->pool_.threads() + server->maintenance_.threads()));
+    return absl::ResourceExhaustedError(
+        fmt::format("--threads={}: the system gives only {}", threads,
+                    server->pool_.threads() + server->maintenance_.threads()));
   }
   if (const absl::Status status = server->Listen(); !status.ok()) return status;
   if (const absl::Status status = server->StartThreads(); !status.ok()) return status;
@@ -64,7 +68,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig
 
 Server::Server(Store* store, ServerConfig config, ServerProgram program)
     : state_(store, ForThisMachine(std::move(config)), std::move(program)),
-      pool_("varve-pool", static_cast<size_t>(state_.options.threads), state_.options.pool_queue_capacity),
+      pool_("varve-pool", static_cast<size_t>(state_.options.threads),
+            state_.options.pool_queue_capacity),
       maintenance_("varve-upkeep", 1, kMaintenanceQueue) {}
 
 Server::~Server() { Stop(); }
@@ -81,9 +86,10 @@ absl::Status Server::Listen() {
     for (const std::unique_ptr<IoLoop>& loop : loops_) loop->OnDurabilityChanged();
   });
   listening_to_store_ = true;
-  state_.store->SetExpiryListener([this](NamespaceId space, std::string_view key, SequenceNumber gate) {
-    if (state_.events.Tells(kExpiredEvent)) state_.events.Send("expired", space, key, gate);
-  });
+  state_.store->SetExpiryListener(
+      [this](NamespaceId space, std::string_view key, SequenceNumber gate) {
+        if (state_.events.Tells(kExpiredEvent)) state_.events.Send("expired", space, key, gate);
+      });
   return absl::OkStatus();
 }
 
@@ -97,11 +103,14 @@ absl::Status Server::StartThreads() {
     }
     accept_thread_ = std::thread([this] {
       NameThread("varve-accept");
-      listener_.Run([this](int descriptor, Listener::Peer peer) { OnAccepted(descriptor, std::move(peer)); });
+      listener_.Run(
+          [this](int descriptor, Listener::Peer peer) { OnAccepted(descriptor, std::move(peer)); });
     });
-  } catch (const std::system_error& failed) {  // the standard library's way to say that there are no more
+    // The standard library's way to say that there are no more.
+  } catch (const std::system_error& failed) {
     return absl::ResourceExhaustedError(fmt::format("--io-threads={}: the system gives only {}: {}",
-                                                    state_.options.io_threads, loop_threads_.size(), failed.what()));
+                                                    state_.options.io_threads, loop_threads_.size(),
+                                                    failed.what()));
   }
   return absl::OkStatus();
 }
@@ -116,7 +125,8 @@ void Server::Refuse(int descriptor, std::string_view why) {
 void Server::OnAccepted(int descriptor, Listener::Peer peer) {
   state_.connections_received.fetch_add(1);
   if (state_.clients.fetch_add(1) >= state_.live.max_clients) return Refuse(descriptor, kFull);
-  if (!MayEnter(peer, state_.live.protected_mode, state_.password.needed())) return Refuse(descriptor, kProtected);
+  if (!MayEnter(peer, state_.live.protected_mode, state_.password.needed()))
+    return Refuse(descriptor, kProtected);
   if (peer.tcp) {
     const int on = 1;
     ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -124,7 +134,8 @@ void Server::OnAccepted(int descriptor, Listener::Peer peer) {
       KeepAlive(descriptor, static_cast<int>(seconds.count()));
     }
   }
-  loops_[next_loop_++ % loops_.size()]->Adopt(descriptor, std::move(peer.address), std::move(peer.local_address));
+  loops_[next_loop_++ % loops_.size()]->Adopt(descriptor, std::move(peer.address),
+                                              std::move(peer.local_address));
 }
 
 bool Server::Responsive() {
@@ -138,7 +149,8 @@ bool Server::Responsive() {
 }
 
 void Server::JoinLoops() {
-  // A client that doesn't take its replies must not keep the server: after the timeout its connection is cut.
+  // A client that doesn't take its replies must not keep the server: after the timeout its
+  // connection is cut.
   std::mutex mutex;
   std::condition_variable all_joined;
   bool joined = false;

@@ -1,6 +1,7 @@
-// The server as an object: listens, hands connections to its I/O loops, and stops without losing what it has read. Start() and
-// Stop() are called once each, by one thread; Stop() or the destructor returns when no thread of the server runs any more.
-// The store is not owned and stays open; nobody but the server may use it from Stop() on until it is closed.
+// The server as an object: listens, hands connections to its I/O loops, and stops without losing
+// what it has read. Start() and Stop() are called once each, by one thread; Stop() or the
+// destructor returns when no thread of the server runs any more. The store is not owned and stays
+// open; nobody but the server may use it from Stop() on until it is closed.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +13,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "varve/store.h"
 #include "server/net/io_loop.h"
 #include "server/net/listener.h"
 #include "server/server_state.h"
 #include "structure/thread_pool.h"
 #include "type/server_options.h"
+#include "varve/store.h"
 
 namespace varve {
 
@@ -28,10 +29,11 @@ inline bool MayEnter(const Listener::Peer& peer, bool protected_mode, bool passw
 
 class Server {
  public:
-  // Starts to serve with config.server; the rest of `config`, which is in force too, is for CONFIG to show. FailedPrecondition: the address
-  // can't be listened on.
-  // ResourceExhausted: the system gives too few threads.
-  [[nodiscard]] static absl::StatusOr<std::unique_ptr<Server>> Start(Store* store, ServerConfig config,
+  // Starts to serve with config.server; the rest of `config`, which is in force too, is for CONFIG
+  // to show. FailedPrecondition: the address can't be listened on. ResourceExhausted: the system
+  // gives too few threads.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<Server>> Start(Store* store,
+                                                                     ServerConfig config,
                                                                      ServerProgram program = {});
   ~Server();
   Server(const Server&) = delete;
@@ -42,10 +44,12 @@ class Server {
   const ServerState& state() const { return state_; }
   ServerState& state() { return state_; }
 
-  // Whether each I/O thread has come round since the last call. For one thread; at most every other second.
+  // Whether each I/O thread has come round since the last call. For one thread; at most every other
+  // second.
   bool Responsive();
 
-  // Accepts and reads nothing more, answers what was read (at most drain_timeout long), closes all connections.
+  // Accepts and reads nothing more, answers what was read (at most drain_timeout long), closes all
+  // connections.
   void Stop();
 
  private:

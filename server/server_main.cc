@@ -1,6 +1,6 @@
-// server_main: opens the store in --dir and serves it until SIGTERM or SIGINT.
-// Exit codes: 0 after a graceful stop, 1 when the store or the address can't be had or the end was not clean, 2 for wrong
-// settings. With --check-config: 0, or 1 for wrong settings.
+// server_main: opens the store in --dir and serves it until SIGTERM or SIGINT. Exit codes: 0 after
+// a graceful stop, 1 when the store or the address can't be had or the end was not clean, 2 for
+// wrong settings. With --check-config: 0, or 1 for wrong settings.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,17 +16,17 @@
 #include <string_view>
 #include <system_error>
 
-#include "varve/storage_engine.h"
 #include "fmt/format.h"
 #include "server/config/config_file.h"
-#include "server/net/descriptor_limit.h"
 #include "server/config/memory_plan.h"
+#include "server/config/server_flags.h"
+#include "server/net/descriptor_limit.h"
 #include "server/process_signals.h"
 #include "server/server.h"
-#include "server/config/server_flags.h"
-#include "server/statistics/server_log.h"
 #include "server/service_manager.h"
+#include "server/statistics/server_log.h"
 #include "spdlog/spdlog.h"
+#include "varve/storage_engine.h"
 
 namespace varve {
 namespace {
@@ -43,8 +43,10 @@ void Reload(ServerState& state) {
   const absl::Status log = ReopenServerLog();
   if (!log.ok()) spdlog::error("SIGHUP: the old file stays in use: {}", log.ToString());
   const absl::Status password = state.configuration.ReloadPassword(state);
-  if (!password.ok()) spdlog::error("SIGHUP: the old password stays in force: {}", password.ToString());
-  if (log.ok() && password.ok()) spdlog::info("SIGHUP: the files of log and password, if any, were opened anew");
+  if (!password.ok())
+    spdlog::error("SIGHUP: the old password stays in force: {}", password.ToString());
+  if (log.ok() && password.ok())
+    spdlog::info("SIGHUP: the files of log and password, if any, were opened anew");
 }
 
 int Serve(ServerCommandLine line) {
@@ -59,22 +61,25 @@ int Serve(ServerCommandLine line) {
   const auto begin = std::chrono::steady_clock::now();
   const std::string& directory = config.directory;
   SpareMemory(config.memory_limit);
-  absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(directory, config.engine);
+  absl::StatusOr<std::unique_ptr<StorageEngine>> store =
+      StorageEngine::Open(directory, config.engine);
   if (!store.ok()) {
     spdlog::critical("The store in {} can't be opened: {}", directory, store.status().ToString());
     return 1;
   }
-  const auto opened = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
+  const auto opened = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - begin);
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(
-      store->get(), config, {.config_file = line.config_file, .given = std::move(line.config), .shut_down = [&signals] {
-                               signals.RequestStop();
-                             }});
+      store->get(), config,
+      {.config_file = line.config_file, .given = std::move(line.config), .shut_down = [&signals] {
+         signals.RequestStop();
+       }});
   if (!server.ok()) {
     spdlog::critical("{}", server.status().ToString());
     return 1;
   }
-  spdlog::info("varve {} serves {} on {}, opened in {} ms", kVarveVersion, directory, ListeningOn(**server, options),
-               opened.count());
+  spdlog::info("varve {} serves {} on {}, opened in {} ms", kVarveVersion, directory,
+               ListeningOn(**server, options), opened.count());
   manager.Notify("READY=1");
   signals.WaitForStop([&] { Reload((*server)->state()); }, manager.watchdog() / 2,
                       [&] {
@@ -91,15 +96,18 @@ int Serve(ServerCommandLine line) {
   return 0;
 }
 
-// What nothing can be done about, in whatever thread: said in words instead of a core dump. The log makes this end as safe as any.
+// What nothing can be done about, in whatever thread: said in words instead of a core dump. The log
+// makes this end as safe as any.
 [[noreturn]] void EndWithReason() {
   const auto say = [](const char* text) {
     [[maybe_unused]] const auto left = write(STDERR_FILENO, text, strlen(text));
   };
   try {
-    if (const std::exception_ptr exception = std::current_exception()) std::rethrow_exception(exception);
+    if (const std::exception_ptr exception = std::current_exception())
+      std::rethrow_exception(exception);
   } catch (const std::bad_alloc&) {
-    say("server_main: out of memory; the caches and write buffers are the largest part, see --help\n");
+    say("server_main: out of memory; the caches and write buffers are the largest part, see "
+        "--help\n");
     std::_Exit(1);
   } catch (const std::system_error& failed) {
     say("server_main: the system gives no more threads, files or memory: ");
@@ -116,8 +124,8 @@ int Main(int argc, char** argv) {
   std::set_terminate(EndWithReason);
   umask(077);
   std::signal(SIGPIPE, SIG_IGN);
-  const bool only_check =
-      std::any_of(argv, argv + argc, [](std::string_view flag) { return flag == "--check-config"; });
+  const bool only_check = std::any_of(
+      argv, argv + argc, [](std::string_view flag) { return flag == "--check-config"; });
   absl::StatusOr<ServerCommandLine> line = ParseServerCommandLine(argc, argv);
   if (!line.ok()) {
     fmt::print(stderr, "server_main: {}\n", std::string(line.status().message()));

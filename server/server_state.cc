@@ -19,8 +19,9 @@ ServerState::ServerState(Store* the_store, ServerConfig settings, ServerProgram 
 }
 
 void ServerState::ResetStatistics() {
-  for (std::atomic<uint64_t>* counter : {&connections_received, &connections_rejected, &protocol_errors, &failed_logins,
-                                         &requests, &batches_inline, &batches_pooled, &bytes_in, &bytes_out}) {
+  for (std::atomic<uint64_t>* counter :
+       {&connections_received, &connections_rejected, &protocol_errors, &failed_logins, &requests,
+        &batches_inline, &batches_pooled, &bytes_in, &bytes_out}) {
     counter->store(0, std::memory_order_relaxed);
   }
   hits_before_reset = keyspace_hits.Sum();

@@ -1,5 +1,6 @@
-// What all connections share: the store, the settings in force, and the counters that INFO shows. Thread-safe: the options do
-// not change while the server runs, what may change is atomic or has a lock of its own.
+// What all connections share: the store, the settings in force, and the counters that INFO shows.
+// Thread-safe: the options do not change while the server runs, what may change is atomic or has a
+// lock of its own.
 #pragma once
 
 #include <atomic>
@@ -11,35 +12,37 @@
 #include <string>
 #include <utility>
 
-#include "varve/store.h"
 #include "server/clients/client_memory.h"
 #include "server/clients/client_registry.h"
-#include "server/statistics/command_statistics.h"
-#include "server/config/configuration.h"
-#include "server/statistics/error_statistics.h"
-#include "server/execution/execution_policy.h"
 #include "server/clients/keyspace_events.h"
-#include "server/config/live_options.h"
 #include "server/clients/login_guard.h"
 #include "server/clients/monitors.h"
 #include "server/clients/password.h"
 #include "server/clients/pubsub.h"
-#include "server/statistics/rate_meter.h"
+#include "server/config/configuration.h"
+#include "server/config/live_options.h"
+#include "server/execution/execution_policy.h"
 #include "server/execution/scan_cursors.h"
+#include "server/statistics/command_statistics.h"
+#include "server/statistics/error_statistics.h"
+#include "server/statistics/rate_meter.h"
 #include "server/statistics/slow_log.h"
 #include "type/server_options.h"
 #include "type/version.h"
 #include "util/base/sharded_counter.h"
+#include "varve/store.h"
 
 namespace varve {
 
-inline constexpr const char* kRedisVersion = "7.0.0";  // the protocol level that clients may count on
+// The protocol level that clients may count on.
+inline constexpr const char* kRedisVersion = "7.0.0";
 
 // The program around the server.
 struct ServerProgram {
   // Where settings came from, and CONFIG REWRITE writes to; empty: there is none.
   std::string config_file;
-  // The settings as they were given, which CONFIG REWRITE writes with the changes since; unset: all that the server is started with.
+  // The settings as they were given, which CONFIG REWRITE writes with the changes since; unset: all
+  // that the server is started with.
   std::optional<ServerConfig> given;
   // What SHUTDOWN does: has the server stopped soon, from another thread; may be empty.
   std::function<void()> shut_down;
@@ -58,7 +61,8 @@ struct ServerState {
   Configuration configuration;
   const std::function<void()> shut_down;
   const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
-  // When everything was put on disk because somebody asked for it, in seconds since the epoch; before that: the start.
+  // When everything was put on disk because somebody asked for it, in seconds since the epoch;
+  // before that: the start.
   std::atomic<int64_t> last_save = std::time(nullptr);
   std::atomic<uint64_t> saved_changes;  // Store::ChangeCount() then
 

@@ -19,9 +19,11 @@ std::string Environment(const char* name) {
 }  // namespace
 
 ServiceManager::ServiceManager() : socket_(Environment("NOTIFY_SOCKET")) {
-  const std::string process = Environment("WATCHDOG_PID");  // who is meant; a child of a service inherits the variables
+  // Who is meant; a child of a service inherits the variables.
+  const std::string process = Environment("WATCHDOG_PID");
   if (process.empty() || process == std::to_string(getpid())) {
-    watchdog_ = std::chrono::microseconds(std::strtoll(Environment("WATCHDOG_USEC").c_str(), nullptr, 10));
+    watchdog_ =
+        std::chrono::microseconds(std::strtoll(Environment("WATCHDOG_USEC").c_str(), nullptr, 10));
   }
 }
 
@@ -35,8 +37,8 @@ void ServiceManager::Notify(std::string_view state) const {
   if (descriptor < 0) return;
   const size_t length = offsetof(sockaddr_un, sun_path) + socket_.size();
   [[maybe_unused]] const ssize_t sent =
-      ::sendto(descriptor, state.data(), state.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
-               static_cast<socklen_t>(length));
+      ::sendto(descriptor, state.data(), state.size(), MSG_NOSIGNAL,
+               reinterpret_cast<const sockaddr*>(&address), static_cast<socklen_t>(length));
   ::close(descriptor);
 }
 

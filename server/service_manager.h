@@ -1,5 +1,6 @@
-// Tells systemd, or whoever started the process with $NOTIFY_SOCKET set, how the server is: one datagram of `NAME=value` lines to
-// that Unix socket (sd_notify(3) describes the protocol). Without the variable nothing happens. Thread-safe after construction.
+// Tells systemd, or whoever started the process with $NOTIFY_SOCKET set, how the server is: one
+// datagram of `NAME=value` lines to that Unix socket (sd_notify(3) describes the protocol). Without
+// the variable nothing happens. Thread-safe after construction.
 #pragma once
 
 #include <chrono>

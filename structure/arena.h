@@ -1,8 +1,9 @@
 // Memory that is given out in small pieces and given back all at once.
 //
-// One thread at a time may allocate (callers serialize); bytes_used() may be read by any thread. What was allocated stays in
-// place until the arena goes. Pieces are aligned to 8 bytes. A piece larger than a quarter chunk gets an allocation of its own,
-// so that little is wasted at the end of chunks.
+// One thread at a time may allocate (callers serialize); bytes_used() may be read by any thread.
+// What was allocated stays in place until the arena goes. Pieces are aligned to 8 bytes. A piece
+// larger than a quarter chunk gets an allocation of its own, so that little is wasted at the end of
+// chunks.
 #pragma once
 
 #include <atomic>
@@ -13,8 +14,8 @@
 #include <vector>
 
 #include "structure/chunk_pool.h"
-#include "util/os/aligned_bytes.h"
 #include "util/base/memory_guard.h"
+#include "util/os/aligned_bytes.h"
 
 namespace varve {
 
@@ -41,7 +42,8 @@ class Arena {
     return piece;
   }
 
-  // The next pieces, up to `bytes` in all (each with its alignment, see SizeOf), will be there: allocating them can't fail.
+  // The next pieces, up to `bytes` in all (each with its alignment, see SizeOf), will be there:
+  // allocating them can't fail.
   void Reserve(size_t bytes) {
     if (bytes <= left_) return;
     if (bytes <= rest_left_) {

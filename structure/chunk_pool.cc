@@ -77,7 +77,9 @@ AlignedBytes ChunkPool::TakeLast() {
 void ChunkPool::WantAhead(size_t size) {
   drops_ = false;
   if (making_) return;
-  const auto start = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { maker_ = std::thread([this] { MakeAhead(); }); };
+  const auto start = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    maker_ = std::thread([this] { MakeAhead(); });
+  };
   if (!maker_.joinable() && !TryWithMemory(start)) return;
   wanted_ = size;
 }

@@ -1,6 +1,7 @@
-// Memory of arenas: chunks of arenas that ended, for those to come, and always one that a thread has made ahead. Fresh memory costs the
-// system its zeroing, and a virtual machine's host more than that: 2 µs per KiB were measured, thirty times what writing into it takes.
-// So where chunks are large, whoever writes is to find them made.
+// Memory of arenas: chunks of arenas that ended, for those to come, and always one that a thread
+// has made ahead. Fresh memory costs the system its zeroing, and a virtual machine's host more than
+// that: 2 µs per KiB were measured, thirty times what writing into it takes. So where chunks are
+// large, whoever writes is to find them made.
 //
 // Thread-safe. Keeps nothing but the one ahead until it is told how much.
 #pragma once

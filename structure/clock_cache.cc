@@ -13,9 +13,12 @@ namespace {
 constexpr size_t kMaxShards = 64;
 constexpr size_t kMinShardCapacity = size_t{1} << 20;
 constexpr size_t kFirstSlots = 16;
-constexpr size_t kMostPrefetched = 512;            // bytes; from there on the processor sees where this leads
-constexpr size_t kWorthSlabs = size_t{128} << 20;  // of capacity: some slabs more or less matter little then
-// What may lie unused in slabs, as a share of the capacity, and how many times as much as comes in goes then.
+// Bytes; from there on the processor sees where this leads.
+constexpr size_t kMostPrefetched = 512;
+// Of capacity: some slabs more or less matter little then.
+constexpr size_t kWorthSlabs = size_t{128} << 20;
+// What may lie unused in slabs, as a share of the capacity, and how many times as much as comes in
+// goes then.
 constexpr size_t kUnusedShare = 16;
 constexpr size_t kDrain = 8;
 constexpr size_t kDrainSteps = 64;  // of the hand, at most, for what comes in
@@ -23,7 +26,9 @@ constexpr size_t kDrainSteps = 64;  // of the hand, at most, for what comes in
 }  // namespace
 
 ClockCache::Table::Table(size_t slots)
-    : memory_(slots * sizeof(Slot)), slots_(reinterpret_cast<Slot*>(memory_.data())), mask_(slots - 1) {
+    : memory_(slots * sizeof(Slot)),
+      slots_(reinterpret_cast<Slot*>(memory_.data())),
+      mask_(slots - 1) {
   std::uninitialized_default_construct_n(slots_, slots);
 }
 
@@ -65,7 +70,9 @@ void ClockCache::Free(Entry* entry) {
   const bool in_slab = entry->in_slab, outside = entry->outside;
   const size_t whole = sizeof(Entry) + entry->size;
   entry->~Entry();
-  in_slab ? slabs.Free(entry) : outside ? slabs.FreeOutside(entry, whole) : ::operator delete(entry);
+  in_slab   ? slabs.Free(entry)
+  : outside ? slabs.FreeOutside(entry, whole)
+            : ::operator delete(entry);
 }
 
 uint64_t ClockCache::Mix(uint64_t first, uint64_t second) {
@@ -91,8 +98,8 @@ const char* ClockCache::PrefetchBytes(const Match& match, uint64_t position, siz
   return wanted;
 }
 
-ClockCache::Entry* ClockCache::Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second,
-                                    uint64_t position, size_t size) {
+ClockCache::Entry* ClockCache::Find(const Shard& shard, uint64_t hash, uint64_t first,
+                                    uint64_t second, uint64_t position, size_t size) {
   const Table* const table = TableOf(shard);
   if (table == nullptr) return nullptr;
   size_t i = hash;
@@ -121,7 +128,8 @@ const char* ClockCache::PrefetchEntry(uint64_t first, uint64_t second, uint64_t 
   return PrefetchBytes(match, position, 0);
 }
 
-ClockCache::Handle ClockCache::Lookup(uint64_t first, uint64_t second, uint64_t position, size_t size) {
+ClockCache::Handle ClockCache::Lookup(uint64_t first, uint64_t second, uint64_t position,
+                                      size_t size) {
   const uint64_t hash = Mix(first, second);
   Shard& shard = ShardOf(hash);
   SpinLockHolder lock(&shard.lock);
@@ -147,7 +155,8 @@ ClockCache::Handle ClockCache::Insert(uint64_t first, uint64_t second, Handle bu
     return Handle(other);
   }
   if (!MakeRoom(shard, charge, &victims)) return buffer;
-  if (shard.tables.empty() || (shard.ring.size() + 1) * 2 > shard.tables.back()->size()) Grow(shard);
+  if (shard.tables.empty() || (shard.ring.size() + 1) * 2 > shard.tables.back()->size())
+    Grow(shard);
   ReserveMore(&shard.ring, 1);  // from here on nothing needs memory
   Entry* entry = buffer.entry_;
   entry->first = first;
@@ -165,8 +174,8 @@ ClockCache::Handle ClockCache::Insert(uint64_t first, uint64_t second, Handle bu
 bool ClockCache::IsFragmented(const Shard& shard) const {
   const size_t unused = SlabAllocator::OfProcess().unused();
   const size_t tolerated = std::max(capacity_, kWorthSlabs) / kUnusedShare;
-  return unused > tolerated &&
-         shard.usage.load(std::memory_order_relaxed) * shard_count_ + unused > capacity_ + tolerated;
+  return unused > tolerated && shard.usage.load(std::memory_order_relaxed) * shard_count_ + unused >
+                                   capacity_ + tolerated;
 }
 
 void ClockCache::Erase(uint64_t first, uint64_t second) {
@@ -204,8 +213,8 @@ bool ClockCache::MakeRoom(Shard& shard, size_t charge, std::vector<Handle>* vict
   if (IsFragmented(shard)) [[unlikely]]
     Drain(shard, kDrain * charge, victims);
   // Two rounds: the first may only clear bits. What is still held after that is in use.
-  for (size_t steps = 2 * shard.ring.size(); shard.usage.load(std::memory_order_relaxed) + charge > shard_capacity_;
-       --steps) {
+  for (size_t steps = 2 * shard.ring.size();
+       shard.usage.load(std::memory_order_relaxed) + charge > shard_capacity_; --steps) {
     if (steps == 0) return false;
     if (shard.hand >= shard.ring.size()) shard.hand = 0;
     Entry* entry = shard.ring[shard.hand];

@@ -1,15 +1,19 @@
-// A cache of byte buffers under a byte budget, evicting by CLOCK (Corbató, "A Paging Experiment with the Multics System"): a hit
-// sets a bit instead of moving a list node; the hand takes the first entry whose bit has been cleared since.
+// A cache of byte buffers under a byte budget, evicting by CLOCK (Corbató, "A Paging Experiment
+// with the Multics System"): a hit sets a bit instead of moving a list node; the hand takes the
+// first entry whose bit has been cleared since.
 //
-// An entry is one allocation: header and bytes; in a large cache it comes from slabs (structure/slab_allocator.h), which hold up to a fifth more
-// than the budget while entries of one size give way to those of another. It is handed out as a reference-counted Handle, which keeps the
-// bytes in place also when the cache drops the entry. A buffer is first made outside the cache (New), filled by its only owner, and shared
-// by Insert.
-// Thread-safe; a hit takes the spin lock of one of up to 64 shards, allocates nothing and moves nothing: it touches one line of the
-// shard's open-addressing table (linear probing, hashes beside the pointers, at most half full), and the entry's header. Prefetching takes
-// no lock: it may look at a table that is being changed, or was replaced, and so asks for the wrong lines now and then.
-// Invariants: usage() <= capacity(), headers and tables included; entries that are handed out are never evicted; an entry that a shard
-// can't take (too large, or everything else is in use) still works, it just isn't kept. With a capacity of 0 nothing is kept.
+// An entry is one allocation: header and bytes; in a large cache it comes from slabs
+// (structure/slab_allocator.h), which hold up to a fifth more than the budget while entries of one
+// size give way to those of another. It is handed out as a reference-counted Handle, which keeps
+// the bytes in place also when the cache drops the entry. A buffer is first made outside the cache
+// (New), filled by its only owner, and shared by Insert. Thread-safe; a hit takes the spin lock of
+// one of up to 64 shards, allocates nothing and moves nothing: it touches one line of the shard's
+// open-addressing table (linear probing, hashes beside the pointers, at most half full), and the
+// entry's header. Prefetching takes no lock: it may look at a table that is being changed, or was
+// replaced, and so asks for the wrong lines now and then. Invariants: usage() <= capacity(),
+// headers and tables included; entries that are handed out are never evicted; an entry that a shard
+// can't take (too large, or everything else is in use) still works, it just isn't kept. With a
+// capacity of 0 nothing is kept.
 #pragma once
 
 #include <atomic>
@@ -91,17 +95,20 @@ class ClockCache {
   // A buffer of `size` bytes, not initialized, outside the cache; it may outlive it.
   Handle New(size_t size) const;
 
-  // The entry of the key, or an empty handle. `position`, counted as the entry's base is, and `size` say which of its bytes will be read:
-  // the first lines of them are fetched into the processor's cache beside the header.
+  // The entry of the key, or an empty handle. `position`, counted as the entry's base is, and
+  // `size` say which of its bytes will be read: the first lines of them are fetched into the
+  // processor's cache beside the header.
   Handle Lookup(uint64_t first, uint64_t second, uint64_t position, size_t size = 0);
-  // For lookups of several keys, each of which first does the one, then the other: bring the slot, and what Lookup will touch of the entry,
-  // on their way into the processor's cache. The second says where the bytes seem to be (null: nowhere), for asking memory for more of
-  // them: they may be gone by then.
+  // For lookups of several keys, each of which first does the one, then the other: bring the slot,
+  // and what Lookup will touch of the entry, on their way into the processor's cache. The second
+  // says where the bytes seem to be (null: nowhere), for asking memory for more of them: they may
+  // be gone by then.
   void PrefetchSlot(uint64_t first, uint64_t second) const;
   const char* PrefetchEntry(uint64_t first, uint64_t second, uint64_t position) const;
   // Drops the entry of the key, if there is one; whoever holds it keeps it.
   void Erase(uint64_t first, uint64_t second);
-  // Gives the buffer to the cache under the key. Returns the entry that now stands there: another thread's if it was faster.
+  // Gives the buffer to the cache under the key. Returns the entry that now stands there: another
+  // thread's if it was faster.
   Handle Insert(uint64_t first, uint64_t second, Handle buffer);
 
   size_t capacity() const { return capacity_; }
@@ -140,7 +147,8 @@ class ClockCache {
     const size_t mask_;
   };
   struct Shard {
-    alignas(64) std::atomic<const Table*> table{nullptr};  // the last one; null: nothing was inserted yet
+    // The last one; null: nothing was inserted yet.
+    alignas(64) std::atomic<const Table*> table{nullptr};
     alignas(64) mutable SpinLock lock;
     std::vector<std::unique_ptr<Table>> tables ABSL_GUARDED_BY(lock);  // those before it are empty
     std::vector<Entry*> ring ABSL_GUARDED_BY(lock);
@@ -150,15 +158,19 @@ class ClockCache {
   };
 
   static void Free(Entry* entry);
-  // What an entry is charged: its bytes and header, in a slab the slot, and its share of slots and ring.
+  // What an entry is charged: its bytes and header, in a slab the slot, and its share of slots and
+  // ring.
   static size_t ChargeOf(const Entry& entry) {
     const size_t size = sizeof(Entry) + entry.size;
-    return (entry.in_slab ? SlabAllocator::SlotSizeFor(size) : size) + 4 * sizeof(Slot) + 2 * sizeof(Entry*);
+    return (entry.in_slab ? SlabAllocator::SlotSizeFor(size) : size) + 4 * sizeof(Slot) +
+           2 * sizeof(Entry*);
   }
   static uint64_t Mix(uint64_t first, uint64_t second);
   Shard& ShardOf(uint64_t hash) const { return shards_[hash >> 58 & (shard_count_ - 1)]; }
 
-  static const Table* TableOf(const Shard& shard) { return shard.table.load(std::memory_order_acquire); }
+  static const Table* TableOf(const Shard& shard) {
+    return shard.table.load(std::memory_order_acquire);
+  }
   // What one slot held when it was looked at.
   struct Match {
     Entry* entry = nullptr;
@@ -167,19 +179,22 @@ class ClockCache {
   // Of the next slot, from `*i` on, with such a hash; null: there is none. `*i` is behind it then.
   static Match NextMatch(const Table& table, uint64_t hash, size_t* i);
   static const char* PrefetchBytes(const Match& match, uint64_t position, size_t size);
-  static Entry* Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second, uint64_t position, size_t size)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
+  static Entry* Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second,
+                     uint64_t position, size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
   bool UsesSlabs() const;
-  // Whether so much of the slabs is unused, beside what a full cache holds, that what lies in them had better go: a slab goes back as a
-  // whole, and when entries of another size come, each slab would keep a few of the former for long. How full the cache is, is told
-  // from one shard.
+  // Whether so much of the slabs is unused, beside what a full cache holds, that what lies in them
+  // had better go: a slab goes back as a whole, and when entries of another size come, each slab
+  // would keep a few of the former for long. How full the cache is, is told from one shard.
   bool IsFragmented(const Shard& shard) const;
   // Drops the entry, unless it is in use.
-  static bool Evict(Shard& shard, Entry* entry, std::vector<Handle>* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
+  static bool Evict(Shard& shard, Entry* entry, std::vector<Handle>* victims)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
   // Drops up to so many bytes of entries in slabs, whether they were used or not.
-  static void Drain(Shard& shard, size_t bytes, std::vector<Handle>* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
+  static void Drain(Shard& shard, size_t bytes, std::vector<Handle>* victims)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
   // Evicts until `charge` more bytes fit; entries to be freed by the caller go to `*victims`.
-  bool MakeRoom(Shard& shard, size_t charge, std::vector<Handle>* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
+  bool MakeRoom(Shard& shard, size_t charge, std::vector<Handle>* victims)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
   static void Link(const Table& table, Entry* entry);
   static void Unlink(Shard& shard, Entry* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
   static void Grow(Shard& shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);

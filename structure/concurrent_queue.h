@@ -1,7 +1,8 @@
-// A bounded queue for many producers and many consumers: a ring of cells, each with a ticket that says whose turn it is
-// (after D. Vyukov's bounded MPMC queue). Push and pop are a compare-and-swap on the fast path; only a consumer that finds the
-// queue empty sleeps. Thread-safe. Invariants: elements leave in the order in which their pushes claimed cells; at most
-// capacity() elements are inside; after Close() nothing enters, and what is inside is still handed out.
+// A bounded queue for many producers and many consumers: a ring of cells, each with a ticket that
+// says whose turn it is (after D. Vyukov's bounded MPMC queue). Push and pop are a compare-and-swap
+// on the fast path; only a consumer that finds the queue empty sleeps. Thread-safe. Invariants:
+// elements leave in the order in which their pushes claimed cells; at most capacity() elements are
+// inside; after Close() nothing enters, and what is inside is still handed out.
 #pragma once
 
 #include <atomic>
@@ -41,7 +42,8 @@ class ConcurrentQueue {
     size_t position = pop_position_.load(std::memory_order_relaxed);
     while (true) {
       Cell& cell = cells_[position & mask_];
-      const auto turn = static_cast<intptr_t>(cell.ticket.load()) - static_cast<intptr_t>(position + 1);
+      const auto turn =
+          static_cast<intptr_t>(cell.ticket.load()) - static_cast<intptr_t>(position + 1);
       if (turn == 0) {
         if (pop_position_.compare_exchange_weak(position, position + 1)) {
           std::optional<T> element(std::move(cell.element));
@@ -61,7 +63,8 @@ class ConcurrentQueue {
   std::optional<T> Pop() {
     while (true) {
       if (std::optional<T> element = TryPop()) return element;
-      // The order matters: say "sleeping", then look again, then sleep on the epoch read before the look.
+      // The order matters: say "sleeping", then look again, then sleep on the epoch read before the
+      // look.
       const uint32_t epoch = epoch_.load();
       sleepers_.fetch_add(1);
       std::optional<T> element = TryPop();

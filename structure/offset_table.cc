@@ -34,9 +34,11 @@ inline uint32_t MatchesIn(const char* bucket, uint32_t fingerprint) {
 }
 
 // Appends the slots of one bucket that carry the fingerprint.
-inline void ProbeBucket(const char* bucket, uint32_t fingerprint, OffsetTableCandidates* candidates) {
+inline void ProbeBucket(const char* bucket, uint32_t fingerprint,
+                        OffsetTableCandidates* candidates) {
   for (uint32_t matches = MatchesIn(bucket, fingerprint); matches != 0; matches &= matches - 1) {
-    const OffsetTableEntry entry = DecodeSlot(DecodeFixed64(bucket + std::countr_zero(matches) * 8));
+    const OffsetTableEntry entry =
+        DecodeSlot(DecodeFixed64(bucket + std::countr_zero(matches) * 8));
     if (entry.length_class != 0) candidates->push_back(entry);
   }
 }
@@ -44,21 +46,25 @@ inline void ProbeBucket(const char* bucket, uint32_t fingerprint, OffsetTableCan
 bool HasSpillMark(const char* bucket, uint8_t mark) { return (bucket[mark * 8] & 1) != 0; }
 
 // end() where there is none of the hash.
-absl::Span<const OffsetTableOverflow>::iterator FirstOverflow(absl::Span<const OffsetTableOverflow> overflow,
-                                                              uint64_t hash) {
-  const auto found = std::lower_bound(overflow.begin(), overflow.end(), hash,
-                                      [](const OffsetTableOverflow& a, uint64_t b) { return a.hash < b; });
+absl::Span<const OffsetTableOverflow>::iterator FirstOverflow(
+    absl::Span<const OffsetTableOverflow> overflow, uint64_t hash) {
+  const auto found =
+      std::lower_bound(overflow.begin(), overflow.end(), hash,
+                       [](const OffsetTableOverflow& a, uint64_t b) { return a.hash < b; });
   return found != overflow.end() && found->hash == hash ? found : overflow.end();
 }
 
-const char* BucketOf(const char* page, uint8_t bucket) { return page + kOffsetTableHeaderSize + bucket * size_t{64}; }
+const char* BucketOf(const char* page, uint8_t bucket) {
+  return page + kOffsetTableHeaderSize + bucket * size_t{64};
+}
 
 }  // namespace
 
 uint8_t LengthClassFor(uint64_t size) {
   if (size <= LengthClassLimit(1)) return 1;
   if (size > LengthClassLimit(kUnboundedLengthClass - 1)) return kUnboundedLengthClass;
-  // The largest exponent e with 8 << e < size; what is above it, in units of 1 << e, rounded up, is 9..16.
+  // The largest exponent e with 8 << e < size; what is above it, in units of 1 << e, rounded up, is
+  // 9..16.
   const int exponent = std::bit_width(size - 1) - 4;
   const uint64_t units = (size + (uint64_t{1} << exponent) - 1) >> exponent;
   return static_cast<uint8_t>(((exponent - 1) << 3) + static_cast<int>(units - 9) + 1);
@@ -66,7 +72,8 @@ uint8_t LengthClassFor(uint64_t size) {
 
 bool OffsetTablePageIsIntact(std::string_view page, uint64_t file, uint32_t page_index) {
   return page.size() == kOffsetTablePageSize && DecodeFixed32(page.data() + 4) == page_index &&
-         DecodeFixed32(page.data()) == Checksum(page.substr(4), OffsetTablePageSeed(file, page_index));
+         DecodeFixed32(page.data()) ==
+             Checksum(page.substr(4), OffsetTablePageSeed(file, page_index));
 }
 
 void AppendOffsetsOfPage(const char* page, std::vector<uint64_t>* offsets) {
@@ -77,7 +84,8 @@ void AppendOffsetsOfPage(const char* page, std::vector<uint64_t>* offsets) {
 }
 
 void LookupInOffsetTablePage(const char* page, const OffsetTablePlace& place, uint64_t hash,
-                             absl::Span<const OffsetTableOverflow> overflow, OffsetTableCandidates* candidates) {
+                             absl::Span<const OffsetTableOverflow> overflow,
+                             OffsetTableCandidates* candidates) {
   const char* const first = BucketOf(page, place.first_bucket);
   ProbeBucket(first, place.fingerprint, candidates);
   if (!HasSpillMark(first, place.mark)) [[likely]]
@@ -86,7 +94,8 @@ void LookupInOffsetTablePage(const char* page, const OffsetTablePlace& place, ui
   if (overflow.empty()) [[likely]]
     return;
   auto found = FirstOverflow(overflow, hash);
-  for (; found != overflow.end() && found->hash == hash; ++found) candidates->push_back(found->entry);
+  for (; found != overflow.end() && found->hash == hash; ++found)
+    candidates->push_back(found->entry);
 }
 
 OffsetTableView::Only OffsetTableView::LookupOnly(uint64_t hash, OffsetTableEntry* entry) const {
@@ -111,14 +120,17 @@ OffsetTableView::Only OffsetTableView::LookupOnly(uint64_t hash, OffsetTableEntr
   return entry->length_class == 0 ? Only::kNone : Only::kOne;  // 0: an empty slot
 }
 
-// Places the keys of one page. A key without room in either of its buckets starts a breadth-first search over the 63 buckets
-// for one with a free slot; keys along the way move to their other bucket. The search finds a way whenever one exists.
+// Places the keys of one page. A key without room in either of its buckets starts a breadth-first
+// search over the 63 buckets for one with a free slot; keys along the way move to their other
+// bucket. The search finds a way whenever one exists.
 class OffsetTableBuilder::PagePlacer {
  public:
   explicit PagePlacer(uint32_t page_count) : page_count_(page_count) {}
 
-  // Places `keys`, all of one page, and writes the slots; keys that found none are appended to `*overflow`.
-  void Place(absl::Span<const Key> keys, uint64_t* slots, std::vector<OffsetTableOverflow>* overflow) {
+  // Places `keys`, all of one page, and writes the slots; keys that found none are appended to
+  // `*overflow`.
+  void Place(absl::Span<const Key> keys, uint64_t* slots,
+             std::vector<OffsetTableOverflow>* overflow) {
     keys_ = keys;
     fill_.fill(0);
     waiting_.clear();
@@ -136,14 +148,17 @@ class OffsetTableBuilder::PagePlacer {
       for (size_t i = 0; i < fill_[bucket]; ++i) {
         const uint32_t id = buckets_[bucket][i];
         const OffsetTablePlace place = PlaceOf(id);
-        slots[bucket * kOffsetTableSlots + i] |= uint64_t{place.fingerprint} << kFingerprintShift | keys_[id].payload;
+        slots[bucket * kOffsetTableSlots + i] |=
+            uint64_t{place.fingerprint} << kFingerprintShift | keys_[id].payload;
         if (place.first_bucket != bucket) Mark(place, slots);
       }
     }
   }
 
  private:
-  OffsetTablePlace PlaceOf(uint32_t id) const { return OffsetTablePlace::Of(keys_[id].hash, page_count_); }
+  OffsetTablePlace PlaceOf(uint32_t id) const {
+    return OffsetTablePlace::Of(keys_[id].hash, page_count_);
+  }
 
   static void Mark(const OffsetTablePlace& place, uint64_t* slots) {
     slots[place.first_bucket * kOffsetTableSlots + place.mark] |= 1;
@@ -188,7 +203,8 @@ class OffsetTableBuilder::PagePlacer {
       }
       for (size_t slot = 0; slot < kOffsetTableSlots; ++slot) {
         const OffsetTablePlace place = PlaceOf(buckets_[queue[head].bucket][slot]);
-        visit(place.first_bucket == queue[head].bucket ? place.second_bucket : place.first_bucket, head, slot);
+        visit(place.first_bucket == queue[head].bucket ? place.second_bucket : place.first_bucket,
+              head, slot);
       }
     }
     return false;
@@ -215,22 +231,27 @@ void OffsetTableBuilder::PlaceIn(uint32_t page_count) {
   std::partial_sum(begins.begin(), begins.end(), begins.begin());
   const auto sorted = std::make_unique_for_overwrite<Key[]>(keys_.size());
   std::vector<uint32_t> next(begins.begin(), begins.end() - 1);
-  for (const Key& key : keys_) sorted[next[OffsetTablePlace::Of(key.hash, page_count).page]++] = key;
+  for (const Key& key : keys_)
+    sorted[next[OffsetTablePlace::Of(key.hash, page_count).page]++] = key;
   PagePlacer placer(page_count);
   for (uint32_t page = 0; page < page_count; ++page) {
-    placer.Place({sorted.get() + begins[page], begins[page + 1] - begins[page]}, pages_[page].data(), &overflow_);
+    placer.Place({sorted.get() + begins[page], begins[page + 1] - begins[page]},
+                 pages_[page].data(), &overflow_);
   }
-  std::sort(overflow_.begin(), overflow_.end(), [](const OffsetTableOverflow& a, const OffsetTableOverflow& b) {
-    return a.hash != b.hash ? a.hash < b.hash : a.entry.offset < b.entry.offset;
-  });
+  std::sort(overflow_.begin(), overflow_.end(),
+            [](const OffsetTableOverflow& a, const OffsetTableOverflow& b) {
+              return a.hash != b.hash ? a.hash < b.hash : a.entry.offset < b.entry.offset;
+            });
 }
 
 void OffsetTableBuilder::Place() {
-  auto pages = static_cast<uint32_t>(static_cast<double>(keys_.size()) / (kLoad * kSlotsOfPage)) + 1;
+  auto pages =
+      static_cast<uint32_t>(static_cast<double>(keys_.size()) / (kLoad * kSlotsOfPage)) + 1;
   if (keys_.empty()) pages = 0;
   const size_t tolerated = 16 + keys_.size() / 4096;
   PlaceIn(pages);
-  // More room helps against an unlucky spread; against many keys of one hash nothing does, so two tries are enough.
+  // More room helps against an unlucky spread; against many keys of one hash nothing does, so two
+  // tries are enough.
   for (int attempt = 0; attempt < 2 && overflow_.size() > tolerated; ++attempt) {
     pages += pages / 16 + 1;
     PlaceIn(pages);
@@ -242,8 +263,10 @@ void OffsetTableBuilder::WritePages(uint64_t file, char* destination) const {
     char* page = destination + size_t{index} * kOffsetTablePageSize;
     std::memset(page, 0, kOffsetTableHeaderSize);
     EncodeFixed32(page + 4, index);
-    for (size_t i = 0; i < kSlotsOfPage; ++i) EncodeFixed64(page + kOffsetTableHeaderSize + i * 8, pages_[index][i]);
-    EncodeFixed32(page, Checksum({page + 4, kOffsetTablePageSize - 4}, OffsetTablePageSeed(file, index)));
+    for (size_t i = 0; i < kSlotsOfPage; ++i)
+      EncodeFixed64(page + kOffsetTableHeaderSize + i * 8, pages_[index][i]);
+    EncodeFixed32(page,
+                  Checksum({page + 4, kOffsetTablePageSize - 4}, OffsetTablePageSeed(file, index)));
   }
 }
 

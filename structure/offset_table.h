@@ -1,23 +1,28 @@
-// A static hash table from keys to where their records lie, about 9.4 bytes a key (the field's fingerprint or "cuckoo" index;
-// placement after Pagh and Rodler, "Cuckoo Hashing", and Dietzfelbinger and Weidling on buckets of several slots).
+// A static hash table from keys to where their records lie, about 9.4 bytes a key (the field's
+// fingerprint or "cuckoo" index; placement after Pagh and Rodler, "Cuckoo Hashing", and
+// Dietzfelbinger and Weidling on buckets of several slots).
 //
 //   table  = pages of 4096 bytes, the same bytes on disk and in memory
 //   page   = [ header: 64 bytes ][ 63 buckets of 64 bytes ]
-//   header = [ checksum: 4, of the rest of the page, seeded with file and page index ][ page index: 4 ][ zeros: 56 ]
-//   bucket = one cache line, 8 slots of 8 bytes
-//   slot   = bits 45-63 fingerprint | bits 8-44 byte offset of the record | bits 1-7 length class | bit 0 spill mark
+//   header = [ checksum: 4, of the rest of the page, seeded with file and page index ][ page index:
+//   4 ][ zeros: 56 ] bucket = one cache line, 8 slots of 8 bytes slot   = bits 45-63 fingerprint |
+//   bits 8-44 byte offset of the record | bits 1-7 length class | bit 0 spill mark
 //
-// A hash names one page, and in it two buckets. A key lies in its first bucket where there is room, else in its second, else in
-// a short list of overflow entries that the table's owner keeps beside it. Eight spill marks a bucket form a small filter: the
-// mark that a key's hash picks is set when some key with this first bucket lies elsewhere, so a miss touches one line
-// in about 8 of 9 cases, and one page always: where the table is not in memory, a lookup reads one page.
+// A hash names one page, and in it two buckets. A key lies in its first bucket where there is room,
+// else in its second, else in a short list of overflow entries that the table's owner keeps beside
+// it. Eight spill marks a bucket form a small filter: the mark that a key's hash picks is set when
+// some key with this first bucket lies elsewhere, so a miss touches one line in about 8 of 9 cases,
+// and one page always: where the table is not in memory, a lookup reads one page.
 //
-// Arithmetic. Pages are filled to 86 %: 8 / 0.86 * 64 / 63 = 9.45 bytes a key. A lookup compares at most 7 slots a line on average,
-// so a key that is absent is taken for another one with probability 7 * 1.12 / 2^19 = 1.5e-5 a table: 0.0003 over 20 tables.
-// Of a page's 504 slots 433 are used on average; that more than 504 keys meet in one page happens to one page in 3000 (binomial,
-// 3.4 standard deviations): its surplus goes to the overflow entries. So do keys whose whole hash is the same, from the 17th on.
+// Arithmetic. Pages are filled to 86 %: 8 / 0.86 * 64 / 63 = 9.45 bytes a key. A lookup compares at
+// most 7 slots a line on average, so a key that is absent is taken for another one with probability
+// 7 * 1.12 / 2^19 = 1.5e-5 a table: 0.0003 over 20 tables. Of a page's 504 slots 433 are used on
+// average; that more than 504 keys meet in one page happens to one page in 3000 (binomial, 3.4
+// standard deviations): its surplus goes to the overflow entries. So do keys whose whole hash is
+// the same, from the 17th on.
 //
-// An empty slot has length class 0. The builder belongs to one thread; a table is immutable and safe to share.
+// An empty slot has length class 0. The builder belongs to one thread; a table is immutable and
+// safe to share.
 #pragma once
 
 #include <array>
@@ -39,8 +44,9 @@ inline constexpr size_t kOffsetTableBuckets = 63;  // of one page
 inline constexpr size_t kOffsetTableSlots = 8;     // of one bucket
 inline constexpr uint64_t kMaxTableOffset = (uint64_t{1} << 37) - 1;
 
-// Sizes in steps of an eighth, so that one number of 7 bits says how much to read: classes 1..126 stand for up to 18 bytes .. 896 KiB;
-// the last class means "larger: read the record's header first". 0 is no class.
+// Sizes in steps of an eighth, so that one number of 7 bits says how much to read: classes 1..126
+// stand for up to 18 bytes .. 896 KiB; the last class means "larger: read the record's header
+// first". 0 is no class.
 inline constexpr uint8_t kUnboundedLengthClass = 127;
 uint8_t LengthClassFor(uint64_t size);
 // The largest size of a class other than 0 and kUnboundedLengthClass.
@@ -61,10 +67,12 @@ struct OffsetTablePlace {
     OffsetTablePlace place;
     place.fingerprint = static_cast<uint32_t>(hash) & 0x7ffff;
     place.page = static_cast<uint32_t>(((hash >> 32) * page_count) >> 32);
-    place.first_bucket = static_cast<uint8_t>((((hash >> 19) & 0x1fff) * kOffsetTableBuckets) >> 13);
+    place.first_bucket =
+        static_cast<uint8_t>((((hash >> 19) & 0x1fff) * kOffsetTableBuckets) >> 13);
     const auto step = static_cast<uint32_t>(((mixed >> 48) * (kOffsetTableBuckets - 1)) >> 16) + 1;
     const uint32_t second = place.first_bucket + step;
-    place.second_bucket = static_cast<uint8_t>(second >= kOffsetTableBuckets ? second - kOffsetTableBuckets : second);
+    place.second_bucket =
+        static_cast<uint8_t>(second >= kOffsetTableBuckets ? second - kOffsetTableBuckets : second);
     place.mark = static_cast<uint8_t>(mixed >> 45) & 7;
     return place;
   }
@@ -94,15 +102,19 @@ bool OffsetTablePageIsIntact(std::string_view page, uint64_t file, uint32_t page
 // Appends the offsets of all keys in an intact page.
 void AppendOffsetsOfPage(const char* page, std::vector<uint64_t>* offsets);
 
-// Probes `hash` in the page that its place names (4096 bytes, verified) and in `overflow` (sorted by hash), appending to `*candidates`.
+// Probes `hash` in the page that its place names (4096 bytes, verified) and in `overflow` (sorted
+// by hash), appending to `*candidates`.
 void LookupInOffsetTablePage(const char* page, const OffsetTablePlace& place, uint64_t hash,
-                             absl::Span<const OffsetTableOverflow> overflow, OffsetTableCandidates* candidates);
+                             absl::Span<const OffsetTableOverflow> overflow,
+                             OffsetTableCandidates* candidates);
 
-// A whole table in memory. Views bytes that outlive it; 64-byte aligned bytes make a bucket one cache line.
+// A whole table in memory. Views bytes that outlive it; 64-byte aligned bytes make a bucket one
+// cache line.
 class OffsetTableView {
  public:
   OffsetTableView() = default;
-  OffsetTableView(const char* pages, uint32_t page_count, absl::Span<const OffsetTableOverflow> overflow)
+  OffsetTableView(const char* pages, uint32_t page_count,
+                  absl::Span<const OffsetTableOverflow> overflow)
       : pages_(pages), page_count_(page_count), overflow_(overflow) {}
 
   uint32_t page_count() const { return page_count_; }
@@ -116,10 +128,12 @@ class OffsetTableView {
   void Lookup(uint64_t hash, OffsetTableCandidates* candidates) const {
     if (page_count_ == 0) return;
     const OffsetTablePlace place = OffsetTablePlace::Of(hash, page_count_);
-    LookupInOffsetTablePage(pages_ + size_t{place.page} * kOffsetTablePageSize, place, hash, overflow_, candidates);
+    LookupInOffsetTablePage(pages_ + size_t{place.page} * kOffsetTablePageSize, place, hash,
+                            overflow_, candidates);
   }
 
-  // The same for what is nearly always so. kSeveral: or it takes a look elsewhere, so Lookup has to tell.
+  // The same for what is nearly always so. kSeveral: or it takes a look elsewhere, so Lookup has to
+  // tell.
   enum class Only : uint8_t { kNone, kOne, kSeveral };
   Only LookupOnly(uint64_t hash, OffsetTableEntry* entry) const;
 
@@ -132,11 +146,13 @@ class OffsetTableView {
 class OffsetTableBuilder {
  public:
   void Reserve(size_t keys) { keys_.reserve(keys); }
-  // One entry a distinct key; different keys with equal hashes are fine. `offset` <= kMaxTableOffset, `record_size` > 0.
+  // One entry a distinct key; different keys with equal hashes are fine. `offset` <=
+  // kMaxTableOffset, `record_size` > 0.
   void Add(uint64_t hash, uint64_t offset, uint64_t record_size);
   size_t size() const { return keys_.size(); }
 
-  // Places all keys. Afterwards page_count() pages can be written by WritePages and overflow() holds what found no slot.
+  // Places all keys. Afterwards page_count() pages can be written by WritePages and overflow()
+  // holds what found no slot.
   void Place();
   uint32_t page_count() const { return page_count_; }
   const std::vector<OffsetTableOverflow>& overflow() const { return overflow_; }  // sorted by hash

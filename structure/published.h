@@ -1,9 +1,9 @@
-// One immutable object that many threads read and few replace, read without a lock and without writing a shared cache line
-// (hazard pointers, after Michael, 2004).
+// One immutable object that many threads read and few replace, read without a lock and without
+// writing a shared cache line (hazard pointers, after Michael, 2004).
 //
-// A reader announces the object it uses in a slot that its thread has to itself; a writer replaces the object and gives the old
-// one back once no slot announces it. Reading costs one compare-and-swap on the thread's own line and two loads. All functions
-// are thread-safe.
+// A reader announces the object it uses in a slot that its thread has to itself; a writer replaces
+// the object and gives the old one back once no slot announces it. Reading costs one
+// compare-and-swap on the thread's own line and two loads. All functions are thread-safe.
 #pragma once
 
 #include <atomic>
@@ -21,10 +21,12 @@ namespace varve {
 template <typename T>
 class Published {
  public:
-  // Keeps the object in place. Short-lived: give it back by the thread that took it; for longer, copy share().
+  // Keeps the object in place. Short-lived: give it back by the thread that took it; for longer,
+  // copy share().
   class Pin {
    public:
-    Pin(Pin&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)), object_(other.object_) {}
+    Pin(Pin&& other) noexcept
+        : slot_(std::exchange(other.slot_, nullptr)), object_(other.object_) {}
     Pin& operator=(Pin&&) = delete;
     ~Pin() {
       if (slot_ != nullptr) slot_->store(nullptr, std::memory_order_release);
@@ -40,7 +42,8 @@ class Published {
     const T* object_;
   };
 
-  explicit Published(std::shared_ptr<const T> first) : owner_(std::move(first)), current_(owner_.get()) {}
+  explicit Published(std::shared_ptr<const T> first)
+      : owner_(std::move(first)), current_(owner_.get()) {}
   // No pin may be held any more.
   ~Published() = default;
 
@@ -68,13 +71,15 @@ class Published {
     return owner_;
   }
 
-  // Takes the memory that the next Replace() needs, which then can't fail. Whoever replaces does so one at a time.
+  // Takes the memory that the next Replace() needs, which then can't fail. Whoever replaces does so
+  // one at a time.
   void PrepareReplace() {
     absl::MutexLock lock(&mutex_);
     ReserveMore(&retired_, 1);
   }
 
-  // Replaces the object; the old one is kept until Reclaim() finds it unused. Returns how many are kept.
+  // Replaces the object; the old one is kept until Reclaim() finds it unused. Returns how many are
+  // kept.
   size_t Replace(std::shared_ptr<const T> next) {
     absl::MutexLock lock(&mutex_);
     if (owner_ != nullptr) retired_.push_back(std::move(owner_));

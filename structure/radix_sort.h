@@ -11,9 +11,10 @@
 
 namespace varve {
 
-// Sorts by `Item::word` (uint64_t), stably: one pass for each byte in which the words differ, from the last one on (radix exchange by
-// least significant digits: Knuth, "The Art of Computer Programming", 5.2.5). 380,000 items of 16 bytes take a third of std::sort's time.
-// Takes the memory of a second list; throws std::bad_alloc before anything is moved.
+// Sorts by `Item::word` (uint64_t), stably: one pass for each byte in which the words differ, from
+// the last one on (radix exchange by least significant digits: Knuth, "The Art of Computer
+// Programming", 5.2.5). 380,000 items of 16 bytes take a third of std::sort's time. Takes the
+// memory of a second list; throws std::bad_alloc before anything is moved.
 template <typename Item>
 void RadixSort(std::vector<Item>* items) {
   constexpr size_t kBytes = sizeof(uint64_t);

@@ -1,5 +1,6 @@
-// A set of byte strings as disjoint ranges [begin, end) in order (the field's interval set): ranges that overlap or touch become one.
-// An empty end means no end. Not thread-safe. Finding and adding take logarithmic time, but for the ranges that go.
+// A set of byte strings as disjoint ranges [begin, end) in order (the field's interval set): ranges
+// that overlap or touch become one. An empty end means no end. Not thread-safe. Finding and adding
+// take logarithmic time, but for the ranges that go.
 #pragma once
 
 #include <cstddef>

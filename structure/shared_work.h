@@ -1,9 +1,11 @@
-// A short list of work that its owner and helpers take from until nothing is left: the owner from the front, helpers from the back, so
-// that they meet. A helper that comes late finds less, or nothing, and nobody waits for it.
+// A short list of work that its owner and helpers take from until nothing is left: the owner from
+// the front, helpers from the back, so that they meet. A helper that comes late finds less, or
+// nothing, and nobody waits for it.
 //
-// Add(), Open() and TakeFirst() belong to the owner's thread, TakeLast() to any. Each item is taken exactly once. What the owner did
-// before Open() is seen by who takes an item. Lock-free: positions and the number of the list are one word, so that a helper that slept through
-// the end of a list takes nothing from the next one by mistake.
+// Add(), Open() and TakeFirst() belong to the owner's thread, TakeLast() to any. Each item is taken
+// exactly once. What the owner did before Open() is seen by who takes an item. Lock-free: positions
+// and the number of the list are one word, so that a helper that slept through the end of a list
+// takes nothing from the next one by mistake.
 #pragma once
 
 #include <array>
@@ -22,7 +24,8 @@ class SharedWork {
   SharedWork(const SharedWork&) = delete;
   SharedWork& operator=(const SharedWork&) = delete;
 
-  // Between the end of one list (TakeFirst() has returned null) and Open(): false when kCapacity items are in.
+  // Between the end of one list (TakeFirst() has returned null) and Open(): false when kCapacity
+  // items are in.
   [[nodiscard]] bool Add(T* item) {
     if (size_ == kCapacity) return false;
     items_[size_++].store(item, std::memory_order_relaxed);
@@ -41,7 +44,8 @@ class SharedWork {
     return Take([](uint64_t state) { return Front(state); }, uint64_t{1} << 16);
   }
   T* TakeLast() {
-    return Take([](uint64_t state) { return End(state) - 1; }, ~uint64_t{0});  // adding it takes one away
+    // Adding it takes one away.
+    return Take([](uint64_t state) { return End(state) - 1; }, ~uint64_t{0});
   }
 
  private:
@@ -54,7 +58,8 @@ class SharedWork {
     uint64_t state = state_.load(std::memory_order_acquire);
     while (Front(state) < End(state)) {
       T* const item = items_[position(state)].load(std::memory_order_relaxed);
-      if (state_.compare_exchange_weak(state, state + change, std::memory_order_acq_rel, std::memory_order_acquire)) {
+      if (state_.compare_exchange_weak(state, state + change, std::memory_order_acq_rel,
+                                       std::memory_order_acquire)) {
         return item;
       }
     }

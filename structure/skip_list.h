@@ -1,12 +1,15 @@
-// A sorted list with express lanes (Pugh, 1990): one thread inserts at a time, any number read without a lock.
+// A sorted list with express lanes (Pugh, 1990): one thread inserts at a time, any number read
+// without a lock.
 //
-// Nodes come from an arena, are linked in from the bottom up with release stores and never removed, so a reader that follows
-// links with acquire loads always stands on a complete node. Items are copied into their node and should be small (a pointer).
+// Nodes come from an arena, are linked in from the bottom up with release stores and never removed,
+// so a reader that follows links with acquire loads always stands on a complete node. Items are
+// copied into their node and should be small (a pointer).
 //
-// Insertions remember where the last one went (a finger): inserting in ascending order costs a few comparisons each, whatever
-// the length.
+// Insertions remember where the last one went (a finger): inserting in ascending order costs a few
+// comparisons each, whatever the length.
 //
-// Item: trivially copyable. Comparator: int operator()(const Item&, const Item&) const; no two items may be equal.
+// Item: trivially copyable. Comparator: int operator()(const Item&, const Item&) const; no two
+// items may be equal.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +26,8 @@ class SkipList {
   struct Node;
 
  public:
-  SkipList(Arena* arena, Comparator compare) : compare_(compare), arena_(arena), head_(NewNode(Item{}, kMaxHeight)) {
+  SkipList(Arena* arena, Comparator compare)
+      : compare_(compare), arena_(arena), head_(NewNode(Item{}, kMaxHeight)) {
     std::fill_n(finger_, kMaxHeight, head_);
   }
   SkipList(const SkipList&) = delete;
@@ -58,7 +62,8 @@ class SkipList {
   };
 
  private:
-  static constexpr int kMaxHeight = 16;  // a quarter of the nodes of each level reach the next: good for 4^16 items
+  // A quarter of the nodes of each level reach the next: good for 4^16 items.
+  static constexpr int kMaxHeight = 16;
 
   struct Node {
     explicit Node(const Item& value) : item(value) {}
@@ -70,7 +75,8 @@ class SkipList {
   Node* NewNode(const Item& item, int height) {
     char* memory = arena_->Allocate(sizeof(Node) + sizeof(std::atomic<Node*>) * (height - 1));
     Node* node = new (memory) Node(item);
-    for (int level = 0; level < height; ++level) new (&node->next[level]) std::atomic<Node*>(nullptr);
+    for (int level = 0; level < height; ++level)
+      new (&node->next[level]) std::atomic<Node*>(nullptr);
     return node;
   }
 
@@ -87,12 +93,13 @@ class SkipList {
     return node != nullptr && compare_(node->item, target) < 0;
   }
 
-  // The last node before `target`, and in `*next` the one that followed it when it was compared: not before `target`, whatever
-  // has been inserted between the two since.
+  // The last node before `target`, and in `*next` the one that followed it when it was compared:
+  // not before `target`, whatever has been inserted between the two since.
   Node* FindLess(const Item& target, Node** next) const {
     Node* node = head_;
     for (int level = height_.load(std::memory_order_relaxed) - 1;; --level) {
-      for (*next = node->Next(level); IsBefore(*next, target); *next = node->Next(level)) node = *next;
+      for (*next = node->Next(level); IsBefore(*next, target); *next = node->Next(level))
+        node = *next;
       if (level == 0) return node;
     }
   }
@@ -112,7 +119,8 @@ class SkipList {
   Node* const head_;
   std::atomic<int> height_{1};
   uint64_t random_ = 0x9e3779b97f4a7c15;
-  Node* finger_[kMaxHeight];  // on each level the last node before the item inserted last, or that item
+  // On each level the last node before the item inserted last, or that item.
+  Node* finger_[kMaxHeight];
 };
 
 // Makes finger_[level] the last node before `item` on every level below the list's height.
@@ -128,7 +136,8 @@ void SkipList<Item, Comparator>::MoveFinger(const Item& item) {
     while (level + 1 < height && IsBefore(finger_[level + 1]->Next(level + 1), item)) ++level;
   }
   for (Node* node = finger_[level];; --level) {
-    for (Node* next = node->Next(level); IsBefore(next, item); next = node->Next(level)) node = next;
+    for (Node* next = node->Next(level); IsBefore(next, item); next = node->Next(level))
+      node = next;
     finger_[level] = node;
     if (level == 0) return;
   }
@@ -139,7 +148,8 @@ void SkipList<Item, Comparator>::Insert(const Item& item) {
   MoveFinger(item);
   const int height = RandomHeight();
   Node* node = NewNode(item, height);  // where memory is short, the list stays as it was
-  if (height > height_.load(std::memory_order_relaxed)) height_.store(height, std::memory_order_relaxed);
+  if (height > height_.load(std::memory_order_relaxed))
+    height_.store(height, std::memory_order_relaxed);
   for (int level = 0; level < height; ++level) {
     node->next[level].store(finger_[level]->Next(level), std::memory_order_relaxed);
     finger_[level]->next[level].store(node, std::memory_order_release);

@@ -6,8 +6,8 @@
 #include <new>
 #include <utility>
 
-#include "util/os/aligned_bytes.h"
 #include "util/base/memory_guard.h"
+#include "util/os/aligned_bytes.h"
 #include "util/os/thread_setup.h"
 
 namespace varve {
@@ -59,8 +59,8 @@ SlabAllocator& SlabAllocator::OfProcess() {
 // Addresses that begin where a slab may.
 SlabAllocator::Region SlabAllocator::NewRegion() {
   constexpr size_t kSize = kSlabsOfARegion * kSlabSize;
-  void* const mapped =
-      mmap(nullptr, kSize + kSlabSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const mapped = mmap(nullptr, kSize + kSlabSize, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
   char* const begin = static_cast<char*>(mapped);
   const size_t before = (kSlabSize - reinterpret_cast<uintptr_t>(mapped) % kSlabSize) % kSlabSize;
@@ -91,7 +91,9 @@ char* SlabAllocator::TakeFreeSlab() {
 }
 
 bool SlabAllocator::StartThread() {
-  const auto start = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { thread_ = std::thread([this] { Run(); }); };
+  const auto start = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    thread_ = std::thread([this] { Run(); });
+  };
   return thread_.joinable() || TryWithMemory(start);
 }
 

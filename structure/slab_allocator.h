@@ -1,16 +1,20 @@
-// Memory for many pieces of some KiB that are touched at random, in huge pages of the system: where each piece lies on small pages of its
-// own, looking up the page takes as long as what one came for (after Bonwick, "The Slab Allocator").
+// Memory for many pieces of some KiB that are touched at random, in huge pages of the system: where
+// each piece lies on small pages of its own, looking up the page takes as long as what one came for
+// (after Bonwick, "The Slab Allocator").
 //
 //   region = 64 MiB of addresses, one mapping that stays for good: 32 slabs
 //   slab   = 2 MiB, aligned: [ header: 64 bytes ][ slots of one size ]
-//   sizes  = above 1 KiB, up to 16 KiB, in steps of an eighth of the power of two below: at most an eighth of a slot stays unused
+//   sizes  = above 1 KiB, up to 16 KiB, in steps of an eighth of the power of two below: at most an
+//          eighth of a slot stays unused
 //
-// Slots that came free are given out again, last first, before new ones are. A slab that keeps a few pieces keeps all of its memory, and its
-// free slots serve no other size: unused() says how much that is, for users who have to stay within a budget. A slab whose slots are all
-// free keeps its memory for the next one as long as all memory stays within what users said they may fill, and not for more than some
-// seconds without a new slab, since fresh memory is dear (structure/chunk_pool.h); else it goes back to the system. For the same reason a thread
-// brings memory into one free slab ahead.
-// Thread-safe: one mutex, held while some lines of memory are touched; while it is held the system is asked for nothing but the thread.
+// Slots that came free are given out again, last first, before new ones are. A slab that keeps a
+// few pieces keeps all of its memory, and its free slots serve no other size: unused() says how
+// much that is, for users who have to stay within a budget. A slab whose slots are all free keeps
+// its memory for the next one as long as all memory stays within what users said they may fill, and
+// not for more than some seconds without a new slab, since fresh memory is dear
+// (structure/chunk_pool.h); else it goes back to the system. For the same reason a thread brings
+// memory into one free slab ahead. Thread-safe: one mutex, held while some lines of memory are
+// touched; while it is held the system is asked for nothing but the thread.
 #pragma once
 
 #include <array>
@@ -55,11 +59,13 @@ class SlabAllocator {
   // Adds to what users together may fill; at first it is nothing.
   void AddToBudget(size_t bytes);
   void TakeFromBudget(size_t bytes);
-  // For pieces of any size that users fill their budget with, too: from operator new, aligned as that does.
+  // For pieces of any size that users fill their budget with, too: from operator new, aligned as
+  // that does.
   void* AllocateOutside(size_t size);
   void FreeOutside(void* piece, size_t size) noexcept;
 
-  // Bytes of all slabs that are in use, of those of them in which no piece lies, and of the free ones that keep their memory.
+  // Bytes of all slabs that are in use, of those of them in which no piece lies, and of the free
+  // ones that keep their memory.
   size_t held() const { return held_.load(std::memory_order_relaxed); }
   size_t unused() const {
     const size_t used = used_.load(std::memory_order_relaxed), all = held();
@@ -86,7 +92,9 @@ class SlabAllocator {
     const size_t eighth = (size - 1 - (size_t{1} << doubling)) >> (doubling - 3);
     return static_cast<size_t>(doubling - kSmallestBits) * 8 + eighth;
   }
-  static size_t SlotSizeOf(size_t index) { return (9 + index % 8) << (index / 8 + kSmallestBits - 3); }
+  static size_t SlotSizeOf(size_t index) {
+    return (9 + index % 8) << (index / 8 + kSmallestBits - 3);
+  }
 
   static Region NewRegion();
   void Add(Region region);
@@ -100,7 +108,9 @@ class SlabAllocator {
   void Run();
   // Whether so many more slabs with memory stay within the budget.
   bool HasBudgetFor(size_t more_slabs) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return held() + (kept_.size() + more_slabs) * kSlabSize + outside_.load(std::memory_order_relaxed) <= budget_;
+    return held() + (kept_.size() + more_slabs) * kSlabSize +
+               outside_.load(std::memory_order_relaxed) <=
+           budget_;
   }
   // Gives what free slabs keep back to the system: what is beyond the budget, or all.
   void GiveBack(bool all);

@@ -1,7 +1,9 @@
-// A lock of one byte for critical sections of some tens of nanoseconds without I/O, allocation or other locks inside.
+// A lock of one byte for critical sections of some tens of nanoseconds without I/O, allocation or
+// other locks inside.
 //
-// An uncontended Lock and Unlock cost one atomic exchange. Who finds it taken reads it until it is free, and after a short while gives
-// the processor away, so that a holder that lost its core gets on. Not recursive, not fair. For anything longer use absl::Mutex.
+// An uncontended Lock and Unlock cost one atomic exchange. Who finds it taken reads it until it is
+// free, and after a short while gives the processor away, so that a holder that lost its core gets
+// on. Not recursive, not fair. For anything longer use absl::Mutex.
 #pragma once
 
 #include <atomic>
@@ -36,7 +38,9 @@ class ABSL_LOCKABLE SpinLock {
 
 class ABSL_SCOPED_LOCKABLE SpinLockHolder {
  public:
-  explicit SpinLockHolder(SpinLock* lock) ABSL_EXCLUSIVE_LOCK_FUNCTION(lock) : lock_(lock) { lock_->Lock(); }
+  explicit SpinLockHolder(SpinLock* lock) ABSL_EXCLUSIVE_LOCK_FUNCTION(lock) : lock_(lock) {
+    lock_->Lock();
+  }
   ~SpinLockHolder() ABSL_UNLOCK_FUNCTION() { lock_->Unlock(); }
   SpinLockHolder(const SpinLockHolder&) = delete;
   SpinLockHolder& operator=(const SpinLockHolder&) = delete;

@@ -9,7 +9,8 @@
 
 namespace varve {
 
-ThreadPool::ThreadPool(std::string name, size_t threads, size_t queue_capacity) : queue_(queue_capacity) {
+ThreadPool::ThreadPool(std::string name, size_t threads, size_t queue_capacity)
+    : queue_(queue_capacity) {
   threads = std::max<size_t>(threads, 1);
   threads_.reserve(threads);
   for (size_t i = 0; i < threads; ++i) {
@@ -18,7 +19,8 @@ ThreadPool::ThreadPool(std::string name, size_t threads, size_t queue_capacity) 
         NameThread(thread_name);
         Work();
       });
-    } catch (const std::system_error&) {  // the standard library's way to say that there are no more
+      // The standard library's way to say that there are no more.
+    } catch (const std::system_error&) {
       break;
     }
   }

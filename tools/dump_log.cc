@@ -9,10 +9,10 @@
 
 #include "absl/strings/escaping.h"
 #include "db/format/batch_codec.h"
-#include "tools/dump.h"
 #include "db/format/log_format.h"
 #include "db/format/namespace_change.h"
 #include "db/format/value_place.h"
+#include "tools/dump.h"
 #include "type/tree_key.h"
 #include "util/base/coding.h"
 #include "util/base/status.h"
@@ -54,15 +54,17 @@ class LogDumper {
         DumpLostBlock(good_end, offset);
       }
       DumpBlock(offset, *block);
-      offset = good_end =
-          LogBlockAlign(std::min<uint64_t>(bytes_.size(), offset + kLogBlockHeaderSize + block->payload_size));
+      offset = good_end = LogBlockAlign(
+          std::min<uint64_t>(bytes_.size(), offset + kLogBlockHeaderSize + block->payload_size));
     }
     DumpRest(good_end);
     return damaged_;
   }
 
  private:
-  void Line(uint64_t offset, std::string_view text) { print_(fmt::format("{:>10}  {}", offset, text)); }
+  void Line(uint64_t offset, std::string_view text) {
+    print_(fmt::format("{:>10}  {}", offset, text));
+  }
   void Damage(uint64_t offset, std::string_view what) {
     ++damaged_;
     Line(offset, fmt::format("DAMAGED: {}", what));
@@ -70,7 +72,8 @@ class LogDumper {
 
   // False: there can't be any block.
   bool DumpHeader() {
-    if (bytes_.size() < kLogPageSize || std::all_of(bytes_.begin(), bytes_.begin() + kLogPageSize, IsZero)) {
+    if (bytes_.size() < kLogPageSize ||
+        std::all_of(bytes_.begin(), bytes_.begin() + kLogPageSize, IsZero)) {
       Line(0, "never begun");
       return false;
     }
@@ -79,8 +82,8 @@ class LogDumper {
     epoch_ = DecodeFixed64(bytes_.data() + 16);
     const std::string name = std::filesystem::path(path_).filename().string();
     if (const std::optional<uint64_t> number = ParseLogFileName(name)) epoch_ = *number;
-    const absl::Status header =
-        CheckLogHeaderPage(std::string_view(bytes_).substr(0, kLogPageSize), path_, epoch_, store_id_);
+    const absl::Status header = CheckLogHeaderPage(std::string_view(bytes_).substr(0, kLogPageSize),
+                                                   path_, epoch_, store_id_);
     if (!header.ok()) Damage(0, std::string(header.message()));
     Line(0, fmt::format("header: file {}, store {:016x}", epoch_, store_id_));
     return true;
@@ -98,7 +101,8 @@ class LogDumper {
     if (place + kLogBlockHeaderSize > end || HeaderIsZero(place)) {
       return Damage(begin, fmt::format("no block up to {}", end));
     }
-    Damage(place, fmt::format("no block that can be read up to {}: {}", end, DescribeBlockHeader(place)));
+    Damage(place,
+           fmt::format("no block that can be read up to {}: {}", end, DescribeBlockHeader(place)));
     // What lay in it may be whole none the less.
     LogBlockHeader all;
     all.last = kMaxSequence;
@@ -111,7 +115,8 @@ class LogDumper {
   }
 
   bool HeaderIsZero(uint64_t offset) const {
-    const std::string_view header = std::string_view(bytes_).substr(std::min<uint64_t>(offset, bytes_.size()));
+    const std::string_view header =
+        std::string_view(bytes_).substr(std::min<uint64_t>(offset, bytes_.size()));
     const std::string_view bytes = header.substr(0, kLogBlockHeaderSize);
     return std::all_of(bytes.begin(), bytes.end(), IsZero);
   }
@@ -119,8 +124,9 @@ class LogDumper {
   // Of a header that is damaged. There is room for it.
   std::string DescribeBlockHeader(uint64_t offset) const {
     const std::string_view header = std::string_view(bytes_).substr(offset, kLogBlockHeaderSize);
-    std::string text = DescribeChecksums(DecodeFixed32(header.data()), LogBlockChecksum(header, store_id_, offset),
-                                         kLogBlockHeaderSize);
+    std::string text =
+        DescribeChecksums(DecodeFixed32(header.data()), LogBlockChecksum(header, store_id_, offset),
+                          kLogBlockHeaderSize);
     if (const uint64_t epoch = DecodeFixed64(header.data() + 8); epoch != epoch_) {
       text += fmt::format("; it says that it is of file {}", epoch);
     }
@@ -128,13 +134,14 @@ class LogDumper {
   }
 
   void DumpBlock(uint64_t offset, const LogBlockHeader& block) {
-    Line(offset, fmt::format("block: {} bytes, sequences {} to {}, durable up to {}", block.payload_size, block.first,
-                             block.last, block.durable_mark));
+    Line(offset, fmt::format("block: {} bytes, sequences {} to {}, durable up to {}",
+                             block.payload_size, block.first, block.last, block.durable_mark));
     uint64_t position = offset + kLogBlockHeaderSize;
     const uint64_t end = position + block.payload_size;
     const uint64_t available = std::min<uint64_t>(end, bytes_.size());
     if (end > available)
-      Damage(available, fmt::format("the file ends here, {} bytes before the block does", end - available));
+      Damage(available,
+             fmt::format("the file ends here, {} bytes before the block does", end - available));
     while (position < available) {
       const size_t size = BatchAt(position, available, block);
       if (size > 0) {
@@ -150,21 +157,24 @@ class LogDumper {
     }
   }
 
-  // The size of the batch at `position`, of a block that ends at `end`; 0 if there is none. Cheap where there is none.
+  // The size of the batch at `position`, of a block that ends at `end`; 0 if there is none. Cheap
+  // where there is none.
   size_t BatchAt(uint64_t position, uint64_t end, const LogBlockHeader& block) const {
     if (position + kBatchHeaderSize > end) return 0;
     const SequenceNumber first = DecodeFixed64(bytes_.data() + position + 8);
     if (first < block.first || first > block.last) return 0;
     BatchHeader header;
     std::string_view operations;
-    return DecodeBatch(std::string_view(bytes_).substr(position, end - position), &header, &operations);
+    return DecodeBatch(std::string_view(bytes_).substr(position, end - position), &header,
+                       &operations);
   }
 
   std::string DescribeDamagedBatch(uint64_t position, uint64_t end) const {
     const std::string_view rest = std::string_view(bytes_).substr(position, end - position);
     if (rest.size() < kBatchHeaderSize) return "cut short in its header";
     const uint64_t size = kBatchHeaderSize + DecodeFixed32(rest.data() + 4);
-    if (size > rest.size()) return fmt::format("cut short, {} of {} bytes are here", rest.size(), size);
+    if (size > rest.size())
+      return fmt::format("cut short, {} of {} bytes are here", rest.size(), size);
     return DescribeChecksums(DecodeFixed32(rest.data()), BatchChecksum(rest.substr(0, size)), size);
   }
 
@@ -173,19 +183,25 @@ class LogDumper {
     BatchHeader header;
     std::string_view operations;
     DecodeBatch(std::string_view(bytes_).substr(offset), &header, &operations);
-    Line(offset, fmt::format("  batch: sequence {}, {} operations, {} bytes", header.first, header.count, header.size));
+    Line(offset, fmt::format("  batch: sequence {}, {} operations, {} bytes", header.first,
+                             header.count, header.size));
     BatchReader reader(operations);
     RecordView operation;
     SequenceNumber sequence = header.first;
-    while (reader.Next(&operation)) Line(offset, fmt::format("    {} {}", sequence++, DescribeRecord(operation)));
+    while (reader.Next(&operation))
+      Line(offset, fmt::format("    {} {}", sequence++, DescribeRecord(operation)));
     if (!reader.ok()) Damage(offset, "batch: its operations make no sense");
   }
 
   void DumpRest(uint64_t begin) {
     if (begin >= bytes_.size()) return;
-    const bool empty = std::all_of(bytes_.begin() + static_cast<ptrdiff_t>(begin), bytes_.end(), IsZero);
-    Line(begin, fmt::format("{} bytes: {}", bytes_.size() - begin,
-                            empty ? "empty" : "no block (remains of an earlier life of the file, or of a torn write)"));
+    const bool empty =
+        std::all_of(bytes_.begin() + static_cast<ptrdiff_t>(begin), bytes_.end(), IsZero);
+    Line(begin,
+         fmt::format(
+             "{} bytes: {}", bytes_.size() - begin,
+             empty ? "empty"
+                   : "no block (remains of an earlier life of the file, or of a torn write)"));
   }
 
   static bool IsZero(char c) { return c == 0; }
@@ -198,7 +214,8 @@ class LogDumper {
   size_t damaged_ = 0;
 };
 
-absl::StatusOr<size_t> DumpFile(FileSystem* file_system, const std::string& path, const DumpLine& print) {
+absl::StatusOr<size_t> DumpFile(FileSystem* file_system, const std::string& path,
+                                const DumpLine& print) {
   VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system->OpenForRead(path));
   VARVE_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
   std::string bytes(size, '\0');
@@ -217,27 +234,31 @@ namespace {
 
 std::string DescribeChange(const RecordView& record) {
   const std::optional<NamespaceChange> change = DecodeNamespaceChange(record);
-  if (!change) return fmt::format("a change of a namespace that makes no sense ({} bytes)", record.value.size());
+  if (!change)
+    return fmt::format("a change of a namespace that makes no sense ({} bytes)",
+                       record.value.size());
   const NamespaceId id = change->space.id;
   const NamespaceOptions& options = change->space.options;
   const auto described = [&] {
     constexpr std::string_view kModes[] = {"always", "everysec", "no"};
-    return fmt::format("{}, at most {} bytes and {} keys, expiry {} ms, sync {}, value separation {}",
-                       change->space.name.empty() ? "no name" : "name " + Shown(change->space.name), options.max_bytes,
-                       options.max_keys, options.default_expiry_ms,
-                       options.sync ? kModes[static_cast<size_t>(*options.sync)] : "of the store",
-                       options.value_separation_size);
+    return fmt::format(
+        "{}, at most {} bytes and {} keys, expiry {} ms, sync {}, value separation {}",
+        change->space.name.empty() ? "no name" : "name " + Shown(change->space.name),
+        options.max_bytes, options.max_keys, options.default_expiry_ms,
+        options.sync ? kModes[static_cast<size_t>(*options.sync)] : "of the store",
+        options.value_separation_size);
   };
   switch (change->verb) {
     case NamespaceChange::Verb::kCreate:
-      return fmt::format("create namespace {} in generation {}: {}", id, change->generation, described());
+      return fmt::format("create namespace {} in generation {}: {}", id, change->generation,
+                         described());
     case NamespaceChange::Verb::kAlter:
       return fmt::format("alter namespace {}: {}", id, described());
     case NamespaceChange::Verb::kDrop:
       return fmt::format("drop namespace {}", id);
     case NamespaceChange::Verb::kClone:
-      return fmt::format("clone namespace {} as namespace {} in generation {}: {}", change->other, id,
-                         change->generation, described());
+      return fmt::format("clone namespace {} as namespace {} in generation {}: {}", change->other,
+                         id, change->generation, described());
     case NamespaceChange::Verb::kSwap:
       break;
   }
@@ -246,13 +267,14 @@ std::string DescribeChange(const RecordView& record) {
 
 std::string DescribePut(const RecordView& record) {
   if (!IsSeparated(record)) {
-    return fmt::format("put {} = {} ({} bytes)", ShownKey(record.key), Shown(record.value), record.value.size());
+    return fmt::format("put {} = {} ({} bytes)", ShownKey(record.key), Shown(record.value),
+                       record.value.size());
   }
   ValuePlace place;
   if (!DecodeValuePlace(record.value, &place))
     return fmt::format("put {} = a place that makes no sense", ShownKey(record.key));
-  return fmt::format("put {} = {} bytes, in file {} at offset {}", ShownKey(record.key), place.value_size,
-                     place.file_number, place.offset);
+  return fmt::format("put {} = {} bytes, in file {} at offset {}", ShownKey(record.key),
+                     place.value_size, place.file_number, place.offset);
 }
 
 }  // namespace
@@ -267,7 +289,8 @@ std::string DescribeRecord(const RecordView& record) {
       text = fmt::format("delete {}", ShownKey(record.key));
       break;
     case RecordKind::kRangeTombstone:
-      text = fmt::format("delete range from {} up to {}", ShownKey(record.key), ShownKey(record.value));
+      text = fmt::format("delete range from {} up to {}", ShownKey(record.key),
+                         ShownKey(record.value));
       break;
     case RecordKind::kSwitchGeneration:
       text = fmt::format("empty namespace {}, which goes on as generation {}",
@@ -278,12 +301,12 @@ std::string DescribeRecord(const RecordView& record) {
       text = DescribeChange(record);
       break;
     case RecordKind::kClockMark:
-      text =
-          fmt::format("the clock has been at {} ms", record.value.size() == 8 ? DecodeFixed64(record.value.data()) : 0);
+      text = fmt::format("the clock has been at {} ms",
+                         record.value.size() == 8 ? DecodeFixed64(record.value.data()) : 0);
       break;
     default:
-      text = fmt::format("kind {} {} ({} bytes)", static_cast<int>(record.kind), ShownKey(record.key),
-                         record.value.size());
+      text = fmt::format("kind {} {} ({} bytes)", static_cast<int>(record.kind),
+                         ShownKey(record.key), record.value.size());
   }
   if (record.flags & kHasExpiry) text += fmt::format(", expires at {} ms", record.expiry_ms);
   if (record.flags & kHasMetadata) text += fmt::format(", metadata {}", Shown(record.metadata));
@@ -299,7 +322,8 @@ absl::Status DumpLog(FileSystem* file_system, const std::string& path, const Dum
     for (const std::string& name : names) {
       if (ParseLogFileName(name)) paths.push_back(path + "/" + name);
     }
-    if (paths.empty()) return absl::NotFoundError(fmt::format("{}: there is no log file in it", path));
+    if (paths.empty())
+      return absl::NotFoundError(fmt::format("{}: there is no log file in it", path));
   }
   size_t damaged = 0;
   for (const std::string& file : paths) {

@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "tools/dump.h"
 #include "db/format/record_format.h"
 #include "db/format/record_window.h"
 #include "db/segment/segment_footer.h"
 #include "db/segment/segment_index.h"
-#include "tools/segment_verifier.h"
 #include "structure/offset_table.h"
+#include "tools/dump.h"
+#include "tools/segment_verifier.h"
 #include "util/base/coding.h"
 #include "util/base/status.h"
 
@@ -44,7 +44,9 @@ class SegmentDumper {
   }
 
  private:
-  void Line(uint64_t offset, std::string_view text) { print_(fmt::format("{:>10}  {}", offset, text)); }
+  void Line(uint64_t offset, std::string_view text) {
+    print_(fmt::format("{:>10}  {}", offset, text));
+  }
   void Damage(uint64_t offset, std::string_view what) {
     ++damaged_;
     Line(offset, fmt::format("DAMAGED: {}", what));
@@ -52,24 +54,29 @@ class SegmentDumper {
 
   void DumpFooter(const SegmentFooter& footer) {
     const SegmentInfo& info = footer.info;
-    Line(0, fmt::format("data: {} bytes, {} records ({} deletes), sequences {} to {}", footer.data_size, info.entries,
-                        info.tombstones, info.smallest_sequence, info.largest_sequence));
-    Line(footer.table_offset,
-         fmt::format("offset table: {} pages, {} keys beside it", footer.table_pages, footer.overflow.size()));
-    Line(footer.fences_offset, fmt::format("fences: {}, {} bytes, of blocks of {} bytes", footer.fence_count,
-                                           footer.fences_size, footer.block_size));
+    Line(0, fmt::format("data: {} bytes, {} records ({} deletes), sequences {} to {}",
+                        footer.data_size, info.entries, info.tombstones, info.smallest_sequence,
+                        info.largest_sequence));
+    Line(footer.table_offset, fmt::format("offset table: {} pages, {} keys beside it",
+                                          footer.table_pages, footer.overflow.size()));
+    Line(footer.fences_offset,
+         fmt::format("fences: {}, {} bytes, of blocks of {} bytes", footer.fence_count,
+                     footer.fences_size, footer.block_size));
     CheckTable(footer);
     if (const absl::Status fences = LoadedFences::Load(file_, footer).status(); !fences.ok()) {
       Damage(footer.fences_offset, std::string(fences.message()));
     }
-    const absl::StatusOr<std::vector<RangeTombstone>> tombstones = ReadSegmentRangeTombstones(file_, footer);
-    if (!tombstones.ok()) return Damage(footer.range_tombstones_offset, std::string(tombstones.status().message()));
+    const absl::StatusOr<std::vector<RangeTombstone>> tombstones =
+        ReadSegmentRangeTombstones(file_, footer);
+    if (!tombstones.ok())
+      return Damage(footer.range_tombstones_offset, std::string(tombstones.status().message()));
     for (const RangeTombstone& tombstone : *tombstones) {
       RecordView record;
       record.kind = RecordKind::kRangeTombstone;
       record.key = tombstone.begin;
       record.value = tombstone.end;
-      Line(footer.range_tombstones_offset, fmt::format("{} {}", tombstone.sequence, DescribeRecord(record)));
+      Line(footer.range_tombstones_offset,
+           fmt::format("{} {}", tombstone.sequence, DescribeRecord(record)));
     }
   }
 
@@ -87,13 +94,16 @@ class SegmentDumper {
 
   // Why there is no record at `offset`, of data that ends at `end`.
   absl::StatusOr<std::string> DescribeDamage(uint64_t offset, uint64_t end) {
-    VARVE_ASSIGN_OR_RETURN(std::string_view bytes, window_.Bytes(offset, kMaxRecordHeaderSize, end));
+    VARVE_ASSIGN_OR_RETURN(std::string_view bytes,
+                           window_.Bytes(offset, kMaxRecordHeaderSize, end));
     const uint64_t size = RecordSize(bytes);
     if (size == 0) return std::string("its header makes no sense");
-    if (size > end - offset) return fmt::format("it says that it has {} bytes, but {} are left", size, end - offset);
+    if (size > end - offset)
+      return fmt::format("it says that it has {} bytes, but {} are left", size, end - offset);
     VARVE_ASSIGN_OR_RETURN(bytes, window_.Bytes(offset, size, end));
     if (bytes.size() < size) return std::string("the file ends in it");
-    return DescribeChecksums(DecodeFixed32(bytes.data()), RecordChecksum(bytes.substr(0, size), number_), size);
+    return DescribeChecksums(DecodeFixed32(bytes.data()),
+                             RecordChecksum(bytes.substr(0, size), number_), size);
   }
 
   absl::Status DumpLostRecord(uint64_t offset, uint64_t next, uint64_t end) {
@@ -106,8 +116,9 @@ class SegmentDumper {
     uint64_t good_end = 0;  // behind the last good record
     for (uint64_t offset = 0; offset < end;) {
       RecordView record;
-      VARVE_ASSIGN_OR_RETURN(const size_t size,
-                             window_.RecordAt(offset, offset == good_end ? end : kLongestWhenLost, end, &record));
+      VARVE_ASSIGN_OR_RETURN(
+          const size_t size,
+          window_.RecordAt(offset, offset == good_end ? end : kLongestWhenLost, end, &record));
       if (size == 0) {
         ++offset;
         continue;
@@ -144,14 +155,15 @@ std::optional<uint64_t> NumberOf(const std::string& path) {
 absl::Status DumpSegment(FileSystem* file_system, const std::string& path, const DumpLine& print) {
   const std::optional<uint64_t> number = NumberOf(path);
   if (!number) {
-    return absl::InvalidArgumentError(
-        fmt::format("{}: a segment's checksums go with its number, so that its name must be NNNNNN.seg", path));
+    return absl::InvalidArgumentError(fmt::format(
+        "{}: a segment's checksums go with its number, so that its name must be NNNNNN.seg", path));
   }
   VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system->OpenForRead(path));
   VARVE_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
   VARVE_ASSIGN_OR_RETURN(const size_t damaged, SegmentDumper(*file, *number, size, print).Run());
   if (damaged > 0) return absl::DataLossError(fmt::format("{}: {} damaged places", path, damaged));
-  VARVE_ASSIGN_OR_RETURN(const SegmentFooter footer, ReadSegmentFooter(*file, *number, size, nullptr));
+  VARVE_ASSIGN_OR_RETURN(const SegmentFooter footer,
+                         ReadSegmentFooter(*file, *number, size, nullptr));
   return VerifySegment(file_system, path, footer.info);
 }
 

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#include "util/os/forwarding_file.h"
 #include "util/base/status.h"
+#include "util/os/forwarding_file.h"
 
 namespace varve {
 namespace {
@@ -16,7 +16,8 @@ constexpr uint64_t kPage = 4096;  // no device fails in smaller pieces
 
 class PatchyFileSystem::PatchyFile final : public ForwardingFile {
  public:
-  PatchyFile(PatchyFileSystem* owner, std::unique_ptr<File> file) : ForwardingFile(std::move(file)), owner_(owner) {}
+  PatchyFile(PatchyFileSystem* owner, std::unique_ptr<File> file)
+      : ForwardingFile(std::move(file)), owner_(owner) {}
 
   absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const override {
     const absl::StatusOr<size_t> whole = ForwardingFile::Read(offset, size, buffer);
@@ -43,7 +44,8 @@ class PatchyFileSystem::PatchyFile final : public ForwardingFile {
 
 void PatchyFileSystem::Note(const absl::Status& error) {
   absl::MutexLock lock(&mutex_);
-  if (std::find(errors_.begin(), errors_.end(), error) == errors_.end()) errors_.push_back(UnsharedCopy(error));
+  if (std::find(errors_.begin(), errors_.end(), error) == errors_.end())
+    errors_.push_back(UnsharedCopy(error));
 }
 
 std::vector<absl::Status> PatchyFileSystem::errors() const {

@@ -10,14 +10,14 @@
 #include "db/format/expiry_index.h"
 #include "db/format/log_format.h"
 #include "db/namespaces/namespace_table.h"
+#include "db/write_buffer/write_buffer.h"
 #include "tools/patchy_files.h"
 #include "tools/repair_job.h"
 #include "tools/repair_writer.h"
-#include "db/write_buffer/write_buffer.h"
-#include "util/os/clock.h"
 #include "util/base/coding.h"
 #include "util/base/hash.h"
 #include "util/base/status.h"
+#include "util/os/clock.h"
 
 namespace varve {
 namespace {
@@ -89,8 +89,10 @@ class LogSalvage {
 }  // namespace
 
 absl::StatusOr<RepairReport> RepairJob::Run() {
-  VARVE_RETURN_IF_ERROR(ListStoreFiles(file_system_, directory_).status());  // before a lock file is made
-  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<FileLock> lock, file_system_->Lock(directory_ + "/LOCK"));
+  // Before a lock file is made.
+  VARVE_RETURN_IF_ERROR(ListStoreFiles(file_system_, directory_).status());
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<FileLock> lock,
+                         file_system_->Lock(directory_ + "/LOCK"));
   VARVE_ASSIGN_OR_RETURN(files_, ListStoreFiles(file_system_, directory_));
   absl::StatusOr<std::vector<std::string>> damaged = file_system_->List(directory_ + "/damaged");
   if (!damaged.ok() && !absl::IsNotFound(damaged.status())) return damaged.status();
@@ -135,7 +137,8 @@ void RepairJob::PlaceFilesWithValues() {
 absl::Status RepairJob::Examine() {
   for (const StoreFile& file : files_) total_ += file.size;
   VARVE_ASSIGN_OR_RETURN(const bool has_manifest, TakeManifest());
-  plan_.manifest.next_file_number = std::max(plan_.manifest.next_file_number, NumberBehindAllFiles());
+  plan_.manifest.next_file_number =
+      std::max(plan_.manifest.next_file_number, NumberBehindAllFiles());
   if (has_manifest) {
     for (auto& level : plan_.manifest.levels) {
       for (SegmentInfos& run : level) VARVE_RETURN_IF_ERROR(RepairRun(&run));
@@ -150,9 +153,10 @@ absl::Status RepairJob::Examine() {
 uint64_t RepairJob::NumberBehindAllFiles() const {
   uint64_t next = 1;
   const auto see = [&](const std::string& name) {
-    const std::string plain = name.substr(0, name.find('.', name.find('.') + 1));  // without what NameInDamaged added
-    for (const auto& number :
-         {ParseSegmentName(plain), ParseLogFileName(plain), ParseLogTemporaryName(name), ParseValueFileName(plain)}) {
+    // Without what NameInDamaged added.
+    const std::string plain = name.substr(0, name.find('.', name.find('.') + 1));
+    for (const auto& number : {ParseSegmentName(plain), ParseLogFileName(plain),
+                               ParseLogTemporaryName(name), ParseValueFileName(plain)}) {
       if (number) next = std::max(next, *number + 1);
     }
   };
@@ -161,13 +165,14 @@ uint64_t RepairJob::NumberBehindAllFiles() const {
   return next;
 }
 
-// --- Log -------------------------------------------------------------------------------------------------------------------
+// --- Log -----------------------------------------------------------------------------------------
 
 absl::Status RepairJob::RepairLog() {
   const Manifest& manifest = plan_.manifest;
   const auto pass = [](std::string_view, SequenceNumber, uint32_t) { return absl::OkStatus(); };
-  VARVE_ASSIGN_OR_RETURN(LogSurvey survey, SurveyLog(file_system_, directory_, manifest.store_id,
-                                                     manifest.flushed_sequence, manifest.log_ends, pass));
+  VARVE_ASSIGN_OR_RETURN(LogSurvey survey,
+                         SurveyLog(file_system_, directory_, manifest.store_id,
+                                   manifest.flushed_sequence, manifest.log_ends, pass));
   if (survey.gaps.empty() && !is_rebuilt_) return absl::OkStatus();
   return ReplaceLog(std::move(survey.gaps));
 }
@@ -180,10 +185,11 @@ absl::Status RepairJob::ReplaceLog(std::vector<LogGap> gaps) {
     if (gap.last + 1 == gap.first) {
       Lost(gap.damage, "no operation is lost");
     } else if (gap.last == kNoSequence) {
-      Lost(gap.damage,
-           fmt::format("operations from {} on are lost, if there were any; {}", gap.first, kOlderMayBeBack));
+      Lost(gap.damage, fmt::format("operations from {} on are lost, if there were any; {}",
+                                   gap.first, kOlderMayBeBack));
     } else {
-      Lost(gap.damage, fmt::format("operations {} to {} are lost; {}", gap.first, gap.last, kOlderMayBeBack));
+      Lost(gap.damage,
+           fmt::format("operations {} to {} are lost; {}", gap.first, gap.last, kOlderMayBeBack));
     }
     last = std::max(last, gap.last);
   }
@@ -191,8 +197,10 @@ absl::Status RepairJob::ReplaceLog(std::vector<LogGap> gaps) {
   const auto write = [&](const WriteBuffer& buffer) -> absl::Status {
     const uint64_t number = NewNumber();
     RepairWriter writer(file_system_, directory_, number,
-                        buffer.entries() == 0 ? 0 : buffer.bytes_used() / buffer.entries(), buffer.range_tombstones());
-    const std::unique_ptr<InternalIterator> records = buffer.NewSortedIterator(/*newest_only=*/false);
+                        buffer.entries() == 0 ? 0 : buffer.bytes_used() / buffer.entries(),
+                        buffer.range_tombstones());
+    const std::unique_ptr<InternalIterator> records =
+        buffer.NewSortedIterator(/*newest_only=*/false);
     for (records->SeekToFirst(); records->Valid(); records->Next())
       VARVE_RETURN_IF_ERROR(writer.Add(records->record()));
     VARVE_ASSIGN_OR_RETURN(std::optional<SegmentInfo> info, writer.Finish());
@@ -204,19 +212,22 @@ absl::Status RepairJob::ReplaceLog(std::vector<LogGap> gaps) {
     return absl::OkStatus();
   };
   LogSalvage salvage(manifest.flushed_sequence, NamespaceTable(manifest), write);
-  VARVE_RETURN_IF_ERROR(
-      SurveyLog(
-          file_system_, directory_, manifest.store_id, manifest.flushed_sequence, manifest.log_ends,
-          [&](std::string_view operations, SequenceNumber first, uint32_t) { return salvage.Take(operations, first); })
-          .status());
+  VARVE_RETURN_IF_ERROR(SurveyLog(file_system_, directory_, manifest.store_id,
+                                  manifest.flushed_sequence, manifest.log_ends,
+                                  [&](std::string_view operations, SequenceNumber first, uint32_t) {
+                                    return salvage.Take(operations, first);
+                                  })
+                            .status());
   VARVE_RETURN_IF_ERROR(salvage.Flush());
   manifest.flushed_sequence = std::max({last, salvage.last(), last_in_segments_});
   salvage.namespaces().WriteTo(&manifest);
   if (!knows_namespaces_ && !manifest.bases.empty()) {
     manifest.bases.clear();
-    Lost("MANIFEST", 0, "what clones were made of can't be told: they hold what was written to them alone");
+    Lost("MANIFEST", 0,
+         "what clones were made of can't be told: they hold what was written to them alone");
   }
-  manifest.next_generation = std::max(manifest.next_generation, salvage.namespaces().HighestGeneration() + 1);
+  manifest.next_generation =
+      std::max(manifest.next_generation, salvage.namespaces().HighestGeneration() + 1);
   manifest.clock_mark = std::max(manifest.clock_mark, salvage.clock_mark());
   manifest.log_ends.clear();
   for (const StoreFile& file : files_) {

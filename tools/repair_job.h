@@ -1,5 +1,6 @@
-// One run of a repair (tools/repair.h), from a look at the files to the plan that is carried out. In four files: repair.cc (the way of
-// the whole, and the log), repair_segments.cc, repair_expiry.cc, repair_manifest.cc. Not thread-safe.
+// One run of a repair (tools/repair.h), from a look at the files to the plan that is carried out.
+// In four files: repair.cc (the way of the whole, and the log), repair_segments.cc,
+// repair_expiry.cc, repair_manifest.cc. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +17,13 @@
 #include "absl/status/statusor.h"
 #include "db/format/file_names.h"
 #include "db/log/log.h"
+#include "db/segment/segment.h"
+#include "db/version/store_files.h"
+#include "fmt/format.h"
 #include "tools/repair.h"
 #include "tools/repair_plan.h"
-#include "db/segment/segment.h"
 #include "tools/segment_survey.h"
-#include "db/version/store_files.h"
 #include "tools/value_check.h"
-#include "fmt/format.h"
 
 namespace varve {
 
@@ -48,16 +49,20 @@ class RepairJob {
   }
   void Lost(const absl::Status& status, std::string_view more = {}) {
     const DamagedPlace place = PlaceOf(status);
-    Lost(place.file, place.offset, more.empty() ? place.what : fmt::format("{}; {}", place.what, more));
+    Lost(place.file, place.offset,
+         more.empty() ? place.what : fmt::format("{}; {}", place.what, more));
   }
-  void Saved(std::string file, std::string what) { report_.saved.push_back({std::move(file), 0, std::move(what)}); }
+  void Saved(std::string file, std::string what) {
+    report_.saved.push_back({std::move(file), 0, std::move(what)});
+  }
   void Move(const std::string& name) {
     if (!HasFile(name)) return;
     plan_.moves.emplace_back(name, NameInDamaged(name, names_in_damaged_));
     names_in_damaged_.push_back(plan_.moves.back().second);
   }
   bool HasFile(std::string_view name) const {
-    return std::any_of(files_.begin(), files_.end(), [&](const StoreFile& file) { return file.name == name; });
+    return std::any_of(files_.begin(), files_.end(),
+                       [&](const StoreFile& file) { return file.name == name; });
   }
   uint64_t NewNumber() { return plan_.manifest.next_file_number++; }
   static std::string NameOf(uint64_t number) { return SegmentPath("", number).substr(1); }
@@ -66,27 +71,31 @@ class RepairJob {
     if (progress_) progress_(done_, total_);
   }
   uint64_t NumberBehindAllFiles() const;
-  // Log files that are moved and that segments point into become value files instead; value files into which no segment points any more are
-  // moved.
+  // Log files that are moved and that segments point into become value files instead; value files
+  // into which no segment points any more are moved.
   void PlaceFilesWithValues();
 
   // --- Manifest
   absl::StatusOr<bool> TakeManifest();
   bool AllSegmentsAreThere(const Manifest& manifest) const;
   absl::Status RebuildManifest();
-  absl::StatusOr<std::vector<std::shared_ptr<Segment>>> OpenForMerge(SegmentCaches* caches, std::set<uint64_t>* made);
+  absl::StatusOr<std::vector<std::shared_ptr<Segment>>> OpenForMerge(SegmentCaches* caches,
+                                                                     std::set<uint64_t>* made);
   uint64_t StoreIdOfLogs() const;
   // Which there were, given the highest generation that was found.
   void TakeNamespaces(NamespaceGeneration highest);
   // Gives those that no namespace has a namespace of their own.
   void NameOtherGenerations();
   // Makes one run of the segments, which is the whole tree, and removes those in `made`.
-  absl::Status MergeInto(const std::vector<std::shared_ptr<Segment>>& segments, const std::set<uint64_t>& made);
+  absl::Status MergeInto(const std::vector<std::shared_ptr<Segment>>& segments,
+                         const std::set<uint64_t>& made);
 
   // --- Segments
   absl::Status RepairRun(SegmentInfos* run);
-  // Lists the damage; returns what takes the segment's place, if anything is left of it. `named`: what the manifest says of it.
-  absl::StatusOr<std::optional<SegmentInfo>> Salvage(uint64_t number, uint64_t file_size, const SegmentInfo* named);
+  // Lists the damage; returns what takes the segment's place, if anything is left of it. `named`:
+  // what the manifest says of it.
+  absl::StatusOr<std::optional<SegmentInfo>> Salvage(uint64_t number, uint64_t file_size,
+                                                     const SegmentInfo* named);
   void ListDamage(const std::string& name, const SegmentSurvey& survey, const SegmentInfo* named);
 
   // --- Log

@@ -5,15 +5,15 @@
 #include <random>
 #include <utility>
 
-#include "db/format/log_format.h"
-#include "db/version/manifest.h"
 #include "db/compaction/merge_writer.h"
+#include "db/format/log_format.h"
 #include "db/iterators/merging_iterator.h"
 #include "db/namespaces/namespace_table.h"
-#include "tools/repair_job.h"
 #include "db/segment/segment_caches.h"
-#include "tools/segment_verifier.h"
+#include "db/version/manifest.h"
 #include "db/version/version.h"
+#include "tools/repair_job.h"
+#include "tools/segment_verifier.h"
 #include "type/tree_key.h"
 #include "util/base/coding.h"
 #include "util/base/status.h"
@@ -35,8 +35,8 @@ absl::StatusOr<bool> RepairJob::TakeManifest() {
     return true;
   }
   const bool copy_is_good = copy.ok() && AllSegmentsAreThere(*copy);
-  const std::string_view consequence =
-      copy_is_good ? "its copy takes its place, nothing is lost" : "without a copy the tree is rebuilt";
+  const std::string_view consequence = copy_is_good ? "its copy takes its place, nothing is lost"
+                                                    : "without a copy the tree is rebuilt";
   if (absl::IsDataLoss(manifest.status())) {
     Lost(manifest.status(), consequence);
   } else {
@@ -74,7 +74,8 @@ uint64_t RepairJob::StoreIdOfLogs() const {
     const std::string path = directory_ + "/" + found.name;
     const absl::StatusOr<std::unique_ptr<File>> file = file_system_->OpenForRead(path);
     std::string page(kLogPageSize, '\0');
-    if (!file.ok() || (*file)->Read(0, page.size(), page.data()).value_or(0) != page.size()) continue;
+    if (!file.ok() || (*file)->Read(0, page.size(), page.data()).value_or(0) != page.size())
+      continue;
     const uint64_t store_id = DecodeFixed64(page.data() + 24);
     if (CheckLogHeaderPage(page, path, *number, store_id).ok()) return store_id;
   }
@@ -82,16 +83,19 @@ uint64_t RepairJob::StoreIdOfLogs() const {
   return uint64_t{device()} << 32 | device();
 }
 
-// A damaged segment is replaced by what is intact of it (numbers in `made`), so that the merge reads whole ones.
-absl::StatusOr<std::vector<std::shared_ptr<Segment>>> RepairJob::OpenForMerge(SegmentCaches* caches,
-                                                                              std::set<uint64_t>* made) {
+// A damaged segment is replaced by what is intact of it (numbers in `made`), so that the merge
+// reads whole ones.
+absl::StatusOr<std::vector<std::shared_ptr<Segment>>> RepairJob::OpenForMerge(
+    SegmentCaches* caches, std::set<uint64_t>* made) {
   std::vector<std::shared_ptr<Segment>> segments;
   for (const StoreFile& found : files_) {
     const std::optional<uint64_t> number = ParseSegmentName(found.name);
     if (!number) continue;
     Move(found.name);
-    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system_->OpenForRead(directory_ + "/" + found.name));
-    const absl::StatusOr<SegmentFooter> footer = ReadSegmentFooter(*file, *number, found.size, nullptr);
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
+                           file_system_->OpenForRead(directory_ + "/" + found.name));
+    const absl::StatusOr<SegmentFooter> footer =
+        ReadSegmentFooter(*file, *number, found.size, nullptr);
     std::optional<SegmentInfo> info;
     if (footer.ok() && VerifySegment(file_system_, file->path(), footer->info).ok() &&
         values_.CheckSegment(footer->info).ok()) {
@@ -109,8 +113,9 @@ absl::StatusOr<std::vector<std::shared_ptr<Segment>>> RepairJob::OpenForMerge(Se
   return segments;
 }
 
-// What the files themselves don't say is which generation is whose. An outdated manifest does, unless there are generations that it doesn't
-// know; without one the highest is that of the default namespace.
+// What the files themselves don't say is which generation is whose. An outdated manifest does,
+// unless there are generations that it doesn't know; without one the highest is that of the default
+// namespace.
 void RepairJob::TakeNamespaces(NamespaceGeneration highest) {
   Manifest& manifest = plan_.manifest;
   manifest.namespaces = {{kDefaultNamespace, highest}};
@@ -127,7 +132,8 @@ void RepairJob::TakeNamespaces(NamespaceGeneration highest) {
   knows_namespaces_ = true;
 }
 
-// Which records are newer says their sequence. What the files don't say is which segments a merge had replaced already.
+// Which records are newer says their sequence. What the files don't say is which segments a merge
+// had replaced already.
 absl::Status RepairJob::RebuildManifest() {
   Manifest& manifest = plan_.manifest;
   manifest.store_id = StoreIdOfLogs();
@@ -139,16 +145,20 @@ absl::Status RepairJob::RebuildManifest() {
       VARVE_RETURN_IF_ERROR(file_system_->Remove(directory_ + "/" + file.name));
     }
   }
-  std::erase_if(files_, [&](const StoreFile& file) { return ParseSegmentName(file.name).value_or(0) >= first_own; });
+  std::erase_if(files_, [&](const StoreFile& file) {
+    return ParseSegmentName(file.name).value_or(0) >= first_own;
+  });
   SegmentCaches caches(0, 0);
   std::set<uint64_t> made;
-  VARVE_ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Segment>> segments, OpenForMerge(&caches, &made));
+  VARVE_ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Segment>> segments,
+                         OpenForMerge(&caches, &made));
   const size_t found = segments.size();
   NamespaceGeneration generation = 1;
   for (const std::shared_ptr<Segment>& segment : segments) {
     const SegmentInfo& info = segment->info();
     last_in_segments_ = std::max(last_in_segments_, info.largest_sequence);
-    // A segment that is whole holds the end of a flush, and everything before that was flushed earlier.
+    // A segment that is whole holds the end of a flush, and everything before that was flushed
+    // earlier.
     if (!made.contains(info.number))
       manifest.flushed_sequence = std::max(manifest.flushed_sequence, info.largest_sequence);
     if (ReachesTo(info, FirstTreeKey(kExpiryGeneration))) {
@@ -167,15 +177,18 @@ absl::Status RepairJob::RebuildManifest() {
   for (const auto& level : manifest.levels) {
     for (const SegmentInfos& run : level) {
       for (const SegmentInfo& info : run) {
-        VARVE_ASSIGN_OR_RETURN(auto segment, Segment::Open(file_system_, directory_, info, &caches));
+        VARVE_ASSIGN_OR_RETURN(auto segment,
+                               Segment::Open(file_system_, directory_, info, &caches));
         segments.push_back(std::move(segment));
         made.insert(info.number);
       }
     }
   }
   Lost("MANIFEST", 0,
-       fmt::format("the tree is {} segments and the log merged into one, in generation {}; segments that a merge had "
-                   "replaced and a crash left behind, and ranges emptied since, can't be told: keys that were deleted "
+       fmt::format("the tree is {} segments and the log merged into one, in generation {}; "
+                   "segments that a merge had "
+                   "replaced and a crash left behind, and ranges emptied since, can't be told: "
+                   "keys that were deleted "
                    "may be back",
                    found, manifest.namespaces.front().generation));
   VARVE_RETURN_IF_ERROR(MergeInto(segments, made));
@@ -183,7 +196,8 @@ absl::Status RepairJob::RebuildManifest() {
   return absl::OkStatus();
 }
 
-// Which of them belonged to other namespaces, and which were emptied, can't be told: they are kept for somebody to look at.
+// Which of them belonged to other namespaces, and which were emptied, can't be told: they are kept
+// for somebody to look at.
 void RepairJob::NameOtherGenerations() {
   NamespaceTable namespaces(plan_.manifest);
   std::set<NamespaceGeneration> found;
@@ -196,16 +210,21 @@ void RepairJob::NameOtherGenerations() {
   }
   for (const NamespaceGeneration generation : found) {
     if (generation == kExpiryGeneration || namespaces.Holds(generation)) continue;
-    const NamespaceDescription space{.id = namespaces.next_named(), .name = fmt::format("recovered-{}", generation)};
+    const NamespaceDescription space{.id = namespaces.next_named(),
+                                     .name = fmt::format("recovered-{}", generation)};
     if (!namespaces.Apply({.space = space, .generation = generation}).ok()) {
-      Lost("MANIFEST", 0, fmt::format("generation {} is left out, as there are too many", generation));
+      Lost("MANIFEST", 0,
+           fmt::format("generation {} is left out, as there are too many", generation));
       continue;
     }
-    Saved("MANIFEST", fmt::format("keys of generation {}, of another namespace or emptied, are in namespace '{}'",
-                                  generation, space.name));
+    Saved(
+        "MANIFEST",
+        fmt::format("keys of generation {}, of another namespace or emptied, are in namespace '{}'",
+                    generation, space.name));
   }
   namespaces.WriteTo(&plan_.manifest);
-  plan_.manifest.next_generation = std::max(plan_.manifest.next_generation, namespaces.HighestGeneration() + 1);
+  plan_.manifest.next_generation =
+      std::max(plan_.manifest.next_generation, namespaces.HighestGeneration() + 1);
 }
 
 absl::Status RepairJob::MergeInto(const std::vector<std::shared_ptr<Segment>>& segments,
@@ -230,9 +249,11 @@ absl::Status RepairJob::MergeInto(const std::vector<std::shared_ptr<Segment>>& s
   if (children.empty()) return absl::OkStatus();
   if (options.expected_entries > 0) options.average_record_size = bytes / options.expected_entries;
   const std::unique_ptr<InternalIterator> input = NewMergingIterator(std::move(children));
-  VARVE_ASSIGN_OR_RETURN(MergeResult merged, MergeToSegments(input.get(), std::move(tombstones), options));
+  VARVE_ASSIGN_OR_RETURN(MergeResult merged,
+                         MergeToSegments(input.get(), std::move(tombstones), options));
   if (!merged.segments.empty()) plan_.manifest.levels = {{}, {std::move(merged.segments)}};
-  for (const uint64_t number : made) VARVE_RETURN_IF_ERROR(file_system_->Remove(SegmentPath(directory_, number)));
+  for (const uint64_t number : made)
+    VARVE_RETURN_IF_ERROR(file_system_->Remove(SegmentPath(directory_, number)));
   return absl::OkStatus();
 }
 

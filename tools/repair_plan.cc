@@ -13,14 +13,17 @@
 namespace varve {
 namespace {
 
-std::string RepairedManifestPath(const std::string& directory) { return ManifestPath(directory) + ".repaired"; }
+std::string RepairedManifestPath(const std::string& directory) {
+  return ManifestPath(directory) + ".repaired";
+}
 std::string DamagedPath(const std::string& directory) { return directory + "/damaged"; }
 
-absl::Status WriteWhole(FileSystem* file_system, const std::string& directory, const std::string& path,
-                        std::string_view bytes) {
+absl::Status WriteWhole(FileSystem* file_system, const std::string& directory,
+                        const std::string& path, std::string_view bytes) {
   const std::string temporary = path + ".tmp";
   {
-    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system->OpenForWrite(temporary, /*create=*/true));
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
+                           file_system->OpenForWrite(temporary, /*create=*/true));
     VARVE_RETURN_IF_ERROR(file->Write(0, bytes));
     VARVE_RETURN_IF_ERROR(file->Sync());
   }
@@ -37,7 +40,9 @@ absl::StatusOr<std::string> ReadWhole(FileSystem* file_system, const std::string
   return bytes;
 }
 
-std::string ChecksumLine(std::string_view lines) { return fmt::format("checksum {:08x}\n", Checksum(lines, 0)); }
+std::string ChecksumLine(std::string_view lines) {
+  return fmt::format("checksum {:08x}\n", Checksum(lines, 0));
+}
 
 }  // namespace
 
@@ -49,9 +54,10 @@ std::string NameInDamaged(const std::string& name, const std::vector<std::string
   return free;
 }
 
-absl::Status WriteRepairPlan(FileSystem* file_system, const std::string& directory, const RepairPlan& plan) {
-  VARVE_RETURN_IF_ERROR(
-      WriteWhole(file_system, directory, RepairedManifestPath(directory), EncodeManifest(plan.manifest)));
+absl::Status WriteRepairPlan(FileSystem* file_system, const std::string& directory,
+                             const RepairPlan& plan) {
+  VARVE_RETURN_IF_ERROR(WriteWhole(file_system, directory, RepairedManifestPath(directory),
+                                   EncodeManifest(plan.manifest)));
   std::string lines;
   for (const auto& [name, target] : plan.moves) lines += fmt::format("move {} {}\n", name, target);
   return WriteWhole(file_system, directory, RepairPlanPath(directory), lines + ChecksumLine(lines));
@@ -61,8 +67,10 @@ absl::StatusOr<RepairPlan> ReadRepairPlan(FileSystem* file_system, const std::st
   const std::string path = RepairPlanPath(directory);
   VARVE_ASSIGN_OR_RETURN(const std::string text, ReadWhole(file_system, path));
   const size_t end = text.rfind("checksum ");
-  if (end == std::string::npos || text.substr(end) != ChecksumLine(std::string_view(text).substr(0, end))) {
-    return Corruption(path, 0, "plan of a repair: wrong checksum; remove the file to begin the repair anew");
+  if (end == std::string::npos ||
+      text.substr(end) != ChecksumLine(std::string_view(text).substr(0, end))) {
+    return Corruption(path, 0,
+                      "plan of a repair: wrong checksum; remove the file to begin the repair anew");
   }
   RepairPlan plan;
   for (size_t begin = 0; begin < end;) {
@@ -78,7 +86,8 @@ absl::StatusOr<RepairPlan> ReadRepairPlan(FileSystem* file_system, const std::st
   return plan;
 }
 
-absl::StatusOr<uint64_t> BeginRebuild(FileSystem* file_system, const std::string& directory, uint64_t number) {
+absl::StatusOr<uint64_t> BeginRebuild(FileSystem* file_system, const std::string& directory,
+                                      uint64_t number) {
   const std::string path = RebuildMarkPath(directory);
   const absl::StatusOr<std::string> text = ReadWhole(file_system, path);
   if (absl::IsNotFound(text.status())) {
@@ -92,19 +101,24 @@ absl::StatusOr<uint64_t> BeginRebuild(FileSystem* file_system, const std::string
   uint64_t first = 0;
   if (text->substr(line.size()) != ChecksumLine(line) || line.size() != kLine ||
       std::from_chars(line.data() + 5, line.data() + 25, first).ec != std::errc()) {
-    return Corruption(path, 0, "mark of a repair: wrong checksum; remove the file to begin the repair anew");
+    return Corruption(path, 0,
+                      "mark of a repair: wrong checksum; remove the file to begin the repair anew");
   }
   return first;
 }
 
-absl::Status CarryOut(FileSystem* file_system, const std::string& directory, const RepairPlan& plan) {
+absl::Status CarryOut(FileSystem* file_system, const std::string& directory,
+                      const RepairPlan& plan) {
   const std::string damaged = DamagedPath(directory);
   VARVE_RETURN_IF_ERROR(file_system->CreateDirectory(damaged));
-  VARVE_RETURN_IF_ERROR(file_system->SyncDirectory(directory));  // or what is moved into it would be lost with it
+  // Or what is moved into it would be lost with it.
+  VARVE_RETURN_IF_ERROR(file_system->SyncDirectory(directory));
   for (const auto& [name, target] : plan.moves) {
-    const std::string to = StaysForItsValues(name, target) ? directory + "/" + target : damaged + "/" + target;
+    const std::string to =
+        StaysForItsValues(name, target) ? directory + "/" + target : damaged + "/" + target;
     if (file_system->OpenForRead(to).ok()) continue;  // done before an interruption
-    // One that a power cut took on its way isn't needed for the store to come: the repair must not end here for ever.
+    // One that a power cut took on its way isn't needed for the store to come: the repair must not
+    // end here for ever.
     if (const absl::Status moved = file_system->Rename(directory + "/" + name, to);
         !moved.ok() && !absl::IsNotFound(moved)) {
       return moved;

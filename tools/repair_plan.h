@@ -1,4 +1,5 @@
-// The steps that bring a repair to its end, on disk before the first of them is taken (tools/repair.h draws the file). Stateless functions.
+// The steps that bring a repair to its end, on disk before the first of them is taken
+// (tools/repair.h draws the file). Stateless functions.
 #pragma once
 
 #include <string>
@@ -15,7 +16,8 @@ namespace varve {
 
 struct RepairPlan {
   Manifest manifest;  // the one to come
-  // Name in the directory, name in its directory "damaged"; but for those of which StaysForItsValues.
+  // Name in the directory, name in its directory "damaged"; but for those of which
+  // StaysForItsValues.
   std::vector<std::pair<std::string, std::string>> moves;
 };
 
@@ -31,12 +33,14 @@ std::string NameInDamaged(const std::string& name, const std::vector<std::string
 [[nodiscard]] absl::Status WriteRepairPlan(FileSystem* file_system, const std::string& directory,
                                            const RepairPlan& plan);
 // NotFound: no repair was interrupted.
-[[nodiscard]] absl::StatusOr<RepairPlan> ReadRepairPlan(FileSystem* file_system, const std::string& directory);
-// The first number of the segments that a rebuild makes, so that one that starts anew tells them from the store's: that of an earlier,
-// interrupted one, else `number`, which is on disk then.
-[[nodiscard]] absl::StatusOr<uint64_t> BeginRebuild(FileSystem* file_system, const std::string& directory,
-                                                    uint64_t number);
+[[nodiscard]] absl::StatusOr<RepairPlan> ReadRepairPlan(FileSystem* file_system,
+                                                        const std::string& directory);
+// The first number of the segments that a rebuild makes, so that one that starts anew tells them
+// from the store's: that of an earlier, interrupted one, else `number`, which is on disk then.
+[[nodiscard]] absl::StatusOr<uint64_t> BeginRebuild(FileSystem* file_system,
+                                                    const std::string& directory, uint64_t number);
 // Does what is left to do, and forgets the plan.
-[[nodiscard]] absl::Status CarryOut(FileSystem* file_system, const std::string& directory, const RepairPlan& plan);
+[[nodiscard]] absl::Status CarryOut(FileSystem* file_system, const std::string& directory,
+                                    const RepairPlan& plan);
 
 }  // namespace varve

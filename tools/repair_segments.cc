@@ -6,11 +6,11 @@
 
 #include "absl/strings/escaping.h"
 #include "db/format/large_operation.h"
+#include "db/format/value_place.h"
+#include "db/segment/segment_values.h"
 #include "tools/repair_job.h"
 #include "tools/repair_writer.h"
-#include "db/segment/segment_values.h"
 #include "tools/segment_verifier.h"
-#include "db/format/value_place.h"
 #include "type/tree_key.h"
 #include "util/base/status.h"
 
@@ -24,7 +24,8 @@ std::string ShownRange(std::string_view after, std::string_view before) {
     const std::string_view key = UserKeyOf(tree_key).substr(0, 60);
     return fmt::format("\"{}\"", absl::CHexEscape(absl::string_view(key.data(), key.size())));
   };
-  return fmt::format("between {} and {}", shown(after, "its first key"), shown(before, "its last key"));
+  return fmt::format("between {} and {}", shown(after, "its first key"),
+                     shown(before, "its last key"));
 }
 
 // File and offset.
@@ -46,10 +47,12 @@ struct RescuedRecord {
   }
 };
 
-// The offset table leads to values past their records. One to which no record leads that can be read is that of a lost one; the operation
-// that holds it has all that the record had. `read`: the places in records that can be read.
+// The offset table leads to values past their records. One to which no record leads that can be
+// read is that of a lost one; the operation that holds it has all that the record had. `read`: the
+// places in records that can be read.
 absl::StatusOr<std::vector<RescuedRecord>> RescueThroughValues(const SegmentSurvey& survey,
-                                                               std::vector<PlaceOfValue> read, ValueChecker* values) {
+                                                               std::vector<PlaceOfValue> read,
+                                                               ValueChecker* values) {
   std::vector<RescuedRecord> rescued;
   std::sort(read.begin(), read.end());
   for (const uint64_t address : survey.value_addresses) {
@@ -57,7 +60,8 @@ absl::StatusOr<std::vector<RescuedRecord>> RescueThroughValues(const SegmentSurv
     if (file_index >= survey.footer->info.value_files.size()) continue;
     const uint64_t file = survey.footer->info.value_files[file_index].file_number;
     if (std::binary_search(read.begin(), read.end(), PlaceOfValue(file, offset))) continue;
-    VARVE_ASSIGN_OR_RETURN(const std::optional<RecordView> operation, values->OperationAt(file, offset));
+    VARVE_ASSIGN_OR_RETURN(const std::optional<RecordView> operation,
+                           values->OperationAt(file, offset));
     if (!operation) continue;
     RescuedRecord& record = rescued.emplace_back();
     record.key = operation->key;
@@ -83,8 +87,9 @@ absl::Status RepairJob::RepairRun(SegmentInfos* run) {
     if (!HasFile(name)) {
       records_are_lost_ = true;
       Lost(name, 0,
-           fmt::format("missing, with {} records and {} deleted ranges {}; {}", info.entries, info.range_tombstones,
-                       ShownRange(info.smallest, info.largest), kOlderMayBeBack));
+           fmt::format("missing, with {} records and {} deleted ranges {}; {}", info.entries,
+                       info.range_tombstones, ShownRange(info.smallest, info.largest),
+                       kOlderMayBeBack));
       continue;
     }
     absl::Status whole = VerifySegment(file_system_, SegmentPath(directory_, info.number), info);
@@ -96,7 +101,8 @@ absl::Status RepairJob::RepairRun(SegmentInfos* run) {
     }
     if (!absl::IsDataLoss(whole)) return whole;
     const size_t listed = report_.lost.size();
-    VARVE_ASSIGN_OR_RETURN(std::optional<SegmentInfo> salvaged, Salvage(info.number, info.file_size, &info));
+    VARVE_ASSIGN_OR_RETURN(std::optional<SegmentInfo> salvaged,
+                           Salvage(info.number, info.file_size, &info));
     if (report_.lost.size() == listed) Lost(whole, "it is written anew");
     Move(name);
     if (salvaged) repaired.push_back(*std::move(salvaged));
@@ -108,7 +114,8 @@ absl::Status RepairJob::RepairRun(SegmentInfos* run) {
 absl::StatusOr<std::optional<SegmentInfo>> RepairJob::Salvage(uint64_t number, uint64_t file_size,
                                                               const SegmentInfo* named) {
   records_are_lost_ = true;
-  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system_->OpenForRead(SegmentPath(directory_, number)));
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
+                         file_system_->OpenForRead(SegmentPath(directory_, number)));
   uint64_t bytes = 0;
   std::vector<PlaceOfValue> places;
   const auto look = [&](uint64_t, uint64_t size, const RecordView& record) {
@@ -124,8 +131,8 @@ absl::StatusOr<std::optional<SegmentInfo>> RepairJob::Salvage(uint64_t number, u
   VARVE_ASSIGN_OR_RETURN(const std::vector<RescuedRecord> rescued,
                          RescueThroughValues(survey, std::move(places), &values_));
   const uint64_t new_number = NewNumber();
-  RepairWriter writer(file_system_, directory_, new_number, survey.records == 0 ? 0 : bytes / survey.records,
-                      survey.range_tombstones);
+  RepairWriter writer(file_system_, directory_, new_number,
+                      survey.records == 0 ? 0 : bytes / survey.records, survey.range_tombstones);
   auto next = rescued.begin();
   const auto add = [&](uint64_t, uint64_t, const RecordView& record) -> absl::Status {
     for (; next != rescued.end(); ++next) {
@@ -136,8 +143,9 @@ absl::StatusOr<std::optional<SegmentInfo>> RepairJob::Salvage(uint64_t number, u
     if (value.ok()) return writer.Add(record);
     if (!absl::IsDataLoss(value)) return value;
     const std::string_view key = UserKeyOf(record.key).substr(0, 60);
-    Lost(value, fmt::format("the value of \"{}\"; {}", absl::CHexEscape(absl::string_view(key.data(), key.size())),
-                            kOlderMayBeBack));
+    Lost(value,
+         fmt::format("the value of \"{}\"; {}",
+                     absl::CHexEscape(absl::string_view(key.data(), key.size())), kOlderMayBeBack));
     return absl::OkStatus();
   };
   VARVE_RETURN_IF_ERROR(SurveySegment(*file, number, file_size, add).status());
@@ -146,39 +154,45 @@ absl::StatusOr<std::optional<SegmentInfo>> RepairJob::Salvage(uint64_t number, u
   if (info) {
     info->of_clones = named != nullptr && named->of_clones;
     Saved(NameOf(number),
-          fmt::format("{} records and {} deleted ranges go on as {}{}", survey.records + rescued.size(),
-                      survey.range_tombstones.size(), NameOf(new_number),
-                      rescued.empty() ? ""
-                                      : fmt::format("; {} of the lost ones among them, found through their values",
-                                                    rescued.size())));
+          fmt::format(
+              "{} records and {} deleted ranges go on as {}{}", survey.records + rescued.size(),
+              survey.range_tombstones.size(), NameOf(new_number),
+              rescued.empty()
+                  ? ""
+                  : fmt::format("; {} of the lost ones among them, found through their values",
+                                rescued.size())));
   }
   return info;
 }
 
-void RepairJob::ListDamage(const std::string& name, const SegmentSurvey& survey, const SegmentInfo* named) {
+void RepairJob::ListDamage(const std::string& name, const SegmentSurvey& survey,
+                           const SegmentInfo* named) {
   for (const absl::Status& damage : survey.damage) {
     const uint64_t offset = PlaceOf(damage).offset;
-    const auto gap = std::find_if(survey.gaps.begin(), survey.gaps.end(),
-                                  [&](const SegmentSurvey::Gap& candidate) { return candidate.begin == offset; });
+    const auto gap = std::find_if(
+        survey.gaps.begin(), survey.gaps.end(),
+        [&](const SegmentSurvey::Gap& candidate) { return candidate.begin == offset; });
     if (gap == survey.gaps.end()) {
       Lost(damage);
     } else {
-      Lost(damage, fmt::format("{} bytes of records {}; {}", gap->end - gap->begin, ShownRange(gap->after, gap->before),
-                               kOlderMayBeBack));
+      Lost(damage, fmt::format("{} bytes of records {}; {}", gap->end - gap->begin,
+                               ShownRange(gap->after, gap->before), kOlderMayBeBack));
     }
   }
   // Without a footer only the manifest tells how many there were.
   const bool is_listed = survey.footer && !survey.gaps.empty();
   if (named != nullptr && survey.records < named->entries && !is_listed) {
     Lost(name, survey.data_end,
-         fmt::format("{} of its {} records are lost, with keys {}; {}", named->entries - survey.records, named->entries,
+         fmt::format("{} of its {} records are lost, with keys {}; {}",
+                     named->entries - survey.records, named->entries,
                      ShownRange(named->smallest, named->largest), kOlderMayBeBack));
   }
   if (survey.range_tombstones_are_lost && (named == nullptr || named->range_tombstones > 0)) {
     Lost(name, survey.footer ? survey.footer->range_tombstones_offset : survey.data_end,
-         named == nullptr ? "deleted ranges, if it had any, are lost: keys that they deleted are back"
-                          : fmt::format("{} deleted ranges {} are lost: keys that they deleted are back",
-                                        named->range_tombstones, ShownRange(named->smallest, named->largest)));
+         named == nullptr
+             ? "deleted ranges, if it had any, are lost: keys that they deleted are back"
+             : fmt::format("{} deleted ranges {} are lost: keys that they deleted are back",
+                           named->range_tombstones, ShownRange(named->smallest, named->largest)));
   }
 }
 

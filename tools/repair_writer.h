@@ -1,4 +1,5 @@
-// Writes records that a repair has saved into a new segment, with what the manifest says of it. Not thread-safe.
+// Writes records that a repair has saved into a new segment, with what the manifest says of it. Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,10 @@ namespace varve {
 
 class RepairWriter {
  public:
-  // `tombstones`: those that go with the records. The segment comes into being with its first record or tombstone.
-  RepairWriter(FileSystem* file_system, std::string directory, uint64_t number, uint64_t average_record_size,
-               std::vector<RangeTombstone> tombstones)
+  // `tombstones`: those that go with the records. The segment comes into being with its first
+  // record or tombstone.
+  RepairWriter(FileSystem* file_system, std::string directory, uint64_t number,
+               uint64_t average_record_size, std::vector<RangeTombstone> tombstones)
       : file_system_(file_system), tombstones_(std::move(tombstones)) {
     options_.directory = std::move(directory);
     options_.number = number;

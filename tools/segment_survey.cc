@@ -28,7 +28,8 @@ class Surveyor {
   absl::StatusOr<SegmentSurvey> Run() {
     VARVE_ASSIGN_OR_RETURN(const uint64_t size, file_.Size());
     if (size != file_size_) {
-      Note(std::min(size, file_size_), fmt::format("segment: the file has {} bytes instead of {}", size, file_size_));
+      Note(std::min(size, file_size_),
+           fmt::format("segment: the file has {} bytes instead of {}", size, file_size_));
     }
     // What was cut off or added says nothing of where the parts lie.
     absl::StatusOr<SegmentFooter> footer = ReadSegmentFooter(file_, number_, file_size_, nullptr);
@@ -40,7 +41,8 @@ class Surveyor {
       survey_.range_tombstones_are_lost = true;
     }
     // Without a footer any part of the file may be data.
-    VARVE_RETURN_IF_ERROR(WalkRecords(std::min(size, survey_.footer ? survey_.footer->data_size : size)));
+    VARVE_RETURN_IF_ERROR(
+        WalkRecords(std::min(size, survey_.footer ? survey_.footer->data_size : size)));
     if (survey_.footer) VARVE_RETURN_IF_ERROR(CheckPadding(*survey_.footer, size));
     return std::move(survey_);
   }
@@ -56,7 +58,8 @@ class Surveyor {
   }
 
   absl::Status CheckParts(const SegmentFooter& footer) {
-    absl::StatusOr<std::vector<RangeTombstone>> tombstones = ReadSegmentRangeTombstones(file_, footer);
+    absl::StatusOr<std::vector<RangeTombstone>> tombstones =
+        ReadSegmentRangeTombstones(file_, footer);
     if (tombstones.ok()) {
       survey_.range_tombstones = *std::move(tombstones);
     } else {
@@ -68,10 +71,12 @@ class Surveyor {
     }
     starts_are_known_ = footer.info.value_files.empty();  // else many slots lead to values
     for (const OffsetTableOverflow& entry : footer.overflow) starts_.push_back(entry.entry.offset);
-    for (uint32_t page = 0; page < footer.table_pages; ++page) VARVE_RETURN_IF_ERROR(CheckTablePage(footer, page));
+    for (uint32_t page = 0; page < footer.table_pages; ++page)
+      VARVE_RETURN_IF_ERROR(CheckTablePage(footer, page));
     std::sort(starts_.begin(), starts_.end());
-    const auto first_value = std::find_if(starts_.begin(), starts_.end(),
-                                          [&](uint64_t start) { return IsValueAddress(footer.info, start); });
+    const auto first_value = std::find_if(starts_.begin(), starts_.end(), [&](uint64_t start) {
+      return IsValueAddress(footer.info, start);
+    });
     survey_.value_addresses.assign(first_value, starts_.end());
     starts_.erase(first_value, starts_.end());
     return absl::OkStatus();
@@ -93,17 +98,21 @@ class Surveyor {
   absl::Status CheckPadding(const SegmentFooter& footer, uint64_t size) {
     std::string padding(footer.table_offset - footer.data_size, '\0');
     if (size < footer.table_offset) return absl::OkStatus();  // said already
-    VARVE_ASSIGN_OR_RETURN(const size_t read, file_.Read(footer.data_size, padding.size(), padding.data()));
+    VARVE_ASSIGN_OR_RETURN(const size_t read,
+                           file_.Read(footer.data_size, padding.size(), padding.data()));
     const size_t bad = padding.find_first_not_of('\0');
     if (bad < read) Note(footer.data_size + bad, "segment padding: not zero, which harms nothing");
     return absl::OkStatus();
   }
 
-  // The record at `offset`, if it is whole, no longer than `longest` and behind the last one in the order; 0 if not.
-  absl::StatusOr<size_t> RecordAt(uint64_t offset, uint64_t longest, uint64_t end, RecordView* record) {
+  // The record at `offset`, if it is whole, no longer than `longest` and behind the last one in the
+  // order; 0 if not.
+  absl::StatusOr<size_t> RecordAt(uint64_t offset, uint64_t longest, uint64_t end,
+                                  RecordView* record) {
     VARVE_ASSIGN_OR_RETURN(const size_t decoded, window_.RecordAt(offset, longest, end, record));
     if (decoded == 0 || record->key.size() < kGenerationSize) return size_t{0};
-    const bool follows = survey_.records == 0 || CompareInternal(key_, sequence_, record->key, record->sequence) < 0;
+    const bool follows =
+        survey_.records == 0 || CompareInternal(key_, sequence_, record->key, record->sequence) < 0;
     return follows ? decoded : size_t{0};
   }
 
@@ -119,7 +128,8 @@ class Surveyor {
     for (uint64_t offset = 0; offset < end;) {
       RecordView record;
       const bool lost = offset != good_end && !starts_are_known_;
-      VARVE_ASSIGN_OR_RETURN(const size_t size, RecordAt(offset, lost ? kLongestWhenLost : end, end, &record));
+      VARVE_ASSIGN_OR_RETURN(const size_t size,
+                             RecordAt(offset, lost ? kLongestWhenLost : end, end, &record));
       if (size == 0) {
         offset = NextStart(offset, end);
         continue;
@@ -132,14 +142,16 @@ class Surveyor {
       offset = good_end = offset + size;
     }
     survey_.data_end = good_end;
-    // Without a footer, what follows the last record may be something else; who knows the number of records can tell.
+    // Without a footer, what follows the last record may be something else; who knows the number of
+    // records can tell.
     if (good_end != end && survey_.footer) AddGap(good_end, end, {});
     return absl::OkStatus();
   }
 
   void AddGap(uint64_t begin, uint64_t end, std::string_view before) {
     survey_.gaps.push_back({begin, end, key_, std::string(before)});
-    Note(begin, fmt::format("segment record: wrong checksum or size; the next good one is at {}", end));
+    Note(begin,
+         fmt::format("segment record: wrong checksum or size; the next good one is at {}", end));
   }
 
   const File& file_;
@@ -156,7 +168,8 @@ class Surveyor {
 
 }  // namespace
 
-absl::StatusOr<SegmentSurvey> SurveySegment(const File& file, uint64_t number, uint64_t file_size, VisitRecord visit) {
+absl::StatusOr<SegmentSurvey> SurveySegment(const File& file, uint64_t number, uint64_t file_size,
+                                            VisitRecord visit) {
   return Surveyor(file, number, file_size, visit).Run();
 }
 

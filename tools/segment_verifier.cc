@@ -7,12 +7,12 @@
 #include <string_view>
 
 #include "db/format/record_format.h"
+#include "db/format/value_place.h"
 #include "db/segment/segment_fences.h"
 #include "db/segment/segment_footer.h"
 #include "db/segment/segment_format.h"
 #include "db/segment/segment_index.h"
 #include "db/segment/segment_values.h"
-#include "db/format/value_place.h"
 #include "util/base/hash.h"
 #include "util/base/status.h"
 
@@ -33,20 +33,24 @@ class DataVerifier {
       const uint64_t size = std::min(wanted, footer_.data_size - offset_);
       piece_.resize(size);
       VARVE_ASSIGN_OR_RETURN(const size_t read, file_.Read(offset_, size, piece_.data()));
-      if (read != size) return Corruption(file_.path(), offset_ + read, "segment: the file ends within its data");
+      if (read != size)
+        return Corruption(file_.path(), offset_ + read, "segment: the file ends within its data");
       VARVE_ASSIGN_OR_RETURN(wanted, CheckPiece());
     }
     VARVE_RETURN_IF_ERROR(CheckFences());
     referenced_.resize(footer_.info.value_files.size());
     for (size_t i = 0; i < referenced_.size(); ++i) {
       if (referenced_[i] == footer_.info.value_files[i].bytes) continue;
-      return Corruption(file_.path(), footer_.range_tombstones_offset + footer_.range_tombstones_size,
-                        "segment footer: it counts other bytes of values than its records refer to");
+      return Corruption(
+          file_.path(), footer_.range_tombstones_offset + footer_.range_tombstones_size,
+          "segment footer: it counts other bytes of values than its records refer to");
     }
     if (entries_ != footer_.info.entries || tombstones_ != footer_.info.tombstones) {
-      return Corruption(file_.path(), footer_.range_tombstones_offset + footer_.range_tombstones_size,
-                        fmt::format("segment footer: it counts {} records and {} tombstones, but there are {} and {}",
-                                    footer_.info.entries, footer_.info.tombstones, entries_, tombstones_));
+      return Corruption(
+          file_.path(), footer_.range_tombstones_offset + footer_.range_tombstones_size,
+          fmt::format(
+              "segment footer: it counts {} records and {} tombstones, but there are {} and {}",
+              footer_.info.entries, footer_.info.tombstones, entries_, tombstones_));
     }
     return absl::OkStatus();
   }
@@ -85,9 +89,12 @@ class DataVerifier {
     if (first || record.key != key_) {
       OffsetTableCandidates candidates;
       index_.table().Lookup(HashKey(record.key), &candidates);
-      const bool found = std::any_of(candidates.begin(), candidates.end(),
-                                     [&](const OffsetTableEntry& entry) { return LeadsTo(entry, record, size); });
-      if (!found) return Corruption(file_.path(), offset_, "segment record: the offset table doesn't lead to it");
+      const bool found =
+          std::any_of(candidates.begin(), candidates.end(),
+                      [&](const OffsetTableEntry& entry) { return LeadsTo(entry, record, size); });
+      if (!found)
+        return Corruption(file_.path(), offset_,
+                          "segment record: the offset table doesn't lead to it");
     }
     fences_.Add(record.key, offset_, key_);
     if (first || record.key != key_) key_.assign(record.key);
@@ -101,38 +108,45 @@ class DataVerifier {
   absl::Status CheckPlace(const RecordView& record) {
     if (!IsSeparated(record)) return absl::OkStatus();
     const auto& named = footer_.info.value_files;
-    const bool is_place = record.kind == RecordKind::kValue && DecodeValuePlace(record.value, &place_);
+    const bool is_place =
+        record.kind == RecordKind::kValue && DecodeValuePlace(record.value, &place_);
     file_index_ = 0;
-    while (is_place && file_index_ < named.size() && named[file_index_].file_number != place_.file_number)
+    while (is_place && file_index_ < named.size() &&
+           named[file_index_].file_number != place_.file_number)
       ++file_index_;
     if (!is_place || file_index_ == named.size()) {
-      return Corruption(file_.path(), offset_, "segment record: the place of its value makes no sense");
+      return Corruption(file_.path(), offset_,
+                        "segment record: the place of its value makes no sense");
     }
     referenced_.resize(named.size());
     referenced_[file_index_] += place_.operation_size;
     return absl::OkStatus();
   }
 
-  // Whether a reader that follows the entry reads the whole record at offset_, or the value it points to.
+  // Whether a reader that follows the entry reads the whole record at offset_, or the value it
+  // points to.
   bool LeadsTo(const OffsetTableEntry& entry, const RecordView& record, size_t size) const {
     uint64_t target = offset_;
     if (IsSeparated(record) && IsAddressable(file_index_, place_.offset)) {
       target = ValueAddress(file_index_, place_.offset);
       size = place_.operation_size;
     }
-    return entry.offset == target &&
-           (entry.length_class == kUnboundedLengthClass || LengthClassLimit(entry.length_class) >= size);
+    return entry.offset == target && (entry.length_class == kUnboundedLengthClass ||
+                                      LengthClassLimit(entry.length_class) >= size);
   }
 
   // The records have exactly one encoding of fences.
   absl::Status CheckFences() const {
-    const std::string_view found(index_.table_bytes() + uint64_t{footer_.table_pages} * kOffsetTablePageSize,
-                                 footer_.fences_size);
+    const std::string_view found(
+        index_.table_bytes() + uint64_t{footer_.table_pages} * kOffsetTablePageSize,
+        footer_.fences_size);
     std::string expected(fences_.size(), '\0');
     fences_.Write(footer_.info.number, expected.data());
     if (found == expected) return absl::OkStatus();
-    const auto differs = std::mismatch(found.begin(), found.end(), expected.begin(), expected.end()).first;
-    return Corruption(file_.path(), footer_.fences_offset + static_cast<uint64_t>(differs - found.begin()),
+    const auto differs =
+        std::mismatch(found.begin(), found.end(), expected.begin(), expected.end()).first;
+    return Corruption(file_.path(),
+                      footer_.fences_offset + static_cast<uint64_t>(differs - found.begin()),
                       "segment fences: not those of the records");
   }
 
@@ -155,24 +169,30 @@ absl::Status CheckPadding(const File& file, const SegmentFooter& footer) {
   char padding[kSegmentPageSize];
   const size_t size = footer.table_offset - footer.data_size;
   VARVE_ASSIGN_OR_RETURN(const size_t read, file.Read(footer.data_size, size, padding));
-  if (read != size) return Corruption(file.path(), footer.data_size + read, "segment: the file ends in its padding");
+  if (read != size)
+    return Corruption(file.path(), footer.data_size + read,
+                      "segment: the file ends in its padding");
   for (size_t i = 0; i < size; ++i) {
-    if (padding[i] != 0) return Corruption(file.path(), footer.data_size + i, "segment padding: not zero");
+    if (padding[i] != 0)
+      return Corruption(file.path(), footer.data_size + i, "segment padding: not zero");
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::Status VerifySegment(FileSystem* file_system, const std::string& path, const SegmentInfo& info) {
+absl::Status VerifySegment(FileSystem* file_system, const std::string& path,
+                           const SegmentInfo& info) {
   VARVE_ASSIGN_OR_RETURN(const auto file, file_system->OpenForRead(path));
   VARVE_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
   if (size != info.file_size) {
     return Corruption(
         path, std::min(size, info.file_size),
-        fmt::format("segment: the file has {} bytes, and {} according to the manifest", size, info.file_size));
+        fmt::format("segment: the file has {} bytes, and {} according to the manifest", size,
+                    info.file_size));
   }
-  VARVE_ASSIGN_OR_RETURN(const SegmentFooter footer, ReadSegmentFooter(*file, info.number, size, nullptr));
+  VARVE_ASSIGN_OR_RETURN(const SegmentFooter footer,
+                         ReadSegmentFooter(*file, info.number, size, nullptr));
   VARVE_ASSIGN_OR_RETURN(const auto index, SegmentIndex::Load(*file, footer));
   VARVE_RETURN_IF_ERROR(ReadSegmentRangeTombstones(*file, footer).status());
   VARVE_RETURN_IF_ERROR(CheckPadding(*file, footer));

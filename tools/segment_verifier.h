@@ -1,4 +1,5 @@
-// Reads a whole segment and finds every damaged byte: what `verify` and repairs use. Needs no store and no cache.
+// Reads a whole segment and finds every damaged byte: what `verify` and repairs use. Needs no store
+// and no cache.
 #pragma once
 
 #include <string>
@@ -9,9 +10,12 @@
 
 namespace varve {
 
-// Checks every byte of the file at `path`, which `info` (as the manifest has it) describes: size, tail, footer, records and their order,
-// padding, offset table, fences and range tombstones, that the table leads to each key, and that the fences are those of the records.
-// DataLoss names file and offset of the first damage found. Reads in pieces of 1 MiB, or one record where that is larger. Thread-safe.
-[[nodiscard]] absl::Status VerifySegment(FileSystem* file_system, const std::string& path, const SegmentInfo& info);
+// Checks every byte of the file at `path`, which `info` (as the manifest has it) describes: size,
+// tail, footer, records and their order, padding, offset table, fences and range tombstones, that
+// the table leads to each key, and that the fences are those of the records. DataLoss names file
+// and offset of the first damage found. Reads in pieces of 1 MiB, or one record where that is
+// larger. Thread-safe.
+[[nodiscard]] absl::Status VerifySegment(FileSystem* file_system, const std::string& path,
+                                         const SegmentInfo& info);
 
 }  // namespace varve

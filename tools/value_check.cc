@@ -5,8 +5,8 @@
 #include "db/format/file_names.h"
 #include "db/format/large_operation.h"
 #include "db/format/log_format.h"
-#include "tools/segment_survey.h"
 #include "db/values/value_file.h"
+#include "tools/segment_survey.h"
 #include "type/tree_key.h"
 #include "util/base/status.h"
 
@@ -18,11 +18,13 @@ const ValueChecker::Opened& ValueChecker::Open(uint64_t number) {
   Opened& opened = found->second;
   const std::string path = ValueFilePath(directory_, number);
   absl::StatusOr<std::unique_ptr<File>> file = file_system_->OpenForRead(path);
-  if (absl::IsNotFound(file.status())) file = file_system_->OpenForRead(directory_ + "/" + LogFileName(number));
+  if (absl::IsNotFound(file.status()))
+    file = file_system_->OpenForRead(directory_ + "/" + LogFileName(number));
   if (file.ok()) {
     opened.file = *std::move(file);
   } else {
-    opened.status = absl::IsNotFound(file.status()) ? Corruption(path, 0, "value file: missing") : file.status();
+    opened.status = absl::IsNotFound(file.status()) ? Corruption(path, 0, "value file: missing")
+                                                    : file.status();
   }
   return opened;
 }
@@ -30,30 +32,35 @@ const ValueChecker::Opened& ValueChecker::Open(uint64_t number) {
 absl::Status ValueChecker::Check(const RecordView& record) {
   if (!IsSeparated(record)) return absl::OkStatus();
   ValuePlace place;
-  if (!DecodeValuePlace(record.value, &place)) return absl::OkStatus();  // the segment's verifier says so
+  // The segment's verifier says so.
+  if (!DecodeValuePlace(record.value, &place)) return absl::OkStatus();
   const Opened& opened = Open(place.file_number);
   if (opened.file == nullptr) return UnsharedCopy(opened.status);
   if (bytes_.size() < place.operation_size) bytes_.resize(place.operation_size);
-  VARVE_ASSIGN_OR_RETURN(const size_t read, opened.file->Read(place.offset, place.operation_size, bytes_.data()));
+  VARVE_ASSIGN_OR_RETURN(const size_t read,
+                         opened.file->Read(place.offset, place.operation_size, bytes_.data()));
   RecordView operation;
-  const std::string_view damage = DamageOfValue(std::string_view(bytes_).substr(0, read), place, UserKeyOf(record.key),
-                                                record.sequence, &operation);
+  const std::string_view damage = DamageOfValue(std::string_view(bytes_).substr(0, read), place,
+                                                UserKeyOf(record.key), record.sequence, &operation);
   return damage.empty() ? absl::OkStatus() : Corruption(opened.file->path(), place.offset, damage);
 }
 
-absl::StatusOr<std::optional<RecordView>> ValueChecker::OperationAt(uint64_t file_number, uint64_t offset) {
+absl::StatusOr<std::optional<RecordView>> ValueChecker::OperationAt(uint64_t file_number,
+                                                                    uint64_t offset) {
   const Opened& opened = Open(file_number);
   if (absl::IsDataLoss(opened.status)) return std::nullopt;
   if (opened.file == nullptr) return UnsharedCopy(opened.status);
   VARVE_ASSIGN_OR_RETURN(const uint64_t file_size, opened.file->Size());
   char header[kMaxLargeHeaderSize];
-  VARVE_ASSIGN_OR_RETURN(const size_t header_size, opened.file->Read(offset, sizeof(header), header));
+  VARVE_ASSIGN_OR_RETURN(const size_t header_size,
+                         opened.file->Read(offset, sizeof(header), header));
   const uint64_t size = LargeOperationSize({header, header_size});
   if (size == 0 || size > file_size - std::min(file_size, offset)) return std::nullopt;
   if (bytes_.size() < size) bytes_.resize(size);
   VARVE_ASSIGN_OR_RETURN(const size_t read, opened.file->Read(offset, size, bytes_.data()));
   RecordView operation;
-  if (DecodeLargeOperation(std::string_view(bytes_).substr(0, read), &operation) == 0) return std::nullopt;
+  if (DecodeLargeOperation(std::string_view(bytes_).substr(0, read), &operation) == 0)
+    return std::nullopt;
   return operation;
 }
 
@@ -61,8 +68,9 @@ absl::Status ValueChecker::CheckSegment(const SegmentInfo& info) {
   if (info.value_files.empty()) return absl::OkStatus();
   VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
                          file_system_->OpenForRead(SegmentPath(directory_, info.number)));
-  return SurveySegment(*file, info.number, info.file_size,
-                       [this](uint64_t, uint64_t, const RecordView& record) { return Check(record); })
+  return SurveySegment(
+             *file, info.number, info.file_size,
+             [this](uint64_t, uint64_t, const RecordView& record) { return Check(record); })
       .status();
 }
 

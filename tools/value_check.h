@@ -1,4 +1,5 @@
-// Whether separated values are there, and those that were written: for verifying and repairing a store while no server runs on it.
+// Whether separated values are there, and those that were written: for verifying and repairing a
+// store while no server runs on it.
 //
 // Not thread-safe. Keeps the files open that it has looked into.
 #pragma once
@@ -22,12 +23,15 @@ class ValueChecker {
   ValueChecker(FileSystem* file_system, std::string directory)
       : file_system_(file_system), directory_(std::move(directory)) {}
 
-  // OK also where the record holds its value. DataLoss names file and offset of what is damaged or missing.
+  // OK also where the record holds its value. DataLoss names file and offset of what is damaged or
+  // missing.
   [[nodiscard]] absl::Status Check(const RecordView& record);
   // The first damage that a record of the segment leads to.
   [[nodiscard]] absl::Status CheckSegment(const SegmentInfo& info);
-  // The large operation at `offset` of a file, whosever it is; good until the next call. Nothing: there is none that is undamaged.
-  [[nodiscard]] absl::StatusOr<std::optional<RecordView>> OperationAt(uint64_t file_number, uint64_t offset);
+  // The large operation at `offset` of a file, whosever it is; good until the next call. Nothing:
+  // there is none that is undamaged.
+  [[nodiscard]] absl::StatusOr<std::optional<RecordView>> OperationAt(uint64_t file_number,
+                                                                      uint64_t offset);
 
  private:
   struct Opened {

@@ -10,16 +10,16 @@
 
 #include "db/format/batch_codec.h"
 #include "db/format/file_names.h"
-#include "db/log/log.h"
 #include "db/format/log_format.h"
+#include "db/log/log.h"
+#include "db/values/value_file_format.h"
 #include "db/version/manifest.h"
+#include "db/version/store_files.h"
+#include "fmt/format.h"
 #include "tools/patchy_files.h"
 #include "tools/segment_survey.h"
 #include "tools/segment_verifier.h"
-#include "db/version/store_files.h"
 #include "tools/value_check.h"
-#include "db/values/value_file_format.h"
-#include "fmt/format.h"
 #include "util/base/status.h"
 
 namespace varve {
@@ -33,7 +33,8 @@ class Verifier {
       : file_system_(file_system), directory_(directory), progress_(progress) {}
 
   absl::StatusOr<VerifyReport> Run() {
-    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<FileLock> lock, LockForReading(file_system_, directory_));
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<FileLock> lock,
+                           LockForReading(file_system_, directory_));
     VARVE_ASSIGN_OR_RETURN(files_, ListStoreFiles(file_system_, directory_));
     for (const StoreFile& file : files_) total_ += file.size;
     VARVE_RETURN_IF_ERROR(VerifyManifests());
@@ -52,7 +53,8 @@ class Verifier {
   }
   void AddDamage(const absl::Status& status, std::string_view more = {}) {
     const DamagedPlace place = PlaceOf(status);
-    Add(Kind::kDamage, place.file, place.offset, more.empty() ? place.what : fmt::format("{}; {}", place.what, more));
+    Add(Kind::kDamage, place.file, place.offset,
+        more.empty() ? place.what : fmt::format("{}; {}", place.what, more));
   }
   void Done(uint64_t bytes) {
     done_ += bytes;
@@ -60,7 +62,8 @@ class Verifier {
   }
 
   absl::Status VerifyManifests() {
-    if (HasFile("REPAIR")) Add(Kind::kDamage, "REPAIR", 0, "a repair was interrupted; start it again");
+    if (HasFile("REPAIR"))
+      Add(Kind::kDamage, "REPAIR", 0, "a repair was interrupted; start it again");
     absl::StatusOr<Manifest> manifest = ReadManifest(file_system_, directory_);
     absl::StatusOr<Manifest> copy = ReadManifestCopy(file_system_, directory_);
     if (manifest.ok()) {
@@ -89,7 +92,8 @@ class Verifier {
         for (const auto& run : level) {
           for (const SegmentInfo& info : run) {
             named.insert(info.number);
-            for (const ValueReference& file : info.value_files) value_files_.insert(file.file_number);
+            for (const ValueReference& file : info.value_files)
+              value_files_.insert(file.file_number);
             VARVE_RETURN_IF_ERROR(VerifyNamed(info));
           }
         }
@@ -98,7 +102,8 @@ class Verifier {
     for (const StoreFile& file : files_) {
       if (IsSpareName(file.name)) {
         Done(file.size);
-        Add(Kind::kLeftover, file.name, 0, "a crash left it behind, out of use; the next start removes it");
+        Add(Kind::kLeftover, file.name, 0,
+            "a crash left it behind, out of use; the next start removes it");
         continue;
       }
       const std::optional<uint64_t> number = ParseSegmentName(file.name);
@@ -117,7 +122,8 @@ class Verifier {
     const std::string path = SegmentPath(directory_, info.number);
     const std::string name = path.substr(directory_.size() + 1);
     if (!HasFile(name)) {
-      Add(Kind::kDamage, name, 0, fmt::format("missing, with its {} records; the store doesn't open", info.entries));
+      Add(Kind::kDamage, name, 0,
+          fmt::format("missing, with its {} records; the store doesn't open", info.entries));
       return absl::OkStatus();
     }
     const absl::Status whole = VerifySegment(file_system_, path, info);
@@ -136,7 +142,8 @@ class Verifier {
   // Values that a record can't lead to; those of one file that is missing once.
   absl::Status VerifyValuesOf(const std::string& name, const SegmentInfo& info) {
     if (info.value_files.empty()) return absl::OkStatus();
-    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system_->OpenForRead(directory_ + "/" + name));
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
+                           file_system_->OpenForRead(directory_ + "/" + name));
     return SurveySegment(*file, info.number, info.file_size,
                          [this](uint64_t, uint64_t, const RecordView& record) -> absl::Status {
                            const absl::Status value = values_.Check(record);
@@ -160,10 +167,11 @@ class Verifier {
       }
       VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
                              file_system_->OpenForRead(directory_ + "/" + found.name));
-      VARVE_RETURN_IF_ERROR(
-          SurveyValueFile(*file, *number, manifest_ ? manifest_->store_id : 0, [this](const absl::Status& damage) {
+      VARVE_RETURN_IF_ERROR(SurveyValueFile(
+          *file, *number, manifest_ ? manifest_->store_id : 0, [this](const absl::Status& damage) {
             const DamagedPlace place = PlaceOf(damage);
-            if (!IsFound(damage)) Add(Kind::kUnused, place.file, place.offset, place.what + "; nothing leads there");
+            if (!IsFound(damage))
+              Add(Kind::kUnused, place.file, place.offset, place.what + "; nothing leads there");
           }));
     }
     return absl::OkStatus();
@@ -171,16 +179,20 @@ class Verifier {
 
   bool IsFound(const absl::Status& status) const {
     const DamagedPlace place = PlaceOf(status);
-    return std::any_of(report_.findings.begin(), report_.findings.end(), [&](const StoreFinding& finding) {
-      return finding.file == place.file && finding.offset == place.offset;
-    });
+    return std::any_of(report_.findings.begin(), report_.findings.end(),
+                       [&](const StoreFinding& finding) {
+                         return finding.file == place.file && finding.offset == place.offset;
+                       });
   }
 
-  absl::Status Survey(const std::string& name, uint64_t number, uint64_t file_size, std::optional<uint64_t> entries) {
-    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system_->OpenForRead(directory_ + "/" + name));
-    VARVE_ASSIGN_OR_RETURN(const SegmentSurvey survey,
-                           SurveySegment(*file, number, file_size,
-                                         [](uint64_t, uint64_t, const RecordView&) { return absl::OkStatus(); }));
+  absl::Status Survey(const std::string& name, uint64_t number, uint64_t file_size,
+                      std::optional<uint64_t> entries) {
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
+                           file_system_->OpenForRead(directory_ + "/" + name));
+    VARVE_ASSIGN_OR_RETURN(
+        const SegmentSurvey survey,
+        SurveySegment(*file, number, file_size,
+                      [](uint64_t, uint64_t, const RecordView&) { return absl::OkStatus(); }));
     report_.records += survey.records;
     for (size_t i = 0; i < survey.damage.size(); ++i) {
       std::string more;
@@ -202,25 +214,30 @@ class Verifier {
       if (number || ParseLogTemporaryName(file.name)) Done(file.size);
     }
     if (!manifest_) return absl::OkStatus();  // what of it is needed stands in the manifest
-    const auto count = [this](std::string_view operations, SequenceNumber first, uint32_t size) -> absl::Status {
+    const auto count = [this](std::string_view operations, SequenceNumber first,
+                              uint32_t size) -> absl::Status {
       BatchReader reader(operations);
       RecordView operation;
       uint32_t read = 0;
       while (reader.Next(&operation)) ++read;
       if (!reader.ok() || read != size) {
         return absl::DataLossError(fmt::format(
-            "log in {}: the batch at sequence {} has a good checksum but makes no sense", directory_, first));
+            "log in {}: the batch at sequence {} has a good checksum but makes no sense",
+            directory_, first));
       }
       report_.operations += size;
       return absl::OkStatus();
     };
-    VARVE_ASSIGN_OR_RETURN(const LogSurvey survey, SurveyLog(file_system_, directory_, manifest_->store_id,
-                                                             manifest_->flushed_sequence, manifest_->log_ends, count));
+    VARVE_ASSIGN_OR_RETURN(const LogSurvey survey,
+                           SurveyLog(file_system_, directory_, manifest_->store_id,
+                                     manifest_->flushed_sequence, manifest_->log_ends, count));
     for (const LogGap& gap : survey.gaps) AddLogDamage(gap);
     if (survey.gaps.empty() && survey.recovery.torn_bytes > 0) {
-      Add(Kind::kTear, survey.recovery.torn_path.substr(directory_.size() + 1), survey.recovery.torn_offset,
-          fmt::format("{} bytes of a write that was never acknowledged; the next start cuts them away",
-                      survey.recovery.torn_bytes));
+      Add(Kind::kTear, survey.recovery.torn_path.substr(directory_.size() + 1),
+          survey.recovery.torn_offset,
+          fmt::format(
+              "{} bytes of a write that was never acknowledged; the next start cuts them away",
+              survey.recovery.torn_bytes));
     }
     return absl::OkStatus();
   }
@@ -228,12 +245,15 @@ class Verifier {
   void AddLogDamage(const LogGap& gap) {
     const DamagedPlace place = PlaceOf(gap.damage);
     for (const StoreFinding& finding : report_.findings) {
-      if (finding.file == place.file && finding.offset == place.offset) return;  // found in the header already
+      // Found in the header already.
+      if (finding.file == place.file && finding.offset == place.offset) return;
     }
-    AddDamage(gap.damage, gap.last + 1 == gap.first
-                              ? "no operation is lost; the store doesn't open"
-                              : fmt::format("the store doesn't open; operations from {} {} can't be read", gap.first,
-                                            gap.last == kNoSequence ? "on" : fmt::format("to {}", gap.last)));
+    AddDamage(
+        gap.damage,
+        gap.last + 1 == gap.first
+            ? "no operation is lost; the store doesn't open"
+            : fmt::format("the store doesn't open; operations from {} {} can't be read", gap.first,
+                          gap.last == kNoSequence ? "on" : fmt::format("to {}", gap.last)));
   }
 
   absl::Status VerifyLogHeader(const StoreFile& found, uint64_t number) {
@@ -242,7 +262,8 @@ class Verifier {
     std::string page(kLogPageSize, '\0');
     VARVE_ASSIGN_OR_RETURN(const size_t read, file->Read(0, page.size(), page.data()));
     page.resize(read);
-    const absl::Status header = CheckLogHeaderPage(page, path, number, manifest_ ? manifest_->store_id : 0);
+    const absl::Status header =
+        CheckLogHeaderPage(page, path, number, manifest_ ? manifest_->store_id : 0);
     if (absl::IsDataLoss(header)) {
       AddDamage(header);
     } else if (manifest_ && absl::IsFailedPrecondition(header)) {
@@ -251,13 +272,15 @@ class Verifier {
       Add(Kind::kDamage, found.name, read, "log: the file ends within its first page");
     } else if (header.ok()) {
       const size_t bad = page.find_first_not_of('\0', kLogHeaderSize);
-      if (bad != std::string::npos) Add(Kind::kDamage, found.name, bad, "log header: not zero, which harms nothing");
+      if (bad != std::string::npos)
+        Add(Kind::kDamage, found.name, bad, "log header: not zero, which harms nothing");
     }
     return absl::OkStatus();
   }
 
   bool HasFile(std::string_view name) const {
-    return std::any_of(files_.begin(), files_.end(), [&](const StoreFile& file) { return file.name == name; });
+    return std::any_of(files_.begin(), files_.end(),
+                       [&](const StoreFile& file) { return file.name == name; });
   }
   uint64_t SizeOf(std::string_view name) const {
     for (const StoreFile& file : files_) {

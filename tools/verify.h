@@ -1,7 +1,7 @@
 // Reads everything of a store that no server runs on, and names each place that is damaged.
 //
-// Opens nothing for writing. Thread-safe: a function without state of its own. Memory: the log files one by one, 8 bytes a key of the
-// segment at hand.
+// Opens nothing for writing. Thread-safe: a function without state of its own. Memory: the log
+// files one by one, 8 bytes a key of the segment at hand.
 #pragma once
 
 #include <cstdint>
@@ -39,9 +39,10 @@ struct VerifyReport {
 // Called now and then with the bytes that were read, of how many.
 using VerifyProgress = std::function<void(uint64_t done, uint64_t total)>;
 
-// FailedPrecondition: a server has the store open. NotFound: there is no store. Damage is no error, nor is what the device
-// can't read.
-[[nodiscard]] absl::StatusOr<VerifyReport> VerifyStore(FileSystem* file_system, const std::string& directory,
+// FailedPrecondition: a server has the store open. NotFound: there is no store. Damage is no error,
+// nor is what the device can't read.
+[[nodiscard]] absl::StatusOr<VerifyReport> VerifyStore(FileSystem* file_system,
+                                                       const std::string& directory,
                                                        const VerifyProgress& progress);
 
 }  // namespace varve

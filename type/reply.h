@@ -1,4 +1,5 @@
-// One reply of the server as a client sees it: a tree of RESP values. Plain value; thread-compatible.
+// One reply of the server as a client sees it: a tree of RESP values. Plain value;
+// thread-compatible.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The order of all writes. Every operation of a batch gets the next number; a record's version is its number, and is never zeroed.
+// The order of all writes. Every operation of a batch gets the next number; a record's version is
+// its number, and is never zeroed.
 #pragma once
 
 #include <cstdint>

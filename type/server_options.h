@@ -13,7 +13,8 @@ namespace varve {
 // Where a batch of requests runs: see server/execution/execution_policy.h.
 enum class Execution : uint8_t { kAdaptive, kPool, kInline };
 
-// How far a connection may fall behind with taking what is sent to it, before it is closed. 0 bytes: without a limit.
+// How far a connection may fall behind with taking what is sent to it, before it is closed. 0
+// bytes: without a limit.
 struct OutputLimits {
   size_t hard = 0;  // bytes
   size_t soft = 0;  // bytes for longer than soft_time
@@ -24,13 +25,15 @@ struct OutputLimits {
 
 struct ServerOptions {
   std::string bind = "127.0.0.1";
-  uint16_t port = 7777;             // 0: no TCP if there is a Unix socket, any free port if there is none
-  std::string unix_socket;          // path of a Unix socket to listen on as well; empty: none
-  int unix_socket_mode = 0700;      // its permissions
-  int64_t slow_log_micros = 10000;  // requests that take so long are kept for SLOWLOG; negative: none
-  size_t slow_log_entries = 128;    // so many
-  std::string password;             // that clients must give; empty: none
-  bool protected_mode = true;       // without a password, serve only clients of this machine
+  // 0: no TCP if there is a Unix socket, any free port if there is none.
+  uint16_t port = 7777;
+  std::string unix_socket;      // path of a Unix socket to listen on as well; empty: none
+  int unix_socket_mode = 0700;  // its permissions
+  // Requests that take so long are kept for SLOWLOG; negative: none.
+  int64_t slow_log_micros = 10000;
+  size_t slow_log_entries = 128;  // so many
+  std::string password;           // that clients must give; empty: none
+  bool protected_mode = true;     // without a password, serve only clients of this machine
   Execution execution = Execution::kAdaptive;
   int databases = 16;       // that SELECT knows
   uint32_t key_events = 0;  // of which it tells on channels, see server/clients/keyspace_events.h
@@ -39,23 +42,32 @@ struct ServerOptions {
   size_t max_clients = 10000;
 
   // Bounds on what one connection may hold.
-  size_t max_batch_requests = 1024;    // requests that are read ahead and executed together
-  size_t max_batch_bytes = 1u << 20;   // bytes read ahead before the first of them is executed, unless one needs more
+  size_t max_batch_requests = 1024;  // requests that are read ahead and executed together
+  // Bytes read ahead before the first of them is executed, unless one needs more.
+  size_t max_batch_bytes = 1u << 20;
   size_t unsent_max_bytes = 1u << 20;  // replies a client may leave unread before its requests wait
-  OutputLimits reply_limits;           // on replies that wait for a client; a single one may be as large as a value
-  OutputLimits message_limits{32u << 20, 8u << 20, std::chrono::seconds(60)};  // on messages that wait for it
-  size_t max_value_bytes = kMaxValueSize;       // of one argument, and of a value that grows
-  size_t max_clients_memory = size_t{2} << 30;  // requests, replies and messages that all connections hold; 0: any
-  size_t reply_slice_bytes = 256u << 10;        // replies produced at a time
-  size_t keep_buffer_bytes = 64u << 10;         // memory that an idle connection may keep for its next request
-  size_t pool_queue_capacity = 16384;           // batches waiting for the pool; beyond it they run where they were read
-  // Of a reply that is produced as the client takes it: as long as it is under way, versions of records stay on disk that others
-  // have replaced. 0: as long as it takes.
+  // On replies that wait for a client; a single one may be as large as a value.
+  OutputLimits reply_limits;
+  // On messages that wait for it.
+  OutputLimits message_limits{32u << 20, 8u << 20, std::chrono::seconds(60)};
+  size_t max_value_bytes = kMaxValueSize;  // of one argument, and of a value that grows
+  // Requests, replies and messages that all connections hold; 0: any.
+  size_t max_clients_memory = size_t{2} << 30;
+  size_t reply_slice_bytes = 256u << 10;  // replies produced at a time
+  // Memory that an idle connection may keep for its next request.
+  size_t keep_buffer_bytes = 64u << 10;
+  // Batches waiting for the pool; beyond it they run where they were read.
+  size_t pool_queue_capacity = 16384;
+  // Of a reply that is produced as the client takes it: as long as it is under way, versions of
+  // records stay on disk that others have replaced. 0: as long as it takes.
   std::chrono::nanoseconds snapshot_max_age = std::chrono::minutes(10);
-  std::chrono::seconds idle_timeout{0};     // after which a silent connection is closed; 0: never
-  std::chrono::seconds login_timeout{60};   // within which a client has to give the password; 0: never
-  std::chrono::seconds tcp_keepalive{300};  // after which a silent peer is asked whether it is still there; 0: never
-  std::chrono::milliseconds drain_timeout{10000};  // a graceful stop waits this long for clients to take their replies
+  std::chrono::seconds idle_timeout{0};  // after which a silent connection is closed; 0: never
+  // Within which a client has to give the password; 0: never.
+  std::chrono::seconds login_timeout{60};
+  // After which a silent peer is asked whether it is still there; 0: never.
+  std::chrono::seconds tcp_keepalive{300};
+  // A graceful stop waits this long for clients to take their replies.
+  std::chrono::milliseconds drain_timeout{10000};
 };
 
 }  // namespace varve

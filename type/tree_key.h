@@ -2,8 +2,9 @@
 //
 //   tree key = [ namespace generation: 4 bytes, big-endian ][ user key: 0 .. kMaxKeySize bytes ]
 //
-// Tree keys compare as unsigned bytes, so a namespace is one contiguous stretch of the tree. Emptying a namespace gives it a
-// new generation; records of a dead generation are dropped by compaction. Plain values; safe to copy between threads.
+// Tree keys compare as unsigned bytes, so a namespace is one contiguous stretch of the tree.
+// Emptying a namespace gives it a new generation; records of a dead generation are dropped by
+// compaction. Plain values; safe to copy between threads.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,8 @@ inline constexpr NamespaceGeneration kNoGeneration = 0;  // is never given to a 
 inline constexpr NamespaceId kDefaultNamespace = 0;
 // In a WriteBatch: the one that the batch was told to use. No namespace has this id.
 inline constexpr NamespaceId kSelectedNamespace = ~NamespaceId{0};
-// The engine's own, of which no user knows: the last stretch of the tree (db/format/expiry_index.h).
+// The engine's own, of which no user knows: the last stretch of the tree
+// (db/format/expiry_index.h).
 inline constexpr NamespaceId kExpirySpace = ~NamespaceId{1};
 inline constexpr NamespaceGeneration kExpiryGeneration = ~NamespaceGeneration{0};
 inline constexpr size_t kGenerationSize = 4;
@@ -40,17 +42,22 @@ inline void EncodeGeneration(char* destination, NamespaceGeneration generation) 
 // `tree_key` has at least kGenerationSize bytes.
 inline NamespaceGeneration GenerationOf(std::string_view tree_key) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(tree_key.data());
-  return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | uint32_t{bytes[3]};
+  return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 |
+         uint32_t{bytes[3]};
 }
 
-inline std::string_view UserKeyOf(std::string_view tree_key) { return tree_key.substr(kGenerationSize); }
+inline std::string_view UserKeyOf(std::string_view tree_key) {
+  return tree_key.substr(kGenerationSize);
+}
 
 // An owned tree key for lookups; keys up to 124 bytes stay on the stack.
 class TreeKey {
  public:
-  TreeKey(NamespaceGeneration generation, std::string_view user_key) : bytes_(kGenerationSize + user_key.size()) {
+  TreeKey(NamespaceGeneration generation, std::string_view user_key)
+      : bytes_(kGenerationSize + user_key.size()) {
     EncodeGeneration(bytes_.data(), generation);
-    if (!user_key.empty()) std::memcpy(bytes_.data() + kGenerationSize, user_key.data(), user_key.size());
+    if (!user_key.empty())
+      std::memcpy(bytes_.data() + kGenerationSize, user_key.data(), user_key.size());
   }
 
   std::string_view view() const { return {bytes_.data(), bytes_.size()}; }
@@ -59,7 +66,8 @@ class TreeKey {
   absl::InlinedVector<char, 128> bytes_;
 };
 
-// The first tree key of `generation`, and the first one after it (empty after the last generation: no end).
+// The first tree key of `generation`, and the first one after it (empty after the last generation:
+// no end).
 inline std::string FirstTreeKey(NamespaceGeneration generation) {
   std::string key(kGenerationSize, '\0');
   EncodeGeneration(key.data(), generation);

@@ -1,8 +1,10 @@
-// The engine's budgets on one large store: how long it takes to open, how much memory its tables take, how many disk reads a
-// hit and a miss cost. Fills the store once (default: 10 million keys of 25 bytes, values of 100), closes it cleanly, and measures:
+// The engine's budgets on one large store: how long it takes to open, how much memory its tables
+// take, how many disk reads a hit and a miss cost. Fills the store once (default: 10 million keys
+// of 25 bytes, values of 100), closes it cleanly, and measures:
 //
 //   open     seconds from Open() to a store that answers
-//   hits     random keys that exist, block cache off: reads_per_get, and table_bytes_per_key with all tables resident
+//   hits     random keys that exist, block cache off: reads_per_get, and table_bytes_per_key with
+//            all tables resident
 //   misses   random keys that don't
 //
 //   budget_benchmark [--keys=10000000] [--gets=1000000] [--dir=...] [google-benchmark's own flags]
@@ -16,8 +18,8 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
-#include "varve/storage_engine.h"
 #include "fmt/format.h"
+#include "varve/storage_engine.h"
 
 ABSL_FLAG(uint64_t, keys, 10'000'000, "Keys in the store");
 ABSL_FLAG(uint64_t, gets, 1'000'000, "Random reads of each kind");
@@ -43,7 +45,8 @@ EngineOptions Options() {
 }
 
 std::unique_ptr<StorageEngine> Open() {
-  absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(absl::GetFlag(FLAGS_dir), Options());
+  absl::StatusOr<std::unique_ptr<StorageEngine>> store =
+      StorageEngine::Open(absl::GetFlag(FLAGS_dir), Options());
   Check(store.status());
   return *std::move(store);
 }
@@ -91,7 +94,8 @@ void Get(benchmark::State& state, uint64_t offset) {
   std::mt19937_64 random(1);
   std::string value;
   const auto get = [&] {
-    const absl::StatusOr<ReadResult> result = store->Get({}, KeyOf(2 * (random() % keys) + offset), &value);
+    const absl::StatusOr<ReadResult> result =
+        store->Get({}, KeyOf(2 * (random() % keys) + offset), &value);
     Check(result.status());
     if (result->found != (offset == 0)) Check(absl::DataLossError("a wrong answer"));
   };
@@ -104,9 +108,10 @@ void Get(benchmark::State& state, uint64_t offset) {
   const double total = static_cast<double>(gets * state.iterations());
   state.SetItemsProcessed(static_cast<int64_t>(total));
   state.counters["reads_per_get"] = (Statistic(*store, "record_reads") - records_before) / total;
-  state.counters["table_pages_per_get"] = (Statistic(*store, "table_page_reads") - pages_before) / total;
-  state.counters["table_bytes_per_key"] =
-      Statistic(*store, "offset_table_cache_bytes") / static_cast<double>(Statistic(*store, "segment_entries"));
+  state.counters["table_pages_per_get"] =
+      (Statistic(*store, "table_page_reads") - pages_before) / total;
+  state.counters["table_bytes_per_key"] = Statistic(*store, "offset_table_cache_bytes") /
+                                          static_cast<double>(Statistic(*store, "segment_entries"));
   state.counters["runs"] = static_cast<double>(Statistic(*store, "runs"));
   Check(store->Close());
 }
@@ -116,9 +121,18 @@ int Main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
   std::filesystem::remove_all(absl::GetFlag(FLAGS_dir));
   Fill();
-  benchmark::RegisterBenchmark("open", OpenStore)->Unit(benchmark::kMillisecond)->Iterations(5)->UseRealTime();
-  benchmark::RegisterBenchmark("hits", Get, 0)->Unit(benchmark::kMillisecond)->Iterations(1)->UseRealTime();
-  benchmark::RegisterBenchmark("misses", Get, 1)->Unit(benchmark::kMillisecond)->Iterations(1)->UseRealTime();
+  benchmark::RegisterBenchmark("open", OpenStore)
+      ->Unit(benchmark::kMillisecond)
+      ->Iterations(5)
+      ->UseRealTime();
+  benchmark::RegisterBenchmark("hits", Get, 0)
+      ->Unit(benchmark::kMillisecond)
+      ->Iterations(1)
+      ->UseRealTime();
+  benchmark::RegisterBenchmark("misses", Get, 1)
+      ->Unit(benchmark::kMillisecond)
+      ->Iterations(1)
+      ->UseRealTime();
   benchmark::RunSpecifiedBenchmarks();
   std::filesystem::remove_all(absl::GetFlag(FLAGS_dir));
   return 0;

@@ -1,5 +1,5 @@
-// Compares the engine with RocksDB, LevelDB and LMDB in one run on the same work; README.md of this folder says how to
-// run and read it, engine_rows.h what each row does.
+// Compares the engine with RocksDB, LevelDB and LMDB in one run on the same work; README.md of this
+// folder says how to run and read it, engine_rows.h what each row does.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -22,15 +22,19 @@
 #include "benchmark/report.h"
 
 ABSL_FLAG(double, scale, 1.0, "Share of the full number of entries and operations, for quick runs");
-ABSL_FLAG(std::string, engines, "varve,rocksdb,leveldb,lmdb", "Engines to run, separated by commas");
-ABSL_FLAG(std::string, rows, ".*", "Rows to run: a regular expression found anywhere in the row's name (get/4096B/8)");
+ABSL_FLAG(std::string, engines, "varve,rocksdb,leveldb,lmdb",
+          "Engines to run, separated by commas");
+ABSL_FLAG(std::string, rows, ".*",
+          "Rows to run: a regular expression found anywhere in the row's name (get/4096B/8)");
 ABSL_FLAG(std::string, settings, "expert",
           "Of each engine: expert (peer.h and its adapter say which) or default (its own)");
-ABSL_FLAG(std::string, dir, "", "Where to put the data (removed at the end); by default beside the program");
+ABSL_FLAG(std::string, dir, "",
+          "Where to put the data (removed at the end); by default beside the program");
 ABSL_FLAG(double, rest_seconds, varve::bench::kRestSeconds,
           "For how long a process must do nothing before its store counts as settled");
 ABSL_FLAG(bool, history, false, "Also print the line to append to benchmark/history.md");
-ABSL_FLAG(std::string, apart, "", "Internal: do ROW|ENGINE|prepare or ROW|ENGINE|measure and print the figures");
+ABSL_FLAG(std::string, apart, "",
+          "Internal: do ROW|ENGINE|prepare or ROW|ENGINE|measure and print the figures");
 ABSL_FLAG(std::string, memory_group, "", "Internal: the memory cgroup to enter first");
 
 namespace varve::bench {
@@ -53,7 +57,8 @@ constexpr uint64_t kLeastMemory = 24u << 20;
 // Starts processes for the rows that run apart, and keeps what one process found out for two rows.
 class Apart {
  public:
-  Apart(std::string directory, Measurements* here) : directory_(std::move(directory)), here_(here) {}
+  Apart(std::string directory, Measurements* here)
+      : directory_(std::move(directory)), here_(here) {}
 
   // Nothing where the row can't be run, with `*why`.
   std::optional<Figures> Measure(const Row& row, const Engine& engine, std::string* why) {
@@ -89,10 +94,12 @@ class Apart {
     return Start(row, engine, "measure", limit.group());
   }
 
-  Figures Start(const Row& row, const Engine& engine, const std::string& step, const std::string& group) {
+  Figures Start(const Row& row, const Engine& engine, const std::string& step,
+                const std::string& group) {
     const std::string printed =
-        Capture({ProgramPath(), fmt::format("--apart={}|{}|{}", row.id, engine.id, step), "--memory_group=" + group,
-                 "--dir=" + directory_, fmt::format("--scale={}", absl::GetFlag(FLAGS_scale)),
+        Capture({ProgramPath(), fmt::format("--apart={}|{}|{}", row.id, engine.id, step),
+                 "--memory_group=" + group, "--dir=" + directory_,
+                 fmt::format("--scale={}", absl::GetFlag(FLAGS_scale)),
                  "--settings=" + absl::GetFlag(FLAGS_settings),
                  fmt::format("--rest_seconds={}", absl::GetFlag(FLAGS_rest_seconds))});
     Figures figures;
@@ -119,7 +126,8 @@ int RunApart(const std::vector<Row>& rows, const std::string& what, const Settin
         measurements.Prepare(row, engine);
         continue;
       }
-      for (const auto& [name, value] : measurements.MeasureApart(row, engine)) fmt::print("{} {}\n", name, value);
+      for (const auto& [name, value] : measurements.MeasureApart(row, engine))
+        fmt::print("{} {}\n", name, value);
     }
   }
   return 0;
@@ -149,7 +157,8 @@ void Run(const Row& row, const Engine& engine, Measurements* here, Apart* apart,
   (*samples)[{row.id, engine.id}].push_back(*figures);
 }
 
-void RunBareWrite(const Row& row, const std::string& directory, Samples* samples, ::benchmark::State& state) {
+void RunBareWrite(const Row& row, const std::string& directory, Samples* samples,
+                  ::benchmark::State& state) {
   Timing timing;
   for (auto _ : state) {
     timing = BareWrite(row, directory);
@@ -171,7 +180,8 @@ void Register(const std::string& name, Function run) {
 std::vector<std::string> ChosenEngines() {
   const std::vector<std::string> chosen = absl::StrSplit(absl::GetFlag(FLAGS_engines), ',');
   for (const std::string& id : chosen) {
-    if (std::none_of(AllEngines().begin(), AllEngines().end(), [&](const Engine& e) { return e.id == id; })) {
+    if (std::none_of(AllEngines().begin(), AllEngines().end(),
+                     [&](const Engine& e) { return e.id == id; })) {
       Fail("--engines names an unknown engine: " + id);
     }
   }
@@ -184,10 +194,12 @@ int Main(int argc, char** argv) {
   ::benchmark::Initialize(&argc, argv);
   absl::SetProgramUsageMessage("Compares Varve with RocksDB, LevelDB and LMDB on the same work.");
   absl::ParseCommandLine(argc, argv);
-  if (const std::string group = absl::GetFlag(FLAGS_memory_group); !group.empty()) MemoryLimit::Enter(group);
+  if (const std::string group = absl::GetFlag(FLAGS_memory_group); !group.empty())
+    MemoryLimit::Enter(group);
 
   const std::string kind = absl::GetFlag(FLAGS_settings);
-  if (kind != "expert" && kind != "default") Fail("--settings wants expert or default, not " + kind);
+  if (kind != "expert" && kind != "default")
+    Fail("--settings wants expert or default, not " + kind);
   const std::vector<Row> rows = AllRows(absl::GetFlag(FLAGS_scale));
   const std::string what = absl::GetFlag(FLAGS_apart);
   const Settings settings = {.directory = absl::GetFlag(FLAGS_dir),
@@ -196,7 +208,8 @@ int Main(int argc, char** argv) {
   if (!what.empty()) return RunApart(rows, what, settings);
 
   const std::vector<std::string> chosen = ChosenEngines();
-  const std::string directory = ClaimDataDirectory(absl::GetFlag(FLAGS_dir), "engine_benchmark_data");
+  const std::string directory =
+      ClaimDataDirectory(absl::GetFlag(FLAGS_dir), "engine_benchmark_data");
   Settings here = settings;
   here.directory = directory;
   Measurements measurements(here);
@@ -207,8 +220,9 @@ int Main(int argc, char** argv) {
     if (!std::regex_search(row.id, wanted)) continue;
     for (const Engine& engine : AllEngines()) {
       if (std::find(chosen.begin(), chosen.end(), engine.id) == chosen.end()) continue;
-      Register(row.id + "/" + engine.id,
-               [&](::benchmark::State& state) { Run(row, engine, &measurements, &apart, &samples, state); });
+      Register(row.id + "/" + engine.id, [&](::benchmark::State& state) {
+        Run(row, engine, &measurements, &apart, &samples, state);
+      });
     }
     if (row.work != Work::kFillInBatches) continue;
     Register(row.id + "/" + kBareWrite,
@@ -218,10 +232,13 @@ int Main(int argc, char** argv) {
 
   const EngineReport report = Report(rows, AllEngines(), samples);
   FILE* const out = plain_output ? stdout : stderr;
-  fmt::print(out, "\nOperations per second (median), one process, same work, {} settings; {}.\n\n{}\n{}", kind,
-             MachineKind(), report.table, report.notes);
-  fmt::print(out, "\nµs: p50 / p99 / p99.9 (writes: / p99.99), and processor time for each operation.\n\n{}",
-             report.beside);
+  fmt::print(out,
+             "\nOperations per second (median), one process, same work, {} settings; {}.\n\n{}\n{}",
+             kind, MachineKind(), report.table, report.notes);
+  fmt::print(
+      out,
+      "\nµs: p50 / p99 / p99.9 (writes: / p99.99), and processor time for each operation.\n\n{}",
+      report.beside);
   if (absl::GetFlag(FLAGS_history)) fmt::print(out, "\n{}", HistoryLine(command, report.history));
   return 0;
 }

@@ -31,20 +31,23 @@ void CheckPeer(const Engine& engine, Peer* peer) {
   const std::vector<std::string_view> keys = {"d", "a", "c"};
   std::vector<const std::string*> values(keys.size());
   reader->MultiGet(keys, values);
-  expect(
-      values[0] != nullptr && values[0]->empty() && values[1] == nullptr && values[2] != nullptr && *values[2] == "3",
-      "several keys at once");
+  expect(values[0] != nullptr && values[0]->empty() && values[1] == nullptr &&
+             values[2] != nullptr && *values[2] == "3",
+         "several keys at once");
   expect(reader->Seek("") && reader->key() == "b" && reader->value() == "2", "the first entry");
-  expect(reader->Next() && reader->key() == "c" && reader->Next() && !reader->Next(), "entries in order to the end");
+  expect(reader->Next() && reader->key() == "c" && reader->Next() && !reader->Next(),
+         "entries in order to the end");
   peer->Put("cc", "4");
   expect(reader->Seek("ca") && reader->key() == "cc", "a seek sees what was written before it");
   peer->Compact();
-  expect(reader->Get("cc", &value) && value == "4" && !reader->Get("a", &value), "a compaction changes nothing");
+  expect(reader->Get("cc", &value) && value == "4" && !reader->Get("a", &value),
+         "a compaction changes nothing");
 }
 
 void SyncFileSystem(const std::string& directory) {
   const int descriptor = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0 || syncfs(descriptor) != 0) Fail("cannot sync the file system of " + directory);
+  if (descriptor < 0 || syncfs(descriptor) != 0)
+    Fail("cannot sync the file system of " + directory);
   close(descriptor);
 }
 
@@ -52,7 +55,8 @@ void SyncFileSystem(const std::string& directory) {
 
 Figures FiguresOf(const Row& row, const Timing& timing) {
   const auto operations = static_cast<double>(row.operations);
-  Figures figures = {{kRate, operations / timing.seconds}, {"cpu_us", timing.cpu_seconds * 1e6 / operations}};
+  Figures figures = {{kRate, operations / timing.seconds},
+                     {"cpu_us", timing.cpu_seconds * 1e6 / operations}};
   if (timing.latencies.total() > 0) {
     const auto percentile = [&](double share) { return timing.latencies.Percentile(share) * 1e-3; };
     figures["p50_us"] = percentile(0.5);
@@ -69,12 +73,14 @@ Measurements::Store::~Store() {
   RemoveDirectory(directory);
 }
 
-std::unique_ptr<Measurements::Store> Measurements::Open(const Engine& engine, const std::string& name, bool synced) {
+std::unique_ptr<Measurements::Store> Measurements::Open(const Engine& engine,
+                                                        const std::string& name, bool synced) {
   CheckOnce(engine);
   auto store = std::make_unique<Store>();
   store->directory = fmt::format("{}/{}-{}", settings_.directory, engine.id, name);
   MakeEmptyDirectory(store->directory);
-  store->peer = engine.open({.dir = store->directory, .synced = synced, .defaults = settings_.defaults});
+  store->peer =
+      engine.open({.dir = store->directory, .synced = synced, .defaults = settings_.defaults});
   return store;
 }
 
@@ -115,13 +121,14 @@ Figures Measurements::Measure(const Row& row, const Engine& engine) {
   data_set_value_size_ = row.value_size;
   if (row.reads_data_set()) {
     const Figures figures = FiguresOf(row, DoWork(row, DataSet(row, engine)->peer.get()));
-    if (row.work == Work::kReadWhileWriting || row.work == Work::kDelete) data_sets_.erase(engine.id);
+    if (row.work == Work::kReadWhileWriting || row.work == Work::kDelete)
+      data_sets_.erase(engine.id);
     return figures;
   }
   const bool fills_data_set = row.work == Work::kFillAtRandom;
   if (fills_data_set) data_sets_.erase(engine.id);
-  std::unique_ptr<Store> store =
-      Open(engine, fills_data_set ? "data" : "fresh", row.work == Work::kPutSynced || row.work == Work::kPutAsync);
+  std::unique_ptr<Store> store = Open(engine, fills_data_set ? "data" : "fresh",
+                                      row.work == Work::kPutSynced || row.work == Work::kPutAsync);
   const Figures figures = FiguresOf(row, DoWork(row, store->peer.get()));
   if (fills_data_set) {
     Settle(row, store->peer.get());
@@ -143,13 +150,17 @@ std::unique_ptr<Peer> Measurements::OpenCold(const Row& row, const Engine& engin
 void Measurements::Prepare(const Row& row, const Engine& engine) {
   MakeEmptyDirectory(ColdDirectory(row, engine));
   const std::unique_ptr<Peer> peer = OpenCold(row, engine);
-  DoWork({.work = Work::kFillAtRandom, .value_size = row.value_size, .threads = 1, .entries = row.entries}, peer.get());
+  DoWork({.work = Work::kFillAtRandom,
+          .value_size = row.value_size,
+          .threads = 1,
+          .entries = row.entries},
+         peer.get());
   peer->Flush();
   WaitUntilIdle(settings_.rest_seconds);
 }
 
-// The caches are filled by random reads, as they will be used, of other keys than those that are counted: as many as
-// there is room for, or for some seconds.
+// The caches are filled by random reads, as they will be used, of other keys than those that are
+// counted: as many as there is room for, or for some seconds.
 Figures Measurements::MeasureCold(const Row& row, const Engine& engine) {
   constexpr int kWarmingThreads = 8;
   constexpr uint64_t kWarmingSteps = 32;
@@ -158,8 +169,9 @@ Figures Measurements::MeasureCold(const Row& row, const Engine& engine) {
   const std::unique_ptr<Peer> peer = OpenCold(row, engine);
   double warmed = 0;
   for (uint64_t step = 1; step <= kWarmingSteps && warmed < kWarmingSeconds; ++step) {
-    warmed +=
-        ReadAtRandom(row, kWarmingThreads, row.entries / kColdRatio / kWarmingSteps, 1000 * step, peer.get()).seconds;
+    warmed += ReadAtRandom(row, kWarmingThreads, row.entries / kColdRatio / kWarmingSteps,
+                           1000 * step, peer.get())
+                  .seconds;
   }
   const uint64_t bytes = ProcessUse::Now().disk_read;
   const uint64_t reads = DiskReads(directory);

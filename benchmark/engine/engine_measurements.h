@@ -1,13 +1,16 @@
-// Brings each row what it needs (a fresh store, the settled data set, a process of its own, little memory), has its work
-// done and turns what came of it into figures:
+// Brings each row what it needs (a fresh store, the settled data set, a process of its own, little
+// memory), has its work done and turns what came of it into figures:
 //
 //   operations_per_second
 //   p50_us p99_us p999_us p9999_us   of an operation or call; p9999_us only of writes
-//   cpu_us                           processor time of the process for each operation, its background threads included
+//   cpu_us                           processor time of the process for each operation, its
+//                                    background threads included
 //   writes_per_second                beside the reads of kReadWhileWriting
-//   resident_bytes                   memory of the process at the end, pages of mapped files included; rows apart
-//   disk_bytes, disk_reads           cold rows: bytes that the process read from the disk for each operation, and reads
-//                                    that the disk served meanwhile, for whomever
+//   resident_bytes                   memory of the process at the end, pages of mapped files
+//                                    included; rows apart
+//   disk_bytes, disk_reads           cold rows: bytes that the process read from the disk for each
+//                                    operation, and reads that the disk served meanwhile, for
+//                                    whomever
 //   written_per_byte, space_per_byte
 //
 // Not thread-safe.
@@ -20,8 +23,8 @@
 #include <string>
 
 #include "benchmark/engine/engine_rows.h"
-#include "benchmark/latencies.h"
 #include "benchmark/engine/peer.h"
+#include "benchmark/latencies.h"
 #include "benchmark/process_use.h"
 #include "benchmark/report.h"
 
@@ -45,8 +48,8 @@ class Measurements {
   // In this process; not for rows apart.
   Figures Measure(const Row& row, const Engine& engine);
 
-  // A step of a row apart; wants a fresh process, and little memory where the row is cold. Prepare leaves a store behind,
-  // which any cold row of that engine may measure.
+  // A step of a row apart; wants a fresh process, and little memory where the row is cold. Prepare
+  // leaves a store behind, which any cold row of that engine may measure.
   void Prepare(const Row& row, const Engine& engine);
   Figures MeasureApart(const Row& row, const Engine& engine);
 
@@ -66,7 +69,8 @@ class Measurements {
 
   std::unique_ptr<Store> Open(const Engine& engine, const std::string& name, bool synced = false);
   void CheckOnce(const Engine& engine);
-  // The settled store for the read rows of this size; filled here where there is none, or another row changed it.
+  // The settled store for the read rows of this size; filled here where there is none, or another
+  // row changed it.
   Store* DataSet(const Row& row, const Engine& engine);
   void Settle(const Row& row, Peer* peer);
   // With the settings for little memory, also while it is filled.

@@ -25,26 +25,33 @@ struct Mean {
 std::string MainCell(const Row& row, double figure) {
   if (figure == 0) return kNotRun;
   if (!row.less_is_better()) return FormatRate(figure);
-  return row.figure() == std::string(kResident) ? FormatBytes(figure) : fmt::format("{:.2f}", figure);
+  return row.figure() == std::string(kResident) ? FormatBytes(figure)
+                                                : fmt::format("{:.2f}", figure);
 }
 
 std::string BesideCell(const Samples& samples, const Row& row, const Engine& engine) {
-  const auto median = [&](const std::string& figure) { return MedianOf(samples, row.id, engine.id, figure); };
+  const auto median = [&](const std::string& figure) {
+    return MedianOf(samples, row.id, engine.id, figure);
+  };
   if (median("cpu_us") == 0) return kNotRun;
   std::string cell;
   for (const char* percentile : {"p50_us", "p99_us", "p999_us", "p9999_us"}) {
-    if (const double us = median(percentile); us > 0) cell += (cell.empty() ? "" : " / ") + FormatMicros(us);
+    if (const double us = median(percentile); us > 0)
+      cell += (cell.empty() ? "" : " / ") + FormatMicros(us);
   }
   cell += fmt::format("{}CPU {}", cell.empty() ? "" : ", ", FormatMicros(median("cpu_us")));
-  if (const double rate = median("writes_per_second"); rate > 0) cell += fmt::format(", {} writes/s", FormatRate(rate));
-  if (row.cold()) cell += fmt::format(", {:.2f} reads, {:.0f} B", median("disk_reads"), median("disk_bytes"));
+  if (const double rate = median("writes_per_second"); rate > 0)
+    cell += fmt::format(", {} writes/s", FormatRate(rate));
+  if (row.cold())
+    cell += fmt::format(", {:.2f} reads, {:.0f} B", median("disk_reads"), median("disk_bytes"));
   if (row.apart()) cell += ", " + FormatBytes(median(kResident));
   return cell;
 }
 
 }  // namespace
 
-EngineReport Report(const std::vector<Row>& rows, const std::vector<Engine>& engines, const Samples& samples) {
+EngineReport Report(const std::vector<Row>& rows, const std::vector<Engine>& engines,
+                    const Samples& samples) {
   std::vector<std::vector<std::string>> table = {{"work"}};
   std::vector<std::vector<std::string>> beside = {{"work"}};
   for (const Engine& engine : engines) {
@@ -67,12 +74,15 @@ EngineReport Report(const std::vector<Row>& rows, const std::vector<Engine>& eng
       beside_cells.push_back(BesideCell(samples, row, engine));
       if (engine.id == "varve") {
         ours = figure;
-      } else if (figure > 0 && (best == 0 || (row.less_is_better() ? figure < best : figure > best))) {
+      } else if (figure > 0 &&
+                 (best == 0 || (row.less_is_better() ? figure < best : figure > best))) {
         best = figure;
         best_title = engine.title;
       }
     }
-    const double ratio = ours == 0 || best == 0 ? 0 : row.less_is_better() ? best / ours : ours / best;
+    const double ratio = ours == 0 || best == 0 ? 0
+                         : row.less_is_better() ? best / ours
+                                                : ours / best;
     cells.push_back(best_title);
     cells.push_back(FormatRatio(ratio));
     table.push_back(cells);
@@ -81,8 +91,9 @@ EngineReport Report(const std::vector<Row>& rows, const std::vector<Engine>& eng
                                  [](const std::string& cell) { return cell != kNotRun; });
     if (ran && row.figure() != std::string(kSpace)) beside.push_back(beside_cells);
     if (const double bare = MedianOf(samples, row.id, kBareWrite, kRate); bare > 0) {
-      report.notes += fmt::format("{}: a bare write() of the same bytes does {}/s; Varve {} of it.\n", row.title,
-                                  FormatRate(bare), FormatRatio(ours / bare));
+      report.notes +=
+          fmt::format("{}: a bare write() of the same bytes does {}/s; Varve {} of it.\n",
+                      row.title, FormatRate(bare), FormatRatio(ours / bare));
     }
     if (ratio == 0) continue;
     of_all.Add(ratio);
@@ -91,10 +102,13 @@ EngineReport Report(const std::vector<Row>& rows, const std::vector<Engine>& eng
   }
   if (of_all.count > 0) {
     report.notes =
-        fmt::format("Geometric mean of the ratios to the best peer: {} of {} rates, {} of all {} rows.\n",
-                    FormatRatio(of_rates.Value()), of_rates.count, FormatRatio(of_all.Value()), of_all.count) +
+        fmt::format(
+            "Geometric mean of the ratios to the best peer: {} of {} rates, {} of all {} rows.\n",
+            FormatRatio(of_rates.Value()), of_rates.count, FormatRatio(of_all.Value()),
+            of_all.count) +
         report.notes;
-    report.history += fmt::format("geometric mean of rates {:.2f}, of all {:.2f}", of_rates.Value(), of_all.Value());
+    report.history += fmt::format("geometric mean of rates {:.2f}, of all {:.2f}", of_rates.Value(),
+                                  of_all.Value());
   }
   report.table = MarkdownTable(table);
   report.beside = MarkdownTable(beside);

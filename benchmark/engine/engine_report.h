@@ -22,6 +22,7 @@ struct EngineReport {
 };
 
 // A ratio above 1 is a lead, also where less is better.
-EngineReport Report(const std::vector<Row>& rows, const std::vector<Engine>& engines, const Samples& samples);
+EngineReport Report(const std::vector<Row>& rows, const std::vector<Engine>& engines,
+                    const Samples& samples);
 
 }  // namespace varve::bench

@@ -1,16 +1,17 @@
-// The rows of the engine table: what each does, on how much, and the figure that counts. engine_work.cc does it,
-// engine_measurements.h brings the stores and the processes for it.
+// The rows of the engine table: what each does, on how much, and the figure that counts.
+// engine_work.cc does it, engine_measurements.h brings the stores and the processes for it.
 //
-// Data sets. Reads run on a store that was filled at random (each key once, in a shuffled order) by single puts. After
-// the fill, outside of the time taken, every store settles in the same way: it flushes its write buffer, the process
-// waits until it has used no CPU and written nothing for a while (all compactions that the engine wants to do by itself
-// are done; none is forced), the file system is synced, and the store is read through once, so that caches are as warm
-// as their size allows. The rows called compacted run once the engine was asked to merge all into one run, and came to
-// rest again.
+// Data sets. Reads run on a store that was filled at random (each key once, in a shuffled order) by
+// single puts. After the fill, outside of the time taken, every store settles in the same way: it
+// flushes its write buffer, the process waits until it has used no CPU and written nothing for a
+// while (all compactions that the engine wants to do by itself are done; none is forced), the file
+// system is synced, and the store is read through once, so that caches are as warm as their size
+// allows. The rows called compacted run once the engine was asked to merge all into one run, and
+// came to rest again.
 //
-// Fills, puts and deletes are timed from the first call to the return of the last; what an engine still owes then
-// (flush, compaction) is not counted, as it isn't for the others. Every read checks that it got the right value; a wrong
-// one ends the benchmark.
+// Fills, puts and deletes are timed from the first call to the return of the last; what an engine
+// still owes then (flush, compaction) is not counted, as it isn't for the others. Every read checks
+// that it got the right value; a wrong one ends the benchmark.
 //
 // Plain values; thread-safe.
 #pragma once
@@ -22,11 +23,12 @@
 namespace varve::bench {
 
 enum class Work {
-  kFillInOrder,       // puts in key order into an empty store
-  kFillAtRandom,      // puts in a shuffled order into an empty store
-  kFillInBatches,     // the same in batches of `group`
-  kPutSynced,         // puts in a shuffled order, each on disk before it returns
-  kPutAsync,          // the same with `threads` in flight, without a thread for each where the engine can
+  kFillInOrder,    // puts in key order into an empty store
+  kFillAtRandom,   // puts in a shuffled order into an empty store
+  kFillInBatches,  // the same in batches of `group`
+  kPutSynced,      // puts in a shuffled order, each on disk before it returns
+  // The same with `threads` in flight, without a thread for each where the engine can.
+  kPutAsync,
   kReadInOrder,       // an iterator over all entries, kScanPasses times
   kReadAtRandom,      // gets of keys that exist
   kMultiGet,          // the same in calls of `group` keys; an operation is a key, a latency a call
@@ -38,10 +40,12 @@ enum class Work {
   kMultiGetCold,      // the same in calls of `group` keys
   kMemoryFilled,      // resident memory of a fresh process after a fill at random
   kMemoryRead,        // and after as many random reads
-  kWrittenFilled,     // bytes to the disk for each byte of keys and values, filled at random and settled
-  kSpaceFilled,       // bytes on disk for each of keys and values, then
-  kWrittenOver,       // as kWrittenFilled, for kOverwrites times as many puts of random keys after it
-  kSpaceOver,         // as kSpaceFilled, after those
+  // Bytes to the disk for each byte of keys and values, filled at random and settled.
+  kWrittenFilled,
+  kSpaceFilled,  // bytes on disk for each of keys and values, then
+  // As kWrittenFilled, for kOverwrites times as many puts of random keys after it.
+  kWrittenOver,
+  kSpaceOver,  // as kSpaceFilled, after those
 };
 
 inline constexpr uint64_t kScanPasses = 3;
@@ -49,7 +53,8 @@ inline constexpr uint64_t kSeekSteps = 50;
 inline constexpr uint64_t kColdRatio = 4;
 inline constexpr uint64_t kOverwrites = 3;
 
-// The figures of a row by name: "operations_per_second", "p99_us", ... (engine_measurements.h lists them).
+// The figures of a row by name: "operations_per_second", "p99_us", ... (engine_measurements.h lists
+// them).
 inline constexpr const char* kRate = "operations_per_second";
 inline constexpr const char* kResident = "resident_bytes";
 inline constexpr const char* kWritten = "written_per_byte";
@@ -74,7 +79,9 @@ struct Row {
   // In processes of its own.
   bool apart() const { return less_is_better() || cold(); }
   bool cold() const { return work == Work::kGetCold || work == Work::kMultiGetCold; }
-  bool footprint() const { return figure() == std::string(kWritten) || figure() == std::string(kSpace); }
+  bool footprint() const {
+    return figure() == std::string(kWritten) || figure() == std::string(kSpace);
+  }
   // What is timed are puts or deletes.
   bool writes() const;
   // Of keys and values in the store.

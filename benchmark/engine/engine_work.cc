@@ -17,7 +17,8 @@
 namespace varve::bench {
 namespace {
 
-// A thread's part of the work: its number, the operations [begin, end) of all, and where it times them.
+// A thread's part of the work: its number, the operations [begin, end) of all, and where it times
+// them.
 using Part = std::function<void(int, uint64_t, uint64_t, Latencies*)>;
 
 // Splits `operations` among threads that start together.
@@ -51,12 +52,14 @@ Timing TimeThreads(int threads, uint64_t operations, uint64_t latency_every, con
 
 void CheckEntry(std::string_view value, uint64_t number, size_t size) {
   if (value.size() != size || Value::Number(value) != number) {
-    Fail(fmt::format("entry {} was read as entry {} with {} bytes", number, Value::Number(value), value.size()));
+    Fail(fmt::format("entry {} was read as entry {} with {} bytes", number, Value::Number(value),
+                     value.size()));
   }
 }
 
 void GetEntry(const Row& row, uint64_t number, Key* key, Reader* reader, std::string* value) {
-  if (!reader->Get(key->Present(number), value)) Fail(fmt::format("entry {} was not found", number));
+  if (!reader->Get(key->Present(number), value))
+    Fail(fmt::format("entry {} was not found", number));
   CheckEntry(*value, number, row.value_size);
 }
 
@@ -67,12 +70,14 @@ uint64_t ReadAll(const Row& row, Reader* reader) {
     CheckEntry(reader->value(), count, row.value_size);
     ++count;
   }
-  if (count != row.entries) Fail(fmt::format("{} of {} entries were read in order", count, row.entries));
+  if (count != row.entries)
+    Fail(fmt::format("{} of {} entries were read in order", count, row.entries));
   return count;
 }
 
 void SeekAndStep(const Row& row, uint64_t number, std::string_view key, Reader* reader) {
-  if (!reader->Seek(key) || reader->key() != key) Fail(fmt::format("a seek did not find entry {}", number));
+  if (!reader->Seek(key) || reader->key() != key)
+    Fail(fmt::format("a seek did not find entry {}", number));
   CheckEntry(reader->value(), number, row.value_size);
   for (uint64_t step = 0; step < kSeekSteps && reader->Next(); ++step) {
     CheckEntry(reader->value(), ++number, row.value_size);
@@ -82,29 +87,32 @@ void SeekAndStep(const Row& row, uint64_t number, std::string_view key, Reader* 
 Timing Fill(const Row& row, int threads, Peer* peer) {
   const bool in_order = row.work == Work::kFillInOrder;
   const std::vector<uint32_t> order = in_order ? std::vector<uint32_t>() : Shuffled(row.entries);
-  return TimeThreads(threads, row.entries, 1, [&](int, uint64_t begin, uint64_t end, Latencies* latencies) {
-    Key key;
-    Value value(row.value_size);
-    for (uint64_t i = begin; i < end; ++i) {
-      const uint64_t number = in_order ? i : order[i];
-      latencies->Time([&] { peer->Put(key.Present(number), value.Of(number)); });
-    }
-  });
+  return TimeThreads(threads, row.entries, 1,
+                     [&](int, uint64_t begin, uint64_t end, Latencies* latencies) {
+                       Key key;
+                       Value value(row.value_size);
+                       for (uint64_t i = begin; i < end; ++i) {
+                         const uint64_t number = in_order ? i : order[i];
+                         latencies->Time([&] { peer->Put(key.Present(number), value.Of(number)); });
+                       }
+                     });
 }
 
 Timing FillInBatches(const Row& row, Peer* peer) {
   const std::vector<uint32_t> order = Shuffled(row.entries);
-  return TimeThreads(1, row.entries, 1, [&](int, uint64_t begin, uint64_t end, Latencies* latencies) {
-    std::vector<Key> keys(row.group);
-    std::vector<Value> values(row.group, Value(row.value_size));
-    std::vector<KeyValue> batch;
-    for (uint64_t i = begin; i < end; ++i) {
-      batch.emplace_back(keys[batch.size()].Present(order[i]), values[batch.size()].Of(order[i]));
-      if (batch.size() < row.group && i + 1 < end) continue;
-      latencies->Time([&] { peer->WriteBatch(batch); });
-      batch.clear();
-    }
-  });
+  return TimeThreads(1, row.entries, 1,
+                     [&](int, uint64_t begin, uint64_t end, Latencies* latencies) {
+                       std::vector<Key> keys(row.group);
+                       std::vector<Value> values(row.group, Value(row.value_size));
+                       std::vector<KeyValue> batch;
+                       for (uint64_t i = begin; i < end; ++i) {
+                         batch.emplace_back(keys[batch.size()].Present(order[i]),
+                                            values[batch.size()].Of(order[i]));
+                         if (batch.size() < row.group && i + 1 < end) continue;
+                         latencies->Time([&] { peer->WriteBatch(batch); });
+                         batch.clear();
+                       }
+                     });
 }
 
 // A latency here runs from the submission to the call of `done`.
@@ -113,19 +121,20 @@ Timing PutAsync(const Row& row, Peer* peer) {
   std::vector<Clock::time_point> starts(row.entries);
   std::vector<Clock::duration> taken(row.entries);  // each written by whoever calls `done`
   std::counting_semaphore<> window(row.threads);
-  Timing timing = TimeThreads(1, row.entries, 1, [&](int, uint64_t begin, uint64_t end, Latencies*) {
-    Key key;
-    Value value(row.value_size);
-    for (uint64_t i = begin; i < end; ++i) {
-      window.acquire();
-      starts[i] = Clock::now();
-      peer->PutAsync(key.Present(order[i]), value.Of(order[i]), [&, i] {
-        taken[i] = Clock::now() - starts[i];
-        window.release();
+  Timing timing =
+      TimeThreads(1, row.entries, 1, [&](int, uint64_t begin, uint64_t end, Latencies*) {
+        Key key;
+        Value value(row.value_size);
+        for (uint64_t i = begin; i < end; ++i) {
+          window.acquire();
+          starts[i] = Clock::now();
+          peer->PutAsync(key.Present(order[i]), value.Of(order[i]), [&, i] {
+            taken[i] = Clock::now() - starts[i];
+            window.release();
+          });
+        }
+        for (int i = 0; i < row.threads; ++i) window.acquire();
       });
-    }
-    for (int i = 0; i < row.threads; ++i) window.acquire();
-  });
   Latencies latencies(1);
   for (const Clock::duration one : taken) latencies.Record(one);
   timing.latencies = latencies.histogram();
@@ -142,11 +151,13 @@ Timing ReadBy(int threads, uint64_t operations, uint64_t latency_every, uint64_t
   return TimeThreads(threads, operations, latency_every,
                      [&](int thread, uint64_t begin, uint64_t end, Latencies* latencies) {
                        Random random(seed + static_cast<uint64_t>(thread));
-                       part(readers[static_cast<size_t>(thread)].get(), &random, begin, end, latencies);
+                       part(readers[static_cast<size_t>(thread)].get(), &random, begin, end,
+                            latencies);
                      });
 }
 
-void MultiGets(const Row& row, Reader* reader, Random* random, uint64_t begin, uint64_t end, Latencies* latencies) {
+void MultiGets(const Row& row, Reader* reader, Random* random, uint64_t begin, uint64_t end,
+               Latencies* latencies) {
   std::vector<Key> keys(row.group);
   std::vector<uint64_t> numbers(row.group);
   std::vector<std::string_view> wanted(row.group);
@@ -159,35 +170,37 @@ void MultiGets(const Row& row, Reader* reader, Random* random, uint64_t begin, u
     }
     latencies->Time([&] { reader->MultiGet({wanted.data(), count}, {values.data(), count}); });
     for (size_t k = 0; k < count; ++k) {
-      if (values[k] == nullptr) Fail(fmt::format("entry {} was not found among others", numbers[k]));
+      if (values[k] == nullptr)
+        Fail(fmt::format("entry {} was not found among others", numbers[k]));
       CheckEntry(*values[k], numbers[k], row.value_size);
     }
   }
 }
 
 Timing Read(const Row& row, Peer* peer) {
-  return ReadBy(row.threads, row.operations, row.latency_every(), 1, peer,
-                [&](Reader* reader, Random* random, uint64_t begin, uint64_t end, Latencies* latencies) {
-                  if (row.work == Work::kReadInOrder) {
-                    for (uint64_t read = begin; read < end;) read += ReadAll(row, reader);
-                    return;
-                  }
-                  if (row.work == Work::kMultiGet || row.work == Work::kMultiGetCold) {
-                    return MultiGets(row, reader, random, begin, end, latencies);
-                  }
-                  Key key;
-                  std::string value;
-                  for (uint64_t i = begin; i < end; ++i) {
-                    const uint64_t number = random->Below(row.entries);
-                    latencies->Time([&] {
-                      if (row.work == Work::kSeek) {
-                        SeekAndStep(row, number, key.Present(number), reader);
-                      } else if (reader->Get(key.Missing(number), &value)) {
-                        Fail("a missing key was found");
-                      }
-                    });
-                  }
-                });
+  return ReadBy(
+      row.threads, row.operations, row.latency_every(), 1, peer,
+      [&](Reader* reader, Random* random, uint64_t begin, uint64_t end, Latencies* latencies) {
+        if (row.work == Work::kReadInOrder) {
+          for (uint64_t read = begin; read < end;) read += ReadAll(row, reader);
+          return;
+        }
+        if (row.work == Work::kMultiGet || row.work == Work::kMultiGetCold) {
+          return MultiGets(row, reader, random, begin, end, latencies);
+        }
+        Key key;
+        std::string value;
+        for (uint64_t i = begin; i < end; ++i) {
+          const uint64_t number = random->Below(row.entries);
+          latencies->Time([&] {
+            if (row.work == Work::kSeek) {
+              SeekAndStep(row, number, key.Present(number), reader);
+            } else if (reader->Get(key.Missing(number), &value)) {
+              Fail("a missing key was found");
+            }
+          });
+        }
+      });
 }
 
 Timing ReadWhileWriting(const Row& row, Peer* peer) {
@@ -211,12 +224,13 @@ Timing ReadWhileWriting(const Row& row, Peer* peer) {
 
 Timing Delete(const Row& row, Peer* peer) {
   const std::vector<uint32_t> order = Shuffled(row.entries, 1);
-  const Timing timing = TimeThreads(1, row.entries, 1, [&](int, uint64_t begin, uint64_t end, Latencies* latencies) {
-    Key key;
-    for (uint64_t i = begin; i < end; ++i) {
-      latencies->Time([&] { peer->Delete(key.Present(order[i])); });
-    }
-  });
+  const Timing timing =
+      TimeThreads(1, row.entries, 1, [&](int, uint64_t begin, uint64_t end, Latencies* latencies) {
+        Key key;
+        for (uint64_t i = begin; i < end; ++i) {
+          latencies->Time([&] { peer->Delete(key.Present(order[i])); });
+        }
+      });
   if (peer->NewReader()->Seek("")) Fail("something is left after all was deleted");
   return timing;
 }
@@ -262,15 +276,16 @@ Timing Overwrite(const Row& row, uint64_t count, Peer* peer) {
 }
 
 Timing ReadAtRandom(const Row& row, int threads, uint64_t count, uint64_t seed, Peer* peer) {
-  return ReadBy(threads, count, row.latency_every(), seed, peer,
-                [&](Reader* reader, Random* random, uint64_t begin, uint64_t end, Latencies* latencies) {
-                  Key key;
-                  std::string value;
-                  for (uint64_t i = begin; i < end; ++i) {
-                    const uint64_t number = random->Below(row.entries);
-                    latencies->Time([&] { GetEntry(row, number, &key, reader, &value); });
-                  }
-                });
+  return ReadBy(
+      threads, count, row.latency_every(), seed, peer,
+      [&](Reader* reader, Random* random, uint64_t begin, uint64_t end, Latencies* latencies) {
+        Key key;
+        std::string value;
+        for (uint64_t i = begin; i < end; ++i) {
+          const uint64_t number = random->Below(row.entries);
+          latencies->Time([&] { GetEntry(row, number, &key, reader, &value); });
+        }
+      });
 }
 
 void ReadThrough(const Row& row, Peer* peer) { ReadAll(row, peer->NewReader().get()); }
@@ -284,16 +299,17 @@ Timing BareWrite(const Row& row, const std::string& directory) {
     bytes += Key().Present(i);
     bytes += Value(row.value_size).Of(i);
   }
-  const Timing timing =
-      TimeThreads(1, row.operations / row.group, 1, [&](int, uint64_t begin, uint64_t end, Latencies* latencies) {
-        for (uint64_t i = begin; i < end; ++i) {
-          latencies->Time([&] {
-            if (write(descriptor, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
-              Fail("cannot write " + path);
-            }
-          });
-        }
-      });
+  const Timing timing = TimeThreads(1, row.operations / row.group, 1,
+                                    [&](int, uint64_t begin, uint64_t end, Latencies* latencies) {
+                                      for (uint64_t i = begin; i < end; ++i) {
+                                        latencies->Time([&] {
+                                          if (write(descriptor, bytes.data(), bytes.size()) !=
+                                              static_cast<ssize_t>(bytes.size())) {
+                                            Fail("cannot write " + path);
+                                          }
+                                        });
+                                      }
+                                    });
   close(descriptor);
   unlink(path.c_str());
   return timing;

@@ -1,4 +1,5 @@
-// LevelDB: bloom filter, block cache, write buffer and no compression as peer.h says, all else as it comes.
+// LevelDB: bloom filter, block cache, write buffer and no compression as peer.h says, all else as
+// it comes.
 #include <leveldb/cache.h>
 #include <leveldb/db.h>
 #include <leveldb/filter_policy.h>
@@ -20,21 +21,25 @@ struct LevelDbApi {
   using WriteBatch = leveldb::WriteBatch;
   static constexpr const char* kName = "LevelDB";
 
-  static void Renew(DB* db, std::unique_ptr<Iterator>* iterator) { iterator->reset(db->NewIterator(ReadOptions())); }
+  static void Renew(DB* db, std::unique_ptr<Iterator>* iterator) {
+    iterator->reset(db->NewIterator(ReadOptions()));
+  }
   static void Add(WriteBatch* updates, Slice key, Slice value) { updates->Put(key, value); }
   static void Flush(DB* db) {
-    // There is no call for it, but a compaction of a range that holds no key writes the memtable out and does nothing
-    // else.
+    // There is no call for it, but a compaction of a range that holds no key writes the memtable
+    // out and does nothing else.
     const Slice behind_all("\xff\xff\xff\xff");
     db->CompactRange(&behind_all, &behind_all);
   }
   static void Compact(DB* db) { db->CompactRange(nullptr, nullptr); }
 };
 
-// What leveldb::Options point at; it has to outlive the database, and is a base of its own to be destroyed after it.
+// What leveldb::Options point at; it has to outlive the database, and is a base of its own to be
+// destroyed after it.
 struct LevelDbParts {
   explicit LevelDbParts(const PeerOptions& peer)
-      : filter(leveldb::NewBloomFilterPolicy(kBloomBitsPerKey)), cache(leveldb::NewLRUCache(peer.block_cache_bytes())) {
+      : filter(leveldb::NewBloomFilterPolicy(kBloomBitsPerKey)),
+        cache(leveldb::NewLRUCache(peer.block_cache_bytes())) {
     options.create_if_missing = true;
     if (peer.defaults) return;
     options.filter_policy = filter.get();
@@ -50,11 +55,14 @@ struct LevelDbParts {
 
 class LevelDbPeer : private LevelDbParts, public LsmPeer<LevelDbApi> {
  public:
-  explicit LevelDbPeer(const PeerOptions& peer) : LevelDbParts(peer), LsmPeer(LevelDbParts::options, peer) {}
+  explicit LevelDbPeer(const PeerOptions& peer)
+      : LevelDbParts(peer), LsmPeer(LevelDbParts::options, peer) {}
 };
 
 }  // namespace
 
-std::unique_ptr<Peer> OpenLevelDb(const PeerOptions& options) { return std::make_unique<LevelDbPeer>(options); }
+std::unique_ptr<Peer> OpenLevelDb(const PeerOptions& options) {
+  return std::make_unique<LevelDbPeer>(options);
+}
 
 }  // namespace varve::bench

@@ -1,7 +1,8 @@
-// LMDB: one write transaction a Put or batch; MDB_NOSYNC unless writes are synced, MDB_WRITEMAP off. It has no caches
-// or filters of its own to set: it reads from the page cache through its map. A reader keeps its read transaction and
-// renews it for each read, which is its cheapest way. Where memory is short, reading ahead is off (MDB_NORDAHEAD), unless
-// its defaults are asked for. There is nothing to compact.
+// LMDB: one write transaction a Put or batch; MDB_NOSYNC unless writes are synced, MDB_WRITEMAP
+// off. It has no caches or filters of its own to set: it reads from the page cache through its map.
+// A reader keeps its read transaction and renews it for each read, which is its cheapest way. Where
+// memory is short, reading ahead is off (MDB_NORDAHEAD), unless its defaults are asked for. There
+// is nothing to compact.
 #include <lmdb.h>
 
 #include "benchmark/engine/peer.h"
@@ -14,7 +15,9 @@ constexpr size_t kMapBytes = size_t{64} << 30;
 constexpr unsigned kMaxReaders = 512;
 
 MDB_val ToVal(std::string_view text) { return {text.size(), const_cast<char*>(text.data())}; }
-std::string_view ToView(const MDB_val& val) { return {static_cast<const char*>(val.mv_data), val.mv_size}; }
+std::string_view ToView(const MDB_val& val) {
+  return {static_cast<const char*>(val.mv_data), val.mv_size};
+}
 
 void Check(int code) {
   if (code != MDB_SUCCESS) Fail(std::string("LMDB: ") + mdb_strerror(code));
@@ -48,7 +51,8 @@ class LmdbReader : public Reader {
     Check(mdb_cursor_renew(txn_, cursor_));
     MDB_val at = ToVal(key);
     MDB_val value;
-    return Take(mdb_cursor_get(cursor_, &at, &value, key.empty() ? MDB_FIRST : MDB_SET_RANGE), at, value);
+    return Take(mdb_cursor_get(cursor_, &at, &value, key.empty() ? MDB_FIRST : MDB_SET_RANGE), at,
+                value);
   }
 
   bool Next() override {
@@ -127,6 +131,8 @@ class LmdbPeer : public Peer {
 
 }  // namespace
 
-std::unique_ptr<Peer> OpenLmdb(const PeerOptions& options) { return std::make_unique<LmdbPeer>(options); }
+std::unique_ptr<Peer> OpenLmdb(const PeerOptions& options) {
+  return std::make_unique<LmdbPeer>(options);
+}
 
 }  // namespace varve::bench

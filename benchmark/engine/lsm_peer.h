@@ -1,5 +1,6 @@
-// What the adapters of LevelDB and RocksDB share: RocksDB began as LevelDB, and where both still have the same calls they
-// are made here, once. `Api` names an engine's types and holds what differs (leveldb_peer.cc, rocksdb_peer.cc):
+// What the adapters of LevelDB and RocksDB share: RocksDB began as LevelDB, and where both still
+// have the same calls they are made here, once. `Api` names an engine's types and holds what
+// differs (leveldb_peer.cc, rocksdb_peer.cc):
 //
 //   types   DB, Slice, Status, ReadOptions, WriteOptions, Iterator, WriteBatch
 //   kName   for messages
@@ -31,7 +32,8 @@ class LsmReader : public Reader {
   explicit LsmReader(typename Api::DB* db) : db_(db) {}
 
   bool Get(std::string_view key, std::string* value) override {
-    const typename Api::Status status = db_->Get(typename Api::ReadOptions(), ToSlice<Api>(key), value);
+    const typename Api::Status status =
+        db_->Get(typename Api::ReadOptions(), ToSlice<Api>(key), value);
     if (status.IsNotFound()) return false;
     CheckLsm<Api>(status);
     return true;
@@ -67,17 +69,21 @@ class LsmReader : public Reader {
   std::unique_ptr<typename Api::Iterator> iterator_;
 };
 
-// `ReaderType` is LsmReader<Api> or derived from it. The constructor of the derived class opens db_.
+// `ReaderType` is LsmReader<Api> or derived from it. The constructor of the derived class opens
+// db_.
 template <typename Api, typename ReaderType = LsmReader<Api>>
 class LsmPeer : public Peer {
  public:
   void Put(std::string_view key, std::string_view value) override {
     CheckLsm<Api>(db_->Put(write_, ToSlice<Api>(key), ToSlice<Api>(value)));
   }
-  void Delete(std::string_view key) override { CheckLsm<Api>(db_->Delete(write_, ToSlice<Api>(key))); }
+  void Delete(std::string_view key) override {
+    CheckLsm<Api>(db_->Delete(write_, ToSlice<Api>(key)));
+  }
   void WriteBatch(std::span<const KeyValue> batch) override {
     typename Api::WriteBatch updates;
-    for (const auto& [key, value] : batch) Api::Add(&updates, ToSlice<Api>(key), ToSlice<Api>(value));
+    for (const auto& [key, value] : batch)
+      Api::Add(&updates, ToSlice<Api>(key), ToSlice<Api>(value));
     CheckLsm<Api>(db_->Write(write_, &updates));
   }
   std::unique_ptr<Reader> NewReader() override { return std::make_unique<ReaderType>(db_.get()); }

@@ -1,14 +1,15 @@
-// The one interface behind which every engine of engine_benchmark stands, so that all do the same work: Varve
-// (varve_peer.cc) and its peers RocksDB, LevelDB and LMDB (one adapter file each, which also states that engine's
-// settings).
+// The one interface behind which every engine of engine_benchmark stands, so that all do the same
+// work: Varve (varve_peer.cc) and its peers RocksDB, LevelDB and LMDB (one adapter file each, which
+// also states that engine's settings).
 //
-// Settings common to all, as far as an engine has them: bloom filters of 10 bits a key, a 512 MB block cache, a 64 MB
-// write buffer, no compression, the log on. With `defaults` each engine has its own instead, but for durability, which
-// is always the same for all. Without `synced` a write returns once the engine has it (a power cut may lose it); with
-// `synced` it returns once it is on disk.
+// Settings common to all, as far as an engine has them: bloom filters of 10 bits a key, a 512 MB
+// block cache, a 64 MB write buffer, no compression, the log on. With `defaults` each engine has
+// its own instead, but for durability, which is always the same for all. Without `synced` a write
+// returns once the engine has it (a power cut may lose it); with `synced` it returns once it is on
+// disk.
 //
-// Errors: a peer that fails prints what happened and ends the process: a benchmark with errors has no figures.
-// Thread-safety: a Peer may be used by many threads at once, a Reader by one at a time.
+// Errors: a peer that fails prints what happened and ends the process: a benchmark with errors has
+// no figures. Thread-safety: a Peer may be used by many threads at once, a Reader by one at a time.
 #pragma once
 
 #include <functional>
@@ -31,9 +32,14 @@ struct PeerOptions {
   bool defaults = false;    // the engine's own defaults
   size_t memory_limit = 0;  // of this process, page cache included; 0: none
 
-  // Of little memory a quarter for blocks and a sixteenth for writes: the page cache, tables and filters need theirs.
-  size_t block_cache_bytes() const { return memory_limit == 0 ? kBlockCacheBytes : memory_limit / 4; }
-  size_t write_buffer_bytes() const { return memory_limit == 0 ? kWriteBufferBytes : memory_limit / 16; }
+  // Of little memory a quarter for blocks and a sixteenth for writes: the page cache, tables and
+  // filters need theirs.
+  size_t block_cache_bytes() const {
+    return memory_limit == 0 ? kBlockCacheBytes : memory_limit / 4;
+  }
+  size_t write_buffer_bytes() const {
+    return memory_limit == 0 ? kWriteBufferBytes : memory_limit / 16;
+  }
 };
 
 using KeyValue = std::pair<std::string_view, std::string_view>;
@@ -46,15 +52,17 @@ class Reader {
   // Copies the value of `key` into `value`; false when there is none.
   virtual bool Get(std::string_view key, std::string* value) = 0;
 
-  // Copies the values of all `keys` into strings that stay valid until the next call: values[i], null where there is
-  // none. An engine without a call for it gets one after the other.
-  virtual void MultiGet(std::span<const std::string_view> keys, std::span<const std::string*> values) {
+  // Copies the values of all `keys` into strings that stay valid until the next call: values[i],
+  // null where there is none. An engine without a call for it gets one after the other.
+  virtual void MultiGet(std::span<const std::string_view> keys,
+                        std::span<const std::string*> values) {
     if (copies_.size() < keys.size()) copies_.resize(keys.size());
-    for (size_t i = 0; i < keys.size(); ++i) values[i] = Get(keys[i], &copies_[i]) ? &copies_[i] : nullptr;
+    for (size_t i = 0; i < keys.size(); ++i)
+      values[i] = Get(keys[i], &copies_[i]) ? &copies_[i] : nullptr;
   }
 
-  // Takes a consistent view of now and goes to its first entry at or after `key` ("" is the first of all); false at the
-  // end.
+  // Takes a consistent view of now and goes to its first entry at or after `key` ("" is the first
+  // of all); false at the end.
   virtual bool Seek(std::string_view key) = 0;
   // To the next entry of that view; false at the end.
   virtual bool Next() = 0;
@@ -78,7 +86,8 @@ class Peer {
   virtual void Delete(std::string_view key) = 0;
   // All of the batch or none of it.
   virtual void WriteBatch(std::span<const KeyValue> batch) = 0;
-  // Whether PutAsync is there. It calls `done`, on any thread, once the put is as durable as a Put that returned.
+  // Whether PutAsync is there. It calls `done`, on any thread, once the put is as durable as a Put
+  // that returned.
   virtual bool CanPutAsync() const { return false; }
   virtual void PutAsync(std::string_view, std::string_view, std::function<void()>) {}
   virtual std::unique_ptr<Reader> NewReader() = 0;

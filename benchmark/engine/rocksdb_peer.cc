@@ -1,4 +1,5 @@
-// RocksDB: bloom filter, block cache, write buffer and no compression as peer.h says, all else as it comes.
+// RocksDB: bloom filter, block cache, write buffer and no compression as peer.h says, all else as
+// it comes.
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 #include <rocksdb/filter_policy.h>
@@ -42,8 +43,10 @@ class RocksDbReader : public LsmReader<RocksDbApi> {
  public:
   using LsmReader::LsmReader;
 
-  // The call that pins values in the block cache, which is the fastest of its MultiGets, and a copy of each.
-  void MultiGet(std::span<const std::string_view> keys, std::span<const std::string*> values) override {
+  // The call that pins values in the block cache, which is the fastest of its MultiGets, and a copy
+  // of each.
+  void MultiGet(std::span<const std::string_view> keys,
+                std::span<const std::string*> values) override {
     if (copies_.size() < keys.size()) {
       copies_.resize(keys.size());
       slices_.resize(keys.size());
@@ -51,8 +54,8 @@ class RocksDbReader : public LsmReader<RocksDbApi> {
       statuses_.resize(keys.size());
     }
     for (size_t i = 0; i < keys.size(); ++i) slices_[i] = ToSlice<RocksDbApi>(keys[i]);
-    db_->MultiGet(rocksdb::ReadOptions(), db_->DefaultColumnFamily(), keys.size(), slices_.data(), pinned_.data(),
-                  statuses_.data());
+    db_->MultiGet(rocksdb::ReadOptions(), db_->DefaultColumnFamily(), keys.size(), slices_.data(),
+                  pinned_.data(), statuses_.data());
     for (size_t i = 0; i < keys.size(); ++i) {
       values[i] = nullptr;
       if (!statuses_[i].IsNotFound()) {
@@ -90,6 +93,8 @@ class RocksDbPeer : public LsmPeer<RocksDbApi, RocksDbReader> {
 
 }  // namespace
 
-std::unique_ptr<Peer> OpenRocksDb(const PeerOptions& options) { return std::make_unique<RocksDbPeer>(options); }
+std::unique_ptr<Peer> OpenRocksDb(const PeerOptions& options) {
+  return std::make_unique<RocksDbPeer>(options);
+}
 
 }  // namespace varve::bench

@@ -1,6 +1,7 @@
-// Varve as a library: write buffer and block cache as peer.h says, all else as it comes. Not synced is
-// Durability::kNone (the log's bytes are with the kernel when a write returns, as with the peers). Its default caches fit
-// no small memory, so there they are set even where defaults are asked for.
+// Varve as a library: write buffer and block cache as peer.h says, all else as it comes. Not synced
+// is Durability::kNone (the log's bytes are with the kernel when a write returns, as with the
+// peers). Its default caches fit no small memory, so there they are set even where defaults are
+// asked for.
 #include <fmt/format.h>
 
 #include "benchmark/engine/peer.h"
@@ -24,7 +25,8 @@ class VarveReader : public Reader {
     return result->found;
   }
 
-  void MultiGet(std::span<const std::string_view> keys, std::span<const std::string*> values) override {
+  void MultiGet(std::span<const std::string_view> keys,
+                std::span<const std::string*> values) override {
     if (answers_.size() < keys.size()) answers_.resize(keys.size());
     Check(store_->MultiGet(ReadOptions(), absl::MakeConstSpan(keys.data(), keys.size()),
                            absl::MakeSpan(answers_.data(), keys.size())));
@@ -76,7 +78,9 @@ class VarvePeer : public Peer {
   }
   ~VarvePeer() override { Check(store_->Close()); }
 
-  void Put(std::string_view key, std::string_view value) override { Check(store_->Put(key, value)); }
+  void Put(std::string_view key, std::string_view value) override {
+    Check(store_->Put(key, value));
+  }
   void Delete(std::string_view key) override { Check(store_->Delete(key)); }
   void WriteBatch(std::span<const KeyValue> batch) override {
     varve::WriteBatch updates;
@@ -87,12 +91,15 @@ class VarvePeer : public Peer {
   void PutAsync(std::string_view key, std::string_view value, std::function<void()> done) override {
     varve::WriteBatch update;
     update.Put(key, value);
-    store_->WriteAsync(WriteOptions(), &update, [done = std::move(done)](const absl::StatusOr<CommitResult>& result) {
-      Check(result.status());
-      done();
-    });
+    store_->WriteAsync(WriteOptions(), &update,
+                       [done = std::move(done)](const absl::StatusOr<CommitResult>& result) {
+                         Check(result.status());
+                         done();
+                       });
   }
-  std::unique_ptr<Reader> NewReader() override { return std::make_unique<VarveReader>(store_.get()); }
+  std::unique_ptr<Reader> NewReader() override {
+    return std::make_unique<VarveReader>(store_.get());
+  }
   void Flush() override { Check(store_->Flush()); }
   void Compact() override { Check(store_->Compact("", "")); }
 
@@ -102,6 +109,8 @@ class VarvePeer : public Peer {
 
 }  // namespace
 
-std::unique_ptr<Peer> OpenVarve(const PeerOptions& options) { return std::make_unique<VarvePeer>(options); }
+std::unique_ptr<Peer> OpenVarve(const PeerOptions& options) {
+  return std::make_unique<VarvePeer>(options);
+}
 
 }  // namespace varve::bench

@@ -3,8 +3,8 @@
 #include <thread>
 
 #include "benchmark/experiments/experiments.h"
-#include "benchmark/server/load_generator.h"
 #include "benchmark/process.h"
+#include "benchmark/server/load_generator.h"
 #include "benchmark/workload.h"
 
 namespace varve::bench {
@@ -27,10 +27,11 @@ struct Way {
 };
 
 const std::vector<Way>& AllWays() {
-  static const std::vector<Way>* const ways = new std::vector<Way>{{"write in order", false, true},
-                                                                   {"write at random", false, false},
-                                                                   {"read in order", true, true},
-                                                                   {"read at random", true, false}};
+  static const std::vector<Way>* const ways =
+      new std::vector<Way>{{"write in order", false, true},
+                           {"write at random", false, false},
+                           {"read in order", true, true},
+                           {"read at random", true, false}};
   return *ways;
 }
 
@@ -70,7 +71,8 @@ Figures Embedded(const Way& way, uint64_t entries, size_t value_size, StorageEng
   std::string key = LoadKey(0, kKeySize);
   std::string value = key + filler.substr(key.size());
   const auto renumber = [](uint64_t number, std::string* text) {
-    for (size_t at = kKeySize; at-- > kKeySize - 12; number /= 10) (*text)[at] = static_cast<char>('0' + number % 10);
+    for (size_t at = kKeySize; at-- > kKeySize - 12; number /= 10)
+      (*text)[at] = static_cast<char>('0' + number % 10);
   };
   Latencies latencies(8);
   const double cpu = CpuSeconds();
@@ -88,11 +90,12 @@ Figures Embedded(const Way& way, uint64_t entries, size_t value_size, StorageEng
   }
   const double seconds = SecondsSince(begin);
   const auto count = static_cast<double>(entries);
-  return {count / seconds, latencies.histogram().Percentile(0.5) * 1e-3, latencies.histogram().Percentile(0.99) * 1e-3,
-          (CpuSeconds() - cpu) * 1e6 / count};
+  return {count / seconds, latencies.histogram().Percentile(0.5) * 1e-3,
+          latencies.histogram().Percentile(0.99) * 1e-3, (CpuSeconds() - cpu) * 1e6 / count};
 }
 
-Figures OverTcp(const Way& way, uint64_t entries, size_t value_size, uint16_t port, const Child& server) {
+Figures OverTcp(const Way& way, uint64_t entries, size_t value_size, uint16_t port,
+                const Child& server) {
   Load load;
   load.server = "Varve";
   load.port = port;
@@ -104,14 +107,17 @@ Figures OverTcp(const Way& way, uint64_t entries, size_t value_size, uint16_t po
   load.choice = way.in_order ? KeyChoice::kInOrder : KeyChoice::kUniform;
   const LoadResult result = RunLoad(load, [&] { return server.CpuSeconds(); });
   const auto requests = static_cast<double>(result.requests);
-  return {requests / result.seconds, result.p50 * 1e6, result.p99 * 1e6, result.server_cpu_seconds * 1e6 / requests};
+  return {requests / result.seconds, result.p50 * 1e6, result.p99 * 1e6,
+          result.server_cpu_seconds * 1e6 / requests};
 }
 
-void MeasureServer(const std::string& directory, uint64_t entries, size_t value_size, std::vector<Point>* points) {
+void MeasureServer(const std::string& directory, uint64_t entries, size_t value_size,
+                   std::vector<Point>* points) {
   const uint16_t port = FreePort();
-  Child server({ProgramDirectory() + "/server_main", "--bind=127.0.0.1", fmt::format("--port={}", port),
-                "--dir=" + directory, "--sync=no", "--loglevel=warning"},
-               directory + ".log");
+  Child server(
+      {ProgramDirectory() + "/server_main", "--bind=127.0.0.1", fmt::format("--port={}", port),
+       "--dir=" + directory, "--sync=no", "--loglevel=warning"},
+      directory + ".log");
   while (!AnswersPing(port)) {
     if (!server.Running()) Fail("there is no server_main that serves: build it first");
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -119,7 +125,8 @@ void MeasureServer(const std::string& directory, uint64_t entries, size_t value_
   // Reads first: writes would merge the many segments.
   for (const size_t at : {2, 3, 0, 1}) {
     const Way& way = AllWays()[at];
-    Add("Over TCP, 50 connections", value_size, way, OverTcp(way, entries, value_size, port, server), points);
+    Add("Over TCP, 50 connections", value_size, way,
+        OverTcp(way, entries, value_size, port, server), points);
   }
 }
 
@@ -128,16 +135,17 @@ void MeasureServer(const std::string& directory, uint64_t entries, size_t value_
 std::vector<Point> ClassicExperiment(const ExperimentOptions& options) {
   std::vector<Point> points;
   for (const size_t value_size : {size_t{100}, size_t{1000}}) {
-    const auto entries =
-        std::max<uint64_t>(5000, static_cast<uint64_t>((value_size == 100 ? 1e6 : 3e5) * options.scale));
+    const auto entries = std::max<uint64_t>(
+        5000, static_cast<uint64_t>((value_size == 100 ? 1e6 : 3e5) * options.scale));
     const std::string directory = fmt::format("{}/classic{}", options.directory, value_size);
     const EngineOptions engine = OptionsFor(entries, value_size);
     {
       const auto store = OpenStore(directory, engine);
       FillAndCompact(entries, value_size, store.get());
-      for (const size_t at : {2, 3}) Embedded(AllWays()[at], entries, value_size, store.get());  // fills the caches
-      points.push_back({"Offset tables | | segments", fmt::format("{} B values", value_size), "segments", 0,
-                        static_cast<double>(Statistic(*store, "segments"))});
+      // Fills the caches.
+      for (const size_t at : {2, 3}) Embedded(AllWays()[at], entries, value_size, store.get());
+      points.push_back({"Offset tables | | segments", fmt::format("{} B values", value_size),
+                        "segments", 0, static_cast<double>(Statistic(*store, "segments"))});
       for (const size_t at : {2, 3, 0, 1}) {
         const Way& way = AllWays()[at];
         Add("Library", value_size, way, Embedded(way, entries, value_size, store.get()), &points);

@@ -1,5 +1,5 @@
-// Runs the field's classic experiments (experiments.h) and reports each point as a benchmark of its own, named
-// experiment/series/category, with the counters x and y, for benchmark/plot:
+// Runs the field's classic experiments (experiments.h) and reports each point as a benchmark of its
+// own, named experiment/series/category, with the counters x and y, for benchmark/plot:
 //
 //   experiments --experiment=group_fsync --benchmark_format=json >group_fsync.json
 //   benchmark/plot group_fsync.json --out=images/group_fsync.svg
@@ -18,7 +18,8 @@
 
 ABSL_FLAG(std::string, experiment, "all", "group_fsync, filter, classic, memory, scaling or all");
 ABSL_FLAG(double, scale, 1.0, "Share of the full number of entries and operations, for quick runs");
-ABSL_FLAG(std::string, dir, "", "Where to put the data (removed at the end); by default beside the program");
+ABSL_FLAG(std::string, dir, "",
+          "Where to put the data (removed at the end); by default beside the program");
 
 namespace varve::bench {
 
@@ -26,7 +27,8 @@ void CheckOk(const absl::Status& status) {
   if (!status.ok()) Fail("Varve: " + status.ToString());
 }
 
-std::unique_ptr<StorageEngine> OpenStore(const std::string& directory, const EngineOptions& options) {
+std::unique_ptr<StorageEngine> OpenStore(const std::string& directory,
+                                         const EngineOptions& options) {
   absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(directory, options);
   CheckOk(store.status());
   return *std::move(store);
@@ -41,7 +43,9 @@ uint64_t Statistic(const Store& store, const std::string& name) {
 
 double CpuSeconds() { return ProcessUse::Now().cpu_seconds; }
 
-double SecondsSince(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+double SecondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 namespace {
 
@@ -51,14 +55,16 @@ struct Experiment {
 };
 
 void Report(const Experiment& experiment, const Point& point) {
-  const std::string category = point.category.empty() ? fmt::format("{:g}", point.x) : point.category;
-  ::benchmark::RegisterBenchmark(fmt::format("{}/{}/{}", experiment.name, point.series, category).c_str(),
-                                 [point](::benchmark::State& state) {
-                                   for (auto _ : state) state.SetIterationTime(0);
-                                   state.SetLabel(point.panel);
-                                   if (point.category.empty()) state.counters["x"] = point.x;
-                                   state.counters["y"] = point.y;
-                                 })
+  const std::string category =
+      point.category.empty() ? fmt::format("{:g}", point.x) : point.category;
+  ::benchmark::RegisterBenchmark(
+      fmt::format("{}/{}/{}", experiment.name, point.series, category).c_str(),
+      [point](::benchmark::State& state) {
+        for (auto _ : state) state.SetIterationTime(0);
+        state.SetLabel(point.panel);
+        if (point.category.empty()) state.counters["x"] = point.x;
+        state.counters["y"] = point.y;
+      })
       ->Iterations(1)
       ->UseManualTime();
 }
@@ -73,15 +79,16 @@ int Main(int argc, char** argv) {
                                                {"memory", MemoryExperiment},
                                                {"scaling", ScalingExperiment}};
   const std::string wanted = absl::GetFlag(FLAGS_experiment);
-  if (wanted != "all" &&
-      std::none_of(experiments.begin(), experiments.end(), [&](const Experiment& e) { return e.name == wanted; })) {
+  if (wanted != "all" && std::none_of(experiments.begin(), experiments.end(),
+                                      [&](const Experiment& e) { return e.name == wanted; })) {
     Fail("--experiment names an unknown experiment: " + wanted);
   }
   const std::string directory = ClaimDataDirectory(absl::GetFlag(FLAGS_dir), "experiments_data");
   for (const Experiment& experiment : experiments) {
     if (wanted != "all" && experiment.name != wanted) continue;
     MakeEmptyDirectory(directory);
-    for (const Point& point : experiment.run({directory, absl::GetFlag(FLAGS_scale)})) Report(experiment, point);
+    for (const Point& point : experiment.run({directory, absl::GetFlag(FLAGS_scale)}))
+      Report(experiment, point);
   }
   ::benchmark::RunSpecifiedBenchmarks();
   return 0;

@@ -23,7 +23,8 @@ class Writer {
     return &batch_;
   }
 
-  // One group of just so many writes, from the first submission until all are on disk. Microseconds.
+  // One group of just so many writes, from the first submission until all are on disk.
+  // Microseconds.
   double GroupOf(int size) {
     const Clock::time_point begin = Clock::now();
     SequenceNumber last = kNoSequence;
@@ -53,7 +54,8 @@ double MedianGroup(Writer* writer, int size, int groups) {
 }
 
 std::vector<Point> ByCount(const ExperimentOptions& options) {
-  const std::string panel = "Groups closed by count | writes in a group | µs per acknowledged write | logx logy";
+  const std::string panel =
+      "Groups closed by count | writes in a group | µs per acknowledged write | logx logy";
   const int groups = std::max(20, static_cast<int>(1000 * options.scale));
   const auto store = OpenStore(options.directory + "/count", EngineOptions());
   Writer writer(store.get());
@@ -84,20 +86,23 @@ Flow KeepInFlight(StorageEngine* store, int in_flight, uint64_t writes) {
   for (uint64_t i = 0; i < writes; ++i) {
     window.acquire();
     starts[i] = Clock::now();
-    store->WriteAsync(WriteOptions(), writer.Next(), [&, i](const absl::StatusOr<CommitResult>& result) {
-      CheckOk(result.status());
-      waits[i] = SecondsSince(starts[i]) * 1e6;
-      window.release();
-    });
+    store->WriteAsync(WriteOptions(), writer.Next(),
+                      [&, i](const absl::StatusOr<CommitResult>& result) {
+                        CheckOk(result.status());
+                        waits[i] = SecondsSince(starts[i]) * 1e6;
+                        window.release();
+                      });
   }
   for (int i = 0; i < in_flight; ++i) window.acquire();
   const double micros = SecondsSince(begin) * 1e6 / static_cast<double>(writes);
-  std::nth_element(waits.begin(), waits.begin() + static_cast<std::ptrdiff_t>(writes / 2), waits.end());
+  std::nth_element(waits.begin(), waits.begin() + static_cast<std::ptrdiff_t>(writes / 2),
+                   waits.end());
   return {micros, waits[writes / 2]};
 }
 
 std::vector<Point> ByDelay(const ExperimentOptions& options) {
-  const std::string cost = "Groups closed by delay: cost | --group-max-delay, µs | µs per acknowledged write | logy";
+  const std::string cost =
+      "Groups closed by delay: cost | --group-max-delay, µs | µs per acknowledged write | logy";
   const std::string wait =
       "Groups closed by delay: wait | --group-max-delay, µs | p50 from call to acknowledgement, µs";
   std::vector<Point> points;

@@ -28,7 +28,8 @@ class MemoryWatch {
     const std::string rates = "4 KiB values: operations a second | | operations a second";
     std::atomic<bool> ended = false;
     const auto look = [&] {
-      points->push_back({over_time, phase, "", SecondsSince(begin_), static_cast<double>(ResidentBytes("self")) / 1e6});
+      points->push_back({over_time, phase, "", SecondsSince(begin_),
+                         static_cast<double>(ResidentBytes("self")) / 1e6});
     };
     std::thread watcher([&] {
       for (; !ended; std::this_thread::sleep_for(kStep)) look();
@@ -39,7 +40,8 @@ class MemoryWatch {
     const double seconds = SecondsSince(from);
     ended = true;
     watcher.join();
-    if (operations > 0) points->push_back({rates, "Varve", phase, 0, static_cast<double>(operations) / seconds});
+    if (operations > 0)
+      points->push_back({rates, "Varve", phase, 0, static_cast<double>(operations) / seconds});
   }
 
  private:
@@ -71,7 +73,8 @@ std::vector<Point> LargeValues(const ExperimentOptions& options) {
   watch.During(
       "put", entries,
       [&] {
-        for (const uint32_t number : order) CheckOk(store->Put(key.Present(number), value.Of(number)));
+        for (const uint32_t number : order)
+          CheckOk(store->Put(key.Present(number), value.Of(number)));
       },
       &points);
   watch.During(
@@ -93,8 +96,9 @@ std::vector<Point> LargeValues(const ExperimentOptions& options) {
       [&] {
         std::vector<std::thread> readers;
         for (int i = 0; i < kReaders; ++i) {
-          readers.emplace_back(
-              [&, i] { GetAtRandom(store.get(), entries, entries / kReaders, 100u + static_cast<unsigned>(i)); });
+          readers.emplace_back([&, i] {
+            GetAtRandom(store.get(), entries, entries / kReaders, 100u + static_cast<unsigned>(i));
+          });
         }
         for (std::thread& reader : readers) reader.join();
       },
@@ -104,8 +108,8 @@ std::vector<Point> LargeValues(const ExperimentOptions& options) {
 }
 
 // Tables come to memory when they are first asked for.
-std::vector<Point> IndexOf(const ExperimentOptions& options, const std::string& series, const std::string& prefix,
-                           size_t value_size) {
+std::vector<Point> IndexOf(const ExperimentOptions& options, const std::string& series,
+                           const std::string& prefix, size_t value_size) {
   std::vector<Point> points;
   const auto most = std::max<uint64_t>(10000, static_cast<uint64_t>(1e7 * options.scale));
   EngineOptions engine;
@@ -136,9 +140,10 @@ std::vector<Point> IndexOf(const ExperimentOptions& options, const std::string& 
     }
     const auto tables = static_cast<double>(Statistic(*store, "offset_table_cache_bytes"));
     const auto keys = static_cast<double>(entries);
-    points.push_back({"Memory of the index | million keys | MB", series, "", keys / 1e6, tables / 1e6});
     points.push_back(
-        {"Memory of the index for each key | million keys | bytes", series, "", keys / 1e6, tables / keys});
+        {"Memory of the index | million keys | MB", series, "", keys / 1e6, tables / 1e6});
+    points.push_back({"Memory of the index for each key | million keys | bytes", series, "",
+                      keys / 1e6, tables / keys});
   }
   CheckOk(store->Close());
   return points;
@@ -148,7 +153,9 @@ std::vector<Point> IndexOf(const ExperimentOptions& options, const std::string& 
 
 std::vector<Point> MemoryExperiment(const ExperimentOptions& options) {
   std::vector<Point> points = LargeValues(options);
-  const auto add = [&](const std::vector<Point>& more) { points.insert(points.end(), more.begin(), more.end()); };
+  const auto add = [&](const std::vector<Point>& more) {
+    points.insert(points.end(), more.begin(), more.end());
+  };
   add(IndexOf(options, "25-byte keys, 100-byte values", "", 100));
   add(IndexOf(options, "100-byte keys, 8-byte values", std::string(100 - kKeySize, 'k'), 8));
   return points;

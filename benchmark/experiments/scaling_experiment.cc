@@ -14,11 +14,13 @@ namespace varve::bench {
 namespace {
 
 constexpr size_t kValueSize = 100;
-constexpr unsigned kFewestThreads = 8;  // at the end of the curve; twice the processors where that is more
+// At the end of the curve; twice the processors where that is more.
+constexpr unsigned kFewestThreads = 8;
 constexpr size_t kGroup = 16;
 
 // One thread's share of a work: `operations`, with keys of its own choice.
-using Part = std::function<void(Store* store, uint64_t entries, uint64_t operations, Random* random)>;
+using Part =
+    std::function<void(Store* store, uint64_t entries, uint64_t operations, Random* random)>;
 
 struct ScaledWork {
   std::string name;
@@ -43,7 +45,8 @@ void MultiGets(Store* store, uint64_t entries, uint64_t operations, Random* rand
   std::vector<std::string_view> wanted(kGroup);
   std::vector<MultiGetResult> results(kGroup);
   for (uint64_t i = 0; i < operations; i += kGroup) {
-    for (size_t k = 0; k < kGroup; ++k) wanted[k] = keys[k].Present(numbers[k] = random->Below(entries));
+    for (size_t k = 0; k < kGroup; ++k)
+      wanted[k] = keys[k].Present(numbers[k] = random->Below(entries));
     CheckOk(store->MultiGet(ReadOptions(), wanted, absl::MakeSpan(results)));
     for (size_t k = 0; k < kGroup; ++k) {
       CheckOk(results[k].status);
@@ -66,7 +69,8 @@ Part Puts(Durability sync) {
   };
 }
 
-// Of all threads: how often one had to wait (for a lock, for the disk), and how often one lost its processor.
+// Of all threads: how often one had to wait (for a lock, for the disk), and how often one lost its
+// processor.
 struct Switches {
   double waits;
   double losses;
@@ -104,14 +108,15 @@ void Measure(const ScaledWork& work, uint64_t entries, Store* store, std::vector
     const auto add = [&](const std::string& panel, const std::string& series, double y) {
       points->push_back({panel, series, "", static_cast<double>(threads), y});
     };
-    const std::string title = "Operations a second: " + work.name + " | threads | operations" + scale;
+    const std::string title =
+        "Operations a second: " + work.name + " | threads | operations" + scale;
     add(title, work.name, rate);
     add(title, work.name + ", ideal", of_one * std::min(threads, processors));
     add("Processor time of an operation | threads | µs" + scale, work.name, cpu * 1e6 / operations);
     add("Waits of an operation | threads | voluntary context switches | logx", work.name,
         (after.waits - before.waits) / operations);
-    add("Lost processors of an operation | threads | involuntary context switches | logx", work.name,
-        (after.losses - before.losses) / operations);
+    add("Lost processors of an operation | threads | involuntary context switches | logx",
+        work.name, (after.losses - before.losses) / operations);
   }
 }
 
@@ -124,7 +129,8 @@ std::vector<Point> ScalingExperiment(const ExperimentOptions& options) {
   const auto store = OpenStore(options.directory, engine);
   Key key;
   Value value(kValueSize);
-  for (const uint32_t number : Shuffled(entries)) CheckOk(store->Put(key.Present(number), value.Of(number)));
+  for (const uint32_t number : Shuffled(entries))
+    CheckOk(store->Put(key.Present(number), value.Of(number)));
   CheckOk(store->Flush());
   CheckOk(store->Compact("", ""));
   Random random(1);

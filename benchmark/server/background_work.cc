@@ -5,20 +5,23 @@
 #include <utility>
 #include <vector>
 
-#include "benchmark/server/contenders.h"
 #include "benchmark/process.h"
+#include "benchmark/server/contenders.h"
 #include "client/client.h"
 
 namespace varve::bench {
 namespace {
 
 constexpr auto kRest =
-    std::chrono::milliseconds(5);  // so that a server which has nothing to do isn't asked all the time
+    // So that a server which has nothing to do isn't asked all the time.
+    std::chrono::milliseconds(5);
 
 }  // namespace
 
 BackgroundWork::BackgroundWork(const std::string& contender, uint16_t port) {
-  const std::string command = contender == kVarve ? "COMPACT" : contender == kRedis ? "BGREWRITEAOF" : "";
+  const std::string command = contender == kVarve   ? "COMPACT"
+                              : contender == kRedis ? "BGREWRITEAOF"
+                                                    : "";
   if (!command.empty()) thread_ = std::thread([this, command, port] { Run(command, port); });
 }
 
@@ -40,7 +43,8 @@ void BackgroundWork::Run(const std::string& command, uint16_t port) {
     call({command});
     do {
       std::this_thread::sleep_for(kRest);
-    } while (!waits_itself && call({"INFO", "persistence"}).find("aof_rewrite_in_progress:0") == std::string::npos);
+    } while (!waits_itself &&
+             call({"INFO", "persistence"}).find("aof_rewrite_in_progress:0") == std::string::npos);
   }
 }
 

@@ -1,5 +1,6 @@
-// Work that a server does behind requests: flushing and merging in Varve (COMPACT, over and over, each time all that was written since
-// with everything there is), rewriting the log in Redis (BGREWRITEAOF).
+// Work that a server does behind requests: flushing and merging in Varve (COMPACT, over and over,
+// each time all that was written since with everything there is), rewriting the log in Redis
+// (BGREWRITEAOF).
 #pragma once
 
 #include <atomic>
@@ -9,7 +10,8 @@
 
 namespace varve::bench {
 
-// Keeps the server at it from its making to its end, from a thread of its own. Servers without such work are left alone.
+// Keeps the server at it from its making to its end, from a thread of its own. Servers without such
+// work are left alone.
 class BackgroundWork {
  public:
   BackgroundWork(const std::string& contender, uint16_t port);

@@ -12,7 +12,8 @@
 namespace varve::bench {
 namespace {
 
-std::vector<std::string> Arguments(const std::string& id, const ServerSettings& settings, uint16_t port) {
+std::vector<std::string> Arguments(const std::string& id, const ServerSettings& settings,
+                                   uint16_t port) {
   const std::string port_text = std::to_string(port);
   if (id == kVarve) {
     const std::string program = ProgramDirectory() + "/server_main";
@@ -45,9 +46,11 @@ std::vector<std::string> Arguments(const std::string& id, const ServerSettings& 
 }
 
 // The program is started by a shell that enters the group first.
-std::vector<std::string> Within(const std::string& group, const std::vector<std::string>& arguments) {
+std::vector<std::string> Within(const std::string& group,
+                                const std::vector<std::string>& arguments) {
   if (group.empty()) return arguments;
-  std::vector<std::string> within = {"/bin/sh", "-c", "echo 0 >\"$0/cgroup.procs\" && exec \"$@\"", group};
+  std::vector<std::string> within = {"/bin/sh", "-c", "echo 0 >\"$0/cgroup.procs\" && exec \"$@\"",
+                                     group};
   within.insert(within.end(), arguments.begin(), arguments.end());
   return within;
 }
@@ -55,8 +58,11 @@ std::vector<std::string> Within(const std::string& group, const std::vector<std:
 }  // namespace
 
 const std::vector<Contender>& AllContenders() {
-  static const std::vector<Contender>* const contenders = new std::vector<Contender>{
-      {kVarve, "Varve"}, {kRedis, "Redis"}, {kRedisWithoutLog, "Redis without its log"}, {kNull, "null server"}};
+  static const std::vector<Contender>* const contenders =
+      new std::vector<Contender>{{kVarve, "Varve"},
+                                 {kRedis, "Redis"},
+                                 {kRedisWithoutLog, "Redis without its log"},
+                                 {kNull, "null server"}};
   return *contenders;
 }
 

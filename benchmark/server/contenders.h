@@ -1,8 +1,10 @@
-// The servers that server_benchmark compares, started with equal durability, each with its own port and directory.
+// The servers that server_benchmark compares, started with equal durability, each with its own port
+// and directory.
 //
-// Varve: server_main beside this program. Redis: Debian's redis-server with its append-only file (appendfsync as
-// Varve's --sync), no snapshots, and no rewriting of the file during the run (which would fork and cost it throughput);
-// and once more without that file, which promises nothing. Null: null_server.h.
+// Varve: server_main beside this program. Redis: Debian's redis-server with its append-only file
+// (appendfsync as Varve's --sync), no snapshots, and no rewriting of the file during the run (which
+// would fork and cost it throughput); and once more without that file, which promises nothing.
+// Null: null_server.h.
 #pragma once
 
 #include <memory>
@@ -49,7 +51,8 @@ class Server {
 
   // The directory stays.
   void Stop();
-  // On the directory as it is, in a memory cgroup (process_use.h; empty: none). False when it is killed instead of answering.
+  // On the directory as it is, in a memory cgroup (process_use.h; empty: none). False when it is
+  // killed instead of answering.
   bool Start(const std::string& memory_group);
 
  private:

@@ -32,7 +32,8 @@ void WriteDigits(uint64_t number, size_t pairs, char* end) {
 
 uint64_t ReadDigits(const char* end) {
   uint64_t number = 0;
-  for (const char* at = end - kKeyDigits; at < end; ++at) number = number * 10 + static_cast<uint64_t>(*at - '0');
+  for (const char* at = end - kKeyDigits; at < end; ++at)
+    number = number * 10 + static_cast<uint64_t>(*at - '0');
   return number;
 }
 
@@ -47,14 +48,16 @@ std::string Request(const std::vector<std::string>& words) {
 
 std::vector<size_t> PlacesOf(const std::string& wanted, const std::string& text) {
   std::vector<size_t> places;
-  for (size_t at = text.find(wanted); at != std::string::npos; at = text.find(wanted, at + 1)) places.push_back(at);
+  for (size_t at = text.find(wanted); at != std::string::npos; at = text.find(wanted, at + 1))
+    places.push_back(at);
   return places;
 }
 
 // Makes the forms of one load.
 class FormMaker {
  public:
-  FormMaker(const Load& load, const std::string& key) : load_(load), key_(key), value_(load.value_size, 'v') {
+  FormMaker(const Load& load, const std::string& key)
+      : load_(load), key_(key), value_(load.value_size, 'v') {
     const size_t known = std::min(value_.size(), key_.size());
     value_.replace(0, known, key_, 0, known);
   }
@@ -76,7 +79,8 @@ class FormMaker {
     words[0] = verb;
     const std::string length = fmt::format("${}\r\n", load_.value_size);
     const std::string array = keys == 1 ? "" : fmt::format("*{}\r\n", keys);
-    Form form{.request = Request(words), .reply = Form::Reply::kValues, .reply_head = array + length};
+    Form form{
+        .request = Request(words), .reply = Form::Reply::kValues, .reply_head = array + length};
     form.keys_at = PlacesOf(key_, form.request);
     form.first_at = form.reply_head.size();
     form.stride = BulkSize(load_.value_size);
@@ -86,19 +90,22 @@ class FormMaker {
 
   Form Increment() const {
     const std::string counter = "ctr" + key_.substr(3);
-    Form form{.request = Request({"INCR", counter}), .reply = Form::Reply::kInteger, .reply_head = ":"};
+    Form form{
+        .request = Request({"INCR", counter}), .reply = Form::Reply::kInteger, .reply_head = ":"};
     form.keys_at = PlacesOf(counter, form.request);
     return form;
   }
 
   Form Range() const {
-    Form form{.request = Request({"RANGE", "[" + key_, "+", "LIMIT", "0", std::to_string(kRangeEntries)}),
-              .reply = Form::Reply::kEntries,
-              .reply_head = fmt::format("*{}\r\n${}\r\n", 2 * kRangeEntries, key_.size())};
+    Form form{
+        .request = Request({"RANGE", "[" + key_, "+", "LIMIT", "0", std::to_string(kRangeEntries)}),
+        .reply = Form::Reply::kEntries,
+        .reply_head = fmt::format("*{}\r\n${}\r\n", 2 * kRangeEntries, key_.size())};
     form.keys_at = PlacesOf(key_, form.request);
     form.first_at = form.reply_head.size();
     form.stride = BulkSize(key_.size()) + BulkSize(load_.value_size);
-    form.reply_size = fmt::formatted_size("*{}\r\n", 2 * kRangeEntries) + kRangeEntries * form.stride;
+    form.reply_size =
+        fmt::formatted_size("*{}\r\n", 2 * kRangeEntries) + kRangeEntries * form.stride;
     return form;
   }
 
@@ -130,9 +137,13 @@ class FormMaker {
 
 }  // namespace
 
-std::string BulkString(std::string_view text) { return fmt::format("${}\r\n{}\r\n", text.size(), text); }
+std::string BulkString(std::string_view text) {
+  return fmt::format("${}\r\n{}\r\n", text.size(), text);
+}
 
-std::string LoadKey(uint64_t number, size_t key_size) { return fmt::format("key:{:0{}}", number, key_size - 4); }
+std::string LoadKey(uint64_t number, size_t key_size) {
+  return fmt::format("key:{:0{}}", number, key_size - 4);
+}
 
 Exchange::Exchange(const Load& load)
     : load_(load),
@@ -141,14 +152,17 @@ Exchange::Exchange(const Load& load)
       forms_(FormMaker(load_, first_key_).All()),
       digit_pairs_((std::to_string(load.keys - 1).size() + 1) / 2),
       checks_values_(load.check_values && load.value_size >= first_key_.size()) {
-  if (load_.operation == Operation::kRange && load_.keys < kRangeEntries) Fail("a RANGE needs more keys than that");
+  if (load_.operation == Operation::kRange && load_.keys < kRangeEntries)
+    Fail("a RANGE needs more keys than that");
   if (load_.choice == KeyChoice::kZipfian) zipfian_.emplace(load_.keys);
-  for (const Form& form : forms_) reply_room_ = std::max({reply_room_, form.reply_size, kLongestInteger});
+  for (const Form& form : forms_)
+    reply_room_ = std::max({reply_room_, form.reply_size, kLongestInteger});
 }
 
 uint64_t Exchange::NextNumber() {
   constexpr uint64_t kSpread = 2'654'435'761;  // a prime, so that no two numbers meet
-  const uint64_t bound = load_.operation == Operation::kRange ? load_.keys - kRangeEntries + 1 : load_.keys;
+  const uint64_t bound =
+      load_.operation == Operation::kRange ? load_.keys - kRangeEntries + 1 : load_.keys;
   switch (load_.choice) {
     case KeyChoice::kUniform:
       return random_.Below(bound);
@@ -169,13 +183,15 @@ void Exchange::Address(const Form& form, char* request) {
     char* const key = request + form.keys_at[i];
     WriteDigits(number, digit_pairs_, key + key_size);
     if (!form.values_at.empty()) std::memcpy(request + form.values_at[i], key, key_size);
-    if (form.reply == Form::Reply::kInteger && load_.counters != nullptr) expected_sum_ += ++(*load_.counters)[number];
+    if (form.reply == Form::Reply::kInteger && load_.counters != nullptr)
+      expected_sum_ += ++(*load_.counters)[number];
   }
 }
 
 size_t Exchange::Take(const Form& form, std::string_view received, const char* request) {
   const size_t known = std::min(received.size(), form.reply_head.size());
-  if (std::memcmp(received.data(), form.reply_head.data(), known) != 0) Refuse(received, form, request);
+  if (std::memcmp(received.data(), form.reply_head.data(), known) != 0)
+    Refuse(received, form, request);
   if (form.reply == Form::Reply::kInteger) {
     const size_t end = received.find('\n');
     if (end == std::string_view::npos) return 0;
@@ -183,8 +199,10 @@ size_t Exchange::Take(const Form& form, std::string_view received, const char* r
     return end + 1;
   }
   if (received.size() < form.reply_size) return 0;
-  if (checks_values_ && form.reply == Form::Reply::kValues) CheckValues(form, received.data(), request);
-  if (checks_values_ && form.reply == Form::Reply::kEntries) CheckEntries(form, received.data(), request);
+  if (checks_values_ && form.reply == Form::Reply::kValues)
+    CheckValues(form, received.data(), request);
+  if (checks_values_ && form.reply == Form::Reply::kEntries)
+    CheckEntries(form, received.data(), request);
   return form.reply_size;
 }
 
@@ -196,7 +214,8 @@ void Exchange::CheckValues(const Form& form, const char* reply, const char* requ
   }
 }
 
-// That the first key is the one that was asked for, and the last one so many on; of one reply in 16 all that is between.
+// That the first key is the one that was asked for, and the last one so many on; of one reply in 16
+// all that is between.
 void Exchange::CheckEntries(const Form& form, const char* reply, const char* request) {
   constexpr uint64_t kInFull = 16;
   const size_t key_size = first_key_.size();
@@ -205,7 +224,9 @@ void Exchange::CheckEntries(const Form& form, const char* reply, const char* req
   const uint64_t step = ranges_++ % kInFull == 0 ? 1 : kRangeEntries - 1;
   for (uint64_t i = 0; i < kRangeEntries; i += step) {
     const char* const key = reply + form.first_at + i * form.stride;
-    if (ReadDigits(key + key_size) == first + i && std::memcmp(key, key + key_to_value, key_size) == 0) continue;
+    if (ReadDigits(key + key_size) == first + i &&
+        std::memcmp(key, key + key_to_value, key_size) == 0)
+      continue;
     Refuse({reply, form.reply_size}, form, request);
   }
 }
@@ -213,19 +234,21 @@ void Exchange::CheckEntries(const Form& form, const char* reply, const char* req
 void Exchange::TakeInteger(std::string_view line, const Form& form, const char* request) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), number);
-  if (error != std::errc() || end != line.data() + line.size() || number == 0) Refuse(line, form, request);
+  if (error != std::errc() || end != line.data() + line.size() || number == 0)
+    Refuse(line, form, request);
   received_sum_ += number;
 }
 
 void Exchange::CheckTotals() const {
   if (load_.counters == nullptr || received_sum_ == expected_sum_) return;
-  Fail(fmt::format("{} lost increments: their replies add up to {} instead of {}", load_.server, received_sum_,
-                   expected_sum_));
+  Fail(fmt::format("{} lost increments: their replies add up to {} instead of {}", load_.server,
+                   received_sum_, expected_sum_));
 }
 
 void Exchange::Refuse(std::string_view reply, const Form& form, const char* request) const {
   Fail(fmt::format("{} gave a wrong reply for {}: {}", load_.server,
-                   std::string_view(request + form.keys_at[0], first_key_.size()), reply.substr(0, 200)));
+                   std::string_view(request + form.keys_at[0], first_key_.size()),
+                   reply.substr(0, 200)));
 }
 
 }  // namespace varve::bench

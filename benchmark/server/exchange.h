@@ -1,10 +1,11 @@
-// What the connections of a load say: the requests of its operation, for keys drawn as it says, and the check of every
-// reply.
+// What the connections of a load say: the requests of its operation, for keys drawn as it says, and
+// the check of every reply.
 //
-// Keys are "key:" and 12 digits, or more of them; counters are "ctr:" and digits. A value begins with its key, so that whoever reads
-// one can tell whether it is the right one: GET, MGET and RANGE are held against the keys they asked for, a RANGE also
-// against the keys that have to follow. The numbers that INCR returns must add up to what as many increments give. Whatever
-// is not the expected reply ends the benchmark.
+// Keys are "key:" and 12 digits, or more of them; counters are "ctr:" and digits. A value begins
+// with its key, so that whoever reads one can tell whether it is the right one: GET, MGET and RANGE
+// are held against the keys they asked for, a RANGE also against the keys that have to follow. The
+// numbers that INCR returns must add up to what as many increments give. Whatever is not the
+// expected reply ends the benchmark.
 //
 // Not thread-safe.
 #pragma once
@@ -32,7 +33,8 @@ struct Form {
   Reply reply = Reply::kStatus;
   std::string reply_head;
   size_t reply_size = 0;  // 0: to the end of the line
-  size_t first_at = 0;    // in the reply: the first value, or key of an entry, without its length; the next `stride` on
+  // In the reply: the first value, or key of an entry, without its length; the next `stride` on.
+  size_t first_at = 0;
   size_t stride = 0;
 };
 
@@ -45,12 +47,15 @@ class Exchange {
   size_t reply_room() const { return reply_room_; }
 
   // The form of the next request.
-  const Form& Draw() { return forms_.size() == 1 || random_.Below(100) < load_.get_percent ? forms_[0] : forms_[1]; }
+  const Form& Draw() {
+    return forms_.size() == 1 || random_.Below(100) < load_.get_percent ? forms_[0] : forms_[1];
+  }
 
   // Draws keys and writes them into the bytes of a request of that form.
   void Address(const Form& form, char* request);
 
-  // The size of the reply at the beginning of `received`, which was checked; 0 while it isn't all there.
+  // The size of the reply at the beginning of `received`, which was checked; 0 while it isn't all
+  // there.
   size_t Take(const Form& form, std::string_view received, const char* request);
 
   // When all replies are there.

@@ -1,7 +1,8 @@
-// Puts server_main under the load of clients that mean no good, one kind after the other, each on a fresh server, and prints by how
-// much the server's memory grew meanwhile, and what a polite client beside them waited for its answers. Exits with 1 when one of
-// the bounds is broken: 64 MB of growth, or 1 GB where write buffers fill; 20 ms for the polite client's p99, or 5 ms beside a single
-// greedy client.
+// Puts server_main under the load of clients that mean no good, one kind after the other, each on a
+// fresh server, and prints by how much the server's memory grew meanwhile, and what a polite client
+// beside them waited for its answers. Exits with 1 when one of the bounds is broken: 64 MB of
+// growth, or 1 GB where write buffers fill; 20 ms for the polite client's p99, or 5 ms beside a
+// single greedy client.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -25,12 +26,13 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "benchmark/histogram.h"
-#include "benchmark/server/load_generator.h"
 #include "benchmark/process.h"
 #include "benchmark/report.h"
+#include "benchmark/server/load_generator.h"
 
 ABSL_FLAG(double, seconds, 5, "how long each load lasts once it is there");
-ABSL_FLAG(std::string, dir, "", "folder for the data, removed at the end; empty: beside the program");
+ABSL_FLAG(std::string, dir, "",
+          "folder for the data, removed at the end; empty: beside the program");
 ABSL_FLAG(std::string, load, "", "only loads whose name contains this");
 
 namespace varve::bench {
@@ -53,13 +55,16 @@ using Clock = std::chrono::steady_clock;
 
 class Connection {
  public:
-  explicit Connection(uint16_t port, int receive_buffer = 0) : descriptor_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    if (receive_buffer > 0) ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer));
+  explicit Connection(uint16_t port, int receive_buffer = 0)
+      : descriptor_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    if (receive_buffer > 0)
+      ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer));
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (descriptor_ < 0 || ::connect(descriptor_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
+    if (descriptor_ < 0 ||
+        ::connect(descriptor_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
       Fail("can't connect: raise the limit on open files (ulimit -n)?");
     }
     const int on = 1;
@@ -84,8 +89,8 @@ class Connection {
   void BeGreedy(std::string_view requests) {
     static char replies[1 << 20];
     for (const auto end = Clock::now() + kGreed; Clock::now() < end;) {
-      const ssize_t sent =
-          ::send(descriptor_, requests.data() + sent_, requests.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+      const ssize_t sent = ::send(descriptor_, requests.data() + sent_, requests.size() - sent_,
+                                  MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent > 0) sent_ = (sent_ + static_cast<size_t>(sent)) % requests.size();
       const ssize_t got = ::recv(descriptor_, replies, sizeof(replies), MSG_DONTWAIT);
       if (got == 0) Fail("the server closed a greedy connection");
@@ -97,7 +102,8 @@ class Connection {
     std::string got;
     while (got.size() < expected.size()) {
       char buffer[1 << 16];
-      const ssize_t size = ::recv(descriptor_, buffer, std::min(sizeof(buffer), expected.size() - got.size()), 0);
+      const ssize_t size =
+          ::recv(descriptor_, buffer, std::min(sizeof(buffer), expected.size() - got.size()), 0);
       if (size <= 0) Fail("the server closed a polite connection");
       got.append(buffer, static_cast<size_t>(size));
     }
@@ -113,7 +119,8 @@ using Connections = std::vector<std::unique_ptr<Connection>>;
 
 std::string Resp(const std::vector<std::string>& arguments) {
   std::string bytes = fmt::format("*{}\r\n", arguments.size());
-  for (const std::string& argument : arguments) bytes += fmt::format("${}\r\n{}\r\n", argument.size(), argument);
+  for (const std::string& argument : arguments)
+    bytes += fmt::format("${}\r\n{}\r\n", argument.size(), argument);
   return bytes;
 }
 
@@ -127,15 +134,19 @@ void Open(uint16_t port, int count, std::string_view bytes, Connections* connect
 struct HostileLoad {
   std::string name;
   std::function<void(uint16_t port, Connections*)> begin;
-  std::function<void(uint16_t port, Connections*)> keep_up = [](uint16_t, Connections*) {};  // again and again
+  // Again and again.
+  std::function<void(uint16_t port, Connections*)> keep_up = [](uint16_t, Connections*) {};
   double most_wait = kMostWait;
   int64_t most_memory = kMostMemory;
 };
 
 // One client that never waits for a reply before it asks for more.
-HostileLoad GreedyClient(std::string name, std::string requests, int64_t most_memory = kMostMemory) {
+HostileLoad GreedyClient(std::string name, std::string requests,
+                         int64_t most_memory = kMostMemory) {
   return {std::move(name), [](uint16_t port, Connections* all) { Open(port, 1, "", all); },
-          [requests = std::move(requests)](uint16_t, Connections* all) { all->front()->BeGreedy(requests); },
+          [requests = std::move(requests)](uint16_t, Connections* all) {
+            all->front()->BeGreedy(requests);
+          },
           kMostWaitBesideOne, most_memory};
 }
 
@@ -148,9 +159,10 @@ std::string KeyOf(int i) { return fmt::format("key:{:012}", i); }
 
 std::string Soup(std::mt19937* random) {
   static const std::vector<std::string> tokens = {
-      "*",      "$",      "-1",   "3",    "1048576", "536870912", "\r\n",          "\n",
-      "\r\n",   "GET",    "SET ", " ",    "\"",      "'",         "\\x",           "RANGE",
-      "*3\r\n", "$3\r\n", "- +",  "\x16", "\xff",    "PING",      "COUNT - +\r\n", std::string(1, '\0'),
+      "*",     "$",    "-1",   "3",     "1048576",       "536870912",
+      "\r\n",  "\n",   "\r\n", "GET",   "SET ",          " ",
+      "\"",    "'",    "\\x",  "RANGE", "*3\r\n",        "$3\r\n",
+      "- +",   "\x16", "\xff", "PING",  "COUNT - +\r\n", std::string(1, '\0'),
       "POST /"};
   std::string bytes;
   for (size_t i = 20 + (*random)() % 200; i > 0; --i) bytes += tokens[(*random)() % tokens.size()];
@@ -168,7 +180,8 @@ std::vector<HostileLoad> AllLoads() {
        }},
       {fmt::format("{} half commands", kManyConnections),
        [](uint16_t port, Connections* all) {
-         Open(port, kManyConnections, "*3\r\n$3\r\nSET\r\n$10\r\n0123456789\r\n$1000\r\nhalf a val", all);
+         Open(port, kManyConnections, "*3\r\n$3\r\nSET\r\n$10\r\n0123456789\r\n$1000\r\nhalf a val",
+              all);
        }},
       {fmt::format("{} clients declare 512 MB", kDeclaring),
        [](uint16_t port, Connections* all) {
@@ -193,10 +206,12 @@ std::vector<HostileLoad> AllLoads() {
          for (int i = 0; i < 1000; ++i) requests += Resp({"COUNT", "-", "+"});
          Open(port, kCounters, requests, all);
        }},
-      GreedyClient("one pipeline of GETs without end", Pipeline([](int i) -> std::vector<std::string> {
+      GreedyClient("one pipeline of GETs without end",
+                   Pipeline([](int i) -> std::vector<std::string> {
                      return {"GET", KeyOf(i * 7919 % kKeys)};
                    })),
-      GreedyClient("one pipeline of SETs without end", Pipeline([](int i) -> std::vector<std::string> {
+      GreedyClient("one pipeline of SETs without end",
+                   Pipeline([](int i) -> std::vector<std::string> {
                      return {"SET", KeyOf(i * 7919 % kKeys), "value"};
                    }),
                    kMostMemoryOfWrites),
@@ -248,10 +263,11 @@ void BePolite(Connection* client, const std::atomic<bool>& stop, Waits* waits) {
 std::vector<std::string> Run(const HostileLoad& load, const std::string& directory, bool* kept) {
   MakeEmptyDirectory(directory);
   const uint16_t port = FreePort();
-  Child server({ProgramDirectory() + "/server_main", fmt::format("--port={}", port), "--dir=" + directory,
-                fmt::format("--maxclients={}", kManyConnections + 100)},
+  Child server({ProgramDirectory() + "/server_main", fmt::format("--port={}", port),
+                "--dir=" + directory, fmt::format("--maxclients={}", kManyConnections + 100)},
                directory + ".log");
-  for (int i = 0; i < 1000 && !AnswersPing(port); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (int i = 0; i < 1000 && !AnswersPing(port); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   Connection polite(port);
   Fill(&polite);
 
@@ -278,7 +294,8 @@ std::vector<std::string> Run(const HostileLoad& load, const std::string& directo
   const double p99 = waits.all.Percentile(0.99) / 1e9;
   *kept = *kept && most - before <= load.most_memory && p99 < load.most_wait;
   return {load.name, FormatBytes(static_cast<double>(most - before)),
-          fmt::format("{:.2f} ms", waits.all.Percentile(0.5) / 1e6), fmt::format("{:.2f} ms", p99 * 1e3),
+          fmt::format("{:.2f} ms", waits.all.Percentile(0.5) / 1e6),
+          fmt::format("{:.2f} ms", p99 * 1e3),
           fmt::format("{:.2f} ms", static_cast<double>(waits.longest) / 1e6)};
 }
 
@@ -296,8 +313,10 @@ int main(int argc, char** argv) {
   using namespace varve::bench;
   absl::ParseCommandLine(argc, argv);
   AllowManyFiles();
-  const std::string directory = ClaimDataDirectory(absl::GetFlag(FLAGS_dir), "hostile_clients_data");
-  std::vector<std::vector<std::string>> rows = {{"load", "memory grows by", "polite p50", "p99", "longest"}};
+  const std::string directory =
+      ClaimDataDirectory(absl::GetFlag(FLAGS_dir), "hostile_clients_data");
+  std::vector<std::vector<std::string>> rows = {
+      {"load", "memory grows by", "polite p50", "p99", "longest"}};
   bool kept = true;
   for (const HostileLoad& load : AllLoads()) {
     if (load.name.find(absl::GetFlag(FLAGS_load)) == std::string::npos) continue;

@@ -42,14 +42,16 @@ struct Load {
   bool check_values = true;
   double warm_up_seconds = 0.3;
   double seconds = 2;
-  // 0: a closed loop, each connection sends when it has its replies. Else an open one: so many requests a second are due, at equal
-  // distances, whatever the server does.
+  // 0: a closed loop, each connection sends when it has its replies. Else an open one: so many
+  // requests a second are due, at equal distances, whatever the server does.
   double rate = 0;
-  // How often each key was incremented on this server so far; kIncrement keeps it, and checks the replies by it. Null: they
-  // are not checked.
+  // How often each key was incremented on this server so far; kIncrement keeps it, and checks the
+  // replies by it. Null: they are not checked.
   std::vector<uint32_t>* counters = nullptr;
 
-  bool each_key_once() const { return choice == KeyChoice::kInOrder || choice == KeyChoice::kShuffled; }
+  bool each_key_once() const {
+    return choice == KeyChoice::kInOrder || choice == KeyChoice::kShuffled;
+  }
 };
 
 struct LoadResult {

@@ -31,7 +31,9 @@ int ConnectTo(uint16_t port) {
 
 LoadConnection::LoadConnection(Exchange* exchange, int epoll)
     : exchange_(exchange), epoll_(epoll), fd_(ConnectTo(exchange->load().port)) {
-  if (fd_ < 0) Fail(fmt::format("{} accepts no connection: {}", exchange->load().server, std::strerror(errno)));
+  if (fd_ < 0)
+    Fail(
+        fmt::format("{} accepts no connection: {}", exchange->load().server, std::strerror(errno)));
   const int on = 1;
   setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   epoll_event event{.events = EPOLLIN, .data = {.ptr = this}};
@@ -71,9 +73,12 @@ void LoadConnection::SendPipeline(Clock::time_point since) {
 
 void LoadConnection::ContinueSending() {
   while (sent_ < out_.size()) {
-    const ssize_t n = send(fd_, out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t n =
+        send(fd_, out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) break;
-    if (n < 0) Fail(fmt::format("{} broke a connection: {}", exchange_->load().server, std::strerror(errno)));
+    if (n < 0)
+      Fail(
+          fmt::format("{} broke a connection: {}", exchange_->load().server, std::strerror(errno)));
     sent_ += static_cast<size_t>(n);
   }
   const bool waits = sent_ < out_.size();
@@ -87,18 +92,21 @@ uint64_t LoadConnection::Receive() {
   const ssize_t n = recv(fd_, in_.data() + received_, in_.size() - received_, MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
   if (n <= 0) {
-    Fail(fmt::format("{} closed a connection: {}", exchange_->load().server, n == 0 ? "end" : std::strerror(errno)));
+    Fail(fmt::format("{} closed a connection: {}", exchange_->load().server,
+                     n == 0 ? "end" : std::strerror(errno)));
   }
   received_ += static_cast<size_t>(n);
   const size_t before = answered_;
   while (!done() && taken_ < received_) {
     const Slot& slot = slots_[answered_];
-    const size_t size = exchange_->Take(*slot.form, {in_.data() + taken_, received_ - taken_}, out_.data() + slot.at);
+    const size_t size = exchange_->Take(*slot.form, {in_.data() + taken_, received_ - taken_},
+                                        out_.data() + slot.at);
     if (size == 0) break;
     taken_ += size;
     ++answered_;
   }
-  if (done() && taken_ < received_) Fail(exchange_->load().server + " sent more than it was asked for");
+  if (done() && taken_ < received_)
+    Fail(exchange_->load().server + " sent more than it was asked for");
   return answered_ - before;
 }
 

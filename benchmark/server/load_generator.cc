@@ -15,9 +15,9 @@
 #include <deque>
 
 #include "benchmark/histogram.h"
-#include "benchmark/server/load_connection.h"
 #include "benchmark/process.h"
 #include "benchmark/process_use.h"
+#include "benchmark/server/load_connection.h"
 
 namespace varve::bench {
 namespace {
@@ -47,7 +47,8 @@ class Schedule {
       : begin_(begin), end_(end), distance_(1e9 / pipelines_per_second) {}
 
   Clock::time_point next() const {
-    return begin_ + std::chrono::nanoseconds(static_cast<int64_t>(static_cast<double>(count_) * distance_));
+    return begin_ +
+           std::chrono::nanoseconds(static_cast<int64_t>(static_cast<double>(count_) * distance_));
   }
   bool ended() const { return next() >= end_; }
   void Advance() { ++count_; }
@@ -63,7 +64,10 @@ class Schedule {
 class Run {
  public:
   Run(const Load& load, const std::function<double()>& server_cpu)
-      : exchange_(load), load_(exchange_.load()), server_cpu_(server_cpu), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+      : exchange_(load),
+        load_(exchange_.load()),
+        server_cpu_(server_cpu),
+        epoll_(epoll_create1(EPOLL_CLOEXEC)) {
     for (int i = 0; i < load.connections; ++i)
       connections_.push_back(std::make_unique<LoadConnection>(&exchange_, epoll_));
     const auto pipeline = static_cast<uint64_t>(load.pipeline);
@@ -76,7 +80,8 @@ class Run {
   LoadResult Measure() {
     const Clock::time_point begin = Clock::now();
     measure_from_ = load_.each_key_once() ? begin : begin + Seconds(load_.warm_up_seconds);
-    measure_until_ = load_.each_key_once() ? Clock::time_point::max() : measure_from_ + Seconds(load_.seconds);
+    measure_until_ =
+        load_.each_key_once() ? Clock::time_point::max() : measure_from_ + Seconds(load_.seconds);
     if (load_.rate > 0) {
       OpenLoop(begin);
     } else {
@@ -111,7 +116,8 @@ class Run {
     }
     if (measuring_) EndMeasuring(now);
     for (; !schedule.ended(); schedule.Advance()) {
-      if (schedule.next() >= measure_from_) Record(measure_until_ - schedule.next(), load_.pipeline);
+      if (schedule.next() >= measure_from_)
+        Record(measure_until_ - schedule.next(), load_.pipeline);
     }
     while (under_way_ > 0) WaitAndHandle(kPatience);
   }
@@ -123,11 +129,14 @@ class Run {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(wait);
     const timespec limit{.tv_sec = seconds.count(), .tv_nsec = (wait - seconds).count()};
     const int count = epoll_pwait2(epoll_, events, kEvents, &limit, nullptr);
-    if (count < 0 && errno != EINTR) Fail(fmt::format("cannot wait for replies: {}", std::strerror(errno)));
+    if (count < 0 && errno != EINTR)
+      Fail(fmt::format("cannot wait for replies: {}", std::strerror(errno)));
     if (count == 0 && most >= kPatience) {
-      Fail(fmt::format("{} gave no reply for {} s", load_.server, kPatience / std::chrono::seconds(1)));
+      Fail(fmt::format("{} gave no reply for {} s", load_.server,
+                       kPatience / std::chrono::seconds(1)));
     }
-    for (int i = 0; i < count; ++i) Handle(static_cast<LoadConnection*>(events[i].data.ptr), events[i].events);
+    for (int i = 0; i < count; ++i)
+      Handle(static_cast<LoadConnection*>(events[i].data.ptr), events[i].events);
   }
 
   void Handle(LoadConnection* connection, uint32_t events) {
@@ -150,7 +159,8 @@ class Run {
   }
 
   void Record(Clock::duration latency, int times) {
-    histogram_.Record(static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(latency).count()),
+    histogram_.Record(static_cast<uint64_t>(
+                          std::chrono::duration_cast<std::chrono::nanoseconds>(latency).count()),
                       static_cast<uint64_t>(times));
   }
 
@@ -175,7 +185,9 @@ class Run {
   void EndMeasuring(Clock::time_point now) {
     measuring_ = false;
     measured_ = true;
-    result_.seconds = load_.rate > 0 ? load_.seconds : std::chrono::duration<double>(now - measuring_since_).count();
+    result_.seconds = load_.rate > 0
+                          ? load_.seconds
+                          : std::chrono::duration<double>(now - measuring_since_).count();
     result_.server_cpu_seconds = server_cpu_() - result_.server_cpu_seconds;
     result_.client_cpu_seconds = ProcessUse::Now().cpu_seconds - result_.client_cpu_seconds;
   }
@@ -203,7 +215,8 @@ LoadResult RunLoad(const Load& load, const std::function<double()>& server_cpu) 
   return Run(load, server_cpu).Measure();
 }
 
-IdleConnections::IdleConnections(const Load& load) : exchange_(load), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+IdleConnections::IdleConnections(const Load& load)
+    : exchange_(load), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
   constexpr int kPatienceMs = 30'000;
   for (int i = 0; i < load.connections; ++i) {
     connections_.push_back(std::make_unique<LoadConnection>(&exchange_, epoll_));
@@ -238,8 +251,9 @@ bool AnswersPing(uint16_t port) {
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   const std::string ping = "*1\r\n" + BulkString("PING");
   char reply[8] = {};
-  const bool answered = send(fd, ping.data(), ping.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(ping.size()) &&
-                        recv(fd, reply, sizeof(reply), 0) > 0 && std::string_view(reply, 5) == "+PONG";
+  const bool answered =
+      send(fd, ping.data(), ping.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(ping.size()) &&
+      recv(fd, reply, sizeof(reply), 0) > 0 && std::string_view(reply, 5) == "+PONG";
   close(fd);
   return answered;
 }

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "benchmark/server/exchange.h"
 #include "benchmark/process.h"
+#include "benchmark/server/exchange.h"
 
 namespace varve::bench {
 namespace {
@@ -44,8 +44,8 @@ bool ReadNumber(std::string_view in, size_t* at, size_t* number) {
   return false;
 }
 
-// The verb of the request at `*at`, which moves behind the request, and how many words it has; empty when it isn't all
-// there.
+// The verb of the request at `*at`, which moves behind the request, and how many words it has;
+// empty when it isn't all there.
 std::string_view ReadRequest(std::string_view in, size_t* at, size_t* parts) {
   size_t pos = *at;
   if (!ReadNumber(in, &pos, parts)) return {};
@@ -110,7 +110,8 @@ class NullServer {
     Watch(fd);
   }
 
-  // One receive, all its answers in one send (which blocks when the client doesn't read). False: the client has gone.
+  // One receive, all its answers in one send (which blocks when the client doesn't read). False:
+  // the client has gone.
   bool Answer(int fd) {
     Session& session = *sessions_[fd];
     std::string_view in;
@@ -130,7 +131,8 @@ class NullServer {
     }
     session.in = std::string(in.substr(at));
     for (size_t sent = 0; sent < session.out.size();) {
-      const ssize_t m = send(fd, session.out.data() + sent, session.out.size() - sent, MSG_NOSIGNAL);
+      const ssize_t m =
+          send(fd, session.out.data() + sent, session.out.size() - sent, MSG_NOSIGNAL);
       if (m <= 0) return false;
       sent += static_cast<size_t>(m);
     }
@@ -158,7 +160,8 @@ class NullServer {
 
   static std::string Entries(const std::string& value) {
     std::string entries = fmt::format("*{}\r\n", 2 * kRangeEntries);
-    for (uint64_t i = 0; i < kRangeEntries; ++i) entries += BulkString(LoadKey(i, kKeySize)) + value;
+    for (uint64_t i = 0; i < kRangeEntries; ++i)
+      entries += BulkString(LoadKey(i, kKeySize)) + value;
     return entries;
   }
 

@@ -11,8 +11,8 @@
 namespace varve::bench {
 namespace {
 
-// Its own test of that name, or a command in full; nothing for what it can't do. It replaces __rand_int__ by 12 digits, which makes
-// the keys of exchange.h.
+// Its own test of that name, or a command in full; nothing for what it can't do. It replaces
+// __rand_int__ by 12 digits, which makes the keys of exchange.h.
 std::vector<std::string> Work(const Load& load) {
   const std::string key = "key:__rand_int__";
   std::vector<std::string> mget(kKeysACall + 1, key);
@@ -66,7 +66,8 @@ std::optional<LoadResult> DriveRedisBenchmark(const Load& load, const Child& ser
   LoadResult result;
   result.requests = requests;
   result.server_cpu_seconds = server.CpuSeconds() - cpu_before;
-  // "test","rps","avg","min","p50","p95","p99","max" in milliseconds, after a heading; a test that is a command may have commas.
+  // "test","rps","avg","min","p50","p95","p99","max" in milliseconds, after a heading; a test that
+  // is a command may have commas.
   const std::vector<std::string> lines = absl::StrSplit(csv, '\n', absl::SkipEmpty());
   const std::vector<std::string> cells = absl::StrSplit(lines.empty() ? "" : lines.back(), ',');
   const auto number = [&](size_t from_end) {

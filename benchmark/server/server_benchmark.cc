@@ -1,5 +1,6 @@
-// Compares the server with Redis at equal durability and with a server that does nothing, over sockets, in one run;
-// README.md of this folder says how to run and read it, server_rows.h what each row does.
+// Compares the server with Redis at equal durability and with a server that does nothing, over
+// sockets, in one run; README.md of this folder says how to run and read it, server_rows.h what
+// each row does.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -12,25 +13,31 @@
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
 #include "absl/strings/str_split.h"
-#include "benchmark/server/load_generator.h"
-#include "benchmark/server/null_server.h"
 #include "benchmark/process.h"
 #include "benchmark/process_use.h"
+#include "benchmark/server/load_generator.h"
+#include "benchmark/server/null_server.h"
 #include "benchmark/server/server_measurements.h"
 #include "benchmark/server/server_report.h"
 
-ABSL_FLAG(std::string, servers, "varve,redis,redis_without_log,null", "Servers to run, separated by commas");
-ABSL_FLAG(std::string, rows, ".*",
-          "Rows to run: a regular expression found anywhere in the row's name (SET/100B/P16/always)");
+ABSL_FLAG(std::string, servers, "varve,redis,redis_without_log,null",
+          "Servers to run, separated by commas");
+ABSL_FLAG(
+    std::string, rows, ".*",
+    "Rows to run: a regular expression found anywhere in the row's name (SET/100B/P16/always)");
 ABSL_FLAG(std::string, other_rows, "",
-          "Rows to run instead of the table's, by their full names (SET/1000B/P64/everysec/c500), separated by commas");
-ABSL_FLAG(uint64_t, keys, 1'000'000, "Keys, all loaded before the first measurement; a quarter of them at 4096 bytes");
+          "Rows to run instead of the table's, by their full names (SET/1000B/P64/everysec/c500), "
+          "separated by commas");
+ABSL_FLAG(uint64_t, keys, 1'000'000,
+          "Keys, all loaded before the first measurement; a quarter of them at 4096 bytes");
 ABSL_FLAG(double, seconds, 2, "Time of one measurement, after a warm-up");
-ABSL_FLAG(int, repetitions, 3, "Measurements of each row and server, taken in turns; medians are shown");
+ABSL_FLAG(int, repetitions, 3,
+          "Measurements of each row and server, taken in turns; medians are shown");
 ABSL_FLAG(std::string, client, "own", "Load generator: own, or redis-benchmark");
 ABSL_FLAG(std::string, varve_flags, "", "Further flags for server_main, separated by spaces");
 ABSL_FLAG(std::string, redis_flags, "", "Further flags for redis-server, separated by spaces");
-ABSL_FLAG(std::string, dir, "", "Where to put the data (removed at the end); by default beside the program");
+ABSL_FLAG(std::string, dir, "",
+          "Where to put the data (removed at the end); by default beside the program");
 ABSL_FLAG(double, rest_seconds, varve::bench::kRestSeconds,
           "For how long a server must do nothing before it counts as settled");
 ABSL_FLAG(bool, brief, false, "Also print a smaller table: rates, ratio to Redis, p50 and p99");
@@ -41,8 +48,8 @@ ABSL_FLAG(int, null_server_value_size, 100, "Internal: what GET of the null serv
 namespace varve::bench {
 namespace {
 
-void Run(const ServerRow& row, const Contender& contender, ServerMeasurements* measurements, Samples* samples,
-         Reasons* reasons, ::benchmark::State& state) {
+void Run(const ServerRow& row, const Contender& contender, ServerMeasurements* measurements,
+         Samples* samples, Reasons* reasons, ::benchmark::State& state) {
   std::optional<Figures> figures;
   std::string why;
   for (auto _ : state) {
@@ -64,9 +71,11 @@ void Run(const ServerRow& row, const Contender& contender, ServerMeasurements* m
 
 std::vector<Contender> ChosenContenders() {
   std::vector<Contender> chosen;
-  for (const std::string& id : std::vector<std::string>(absl::StrSplit(absl::GetFlag(FLAGS_servers), ','))) {
+  for (const std::string& id :
+       std::vector<std::string>(absl::StrSplit(absl::GetFlag(FLAGS_servers), ','))) {
     const auto& all = AllContenders();
-    const auto found = std::find_if(all.begin(), all.end(), [&](const Contender& c) { return c.id == id; });
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const Contender& c) { return c.id == id; });
     if (found == all.end()) Fail("--servers names an unknown server: " + id);
     chosen.push_back(*found);
   }
@@ -76,7 +85,8 @@ std::vector<Contender> ChosenContenders() {
 std::vector<ServerRow> ChosenRows() {
   const uint64_t keys = absl::GetFlag(FLAGS_keys);
   std::vector<ServerRow> rows;
-  const std::vector<std::string> names = absl::StrSplit(absl::GetFlag(FLAGS_other_rows), ',', absl::SkipEmpty());
+  const std::vector<std::string> names =
+      absl::StrSplit(absl::GetFlag(FLAGS_other_rows), ',', absl::SkipEmpty());
   for (const std::string& name : names) rows.push_back(ServerRowNamed(name, keys));
   if (!rows.empty()) return rows;
   const std::regex wanted(absl::GetFlag(FLAGS_rows));
@@ -88,17 +98,21 @@ std::vector<ServerRow> ChosenRows() {
 
 MeasureSettings Settings() {
   const std::string client = absl::GetFlag(FLAGS_client);
-  if (client != "own" && client != "redis-benchmark") Fail("--client wants own or redis-benchmark, not " + client);
-  if (absl::GetFlag(FLAGS_keys) < kRangeEntries) Fail(fmt::format("--keys wants at least {}", kRangeEntries));
+  if (client != "own" && client != "redis-benchmark")
+    Fail("--client wants own or redis-benchmark, not " + client);
+  if (absl::GetFlag(FLAGS_keys) < kRangeEntries)
+    Fail(fmt::format("--keys wants at least {}", kRangeEntries));
   MeasureSettings settings;
   settings.seconds = absl::GetFlag(FLAGS_seconds);
   settings.rest_seconds = absl::GetFlag(FLAGS_rest_seconds);
   settings.redis_benchmark = client == "redis-benchmark";
   settings.contenders = ChosenContenders();
-  const std::vector<std::string> for_redis = absl::StrSplit(absl::GetFlag(FLAGS_redis_flags), ' ', absl::SkipEmpty());
-  settings.flags = {{kVarve, absl::StrSplit(absl::GetFlag(FLAGS_varve_flags), ' ', absl::SkipEmpty())},
-                    {kRedis, for_redis},
-                    {kRedisWithoutLog, for_redis}};
+  const std::vector<std::string> for_redis =
+      absl::StrSplit(absl::GetFlag(FLAGS_redis_flags), ' ', absl::SkipEmpty());
+  settings.flags = {
+      {kVarve, absl::StrSplit(absl::GetFlag(FLAGS_varve_flags), ' ', absl::SkipEmpty())},
+      {kRedis, for_redis},
+      {kRedisWithoutLog, for_redis}};
   settings.directory = ClaimDataDirectory(absl::GetFlag(FLAGS_dir), "server_benchmark_data");
   MostConnections();  // so that the servers, too, may have as many
   return settings;
@@ -108,7 +122,8 @@ int Main(int argc, char** argv) {
   const std::string command = CommandLine(argc, argv);
   const bool plain_output = WritesToConsole(argc, argv);
   ::benchmark::Initialize(&argc, argv);
-  absl::SetProgramUsageMessage("Compares Varve's server with Redis and with a server that does nothing.");
+  absl::SetProgramUsageMessage(
+      "Compares Varve's server with Redis and with a server that does nothing.");
   absl::ParseCommandLine(argc, argv);
   if (absl::GetFlag(FLAGS_null_server_port) > 0) {
     ServeNothing(static_cast<uint16_t>(absl::GetFlag(FLAGS_null_server_port)),
@@ -125,7 +140,9 @@ int Main(int argc, char** argv) {
         if (!row.WhyNot(contender.id).empty()) continue;
         ::benchmark::RegisterBenchmark(
             fmt::format("{}/turn:{}/{}", row.id, turn, contender.id).c_str(),
-            [&](::benchmark::State& state) { Run(row, contender, &measurements, &samples, &reasons, state); })
+            [&](::benchmark::State& state) {
+              Run(row, contender, &measurements, &samples, &reasons, state);
+            })
             ->Iterations(1)
             ->UseManualTime()
             ->Unit(::benchmark::kMicrosecond);
@@ -136,10 +153,14 @@ int Main(int argc, char** argv) {
 
   const ServerReport report = ReportServers(rows, samples, reasons);
   FILE* const out = plain_output ? stdout : stderr;
-  fmt::print(out, "\nRequests per second (median of {}), 50 connections unless said, client {}, {} keys; {}.\n\n{}\n{}",
-             absl::GetFlag(FLAGS_repetitions), absl::GetFlag(FLAGS_client), FormatRate(absl::GetFlag(FLAGS_keys)),
-             MachineKind(), report.table, report.notes);
-  fmt::print(out, "\nµs: p50 / p99 / p99.9, and processor time of the server for each request.\n\n{}", report.beside);
+  fmt::print(out,
+             "\nRequests per second (median of {}), 50 connections unless said, client {}, {} "
+             "keys; {}.\n\n{}\n{}",
+             absl::GetFlag(FLAGS_repetitions), absl::GetFlag(FLAGS_client),
+             FormatRate(absl::GetFlag(FLAGS_keys)), MachineKind(), report.table, report.notes);
+  fmt::print(out,
+             "\nµs: p50 / p99 / p99.9, and processor time of the server for each request.\n\n{}",
+             report.beside);
   if (absl::GetFlag(FLAGS_brief)) fmt::print(out, "\nms: p50 / p99.\n\n{}", report.brief);
   if (absl::GetFlag(FLAGS_history)) fmt::print(out, "\n{}", HistoryLine(command, report.history));
   return 0;

@@ -6,9 +6,9 @@
 #include <thread>
 #include <utility>
 
+#include "benchmark/process_use.h"
 #include "benchmark/server/background_work.h"
 #include "benchmark/server/load_generator.h"
-#include "benchmark/process_use.h"
 #include "benchmark/server/redis_benchmark.h"
 
 namespace varve::bench {
@@ -18,7 +18,8 @@ constexpr double kMostWarmUpSeconds = 0.3;
 constexpr double kMostColdWarmUpSeconds = 8;
 // Below it a server itself is most of what is in memory.
 constexpr uint64_t kLeastMemory = 48u << 20;
-// Until a server has given back what it keeps for a connection that might go on; Redis takes two seconds for it.
+// Until a server has given back what it keeps for a connection that might go on; Redis takes two
+// seconds for it.
 constexpr double kRestsUntilSilent = 2;
 
 Figures FiguresOf(const LoadResult& result) {
@@ -28,7 +29,8 @@ Figures FiguresOf(const LoadResult& result) {
                      {"p99_us", result.p99 * 1e6},
                      {"server_cpu_us", result.server_cpu_seconds * 1e6 / requests}};
   if (result.p999 > 0) figures["p999_us"] = result.p999 * 1e6;
-  if (result.client_cpu_seconds > 0) figures["client_busy"] = result.client_cpu_seconds / result.seconds;
+  if (result.client_cpu_seconds > 0)
+    figures["client_busy"] = result.client_cpu_seconds / result.seconds;
   return figures;
 }
 
@@ -38,7 +40,8 @@ LoadResult RunLoadOn(const Load& load, const Child& process) {
 
 }  // namespace
 
-std::optional<Figures> ServerMeasurements::Measure(const ServerRow& row, const Contender& contender, std::string* why) {
+std::optional<Figures> ServerMeasurements::Measure(const ServerRow& row, const Contender& contender,
+                                                   std::string* why) {
   const bool has_own_server = row.kind != RowKind::kClosed && row.kind != RowKind::kOpen;
   if (has_own_server) servers_.clear();
   if (settings_.redis_benchmark && row.kind != RowKind::kClosed) {
@@ -60,16 +63,19 @@ std::optional<Figures> ServerMeasurements::Measure(const ServerRow& row, const C
   return std::nullopt;
 }
 
-std::unique_ptr<Server> ServerMeasurements::NewServer(const ServerRow& row, const Contender& contender,
-                                                      const std::string& name, std::vector<std::string> flags) {
+std::unique_ptr<Server> ServerMeasurements::NewServer(const ServerRow& row,
+                                                      const Contender& contender,
+                                                      const std::string& name,
+                                                      std::vector<std::string> flags) {
   if (const auto wanted = settings_.flags.find(contender.id); wanted != settings_.flags.end()) {
     flags.insert(flags.end(), wanted->second.begin(), wanted->second.end());
   }
   return std::make_unique<Server>(
-      contender, ServerSettings{.sync = row.sync,
-                                .value_size = row.value_size,
-                                .directory = fmt::format("{}/{}-{}", settings_.directory, contender.id, name),
-                                .flags = std::move(flags)});
+      contender,
+      ServerSettings{.sync = row.sync,
+                     .value_size = row.value_size,
+                     .directory = fmt::format("{}/{}-{}", settings_.directory, contender.id, name),
+                     .flags = std::move(flags)});
 }
 
 Load ServerMeasurements::LoadOf(const ServerRow& row, const Server& server) const {
@@ -92,7 +98,8 @@ void ServerMeasurements::EachKeyOnce(const ServerRow& row, Operation operation, 
   WaitUntilIdle(settings_.rest_seconds, server->process().pid());
 }
 
-ServerMeasurements::Loaded* ServerMeasurements::ServerFor(const ServerRow& row, const Contender& contender) {
+ServerMeasurements::Loaded* ServerMeasurements::ServerFor(const ServerRow& row,
+                                                          const Contender& contender) {
   if (row.sync != sync_ || row.value_size != value_size_) servers_.clear();
   sync_ = row.sync;
   value_size_ = row.value_size;
@@ -109,7 +116,8 @@ ServerMeasurements::Loaded* ServerMeasurements::ServerFor(const ServerRow& row, 
   return &loaded;
 }
 
-std::optional<Figures> ServerMeasurements::MeasureClosed(const ServerRow& row, const Contender& contender,
+std::optional<Figures> ServerMeasurements::MeasureClosed(const ServerRow& row,
+                                                         const Contender& contender,
                                                          std::string* why) {
   if (row.connections > MostConnections()) {
     *why = "not run: needs more open files";
@@ -118,7 +126,8 @@ std::optional<Figures> ServerMeasurements::MeasureClosed(const ServerRow& row, c
   Loaded* const loaded = ServerFor(row, contender);
   Child& process = loaded->server->process();
   Load load = LoadOf(row, *loaded->server);
-  if (load.operation == Operation::kIncrement && contender.id != kNull) load.counters = &loaded->counters;
+  if (load.operation == Operation::kIncrement && contender.id != kNull)
+    load.counters = &loaded->counters;
   process.Resume();
   const std::optional<LoadResult> result =
       settings_.redis_benchmark ? DriveRedisBenchmark(load, process) : RunLoadOn(load, process);
@@ -135,7 +144,8 @@ double ServerMeasurements::Capacity(const ServerRow& closed) {
   if (capacity > 0) return capacity;
   std::string why;
   for (const Contender& contender : settings_.contenders) {
-    const bool counts = contender.id == kVarve || contender.id == kRedis || settings_.contenders.size() == 1;
+    const bool counts =
+        contender.id == kVarve || contender.id == kRedis || settings_.contenders.size() == 1;
     if (!counts) continue;
     if (const auto figures = MeasureClosed(closed, contender, &why)) {
       capacity = std::max(capacity, figures->at(kRequestRate));
@@ -165,7 +175,8 @@ Figures ServerMeasurements::MeasureOpen(const ServerRow& row, const Contender& c
   return figures;
 }
 
-std::optional<Figures> ServerMeasurements::MeasureCold(const ServerRow& row, const Contender& contender,
+std::optional<Figures> ServerMeasurements::MeasureCold(const ServerRow& row,
+                                                       const Contender& contender,
                                                        std::string* why) {
   const uint64_t memory = row.memory_limit();
   if (memory < kLeastMemory) {
@@ -182,7 +193,8 @@ std::optional<Figures> ServerMeasurements::MeasureCold(const ServerRow& row, con
     // Settings for little memory already now: what is in the log at the end must fit.
     std::vector<std::string> flags;
     if (contender.id == kVarve) {
-      flags = {fmt::format("--block-cache-size={}", memory / 4), fmt::format("--write-buffer-size={}", memory / 16)};
+      flags = {fmt::format("--block-cache-size={}", memory / 4),
+               fmt::format("--write-buffer-size={}", memory / 16)};
     }
     server = NewServer(row, contender, "cold", flags);
     EachKeyOnce(row, Operation::kSet, server.get());
@@ -194,7 +206,8 @@ std::optional<Figures> ServerMeasurements::MeasureCold(const ServerRow& row, con
     return std::nullopt;
   }
   Load load = LoadOf(row, *server);
-  // The caches are filled by random reads, as they will be used, of other keys than those that are counted.
+  // The caches are filled by random reads, as they will be used, of other keys than those that are
+  // counted.
   Load warm_up = load;
   warm_up.seed = 1;
   warm_up.seconds = std::min(kMostColdWarmUpSeconds, 4 * settings_.seconds);
@@ -203,7 +216,8 @@ std::optional<Figures> ServerMeasurements::MeasureCold(const ServerRow& row, con
   const LoadResult result = RunLoadOn(load, server->process());
   Figures figures = FiguresOf(result);
   const double warm_up_share = load.warm_up_seconds / (load.warm_up_seconds + result.seconds);
-  figures["disk_reads"] = static_cast<double>(DiskReads(server->directory()) - reads) * (1 - warm_up_share) /
+  figures["disk_reads"] = static_cast<double>(DiskReads(server->directory()) - reads) *
+                          (1 - warm_up_share) /
                           static_cast<double>(std::max<uint64_t>(1, result.requests));
   figures[kServerMemory] = static_cast<double>(server->process().ResidentBytes());
   server->Stop();
@@ -221,7 +235,8 @@ Figures ServerMeasurements::MeasureKeysMemory(const ServerRow& row, const Conten
   return figures;
 }
 
-std::optional<Figures> ServerMeasurements::MeasureConnectionMemory(const ServerRow& row, const Contender& contender,
+std::optional<Figures> ServerMeasurements::MeasureConnectionMemory(const ServerRow& row,
+                                                                   const Contender& contender,
                                                                    std::string* why) {
   if (row.connections > MostConnections()) {
     *why = "not run: needs more open files";
@@ -233,7 +248,8 @@ std::optional<Figures> ServerMeasurements::MeasureConnectionMemory(const ServerR
   EachKeyOnce(few_keys, Operation::kSet, server.get());
   const int64_t before = server->process().ResidentBytes();
   const IdleConnections connections(LoadOf(few_keys, *server));
-  std::this_thread::sleep_for(std::chrono::duration<double>(kRestsUntilSilent * settings_.rest_seconds));
+  std::this_thread::sleep_for(
+      std::chrono::duration<double>(kRestsUntilSilent * settings_.rest_seconds));
   const int64_t after = server->process().ResidentBytes();
   return Figures{{kServerMemory, static_cast<double>(after)},
                  {kConnectionMemory, static_cast<double>(after - before) / row.connections}};

@@ -1,17 +1,22 @@
-// Brings each row of the server's table what it needs (running servers with all keys, little memory, silent connections),
-// has its load made and turns what came of it into figures:
+// Brings each row of the server's table what it needs (running servers with all keys, little
+// memory, silent connections), has its load made and turns what came of it into figures:
 //
 //   requests_per_second              answered; of an open row those that were answered in time
 //   offered_per_second               open rows: requests that were due
 //   p50_us p99_us p999_us            exchange.h, load_generator.h; redis-benchmark knows no p99.9
-//   server_cpu_us                    processor time of the server's process for each request, all threads
-//   client_busy                      share of a processor that the load generator took; near 1 it may be the limit
-//   resident_bytes                   memory of the server's process (RSS), pages of mapped files included
+//   server_cpu_us                    processor time of the server's process for each request, all
+//                                    threads
+//   client_busy                      share of a processor that the load generator took; near 1 it
+//                                    may be the limit
+//   resident_bytes                   memory of the server's process (RSS), pages of mapped files
+//                                    included
 //   resident_loaded_bytes            the same before the reads of memory/keys
 //   bytes_per_connection
-//   disk_reads                       cold rows: reads that the disk served meanwhile for each request, for whomever
+//   disk_reads                       cold rows: reads that the disk served meanwhile for each
+//                                    request, for whomever
 //
-// Servers of the same durability and value size are kept from row to row, all but the measured one paused.
+// Servers of the same durability and value size are kept from row to row, all but the measured one
+// paused.
 //
 // Not thread-safe.
 #pragma once
@@ -22,9 +27,9 @@
 #include <string>
 #include <vector>
 
-#include "benchmark/server/contenders.h"
 #include "benchmark/process_use.h"
 #include "benchmark/report.h"
+#include "benchmark/server/contenders.h"
 #include "benchmark/server/server_rows.h"
 
 namespace varve::bench {
@@ -43,7 +48,8 @@ class ServerMeasurements {
   explicit ServerMeasurements(MeasureSettings settings) : settings_(std::move(settings)) {}
 
   // Nothing where the row can't be run, with `*why`.
-  std::optional<Figures> Measure(const ServerRow& row, const Contender& contender, std::string* why);
+  std::optional<Figures> Measure(const ServerRow& row, const Contender& contender,
+                                 std::string* why);
 
  private:
   // A server and how often its counters were incremented.
@@ -52,18 +58,22 @@ class ServerMeasurements {
     std::vector<uint32_t> counters;
   };
 
-  std::unique_ptr<Server> NewServer(const ServerRow& row, const Contender& contender, const std::string& name,
-                                    std::vector<std::string> flags = {});
-  // With all keys, each read once, so that caches are as warm as their size allows; at rest, paused.
+  std::unique_ptr<Server> NewServer(const ServerRow& row, const Contender& contender,
+                                    const std::string& name, std::vector<std::string> flags = {});
+  // With all keys, each read once, so that caches are as warm as their size allows; at rest,
+  // paused.
   Loaded* ServerFor(const ServerRow& row, const Contender& contender);
   // Sets or gets all keys in a shuffled order, and waits until the server is at rest.
   void EachKeyOnce(const ServerRow& row, Operation operation, Server* server);
   Load LoadOf(const ServerRow& row, const Server& server) const;
-  std::optional<Figures> MeasureClosed(const ServerRow& row, const Contender& contender, std::string* why);
+  std::optional<Figures> MeasureClosed(const ServerRow& row, const Contender& contender,
+                                       std::string* why);
   Figures MeasureOpen(const ServerRow& row, const Contender& contender);
-  std::optional<Figures> MeasureCold(const ServerRow& row, const Contender& contender, std::string* why);
+  std::optional<Figures> MeasureCold(const ServerRow& row, const Contender& contender,
+                                     std::string* why);
   Figures MeasureKeysMemory(const ServerRow& row, const Contender& contender);
-  std::optional<Figures> MeasureConnectionMemory(const ServerRow& row, const Contender& contender, std::string* why);
+  std::optional<Figures> MeasureConnectionMemory(const ServerRow& row, const Contender& contender,
+                                                 std::string* why);
   // Requests a second of the faster of Varve and Redis; measured once for a row.
   double Capacity(const ServerRow& closed);
 

@@ -7,7 +7,8 @@
 namespace varve::bench {
 namespace {
 
-// From this share of the null server's requests on, the client and the sockets are what is measured.
+// From this share of the null server's requests on, the client and the sockets are what is
+// measured.
 constexpr double kNearNull = 0.9;
 // From this share of a processor on, the client has hardly any time left.
 constexpr double kBusyClient = 0.95;
@@ -22,14 +23,16 @@ class Table {
     const double varve = Figure(row, kVarve);
     const double redis = Ratio(row, kRedis);
     const double null = Ratio(row, kNull);
-    main_.push_back({row.title(), MainCell(row, kVarve), MainCell(row, kRedis), MainCell(row, kNull),
-                     FormatRatio(redis), FormatRatio(row.less_is_better() ? 0 : null), Goals(row)});
+    main_.push_back({row.title(), MainCell(row, kVarve), MainCell(row, kRedis),
+                     MainCell(row, kNull), FormatRatio(redis),
+                     FormatRatio(row.less_is_better() ? 0 : null), Goals(row)});
     if (redis > 0) history_ += fmt::format("{} {:.2f}, ", row.id, redis);
     AddBeside(row);
     if (varve == 0 || row.less_is_better()) return;
     brief_.push_back({row.title(), MainCell(row, kVarve), MainCell(row, kRedis), FormatRatio(redis),
                       BriefLatencies(row, kVarve), BriefLatencies(row, kRedis)});
-    if (null >= kNearNull) near_null_ += fmt::format("{}{}", near_null_.empty() ? "" : ", ", row.id);
+    if (null >= kNearNull)
+      near_null_ += fmt::format("{}{}", near_null_.empty() ? "" : ", ", row.id);
     if (Median(row, kVarve, "client_busy") >= kBusyClient) {
       busy_client_ += fmt::format("{}{}", busy_client_.empty() ? "" : ", ", row.id);
     }
@@ -53,14 +56,15 @@ class Table {
           100 * kNearNull, near_null_);
     }
     if (!busy_client_.empty()) {
-      report.notes +=
-          fmt::format("The client took {:.0f} % of a processor or more: {}.\n", 100 * kBusyClient, busy_client_);
+      report.notes += fmt::format("The client took {:.0f} % of a processor or more: {}.\n",
+                                  100 * kBusyClient, busy_client_);
     }
     return report;
   }
 
  private:
-  double Median(const ServerRow& row, const std::string& contender, const std::string& figure) const {
+  double Median(const ServerRow& row, const std::string& contender,
+                const std::string& figure) const {
     return MedianOf(samples_, row.id, contender, figure);
   }
   double Figure(const ServerRow& row, const std::string& contender) const {
@@ -99,8 +103,10 @@ class Table {
   std::string BesideCell(const ServerRow& row, const std::string& contender) const {
     const double p50 = Median(row, contender, "p50_us");
     if (p50 == 0) return "-";
-    std::string cell = fmt::format("{} / {}", FormatMicros(p50), FormatMicros(Median(row, contender, "p99_us")));
-    if (const double p999 = Median(row, contender, "p999_us"); p999 > 0) cell += " / " + FormatMicros(p999);
+    std::string cell =
+        fmt::format("{} / {}", FormatMicros(p50), FormatMicros(Median(row, contender, "p99_us")));
+    if (const double p999 = Median(row, contender, "p999_us"); p999 > 0)
+      cell += " / " + FormatMicros(p999);
     cell += ", CPU " + FormatMicros(Median(row, contender, "server_cpu_us"));
     if (row.kind == RowKind::kOpen) {
       cell += fmt::format(", {} of {}/s", FormatRate(Median(row, contender, kRequestRate)),
@@ -111,7 +117,8 @@ class Table {
                           FormatMegabytes(Median(row, contender, kServerMemory)));
     }
     if (row.kind == RowKind::kKeysMemory) {
-      cell += fmt::format(", {} once loaded", FormatMegabytes(Median(row, contender, "resident_loaded_bytes")));
+      cell += fmt::format(", {} once loaded",
+                          FormatMegabytes(Median(row, contender, "resident_loaded_bytes")));
     }
     return cell;
   }
@@ -128,10 +135,12 @@ class Table {
     for (const char* contender : {kVarve, kRedis, kNull}) {
       busiest = std::max(busiest, Median(row, contender, "client_busy"));
     }
-    const bool has_latencies =
-        Median(row, kVarve, "p50_us") + Median(row, kRedis, "p50_us") + Median(row, kNull, "p50_us") > 0;
+    const bool has_latencies = Median(row, kVarve, "p50_us") + Median(row, kRedis, "p50_us") +
+                                   Median(row, kNull, "p50_us") >
+                               0;
     if (!has_latencies) return;
-    beside_.push_back({row.title(), BesideCell(row, kVarve), BesideCell(row, kRedis), BesideCell(row, kNull),
+    beside_.push_back({row.title(), BesideCell(row, kVarve), BesideCell(row, kRedis),
+                       BesideCell(row, kNull),
                        busiest > 0 ? fmt::format("{:.0f} %", 100 * busiest) : "-"});
   }
 
@@ -147,7 +156,8 @@ class Table {
     };
     const auto add_ratio = [&](double goal, const std::string& contender, const std::string& name) {
       const double ratio = Ratio(row, contender);
-      if (goal > 0 && ratio > 0) add(fmt::format("{:.2f}× {}", goal, name), ratio >= goal, FormatRatio(ratio));
+      if (goal > 0 && ratio > 0)
+        add(fmt::format("{:.2f}× {}", goal, name), ratio >= goal, FormatRatio(ratio));
     };
     add_ratio(row.goal_redis, kRedis, "Redis");
     // The only place where that ratio is shown.
@@ -167,7 +177,8 @@ class Table {
   const Reasons& reasons_;
   std::vector<std::vector<std::string>> main_ = {
       {"work", "Varve", "Redis", "null server", "Varve / Redis", "Varve / null", "goals"}};
-  std::vector<std::vector<std::string>> beside_ = {{"work", "Varve", "Redis", "null server", "client busy, at most"}};
+  std::vector<std::vector<std::string>> beside_ = {
+      {"work", "Varve", "Redis", "null server", "client busy, at most"}};
   std::vector<std::vector<std::string>> brief_ = {
       {"", "Varve", "Redis", "ratio", "Varve p50 / p99", "Redis p50 / p99"}};
   int goals_ = 0;
@@ -180,7 +191,8 @@ class Table {
 
 }  // namespace
 
-ServerReport ReportServers(const std::vector<ServerRow>& rows, const Samples& samples, const Reasons& reasons) {
+ServerReport ReportServers(const std::vector<ServerRow>& rows, const Samples& samples,
+                           const Reasons& reasons) {
   Table table(samples, reasons);
   for (const ServerRow& row : rows) table.Add(row);
   return table.Take();

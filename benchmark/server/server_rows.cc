@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "absl/strings/str_split.h"
-#include "benchmark/server/contenders.h"
 #include "benchmark/process.h"
+#include "benchmark/server/contenders.h"
 
 namespace varve::bench {
 namespace {
@@ -38,13 +38,14 @@ constexpr WorkName kWorks[] = {
 };
 
 const WorkName* FindWork(const std::string& name) {
-  const auto* const found =
-      std::find_if(std::begin(kWorks), std::end(kWorks), [&](const WorkName& work) { return work.name == name; });
+  const auto* const found = std::find_if(std::begin(kWorks), std::end(kWorks),
+                                         [&](const WorkName& work) { return work.name == name; });
   return found == std::end(kWorks) ? nullptr : found;
 }
 
 // `text` is a number above 0 behind `before` and in front of `after`.
-bool ReadNumber(std::string_view text, std::string_view before, std::string_view after, int* number) {
+bool ReadNumber(std::string_view text, std::string_view before, std::string_view after,
+                int* number) {
   if (!text.starts_with(before) || !text.ends_with(after)) return false;
   const char* const end = text.data() + text.size() - after.size();
   const auto [read, error] = std::from_chars(text.data() + before.size(), end, *number);
@@ -63,7 +64,8 @@ bool ReadLoadRow(const std::vector<std::string>& parts, ServerRow* row) {
   row->work = parts[0];
   int size = 0;
   row->sync = parts[3];
-  if (!ReadNumber(parts[1], "", "B", &size) || !ReadNumber(parts[2], "P", "", &row->pipeline)) return false;
+  if (!ReadNumber(parts[1], "", "B", &size) || !ReadNumber(parts[2], "P", "", &row->pipeline))
+    return false;
   row->value_size = static_cast<size_t>(size);
   for (size_t i = 4; i < parts.size(); ++i) {
     if (parts[i] == "behind" && row->load_percent > 0) {
@@ -113,8 +115,10 @@ void SetGoals(ServerRow* row) {
   if (is_set && row->sync == "everysec") row->goal_redis = Of(pipeline, 1.25, 3.5, 6);
 }
 
-// The rows that share a store: reads come first, so that none runs beside what writes leave to be done.
-std::vector<std::string> NamesForStore(size_t size, const std::string& sync, const std::vector<int>& pipelines) {
+// The rows that share a store: reads come first, so that none runs beside what writes leave to be
+// done.
+std::vector<std::string> NamesForStore(size_t size, const std::string& sync,
+                                       const std::vector<int>& pipelines) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& work, int pipeline, const std::string& more = "") {
     names.push_back(fmt::format("{}/{}B/P{}/{}{}", work, size, pipeline, sync, more));
@@ -124,7 +128,8 @@ std::vector<std::string> NamesForStore(size_t size, const std::string& sync, con
     for (const int pipeline : pipelines) add(work, pipeline);
     if (!base) return;
     for (const int connections : {1, 500, 5000}) add(work, 1, fmt::format("/c{}", connections));
-    for (const int percent : {25, 50, 75, 90}) add("open/" + work, 1, fmt::format("/at{}", percent));
+    for (const int percent : {25, 50, 75, 90})
+      add("open/" + work, 1, fmt::format("/at{}", percent));
     for (const int percent : {25, 50}) add("open/" + work, 1, fmt::format("/at{}/behind", percent));
   };
   if (sync == "always") with_other_loads("GET");
@@ -143,11 +148,14 @@ std::vector<std::string> NamesForStore(size_t size, const std::string& sync, con
 
 std::string ServerRow::title() const {
   if (kind == RowKind::kKeysMemory) {
-    return fmt::format("resident memory, {} values of {} B loaded, then read at random", keys, value_size);
+    return fmt::format("resident memory, {} values of {} B loaded, then read at random", keys,
+                       value_size);
   }
   if (kind == RowKind::kConnectionMemory) {
-    const std::string after = pipeline == 1 ? "one GET" : fmt::format("{} GETs in one pipeline", pipeline);
-    return fmt::format("resident memory a silent connection, {} of them, after {}", connections, after);
+    const std::string after =
+        pipeline == 1 ? "one GET" : fmt::format("{} GETs in one pipeline", pipeline);
+    return fmt::format("resident memory a silent connection, {} of them, after {}", connections,
+                       after);
   }
   std::string title = fmt::format("{}, {} B, sync {}", FindWork(work)->title, value_size, sync);
   title += pipeline == 1 ? ", no pipeline" : fmt::format(", pipeline {}", pipeline);
@@ -156,7 +164,8 @@ std::string ServerRow::title() const {
   }
   if (kind == RowKind::kCold) title += fmt::format(", data {} times the memory", kServerColdRatio);
   if (kind == RowKind::kOpen) {
-    title += fmt::format(", open loop, {} % load{} (p99 µs)", load_percent, behind ? ", merging behind" : "");
+    title += fmt::format(", open loop, {} % load{} (p99 µs)", load_percent,
+                         behind ? ", merging behind" : "");
   }
   return title;
 }
@@ -195,7 +204,8 @@ Load ServerRow::load() const {
   load.connections = connections;
   load.pipeline = pipeline;
   load.value_size = value_size;
-  load.keys = name.operation == Operation::kIncrement ? std::max<uint64_t>(1, keys / kKeysACounter) : keys;
+  load.keys =
+      name.operation == Operation::kIncrement ? std::max<uint64_t>(1, keys / kKeysACounter) : keys;
   if (name.operation == Operation::kMixed) load.choice = KeyChoice::kZipfian;
   return load;
 }
@@ -210,7 +220,9 @@ ServerRow ServerRowNamed(const std::string& id, uint64_t keys) {
 
 std::vector<ServerRow> AllServerRows(uint64_t keys) {
   std::vector<std::string> names;
-  const auto add = [&](const std::vector<std::string>& more) { names.insert(names.end(), more.begin(), more.end()); };
+  const auto add = [&](const std::vector<std::string>& more) {
+    names.insert(names.end(), more.begin(), more.end());
+  };
   add(NamesForStore(100, "always", {1, 16, 64}));
   add(NamesForStore(16, "always", {1, 16, 64}));
   add(NamesForStore(1000, "always", {1, 16, 64}));

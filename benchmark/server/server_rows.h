@@ -1,9 +1,10 @@
-// The rows of the server's table: what each does, with how many connections, on how much, and what is to be reached.
-// server_measurements.h brings the servers for it. A row is named by its parts:
+// The rows of the server's table: what each does, with how many connections, on how much, and what
+// is to be reached. server_measurements.h brings the servers for it. A row is named by its parts:
 //
-//   [open/|cold/]WORK/SIZE/PIPELINE/SYNC[/CONNECTIONS][/LOAD[/behind]]     SET/100B/P16/always, GET/100B/P1/always/c500,
-//                                                                          open/GET/100B/P1/always/at75/behind
-//   memory/WHAT                                                   memory/keys, memory/idle_connection, memory/used_connection
+//   [open/|cold/]WORK/SIZE/PIPELINE/SYNC[/CONNECTIONS][/LOAD[/behind]]
+//       SET/100B/P16/always, GET/100B/P1/always/c500, open/GET/100B/P1/always/at75/behind
+//   memory/WHAT
+//       memory/keys, memory/idle_connection, memory/used_connection
 //
 // Plain values; thread-safe.
 #pragma once
@@ -17,8 +18,9 @@
 namespace varve::bench {
 
 enum class RowKind {
-  kClosed,            // each connection asks when it was answered
-  kOpen,              // requests are due at a rate that is a share of what the faster of the servers can do
+  kClosed,  // each connection asks when it was answered
+  // Requests are due at a rate that is a share of what the faster of the servers can do.
+  kOpen,
   kCold,              // kClosed with kServerColdRatio times more data than memory
   kKeysMemory,        // resident memory once all keys were loaded and many of them read
   kConnectionMemory,  // and what each of many silent connections adds to it
@@ -43,7 +45,8 @@ struct ServerRow {
   int load_percent = 0;  // of an open row
   bool behind = false;   // the server merges, or rewrites its log, meanwhile (background_work.h)
   uint64_t keys = 0;     // in the store
-  // Varve's figure divided by another's (the other's by Varve's where less is better) that is to be reached; 0: none.
+  // Varve's figure divided by another's (the other's by Varve's where less is better) that is to be
+  // reached; 0: none.
   double goal_redis = 0;
   double goal_redis_without_log = 0;
   double goal_null = 0;
@@ -65,7 +68,8 @@ struct ServerRow {
 // In the order of the table, with so many keys (fewer where values are large).
 std::vector<ServerRow> AllServerRows(uint64_t keys);
 
-// The row of that name, which need not be in the table; ends the program when the name says nothing.
+// The row of that name, which need not be in the table; ends the program when the name says
+// nothing.
 ServerRow ServerRowNamed(const std::string& id, uint64_t keys);
 
 }  // namespace varve::bench

@@ -11,9 +11,9 @@
 
 #include "asio/io_context.hpp"
 #include "client/async_client.h"
+#include "client/client.h"
 #include "client/console/interrupt.h"
 #include "client/console/output.h"
-#include "client/client.h"
 #include "fmt/format.h"
 #include "util/base/status.h"
 
@@ -91,15 +91,19 @@ class Load {
     const char* const name = writes_ ? "SET" : "GET";
     const double p50 = latencies_.Quantile(0.5), p99 = latencies_.Quantile(0.99);
     if (style == OutputStyle::kJson) {
-      return fmt::format("{{\"test\":\"{}\",\"requests_per_second\":{:.0f},\"p50_ms\":{:.3f},\"p99_ms\":{:.3f}}}\n",
-                         name, rate, p50, p99);
+      return fmt::format(
+          "{{\"test\":\"{}\",\"requests_per_second\":{:.0f},\"p50_ms\":{:.3f},\"p99_ms\":{:.3f}}}"
+          "\n",
+          name, rate, p50, p99);
     }
-    return fmt::format("{}  {:>10.0f} requests/s   p50 {:.3f} ms   p99 {:.3f} ms\n", name, rate, p50, p99);
+    return fmt::format("{}  {:>10.0f} requests/s   p50 {:.3f} ms   p99 {:.3f} ms\n", name, rate,
+                       p50, p99);
   }
 
  private:
   void Ask(AsyncClient* client) {
-    const std::string key = fmt::format("{}{}", prefix_, random_() % static_cast<uint64_t>(bench_.keyspace));
+    const std::string key =
+        fmt::format("{}{}", prefix_, random_() % static_cast<uint64_t>(bench_.keyspace));
     auto answered = [this, client, asked = Clock::now()](const absl::StatusOr<Reply>& reply) {
       Answered(client, asked, reply);
     };
@@ -144,7 +148,8 @@ std::string OwnPrefix() { return fmt::format("bench:{:08x}:", std::random_device
 
 absl::Status DeleteAll(const CommandLine& line, const std::string& prefix) {
   VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client, Client::Connect(line.connection));
-  const std::string end = prefix.substr(0, prefix.size() - 1) + static_cast<char>(prefix.back() + 1);
+  const std::string end =
+      prefix.substr(0, prefix.size() - 1) + static_cast<char>(prefix.back() + 1);
   return client->Call({"DELRANGE", "[" + prefix, "(" + end}).status();
 }
 
@@ -166,8 +171,8 @@ int RunBench(const CommandLine& line) {
   const OutputStyle style = Output::ForStandardOutput(line.style).style;
   if (style != OutputStyle::kJson) {
     PrintOut(fmt::format("{} connections, pipeline {}, values of {} bytes, {} keys, {} s each\n",
-                         line.bench.connections, line.bench.pipeline, line.bench.value_size, line.bench.keyspace,
-                         line.bench.seconds));
+                         line.bench.connections, line.bench.pipeline, line.bench.value_size,
+                         line.bench.keyspace, line.bench.seconds));
   }
   const std::string prefix = OwnPrefix();
   const absl::Status status = RunLoads(line, prefix, style);

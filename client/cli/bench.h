@@ -1,4 +1,5 @@
-// `bench`: SET and GET for a few seconds, to have a quick look. What is to be reported is measured with benchmark/ instead.
+// `bench`: SET and GET for a few seconds, to have a quick look. What is to be reported is measured
+// with benchmark/ instead.
 #pragma once
 
 #include "client/console/command_line.h"

@@ -30,15 +30,17 @@ std::string TextOf(const Reply& map, std::string_view name) {
 
 std::string SyntaxOf(const Reply& arguments, std::string_view separator);
 
-// One of Redis' argument descriptions: a name with a type, an optional token, flags and, for groups, arguments inside.
+// One of Redis' argument descriptions: a name with a type, an optional token, flags and, for
+// groups, arguments inside.
 std::string SyntaxOfArgument(const Reply& argument) {
   const std::string type = TextOf(argument, "type");
   const std::string token = TextOf(argument, "token");
   const Reply* const inner = Member(argument, "arguments");
   const Reply* const flags = Member(argument, "flags");
   const auto has_flag = [flags](std::string_view flag) {
-    return flags != nullptr && std::any_of(flags->elements.begin(), flags->elements.end(),
-                                           [flag](const Reply& element) { return element.text == flag; });
+    return flags != nullptr &&
+           std::any_of(flags->elements.begin(), flags->elements.end(),
+                       [flag](const Reply& element) { return element.text == flag; });
   };
   std::string text;
   if (inner != nullptr && (type == "oneof" || type == "block")) {
@@ -67,7 +69,8 @@ std::string Upper(std::string_view text) {
 }
 
 bool IsKeyword(std::string_view word) {
-  return word.size() >= 2 && word[0] >= 'A' && word[0] <= 'Z' && std::all_of(word.begin(), word.end(), [](char c) {
+  return word.size() >= 2 && word[0] >= 'A' && word[0] <= 'Z' &&
+         std::all_of(word.begin(), word.end(), [](char c) {
            return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
          });
 }
@@ -85,10 +88,12 @@ std::vector<std::string> KeywordsOf(std::string_view syntax) {
   return {words.begin(), words.end()};
 }
 
-// The alternatives of "GET pattern | SET name value | [ ... ]", if each begins with a keyword; also where all are in brackets.
+// The alternatives of "GET pattern | SET name value | [ ... ]", if each begins with a keyword; also
+// where all are in brackets.
 std::vector<CommandDoc::Subcommand> SubcommandsOf(std::string_view syntax) {
   std::vector<CommandDoc::Subcommand> subcommands;
-  if (syntax.starts_with('[') && syntax.find(']') == syntax.size() - 1) syntax = syntax.substr(1, syntax.size() - 2);
+  if (syntax.starts_with('[') && syntax.find(']') == syntax.size() - 1)
+    syntax = syntax.substr(1, syntax.size() - 2);
   constexpr std::string_view kOr = " | ";
   int depth = 0;
   size_t begin = 0;
@@ -112,7 +117,8 @@ std::vector<CommandDoc::Subcommand> SubcommandsOf(const Reply& members) {
     const std::string& full = members.elements[i].text;
     std::string name = Upper(std::string_view(full).substr(full.find('|') + 1));
     const Reply* const arguments = Member(members.elements[i + 1], "arguments");
-    std::string syntax = arguments == nullptr ? name : fmt::format("{} {}", name, SyntaxOf(*arguments, " "));
+    std::string syntax =
+        arguments == nullptr ? name : fmt::format("{} {}", name, SyntaxOf(*arguments, " "));
     subcommands.push_back({std::move(name), std::move(syntax)});
   }
   return subcommands;
@@ -120,7 +126,8 @@ std::vector<CommandDoc::Subcommand> SubcommandsOf(const Reply& members) {
 
 // What the last word of the line may be, in capitals.
 std::vector<std::string> WordsAfter(const CommandDoc& doc, bool is_second, bool is_begun) {
-  if (doc.subcommands.empty() || !is_second) return is_begun ? KeywordsOf(doc.syntax) : std::vector<std::string>();
+  if (doc.subcommands.empty() || !is_second)
+    return is_begun ? KeywordsOf(doc.syntax) : std::vector<std::string>();
   std::set<std::string> names;
   for (const CommandDoc::Subcommand& subcommand : doc.subcommands) names.insert(subcommand.name);
   return {names.begin(), names.end()};
@@ -139,7 +146,8 @@ CommandDocs CommandDocs::FromReply(const Reply& reply) {
     const Reply* const arguments = Member(about, "arguments");
     if (doc.syntax.empty() && arguments != nullptr) doc.syntax = SyntaxOf(*arguments, " ");
     const Reply* const subcommands = Member(about, "subcommands");
-    doc.subcommands = subcommands != nullptr ? SubcommandsOf(*subcommands) : SubcommandsOf(doc.syntax);
+    doc.subcommands =
+        subcommands != nullptr ? SubcommandsOf(*subcommands) : SubcommandsOf(doc.syntax);
     if (doc.syntax.empty()) doc.syntax = doc.SyntaxAfter("");
   }
   return docs;
@@ -164,7 +172,8 @@ const CommandDoc* CommandDocs::Find(std::string_view name) const {
 std::vector<std::string> CommandDocs::StartingWith(std::string_view prefix) const {
   const std::string lower = Lower(prefix);
   std::vector<std::string> names;
-  for (auto doc = docs_.lower_bound(lower); doc != docs_.end() && doc->first.starts_with(lower); ++doc) {
+  for (auto doc = docs_.lower_bound(lower); doc != docs_.end() && doc->first.starts_with(lower);
+       ++doc) {
     names.push_back(doc->first);
   }
   return names;
@@ -176,7 +185,8 @@ Completion Complete(const CommandDocs& docs, std::string_view line) {
   const std::string_view begun = line.substr(last_blank + 1);  // npos + 1 is 0
   if (last_blank == std::string_view::npos) {
     completion.matches = docs.StartingWith(begun);
-  } else if (const CommandDoc* const doc = docs.Find(line.substr(0, line.find(' '))); doc != nullptr) {
+  } else if (const CommandDoc* const doc = docs.Find(line.substr(0, line.find(' ')));
+             doc != nullptr) {
     const std::string upper = Upper(begun);
     for (const std::string& word : WordsAfter(*doc, line.find(' ') == last_blank, !begun.empty())) {
       if (word.starts_with(upper)) completion.matches.push_back(word);
@@ -185,12 +195,14 @@ Completion Complete(const CommandDocs& docs, std::string_view line) {
   if (completion.matches.empty()) return completion;
   std::string common = completion.matches.front();
   for (const std::string& match : completion.matches) {
-    const auto [end, ignored] = std::mismatch(common.begin(), common.end(), match.begin(), match.end());
+    const auto [end, ignored] =
+        std::mismatch(common.begin(), common.end(), match.begin(), match.end());
     common.erase(end, common.end());
   }
   completion.insertion = common.substr(begun.size());
   const size_t letter = line.find_last_not_of(" -0123456789");
-  const bool is_upper = letter != std::string_view::npos && line[letter] >= 'A' && line[letter] <= 'Z';
+  const bool is_upper =
+      letter != std::string_view::npos && line[letter] >= 'A' && line[letter] <= 'Z';
   completion.insertion = is_upper ? Upper(completion.insertion) : Lower(completion.insertion);
   if (completion.matches.size() == 1) completion.insertion += ' ';
   return completion;

@@ -1,4 +1,5 @@
-// What the server says about its commands (COMMAND DOCS): the source of completion, hints and help. Thread-compatible.
+// What the server says about its commands (COMMAND DOCS): the source of completion, hints and help.
+// Thread-compatible.
 #pragma once
 
 #include <map>
@@ -15,7 +16,8 @@ struct CommandDoc {
   std::string syntax;  // its arguments, such as "key value [NX | XX] [GET]"
   std::string group;
 
-  // "KILL address" where the syntax of CLIENT goes on with its subcommands; empty for commands without any.
+  // "KILL address" where the syntax of CLIENT goes on with its subcommands; empty for commands
+  // without any.
   struct Subcommand {
     std::string name;    // upper case
     std::string syntax;  // with the name
@@ -28,7 +30,8 @@ struct CommandDoc {
 
 class CommandDocs {
  public:
-  // From the reply of COMMAND DOCS: RESP2 or RESP3, with a "syntax" or with Redis' "arguments". Empty if it is none of these.
+  // From the reply of COMMAND DOCS: RESP2 or RESP3, with a "syntax" or with Redis' "arguments".
+  // Empty if it is none of these.
   static CommandDocs FromReply(const Reply& reply);
 
   // Names are compared without regard to case. Null: there is no such command.
@@ -41,7 +44,8 @@ class CommandDocs {
   std::map<std::string, CommandDoc> docs_;
 };
 
-// How the last word of a line can go on: a command, a subcommand, or a keyword of the command's syntax.
+// How the last word of a line can go on: a command, a subcommand, or a keyword of the command's
+// syntax.
 struct Completion {
   // To be typed for the user, in the case of what is there; ends with a blank if nothing else fits.
   std::string insertion;

@@ -29,7 +29,8 @@ bool HoldsPassword(std::string_view line) {
 std::string_view FinishedSubcommand(std::string_view typed) {
   const size_t first = typed.find(' ');
   const size_t second = first == std::string_view::npos ? first : typed.find(' ', first + 1);
-  return second == std::string_view::npos ? std::string_view() : typed.substr(first + 1, second - first - 1);
+  return second == std::string_view::npos ? std::string_view()
+                                          : typed.substr(first + 1, second - first - 1);
 }
 
 }  // namespace
@@ -48,15 +49,18 @@ LineEditor::LineEditor(std::string history_path, const CommandDocs* docs)
   el_set(editor_, EL_EDITOR, "emacs");
   el_set(editor_, EL_SIGNAL, 1);
   el_set(editor_, EL_HIST, history, history_);
-  el_set(editor_, EL_ADDFN, "varve-complete", "completes a command or shows its arguments", &LineEditor::OnTab);
+  el_set(editor_, EL_ADDFN, "varve-complete", "completes a command or shows its arguments",
+         &LineEditor::OnTab);
   el_set(editor_, EL_ADDFN, "varve-blank", "ends a word and shows a hint", &LineEditor::OnBlank);
   el_set(editor_, EL_BIND, "^I", "varve-complete", nullptr);
   el_set(editor_, EL_BIND, " ", "varve-blank", nullptr);
-  // While a line is typed Ctrl-C is a key; while a request is under way it is a signal, as in any program.
+  // While a line is typed Ctrl-C is a key; while a request is under way it is a signal, as in any
+  // program.
   el_set(editor_, EL_SETTY, "-d", "-isig", nullptr);
   el_set(editor_, EL_ADDFN, "varve-interrupt", "begins the line anew", &LineEditor::OnInterrupt);
   el_set(editor_, EL_BIND, "^C", "varve-interrupt", nullptr);
-  el_set(editor_, EL_ADDFN, "varve-suspend", "stops the program for a while", &LineEditor::OnSuspend);
+  el_set(editor_, EL_ADDFN, "varve-suspend", "stops the program for a while",
+         &LineEditor::OnSuspend);
   el_set(editor_, EL_BIND, "^Z", "varve-suspend", nullptr);
   el_set(editor_, EL_ADDFN, "varve-end", "ends the input", &LineEditor::OnEndTypedAhead);
   el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
@@ -74,14 +78,17 @@ LineEditor* LineEditor::Self(EditLine* editor) {
   return static_cast<LineEditor*>(self);
 }
 
-char* LineEditor::Prompt(EditLine* editor) { return const_cast<char*>(Self(editor)->prompt_.c_str()); }
+char* LineEditor::Prompt(EditLine* editor) {
+  return const_cast<char*>(Self(editor)->prompt_.c_str());
+}
 
 // The arguments of the command that is being typed, at the right edge.
 char* LineEditor::Hint(EditLine* editor) {
   LineEditor* const self = Self(editor);
   const std::string_view typed = self->Typed();
   const size_t blank = typed.find(' ');
-  const CommandDoc* const doc = blank == std::string_view::npos ? nullptr : self->docs_->Find(typed.substr(0, blank));
+  const CommandDoc* const doc =
+      blank == std::string_view::npos ? nullptr : self->docs_->Find(typed.substr(0, blank));
   self->hint_ = doc == nullptr ? std::string() : doc->SyntaxAfter(FinishedSubcommand(typed));
   return self->hint_.data();
 }
@@ -92,7 +99,8 @@ std::string_view LineEditor::Typed() const {
 }
 
 unsigned char LineEditor::OnBlank(EditLine* editor, int key) {
-  // Inserting takes libedit's short way, which leaves the right prompt alone; this has it drawn anew.
+  // Inserting takes libedit's short way, which leaves the right prompt alone; this has it drawn
+  // anew.
   return el_insertstr(editor, " ") == 0 ? CC_REFRESH : CC_ERROR;
 }
 
@@ -120,9 +128,11 @@ unsigned char LineEditor::OnTab(EditLine* editor, int key) {
   const Completion completion = Complete(*self->docs_, typed);
   if (completion.matches.empty()) {
     const size_t blank = typed.find(' ');
-    const CommandDoc* const doc = blank == std::string_view::npos ? nullptr : self->docs_->Find(typed.substr(0, blank));
+    const CommandDoc* const doc =
+        blank == std::string_view::npos ? nullptr : self->docs_->Find(typed.substr(0, blank));
     if (doc == nullptr) return CC_ERROR;
-    fmt::print("\n{} {}\n{}\n", typed.substr(0, blank), doc->SyntaxAfter(FinishedSubcommand(typed)), doc->summary);
+    fmt::print("\n{} {}\n{}\n", typed.substr(0, blank), doc->SyntaxAfter(FinishedSubcommand(typed)),
+               doc->summary);
     return CC_REDISPLAY;
   }
   if (!completion.insertion.empty()) {
@@ -137,8 +147,8 @@ unsigned char LineEditor::OnTab(EditLine* editor, int key) {
 std::optional<std::string> LineEditor::Read(std::string prompt) {
   prompt_ = std::move(prompt);
   int length = 0;
-  // Of a Ctrl-D that was typed while a request was under way the terminal, which was gathering lines, has made a zero
-  // byte. Typed now, Ctrl-Space makes one.
+  // Of a Ctrl-D that was typed while a request was under way the terminal, which was gathering
+  // lines, has made a zero byte. Typed now, Ctrl-Space makes one.
   pollfd ahead{STDIN_FILENO, POLLIN, 0};
   el_set(editor_, EL_BIND, "^@", poll(&ahead, 1, 0) == 1 ? "varve-end" : "em-set-mark", nullptr);
   // The prompt is shown a moment before Ctrl-C becomes a key.
@@ -155,7 +165,8 @@ void LineEditor::Remember(const std::string& line) {
   if (HoldsPassword(line)) return;
   history(history_, &event_, H_ENTER, line.c_str());
   if (history_path_.empty()) return;
-  // Made here so that it never has another mode than 0600; one that was there is closed to others, too.
+  // Made here so that it never has another mode than 0600; one that was there is closed to others,
+  // too.
   const int descriptor = open(history_path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   if (descriptor < 0) return;
   fchmod(descriptor, 0600);

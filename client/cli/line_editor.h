@@ -1,6 +1,6 @@
-// One line from a person: editing, history in a file of its own, completion of the first word and hints of arguments;
-// libedit does the work. Ctrl-C empties the line, Ctrl-D on an empty line ends the input, also when it was typed while
-// nobody read. One object a process; not thread-safe.
+// One line from a person: editing, history in a file of its own, completion of the first word and
+// hints of arguments; libedit does the work. Ctrl-C empties the line, Ctrl-D on an empty line ends
+// the input, also when it was typed while nobody read. One object a process; not thread-safe.
 #pragma once
 
 #include <histedit.h>
@@ -17,7 +17,8 @@ namespace varve {
 
 class LineEditor {
  public:
-  // `history_path` may be empty: then history ends with the process. The file has mode 0600. `docs` outlives the editor.
+  // `history_path` may be empty: then history ends with the process. The file has mode 0600. `docs`
+  // outlives the editor.
   LineEditor(std::string history_path, const CommandDocs* docs);
   ~LineEditor();
   LineEditor(const LineEditor&) = delete;

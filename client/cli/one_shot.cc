@@ -43,7 +43,8 @@ struct Asked {
 };
 
 int RunPut(const Asked& asked) {
-  const std::optional<std::string> value = asked.words.size() == 3 ? asked.words[2] : ReadStandardInput();
+  const std::optional<std::string> value =
+      asked.words.size() == 3 ? asked.words[2] : ReadStandardInput();
   if (!value) return Fail(absl::DataLossError("standard input could not be read"));
   const absl::Status put = asked.client.Put(asked.words[1], *value);
   return put.ok() ? kDone : Fail(put);
@@ -82,8 +83,9 @@ int RunRange(const Asked& asked, bool is_prefix) {
     printer.Add(key, value);
     return !std::ferror(stdout);
   };
-  const absl::Status status = is_prefix ? asked.client.StreamPrefix(asked.words[1], query, sink)
-                                        : asked.client.StreamRange(asked.min(), asked.max(), query, sink);
+  const absl::Status status = is_prefix
+                                  ? asked.client.StreamPrefix(asked.words[1], query, sink)
+                                  : asked.client.StreamRange(asked.min(), asked.max(), query, sink);
   if (!status.ok()) return Fail(status);
   printer.Finish();
   return kDone;
@@ -137,7 +139,9 @@ constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
 
 const OneShotCommand* FindCommand(const std::vector<std::string>& words) {
   for (const OneShotCommand& command : kCommands) {
-    if (command.name != words[0] || words.size() < command.least_words || words.size() > command.most_words) continue;
+    if (command.name != words[0] || words.size() < command.least_words ||
+        words.size() > command.most_words)
+      continue;
     const bool takes_bounds = command.name == "range" || command.name == "count";
     return takes_bounds && words.size() == 2 ? nullptr : &command;
   }
@@ -145,8 +149,8 @@ const OneShotCommand* FindCommand(const std::vector<std::string>& words) {
 }
 
 int Misused(std::string_view name, std::string_view arguments) {
-  return Fail(absl::InvalidArgumentError(
-      fmt::format("{} is used as: client_main {}{}{}", name, name, arguments.empty() ? "" : " ", arguments)));
+  return Fail(absl::InvalidArgumentError(fmt::format(
+      "{} is used as: client_main {}{}{}", name, name, arguments.empty() ? "" : " ", arguments)));
 }
 
 // Says why the words are no command, in one line; --help has the rest.
@@ -161,9 +165,10 @@ int Explain(const std::vector<std::string>& words) {
     names.push_back(name);
   }
   const std::string_view nearest = NearestText(words[0], names);
-  return Fail(absl::InvalidArgumentError(
-      fmt::format("there is no command {}{}; --help lists them, and `call {}` sends it to the server as it is",
-                  words[0], nearest.empty() ? std::string() : fmt::format(" (did you mean {}?)", nearest), words[0])));
+  return Fail(absl::InvalidArgumentError(fmt::format(
+      "there is no command {}{}; --help lists them, and `call {}` sends it to the server as it is",
+      words[0], nearest.empty() ? std::string() : fmt::format(" (did you mean {}?)", nearest),
+      words[0])));
 }
 
 }  // namespace
@@ -172,8 +177,10 @@ int RunOneShot(const CommandLine& line) {
   const OneShotCommand* const command = FindCommand(line.words);
   if (command == nullptr) return Explain(line.words);
   ClientOptions options = line.connection;
-  if (command->name == "call") options.protocol = 3;  // whose replies say more: maps, text that is laid out for people
-  options.reconnect_for = std::chrono::milliseconds(0);  // a script decides for itself whether to try again
+  // Whose replies say more: maps, text that is laid out for people.
+  if (command->name == "call") options.protocol = 3;
+  // A script decides for itself whether to try again.
+  options.reconnect_for = std::chrono::milliseconds(0);
   absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(std::move(options));
   if (!client.ok()) return Fail(client.status());
   return command->run({**client, line, Output::ForStandardOutput(line.style), line.words});

@@ -1,4 +1,5 @@
-// The commands of client_main that ask a server once: put, get, delete, range, prefix, count, ping, call.
+// The commands of client_main that ask a server once: put, get, delete, range, prefix, count, ping,
+// call.
 #pragma once
 
 #include "client/console/command_line.h"

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "client/cli/command_docs.h"
-#include "client/console/interrupt.h"
 #include "client/cli/line_editor.h"
+#include "client/client.h"
+#include "client/console/interrupt.h"
 #include "client/console/output.h"
 #include "client/console/text.h"
-#include "client/client.h"
 #include "client/socket.h"
 #include "fmt/format.h"
 #include "util/resp/resp_parser.h"
@@ -55,7 +55,8 @@ std::optional<std::string> AskForPassword(const std::string& address) {
 
 class Prompt {
  public:
-  Prompt(std::unique_ptr<Client> client, const Output& output) : client_(std::move(client)), output_(output) {
+  Prompt(std::unique_ptr<Client> client, const Output& output)
+      : client_(std::move(client)), output_(output) {
     if (const absl::StatusOr<Reply> reply = client_->Call({"COMMAND", "DOCS"}); reply.ok()) {
       docs_ = CommandDocs::FromReply(*reply);
     }
@@ -80,12 +81,13 @@ class Prompt {
   }
 
  private:
-  // As redis-cli shows it: the database or namespace in use behind the address, unless it is database 0, and "(TX)" between MULTI and
-  // its end.
+  // As redis-cli shows it: the database or namespace in use behind the address, unless it is
+  // database 0, and "(TX)" between MULTI and its end.
   std::string PromptText() const {
     const std::string selected = client_->pipeline().selected();
     const std::string address = AddressOf(client_->pipeline().options());
-    const std::string database = selected.empty() || selected == "0" ? "" : fmt::format("[{}]", Escaped(selected));
+    const std::string database =
+        selected.empty() || selected == "0" ? "" : fmt::format("[{}]", Escaped(selected));
     return fmt::format("{}{}{}> ", address, database, in_transaction_ ? "(TX)" : "");
   }
 
@@ -96,7 +98,8 @@ class Prompt {
 
   void Execute(const std::vector<std::string_view>& words) {
     if (IsWord(words[0], "help")) return Help(words.size() > 1 ? words[1] : std::string_view());
-    if (!in_transaction_ && (IsWord(words[0], "range") || IsWord(words[0], "prefix"))) return List(words);
+    if (!in_transaction_ && (IsWord(words[0], "range") || IsWord(words[0], "prefix")))
+      return List(words);
     const size_t reconnects = client_->pipeline().reconnects();
     client_->pipeline().Send(words);
     const absl::StatusOr<Reply> reply = client_->Receive();
@@ -157,7 +160,8 @@ class Prompt {
     std::fflush(stdout);
   }
 
-  // Shows what comes unasked (published messages, MONITOR's lines) until Ctrl-C. A lost connection is made again.
+  // Shows what comes unasked (published messages, MONITOR's lines) until Ctrl-C. A lost connection
+  // is made again.
   void Listen() {
     Print("Messages are shown as they come; Ctrl-C ends that.\n");
     const Interrupt interrupt;
@@ -175,12 +179,15 @@ class Prompt {
   void Help(std::string_view name) {
     if (name.empty()) {
       Print(
-          "Tab completes a command, or shows its arguments. help COMMAND describes one; quit ends.\n"
-          "Arguments with blanks or special bytes go in quotes: \"a b\\n\\x00\". Commands of this server:\n");
+          "Tab completes a command, or shows its arguments. help COMMAND describes one; quit "
+          "ends.\n"
+          "Arguments with blanks or special bytes go in quotes: \"a b\\n\\x00\". Commands of this "
+          "server:\n");
     }
     for (const std::string& command : docs_.StartingWith(name)) {
       const CommandDoc& doc = *docs_.Find(command);
-      Print(fmt::format("  {} {}\n      {}\n", output_.Coloured(command, "1"), doc.syntax, doc.summary));
+      Print(fmt::format("  {} {}\n      {}\n", output_.Coloured(command, "1"), doc.syntax,
+                        doc.summary));
     }
   }
 

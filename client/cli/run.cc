@@ -6,13 +6,13 @@
 #include <optional>
 
 #include "client/cli/bench.h"
+#include "client/cli/one_shot.h"
+#include "client/cli/prompt.h"
 #include "client/console/command_line.h"
+#include "client/console/lines.h"
+#include "client/console/output.h"
 #include "client/transfer/export.h"
 #include "client/transfer/import.h"
-#include "client/console/lines.h"
-#include "client/cli/one_shot.h"
-#include "client/console/output.h"
-#include "client/cli/prompt.h"
 #include "fmt/format.h"
 #include "type/version.h"
 

@@ -10,11 +10,12 @@
 
 namespace varve {
 
-// A command that needs no server and is defined elsewhere: the client knows nothing of the engine's files, so that whoever links both
-// brings what reads them.
+// A command that needs no server and is defined elsewhere: the client knows nothing of the engine's
+// files, so that whoever links both brings what reads them.
 struct OfflineCommand {
   std::string_view name;
-  absl::Status (*run)(const std::string& path, const CommandLine& line);  // prints to standard output
+  // Prints to standard output.
+  absl::Status (*run)(const std::string& path, const CommandLine& line);
 };
 
 int RunClient(int argc, char** argv, absl::Span<const OfflineCommand> offline_commands);

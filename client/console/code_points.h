@@ -1,5 +1,6 @@
-// What a terminal does with a character: how many columns it takes, and whether it is better shown as an escape. A small extract of
-// the Unicode Character Database (East_Asian_Width, General_Category). Pure functions.
+// What a terminal does with a character: how many columns it takes, and whether it is better shown
+// as an escape. A small extract of the Unicode Character Database (East_Asian_Width,
+// General_Category). Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +9,17 @@
 
 namespace varve {
 
-// The length of the well-formed UTF-8 sequence at bytes[0]; 0 if there is none. `bytes` is not empty.
+// The length of the well-formed UTF-8 sequence at bytes[0]; 0 if there is none. `bytes` is not
+// empty.
 size_t Utf8Length(std::string_view bytes);
 // The code point of a whole, well-formed sequence.
 char32_t DecodeUtf8(std::string_view sequence);
 
-// 2 for East Asian wide characters and emoji, 0 for marks that sit on the character before, 1 for all else.
+// 2 for East Asian wide characters and emoji, 0 for marks that sit on the character before, 1 for
+// all else.
 size_t ColumnsOf(char32_t code_point);
-// Steers a terminal or can't be seen: controls (also those of eight bits), marks of writing direction, blanks of no width.
+// Steers a terminal or can't be seen: controls (also those of eight bits), marks of writing
+// direction, blanks of no width.
 bool IsHidden(char32_t code_point);
 
 }  // namespace varve

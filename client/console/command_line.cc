@@ -14,7 +14,8 @@ namespace varve {
 
 const std::string_view kUsage =
     "client_main [options] [COMMAND]\n\n"
-    "Without a command: a prompt, with history, completion (Tab) and hints; where standard input is no terminal, its\n"
+    "Without a command: a prompt, with history, completion (Tab) and hints; where standard input "
+    "is no terminal, its\n"
     "lines are executed. With one:\n"
     "  put KEY [VALUE]        writes a value; without VALUE it is read from standard input\n"
     "  get KEY                prints the value as it is (on a terminal: escaped, with a line end)\n"
@@ -29,7 +30,8 @@ const std::string_view kUsage =
     "  bench                  measures SET and GET for a few seconds\n"
     "  dump-log FILE|DIR      prints log files of a store, without a server\n"
     "  dump-segment FILE      prints a segment of a store, without a server\n"
-    "  verify DIR             reads all of a store, without a server, and names each damaged place\n"
+    "  verify DIR             reads all of a store, without a server, and names each damaged "
+    "place\n"
     "  repair DIR             makes a damaged store whole again with all that can be read of it\n\n"
     "A bound is - (the first key), + (the last), [KEY (included) or (KEY (not included).\n\n"
     "Connection:\n"
@@ -37,11 +39,14 @@ const std::string_view kUsage =
     "  --db=N  --namespace=NAME       where keys are looked for and written; default: database 0\n"
     "  --user=NAME  --password=WORD   better: in the environment, as VARVE_PASSWORD\n"
     "  --timeout=MS           give up after so many milliseconds without an answer (0: never)\n"
-    "  --reconnect=10000      import and export: try so many milliseconds to have a lost connection back\n"
+    "  --reconnect=10000      import and export: try so many milliseconds to have a lost "
+    "connection back\n"
     "Output:\n"
     "  --raw                  bytes as they are        --json       one JSON value a line\n"
-    "  --table                columns, escaped; the default on a terminal (colours: unless NO_COLOR is set)\n"
-    "  --limit=N              at most N keys           --reverse    from the last key to the first\n"
+    "  --table                columns, escaped; the default on a terminal (colours: unless "
+    "NO_COLOR is set)\n"
+    "  --limit=N              at most N keys           --reverse    from the last key to the "
+    "first\n"
     "  --keys                 keys without values\n"
     "Files:\n"
     "  --format=resp|csv|json|rdb|aof                  default: by the file's content or name\n"
@@ -50,10 +55,12 @@ const std::string_view kUsage =
     "  --progress             verify, repair, import, export: show progress also where standard\n"
     "                         error is no terminal\n"
     "Bench:\n"
-    "  --connections=50  --pipeline=1  --size=100 (bytes of a value)  --keyspace=100000  --seconds=2\n\n"
+    "  --connections=50  --pipeline=1  --size=100 (bytes of a value)  --keyspace=100000  "
+    "--seconds=2\n\n"
     "  --help  --version\n"
     "  --                     what follows is no option, e.g. a key that begins with --\n\n"
-    "Exit codes: 0 done, 1 missing (lines from standard input: an error reply), 2 an error (printed to standard "
+    "Exit codes: 0 done, 1 missing (lines from standard input: an error reply), 2 an error "
+    "(printed to standard "
     "error).\n";
 
 namespace {
@@ -106,7 +113,8 @@ const Option* FindOption(absl::Span<const Option> options, std::string_view argu
 // False, after saying so, where the command would ignore the option.
 bool Takes(std::string_view command, const Option& option) {
   const auto& commands = option.commands;
-  if (commands.empty() || std::find(commands.begin(), commands.end(), command) != commands.end()) return true;
+  if (commands.empty() || std::find(commands.begin(), commands.end(), command) != commands.end())
+    return true;
   fmt::print(stderr, "client_main: {} does not take {}, which is for {}\n", command, option.name,
              fmt::join(commands, ", "));
   return false;
@@ -130,7 +138,9 @@ bool SetOption(const Option& option, std::string_view value) {
 
 int Fail(const absl::Status& status) {
   fmt::print(stderr, "client_main: {}{}\n", std::string(status.message()),
-             absl::IsUnauthenticated(status) ? " (the password is taken from the environment, as VARVE_PASSWORD)" : "");
+             absl::IsUnauthenticated(status)
+                 ? " (the password is taken from the environment, as VARVE_PASSWORD)"
+                 : "");
   return kFailed;
 }
 
@@ -167,7 +177,8 @@ std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
       {"--help", OptionKind::kFlag, &line.help},
       {"--version", OptionKind::kFlag, &line.version},
   };
-  if (const char* password = std::getenv("VARVE_PASSWORD"); password != nullptr) line.connection.password = password;
+  if (const char* password = std::getenv("VARVE_PASSWORD"); password != nullptr)
+    line.connection.password = password;
   std::vector<const Option*> given;
   bool options_end = false;
   for (int i = 1; i < argc; ++i) {
@@ -192,7 +203,8 @@ std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
       fmt::print(stderr, "client_main: {} needs a value\n", found->name);
       return std::nullopt;
     }
-    if (!SetOption(*found, equals == std::string_view::npos ? argv[++i] : argument.substr(equals + 1)))
+    if (!SetOption(*found,
+                   equals == std::string_view::npos ? argv[++i] : argument.substr(equals + 1)))
       return std::nullopt;
   }
   if (line.help || line.version) return line;
@@ -205,7 +217,8 @@ std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
   line.connection.reconnect_for = std::chrono::milliseconds(numbers.reconnect_ms);
   line.connection.timeout = std::chrono::milliseconds(numbers.timeout_ms);
   const auto was_given = [&given](std::string_view name) {
-    return std::any_of(given.begin(), given.end(), [name](const Option* option) { return option->name == name; });
+    return std::any_of(given.begin(), given.end(),
+                       [name](const Option* option) { return option->name == name; });
   };
   // An empty variable in a script must not lead to another place.
   if (was_given("--namespace") && line.connection.namespace_name.empty()) {
@@ -220,7 +233,10 @@ std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
     fmt::print(stderr, "client_main: --raw, --json and --table exclude each other\n");
     return std::nullopt;
   }
-  line.style = raw ? OutputStyle::kRaw : json ? OutputStyle::kJson : table ? OutputStyle::kTable : OutputStyle::kAuto;
+  line.style = raw     ? OutputStyle::kRaw
+               : json  ? OutputStyle::kJson
+               : table ? OutputStyle::kTable
+                       : OutputStyle::kAuto;
   return line;
 }
 

@@ -7,18 +7,22 @@
 #include <string_view>
 #include <vector>
 
-#include "client/console/output.h"
 #include "client/client.h"
 #include "client/client_options.h"
+#include "client/console/output.h"
 
 namespace varve {
 
 // Exit codes, which scripts rely on.
 inline constexpr int kDone = 0;
-inline constexpr int kMissing = 1;     // get: the key is missing; delete: none of the keys was there
-inline constexpr int kErrorReply = 1;  // lines from standard input: not all of them were executed without an error
+// get: the key is missing; delete: none of the keys was there.
+inline constexpr int kMissing = 1;
+// Lines from standard input: not all of them were executed without an error.
+inline constexpr int kErrorReply = 1;
 inline constexpr int kFailed =
-    2;  // a wrong command line, no connection, an error of the server, records that could not be imported
+    // A wrong command line, no connection, an error of the server, records that could not be
+    // imported.
+    2;
 
 struct BenchOptions {
   int64_t connections = 50;
@@ -42,7 +46,8 @@ struct CommandLine {
   std::vector<std::string> words;  // the command and its arguments
 };
 
-// Reads `--name=value` or `--name value`. Nothing, after saying why on standard error, when the command line is wrong.
+// Reads `--name=value` or `--name value`. Nothing, after saying why on standard error, when the
+// command line is wrong.
 std::optional<CommandLine> ParseCommandLine(int argc, char** argv);
 
 extern const std::string_view kUsage;

@@ -5,14 +5,25 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "util/base/status.h"
 #include "util/resp/resp_buffer.h"
 #include "util/resp/resp_reply.h"
-#include "util/base/status.h"
 
 namespace varve {
 namespace {
 
-enum class Handling { kRepeatable, kOnce, kSet, kSelect, kFlush, kExpiry, kExpiryAt, kBegin, kEnd, kDrop };
+enum class Handling {
+  kRepeatable,
+  kOnce,
+  kSet,
+  kSelect,
+  kFlush,
+  kExpiry,
+  kExpiryAt,
+  kBegin,
+  kEnd,
+  kDrop
+};
 
 struct KnownCommand {
   std::string_view name;
@@ -67,14 +78,16 @@ std::string Upper(std::string_view text) {
 }
 
 const KnownCommand* FindKnown(const std::string& upper) {
-  const auto* const found = std::find_if(std::begin(kKnown), std::end(kKnown),
-                                         [&](const KnownCommand& known) { return known.name == upper; });
+  const auto* const found =
+      std::find_if(std::begin(kKnown), std::end(kKnown),
+                   [&](const KnownCommand& known) { return known.name == upper; });
   return found == std::end(kKnown) ? nullptr : found;
 }
 
 }  // namespace
 
-void AppendRespRecord(std::string_view key, std::string_view value, std::string_view expiry, std::string* out) {
+void AppendRespRecord(std::string_view key, std::string_view value, std::string_view expiry,
+                      std::string* out) {
   ByteBuffer buffer;
   if (expiry.empty()) {
     AppendRequest({"SET", key, value}, &buffer);
@@ -99,14 +112,16 @@ absl::StatusOr<bool> CommandReader::ReadCommand(ImportRecord* record) {
     }
     if (bytes[0] != '*') return input_->Damaged("no command begins here ('*' is expected)");
     if (bytes.size() < wanted) {
-      notes_.warning = fmt::format("{} ends in the middle of a command that begins at offset {}; it is left out",
-                                   input_->path(), input_->offset());
+      notes_.warning =
+          fmt::format("{} ends in the middle of a command that begins at offset {}; it is left out",
+                      input_->path(), input_->offset());
       NoteOpenTransaction();
       return false;
     }
     record->words.clear();
     size_t consumed = 0;
-    const RespParser::Result result = parser_.Next(input_->data(), bytes.size(), &record->words, &consumed);
+    const RespParser::Result result =
+        parser_.Next(input_->data(), bytes.size(), &record->words, &consumed);
     if (result == RespParser::Result::kError) return input_->Damaged(parser_.error());
     if (result == RespParser::Result::kRequest) {
       record->offset = input_->offset();
@@ -120,8 +135,8 @@ absl::StatusOr<bool> CommandReader::ReadCommand(ImportRecord* record) {
 void CommandReader::NoteOpenTransaction() {
   if (!transaction_) return;
   notes_.open_transaction = transaction_;
-  notes_.warning =
-      fmt::format("{} ends in the middle of a transaction that begins at offset {}", input_->path(), *transaction_);
+  notes_.warning = fmt::format("{} ends in the middle of a transaction that begins at offset {}",
+                               input_->path(), *transaction_);
 }
 
 void CommandReader::LookAtExpiry(ImportRecord* record, uint64_t unit_ms) {
@@ -148,7 +163,8 @@ void CommandReader::LookAtSet(ImportRecord* record) {
       continue;
     }
     int64_t time = 0;
-    if (++i >= words.size() || !ParseRespInteger(words[i], &time)) continue;  // the server refuses it
+    // The server refuses it.
+    if (++i >= words.size() || !ParseRespInteger(words[i], &time)) continue;
     const bool over = (option == "PXAT" && static_cast<uint64_t>(time) <= now_ms_) ||
                       (option == "EXAT" && static_cast<uint64_t>(time) <= now_ms_ / 1000);
     if (over) {
@@ -166,7 +182,8 @@ bool CommandReader::Passes(ImportRecord* record) {
   const KnownCommand* const known = FindKnown(name);
   const Handling handling = known == nullptr ? Handling::kDrop : known->handling;
   if (handling == Handling::kSelect) {
-    other_database_ = record->words.size() == 2 && record->words[1] == "0" ? "" : "command for another database";
+    other_database_ =
+        record->words.size() == 2 && record->words[1] == "0" ? "" : "command for another database";
     return false;
   }
   if (handling == Handling::kBegin) transaction_ = record->offset;
@@ -175,9 +192,12 @@ bool CommandReader::Passes(ImportRecord* record) {
   if (handling == Handling::kDrop && known != nullptr) return false;
   if (known == nullptr || !other_database_.empty()) {
     // Its name comes from the file, which may hold anything.
-    const bool nameable =
-        name.size() <= 20 && std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c < 127; });
-    ++notes_.left_out[!other_database_.empty() ? other_database_ : nameable ? "command " + name : "unknown command"];
+    const bool nameable = name.size() <= 20 && std::all_of(name.begin(), name.end(), [](char c) {
+                            return c > ' ' && c < 127;
+                          });
+    ++notes_.left_out[!other_database_.empty() ? other_database_
+                      : nameable               ? "command " + name
+                                               : "unknown command"];
     return false;
   }
   record->repeatable = handling != Handling::kOnce;

@@ -1,6 +1,7 @@
-// A stream of RESP commands: the format of export, of `redis-cli --pipe` and of Redis' AOF. Commands that write strings or delete
-// pass; those of other types are left out and counted, as are keys of other databases than 0. MULTI and EXEC are dropped: the
-// commands between them pass one by one; a MULTI without an EXEC is noted. Not thread-safe.
+// A stream of RESP commands: the format of export, of `redis-cli --pipe` and of Redis' AOF.
+// Commands that write strings or delete pass; those of other types are left out and counted, as are
+// keys of other databases than 0. MULTI and EXEC are dropped: the commands between them pass one by
+// one; a MULTI without an EXEC is noted. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +15,14 @@
 namespace varve {
 
 // Appends SET key value, and PXAT `expiry` where that is not empty.
-void AppendRespRecord(std::string_view key, std::string_view value, std::string_view expiry, std::string* out);
+void AppendRespRecord(std::string_view key, std::string_view value, std::string_view expiry,
+                      std::string* out);
 
 // Reads commands from where `input` is.
 class CommandReader final : public RecordReader {
  public:
-  // `allow_flush`: FLUSHALL and FLUSHDB are passed on; else they are wrong records. `now_ms`: what has expired by then is left out.
+  // `allow_flush`: FLUSHALL and FLUSHDB are passed on; else they are wrong records. `now_ms`: what
+  // has expired by then is left out.
   CommandReader(std::unique_ptr<InputFile> input, bool allow_flush, uint64_t now_ms)
       : input_(std::move(input)), allow_flush_(allow_flush), now_ms_(now_ms) {}
 

@@ -38,16 +38,19 @@ void PrintFindings(const std::vector<Finding>& findings, const Output& output) {
     if (output.style == OutputStyle::kJson) {
       PrintOut(JsonLine(finding));
     } else if (output.style == OutputStyle::kRaw) {
-      PrintOut(fmt::format("{}\t{}\t{}\t{}\n", finding.kind, finding.file, finding.offset, finding.what));
+      PrintOut(fmt::format("{}\t{}\t{}\t{}\n", finding.kind, finding.file, finding.offset,
+                           finding.what));
     } else {
       const std::string kind = fmt::format("{:<{}}", finding.kind, kind_width);
-      PrintOut(fmt::format("{}  {:<{}}  {:>{}}  {}\n", output.Coloured(kind, ColourOf(finding.kind)),
-                           Escaped(finding.file), file_width, finding.offset, offset_width, Escaped(finding.what)));
+      PrintOut(fmt::format("{}  {:<{}}  {:>{}}  {}\n",
+                           output.Coloured(kind, ColourOf(finding.kind)), Escaped(finding.file),
+                           file_width, finding.offset, offset_width, Escaped(finding.what)));
     }
   }
 }
 
-void PrintSummary(std::string_view text, const std::vector<std::pair<std::string_view, uint64_t>>& numbers,
+void PrintSummary(std::string_view text,
+                  const std::vector<std::pair<std::string_view, uint64_t>>& numbers,
                   const Output& output) {
   if (output.style != OutputStyle::kJson) return PrintOut(fmt::format("{}\n", text));
   std::string line;

@@ -1,4 +1,5 @@
-// What looking through a store's files has brought to light, as lines of a table, of text or of JSON. Not thread-safe.
+// What looking through a store's files has brought to light, as lines of a table, of text or of
+// JSON. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ struct Finding {
 void PrintFindings(const std::vector<Finding>& findings, const Output& output);
 
 // The line at the end: `text` for people, as JSON the numbers that stand in it.
-void PrintSummary(std::string_view text, const std::vector<std::pair<std::string_view, uint64_t>>& numbers,
+void PrintSummary(std::string_view text,
+                  const std::vector<std::pair<std::string_view, uint64_t>>& numbers,
                   const Output& output);
 
 }  // namespace varve

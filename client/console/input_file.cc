@@ -48,7 +48,8 @@ absl::StatusOr<std::string_view> InputFile::Peek(size_t wanted) {
       begin_ = 0;
     }
     // Grows with the bytes that are there, not with those that a damaged length announces.
-    if (buffer_.size() - end_ < kReadBytes) buffer_.resize(std::max(buffer_.size() * 2, end_ + kReadBytes));
+    if (buffer_.size() - end_ < kReadBytes)
+      buffer_.resize(std::max(buffer_.size() * 2, end_ + kReadBytes));
     const ssize_t got = read(descriptor_, buffer_.data() + end_, buffer_.size() - end_);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return IoError(errno, "read", path_, offset_ + end_);
@@ -84,6 +85,8 @@ absl::StatusOr<std::string_view> InputFile::Line(size_t longest, bool* end) {
   }
 }
 
-absl::Status InputFile::Damaged(std::string_view what) const { return Corruption(path_, offset_, what); }
+absl::Status InputFile::Damaged(std::string_view what) const {
+  return Corruption(path_, offset_, what);
+}
 
 }  // namespace varve

@@ -1,5 +1,6 @@
-// A file (or standard input) read from front to back through a buffer that holds no more than one record and a bit. Not thread-safe.
-// Errors name the file and the offset. Views are valid until the next call.
+// A file (or standard input) read from front to back through a buffer that holds no more than one
+// record and a bit. Not thread-safe. Errors name the file and the offset. Views are valid until the
+// next call.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,8 @@ class InputFile {
   // The buffered bytes again, for a reader that changes them in place.
   char* data() { return buffer_.data() + begin_; }
 
-  // The next line, without LF and a CR before it, and consumes it. Sets *end at the end of the file. InvalidArgument: it is longer
-  // than `longest` bytes.
+  // The next line, without LF and a CR before it, and consumes it. Sets *end at the end of the
+  // file. InvalidArgument: it is longer than `longest` bytes.
   [[nodiscard]] absl::StatusOr<std::string_view> Line(size_t longest, bool* end);
 
   // DataLoss, with the file and the present offset.

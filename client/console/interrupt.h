@@ -5,7 +5,8 @@
 
 namespace varve {
 
-// While it lives, the first Ctrl-C only makes happened() true; a second one ends the process, in case the server does not answer.
+// While it lives, the first Ctrl-C only makes happened() true; a second one ends the process, in
+// case the server does not answer.
 class Interrupt {
  public:
   Interrupt();

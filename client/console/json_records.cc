@@ -38,8 +38,9 @@ void AppendUtf8(uint32_t point, std::string* out) {
     *out += {static_cast<char>(0xE0 | point >> 12), static_cast<char>(0x80 | (point >> 6 & 0x3F)),
              static_cast<char>(0x80 | (point & 0x3F))};
   } else {
-    *out += {static_cast<char>(0xF0 | point >> 18), static_cast<char>(0x80 | (point >> 12 & 0x3F)),
-             static_cast<char>(0x80 | (point >> 6 & 0x3F)), static_cast<char>(0x80 | (point & 0x3F))};
+    *out +=
+        {static_cast<char>(0xF0 | point >> 18), static_cast<char>(0x80 | (point >> 12 & 0x3F)),
+         static_cast<char>(0x80 | (point >> 6 & 0x3F)), static_cast<char>(0x80 | (point & 0x3F))};
   }
 }
 
@@ -52,7 +53,8 @@ class Reader {
     return absl::InvalidArgumentError(fmt::format("byte {}: {}", position_ + 1, what));
   }
   char Peek() {
-    while (position_ < text_.size() && (text_[position_] == ' ' || text_[position_] == '\t')) ++position_;
+    while (position_ < text_.size() && (text_[position_] == ' ' || text_[position_] == '\t'))
+      ++position_;
     return position_ < text_.size() ? text_[position_] : '\0';
   }
   bool Take(char c) {
@@ -91,7 +93,8 @@ class Reader {
   absl::Status Number(std::string* out) {
     Peek();
     const size_t begin = position_;
-    while (position_ < text_.size() && std::string_view(",]} \t").find(text_[position_]) == std::string_view::npos) {
+    while (position_ < text_.size() &&
+           std::string_view(",]} \t").find(text_[position_]) == std::string_view::npos) {
       ++position_;
     }
     out->assign(text_.substr(begin, position_ - begin));
@@ -164,7 +167,8 @@ absl::Status ReadMember(Reader* reader, bool is_base64, std::string* bytes) {
 
 }  // namespace
 
-void AppendJsonRecord(std::string_view key, std::string_view value, std::string_view expiry, std::string* out) {
+void AppendJsonRecord(std::string_view key, std::string_view value, std::string_view expiry,
+                      std::string* out) {
   *out += '{';
   AppendMember("key", key, out);
   *out += ',';
@@ -173,7 +177,8 @@ void AppendJsonRecord(std::string_view key, std::string_view value, std::string_
   *out += "}\n";
 }
 
-absl::Status ParseJsonRecord(std::string_view line, std::string* key, std::string* value, std::string* expiry) {
+absl::Status ParseJsonRecord(std::string_view line, std::string* key, std::string* value,
+                             std::string* expiry) {
   expiry->clear();
   Reader reader(line);
   bool has_key = false;

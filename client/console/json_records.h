@@ -1,5 +1,6 @@
-// Pairs as JSON lines: {"key":"city:1","value":"Zürich West"}. Where bytes are not UTF-8 they stand in base64, under the names
-// "key_base64" and "value_base64". Of a key that expires, "expires_at_ms" says when, in milliseconds since the epoch. Pure functions.
+// Pairs as JSON lines: {"key":"city:1","value":"Zürich West"}. Where bytes are not UTF-8 they stand
+// in base64, under the names "key_base64" and "value_base64". Of a key that expires,
+// "expires_at_ms" says when, in milliseconds since the epoch. Pure functions.
 #pragma once
 
 #include <string>
@@ -10,10 +11,12 @@
 namespace varve {
 
 // Appends one line with its line end. `expiry`: a number; empty: it does not expire.
-void AppendJsonRecord(std::string_view key, std::string_view value, std::string_view expiry, std::string* out);
+void AppendJsonRecord(std::string_view key, std::string_view value, std::string_view expiry,
+                      std::string* out);
 
-// Reads one line. Members with other names are skipped. InvalidArgument says which byte of the line is wrong.
-[[nodiscard]] absl::Status ParseJsonRecord(std::string_view line, std::string* key, std::string* value,
-                                           std::string* expiry);
+// Reads one line. Members with other names are skipped. InvalidArgument says which byte of the line
+// is wrong.
+[[nodiscard]] absl::Status ParseJsonRecord(std::string_view line, std::string* key,
+                                           std::string* value, std::string* expiry);
 
 }  // namespace varve

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "client/client.h"
 #include "client/console/input_file.h"
 #include "client/console/output.h"
 #include "client/console/text.h"
-#include "client/client.h"
 #include "fmt/format.h"
 #include "util/resp/resp_parser.h"
 
@@ -20,8 +20,10 @@ namespace {
 
 constexpr size_t kLongestLine = size_t{512} << 20;
 
-// One command, and its reply on standard output. False: it was refused. An error: there is no reply to be had, nor to what follows.
-absl::StatusOr<bool> Execute(Client* client, const std::vector<std::string_view>& words, const Output& output) {
+// One command, and its reply on standard output. False: it was refused. An error: there is no reply
+// to be had, nor to what follows.
+absl::StatusOr<bool> Execute(Client* client, const std::vector<std::string_view>& words,
+                             const Output& output) {
   client->pipeline().Send(words);
   const absl::StatusOr<Reply> reply = client->Receive();
   if (!reply.ok()) {
@@ -43,7 +45,8 @@ int RunLines(const CommandLine& line) {
   if (!input.ok()) return Fail(input.status());
   ClientOptions options = line.connection;
   options.protocol = 3;
-  options.reconnect_for = std::chrono::milliseconds(0);  // nobody could tell which lines had been executed
+  // Nobody could tell which lines had been executed.
+  options.reconnect_for = std::chrono::milliseconds(0);
   options.on_push = [output](const Reply& message) {
     PrintOut(RenderReply(message, output));
     std::fflush(stdout);

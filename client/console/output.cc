@@ -50,10 +50,12 @@ std::string RenderScalar(const Reply& reply, const Output& output) {
 }
 
 bool HasElements(const Reply& reply) {
-  return reply.type == Reply::Type::kArray || reply.type == Reply::Type::kMap || reply.type == Reply::Type::kPush;
+  return reply.type == Reply::Type::kArray || reply.type == Reply::Type::kMap ||
+         reply.type == Reply::Type::kPush;
 }
 
-void RenderTree(const Reply& reply, const Output& output, const std::string& indent, std::string* text) {
+void RenderTree(const Reply& reply, const Output& output, const std::string& indent,
+                std::string* text) {
   if (!HasElements(reply)) {
     *text += RenderScalar(reply, output) + "\n";
     return;
@@ -85,7 +87,8 @@ void RenderRaw(const Reply& reply, std::string* text) {
     for (const Reply& element : reply.elements) RenderRaw(element, text);
     return;
   }
-  if (reply.type == Reply::Type::kInteger || reply.type == Reply::Type::kBool) *text += fmt::to_string(reply.integer);
+  if (reply.type == Reply::Type::kInteger || reply.type == Reply::Type::kBool)
+    *text += fmt::to_string(reply.integer);
   *text += reply.text + "\n";
 }
 
@@ -120,7 +123,8 @@ void AppendJson(const Reply& reply, std::string* json) {
       for (size_t i = 0; i + 1 < reply.elements.size(); i += 2) {
         *json += std::exchange(separator, ",");
         const Reply& name = reply.elements[i];
-        AppendJsonString(name.text.empty() ? fmt::to_string(name.integer) : Escaped(name.text), json);
+        AppendJsonString(name.text.empty() ? fmt::to_string(name.integer) : Escaped(name.text),
+                         json);
         *json += ':';
         AppendJson(reply.elements[i + 1], json);
       }
@@ -136,11 +140,14 @@ void AppendJson(const Reply& reply, std::string* json) {
 Output Output::ForStandardOutput(OutputStyle wanted) {
   const bool terminal = isatty(STDOUT_FILENO) != 0;
   Output output;
-  output.style = wanted != OutputStyle::kAuto ? wanted : terminal ? OutputStyle::kTable : OutputStyle::kRaw;
+  output.style = wanted != OutputStyle::kAuto ? wanted
+                 : terminal                   ? OutputStyle::kTable
+                                              : OutputStyle::kRaw;
   const char* no_colour = std::getenv("NO_COLOR");
   const char* kind = std::getenv("TERM");
-  output.colours = terminal && output.style == OutputStyle::kTable && (no_colour == nullptr || *no_colour == '\0') &&
-                   kind != nullptr && std::string_view(kind) != "dumb";
+  output.colours = terminal && output.style == OutputStyle::kTable &&
+                   (no_colour == nullptr || *no_colour == '\0') && kind != nullptr &&
+                   std::string_view(kind) != "dumb";
   output.width = TerminalWidth(STDOUT_FILENO).value_or(output.width);
   return output;
 }
@@ -200,7 +207,8 @@ void PairPrinter::PrintHeldBack() {
   for (const auto& [key, value] : held_back_) key_width_ = std::max(key_width_, DisplayWidth(key));
   key_width_ = std::min(key_width_, output_.width / 2);
   if (!held_back_.empty()) {
-    const std::string title = keys_only_ ? std::string("key") : fmt::format("{:<{}}  {}", "key", key_width_, "value");
+    const std::string title =
+        keys_only_ ? std::string("key") : fmt::format("{:<{}}  {}", "key", key_width_, "value");
     PrintOut(output_.Coloured(title, "1") + "\n");
   }
   for (const auto& [key, value] : held_back_) PrintRow(key, value);
@@ -210,7 +218,9 @@ void PairPrinter::PrintHeldBack() {
 void PairPrinter::Finish() {
   if (output_.style != OutputStyle::kTable) return;
   if (!measured_) PrintHeldBack();
-  PrintOut(output_.Coloured(fmt::format("({} {})", rows_, rows_ == 1 ? "key" : "keys"), kDimColour) + "\n");
+  PrintOut(
+      output_.Coloured(fmt::format("({} {})", rows_, rows_ == 1 ? "key" : "keys"), kDimColour) +
+      "\n");
 }
 
 std::string RenderReply(const Reply& reply, const Output& output) {

@@ -1,5 +1,5 @@
-// How client_main shows keys, values and replies: as they are (for scripts), for people on a terminal, or as JSON.
-// Not thread-safe.
+// How client_main shows keys, values and replies: as they are (for scripts), for people on a
+// terminal, or as JSON. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ struct Output {
   std::string Coloured(std::string_view text, std::string_view code) const;
 };
 
-// Prints pairs one by one, as they arrive. A table learns its widths from the first rows, so those are held back.
+// Prints pairs one by one, as they arrive. A table learns its widths from the first rows, so those
+// are held back.
 class PairPrinter {
  public:
   PairPrinter(const Output& output, bool keys_only) : output_(output), keys_only_(keys_only) {}
@@ -50,7 +51,8 @@ class PairPrinter {
   uint64_t rows_ = 0;
 };
 
-// A reply as the prompt shows it, with a line end. Raw: strings as they are, elements one to a line.
+// A reply as the prompt shows it, with a line end. Raw: strings as they are, elements one to a
+// line.
 std::string RenderReply(const Reply& reply, const Output& output);
 // One JSON value, without a line end.
 std::string JsonOf(const Reply& reply);

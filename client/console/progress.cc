@@ -20,21 +20,26 @@ constexpr size_t kBarWidth = 24;
 }  // namespace
 
 Progress::Progress(std::string_view verb, uint64_t total, bool always)
-    : verb_(verb), total_(total), shown_(always || isatty(STDERR_FILENO) != 0), begun_(Clock::now()), next_(begun_) {}
+    : verb_(verb),
+      total_(total),
+      shown_(always || isatty(STDERR_FILENO) != 0),
+      begun_(Clock::now()),
+      next_(begun_) {}
 
 std::string Progress::Render(uint64_t done, uint64_t keys, uint64_t bytes, double seconds) const {
   seconds = std::max(seconds, 0.001);
   std::string text = verb_;
-  const double share = total_ == 0 ? 0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));
+  const double share =
+      total_ == 0 ? 0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));
   if (total_ > 0) {
     const auto filled = static_cast<size_t>(share * static_cast<double>(kBarWidth));
-    text +=
-        fmt::format(" [{}{}] {:3.0f}%", std::string(filled, '#'), std::string(kBarWidth - filled, '.'), share * 100);
+    text += fmt::format(" [{}{}] {:3.0f}%", std::string(filled, '#'),
+                        std::string(kBarWidth - filled, '.'), share * 100);
   }
   const std::string amount = HumanBytes(static_cast<double>(bytes));
   if (keys > 0) {
-    text +=
-        fmt::format("  {} keys  {}  {:.0f} keys/s", keys, amount, static_cast<double>(keys - start_.keys) / seconds);
+    text += fmt::format("  {} keys  {}  {:.0f} keys/s", keys, amount,
+                        static_cast<double>(keys - start_.keys) / seconds);
   } else {
     text += "  " + amount;
   }
@@ -63,7 +68,8 @@ void Progress::Draw() {
   on_line_ = true;
   // A longer line would wrap, and stay.
   const size_t columns = TerminalWidth(STDERR_FILENO).value_or(SIZE_MAX);
-  fmt::print(stderr, "\r{}\x1b[K", Fitted(Render(last_.done, last_.keys, last_.bytes, elapsed().count()), columns - 1));
+  fmt::print(stderr, "\r{}\x1b[K",
+             Fitted(Render(last_.done, last_.keys, last_.bytes, elapsed().count()), columns - 1));
   std::fflush(stderr);
 }
 

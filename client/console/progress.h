@@ -1,4 +1,5 @@
-// How far a long piece of work is, on standard error: a bar that is drawn anew several times a second. Not thread-safe.
+// How far a long piece of work is, on standard error: a bar that is drawn anew several times a
+// second. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -10,7 +11,8 @@ namespace varve {
 
 class Progress {
  public:
-  // `total` counts what Update() is told as done; 0: not known. Shown on a terminal only, unless `always`.
+  // `total` counts what Update() is told as done; 0: not known. Shown on a terminal only, unless
+  // `always`.
   Progress(std::string_view verb, uint64_t total, bool always);
   ~Progress() { Finish(); }
 
@@ -18,8 +20,11 @@ class Progress {
   void Begin();
   void set_total(uint64_t total) { total_ = total; }
   // What an earlier run did counts as done, but not for the rate.
-  void StartFrom(uint64_t done, uint64_t keys, uint64_t bytes) { start_ = last_ = {done, keys, bytes}; }
-  // `done` of the total; `keys` (0: not shown) and `bytes` for people. Cheap: looks at the clock only now and then.
+  void StartFrom(uint64_t done, uint64_t keys, uint64_t bytes) {
+    start_ = last_ = {done, keys, bytes};
+  }
+  // `done` of the total; `keys` (0: not shown) and `bytes` for people. Cheap: looks at the clock
+  // only now and then.
   void Update(uint64_t done, uint64_t keys, uint64_t bytes);
   // Draws what was told last, and leaves the line.
   void Finish();

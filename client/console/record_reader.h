@@ -19,16 +19,19 @@ struct ImportRecord {
   uint64_t offset = 0;     // where it begins in the input
   uint64_t line = 0;       // from 1 on; 0 where the format has no lines
   bool repeatable = true;  // executing it twice, in order with the others, is as good as once
-  std::string wrong;       // not empty: this record can't be read, and why; the next one may be fine
+  // Not empty: this record can't be read, and why; the next one may be fine.
+  std::string wrong;
 };
 
 // What a reader left out, and what it changed.
 struct ImportNotes {
-  std::map<std::string, uint64_t> left_out;  // "hash", "command HSET", "key of another database" -> how many
-  uint64_t with_expiry = 0;                  // that are to expire
-  uint64_t expired = 0;                      // left out, as their time is over
-  std::string warning;                       // about the file as a whole, such as a cut end
-  std::optional<uint64_t> open_transaction;  // a MULTI here has no EXEC: what follows it was never executed
+  // "hash", "command HSET", "key of another database" -> how many.
+  std::map<std::string, uint64_t> left_out;
+  uint64_t with_expiry = 0;  // that are to expire
+  uint64_t expired = 0;      // left out, as their time is over
+  std::string warning;       // about the file as a whole, such as a cut end
+  // A MULTI here has no EXEC: what follows it was never executed.
+  std::optional<uint64_t> open_transaction;
 };
 
 class RecordReader {

@@ -39,7 +39,8 @@ std::string Escaped(std::string_view bytes, bool keep_lines, bool quoted) {
     } else if (length > 0 && !IsHidden(DecodeUtf8(sequence))) {
       text += sequence;
     } else {
-      for (const char byte : sequence) text += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+      for (const char byte : sequence)
+        text += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
     }
   }
   return text;

@@ -1,4 +1,5 @@
-// Bytes as people and other programs read and write them: escapes for a terminal, JSON, words. Pure functions.
+// Bytes as people and other programs read and write them: escapes for a terminal, JSON, words. Pure
+// functions.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +11,9 @@ namespace varve {
 
 bool IsUtf8(std::string_view bytes);
 
-// What is safe to show on a terminal: UTF-8 that can be seen as it is, \n \r \t \\ and \xHH for all else. `keep_lines` leaves line
-// ends and tabs alone. The result, in double quotes, is what the prompt and plain lines read back (a quote is escaped where `quoted`).
+// What is safe to show on a terminal: UTF-8 that can be seen as it is, \n \r \t \\ and \xHH for all
+// else. `keep_lines` leaves line ends and tabs alone. The result, in double quotes, is what the
+// prompt and plain lines read back (a quote is escaped where `quoted`).
 std::string Escaped(std::string_view bytes, bool keep_lines = false, bool quoted = false);
 
 // Columns that the text takes on a terminal.

@@ -5,9 +5,9 @@
 
 #include "fmt/format.h"
 #include "util/base/coding.h"
+#include "util/base/status.h"
 #include "util/redis_format/crc64.h"
 #include "util/redis_format/lzf.h"
-#include "util/base/status.h"
 
 namespace varve {
 namespace {
@@ -57,7 +57,8 @@ absl::StatusOr<RdbReader::Length> RdbReader::ReadLength() {
   }
   if (first != 0x80 && first != 0x81) return input_->Damaged("RDB: no length has this form");
   VARVE_ASSIGN_OR_RETURN(const std::string_view bytes, Read(first == 0x80 ? 4 : 8));
-  return Length{first == 0x80 ? DecodeBigEndian32(bytes.data()) : DecodeBigEndian64(bytes.data()), false};
+  return Length{first == 0x80 ? DecodeBigEndian32(bytes.data()) : DecodeBigEndian64(bytes.data()),
+                false};
 }
 
 absl::StatusOr<uint64_t> RdbReader::ReadCount() {
@@ -90,7 +91,8 @@ absl::Status RdbReader::ReadCompressed(std::string* out) {
   if (compressed > kLongestString || size > kLongestString)
     return input_->Damaged("RDB: a string of more than 512 MiB");
   VARVE_ASSIGN_OR_RETURN(const std::string_view bytes, Read(compressed));
-  if (!DecompressLzf(bytes, size, out)) return input_->Damaged("RDB: a compressed string can't be decompressed");
+  if (!DecompressLzf(bytes, size, out))
+    return input_->Damaged("RDB: a compressed string can't be decompressed");
   return absl::OkStatus();
 }
 
@@ -128,7 +130,8 @@ absl::Status RdbReader::ReadHeader() {
   }
   if (version_ < 1 || version_ > kNewestVersion) {
     return absl::FailedPreconditionError(
-        fmt::format("{}: RDB version {}; versions 1 to {} can be read", input_->path(), version_, kNewestVersion));
+        fmt::format("{}: RDB version {}; versions 1 to {} can be read", input_->path(), version_,
+                    kNewestVersion));
   }
   return absl::OkStatus();
 }
@@ -139,9 +142,11 @@ absl::Status RdbReader::CheckEnd() {
   VARVE_ASSIGN_OR_RETURN(const std::string_view bytes, Read(8));
   const uint64_t stored = DecodeFixed64(bytes.data());
   if (stored == 0) {
-    notes_->warning = fmt::format("{}: its RDB data was written without a checksum", input_->path());
+    notes_->warning =
+        fmt::format("{}: its RDB data was written without a checksum", input_->path());
   } else if (stored != computed) {
-    return input_->Damaged(fmt::format("RDB: checksum {:016x}, expected {:016x}", computed, stored));
+    return input_->Damaged(
+        fmt::format("RDB: checksum {:016x}, expected {:016x}", computed, stored));
   }
   return absl::OkStatus();
 }
@@ -157,7 +162,8 @@ absl::StatusOr<bool> RdbReader::ReadOpcode(uint8_t opcode) {
       return true;
     case kSlotSizes:   // of a cluster: its number, keys, keys with an expiry
     case kTableSizes:  // keys, keys with an expiry
-      for (int i = opcode == kSlotSizes ? 0 : 1; i < 3; ++i) VARVE_RETURN_IF_ERROR(ReadCount().status());
+      for (int i = opcode == kSlotSizes ? 0 : 1; i < 3; ++i)
+        VARVE_RETURN_IF_ERROR(ReadCount().status());
       return true;
     case kDatabase: {
       VARVE_ASSIGN_OR_RETURN(database_, ReadCount());
@@ -180,7 +186,8 @@ absl::StatusOr<bool> RdbReader::ReadOpcode(uint8_t opcode) {
       VARVE_RETURN_IF_ERROR(Skip(1));
       return true;
     case kModuleData: {
-      for (int i = 0; i < 3; ++i) VARVE_RETURN_IF_ERROR(ReadCount().status());  // module, opcode of "when", when
+      // Module, opcode of "when", when.
+      for (int i = 0; i < 3; ++i) VARVE_RETURN_IF_ERROR(ReadCount().status());
       VARVE_RETURN_IF_ERROR(SkipModule());
       ++notes_->left_out["module data"];
       return true;

@@ -1,15 +1,17 @@
-// Reads a Redis RDB file (versions 1 to 12, of Redis up to 7.4): string keys become SET commands (with PXAT, where they expire), values of
-// other types are passed over and counted. The checksum at its end is verified. Not thread-safe.
+// Reads a Redis RDB file (versions 1 to 12, of Redis up to 7.4): string keys become SET commands
+// (with PXAT, where they expire), values of other types are passed over and counted. The checksum
+// at its end is verified. Not thread-safe.
 //
-//   "REDIS" 4 digits of version, then items, each an opcode or a type, then 0xFF and the CRC-64 of all before it (8 bytes)
-//   0xFA  two strings: about the file             0xFD  expiry of the next key, 4 bytes, seconds
-//   0xFE  length: database number                 0xFC  the same, 8 bytes, milliseconds
-//   0xFB  two lengths: sizes of hash tables       0xF8, 0xF9  idle time (length), frequency (1 byte) of the next key
-//   0xF7  data of a module                        0xF5  a string: a library of functions
-//   type, key (string), value
+//   "REDIS" 4 digits of version, then items, each an opcode or a type, then 0xFF and the CRC-64 of
+//   all before it (8 bytes) 0xFA  two strings: about the file             0xFD  expiry of the next
+//   key, 4 bytes, seconds 0xFE  length: database number                 0xFC  the same, 8 bytes,
+//   milliseconds 0xFB  two lengths: sizes of hash tables       0xF8, 0xF9  idle time (length),
+//   frequency (1 byte) of the next key 0xF7  data of a module                        0xF5  a
+//   string: a library of functions type, key (string), value
 //
-//   length: 00LLLLLL | 01LLLLLL LLLLLLLL | 0x80, 4 bytes | 0x81, 8 bytes; most significant byte first
-//   string: length, bytes | 0xC0, int8 | 0xC1, int16 | 0xC2, int32 (least significant first) | 0xC3, length of LZF, length, LZF
+//   length: 00LLLLLL | 01LLLLLL LLLLLLLL | 0x80, 4 bytes | 0x81, 8 bytes; most significant byte
+//   first string: length, bytes | 0xC0, int8 | 0xC1, int16 | 0xC2, int32 (least significant first)
+//   | 0xC3, length of LZF, length, LZF
 #pragma once
 
 #include <cstdint>
@@ -24,10 +26,13 @@ namespace varve {
 
 class RdbReader {
  public:
-  // Reads `input` from where it is, which is where the RDB data begins. `now_ms`: what has expired by then is left out.
-  RdbReader(InputFile* input, uint64_t now_ms, ImportNotes* notes) : input_(input), now_ms_(now_ms), notes_(notes) {}
+  // Reads `input` from where it is, which is where the RDB data begins. `now_ms`: what has expired
+  // by then is left out.
+  RdbReader(InputFile* input, uint64_t now_ms, ImportNotes* notes)
+      : input_(input), now_ms_(now_ms), notes_(notes) {}
 
-  // The next string key as SET. False: the end of the RDB data, whose checksum is right; `input` is right behind it.
+  // The next string key as SET. False: the end of the RDB data, whose checksum is right; `input` is
+  // right behind it.
   [[nodiscard]] absl::StatusOr<bool> Next(ImportRecord* record);
 
   // Whether these first bytes of a file are those of an RDB.

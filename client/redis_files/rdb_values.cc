@@ -62,7 +62,9 @@ ValueType TypeOf(uint8_t type) {
     case 19:
     case 21:
       return {"stream", Shape::kStream};
-    case 22:  // a hash whose fields expire: the length is the time; this and the next were written by candidates of Redis 7.4
+    // A hash whose fields expire: the length is the time; this and the next were written by
+    // candidates of Redis 7.4.
+    case 22:
       return {"hash", Shape::kTaggedPairs};
     case 23:  // listpack
       return {"hash", Shape::kOneString};
@@ -121,7 +123,8 @@ absl::Status RdbReader::SkipStream(uint8_t type) {
   VARVE_ASSIGN_OR_RETURN(const uint64_t nodes, ReadCount());
   VARVE_RETURN_IF_ERROR(nodes > UINT64_MAX / 2 ? input_->Damaged("RDB: a stream of too many nodes")
                                                : SkipStrings(2 * nodes));
-  // Number of entries and the last id; later also the first id, the largest deleted one, and how many were ever added.
+  // Number of entries and the last id; later also the first id, the largest deleted one, and how
+  // many were ever added.
   const int numbers = type >= kStreamWithCounters ? 8 : 3;
   for (int i = 0; i < numbers; ++i) VARVE_RETURN_IF_ERROR(ReadCount().status());
   VARVE_ASSIGN_OR_RETURN(const uint64_t groups, ReadCount());
@@ -131,7 +134,8 @@ absl::Status RdbReader::SkipStream(uint8_t type) {
 
 absl::Status RdbReader::SkipStreamGroup(uint8_t type) {
   VARVE_RETURN_IF_ERROR(SkipString());
-  for (int i = 0; i < (type >= kStreamWithCounters ? 3 : 2); ++i) VARVE_RETURN_IF_ERROR(ReadCount().status());
+  for (int i = 0; i < (type >= kStreamWithCounters ? 3 : 2); ++i)
+    VARVE_RETURN_IF_ERROR(ReadCount().status());
   VARVE_ASSIGN_OR_RETURN(const uint64_t pending, ReadCount());
   for (uint64_t i = 0; i < pending; ++i) {
     VARVE_RETURN_IF_ERROR(Skip(16 + 8));  // id, time of delivery

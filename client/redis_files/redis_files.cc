@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "util/resp/resp_parser.h"
 #include "util/base/status.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {
@@ -22,16 +22,19 @@ absl::StatusOr<std::string> FindManifest(const fs::path& directory) {
   std::vector<std::string> manifests;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory, error)) {
-    if (entry.path().string().ends_with(kManifestSuffix)) manifests.push_back(entry.path().string());
+    if (entry.path().string().ends_with(kManifestSuffix))
+      manifests.push_back(entry.path().string());
   }
   if (manifests.empty() && fs::is_directory(directory / "appendonlydir"))
     return FindManifest(directory / "appendonlydir");
   if (manifests.size() == 1) return manifests[0];
-  return absl::NotFoundError(fmt::format("{}: {} of an append-only file in it", directory.string(),
-                                         manifests.empty() ? "there is no manifest" : "there are several manifests"));
+  return absl::NotFoundError(
+      fmt::format("{}: {} of an append-only file in it", directory.string(),
+                  manifests.empty() ? "there is no manifest" : "there are several manifests"));
 }
 
-// Files of a manifest, base first: lines such as `file appendonly.aof.1.base.rdb seq 1 type b`. Type h: history, not needed.
+// Files of a manifest, base first: lines such as `file appendonly.aof.1.base.rdb seq 1 type b`.
+// Type h: history, not needed.
 absl::StatusOr<std::vector<std::string>> ReadManifest(const std::string& path) {
   VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> input, InputFile::Open(path));
   std::vector<std::string> files;
@@ -61,7 +64,8 @@ absl::StatusOr<std::vector<std::string>> ReadManifest(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RedisFilesReader>> RedisFilesReader::Open(const std::string& path, bool allow_flush,
+absl::StatusOr<std::unique_ptr<RedisFilesReader>> RedisFilesReader::Open(const std::string& path,
+                                                                         bool allow_flush,
                                                                          uint64_t now_ms) {
   std::string manifest = path.ends_with(kManifestSuffix) ? path : "";
   std::error_code error;
@@ -77,13 +81,16 @@ absl::StatusOr<std::unique_ptr<RedisFilesReader>> RedisFilesReader::Open(const s
     VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> input, InputFile::Open(file));
     size += input->size();
   }
-  std::unique_ptr<RedisFilesReader> reader(new RedisFilesReader(std::move(paths), allow_flush, now_ms));
+  std::unique_ptr<RedisFilesReader> reader(
+      new RedisFilesReader(std::move(paths), allow_flush, now_ms));
   reader->size_ = size;
   return reader;
 }
 
 uint64_t RedisFilesReader::offset() const {
-  return base_ + (input_ != nullptr ? input_->offset() : commands_ != nullptr ? commands_->offset() : 0);
+  return base_ + (input_ != nullptr      ? input_->offset()
+                  : commands_ != nullptr ? commands_->offset()
+                                         : 0);
 }
 
 absl::Status RedisFilesReader::BeginFile() {
@@ -114,7 +121,8 @@ absl::StatusOr<bool> RedisFilesReader::Next(ImportRecord* record) {
       if (next_file_ == paths_.size()) return false;
       VARVE_RETURN_IF_ERROR(BeginFile());
     }
-    VARVE_ASSIGN_OR_RETURN(const bool found, rdb_ != nullptr ? rdb_->Next(record) : commands_->Next(record));
+    VARVE_ASSIGN_OR_RETURN(const bool found,
+                           rdb_ != nullptr ? rdb_->Next(record) : commands_->Next(record));
     if (found) {
       record->offset += base_;
       return true;

@@ -1,5 +1,6 @@
-// What a Redis leaves on disk, as one stream: an RDB file, an AOF (also one that begins with an RDB), or the directory of a multi-part
-// AOF (Redis 7), whose manifest names the files and their order. Not thread-safe.
+// What a Redis leaves on disk, as one stream: an RDB file, an AOF (also one that begins with an
+// RDB), or the directory of a multi-part AOF (Redis 7), whose manifest names the files and their
+// order. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +10,17 @@
 
 #include "client/console/command_reader.h"
 #include "client/console/input_file.h"
-#include "client/redis_files/rdb_reader.h"
 #include "client/console/record_reader.h"
+#include "client/redis_files/rdb_reader.h"
 
 namespace varve {
 
 class RedisFilesReader final : public RecordReader {
  public:
-  // `path` is a file, a manifest (its name ends in .manifest), or a directory with one manifest in it or in its "appendonlydir".
-  [[nodiscard]] static absl::StatusOr<std::unique_ptr<RedisFilesReader>> Open(const std::string& path, bool allow_flush,
-                                                                              uint64_t now_ms);
+  // `path` is a file, a manifest (its name ends in .manifest), or a directory with one manifest in
+  // it or in its "appendonlydir".
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<RedisFilesReader>> Open(
+      const std::string& path, bool allow_flush, uint64_t now_ms);
 
   absl::StatusOr<bool> Next(ImportRecord* record) override;
   uint64_t offset() const override;

@@ -12,12 +12,12 @@
 #include <string_view>
 #include <utility>
 
-#include "client/transfer/formats.h"
+#include "client/client.h"
 #include "client/console/input_file.h"
 #include "client/console/interrupt.h"
 #include "client/console/output.h"
 #include "client/console/progress.h"
-#include "client/client.h"
+#include "client/transfer/formats.h"
 #include "fmt/format.h"
 #include "util/base/status.h"
 
@@ -28,7 +28,8 @@ constexpr size_t kWriteBytes = 1u << 20;
 
 class Exporter {
  public:
-  Exporter(const CommandLine& line, FileFormat format) : line_(line), format_(format), path_(line.words[1]) {
+  Exporter(const CommandLine& line, FileFormat format)
+      : line_(line), format_(format), path_(line.words[1]) {
     if (line.words.size() == 4) {
       min_ = line.words[2];
       max_ = line.words[3];
@@ -45,16 +46,19 @@ class Exporter {
     progress.Begin();  // the server may take a while to count
     absl::Status status = ExportAll(client.get(), &progress);
     if (const absl::Status written = WriteOut(); status.ok()) status = written;
-    if (status.ok() && path_ != "-" && fsync(descriptor_) != 0) status = IoError(errno, "fsync", path_);
+    if (status.ok() && path_ != "-" && fsync(descriptor_) != 0)
+      status = IoError(errno, "fsync", path_);
     progress.Finish();
     const double seconds = progress.elapsed().count();
     fmt::print(stderr, "exported {} keys in {:.1f} s, {:.0f}/s\n", keys_, seconds,
                static_cast<double>(keys_) / (seconds + 0.001));
     if (parts_ > 1)
-      fmt::print(stderr, "the connection was lost: these are {} snapshots, one behind the other\n", parts_);
+      fmt::print(stderr, "the connection was lost: these are {} snapshots, one behind the other\n",
+                 parts_);
     if (!status.ok() && path_ != "-") {
-      return absl::Status(status.code(), fmt::format("{}; --resume goes on behind the last key in {}",
-                                                     std::string(status.message()), path_));
+      return absl::Status(status.code(),
+                          fmt::format("{}; --resume goes on behind the last key in {}",
+                                      std::string(status.message()), path_));
     }
     return status;
   }
@@ -73,18 +77,19 @@ class Exporter {
       return absl::OkStatus();
     }
     if (line_.resume) return OpenAgain();
-    descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (line_.force ? O_TRUNC : O_EXCL), 0600);
+    descriptor_ = open(path_.c_str(),
+                       O_WRONLY | O_CREAT | O_CLOEXEC | (line_.force ? O_TRUNC : O_EXCL), 0600);
     if (descriptor_ < 0 && errno == EEXIST) {
-      return absl::AlreadyExistsError(
-          fmt::format("{}: is there already; --force replaces it, --resume goes on with it", path_));
+      return absl::AlreadyExistsError(fmt::format(
+          "{}: is there already; --force replaces it, --resume goes on with it", path_));
     }
     if (descriptor_ < 0) return IoError(errno, "create", path_);
     out_ = TitleOf(format_);
     return absl::OkStatus();
   }
 
-  // Goes on behind the last key but one: the last record may be cut in a way that can't be seen. FailedPrecondition: this is no file
-  // of export's.
+  // Goes on behind the last key but one: the last record may be cut in a way that can't be seen.
+  // FailedPrecondition: this is no file of export's.
   absl::Status OpenAgain() {
     VARVE_RETURN_IF_ERROR(CheckBeginning());
     VARVE_ASSIGN_OR_RETURN(OpenedReader opened, OpenReader(format_, path_, false));
@@ -95,8 +100,8 @@ class Exporter {
       if (!found.ok() && !absl::IsDataLoss(found.status())) return found.status();
       if (!found.ok() || !*found)
         break;  // a torn end, such as zeros after a power failure, is cut off like a short one
-      before_last =
-          std::exchange(last, Seen{record.offset, std::string(record.words.size() > 1 ? record.words[1] : "")});
+      before_last = std::exchange(
+          last, Seen{record.offset, std::string(record.words.size() > 1 ? record.words[1] : "")});
       if (!record.wrong.empty()) break;  // cut here
     }
     has_last_key_ = before_last.has_value();
@@ -108,7 +113,8 @@ class Exporter {
     const uint64_t end = has_last_key_ ? last->offset : 0;
     descriptor_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
     if (descriptor_ < 0) return IoError(errno, "open", path_);
-    if (ftruncate(descriptor_, static_cast<off_t>(end)) != 0) return IoError(errno, "truncate", path_);
+    if (ftruncate(descriptor_, static_cast<off_t>(end)) != 0)
+      return IoError(errno, "truncate", path_);
     if (lseek(descriptor_, 0, SEEK_END) < 0) return IoError(errno, "seek", path_);
     return absl::OkStatus();
   }
@@ -118,8 +124,8 @@ class Exporter {
     VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> input, InputFile::Open(path_));
     VARVE_ASSIGN_OR_RETURN(const std::string_view head, input->Peek(kBeginningSize));
     if (MayBeExported(format_, head)) return absl::OkStatus();
-    return absl::FailedPreconditionError(
-        fmt::format("{}: was not written by export --format={}; --force replaces it", path_, NameOf(format_)));
+    return absl::FailedPreconditionError(fmt::format(
+        "{}: was not written by export --format={}; --force replaces it", path_, NameOf(format_)));
   }
 
   absl::Status ExportAll(Client* client, Progress* progress) {
@@ -184,7 +190,8 @@ int RunExport(const CommandLine& line) {
   // What is in the file matters only to --resume; a name decides how a new one is written.
   const absl::StatusOr<FileFormat> format = ChooseFormat(line.format, line.words[1]);
   if (!format.ok()) return Fail(format.status());
-  if (*format == FileFormat::kRedis) return Fail(absl::InvalidArgumentError("export writes resp, csv or json"));
+  if (*format == FileFormat::kRedis)
+    return Fail(absl::InvalidArgumentError("export writes resp, csv or json"));
   const absl::Status status = Exporter(line, *format).Run();
   return status.ok() ? kDone : Fail(status);
 }

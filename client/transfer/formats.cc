@@ -23,8 +23,10 @@ uint64_t NowMs() {
 FileFormat ByName(const std::string& path) {
   const std::string extension = std::filesystem::path(path).extension().string();
   if (extension == ".csv") return FileFormat::kCsv;
-  if (extension == ".json" || extension == ".jsonl" || extension == ".ndjson") return FileFormat::kJson;
-  if (extension == ".rdb" || extension == ".aof" || extension == ".manifest") return FileFormat::kRedis;
+  if (extension == ".json" || extension == ".jsonl" || extension == ".ndjson")
+    return FileFormat::kJson;
+  if (extension == ".rdb" || extension == ".aof" || extension == ".manifest")
+    return FileFormat::kRedis;
   return FileFormat::kResp;
 }
 
@@ -50,21 +52,25 @@ absl::StatusOr<FileFormat> ChooseFormat(std::string_view name, const std::string
   if (name == "json" || name == "jsonl") return FileFormat::kJson;
   if (name == "rdb" || name == "aof") return FileFormat::kRedis;
   if (!name.empty()) {
-    return absl::InvalidArgumentError(fmt::format("--format={}: resp, csv, json, rdb or aof", name));
+    return absl::InvalidArgumentError(
+        fmt::format("--format={}: resp, csv, json, rdb or aof", name));
   }
   const FileFormat by_name = ByName(path);
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return FileFormat::kRedis;
-  if (by_name != FileFormat::kResp || !std::filesystem::is_regular_file(path, error)) return by_name;
+  if (by_name != FileFormat::kResp || !std::filesystem::is_regular_file(path, error))
+    return by_name;
   VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> input, InputFile::Open(path));
   VARVE_ASSIGN_OR_RETURN(const std::string_view head, input->Peek(5));
   if (RdbReader::IsRdb(head)) return FileFormat::kRedis;
   return head.starts_with('{') ? FileFormat::kJson : FileFormat::kResp;
 }
 
-absl::StatusOr<OpenedReader> OpenReader(FileFormat format, const std::string& path, bool allow_flush) {
+absl::StatusOr<OpenedReader> OpenReader(FileFormat format, const std::string& path,
+                                        bool allow_flush) {
   if (format == FileFormat::kRedis) {
-    VARVE_ASSIGN_OR_RETURN(std::unique_ptr<RedisFilesReader> redis, RedisFilesReader::Open(path, allow_flush, NowMs()));
+    VARVE_ASSIGN_OR_RETURN(std::unique_ptr<RedisFilesReader> redis,
+                           RedisFilesReader::Open(path, allow_flush, NowMs()));
     const uint64_t total = redis->size();
     return OpenedReader{std::move(redis), total};
   }
@@ -81,7 +87,9 @@ absl::StatusOr<OpenedReader> OpenReader(FileFormat format, const std::string& pa
   return opened;
 }
 
-std::string_view TitleOf(FileFormat format) { return format == FileFormat::kCsv ? kCsvTitle : std::string_view(); }
+std::string_view TitleOf(FileFormat format) {
+  return format == FileFormat::kCsv ? kCsvTitle : std::string_view();
+}
 
 bool MayBeExported(FileFormat format, std::string_view head) {
   const auto begins_with = [head](std::string_view beginning) {
@@ -92,8 +100,8 @@ bool MayBeExported(FileFormat format, std::string_view head) {
   return begins_with("*3\r\n$3\r\nSET\r\n") || begins_with("*5\r\n$3\r\nSET\r\n");
 }
 
-void AppendRecord(FileFormat format, std::string_view key, std::string_view value, uint64_t expires_at_ms,
-                  std::string* out) {
+void AppendRecord(FileFormat format, std::string_view key, std::string_view value,
+                  uint64_t expires_at_ms, std::string* out) {
   const std::string expiry = expires_at_ms == 0 ? "" : fmt::to_string(expires_at_ms);
   if (format == FileFormat::kCsv) {
     AppendCsvRecord(key, value, expiry, out);

@@ -18,9 +18,10 @@ enum class FileFormat {
   kRedis,  // RDB and AOF: for import alone
 };
 
-// `name` is that of --format; where it is empty the file's first bytes decide (of a file that exists), else its name; kResp if
-// nothing speaks for another.
-[[nodiscard]] absl::StatusOr<FileFormat> ChooseFormat(std::string_view name, const std::string& path);
+// `name` is that of --format; where it is empty the file's first bytes decide (of a file that
+// exists), else its name; kResp if nothing speaks for another.
+[[nodiscard]] absl::StatusOr<FileFormat> ChooseFormat(std::string_view name,
+                                                      const std::string& path);
 std::string_view NameOf(FileFormat format);
 
 struct OpenedReader {
@@ -28,11 +29,13 @@ struct OpenedReader {
   uint64_t size = 0;  // bytes; 0: not known
 };
 // `path` "-": standard input (not for kRedis).
-[[nodiscard]] absl::StatusOr<OpenedReader> OpenReader(FileFormat format, const std::string& path, bool allow_flush);
+[[nodiscard]] absl::StatusOr<OpenedReader> OpenReader(FileFormat format, const std::string& path,
+                                                      bool allow_flush);
 
-// Appends the record (not for kRedis), and what comes before the first one. `expires_at_ms`: milliseconds since the epoch; 0: never.
-void AppendRecord(FileFormat format, std::string_view key, std::string_view value, uint64_t expires_at_ms,
-                  std::string* out);
+// Appends the record (not for kRedis), and what comes before the first one. `expires_at_ms`:
+// milliseconds since the epoch; 0: never.
+void AppendRecord(FileFormat format, std::string_view key, std::string_view value,
+                  uint64_t expires_at_ms, std::string* out);
 std::string_view TitleOf(FileFormat format);
 // Whether a file of AppendRecord() and TitleOf() may begin so; kBeginningSize bytes are enough.
 inline constexpr size_t kBeginningSize = 32;

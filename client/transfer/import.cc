@@ -9,14 +9,14 @@
 #include <string>
 #include <utility>
 
-#include "client/transfer/formats.h"
-#include "client/transfer/import_state.h"
 #include "client/console/interrupt.h"
 #include "client/console/progress.h"
 #include "client/console/record_reader.h"
 #include "client/console/text.h"
 #include "client/pipeline.h"
 #include "client/reply_status.h"
+#include "client/transfer/formats.h"
+#include "client/transfer/import_state.h"
 #include "fmt/format.h"
 #include "util/base/status.h"
 
@@ -32,15 +32,18 @@ constexpr std::chrono::milliseconds kCheckpointEvery{1000};
 class Importer {
  public:
   Importer(const CommandLine& line, FileFormat format)
-      : line_(line), format_(format), path_(line.words[1]), state_path_(ImportState::PathFor(path_)) {}
+      : line_(line),
+        format_(format),
+        path_(line.words[1]),
+        state_path_(ImportState::PathFor(path_)) {}
 
   absl::Status Run() {
     if (line_.resume) VARVE_RETURN_IF_ERROR(LoadState());
     if (format_ == FileFormat::kRedis) VARVE_RETURN_IF_ERROR(CheckWhole());
     VARVE_ASSIGN_OR_RETURN(opened_, OpenReader(format_, path_, line_.force));
     if (line_.resume && state_.size != opened_.size) {
-      return absl::FailedPreconditionError(
-          fmt::format("{}: has {} bytes, but had {} when the import began", path_, opened_.size, state_.size));
+      return absl::FailedPreconditionError(fmt::format(
+          "{}: has {} bytes, but had {} when the import began", path_, opened_.size, state_.size));
     }
     state_.size = opened_.size;
     VARVE_ASSIGN_OR_RETURN(pipeline_, Pipeline::Connect(line_.connection));
@@ -49,7 +52,9 @@ class Importer {
     if (!status.ok()) return Interrupted(status);
     std::error_code ignored;
     if (saved_ || line_.resume) std::filesystem::remove(state_path_, ignored);
-    if (errors_ > 0) return absl::FailedPreconditionError(fmt::format("{} records could not be imported", errors_));
+    if (errors_ > 0)
+      return absl::FailedPreconditionError(
+          fmt::format("{} records could not be imported", errors_));
     // Redis itself takes an AOF that was cut so; what export wrote has no such end.
     if (format_ == FileFormat::kResp && !opened_.reader->notes().warning.empty()) {
       return absl::DataLossError("the file is cut short; what it still holds was imported");
@@ -72,11 +77,13 @@ class Importer {
     if (path_ == "-") return absl::InvalidArgumentError("--resume needs a file");
     VARVE_ASSIGN_OR_RETURN(state_, ImportState::Load(state_path_));
     if (!state_.at_risk || line_.force) return absl::OkStatus();
-    return absl::FailedPreconditionError(fmt::format(
-        "{}: the import ended among commands that build on an old value (INCR, APPEND, ...), some of which may have "
-        "been executed; import the file anew into an empty server, or use --resume --force, which may execute them "
-        "twice",
-        path_));
+    return absl::FailedPreconditionError(
+        fmt::format("{}: the import ended among commands that build on an old value (INCR, APPEND, "
+                    "...), some of which may have "
+                    "been executed; import the file anew into an empty server, or use --resume "
+                    "--force, which may execute them "
+                    "twice",
+                    path_));
   }
 
   // Reads everything once, so that a damaged file is found before the first key is written.
@@ -108,7 +115,8 @@ class Importer {
       if (!found.ok() || !*found || interrupt.happened()) {
         VARVE_RETURN_IF_ERROR(Drain());
         const bool has_next = found.ok() && *found;
-        if (const uint64_t reached = has_next ? record.offset : reader.offset(); reached > state_.offset) {
+        if (const uint64_t reached = has_next ? record.offset : reader.offset();
+            reached > state_.offset) {
           state_.offset = reached;
           state_.line = has_next ? record.line : reader.line();
         }
@@ -184,8 +192,8 @@ class Importer {
 
   void CountError(uint64_t offset, uint64_t line, const std::string& what) {
     if (errors_++ > 0) return;
-    const std::string place =
-        line > 0 ? fmt::format("line {} (offset {})", line, offset) : fmt::format("offset {}", offset);
+    const std::string place = line > 0 ? fmt::format("line {} (offset {})", line, offset)
+                                       : fmt::format("offset {}", offset);
     first_error_ = fmt::format("{}: {}: {}", path_, place, Escaped(what));
   }
 
@@ -197,11 +205,14 @@ class Importer {
     if (pipeline_->reconnects() > 0)
       fmt::print(stderr, "the connection was lost, and made again: {}\n", pipeline_->reconnects());
     const ImportNotes& notes = opened_.reader->notes();
-    for (const auto& [what, count] : notes.left_out) fmt::print(stderr, "left out: {}: {}\n", what, count);
+    for (const auto& [what, count] : notes.left_out)
+      fmt::print(stderr, "left out: {}: {}\n", what, count);
     if (notes.with_expiry > 0) fmt::print(stderr, "keys with an expiry: {}\n", notes.with_expiry);
-    if (notes.expired > 0) fmt::print(stderr, "keys that have expired, left out: {}\n", notes.expired);
+    if (notes.expired > 0)
+      fmt::print(stderr, "keys that have expired, left out: {}\n", notes.expired);
     if (!notes.warning.empty()) fmt::print(stderr, "warning: {}\n", notes.warning);
-    if (!state_error_.empty()) fmt::print(stderr, "warning: --resume will not be possible: {}\n", state_error_);
+    if (!state_error_.empty())
+      fmt::print(stderr, "warning: --resume will not be possible: {}\n", state_error_);
     if (errors_ > 0) fmt::print(stderr, "{} errors, the first: {}\n", errors_, first_error_);
   }
 
@@ -216,8 +227,8 @@ class Importer {
     for (const Place& place : places_) state_.at_risk |= !place.repeatable;
     SaveState();
     if (!resumable()) return why;
-    return absl::Status(why.code(),
-                        fmt::format("{}; --resume goes on at offset {}", std::string(why.message()), state_.offset));
+    return absl::Status(why.code(), fmt::format("{}; --resume goes on at offset {}",
+                                                std::string(why.message()), state_.offset));
   }
 
   const CommandLine& line_;

@@ -1,4 +1,5 @@
-// `import FILE`: sends what a file holds to the server, pipelined and in bounded memory, and can go on after an interruption.
+// `import FILE`: sends what a file holds to the server, pipelined and in bounded memory, and can go
+// on after an interruption.
 #pragma once
 
 #include "client/console/command_line.h"

@@ -1,11 +1,13 @@
-// How far an import came: a small text file beside the input, from which --resume goes on. Plain value.
+// How far an import came: a small text file beside the input, from which --resume goes on. Plain
+// value.
 //
 //   varve-import 1
 //   size 123456        bytes of the input, so that another file of the same name is noticed
 //   offset 4096        where the first record begins whose reply is not known
 //   line 17
 //   keys 1000          imported so far
-//   at-risk 0          1: behind the offset there are commands that must not be executed twice, and some may have been
+//   at-risk 0          1: behind the offset there are commands that must not be executed twice, and
+//                      some may have been
 #pragma once
 
 #include <cstdint>

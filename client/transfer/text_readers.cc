@@ -5,9 +5,9 @@
 
 #include "client/console/json_records.h"
 #include "fmt/format.h"
-#include "varve/options.h"
-#include "util/resp/resp_parser.h"
 #include "util/base/status.h"
+#include "util/resp/resp_parser.h"
+#include "varve/options.h"
 
 namespace varve {
 namespace {
@@ -46,7 +46,8 @@ void AppendField(std::string_view bytes, std::string* out) {
 
 }  // namespace
 
-void AppendCsvRecord(std::string_view key, std::string_view value, std::string_view expiry, std::string* out) {
+void AppendCsvRecord(std::string_view key, std::string_view value, std::string_view expiry,
+                     std::string* out) {
   AppendField(key, out);
   *out += ',';
   AppendField(value, out);
@@ -62,7 +63,8 @@ void PairReader::BecomeSet(std::string_view key, std::string_view value, std::st
   if (expiry.empty() || !record->wrong.empty()) return;
   int64_t expires_at_ms = 0;
   if (!ParseRespInteger(expiry, &expires_at_ms) || expires_at_ms <= 0) {
-    record->wrong = fmt::format("it expires at '{}', which is no number of milliseconds", expiry.substr(0, 32));
+    record->wrong =
+        fmt::format("it expires at '{}', which is no number of milliseconds", expiry.substr(0, 32));
   } else if (static_cast<uint64_t>(expires_at_ms) <= now_ms_) {
     ++notes_.expired;
     record->words = {"DEL", key};  // an earlier value is gone, too
@@ -92,11 +94,13 @@ absl::StatusOr<std::string> CsvReader::ReadRecord() {
     }
     const char c = bytes[0];
     const bool doubled = in_quotes && c == '"' && bytes.size() > 1 && bytes[1] == '"';
-    const bool ends_line = !in_quotes && (c == '\n' || (c == '\r' && bytes.size() > 1 && bytes[1] == '\n'));
+    const bool ends_line =
+        !in_quotes && (c == '\n' || (c == '\r' && bytes.size() > 1 && bytes[1] == '\n'));
     input_->Consume(doubled || (ends_line && c == '\r') ? 2 : 1);
     if (c == '\n' || (ends_line && c == '\r')) ++line_;
     if (ends_line) break;
-    if (c == '"' && !doubled && (in_quotes || (fields_[std::min<size_t>(field, 2)].empty() && !was_quoted))) {
+    if (c == '"' && !doubled &&
+        (in_quotes || (fields_[std::min<size_t>(field, 2)].empty() && !was_quoted))) {
       was_quoted = in_quotes;
       in_quotes = !in_quotes;
     } else if (c == ',' && !in_quotes) {
@@ -112,7 +116,8 @@ absl::StatusOr<std::string> CsvReader::ReadRecord() {
       fields_[field] += c;
     }
   }
-  if (wrong.empty() && field != 1 && field != 2) wrong = fmt::format("{} columns instead of two or three", field + 1);
+  if (wrong.empty() && field != 1 && field != 2)
+    wrong = fmt::format("{} columns instead of two or three", field + 1);
   return wrong;
 }
 
@@ -129,7 +134,8 @@ absl::StatusOr<bool> CsvReader::Next(ImportRecord* record) {
       continue;
     }
     VARVE_ASSIGN_OR_RETURN(record->wrong, ReadRecord());
-    const bool is_title = std::exchange(first_, false) && fields_[0] == "key" && fields_[1] == "value";
+    const bool is_title =
+        std::exchange(first_, false) && fields_[0] == "key" && fields_[1] == "value";
     if (is_title) continue;
     BecomeSet(fields_[0], fields_[1], fields_[2], record);
     return true;

@@ -1,5 +1,6 @@
-// CSV and JSON lines. CSV is that of RFC 4180 with two or three columns and any bytes inside quotes: key, value, and when it expires, in
-// milliseconds since the epoch (empty: never); a first line that begins with "key,value" is a title. Not thread-safe.
+// CSV and JSON lines. CSV is that of RFC 4180 with two or three columns and any bytes inside
+// quotes: key, value, and when it expires, in milliseconds since the epoch (empty: never); a first
+// line that begins with "key,value" is a title. Not thread-safe.
 #pragma once
 
 #include <memory>
@@ -12,17 +13,20 @@
 namespace varve {
 
 // Appends one line, quoted where it must be. `expiry`: a number, or nothing.
-void AppendCsvRecord(std::string_view key, std::string_view value, std::string_view expiry, std::string* out);
+void AppendCsvRecord(std::string_view key, std::string_view value, std::string_view expiry,
+                     std::string* out);
 inline constexpr std::string_view kCsvTitle = "key,value,expires_at_ms\n";
 
 // Readers of pairs: each pair is a SET, or a DEL where its time is over.
 class PairReader : public RecordReader {
  protected:
   // `now_ms`: what has expired by then is left out.
-  PairReader(std::unique_ptr<InputFile> input, uint64_t now_ms) : input_(std::move(input)), now_ms_(now_ms) {}
+  PairReader(std::unique_ptr<InputFile> input, uint64_t now_ms)
+      : input_(std::move(input)), now_ms_(now_ms) {}
 
   // Makes the record's command of the pair, unless it is wrong already. The views stay in use.
-  void BecomeSet(std::string_view key, std::string_view value, std::string_view expiry, ImportRecord* record);
+  void BecomeSet(std::string_view key, std::string_view value, std::string_view expiry,
+                 ImportRecord* record);
 
   const std::unique_ptr<InputFile> input_;
   uint64_t line_ = 1;
@@ -33,7 +37,8 @@ class PairReader : public RecordReader {
 
 class CsvReader final : public PairReader {
  public:
-  CsvReader(std::unique_ptr<InputFile> input, uint64_t now_ms) : PairReader(std::move(input), now_ms) {}
+  CsvReader(std::unique_ptr<InputFile> input, uint64_t now_ms)
+      : PairReader(std::move(input), now_ms) {}
 
   absl::StatusOr<bool> Next(ImportRecord* record) override;
   uint64_t offset() const override { return input_->offset(); }
@@ -50,7 +55,8 @@ class CsvReader final : public PairReader {
 
 class JsonLinesReader final : public PairReader {
  public:
-  JsonLinesReader(std::unique_ptr<InputFile> input, uint64_t now_ms) : PairReader(std::move(input), now_ms) {}
+  JsonLinesReader(std::unique_ptr<InputFile> input, uint64_t now_ms)
+      : PairReader(std::move(input), now_ms) {}
 
   absl::StatusOr<bool> Next(ImportRecord* record) override;
   uint64_t offset() const override { return input_->offset(); }

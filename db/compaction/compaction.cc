@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "db/format/file_names.h"
 #include "db/compaction/merge_writer.h"
+#include "db/compaction/value_placer.h"
+#include "db/format/file_names.h"
 #include "db/iterators/merging_iterator.h"
 #include "db/iterators/run_iterator.h"
 #include "db/segment/segment_caches.h"
-#include "db/compaction/value_placer.h"
-#include "util/os/file_writer.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
+#include "util/os/file_writer.h"
 #include "util/os/thread_pace.h"
 
 namespace varve {
@@ -33,17 +33,20 @@ MergeOptions MergeOptionsFor(const CompactionContext& context) {
   return options;
 }
 
-absl::StatusOr<CompactionResult> Merge(InternalIterator* input, std::vector<RangeTombstone> tombstones,
+absl::StatusOr<CompactionResult> Merge(InternalIterator* input,
+                                       std::vector<RangeTombstone> tombstones,
                                        const MergeOptions& options) {
-  VARVE_ASSIGN_OR_RETURN(const MergeResult merged, MergeToSegments(input, std::move(tombstones), options));
+  VARVE_ASSIGN_OR_RETURN(const MergeResult merged,
+                         MergeToSegments(input, std::move(tombstones), options));
   CompactionResult result;
   result.records_read = merged.records_read;
   result.records_written = merged.records_written;
   result.filtered = merged.filtered;
   const absl::Status opened = GuardMemory("opening what was merged", [&] {
     for (const SegmentInfo& info : merged.segments) {
-      VARVE_ASSIGN_OR_RETURN(std::shared_ptr<Segment> segment,
-                             Segment::Open(options.file_system, options.directory, info, options.caches));
+      VARVE_ASSIGN_OR_RETURN(
+          std::shared_ptr<Segment> segment,
+          Segment::Open(options.file_system, options.directory, info, options.caches));
       result.bytes_written += info.file_size;
       result.segments.push_back(std::move(segment));
     }
@@ -59,8 +62,9 @@ absl::StatusOr<CompactionResult> Merge(InternalIterator* input, std::vector<Rang
   result.segments.clear();
   for (const SegmentInfo& written : merged.segments) {
     TryWithMemory([&] {
-      FileMaker{options.file_system, options.recycler}.Discard(SegmentPath(options.directory, written.number),
-                                                               /*is_sound=*/false);
+      FileMaker{options.file_system, options.recycler}.Discard(
+          SegmentPath(options.directory, written.number),
+          /*is_sound=*/false);
     });
   }
   return opened;
@@ -73,7 +77,8 @@ std::vector<std::string> BordersFor(const Version& version, const CompactionPlan
   if (!plan.joins_last_run || level >= version.levels().size()) return borders;
   std::vector<uint64_t> leaving;
   for (const CompactionPlan::Input& input : plan.inputs) {
-    for (const std::shared_ptr<Segment>& segment : input.segments) leaving.push_back(segment->info().number);
+    for (const std::shared_ptr<Segment>& segment : input.segments)
+      leaving.push_back(segment->info().number);
   }
   std::sort(leaving.begin(), leaving.end());
   for (const Run& run : version.levels()[level].runs) {
@@ -108,9 +113,10 @@ std::vector<SequenceNumber> SnapshotsAndCuts(const CompactionContext& context) {
   return sequences;
 }
 
-absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input, std::vector<RangeTombstone> tombstones,
-                                          const FlushSize& size, bool drops_tombstones, ValuePlacer* placer,
-                                          const CompactionContext& context) {
+absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input,
+                                          std::vector<RangeTombstone> tombstones,
+                                          const FlushSize& size, bool drops_tombstones,
+                                          ValuePlacer* placer, const CompactionContext& context) {
   MergeOptions options = MergeOptionsFor(context);
   options.expected_entries = size.entries;
   options.average_record_size = size.entries == 0 ? 0 : size.bytes / size.entries;
@@ -152,7 +158,8 @@ absl::StatusOr<CompactionResult> RunCompaction(const Version& version, const Com
                                                       .registry = &context.caches->values});
     options.placer = placer.get();
   }
-  VARVE_ASSIGN_OR_RETURN(CompactionResult result, Merge(input.get(), std::move(tombstones), options));
+  VARVE_ASSIGN_OR_RETURN(CompactionResult result,
+                         Merge(input.get(), std::move(tombstones), options));
   result.bytes_read = bytes;
   return result;
 }

@@ -1,7 +1,8 @@
 // The jobs of the background: a write buffer or the inputs of a plan become new segments.
 //
-// Thread-safe: functions without state of their own. Nothing here changes a Version: version_edit.h says what the next one looks
-// like. After an error, or when cancelled (Aborted), no output is left on disk.
+// Thread-safe: functions without state of their own. Nothing here changes a Version: version_edit.h
+// says what the next one looks like. After an error, or when cancelled (Aborted), no output is left
+// on disk.
 #pragma once
 
 #include <atomic>
@@ -12,24 +13,25 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "varve/compaction_picker.h"
 #include "db/format/internal_iterator.h"
 #include "db/format/namespace_bases.h"
 #include "db/format/range_tombstone.h"
 #include "db/segment/segment.h"
 #include "db/version/version.h"
-#include "varve/options.h"
 #include "type/sequence.h"
 #include "type/tree_key.h"
 #include "util/os/file_system.h"
+#include "varve/compaction_picker.h"
+#include "varve/options.h"
 
 namespace varve {
 
 class FileRecycler;
 class ValuePlacer;
 
-// What the engine lends to a job. Snapshots and live generations are taken before the job begins and after its inputs are
-// fixed: a snapshot that begins later sees all of the inputs, newest versions only.
+// What the engine lends to a job. Snapshots and live generations are taken before the job begins
+// and after its inputs are fixed: a snapshot that begins later sees all of the inputs, newest
+// versions only.
 struct CompactionContext {
   FileSystem* file_system = nullptr;
   std::string directory;
@@ -37,14 +39,17 @@ struct CompactionContext {
   FileRecycler* recycler = nullptr;        // may be null
   SegmentCaches* caches = nullptr;
   std::function<uint64_t()> next_file_number;
-  std::vector<SequenceNumber> snapshots;             // that are held, ascending
-  std::function<bool(NamespaceGeneration)> is_live;  // now or in one of the snapshots; null: all are
-  NamespaceBases bases;                              // what the live ones stand on
+  std::vector<SequenceNumber> snapshots;  // that are held, ascending
+  // Now or in one of the snapshots; null: all are.
+  std::function<bool(NamespaceGeneration)> is_live;
+  NamespaceBases bases;  // what the live ones stand on
   const std::atomic<bool>* cancel = nullptr;
-  std::function<bool()> hurries;  // whether a merge is waited for by now; flushes always are, and need none
+  // Whether a merge is waited for by now; flushes always are, and need none.
+  std::function<bool()> hurries;
 };
 
-// Where something is to stay visible, whatever generation it belongs to: the snapshots and the cuts of clones, ascending.
+// Where something is to stay visible, whatever generation it belongs to: the snapshots and the cuts
+// of clones, ascending.
 std::vector<SequenceNumber> SnapshotsAndCuts(const CompactionContext& context);
 
 struct CompactionResult {
@@ -63,14 +68,17 @@ struct FlushSize {
   uint64_t large_bytes = 0;  // of them, of values that are kept apart
 };
 
-// Writes what a full write buffer holds. `drops_tombstones`: the tree has no segment that overlaps. `placer` (may be null): says where
-// large values go.
-[[nodiscard]] absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input, std::vector<RangeTombstone> tombstones,
-                                                        const FlushSize& size, bool drops_tombstones,
-                                                        ValuePlacer* placer, const CompactionContext& context);
+// Writes what a full write buffer holds. `drops_tombstones`: the tree has no segment that overlaps.
+// `placer` (may be null): says where large values go.
+[[nodiscard]] absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input,
+                                                        std::vector<RangeTombstone> tombstones,
+                                                        const FlushSize& size,
+                                                        bool drops_tombstones, ValuePlacer* placer,
+                                                        const CompactionContext& context);
 
 // Merges the inputs of a plan that was made for `version`.
-[[nodiscard]] absl::StatusOr<CompactionResult> RunCompaction(const Version& version, const CompactionPlan& plan,
+[[nodiscard]] absl::StatusOr<CompactionResult> RunCompaction(const Version& version,
+                                                             const CompactionPlan& plan,
                                                              const CompactionContext& context);
 
 }  // namespace varve

@@ -10,7 +10,8 @@ namespace {
 // More generations than this in one segment are not looked through.
 constexpr uint64_t kMaxGenerationsLookedAt = 4096;
 
-bool GenerationsAreDead(const SegmentInfo& segment, const std::function<bool(NamespaceGeneration)>& is_live) {
+bool GenerationsAreDead(const SegmentInfo& segment,
+                        const std::function<bool(NamespaceGeneration)>& is_live) {
   if (!is_live) return false;
   const uint64_t first = GenerationOf(segment.smallest);
   uint64_t end = uint64_t{GenerationOf(segment.largest)} + 1;
@@ -28,18 +29,22 @@ bool AnyIsDamaged(const std::vector<std::shared_ptr<Segment>>& segments) {
                      [](const std::shared_ptr<Segment>& segment) { return segment->is_damaged(); });
 }
 
-// Whether range tombstones newer than all of the segment cover it without a gap, and no snapshot lies between.
+// Whether range tombstones newer than all of the segment cover it without a gap, and no snapshot
+// lies between.
 bool IsCovered(const SegmentInfo& segment, const RangeTombstoneList& tombstones,
                const std::vector<SequenceNumber>& snapshots) {
-  // A snapshot that sees anything of the segment has to see what covers it too, as the present does.
-  const auto snapshot = std::lower_bound(snapshots.begin(), snapshots.end(), segment.smallest_sequence);
+  // A snapshot that sees anything of the segment has to see what covers it too, as the present
+  // does.
+  const auto snapshot =
+      std::lower_bound(snapshots.begin(), snapshots.end(), segment.smallest_sequence);
   const SequenceNumber at = snapshot == snapshots.end() ? kMaxSequence : *snapshot;
   std::string_view reached = segment.smallest;
-  for (const RangeTombstoneList::Fragment* fragment = tombstones.Covering(reached, at); fragment != nullptr;
-       fragment = tombstones.Covering(reached, at)) {
+  for (const RangeTombstoneList::Fragment* fragment = tombstones.Covering(reached, at);
+       fragment != nullptr; fragment = tombstones.Covering(reached, at)) {
     if (tombstones.CoveringSequence(reached, at) <= segment.largest_sequence) return false;
     reached = fragment->end;
-    if (reached > segment.largest || (segment.largest_is_exclusive && reached == segment.largest)) return true;
+    if (reached > segment.largest || (segment.largest_is_exclusive && reached == segment.largest))
+      return true;
   }
   return false;
 }
@@ -48,11 +53,13 @@ bool IsCovered(const SegmentInfo& segment, const RangeTombstoneList& tombstones,
 
 bool ReadsDamage(const CompactionPlan& plan) {
   if (plan.move_only || plan.remove_only) return false;
-  return std::any_of(plan.inputs.begin(), plan.inputs.end(),
-                     [](const CompactionPlan::Input& input) { return AnyIsDamaged(input.segments); });
+  return std::any_of(
+      plan.inputs.begin(), plan.inputs.end(),
+      [](const CompactionPlan::Input& input) { return AnyIsDamaged(input.segments); });
 }
 
-std::optional<CompactionPlan> PlanAroundDamage(const Version& version, const EngineOptions& options) {
+std::optional<CompactionPlan> PlanAroundDamage(const Version& version,
+                                               const EngineOptions& options) {
   const auto wanted = static_cast<size_t>(std::max(options.runs_per_level, 2));
   const std::vector<Level>& levels = version.levels();
   const size_t upper_levels = levels.size() <= 1 ? levels.size() : levels.size() - 1;
@@ -76,11 +83,13 @@ std::optional<CompactionPlan> PlanAroundDamage(const Version& version, const Eng
   return std::nullopt;
 }
 
-std::optional<CompactionPlan> PlanRange(const Version& version, std::string_view lower, std::string_view upper) {
+std::optional<CompactionPlan> PlanRange(const Version& version, std::string_view lower,
+                                        std::string_view upper) {
   CompactionPlan plan;
   std::string begin(lower);
   std::string end(upper);  // empty: no end
-  // From newest to oldest, the range grows by what is taken: older segments below it must not stay above the output.
+  // From newest to oldest, the range grows by what is taken: older segments below it must not stay
+  // above the output.
   for (size_t level = 0; level < version.levels().size(); ++level) {
     for (const Run& run : version.levels()[level].runs) {
       CompactionPlan::Input input{static_cast<int>(level), {}};
@@ -105,8 +114,9 @@ std::optional<CompactionPlan> PlanRange(const Version& version, std::string_view
   return plan;
 }
 
-std::optional<CompactionPlan> PlanDeadSegments(const Version& version, const std::vector<SequenceNumber>& snapshots,
-                                               const std::function<bool(NamespaceGeneration)>& is_live) {
+std::optional<CompactionPlan> PlanDeadSegments(
+    const Version& version, const std::vector<SequenceNumber>& snapshots,
+    const std::function<bool(NamespaceGeneration)>& is_live) {
   CompactionPlan plan;
   for (size_t level = 0; level < version.levels().size(); ++level) {
     for (const Run& run : version.levels()[level].runs) {

@@ -1,4 +1,5 @@
-// The default shape of the tree. The rules and the arithmetic behind them stand in docs/compaction.md.
+// The default shape of the tree. The rules and the arithmetic behind them stand in
+// docs/compaction.md.
 #include <algorithm>
 #include <cstddef>
 #include <utility>
@@ -10,13 +11,17 @@ namespace {
 
 using Segments = std::vector<std::shared_ptr<Segment>>;
 
-// Moved segments keep their size for long, so that runs of small ones are rather merged into larger ones.
+// Moved segments keep their size for long, so that runs of small ones are rather merged into larger
+// ones.
 constexpr uint64_t kSmallestMovedPart = 4;
 constexpr uint64_t kReferencedShare = 6;
 
-size_t RunsPerLevel(const EngineOptions& options) { return static_cast<size_t>(std::max(options.runs_per_level, 2)); }
+size_t RunsPerLevel(const EngineOptions& options) {
+  return static_cast<size_t>(std::max(options.runs_per_level, 2));
+}
 
-// A burst gathers more runs in level 0, so that a short one isn't slowed by merges and a long one writes less.
+// A burst gathers more runs in level 0, so that a short one isn't slowed by merges and a long one
+// writes less.
 constexpr size_t kBurstFactor = 2;
 
 size_t FullFrom(size_t level, const EngineOptions& options, bool in_burst) {
@@ -35,9 +40,10 @@ Segments Sorted(const std::vector<CompactionPlan::Input>& inputs) {
   for (const CompactionPlan::Input& input : inputs) {
     sorted.insert(sorted.end(), input.segments.begin(), input.segments.end());
   }
-  std::sort(sorted.begin(), sorted.end(), [](const std::shared_ptr<Segment>& a, const std::shared_ptr<Segment>& b) {
-    return a->info().smallest < b->info().smallest;
-  });
+  std::sort(sorted.begin(), sorted.end(),
+            [](const std::shared_ptr<Segment>& a, const std::shared_ptr<Segment>& b) {
+              return a->info().smallest < b->info().smallest;
+            });
   return sorted;
 }
 
@@ -72,7 +78,8 @@ uint64_t Bytes(const Segments& segments) {
   return bytes;
 }
 
-// Whether the inputs may become a run as they are. In the last run nothing should stay that only deletes.
+// Whether the inputs may become a run as they are. In the last run nothing should stay that only
+// deletes.
 bool CanMove(const Segments& sorted, bool to_last_run, const EngineOptions& options) {
   for (size_t i = 0; i < sorted.size(); ++i) {
     const SegmentInfo& info = sorted[i]->info();
@@ -100,7 +107,8 @@ class LazyLeveling final : public CompactionPicker {
     CompactionPlan plan;
     size_t target = first;
     const auto take_level = [&] {
-      for (const Run& run : levels[target].runs) plan.inputs.push_back({static_cast<int>(target), run.segments});
+      for (const Run& run : levels[target].runs)
+        plan.inputs.push_back({static_cast<int>(target), run.segments});
       ++target;
     };
     take_level();
@@ -121,10 +129,11 @@ class LazyLeveling final : public CompactionPicker {
   }
 
  private:
-  // What is overwritten is known, and its space can be won back, only once it has met its successor in a merge. Where values lie
-  // elsewhere, that costs little beside what it tells: then all levels are merged as soon as the upper ones refer to a sixth of what the
-  // last one does.
-  static std::optional<CompactionPlan> MergeForValues(const Version& version, const EngineOptions& options) {
+  // What is overwritten is known, and its space can be won back, only once it has met its successor
+  // in a merge. Where values lie elsewhere, that costs little beside what it tells: then all levels
+  // are merged as soon as the upper ones refer to a sixth of what the last one does.
+  static std::optional<CompactionPlan> MergeForValues(const Version& version,
+                                                      const EngineOptions& options) {
     const std::vector<Level>& levels = version.levels();
     const size_t upper_levels = UpperLevels(version);
     CompactionPlan plan;
@@ -137,10 +146,13 @@ class LazyLeveling final : public CompactionPicker {
     }
     const size_t last = std::max<size_t>(levels.size(), 2) - 1;
     const bool has_last_run = last < levels.size() && !levels[last].runs.empty();
-    const uint64_t last_referenced = has_last_run ? levels[last].runs.front().referenced_bytes() : 0;
-    if (upper_referenced == 0 || upper_referenced * kReferencedShare < last_referenced) return std::nullopt;
+    const uint64_t last_referenced =
+        has_last_run ? levels[last].runs.front().referenced_bytes() : 0;
+    if (upper_referenced == 0 || upper_referenced * kReferencedShare < last_referenced)
+      return std::nullopt;
     const Segments sorted = Sorted(plan.inputs);
-    const Segments rewritten = has_last_run ? Overlapping(levels[last].runs.front(), sorted) : Segments();
+    const Segments rewritten =
+        has_last_run ? Overlapping(levels[last].runs.front(), sorted) : Segments();
     if (Bytes(rewritten) + Bytes(sorted) > upper_referenced) return std::nullopt;
     plan.output_level = static_cast<int>(last);
     plan.joins_last_run = true;
@@ -150,9 +162,11 @@ class LazyLeveling final : public CompactionPicker {
     return plan;
   }
 
-  // The inputs are all runs of the levels above `target`: joins them with the last run if that costs little enough, else makes
-  // them a run of `target`, or of a level opened for it where `target` is the last one.
-  static void PlaceOutput(const Version& version, size_t target, const EngineOptions& options, CompactionPlan* plan) {
+  // The inputs are all runs of the levels above `target`: joins them with the last run if that
+  // costs little enough, else makes them a run of `target`, or of a level opened for it where
+  // `target` is the last one.
+  static void PlaceOutput(const Version& version, size_t target, const EngineOptions& options,
+                          CompactionPlan* plan) {
     const std::vector<Level>& levels = version.levels();
     const Segments sorted = Sorted(plan->inputs);
     const size_t last = std::max<size_t>(levels.size(), 2) - 1;
@@ -160,7 +174,8 @@ class LazyLeveling final : public CompactionPicker {
     for (size_t i = target; i < last; ++i) nothing_between &= levels[i].runs.empty();
     if (nothing_between) {
       const bool has_last_run = last < levels.size() && !levels[last].runs.empty();
-      const Segments rewritten = has_last_run ? Overlapping(levels[last].runs.front(), sorted) : Segments();
+      const Segments rewritten =
+          has_last_run ? Overlapping(levels[last].runs.front(), sorted) : Segments();
       if (2 * Bytes(rewritten) <= RunsPerLevel(options) * Bytes(sorted)) {
         plan->output_level = static_cast<int>(last);
         plan->joins_last_run = true;
@@ -180,6 +195,8 @@ class LazyLeveling final : public CompactionPicker {
 
 }  // namespace
 
-std::shared_ptr<const CompactionPicker> LazyLevelingPicker() { return std::make_shared<LazyLeveling>(); }
+std::shared_ptr<const CompactionPicker> LazyLevelingPicker() {
+  return std::make_shared<LazyLeveling>();
+}
 
 }  // namespace varve

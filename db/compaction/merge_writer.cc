@@ -7,13 +7,13 @@
 #include <string_view>
 #include <utility>
 
+#include "db/compaction/value_placer.h"
 #include "db/format/expiry_index.h"
 #include "db/format/file_names.h"
 #include "db/segment/segment_caches.h"
-#include "db/compaction/value_placer.h"
-#include "util/os/file_writer.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
+#include "util/os/file_writer.h"
 
 namespace varve {
 namespace {
@@ -23,10 +23,12 @@ constexpr size_t kNoStripe = std::numeric_limits<size_t>::max();
 
 class Merge {
  public:
-  Merge(InternalIterator* input, std::vector<RangeTombstone> tombstones, const MergeOptions& options)
+  Merge(InternalIterator* input, std::vector<RangeTombstone> tombstones,
+        const MergeOptions& options)
       : input_(input), options_(options), tombstones_(std::move(tombstones)) {
     for (const NamespaceBase& base : options.bases.all()) {
-      std::vector<SequenceNumber>& cuts = snapshots_of_bases_.try_emplace(base.base, options.snapshots).first->second;
+      std::vector<SequenceNumber>& cuts =
+          snapshots_of_bases_.try_emplace(base.base, options.snapshots).first->second;
       const auto place = std::lower_bound(cuts.begin(), cuts.end(), base.cut);
       if (place == cuts.end() || *place != base.cut) cuts.insert(place, base.cut);
     }
@@ -34,11 +36,13 @@ class Merge {
   }
 
   absl::StatusOr<MergeResult> Run() {
-    if (absl::Status status = GuardMemory("writing a segment", [this] { return WriteAll(); }); !status.ok()) {
+    if (absl::Status status = GuardMemory("writing a segment", [this] { return WriteAll(); });
+        !status.ok()) {
       builder_.reset();
       for (const SegmentInfo& segment : result_.segments) {
         TryWithMemory([&] {
-          FileMaker{options_.file_system, options_.recycler}.Discard(SegmentPath(options_.directory, segment.number));
+          FileMaker{options_.file_system, options_.recycler}.Discard(
+              SegmentPath(options_.directory, segment.number));
         });
       }
       return status;
@@ -82,7 +86,9 @@ class Merge {
     return stripe < snapshots_->size() ? (*snapshots_)[stripe] : kMaxSequence;
   }
 
-  bool IsLive(NamespaceGeneration generation) const { return !options_.is_live || options_.is_live(generation); }
+  bool IsLive(NamespaceGeneration generation) const {
+    return !options_.is_live || options_.is_live(generation);
+  }
 
   void BeginGeneration(NamespaceGeneration generation) {
     generation_ = generation;
@@ -132,16 +138,19 @@ class Merge {
   absl::Status Consider(const RecordView& record) {
     if (is_stale_entry_) return absl::OkStatus();
     const size_t stripe = StripeOf(record.sequence);
-    if (stripe == stripe_) return absl::OkStatus();  // hidden by a newer version, also if that one was dropped
+    // Hidden by a newer version, also if that one was dropped.
+    if (stripe == stripe_) return absl::OkStatus();
     const bool is_newest = stripe_ == kNoStripe;
     stripe_ = stripe;
-    if (key_is_in_fragment_ && tombstones_.SequenceInFragment(fragment_, ReadSequence(stripe)) > record.sequence) {
+    if (key_is_in_fragment_ &&
+        tombstones_.SequenceInFragment(fragment_, ReadSequence(stripe)) > record.sequence) {
       return absl::OkStatus();
     }
     const bool only_the_present_sees_it = stripe == snapshots_->size();
     bool is_tombstone = record.kind == RecordKind::kTombstone;
     bool is_filtered = false;
-    if (!is_tombstone && options_.filter != nullptr && generation_ != kExpiryGeneration && only_the_present_sees_it) {
+    if (!is_tombstone && options_.filter != nullptr && generation_ != kExpiryGeneration &&
+        only_the_present_sees_it) {
       VARVE_ASSIGN_OR_RETURN(is_filtered, FilterDrops(record));
     }
     is_tombstone |= is_filtered;
@@ -162,18 +171,22 @@ class Merge {
   // Shows the filter the record as its user wrote it.
   absl::StatusOr<bool> FilterDrops(const RecordView& record) {
     ValuePlace place;
-    if (!IsSeparated(record) || !DecodeValuePlace(record.value, &place)) return options_.filter->Drop(record);
+    if (!IsSeparated(record) || !DecodeValuePlace(record.value, &place))
+      return options_.filter->Drop(record);
     const std::shared_ptr<ValueFile> file = options_.caches->values.Find(place.file_number);
-    if (file == nullptr) return absl::InternalError("a value file is gone that a segment points into");
+    if (file == nullptr)
+      return absl::InternalError("a value file is gone that a segment points into");
     RecordView whole;
-    VARVE_RETURN_IF_ERROR(file->ReadOperation(place, UserKeyOf(record.key), record.sequence, &value_, &whole));
+    VARVE_RETURN_IF_ERROR(
+        file->ReadOperation(place, UserKeyOf(record.key), record.sequence, &value_, &whole));
     whole.key = record.key;
     return options_.filter->Drop(whole);
   }
 
   // From readers of the present, by a range tombstone of the inputs.
   bool IsHidden(const RecordView& record) const {
-    return key_is_in_fragment_ && tombstones_.SequenceInFragment(fragment_, kMaxSequence) > record.sequence;
+    return key_is_in_fragment_ &&
+           tombstones_.SequenceInFragment(fragment_, kMaxSequence) > record.sequence;
   }
 
   absl::Status Write(const RecordView& record) {
@@ -197,10 +210,13 @@ class Merge {
     builder_options.directory = options_.directory;
     builder_options.number = options_.next_file_number();
     const uint64_t record_size = std::max<uint64_t>(options_.average_record_size, 1);
-    if (options_.average_record_size > 0) builder_options.block_size = SegmentBuilder::BlockSizeFor(record_size);
-    builder_options.expected_entries = std::min(options_.expected_entries, options_.segment_size / record_size + 1);
+    if (options_.average_record_size > 0)
+      builder_options.block_size = SegmentBuilder::BlockSizeFor(record_size);
+    builder_options.expected_entries =
+        std::min(options_.expected_entries, options_.segment_size / record_size + 1);
     const uint64_t expected_bytes = builder_options.expected_entries * record_size;
-    builder_options.expected_size = expected_bytes - std::min(expected_bytes, options_.bytes_elsewhere);
+    builder_options.expected_size =
+        expected_bytes - std::min(expected_bytes, options_.bytes_elsewhere);
     builder_options.recycler = options_.recycler;
     builder_options.caches = options_.caches;
     VARVE_ASSIGN_OR_RETURN(builder_, SegmentBuilder::Create(options_.file_system, builder_options));
@@ -217,7 +233,8 @@ class Merge {
     return absl::OkStatus();
   }
 
-  // Ends the current output, which holds everything below `upper` (empty: no end), range tombstones included.
+  // Ends the current output, which holds everything below `upper` (empty: no end), range tombstones
+  // included.
   absl::Status FinishOutput(std::string_view upper) {
     const std::vector<RangeTombstone> pieces = TakeTombstones(upper);
     if (builder_ == nullptr && pieces.empty()) return absl::OkStatus();
@@ -254,7 +271,8 @@ class Merge {
   InternalIterator* const input_;
   const MergeOptions& options_;
   const RangeTombstoneList tombstones_;  // of the inputs
-  // Those to be written: by fragment, newest first within one; the ones before `next_tombstone_` are written.
+  // Those to be written: by fragment, newest first within one; the ones before `next_tombstone_`
+  // are written.
   std::vector<RangeTombstone> kept_tombstones_;
   size_t next_tombstone_ = 0;
   size_t next_border_ = 0;
@@ -283,7 +301,8 @@ class Merge {
 
 }  // namespace
 
-absl::StatusOr<MergeResult> MergeToSegments(InternalIterator* input, std::vector<RangeTombstone> tombstones,
+absl::StatusOr<MergeResult> MergeToSegments(InternalIterator* input,
+                                            std::vector<RangeTombstone> tombstones,
                                             const MergeOptions& options) {
   return Merge(input, std::move(tombstones), options).Run();
 }

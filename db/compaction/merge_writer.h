@@ -1,18 +1,22 @@
-// The one way in which records get into segments: flushes, compactions and range compactions write through here.
+// The one way in which records get into segments: flushes, compactions and range compactions write
+// through here.
 //
 // Reads a cursor in the order of the tree and writes what somebody can still see:
-//   - Snapshots cut the sequences into stripes; within a stripe nobody can tell versions of a key apart, so only the newest
-//     one survives. What is newer than all snapshots is the newest stripe: the present.
-//   - A record under a range tombstone of its own stripe is dropped; of the range tombstones themselves each stretch of keys
-//     keeps the newest one of each stripe.
-//   - Tombstones go when nothing older than the inputs overlaps them (`drops_tombstones`) and they belong to the oldest stripe:
-//     everything that they hid in the inputs is dropped with them.
-//   - A cut at which a clone stands on a generation is a snapshot in that generation, and in a clone's no tombstone goes
-//     (db/format/namespace_bases.h).
+//   - Snapshots cut the sequences into stripes; within a stripe nobody can tell versions of a key
+//     apart, so only the newest one survives. What is newer than all snapshots is the newest
+//     stripe: the present.
+//   - A record under a range tombstone of its own stripe is dropped; of the range tombstones
+//     themselves each stretch of keys keeps the newest one of each stripe.
+//   - Tombstones go when nothing older than the inputs overlaps them (`drops_tombstones`) and they
+//     belong to the oldest stripe: everything that they hid in the inputs is dropped with them.
+//   - A cut at which a clone stands on a generation is a snapshot in that generation, and in a
+//     clone's no tombstone goes (db/format/namespace_bases.h).
 //   - Records of dead generations go; the filter is asked about the rest.
-// Sequences are never changed, and values that lie elsewhere are not read, but for a filter or to be moved.
+// Sequences are never changed, and values that lie elsewhere are not read, but for a filter or to
+// be moved.
 //
-// Thread-safe: a function without state of its own. Memory: the range tombstones and a segment builder.
+// Thread-safe: a function without state of its own. Memory: the range tombstones and a segment
+// builder.
 #pragma once
 
 #include <atomic>
@@ -22,7 +26,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "varve/compaction_filter.h"
 #include "db/format/internal_iterator.h"
 #include "db/format/namespace_bases.h"
 #include "db/format/range_tombstone.h"
@@ -30,6 +33,7 @@
 #include "type/sequence.h"
 #include "type/tree_key.h"
 #include "util/os/file_system.h"
+#include "varve/compaction_filter.h"
 
 namespace varve {
 
@@ -49,15 +53,18 @@ struct MergeOptions {
   uint64_t expected_entries = 0;
   uint64_t average_record_size = 0;
   uint64_t bytes_elsewhere = 0;  // of these, about: values that the placer keeps apart
-  // Keys that no segment reaches across, ascending: the first keys of the segments between which the output has to fit.
+  // Keys that no segment reaches across, ascending: the first keys of the segments between which
+  // the output has to fit.
   std::vector<std::string> borders;
 
-  std::vector<SequenceNumber> snapshots;             // that are held, ascending
-  std::function<bool(NamespaceGeneration)> is_live;  // now or in one of the snapshots; null: all are
-  NamespaceBases bases;                              // of the live ones
+  std::vector<SequenceNumber> snapshots;  // that are held, ascending
+  // Now or in one of the snapshots; null: all are.
+  std::function<bool(NamespaceGeneration)> is_live;
+  NamespaceBases bases;  // of the live ones
   bool drops_tombstones = false;
   const CompactionFilter* filter = nullptr;
-  ValuePlacer* placer = nullptr;              // says where values go; null: records are written as they are
+  // Says where values go; null: records are written as they are.
+  ValuePlacer* placer = nullptr;
   const std::atomic<bool>* cancel = nullptr;  // Aborted soon after it is set
   std::function<void()> rest;                 // called every now and then; may be empty
 };

@@ -13,10 +13,11 @@
 namespace varve {
 namespace {
 
-constexpr uint64_t kGarbageShare = 5;        // collecting begins when this part of all bytes is garbage,
+// Collecting begins when this part of all bytes is garbage,.
+constexpr uint64_t kGarbageShare = 5;
 constexpr uint64_t kUrgentGarbageShare = 3;  // and comes first from here on
-// What is copied together from the files that are being emptied, at least. More where the tree is large: each of its segments may have to be
-// written for it.
+// What is copied together from the files that are being emptied, at least. More where the tree is
+// large: each of its segments may have to be written for it.
 constexpr uint64_t kSmallestRound = uint64_t{16} << 20;
 
 using Use = Version::ValueFileUse;
@@ -32,12 +33,14 @@ std::vector<uint64_t> EmptiestFiles(const Version& version) {
   std::vector<const Use*> candidates;
   for (const Use& use : version.value_files()) {
     // Moving what is nearly full costs more than it gives.
-    if (!use.file->is_of_log() && !use.file->is_damaged() && GarbageOf(use) * kGarbageShare >= use.file->Size()) {
+    if (!use.file->is_of_log() && !use.file->is_damaged() &&
+        GarbageOf(use) * kGarbageShare >= use.file->Size()) {
       candidates.push_back(&use);
     }
   }
   std::sort(candidates.begin(), candidates.end(), [](const Use* a, const Use* b) {
-    return a->live_bytes * static_cast<double>(b->file->Size()) < b->live_bytes * static_cast<double>(a->file->Size());
+    return a->live_bytes * static_cast<double>(b->file->Size()) <
+           b->live_bytes * static_cast<double>(a->file->Size());
   });
   const uint64_t round = std::max(kSmallestRound, version.bytes());
   std::vector<uint64_t> numbers;
@@ -53,16 +56,19 @@ std::vector<uint64_t> EmptiestFiles(const Version& version) {
 
 }  // namespace
 
-absl::Status FindValueFiles(FileSystem* file_system, const std::string& directory, const Version& version) {
+absl::Status FindValueFiles(FileSystem* file_system, const std::string& directory,
+                            const Version& version) {
   VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system->List(directory));
   const std::unordered_set<std::string> present(names.begin(), names.end());
   for (const Use& use : version.value_files()) {
     const uint64_t number = use.file->number();
-    const bool is_own = present.contains(ValueFilePath(directory, number).substr(directory.size() + 1));
+    const bool is_own =
+        present.contains(ValueFilePath(directory, number).substr(directory.size() + 1));
     if (!is_own && present.contains(LogFileName(number))) continue;
     use.file->TakeOver(0);
     if (!is_own)
-      use.file->Damaged(0, "value file: missing, with the values that lay in it").IgnoreError();  // is logged
+      // Is logged.
+      use.file->Damaged(0, "value file: missing, with the values that lay in it").IgnoreError();
   }
   return absl::OkStatus();
 }
@@ -95,7 +101,8 @@ std::optional<CompactionPlan> PlanCollection(const Version& version) {
         uint64_t bytes = 0;
         for (const ValueReference& reference : segment->info().value_files) {
           const auto& numbers = plan.emptied_files;
-          if (std::binary_search(numbers.begin(), numbers.end(), reference.file_number)) bytes += reference.bytes;
+          if (std::binary_search(numbers.begin(), numbers.end(), reference.file_number))
+            bytes += reference.bytes;
         }
         if (bytes <= most) continue;
         most = bytes;

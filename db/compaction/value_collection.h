@@ -1,9 +1,12 @@
-// Chooses what to rewrite so that overwritten values give their space back (the field's value log garbage collection).
+// Chooses what to rewrite so that overwritten values give their space back (the field's value log
+// garbage collection).
 //
-// What of a value file no segment points to is garbage. When it is more than a fifth of all bytes in value files, the emptiest files are
-// emptied: one segment after the other that points into them is written anew, with those of its values in a new file. Only keys and places
-// of a segment are rewritten with that, and each step is a merge of one segment. Nothing is kept between the steps: a file that was begun
-// with is emptier than before, and so is chosen again. Files in which damage was met are left alone.
+// What of a value file no segment points to is garbage. When it is more than a fifth of all bytes
+// in value files, the emptiest files are emptied: one segment after the other that points into them
+// is written anew, with those of its values in a new file. Only keys and places of a segment are
+// rewritten with that, and each step is a merge of one segment. Nothing is kept between the steps:
+// a file that was begun with is emptier than before, and so is chosen again. Files in which damage
+// was met are left alone.
 //
 // Thread-safe: functions without state.
 #pragma once
@@ -12,12 +15,13 @@
 #include <optional>
 #include <string>
 
-#include "varve/compaction_picker.h"
 #include "db/version/version.h"
+#include "varve/compaction_picker.h"
 
 namespace varve {
 
-// At the start: tells the files of the log from the others by their names, and of those that are missing.
+// At the start: tells the files of the log from the others by their names, and of those that are
+// missing.
 [[nodiscard]] absl::Status FindValueFiles(FileSystem* file_system, const std::string& directory,
                                           const Version& version);
 

@@ -24,14 +24,16 @@ class FlushPlacer final : public ValuePlacer {
       : placement_(std::move(placement)), writer_(std::move(files)) {}
 
   absl::StatusOr<RecordView> Place(const RecordView& record) override {
-    if (record.value.size() < kSmallestLargeValue || record.kind != RecordKind::kValue) return record;
+    if (record.value.size() < kSmallestLargeValue || record.kind != RecordKind::kValue)
+      return record;
     const uint64_t separation_size = placement_.separation_size(GenerationOf(record.key));
     if (separation_size == 0 || record.value.size() < separation_size) return record;
     std::optional<ValuePlace> place = InLog(record);
     if (!place) {
       operation_.clear();
       AppendLargeOperation(record, &operation_);
-      VARVE_ASSIGN_OR_RETURN(place, writer_.Add(operation_, static_cast<uint32_t>(record.value.size())));
+      VARVE_ASSIGN_OR_RETURN(place,
+                             writer_.Add(operation_, static_cast<uint32_t>(record.value.size())));
     }
     place_.clear();
     AppendValuePlace(*place, &place_);
@@ -47,12 +49,15 @@ class FlushPlacer final : public ValuePlacer {
  private:
   std::optional<ValuePlace> InLog(const RecordView& record) const {
     if (record.log_offset == 0) return std::nullopt;
-    auto block = std::upper_bound(
-        placement_.log_blocks.begin(), placement_.log_blocks.end(), record.sequence,
-        [](SequenceNumber sequence, const LogBlockPlace& candidate) { return sequence < candidate.first; });
+    auto block = std::upper_bound(placement_.log_blocks.begin(), placement_.log_blocks.end(),
+                                  record.sequence,
+                                  [](SequenceNumber sequence, const LogBlockPlace& candidate) {
+                                    return sequence < candidate.first;
+                                  });
     if (block == placement_.log_blocks.begin() || (--block)->file_number == 0) return std::nullopt;
     return ValuePlace{block->file_number, block->payload_offset + record.log_offset,
-                      static_cast<uint32_t>(LargeOperationSizeOf(record)), static_cast<uint32_t>(record.value.size())};
+                      static_cast<uint32_t>(LargeOperationSizeOf(record)),
+                      static_cast<uint32_t>(record.value.size())};
   }
 
   const FlushPlacement placement_;
@@ -73,9 +78,11 @@ class CollectingPlacer final : public ValuePlacer {
       return record;
     }
     const std::shared_ptr<ValueFile> file = registry_->Find(place.file_number);
-    if (file == nullptr) return absl::InternalError("a value file is gone that a segment points into");
+    if (file == nullptr)
+      return absl::InternalError("a value file is gone that a segment points into");
     RecordView operation;
-    VARVE_RETURN_IF_ERROR(file->ReadOperation(place, UserKeyOf(record.key), record.sequence, &operation_, &operation));
+    VARVE_RETURN_IF_ERROR(file->ReadOperation(place, UserKeyOf(record.key), record.sequence,
+                                              &operation_, &operation));
     const std::string_view bytes = std::string_view(operation_).substr(0, place.operation_size);
     VARVE_ASSIGN_OR_RETURN(place, writer_.Add(bytes, place.value_size));
     place_.clear();
@@ -101,22 +108,26 @@ class CollectingPlacer final : public ValuePlacer {
 ValueFileWriter::~ValueFileWriter() {
   if (kept_) return;
   files_.clear();
-  for (const std::string& path : paths_) FileMaker{options_.file_system, options_.recycler}.Discard(path);
+  for (const std::string& path : paths_)
+    FileMaker{options_.file_system, options_.recycler}.Discard(path);
 }
 
 absl::Status ValueFileWriter::Begin() {
   number_ = options_.next_file_number();
   const std::string path = ValueFilePath(options_.directory, number_);
   paths_.reserve(paths_.size() + 1);
-  VARVE_ASSIGN_OR_RETURN(file_, FileWriter::Create({options_.file_system, options_.recycler}, path, kUsualSize));
+  VARVE_ASSIGN_OR_RETURN(
+      file_, FileWriter::Create({options_.file_system, options_.recycler}, path, kUsualSize));
   file_->buffer()->append(EncodeValueFileHeader(number_));
   return absl::OkStatus();
 }
 
 absl::StatusOr<ValuePlace> ValueFileWriter::Add(std::string_view operation, uint32_t value_size) {
-  if (file_ != nullptr && file_->size() + operation.size() > kMaxValueFileSize) VARVE_RETURN_IF_ERROR(EndFile());
+  if (file_ != nullptr && file_->size() + operation.size() > kMaxValueFileSize)
+    VARVE_RETURN_IF_ERROR(EndFile());
   if (file_ == nullptr) VARVE_RETURN_IF_ERROR(Begin());
-  const ValuePlace place{number_, file_->size(), static_cast<uint32_t>(operation.size()), value_size};
+  const ValuePlace place{number_, file_->size(), static_cast<uint32_t>(operation.size()),
+                         value_size};
   file_->buffer()->append(operation);
   VARVE_RETURN_IF_ERROR(file_->WriteFull());
   return place;
@@ -135,14 +146,17 @@ absl::Status ValueFileWriter::EndFile() {
 
 absl::Status ValueFileWriter::Finish() {
   if (file_ != nullptr) VARVE_RETURN_IF_ERROR(EndFile());
-  return files_.empty() ? absl::OkStatus() : options_.file_system->SyncDirectory(options_.directory);
+  return files_.empty() ? absl::OkStatus()
+                        : options_.file_system->SyncDirectory(options_.directory);
 }
 
-std::unique_ptr<ValuePlacer> NewFlushPlacer(FlushPlacement placement, ValueFileWriter::Options files) {
+std::unique_ptr<ValuePlacer> NewFlushPlacer(FlushPlacement placement,
+                                            ValueFileWriter::Options files) {
   return std::make_unique<FlushPlacer>(std::move(placement), std::move(files));
 }
 
-std::unique_ptr<ValuePlacer> NewCollectingPlacer(std::vector<uint64_t> emptied, ValueFileWriter::Options files) {
+std::unique_ptr<ValuePlacer> NewCollectingPlacer(std::vector<uint64_t> emptied,
+                                                 ValueFileWriter::Options files) {
   return std::make_unique<CollectingPlacer>(std::move(emptied), std::move(files));
 }
 

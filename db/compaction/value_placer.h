@@ -1,8 +1,10 @@
-// Where the values go that a job writes: a flush leaves large ones where the log wrote them, or writes them into a value file; a collection
-// moves those of chosen files into a new one. Everything else stays as it is.
+// Where the values go that a job writes: a flush leaves large ones where the log wrote them, or
+// writes them into a value file; a collection moves those of chosen files into a new one.
+// Everything else stays as it is.
 //
-// One job, one thread. The value files written are on disk once Finish() has returned OK, and before that orphans which the next open
-// removes; they go with the placer unless Keep() was called.
+// One job, one thread. The value files written are on disk once Finish() has returned OK, and
+// before that orphans which the next open removes; they go with the placer unless Keep() was
+// called.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +15,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "db/format/value_place.h"
 #include "db/log/log.h"
 #include "db/values/value_file.h"
-#include "db/format/value_place.h"
 #include "type/record.h"
 #include "type/tree_key.h"
 #include "util/os/file_system.h"
@@ -61,7 +63,8 @@ class ValueFileWriter {
 class ValuePlacer {
  public:
   virtual ~ValuePlacer() = default;
-  // What is to be written for the record: itself, or one that says where the value is. Views are good until the next call.
+  // What is to be written for the record: itself, or one that says where the value is. Views are
+  // good until the next call.
   [[nodiscard]] virtual absl::StatusOr<RecordView> Place(const RecordView& record) = 0;
   [[nodiscard]] virtual absl::Status Finish() = 0;
   virtual void Keep() = 0;
@@ -74,8 +77,10 @@ struct FlushPlacement {
   // Where the log's blocks lie; empty: values are not left there.
   std::vector<LogBlockPlace> log_blocks;
 };
-std::unique_ptr<ValuePlacer> NewFlushPlacer(FlushPlacement placement, ValueFileWriter::Options files);
+std::unique_ptr<ValuePlacer> NewFlushPlacer(FlushPlacement placement,
+                                            ValueFileWriter::Options files);
 // Moves what lies in the files numbered `emptied`, ascending.
-std::unique_ptr<ValuePlacer> NewCollectingPlacer(std::vector<uint64_t> emptied, ValueFileWriter::Options files);
+std::unique_ptr<ValuePlacer> NewCollectingPlacer(std::vector<uint64_t> emptied,
+                                                 ValueFileWriter::Options files);
 
 }  // namespace varve

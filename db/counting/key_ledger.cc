@@ -26,7 +26,8 @@ bool TellsByItself(const Version& version, size_t run, const SegmentInfo& segmen
   for (size_t older = run + 1; older < version.runs().size(); ++older) {
     const Run& below = *version.runs()[older];
     const size_t index = below.IndexOf(segment.smallest);
-    if (index < below.segments.size() && Overlap(below.segments[index]->info(), segment)) return false;
+    if (index < below.segments.size() && Overlap(below.segments[index]->info(), segment))
+      return false;
   }
   return true;
 }
@@ -35,7 +36,8 @@ bool TellsByItself(const Version& version, size_t run, const SegmentInfo& segmen
 
 std::vector<uint64_t> NumbersOf(const std::vector<std::shared_ptr<Segment>>& segments) {
   std::vector<uint64_t> numbers;
-  for (const std::shared_ptr<Segment>& segment : segments) numbers.push_back(segment->info().number);
+  for (const std::shared_ptr<Segment>& segment : segments)
+    numbers.push_back(segment->info().number);
   std::sort(numbers.begin(), numbers.end());
   return numbers;
 }
@@ -91,7 +93,9 @@ void KeyLedger::Follow(const Version& version, const CompactionPlan& plan,
     inputs.insert(inputs.end(), input.segments.begin(), input.segments.end());
   }
   const std::vector<uint64_t> leaving = NumbersOf(inputs);
-  const auto leaves = [&](uint64_t number) { return std::binary_search(leaving.begin(), leaving.end(), number); };
+  const auto leaves = [&](uint64_t number) {
+    return std::binary_search(leaving.begin(), leaving.end(), number);
+  };
 
   SettledGroup merged{NumbersOf(outputs), {}};
   bool all_settled = !filtered && !plan.remove_only;
@@ -109,7 +113,8 @@ void KeyLedger::Follow(const Version& version, const CompactionPlan& plan,
     if (!all_settled) break;
     if (grouped.contains(input->info().number)) continue;
     const auto found = segments.find(input->info().number);
-    all_settled = found != segments.end() && TellsByItself(version, found->second.run, input->info());
+    all_settled =
+        found != segments.end() && TellsByItself(version, found->second.run, input->info());
     merged.change.Add(input->info().live);
   }
   if (filtered || plan.remove_only) {
@@ -117,9 +122,10 @@ void KeyLedger::Follow(const Version& version, const CompactionPlan& plan,
       return std::any_of(group.segments.begin(), group.segments.end(), [&](uint64_t number) {
         const auto found = segments.find(number);
         return found == segments.end() ||
-               std::any_of(inputs.begin(), inputs.end(), [&](const std::shared_ptr<Segment>& input) {
-                 return Overlap(input->info(), found->second.segment->info());
-               });
+               std::any_of(inputs.begin(), inputs.end(),
+                           [&](const std::shared_ptr<Segment>& input) {
+                             return Overlap(input->info(), found->second.segment->info());
+                           });
       });
     });
   }
@@ -135,7 +141,8 @@ void KeyLedger::Tidy(const Version& version) {
     for (const uint64_t number : group.segments) {
       const auto found = segments.find(number);
       if (found == segments.end()) return true;
-      told_anyway = told_anyway && TellsByItself(version, found->second.run, found->second.segment->info());
+      told_anyway =
+          told_anyway && TellsByItself(version, found->second.run, found->second.segment->info());
     }
     return told_anyway;
   });

@@ -2,8 +2,8 @@
 
 #include "db/format/batch_codec.h"
 #include "db/format/log_format.h"
-#include "varve/namespace_status.h"
 #include "util/base/hash.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 namespace {
@@ -14,7 +14,8 @@ constexpr size_t kKeptCapacity = 4096;  // operations (conditions) whose memory 
 
 absl::Status NoGenerationLeft() {
   return absl::ResourceExhaustedError(
-      "namespaces of this store were created or emptied four billion times, and no more is possible: export what it "
+      "namespaces of this store were created or emptied four billion times, and no more is "
+      "possible: export what it "
       "holds into a new one");
 }
 
@@ -26,7 +27,10 @@ std::vector<Commit::LargeOperation>& Commit::ReusedLarge() {
 }
 
 Commit::Commit(WriteBatch* batch)
-    : batch_(batch), operations_(reused_operations), conditions_(reused_conditions), large_(ReusedLarge()) {
+    : batch_(batch),
+      operations_(reused_operations),
+      conditions_(reused_conditions),
+      large_(ReusedLarge()) {
   operations_.clear();
   conditions_.clear();
   large_.clear();
@@ -35,10 +39,11 @@ Commit::Commit(WriteBatch* batch)
   while (reader.Next(&operation.record)) {
     operation.space = GenerationOf(operation.record.key);
     if (reader.seal_offset() != 0) {
-      large_.push_back({.index = operations_.size(),
-                        .offset = static_cast<size_t>(reader.bytes().data() - batch->encoded_.data()),
-                        .size = reader.bytes().size(),
-                        .seal_offset = reader.seal_offset()});
+      large_.push_back(
+          {.index = operations_.size(),
+           .offset = static_cast<size_t>(reader.bytes().data() - batch->encoded_.data()),
+           .size = reader.bytes().size(),
+           .seal_offset = reader.seal_offset()});
     }
     operations_.push_back(operation);
   }
@@ -51,7 +56,8 @@ Commit::Commit(WriteBatch* batch)
                            .puts_alone = condition.puts_alone});
   }
   for (const WriteBatch::RangeCondition& condition : batch->range_conditions_) {
-    const std::string_view keys = std::string_view(batch->condition_keys_).substr(condition.begin_offset);
+    const std::string_view keys =
+        std::string_view(batch->condition_keys_).substr(condition.begin_offset);
     range_conditions_.push_back({.lower = keys.substr(0, condition.begin_size),
                                  .upper = keys.substr(condition.begin_size, condition.end_size),
                                  .sequence = condition.sequence,
@@ -61,8 +67,10 @@ Commit::Commit(WriteBatch* batch)
 
 Commit::~Commit() {
   if (!committed_) {
-    for (const Operation& operation : operations_) PutGeneration(operation.record.key, operation.space);
-    for (const Condition& condition : conditions_) PutGeneration(condition.tree_key, condition.space);
+    for (const Operation& operation : operations_)
+      PutGeneration(operation.record.key, operation.space);
+    for (const Condition& condition : conditions_)
+      PutGeneration(condition.tree_key, condition.space);
     for (const RangeCondition& condition : range_conditions_) {
       PutGeneration(condition.lower, condition.space);
       PutGeneration(condition.upper, condition.space);
@@ -82,7 +90,8 @@ absl::Status Commit::Resolve(const NamespaceTable& namespaces,
                              absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation) {
   std::optional<NamespaceTable> changed;  // a copy, only once the batch changes a namespace
   const NamespaceTable* table = &namespaces;
-  const auto generation_of = [&](NamespaceId space, NamespaceGeneration* generation) -> absl::Status {
+  const auto generation_of = [&](NamespaceId space,
+                                 NamespaceGeneration* generation) -> absl::Status {
     const std::optional<NamespaceGeneration> found = table->Generation(space);
     if (!found) return NoSuchNamespace(space);
     *generation = *found;
@@ -91,12 +100,14 @@ absl::Status Commit::Resolve(const NamespaceTable& namespaces,
 
   NamespaceGeneration generation = 0;
   for (Condition& condition : conditions_) {
-    if (absl::Status status = generation_of(condition.space, &generation); !status.ok()) return status;
+    if (absl::Status status = generation_of(condition.space, &generation); !status.ok())
+      return status;
     PutGeneration(condition.tree_key, generation);
     condition.hash = HashKey(condition.tree_key);
   }
   for (const RangeCondition& condition : range_conditions_) {
-    if (absl::Status status = generation_of(condition.space, &generation); !status.ok()) return status;
+    if (absl::Status status = generation_of(condition.space, &generation); !status.ok())
+      return status;
     PutGeneration(condition.lower, generation);
     const bool to_the_end = condition.upper.size() == kGenerationSize;
     PutGeneration(condition.upper, to_the_end ? generation + 1 : generation);
@@ -104,10 +115,12 @@ absl::Status Commit::Resolve(const NamespaceTable& namespaces,
   for (Operation& operation : operations_) {
     if (operation.record.kind == RecordKind::kChangeNamespace) {
       if (!changed) table = &changed.emplace(*table);
-      if (absl::Status status = ResolveChange(operation, &*changed, new_generation); !status.ok()) return status;
+      if (absl::Status status = ResolveChange(operation, &*changed, new_generation); !status.ok())
+        return status;
       continue;
     }
-    if (absl::Status status = generation_of(operation.space, &generation); !status.ok()) return status;
+    if (absl::Status status = generation_of(operation.space, &generation); !status.ok())
+      return status;
     if (operation.record.kind == RecordKind::kSwitchGeneration) {
       const NamespaceGeneration next = new_generation(operation.space);
       if (next == kNoGeneration) return NoGenerationLeft();
@@ -142,8 +155,9 @@ uint64_t Commit::HashAll() {
   return hash.Finish(record.substr(hashed));
 }
 
-absl::Status Commit::ResolveChange(const Operation& operation, NamespaceTable* table,
-                                   absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation) {
+absl::Status Commit::ResolveChange(
+    const Operation& operation, NamespaceTable* table,
+    absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation) {
   std::optional<NamespaceChange> change = DecodeNamespaceChange(operation.record);
   if (!change) return absl::InvalidArgumentError("a change of a namespace makes no sense");
   const bool clones = change->verb == NamespaceChange::Verb::kClone;
@@ -161,16 +175,19 @@ std::string_view Commit::Seal(SequenceNumber first) {
   SequenceNumber sequence = first;
   for (Operation& operation : operations_) operation.record.sequence = sequence++;
   for (const LargeOperation& large : large_) {
-    SealLargeOperation(batch_->encoded_.data() + large.offset, large.seal_offset, first + large.index, large.body_hash);
+    SealLargeOperation(batch_->encoded_.data() + large.offset, large.seal_offset,
+                       first + large.index, large.body_hash);
   }
-  const uint32_t count = static_cast<uint32_t>(operations_.size()) | (large_.empty() ? 0 : kHasLargeOperations);
+  const uint32_t count =
+      static_cast<uint32_t>(operations_.size()) | (large_.empty() ? 0 : kHasLargeOperations);
   SealBatch(first, count, operations_hash_, &batch_->encoded_);
   return batch_->encoded_;
 }
 
 void Commit::NoteLogOffset(uint32_t record_offset) {
   for (const LargeOperation& large : large_) {
-    operations_[large.index].record.log_offset = record_offset + static_cast<uint32_t>(large.offset);
+    operations_[large.index].record.log_offset =
+        record_offset + static_cast<uint32_t>(large.offset);
   }
 }
 

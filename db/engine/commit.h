@@ -1,8 +1,9 @@
-// One batch on its way into the store: its operations decoded, namespace ids replaced by generations, keys hashed, the record
-// sealed. Everything that needs no lock is done in Resolve(), before the commit lock is taken.
+// One batch on its way into the store: its operations decoded, namespace ids replaced by
+// generations, keys hashed, the record sealed. Everything that needs no lock is done in Resolve(),
+// before the commit lock is taken.
 //
-// One thread, one batch. Unless Committed() was called, the destructor puts the namespace ids back, so that a batch which was
-// refused can be submitted again.
+// One thread, one batch. Unless Committed() was called, the destructor puts the namespace ids back,
+// so that a batch which was refused can be submitted again.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "db/namespaces/namespace_table.h"
-#include "varve/write_batch.h"
 #include "type/record.h"
+#include "varve/write_batch.h"
 
 namespace varve {
 
@@ -44,11 +45,13 @@ class Commit {
   Commit(const Commit&) = delete;
   Commit& operator=(const Commit&) = delete;
 
-  // Puts generations in the place of namespace ids; `new_generation` names the one that a cleared namespace continues in (kNoGeneration:
-  // none is left). May be called again when the table has changed since. NoSuchNamespace: one doesn't exist. AlreadyExists: one that is
-  // to be created does. ResourceExhausted: there is no generation for it.
-  [[nodiscard]] absl::Status Resolve(const NamespaceTable& namespaces,
-                                     absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation);
+  // Puts generations in the place of namespace ids; `new_generation` names the one that a cleared
+  // namespace continues in (kNoGeneration: none is left). May be called again when the table has
+  // changed since. NoSuchNamespace: one doesn't exist. AlreadyExists: one that is to be created
+  // does. ResourceExhausted: there is no generation for it.
+  [[nodiscard]] absl::Status Resolve(
+      const NamespaceTable& namespaces,
+      absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation);
   // Numbers the operations from `first` on and completes the record for the log.
   std::string_view Seal(SequenceNumber first);
   // Whether some operation has a large value; then the log says where in its block the record lies.
@@ -87,7 +90,8 @@ class Commit {
   WriteBatch* batch_;
   bool committed_ = false;
   uint64_t operations_hash_ = 0;
-  std::vector<Operation>& operations_;  // kept between commits of one thread: no allocation in steady state
+  // Kept between commits of one thread: no allocation in steady state.
+  std::vector<Operation>& operations_;
   std::vector<Condition>& conditions_;
   std::vector<LargeOperation>& large_;
   std::vector<RangeCondition> range_conditions_;

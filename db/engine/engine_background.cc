@@ -1,41 +1,45 @@
-// Engine: what runs behind the users' backs. One thread flushes write buffers, oldest first; one merges.
+// Engine: what runs behind the users' backs. One thread flushes write buffers, oldest first; one
+// merges.
 #include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "db/engine/engine.h"
-#include "varve/namespace_status.h"
 #include "db/compaction/value_collection.h"
+#include "db/engine/engine.h"
 #include "db/version/version_edit.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
 #include "util/os/thread_setup.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 namespace {
 
 constexpr absl::Duration kFlushRetry = absl::Milliseconds(200);
-// A merge that failed is tried again after 1 s, 2 s, 4 s and so on: a damaged segment stays damaged, and each try may read
-// and write gigabytes. What else fails may have been mended meanwhile, as a full disk.
+// A merge that failed is tried again after 1 s, 2 s, 4 s and so on: a damaged segment stays
+// damaged, and each try may read and write gigabytes. What else fails may have been mended
+// meanwhile, as a full disk.
 constexpr absl::Duration kFirstCompactionRetry = absl::Seconds(1);
 constexpr absl::Duration kLastCompactionRetry = absl::Seconds(8);
 constexpr absl::Duration kLastRetryOfDamage = absl::Seconds(64);
 constexpr absl::Duration kRestBeforeMemoryGoes = absl::Seconds(2);
-constexpr absl::Duration kBurst = absl::Seconds(1);               // behind a flush; then it is over
-constexpr absl::Duration kRestBeforeSettling = absl::Seconds(5);  // under load something is installed more often
+constexpr absl::Duration kBurst = absl::Seconds(1);  // behind a flush; then it is over
+// Under load something is installed more often.
+constexpr absl::Duration kRestBeforeSettling = absl::Seconds(5);
 
 // Into the server's log. Words are worth less than going on without them.
 void Tell(std::string_view what, const absl::Status& status) noexcept {
   const auto level = status.ok() ? spdlog::level::info : spdlog::level::err;
-  TryWithMemory([&] { spdlog::log(level, "{}: {}", what, status.ok() ? "works again" : status.ToString()); });
+  TryWithMemory(
+      [&] { spdlog::log(level, "{}: {}", what, status.ok() ? "works again" : status.ToString()); });
 }
 
 }  // namespace
 
-// --- Threads ---------------------------------------------------------------------------------------------------------------
+// --- Threads -------------------------------------------------------------------------------------
 
 void Engine::FlushLoop() {
   NameThread("varve-flush");
@@ -58,7 +62,8 @@ void Engine::FlushLoop() {
     }
     if (SteadyNow() >= memory_goes_at) buffer_memory_->KeepUpTo(0);
     ReclaimStates();
-    const absl::Status status = GuardMemory("flushing a write buffer", [this] { return FlushOldest(); });
+    const absl::Status status =
+        GuardMemory("flushing a write buffer", [this] { return FlushOldest(); });
     ReclaimStates();
     absl::MutexLock lock(&commit_mutex_);
     if (status.ok() == in_trouble && !stopping_) Tell("flush", status);
@@ -78,7 +83,8 @@ void Engine::CompactionLoop() {
   YieldToForeground();
   absl::Status trouble;
   absl::Duration pause = kFirstCompactionRetry;
-  SteadyTime next_try = SteadyTime::min();  // of merges; removing needs no I/O that could fail again
+  // Of merges; removing needs no I/O that could fail again.
+  SteadyTime next_try = SteadyTime::min();
   SteadyTime look_again_at = kEndOfTime;
   for (;;) {
     CompactRequest* request = nullptr;
@@ -88,7 +94,8 @@ void Engine::CompactionLoop() {
       absl::MutexLock lock(&commit_mutex_);
       while (!at_rest && !stopping_ && !compaction_due_ && compact_requests_.empty()) {
         if (settling_due_ && look_again_at == kEndOfTime) {
-          at_rest = compaction_work_.WaitWithTimeout(&commit_mutex_, kRestBeforeSettling) && !HasBackgroundWorkLocked();
+          at_rest = compaction_work_.WaitWithTimeout(&commit_mutex_, kRestBeforeSettling) &&
+                    !HasBackgroundWorkLocked();
         } else if (compaction_work_.WaitWithDeadline(&commit_mutex_, look_again_at)) {
           compaction_due_ = true;
         }
@@ -112,8 +119,8 @@ void Engine::CompactionLoop() {
     const bool may_merge = SteadyNow() >= next_try;
     absl::StatusOr<bool> more = true;  // after a request the tree may be out of shape
     if (request != nullptr) {
-      const absl::Status status =
-          GuardMemory("merging a range", [&] { return CompactRange(request->lower, request->upper); });
+      const absl::Status status = GuardMemory(
+          "merging a range", [&] { return CompactRange(request->lower, request->upper); });
       absl::MutexLock lock(&commit_mutex_);
       request->status = UnsharedCopy(status);
       request->done = true;
@@ -132,20 +139,24 @@ void Engine::CompactionLoop() {
       pause = kFirstCompactionRetry;
       look_again_at = in_burst ? SteadyNow() + kBurst : kEndOfTime;
     } else if (!stopping_) {
-      ++counters_.failed_compactions;  // other errors than of damage name the output, which is another file each time
-      const bool is_known =
-          absl::IsDataLoss(trouble) ? more.status() == trouble : more.status().code() == trouble.code();
+      // Other errors than of damage name the output, which is another file each time.
+      ++counters_.failed_compactions;
+      const bool is_known = absl::IsDataLoss(trouble) ? more.status() == trouble
+                                                      : more.status().code() == trouble.code();
       if (!is_known) Tell("compaction", more.status());
       trouble = more.status();
       look_again_at = next_try = SteadyNow() + pause;
-      pause = std::min(2 * pause, absl::IsDataLoss(trouble) ? kLastRetryOfDamage : kLastCompactionRetry);
+      pause = std::min(2 * pause,
+                       absl::IsDataLoss(trouble) ? kLastRetryOfDamage : kLastCompactionRetry);
     }
   }
 }
 
-// States are small, but they hold write buffers and segments in place; readers let go of them within a read.
+// States are small, but they hold write buffers and segments in place; readers let go of them
+// within a read.
 void Engine::ReclaimStates() {
-  for (int tries = 0; state_.Reclaim() != 0 && tries < 100; ++tries) absl::SleepFor(absl::Milliseconds(1));
+  for (int tries = 0; state_.Reclaim() != 0 && tries < 100; ++tries)
+    absl::SleepFor(absl::Milliseconds(1));
 }
 
 void Engine::UpdatePressureLocked() noexcept {
@@ -155,7 +166,7 @@ void Engine::UpdatePressureLocked() noexcept {
   throttle_.set_pressure(pressure);
 }
 
-// --- Flush -----------------------------------------------------------------------------------------------------------------
+// --- Flush ---------------------------------------------------------------------------------------
 
 absl::Status Engine::FlushOldest() {
   FullBuffer full;
@@ -176,18 +187,23 @@ absl::Status Engine::FlushBuffer(const FullBuffer& full) {
       /*newest_only=*/cuts.empty() || cuts.front() >= full.buffer->last_sequence());
   const bool first = PresentVersion()->segment_count() == 0;
   const std::unique_ptr<ValuePlacer> placer = NewPlacer(full);
-  VARVE_ASSIGN_OR_RETURN(const CompactionResult result, RunFlush(records.get(), full.buffer->range_tombstones(),
-                                                                 {full.buffer->entries(), full.buffer->bytes_used(),
-                                                                  full.buffer->logged_large_bytes()},
-                                                                 /*drops_tombstones=*/first, placer.get(), context));
-  const std::optional<KeyTallies> settled = result.filtered ? std::nullopt : SettledChangeOf(*full.buffer);
+  VARVE_ASSIGN_OR_RETURN(const CompactionResult result,
+                         RunFlush(records.get(), full.buffer->range_tombstones(),
+                                  {full.buffer->entries(), full.buffer->bytes_used(),
+                                   full.buffer->logged_large_bytes()},
+                                  /*drops_tombstones=*/first, placer.get(), context));
+  const std::optional<KeyTallies> settled =
+      result.filtered ? std::nullopt : SettledChangeOf(*full.buffer);
   const auto follow = [&](const Version& next, KeyLedger* ledger) {
-    if (settled && !result.segments.empty()) ledger->Settle(next, {NumbersOf(result.segments), *settled});
+    if (settled && !result.segments.empty())
+      ledger->Settle(next, {NumbersOf(result.segments), *settled});
   };
   absl::MutexLock lock(&install_mutex_);
-  const absl::Status installed = GuardMemory("installing a segment", [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return Install(ApplyFlush(*PresentVersion(), result.segments), &full, result.filtered, follow);
-  });
+  const absl::Status installed =
+      GuardMemory("installing a segment", [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        return Install(ApplyFlush(*PresentVersion(), result.segments), &full, result.filtered,
+                       follow);
+      });
   if (!installed.ok()) {
     DropUninstalled(result.segments);
     return installed;
@@ -201,7 +217,8 @@ absl::Status Engine::FlushInside() {
   absl::MutexLock lock(&commit_mutex_);
   if (last_sequence_ >= present_->active->first_sequence()) RotateBufferLocked();
   const SequenceNumber target = last_sequence_;
-  while (!flush_queue_.empty() && flushed_ < target && background_status_.ok() && !closed_ && !log_failed_.load()) {
+  while (!flush_queue_.empty() && flushed_ < target && background_status_.ok() && !closed_ &&
+         !log_failed_.load()) {
     room_.Wait(&commit_mutex_);
   }
   if (flush_queue_.empty() || flushed_ >= target) return absl::OkStatus();
@@ -209,7 +226,7 @@ absl::Status Engine::FlushInside() {
   return background_status_.ok() ? log_->status() : UnsharedCopy(background_status_);
 }
 
-// --- Compaction ------------------------------------------------------------------------------------------------------------
+// --- Compaction ----------------------------------------------------------------------------------
 
 std::shared_ptr<const Version> Engine::PresentVersion() const {
   absl::MutexLock lock(&commit_mutex_);
@@ -234,10 +251,12 @@ CompactionContext Engine::NewContext() {
 }
 
 absl::StatusOr<bool> Engine::CompactStep(bool may_merge, bool in_burst) {
-  // The version first, then the snapshots: one that is taken later sees all of the inputs, newest versions only.
+  // The version first, then the snapshots: one that is taken later sees all of the inputs, newest
+  // versions only.
   const std::shared_ptr<const Version> version = PresentVersion();
   CompactionContext context = NewContext();
-  std::optional<CompactionPlan> plan = PlanDeadSegments(*version, SnapshotsAndCuts(context), context.is_live);
+  std::optional<CompactionPlan> plan =
+      PlanDeadSegments(*version, SnapshotsAndCuts(context), context.is_live);
   if (!plan && may_merge && IsUrgent(ValueSpaceOf(*version))) {
     context.hurries = [] { return true; };
     plan = PlanCollection(*version);
@@ -252,16 +271,18 @@ absl::StatusOr<bool> Engine::CompactStep(bool may_merge, bool in_burst) {
   return true;
 }
 
-absl::Status Engine::RunPlan(const Version& version, const CompactionPlan& plan, const CompactionContext& context) {
+absl::Status Engine::RunPlan(const Version& version, const CompactionPlan& plan,
+                             const CompactionContext& context) {
   VARVE_ASSIGN_OR_RETURN(const CompactionResult result, RunCompaction(version, plan, context));
   const auto follow = [&](const Version&, KeyLedger* ledger) {
     ledger->Follow(version, plan, result.segments, result.filtered);
   };
   absl::MutexLock lock(&install_mutex_);
-  const absl::Status installed = GuardMemory("installing what was merged", [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return Install(ApplyCompaction(*PresentVersion(), plan, result.segments), nullptr,
-                   result.filtered || plan.remove_only, follow);
-  });
+  const absl::Status installed =
+      GuardMemory("installing what was merged", [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        return Install(ApplyCompaction(*PresentVersion(), plan, result.segments), nullptr,
+                       result.filtered || plan.remove_only, follow);
+      });
   if (!installed.ok()) {
     DropUninstalled(result.segments);
     return installed;
@@ -279,7 +300,8 @@ absl::Status Engine::CompactRange(std::string_view lower, std::string_view upper
   return plan ? RunPlan(*version, *plan, context) : absl::OkStatus();
 }
 
-absl::Status Engine::CompactInside(std::string_view lower, std::string_view upper, NamespaceId space) {
+absl::Status Engine::CompactInside(std::string_view lower, std::string_view upper,
+                                   NamespaceId space) {
   VARVE_RETURN_IF_ERROR(Flush());
   CompactRequest request;
   absl::MutexLock lock(&commit_mutex_);
@@ -287,15 +309,17 @@ absl::Status Engine::CompactInside(std::string_view lower, std::string_view uppe
   const std::optional<NamespaceGeneration> generation = present_->namespaces.Generation(space);
   if (!generation) return NoSuchNamespace(space);
   request.lower = TreeKey(*generation, lower).view();
-  request.upper = upper.empty() ? EndTreeKey(*generation) : std::string(TreeKey(*generation, upper).view());
+  request.upper =
+      upper.empty() ? EndTreeKey(*generation) : std::string(TreeKey(*generation, upper).view());
   compact_requests_.push_back(&request);
   compaction_work_.Signal();
   while (!request.done) room_.Wait(&commit_mutex_);
   // Nothing but closing cancels a merge.
-  return absl::IsAborted(request.status) ? absl::UnavailableError("the store is closed") : request.status;
+  return absl::IsAborted(request.status) ? absl::UnavailableError("the store is closed")
+                                         : request.status;
 }
 
-// --- The log ---------------------------------------------------------------------------------------------------------------
+// --- The log -------------------------------------------------------------------------------------
 
 void Engine::OnLogProgress() {
   if (!log_->status().ok()) NoteLogFailure();
@@ -318,7 +342,8 @@ void Engine::NoteLogFailure() {
 
 void Engine::NoteLogFailureLocked() noexcept {
   if (log_->status().ok() || log_failed_.exchange(true)) return;
-  TryWithMemory([&] { spdlog::critical("writes are refused, reads go on: {}", log_->status().ToString()); });
+  TryWithMemory(
+      [&] { spdlog::critical("writes are refused, reads go on: {}", log_->status().ToString()); });
   room_.SignalAll();
 }
 

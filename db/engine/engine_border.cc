@@ -1,5 +1,6 @@
-// Engine: the border of the library. Inside it a lack of memory is an exception that leaves everything as it was; here it becomes a
-// status (util/base/memory_guard.h). What the log's functions need no memory for is called without it (engine.h).
+// Engine: the border of the library. Inside it a lack of memory is an exception that leaves
+// everything as it was; here it becomes a status (util/base/memory_guard.h). What the log's
+// functions need no memory for is called without it (engine.h).
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -9,7 +10,8 @@
 
 namespace varve {
 
-absl::StatusOr<ReadResult> Engine::Get(const ReadOptions& options, std::string_view key, std::string* value) {
+absl::StatusOr<ReadResult> Engine::Get(const ReadOptions& options, std::string_view key,
+                                       std::string* value) {
   return GuardMemory("reading a key", [&] { return GetInside(options, key, value); });
 }
 
@@ -22,7 +24,8 @@ absl::Status Engine::MultiGet(const ReadOptions& options, absl::Span<const std::
   return GuardMemory("reading keys", [&] { return MultiGetInside(options, keys, results); });
 }
 
-// There is always an iterator: one that only tells what is wrong takes some 50 bytes, which are waited for.
+// There is always an iterator: one that only tells what is wrong takes some 50 bytes, which are
+// waited for.
 std::unique_ptr<Iterator> Engine::NewIterator(const ReadOptions& options, std::string_view lower,
                                               std::string_view upper, SequenceNumber* gate) {
   std::unique_ptr<Iterator> iterator;
@@ -38,10 +41,12 @@ std::unique_ptr<Iterator> Engine::NewIterator(const ReadOptions& options, std::s
 
 std::shared_ptr<const Snapshot> Engine::GetSnapshot() {
   std::shared_ptr<const Snapshot> snapshot;
-  return TryWithMemory([&] { snapshot = GetSnapshotInside(); }) ? snapshot : SnapshotList::NotTaken();
+  return TryWithMemory([&] { snapshot = GetSnapshotInside(); }) ? snapshot
+                                                                : SnapshotList::NotTaken();
 }
 
-absl::StatusOr<CountResult> Engine::Count(const ReadOptions& options, std::string_view lower, std::string_view upper) {
+absl::StatusOr<CountResult> Engine::Count(const ReadOptions& options, std::string_view lower,
+                                          std::string_view upper) {
   return GuardMemory("counting keys", [&] { return CountInside(options, lower, upper); });
 }
 
@@ -49,7 +54,8 @@ absl::StatusOr<CommitResult> Engine::Submit(const WriteOptions& options, WriteBa
   return GuardMemory("committing a batch", [&] { return SubmitInside(options, batch); });
 }
 
-absl::StatusOr<CommitResult> Engine::Update(const WriteOptions& options, absl::Span<const std::string_view> keys,
+absl::StatusOr<CommitResult> Engine::Update(const WriteOptions& options,
+                                            absl::Span<const std::string_view> keys,
                                             absl::FunctionRef<absl::Status(WriteBatch*)> decide) {
   return GuardMemory("updating keys", [&] { return UpdateInside(options, keys, decide); });
 }

@@ -1,4 +1,5 @@
-// Engine: what keeps a batch from being committed: conditions on keys and ranges that don't hold any more, and another's turn.
+// Engine: what keeps a batch from being committed: conditions on keys and ranges that don't hold
+// any more, and another's turn.
 #include <algorithm>
 #include <memory>
 
@@ -15,26 +16,30 @@ namespace {
 constexpr SequenceNumber kFewWrites = 64;  // that may be looked through while others wait
 
 absl::Status ConflictOn(const Commit::Condition& condition) {
-  return absl::AbortedError(fmt::format("a key of {} bytes was written after sequence {}: read it again and retry",
-                                        condition.tree_key.size() - kGenerationSize, condition.sequence));
+  return absl::AbortedError(
+      fmt::format("a key of {} bytes was written after sequence {}: read it again and retry",
+                  condition.tree_key.size() - kGenerationSize, condition.sequence));
 }
 
 absl::Status RangeConflict() {
-  return absl::AbortedError("a key of a range that was read may have been written since: read it again and retry");
+  return absl::AbortedError(
+      "a key of a range that was read may have been written since: read it again and retry");
 }
 
 }  // namespace
 
-// Every write after the condition's sequence must still be in a buffer for the answer to be sure; else it counts as changed.
+// Every write after the condition's sequence must still be in a buffer for the answer to be sure;
+// else it counts as changed.
 absl::Status Engine::CheckConditions(const Commit& commit) const {
   for (const Commit::Condition& condition : commit.conditions()) {
     if (condition.sequence >= last_sequence_) continue;
     SequenceNumber newest = NewestChange(condition.tree_key, condition.hash, condition);
     if (!condition.puts_alone) {
-      newest = std::max(newest, present_->buffered_tombstones->CoveringSequence(condition.tree_key, kMaxSequence));
+      newest = std::max(newest, present_->buffered_tombstones->CoveringSequence(condition.tree_key,
+                                                                                kMaxSequence));
     }
-    for (auto left = left_generations_.rbegin(); left != left_generations_.rend() && left->left_at > condition.sequence;
-         ++left) {
+    for (auto left = left_generations_.rbegin();
+         left != left_generations_.rend() && left->left_at > condition.sequence; ++left) {
       if (left->space != condition.space) continue;
       if (condition.puts_alone) {  // what was put before went with the generation
         const TreeKey before(left->generation, UserKeyOf(condition.tree_key));
@@ -54,7 +59,8 @@ absl::Status Engine::CheckConditions(const Commit& commit) const {
 SequenceNumber Engine::NewestChange(std::string_view tree_key, uint64_t hash,
                                     const Commit::Condition& condition) const {
   const auto newest_in = [&](const WriteBuffer& buffer) {
-    return condition.puts_alone ? buffer.NewestValueSequence(tree_key, hash) : buffer.NewestSequence(tree_key, hash);
+    return condition.puts_alone ? buffer.NewestValueSequence(tree_key, hash)
+                                : buffer.NewestSequence(tree_key, hash);
   };
   SequenceNumber newest = newest_in(*present_->active);
   SequenceNumber known_from = present_->active->first_sequence();
@@ -86,8 +92,8 @@ absl::Status Engine::CheckRanges(const Commit& commit, RangeCheck* ranges) const
   ranges->Aim(present_, last_sequence_);
   bool unchanged = ranges->Look();
   for (const Commit::RangeCondition& condition : commit.range_conditions()) {
-    for (auto left = left_generations_.rbegin(); left != left_generations_.rend() && left->left_at > condition.sequence;
-         ++left) {
+    for (auto left = left_generations_.rbegin();
+         left != left_generations_.rend() && left->left_at > condition.sequence; ++left) {
       if (left->space == condition.space) unchanged = false;
     }
   }
@@ -112,7 +118,8 @@ class Engine::Turn final : public WriteTurn {
 
 std::unique_ptr<WriteTurn> Engine::TakeTurn() {
   std::unique_ptr<Turn> turn;  // takes some 50 bytes, which are waited for
-  while (!TryWithMemory([&] { turn = std::make_unique<Turn>(this); })) absl::SleepFor(absl::Milliseconds(1));
+  while (!TryWithMemory([&] { turn = std::make_unique<Turn>(this); }))
+    absl::SleepFor(absl::Milliseconds(1));
   absl::MutexLock lock(&commit_mutex_);
   WaitForTurn(nullptr);
   turn_ = turn.get();

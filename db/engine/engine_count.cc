@@ -1,22 +1,24 @@
 // Engine: the exact number of keys, kept without a cost to writers, flushes and merges.
 //
-// It is the sum of what each layer changes: the segments (db/counting/key_ledger.h) and the write buffers. What a layer changes stays true while
-// the layers below it are merged, so it is found out once: by whoever asks, for what was written since somebody asked last,
-// or by the background when the store is at rest. Merges settle what they bring to the bottom without anybody's doing.
+// It is the sum of what each layer changes: the segments (db/counting/key_ledger.h) and the write
+// buffers. What a layer changes stays true while the layers below it are merged, so it is found out
+// once: by whoever asks, for what was written since somebody asked last, or by the background when
+// the store is at rest. Merges settle what they bring to the bottom without anybody's doing.
 #include <algorithm>
 #include <utility>
 
 #include "db/engine/engine.h"
-#include "varve/namespace_status.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 namespace {
 
-constexpr uint64_t kCheapCount = 1u << 14;  // records, which who clones a namespace has looked at for its count
+// Records, which who clones a namespace has looked at for its count.
+constexpr uint64_t kCheapCount = 1u << 14;
 
 }  // namespace
 
@@ -26,41 +28,50 @@ absl::StatusOr<CountResult> Engine::CountInside(const ReadOptions& options, std:
   KeyTally tally;
   SequenceNumber at, gate = kNoSequence;
   // What a failed log did not get to disk is in the layers, but must not be counted.
-  if (lower.empty() && upper.empty() && options.snapshot == nullptr && !log_had_failed && SweepAll().ok()) {
+  if (lower.empty() && upper.empty() && options.snapshot == nullptr && !log_had_failed &&
+      SweepAll().ok()) {
     absl::MutexLock lock(&count_mutex_);
     const CountPoint point = NewCountPoint();
-    const std::optional<NamespaceGeneration> generation = point.state->namespaces.Generation(options.space);
+    const std::optional<NamespaceGeneration> generation =
+        point.state->namespaces.Generation(options.space);
     if (!generation) return NoSuchNamespace(options.space);
     at = point.at;
     VARVE_ASSIGN_OR_RETURN(tally, CountAll(point, *generation));
   } else {
     std::shared_ptr<const ReadState> state;
     NamespaceGeneration generation;
-    IteratorClock clock{options.snapshot != nullptr ? options.snapshot->instant_ms() : clock_.NowMillis(), kNoSequence,
-                        WitnessFor(options)};
+    IteratorClock clock{
+        options.snapshot != nullptr ? options.snapshot->instant_ms() : clock_.NowMillis(),
+        kNoSequence, WitnessFor(options)};
     {
       VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
       state = point.state->shared_from_this();
       at = point.sequence;
       generation = point.generation;
     }
-    const std::string end = upper.empty() ? EndTreeKey(generation) : std::string(TreeKey(generation, upper).view());
+    const std::string end =
+        upper.empty() ? EndTreeKey(generation) : std::string(TreeKey(generation, upper).view());
     VARVE_ASSIGN_OR_RETURN(
-        tally, CountByScan(state, at, std::string(TreeKey(generation, lower).view()), end, std::move(clock), &gate));
+        tally, CountByScan(state, at, std::string(TreeKey(generation, lower).view()), end,
+                           std::move(clock), &gate));
   }
-  CountResult result{static_cast<uint64_t>(tally.keys), static_cast<uint64_t>(tally.bytes), std::max(gate, GateOf(at))};
-  if (absl::Status waited = AwaitGate(options, result.gate, at > log_->written_sequence()); !waited.ok()) {
+  CountResult result{static_cast<uint64_t>(tally.keys), static_cast<uint64_t>(tally.bytes),
+                     std::max(gate, GateOf(at))};
+  if (absl::Status waited = AwaitGate(options, result.gate, at > log_->written_sequence());
+      !waited.ok()) {
     if (WorthReadingAgain(options, log_had_failed)) return Count(options, lower, upper);
     return waited;
   }
   return result;
 }
 
-absl::StatusOr<KeyTally> Engine::CountByScan(const std::shared_ptr<const ReadState>& state, SequenceNumber at,
-                                             std::string lower, std::string upper, IteratorClock clock,
+absl::StatusOr<KeyTally> Engine::CountByScan(const std::shared_ptr<const ReadState>& state,
+                                             SequenceNumber at, std::string lower,
+                                             std::string upper, IteratorClock clock,
                                              SequenceNumber* gate) const {
-  const std::unique_ptr<Iterator> iterator = MakeIterator(state, at, /*fill_cache=*/false, std::move(lower),
-                                                          std::move(upper), /*with_values=*/false, std::move(clock));
+  const std::unique_ptr<Iterator> iterator =
+      MakeIterator(state, at, /*fill_cache=*/false, std::move(lower), std::move(upper),
+                   /*with_values=*/false, std::move(clock));
   KeyTally tally;
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
     tally += TallyOf(iterator->key().size(), iterator->value_size());
@@ -82,9 +93,11 @@ Engine::CountPoint Engine::NewCountPointLocked() const {
 absl::StatusOr<KeyTally> Engine::CountAll(CountPoint point, NamespaceGeneration generation) {
   const ReadState& state = *point.state;
   if (state.full.size() > static_cast<size_t>(options_.max_full_write_buffers)) {
-    // Only a recovery leaves so many, dozens of them: settled one by one, each would be walked beside all that lies below it.
+    // Only a recovery leaves so many, dozens of them: settled one by one, each would be walked
+    // beside all that lies below it.
     SequenceNumber gate = kNoSequence;
-    return CountByScan(point.state, point.at, FirstTreeKey(generation), EndTreeKey(generation), IteratorClock(), &gate);
+    return CountByScan(point.state, point.at, FirstTreeKey(generation), EndTreeKey(generation),
+                       IteratorClock(), &gate);
   }
   VARVE_RETURN_IF_ERROR(SettleSegments(&point));
   KeyTally tally = point.ledger.Add(*state.version).settled.Of(generation);
@@ -110,8 +123,9 @@ absl::StatusOr<KeyTally> Engine::CountAll(CountPoint point, NamespaceGeneration 
 absl::StatusOr<KeyTally> Engine::TallyOfBase(const CountPoint& point, const NamespaceBase& base) {
   if (point.bases.Knows(base.generation)) return point.bases.Of(base.generation);
   SequenceNumber gate = kNoSequence;
-  VARVE_ASSIGN_OR_RETURN(const KeyTally tally, CountByScan(point.state, base.cut, FirstTreeKey(base.base),
-                                                           EndTreeKey(base.base), IteratorClock(), &gate));
+  VARVE_ASSIGN_OR_RETURN(const KeyTally tally,
+                         CountByScan(point.state, base.cut, FirstTreeKey(base.base),
+                                     EndTreeKey(base.base), IteratorClock(), &gate));
   NoteTallyOfBase(base.generation, tally);
   return tally;
 }
@@ -132,20 +146,24 @@ void Engine::CountAtCut() {
     const CountPoint& before = cut->before;
     const ReadState& state = *before.state;
     uint64_t cost = state.active->entries();
-    if (counted_.buffer == state.active && counted_.epoch == before.epoch && counted_.at <= before.at)
+    if (counted_.buffer == state.active && counted_.epoch == before.epoch &&
+        counted_.at <= before.at)
       cost -= counted_.walked;
     for (const std::shared_ptr<WriteBuffer>& full : state.full) {
       if (!before.buffers.contains(full->last_sequence())) cost += full->entries();
     }
-    bool walks = !state.buffered_tombstones->empty();  // what range tombstones cover, however much that is
+    // What range tombstones cover, however much that is.
+    bool walks = !state.buffered_tombstones->empty();
     for (const KeyLedger::UnsettledSegment& segment : before.Unsettled()) {
       cost += CostOf(*state.version, segment);
       walks |= segment.segment->info().range_tombstones != 0;
     }
     const NamespaceBase* const below = state.namespaces.bases().Of(cut->base.base);
-    const bool is_cheap = cost <= kCheapCount && (below == nullptr || before.bases.Knows(below->generation));
-    const absl::StatusOr<KeyTally> held =
-        is_cheap && !walks ? CountAll(before, cut->base.base) : absl::StatusOr<KeyTally>(absl::CancelledError());
+    const bool is_cheap =
+        cost <= kCheapCount && (below == nullptr || before.bases.Knows(below->generation));
+    const absl::StatusOr<KeyTally> held = is_cheap && !walks
+                                              ? CountAll(before, cut->base.base)
+                                              : absl::StatusOr<KeyTally>(absl::CancelledError());
     if (held.ok()) NoteTallyOfBase(cut->base.generation, *held);
   });
   count_mutex_.Unlock();
@@ -165,7 +183,8 @@ absl::Status Engine::SettleSegments(CountPoint* point) {
   }
   uint64_t all_at_once = 0;
   for (const Run* run : version.runs()) {
-    for (const std::shared_ptr<Segment>& segment : run->segments) all_at_once += segment->info().entries;
+    for (const std::shared_ptr<Segment>& segment : run->segments)
+      all_at_once += segment->info().entries;
   }
   if (of_clones || one_by_one <= all_at_once) {
     for (const KeyLedger::UnsettledSegment& segment : unsettled) {
@@ -194,14 +213,16 @@ std::vector<KeyLedger::UnsettledSegment> EngineParts::CountPoint::Unsettled() co
     const SegmentInfo& info = segment.segment->info();
     for (const ManifestNamespace& space : state->namespaces.entries()) {
       const std::string end = EndTreeKey(space.generation);
-      if (ReachesTo(info, FirstTreeKey(space.generation)) && (end.empty() || info.smallest < end)) return false;
+      if (ReachesTo(info, FirstTreeKey(space.generation)) && (end.empty() || info.smallest < end))
+        return false;
     }
     return true;
   });
   return unsettled;
 }
 
-absl::StatusOr<KeyTallies> Engine::SettleBuffer(const CountPoint& point, const std::shared_ptr<WriteBuffer>& buffer,
+absl::StatusOr<KeyTallies> Engine::SettleBuffer(const CountPoint& point,
+                                                const std::shared_ptr<WriteBuffer>& buffer,
                                                 SequenceNumber end) {
   // CountAtCut's point may be older than what others have counted meanwhile.
   if (counted_.buffer != buffer || counted_.epoch != point.epoch || counted_.at > end) {
@@ -210,9 +231,11 @@ absl::StatusOr<KeyTallies> Engine::SettleBuffer(const CountPoint& point, const s
   if (counted_.at >= end) return counted_.change;
   std::vector<RangeTombstone> tombstones;
   for (const RangeTombstone& tombstone : point.state->buffered_tombstones->tombstones()) {
-    if (tombstone.sequence > counted_.at && tombstone.sequence <= end) tombstones.push_back(tombstone);
+    if (tombstone.sequence > counted_.at && tombstone.sequence <= end)
+      tombstones.push_back(tombstone);
   }
-  const Layer layer{point.state, counted_.at, counted_.at, end, RangeTombstoneList(std::move(tombstones))};
+  const Layer layer{point.state, counted_.at, counted_.at, end,
+                    RangeTombstoneList(std::move(tombstones))};
   BufferProgress progress = counted_;
   VARVE_RETURN_IF_ERROR(ChangeOf(layer, *buffer, &progress));
   progress.at = end;
@@ -238,7 +261,8 @@ void Engine::NoteSettled(const CountPoint& point, const WriteBuffer& buffer, Seq
   if (!MayNote(point)) return;
   absl::MutexLock lock(&commit_mutex_);
   if (ledger_epoch_ != point.epoch || end <= flushed_) return;
-  settled_buffers_.erase(settled_buffers_.lower_bound(buffer.first_sequence()), settled_buffers_.upper_bound(end));
+  settled_buffers_.erase(settled_buffers_.lower_bound(buffer.first_sequence()),
+                         settled_buffers_.upper_bound(end));
   settled_buffers_.emplace(end, change);
 }
 
@@ -261,7 +285,8 @@ void Engine::SettleAtRest() {
     absl::StatusOr<KeyTallies> change =
         ChangeOf(*point.state, unsettled.back(), [&] { return at_rest = StaysAtRest(&since); });
     status = change.status();
-    if (change.ok()) NoteSettled(&point, {{unsettled.back().segment->info().number}, *std::move(change)});
+    if (change.ok())
+      NoteSettled(&point, {{unsettled.back().segment->info().number}, *std::move(change)});
   }
   if (!at_rest) return;
   if (!status.ok()) spdlog::error("counting keys: {}", status.ToString());

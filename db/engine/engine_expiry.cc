@@ -1,19 +1,20 @@
-// Engine: keys that expire. Readers hide them at once (db/expiry/store_clock.h has the rule); a thread removes them, so that merges can give the
-// space back: it deletes what the index (db/format/expiry_index.h) says is due, as any writer would, and rests three times as long as it worked.
-// Whoever counts all keys first removes what has expired, as the counts are of records.
+// Engine: keys that expire. Readers hide them at once (db/expiry/store_clock.h has the rule); a
+// thread removes them, so that merges can give the space back: it deletes what the index
+// (db/format/expiry_index.h) says is due, as any writer would, and rests three times as long as it
+// worked. Whoever counts all keys first removes what has expired, as the counts are of records.
 #include <algorithm>
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "db/engine/engine.h"
 #include "db/engine/lookup.h"
-#include "varve/namespace_status.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
 #include "util/base/hash.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
 #include "util/os/thread_setup.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 namespace {
@@ -22,13 +23,14 @@ constexpr size_t kKeysPerBatch = 256;
 constexpr size_t kBytesPerBatch = 1u << 20;       // of keys
 constexpr size_t kMostBytesPerBatch = 16u << 20;  // of the batch, with what is removed from clones
 constexpr int kRestsPerWork = 3;
-constexpr int kTriesAlone = 100;                            // for a key that others keep writing
-constexpr absl::Duration kLongestSleep = absl::Seconds(1);  // the machine's clock may be set meanwhile
+constexpr int kTriesAlone = 100;  // for a key that others keep writing
+// The machine's clock may be set meanwhile.
+constexpr absl::Duration kLongestSleep = absl::Seconds(1);
 constexpr absl::Duration kPauseAfterTrouble = absl::Seconds(1);
 
 }  // namespace
 
-// --- Hiding ----------------------------------------------------------------------------------------------------------------
+// --- Hiding --------------------------------------------------------------------------------------
 
 bool Engine::NeedsInstant(const Lookup& lookup, uint64_t* instant_ms) const {
   if (!lookup.found || lookup.record.expiry_ms == 0 || *instant_ms != 0) [[likely]]
@@ -50,13 +52,15 @@ SequenceNumber Engine::WitnessExpiry(uint64_t expiry_ms) {
     }
   }
   if (!log_failed_.load()) return GateOf(clock_mark_sequence_.load());
-  // Without a log that takes it, nobody can promise anything about the next start, nor wait for a mark that was on its way.
+  // Without a log that takes it, nobody can promise anything about the next start, nor wait for a
+  // mark that was on its way.
   if (expiry_ms > clock_.mark()) clock_.Mark(std::max(expiry_ms, clock_.NowMillis()));
   return kNoSequence;
 }
 
 ExpiryWitness Engine::WitnessFor(const ReadOptions& options) {
-  return [this, waits = options.wait_until_durable](uint64_t expiry_ms) -> absl::StatusOr<SequenceNumber> {
+  return [this, waits = options.wait_until_durable](
+             uint64_t expiry_ms) -> absl::StatusOr<SequenceNumber> {
     const SequenceNumber gate = WitnessExpiry(expiry_ms);
     if (!waits || gate == kNoSequence) return gate;
     absl::Status waited = WaitUntilDurable(gate);
@@ -67,7 +71,7 @@ ExpiryWitness Engine::WitnessFor(const ReadOptions& options) {
   };
 }
 
-// --- Writing ---------------------------------------------------------------------------------------------------------------
+// --- Writing -------------------------------------------------------------------------------------
 
 void Engine::NoteExpiringLocked(const Commit::Operation& operation, StateChange* change) const {
   const RecordView& record = operation.record;
@@ -80,20 +84,24 @@ void Engine::NoteExpiringLocked(const Commit::Operation& operation, StateChange*
 
 void Engine::ApplyExpiringLocked(const StateChange& change) noexcept {
   for (const Expiring& expiring : change.expiring) {
-    present_->active->Add(ExpiryIndexRecord(expiring.bytes, expiring.sequence), expiring.hash, /*gated=*/false);
+    present_->active->Add(ExpiryIndexRecord(expiring.bytes, expiring.sequence), expiring.hash,
+                          /*gated=*/false);
     uint64_t& due_from = due_from_[static_cast<size_t>(expiring.width)];
     if (expiring.due_ms >= due_from) continue;
     due_from = expiring.due_ms;
     expiry_work_.Signal();
   }
   if (change.clock_mark_sequence == kNoSequence) return;
-  clock_mark_sequence_.store(change.clock_mark_sequence);  // first: whoever sees the mark sees its gate
+  // first: whoever sees the mark sees its gate.
+  clock_mark_sequence_.store(change.clock_mark_sequence);
   clock_.Mark(change.clock_mark);
 }
 
-// --- Removing --------------------------------------------------------------------------------------------------------------
+// --- Removing ------------------------------------------------------------------------------------
 
-uint64_t Engine::NextDueLocked() const { return *std::min_element(due_from_.begin(), due_from_.end()); }
+uint64_t Engine::NextDueLocked() const {
+  return *std::min_element(due_from_.begin(), due_from_.end());
+}
 
 void Engine::ExpiryLoop() {
   NameThread("varve-expiry");
@@ -128,7 +136,8 @@ void Engine::ExpiryLoop() {
       TryWithMemory([&] { spdlog::error("expiry: {}; it is tried again", status.ToString()); });
     }
     in_trouble = !status.ok();
-    rest_until = in_trouble ? SteadyNow() + kPauseAfterTrouble : SteadyNow() + kRestsPerWork * (SteadyNow() - begin);
+    rest_until = in_trouble ? SteadyNow() + kPauseAfterTrouble
+                            : SteadyNow() + kRestsPerWork * (SteadyNow() - begin);
   }
 }
 
@@ -172,10 +181,12 @@ absl::Status Engine::SweepWidth(Sweeping* sweep) {
     sweep->from_ms = std::exchange(due_from_[place], kNeverDue);
   }
   const absl::Status status =
-      GuardMemory("removing what has expired", [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return SweepEntries(sweep); });
+      GuardMemory("removing what has expired",
+                  [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return SweepEntries(sweep); });
   absl::MutexLock lock(&commit_mutex_);
   due_from_[place] = std::min(due_from_[place], status.ok() ? sweep->resume_ms : sweep->from_ms);
-  expiry_work_.Signal();  // the thread may have looked while nothing seemed due: it isn't always the one that sweeps
+  // The thread may have looked while nothing seemed due: it isn't always the one that sweeps.
+  expiry_work_.Signal();
   return status;
 }
 
@@ -188,11 +199,12 @@ absl::Status Engine::SweepEntries(Sweeping* sweep) {
     at = point.sequence;
   }
   const NamespaceBases bases = state->namespaces.bases();
-  const std::unique_ptr<Iterator> entries =
-      MakeIterator(std::move(state), at, /*fill_cache=*/false,
-                   std::string(TreeKey(kExpiryGeneration, ExpiryIndexBound(sweep->width, sweep->from_ms)).view()),
-                   std::string(TreeKey(kExpiryGeneration, ExpiryIndexBound(sweep->width + 1, 0)).view()),
-                   /*with_values=*/true);
+  const std::unique_ptr<Iterator> entries = MakeIterator(
+      std::move(state), at, /*fill_cache=*/false,
+      std::string(
+          TreeKey(kExpiryGeneration, ExpiryIndexBound(sweep->width, sweep->from_ms)).view()),
+      std::string(TreeKey(kExpiryGeneration, ExpiryIndexBound(sweep->width + 1, 0)).view()),
+      /*with_values=*/true);
   std::vector<std::string> keys;
   size_t bytes = 0;
   for (entries->SeekToFirst(); entries->Valid(); entries->Next()) {
@@ -200,7 +212,8 @@ absl::Status Engine::SweepEntries(Sweeping* sweep) {
     if (!entry) continue;
     if (entry->due_ms > sweep->now_ms) sweep->resume_ms = std::min(sweep->resume_ms, entry->due_ms);
     if (entry->due_ms > sweep->last_due_ms) break;
-    // Where the newest record with this entry goes on living, one that has expired has another entry. A clone may have an older one.
+    // Where the newest record with this entry goes on living, one that has expired has another
+    // entry. A clone may have an older one.
     if (entry->due_ms > sweep->now_ms && ExpiryInIndex(entries->value()) > sweep->now_ms &&
         !bases.IsBase(GenerationOf(entry->tree_key))) {
       continue;
@@ -228,7 +241,8 @@ absl::Status Engine::RemoveExpired(absl::Span<const std::string> index_keys, uin
   for (int tries = 0; tries < kTriesAlone; ++tries) {
     batch.Clear();
     std::vector<std::pair<NamespaceId, std::string_view>> expired;  // keys in `index_keys`
-    bool more = false;                                              // the batch was full before the end
+    // The batch was full before the end.
+    bool more = false;
     {
       VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead({.space = kExpirySpace}));
       const ReadState& state = *point.state;
@@ -237,10 +251,12 @@ absl::Status Engine::RemoveExpired(absl::Span<const std::string> index_keys, uin
         const ExpiryIndexEntry entry = *DecodeExpiryIndexKey(index_key);
         const std::string_view user_key = UserKeyOf(entry.tree_key);
         bool is_needed = false;
-        for (const ManifestNamespace& space : state.namespaces.SpacesOn(GenerationOf(entry.tree_key))) {
+        for (const ManifestNamespace& space :
+             state.namespaces.SpacesOn(GenerationOf(entry.tree_key))) {
           Lookup lookup(space.generation, user_key);
           const absl::StatusOr<bool> is_live = FindLive(state, point.sequence, &lookup);
-          // Where a segment is damaged the entry goes: its key answers an error, which is not to be repeated for ever.
+          // Where a segment is damaged the entry goes: its key answers an error, which is not to be
+          // repeated for ever.
           if (!is_live.ok() && !absl::IsDataLoss(is_live.status())) return is_live.status();
           if (!is_live.value_or(false) || lookup.record.expiry_ms == 0) continue;
           if (lookup.record.expiry_ms <= now_ms) {
@@ -279,7 +295,8 @@ absl::Status Engine::RemoveExpired(absl::Span<const std::string> index_keys, uin
       tries = -1;  // what is removed is not looked at again
       continue;
     }
-    if (!absl::IsAborted(committed.status()) && !IsNoSuchNamespace(committed.status())) return committed.status();
+    if (!absl::IsAborted(committed.status()) && !IsNoSuchNamespace(committed.status()))
+      return committed.status();
     if (index_keys.size() == 1) continue;
     for (size_t i = 0; i < index_keys.size(); ++i)
       VARVE_RETURN_IF_ERROR(RemoveExpired(index_keys.subspan(i, 1), now_ms));

@@ -25,7 +25,8 @@ Cost CostSoFar(const SegmentStatistics& statistics) {
 
 }  // namespace
 
-absl::StatusOr<ExplainedRead> Engine::ExplainGetInside(const ReadOptions& options, std::string_view key) {
+absl::StatusOr<ExplainedRead> Engine::ExplainGetInside(const ReadOptions& options,
+                                                       std::string_view key) {
   ExplainedRead read;
   VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
   const ReadState& state = *point.state;
@@ -46,7 +47,8 @@ absl::StatusOr<ExplainedRead> Engine::ExplainGetInside(const ReadOptions& option
   };
 
   LookUpBuffers(state, point.sequence, &lookup);
-  step(fmt::format("{} write buffers: {}", 1 + state.full.size(), lookup.found ? "found" : "not there"));
+  step(fmt::format("{} write buffers: {}", 1 + state.full.size(),
+                   lookup.found ? "found" : "not there"));
   const std::vector<Level>& levels = state.version->levels();
   for (size_t level = 0; level < levels.size() && !lookup.found; ++level) {
     for (size_t run = 0; run < levels[level].runs.size() && !lookup.found; ++run) {
@@ -58,12 +60,14 @@ absl::StatusOr<ExplainedRead> Engine::ExplainGetInside(const ReadOptions& option
       }
       ++read.tables_probed;
       const bool may_contain = segment->MayContain(lookup.hash);
-      VARVE_ASSIGN_OR_RETURN(lookup.found, segment->Get(lookup.key.view(), lookup.hash, point.sequence,
-                                                        options.fill_cache, &lookup.from_segment));
+      VARVE_ASSIGN_OR_RETURN(lookup.found,
+                             segment->Get(lookup.key.view(), lookup.hash, point.sequence,
+                                          options.fill_cache, &lookup.from_segment));
       if (lookup.found) lookup.record = lookup.from_segment.record;
-      const char* const outcome = lookup.found  ? "found"
-                                  : may_contain ? "not there, though its table could not rule it out"
-                                                : "ruled out by its table";
+      const char* const outcome = lookup.found ? "found"
+                                  : may_contain
+                                      ? "not there, though its table could not rule it out"
+                                      : "ruled out by its table";
       step(fmt::format("{} segment {:06}: {}", where, segment->info().number, outcome));
     }
   }
@@ -73,7 +77,8 @@ absl::StatusOr<ExplainedRead> Engine::ExplainGetInside(const ReadOptions& option
   }
   std::string value;
   bool unwritten = false;  // whoever lets the reply out pushes first
-  const uint64_t instant_ms = options.snapshot != nullptr ? options.snapshot->instant_ms() : clock_.NowMillis();
+  const uint64_t instant_ms =
+      options.snapshot != nullptr ? options.snapshot->instant_ms() : clock_.NowMillis();
   Conclude(state, point.sequence, instant_ms, lookup, &read.result, &value, &unwritten);
   read.value_bytes = value.size();
   if (lookup.found && !read.result.found) {
@@ -83,7 +88,8 @@ absl::StatusOr<ExplainedRead> Engine::ExplainGetInside(const ReadOptions& option
   } else {
     step("copying the value");
   }
-  if (read.result.expired) read.result.gate = std::max(read.result.gate, WitnessExpiry(read.result.expiry_ms));
+  if (read.result.expired)
+    read.result.gate = std::max(read.result.gate, WitnessExpiry(read.result.expiry_ms));
   read.nanos = static_cast<uint64_t>(std::chrono::nanoseconds(SteadyClock::now() - begin).count());
   return read;
 }

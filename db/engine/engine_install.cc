@@ -1,5 +1,5 @@
-// Engine: a new tree is installed the same way whoever made it: manifest on disk, then the readers' state, then what became unnecessary is
-// let go.
+// Engine: a new tree is installed the same way whoever made it: manifest on disk, then the readers'
+// state, then what became unnecessary is let go.
 #include <unordered_set>
 #include <utility>
 
@@ -48,8 +48,10 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
     next.flushed_sequence = flushed->buffer->last_sequence();
     flushed->namespaces.WriteTo(&next);
     std::erase_if(next.log_ends, [&](const LogEnd& end) {
-      // One that is kept for its values is found under the log's name for a while: what a recovery cut from it must not come back.
-      return end.last_sequence <= next.flushed_sequence && !caches_.values.HoldsOfLog(end.file_number);
+      // One that is kept for its values is found under the log's name for a while: what a recovery
+      // cut from it must not come back.
+      return end.last_sequence <= next.flushed_sequence &&
+             !caches_.values.HoldsOfLog(end.file_number);
     });
   }
   next.next_file_number = next_file_number_.load();
@@ -58,8 +60,8 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
   next.base_tallies = TalliesOfUse(point.bases, point.state->namespaces.bases());
   const std::unordered_set<uint64_t> live = SegmentNumbers(next);
   VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, directory_, next));
-  // Should this fail, the manifest on disk is as good as the one before it, with which the next try begins: what it retired
-  // is still there.
+  // Should this fail, the manifest on disk is as good as the one before it, with which the next try
+  // begins: what it retired is still there.
   PublishInstalled(version, next, flushed, sees_less, follow);
   manifest_ = std::move(next);
   for (const Version::ValueFileUse& use : before->value_files()) {
@@ -79,8 +81,8 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
   return absl::OkStatus();
 }
 
-void Engine::PublishInstalled(const std::shared_ptr<const Version>& version, const Manifest& manifest,
-                              const FullBuffer* flushed, bool sees_less,
+void Engine::PublishInstalled(const std::shared_ptr<const Version>& version,
+                              const Manifest& manifest, const FullBuffer* flushed, bool sees_less,
                               absl::FunctionRef<void(const Version&, KeyLedger*)> follow) {
   const SnapshotList::Held held = snapshots_.List(visible_);
   absl::MutexLock lock(&commit_mutex_);
@@ -91,10 +93,12 @@ void Engine::PublishInstalled(const std::shared_ptr<const Version>& version, con
   ledger.Tidy(*version);
   std::vector<RangeTombstone> tombstones;  // still in buffers
   KeyTallies base_tallies;
-  const SequenceNumber oldest_reader = held.sequences.empty() ? held.visible : held.sequences.front();
+  const SequenceNumber oldest_reader =
+      held.sequences.empty() ? held.visible : held.sequences.front();
   const SequenceNumber forgotten = std::min(manifest.flushed_sequence, oldest_reader);
   if (flushed != nullptr) {
-    if (!next->namespaces.bases().empty()) next->namespaces.ForgetBases(GenerationsLeftAfterLocked(forgotten));
+    if (!next->namespaces.bases().empty())
+      next->namespaces.ForgetBases(GenerationsLeftAfterLocked(forgotten));
     base_tallies = TalliesOfUse(base_tallies_, next->namespaces.bases());
     std::erase(next->full, flushed->buffer);
     if (!flushed->buffer->range_tombstones().empty()) {
@@ -120,7 +124,8 @@ void Engine::PublishInstalled(const std::shared_ptr<const Version>& version, con
     settled_buffers_.erase(settled_buffers_.begin(), settled_buffers_.upper_bound(flushed_));
     full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
     if (!flushed->buffer->range_tombstones().empty()) buffered_tombstones_ = std::move(tombstones);
-    std::erase_if(left_generations_, [&](const LeftGeneration& left) { return left.left_at <= forgotten; });
+    std::erase_if(left_generations_,
+                  [&](const LeftGeneration& left) { return left.left_at <= forgotten; });
   }
   PublishLocked(next);
   UpdatePressureLocked();
@@ -129,13 +134,15 @@ void Engine::PublishInstalled(const std::shared_ptr<const Version>& version, con
   room_.SignalAll();
 }
 
-// The failure may have come after the rename. On a full disk, retries must not fill it with what they leave behind.
+// The failure may have come after the rename. On a full disk, retries must not fill it with what
+// they leave behind.
 void Engine::DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segments) const {
-  const absl::StatusOr<Manifest> on_disk =
-      GuardMemory("reading the manifest", [this] { return ReadManifest(file_system_, directory_); });
+  const absl::StatusOr<Manifest> on_disk = GuardMemory(
+      "reading the manifest", [this] { return ReadManifest(file_system_, directory_); });
   if (!on_disk.ok()) return;  // orphans, if that is what they are, go at the next open
   TryWithMemory([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    const std::unordered_set<uint64_t> before = SegmentNumbers(manifest_), after = SegmentNumbers(*on_disk);
+    const std::unordered_set<uint64_t> before = SegmentNumbers(manifest_),
+                                       after = SegmentNumbers(*on_disk);
     const std::unordered_set<uint64_t> values_before = ValueFileNumbers(manifest_),
                                        values_after = ValueFileNumbers(*on_disk);
     for (const std::shared_ptr<Segment>& segment : segments) {

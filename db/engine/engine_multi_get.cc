@@ -1,5 +1,6 @@
-// Engine: reads of several keys at once, whose waits for memory and disk overlap (the field's group prefetching: Chen, Ailamaki, Gibbons
-// and Mowry, "Improving Hash Join Performance through Prefetching").
+// Engine: reads of several keys at once, whose waits for memory and disk overlap (the field's group
+// prefetching: Chen, Ailamaki, Gibbons and Mowry, "Improving Hash Join Performance through
+// Prefetching").
 #include <algorithm>
 #include <utility>
 
@@ -11,26 +12,29 @@
 namespace varve {
 namespace {
 
-// Keys whose memory is asked for together. A processor keeps some twenty lines on their way and drops what it is asked for beyond
-// (docs/performance.md), and a step asks for up to three lines a key.
+// Keys whose memory is asked for together. A processor keeps some twenty lines on their way and
+// drops what it is asked for beyond (docs/performance.md), and a step asks for up to three lines a
+// key.
 constexpr size_t kKeysARound = 8;
 // Keys whose records on disk are asked for before the first of them is waited for.
 constexpr size_t kKeysAGroup = 64;
 
 }  // namespace
 
-// All keys as of one moment, in rounds over a few of them, each step of which touches memory that the step before has asked for: hash and
-// buckets, entries of buffers, tables, slots of the block cache, records. Once something is not in memory, the rest of the group is asked
-// for before it is read.
+// All keys as of one moment, in rounds over a few of them, each step of which touches memory that
+// the step before has asked for: hash and buckets, entries of buffers, tables, slots of the block
+// cache, records. Once something is not in memory, the rest of the group is asked for before it is
+// read.
 class Engine::MultiRead {
  public:
   MultiRead(const Engine* engine, const ReadOptions& options, const ReadPoint& point,
             absl::Span<const std::string_view> keys)
       : engine_(*engine), options_(options), point_(point), state_(*point.state), keys_(keys) {}
 
-  // Fills in `results`. False: a key has expired by `*instant_ms`, which was not known; all has to be done again with it.
-  absl::StatusOr<bool> ReadAll(absl::Span<MultiGetResult> results, uint64_t* instant_ms, SequenceNumber* gate,
-                               bool* unwritten) {
+  // Fills in `results`. False: a key has expired by `*instant_ms`, which was not known; all has to
+  // be done again with it.
+  absl::StatusOr<bool> ReadAll(absl::Span<MultiGetResult> results, uint64_t* instant_ms,
+                               SequenceNumber* gate, bool* unwritten) {
     size_t bytes = 0;
     for (size_t begin = 0; begin < keys_.size(); begin += kKeysAGroup) {
       const absl::Span<const std::string_view> group = keys_.subspan(begin, kKeysAGroup);
@@ -49,7 +53,9 @@ class Engine::MultiRead {
           }
           result.read = true;
           result.status = Finish(&lookups_[next]);
-          if (lookups_[next].record.expiry_ms != 0 && engine_.NeedsInstant(lookups_[next], instant_ms)) return false;
+          if (lookups_[next].record.expiry_ms != 0 &&
+              engine_.NeedsInstant(lookups_[next], instant_ms))
+            return false;
           engine_.Conclude(state_, point_.sequence, *instant_ms, lookups_[next], &result.result,
                            options_.without_value ? nullptr : &result.value, unwritten);
           *gate = std::max(*gate, result.result.gate);
@@ -75,7 +81,8 @@ class Engine::MultiRead {
       ForEachBuffer([&](const WriteBuffer& buffer) { buffer.PrefetchEntry(lookup.hash); });
     }
     for (Lookup& lookup : round) {
-      if (!engine_.LookUpBuffers(state_, point_.sequence, &lookup)) engine_.AskForTables(state_, &lookup);
+      if (!engine_.LookUpBuffers(state_, point_.sequence, &lookup))
+        engine_.AskForTables(state_, &lookup);
     }
     const std::vector<const Run*>& runs = state_.version->runs();
     for (Lookup& lookup : round) {
@@ -89,14 +96,16 @@ class Engine::MultiRead {
     bool disk_is_asked = false;
     for (Lookup& lookup : round) {
       if (lookup.peeked_in == nullptr) continue;
-      disk_is_asked = lookup.peeked_in->PrefetchRecord(&lookup.peeked, options_.fill_cache) || disk_is_asked;
+      disk_is_asked =
+          lookup.peeked_in->PrefetchRecord(&lookup.peeked, options_.fill_cache) || disk_is_asked;
     }
     return disk_is_asked;
   }
 
   absl::Status Finish(Lookup* lookup) const {
     if (lookup->found) return absl::OkStatus();
-    VARVE_RETURN_IF_ERROR(engine_.LookUpSegments(state_, point_.sequence, options_.fill_cache, lookup));
+    VARVE_RETURN_IF_ERROR(
+        engine_.LookUpSegments(state_, point_.sequence, options_.fill_cache, lookup));
     if (lookup->found || state_.namespaces.bases().empty()) [[likely]]
       return absl::OkStatus();
     return engine_.LookUpBases(state_, point_.sequence, options_.fill_cache, lookup);
@@ -117,7 +126,8 @@ class Engine::MultiRead {
   absl::InlinedVector<Lookup, kKeysAGroup> lookups_;  // of a group
 };
 
-absl::Status Engine::MultiGetInside(const ReadOptions& options, absl::Span<const std::string_view> keys,
+absl::Status Engine::MultiGetInside(const ReadOptions& options,
+                                    absl::Span<const std::string_view> keys,
                                     absl::Span<MultiGetResult> results) {
   counters_.gets.Add(keys.size());
   const bool log_had_failed = log_failed_.load(std::memory_order_relaxed);
@@ -126,8 +136,9 @@ absl::Status Engine::MultiGetInside(const ReadOptions& options, absl::Span<const
   uint64_t instant_ms = options.snapshot != nullptr ? options.snapshot->instant_ms() : 0;
   for (bool done = false; !done;) {
     VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
-    VARVE_ASSIGN_OR_RETURN(done,
-                           MultiRead(this, options, point, keys).ReadAll(results, &instant_ms, &gate, &unwritten));
+    VARVE_ASSIGN_OR_RETURN(
+        done,
+        MultiRead(this, options, point, keys).ReadAll(results, &instant_ms, &gate, &unwritten));
   }
   if (instant_ms != 0) {
     for (MultiGetResult& each : results) {
@@ -137,7 +148,8 @@ absl::Status Engine::MultiGetInside(const ReadOptions& options, absl::Span<const
     }
   }
   absl::Status waited = AwaitGate(options, gate, unwritten);
-  if (!waited.ok() && WorthReadingAgain(options, log_had_failed)) return MultiGet(options, keys, results);
+  if (!waited.ok() && WorthReadingAgain(options, log_had_failed))
+    return MultiGet(options, keys, results);
   return waited;
 }
 

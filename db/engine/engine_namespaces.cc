@@ -1,13 +1,15 @@
 // Engine: which namespaces there are, cloning them, and their quotas.
 //
-// The rule: a batch is refused if, with it, a namespace would hold more keys, or more bytes of keys and values, than its quota, and the
-// batch itself adds to them. Exactly so, also among writers at the same time; what was there before a quota was set, or came by a
-// swap, stays. Reads, deletes, and writes that make a namespace smaller go on.
+// The rule: a batch is refused if, with it, a namespace would hold more keys, or more bytes of keys
+// and values, than its quota, and the batch itself adds to them. Exactly so, also among writers at
+// the same time; what was there before a quota was set, or came by a swap, stays. Reads, deletes,
+// and writes that make a namespace smaller go on.
 //
-// The cost: writes into namespaces with a quota go one at a time through quota_mutex_. Each generation has an upper bound, to
-// which a batch adds all that it writes, as if each key was new. Only when that reaches the quota is it looked up what the batch
-// replaces; only when that doesn't fit either are the keys counted (engine_count.cc), which takes up what was deleted. Other namespaces
-// pay one look at a flag.
+// The cost: writes into namespaces with a quota go one at a time through quota_mutex_. Each
+// generation has an upper bound, to which a batch adds all that it writes, as if each key was new.
+// Only when that reaches the quota is it looked up what the batch replaces; only when that doesn't
+// fit either are the keys counted (engine_count.cc), which takes up what was deleted. Other
+// namespaces pay one look at a flag.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -18,26 +20,30 @@
 
 #include "db/engine/engine.h"
 #include "db/engine/lookup.h"
-#include "varve/namespace_status.h"
 #include "fmt/format.h"
 #include "util/base/status.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 namespace {
 
-absl::Status Full(const NamespaceDescription& space, std::string_view what, uint64_t has, uint64_t most) {
-  const std::string name =
-      space.name.empty() ? fmt::format("database {}", space.id) : fmt::format("namespace '{}'", space.name);
-  return NamespaceIsFull(fmt::format("{} is full: it holds {} of {} {} that its quota allows; delete some or raise it",
-                                     name, has, most, what));
+absl::Status Full(const NamespaceDescription& space, std::string_view what, uint64_t has,
+                  uint64_t most) {
+  const std::string name = space.name.empty() ? fmt::format("database {}", space.id)
+                                              : fmt::format("namespace '{}'", space.name);
+  return NamespaceIsFull(
+      fmt::format("{} is full: it holds {} of {} {} that its quota allows; delete some or raise it",
+                  name, has, most, what));
 }
 
 bool Fits(int64_t has, int64_t added, uint64_t most) {
-  return most == 0 || added <= 0 || static_cast<uint64_t>(std::max<int64_t>(has + added, 0)) <= most;
+  return most == 0 || added <= 0 ||
+         static_cast<uint64_t>(std::max<int64_t>(has + added, 0)) <= most;
 }
 
 bool Fits(const KeyTally& has, const KeyTally& added, const NamespaceOptions& options) {
-  return Fits(has.keys, added.keys, options.max_keys) && Fits(has.bytes, added.bytes, options.max_bytes);
+  return Fits(has.keys, added.keys, options.max_keys) &&
+         Fits(has.bytes, added.bytes, options.max_bytes);
 }
 
 bool IsWriteTo(const Commit::Operation& operation, NamespaceGeneration generation) {
@@ -55,7 +61,8 @@ absl::StatusOr<NamespaceList> Engine::NamespacesInside() const {
     const Published<ReadState>::Pin state = state_.Acquire();
     for (const ManifestNamespace& entry : state->namespaces.entries()) {
       const NamespaceDescription* const described = state->namespaces.Description(entry.id);
-      list.namespaces.push_back(described != nullptr ? *described : NamespaceDescription{.id = entry.id});
+      list.namespaces.push_back(described != nullptr ? *described
+                                                     : NamespaceDescription{.id = entry.id});
     }
     list.next_id = state->namespaces.next_named();
     changed = state->namespaces_changed;
@@ -95,7 +102,8 @@ std::vector<NamespaceGeneration> Engine::GenerationsLeftAfterLocked(SequenceNumb
 std::function<bool(NamespaceGeneration)> Engine::LiveGenerations(const SnapshotList::Held& held,
                                                                  NamespaceBases* bases) const {
   // A snapshot that is taken later sees nothing older than what was visible then.
-  const SequenceNumber oldest_reader = held.sequences.empty() ? held.visible : held.sequences.front();
+  const SequenceNumber oldest_reader =
+      held.sequences.empty() ? held.visible : held.sequences.front();
   absl::MutexLock lock(&commit_mutex_);
   const NamespaceTable& namespaces = present_->namespaces;
   const std::vector<NamespaceGeneration> left =
@@ -105,11 +113,13 @@ std::function<bool(NamespaceGeneration)> Engine::LiveGenerations(const SnapshotL
   live.insert(kExpiryGeneration);
   for (const ManifestNamespace& space : namespaces.entries()) live.insert(space.generation);
   for (const NamespaceBase& base : bases->all()) live.insert(base.base);
-  return [live = std::move(live)](NamespaceGeneration generation) { return live.contains(generation); };
+  return [live = std::move(live)](NamespaceGeneration generation) {
+    return live.contains(generation);
+  };
 }
 
-// Not while what has expired is removed: an entry of the index must not go for the source's key alone. Whoever has the turn may be waiting for
-// that, so it isn't waited for meanwhile.
+// Not while what has expired is removed: an entry of the index must not go for the source's key
+// alone. Whoever has the turn may be waiting for that, so it isn't waited for meanwhile.
 absl::StatusOr<CommitResult> Engine::SubmitClone(const WriteOptions& options, WriteBatch* batch) {
   WriteOptions at_once = options;
   at_once.waits_for_turn = false;
@@ -126,7 +136,8 @@ absl::StatusOr<CommitResult> Engine::SubmitClone(const WriteOptions& options, Wr
   }
 }
 
-bool Engine::MustCheckQuotas(const ReadState& state, const Commit& commit, const SequenceNumber* checked) {
+bool Engine::MustCheckQuotas(const ReadState& state, const Commit& commit,
+                             const SequenceNumber* checked) {
   if (!commit.adds_data()) return false;
   if (checked != nullptr) return *checked != state.namespaces_changed;
   NamespaceId last = kSelectedNamespace;
@@ -138,7 +149,8 @@ bool Engine::MustCheckQuotas(const ReadState& state, const Commit& commit, const
   return false;
 }
 
-absl::StatusOr<CommitResult> Engine::SubmitWithinQuotas(const WriteOptions& options, WriteBatch* batch) {
+absl::StatusOr<CommitResult> Engine::SubmitWithinQuotas(const WriteOptions& options,
+                                                        WriteBatch* batch) {
   for (bool swept = false;;) {
     {
       absl::MutexLock lock(&commit_mutex_);
@@ -150,7 +162,8 @@ absl::StatusOr<CommitResult> Engine::SubmitWithinQuotas(const WriteOptions& opti
     const uint64_t expired = counters_.expired.load();  // before the look, as others remove, too
     const absl::Status fits = CheckQuotas(batch, &checked, &added);
     if (IsNamespaceFull(fits) && !std::exchange(swept, true)) {
-      // What has expired counts only where it can't be removed. Not while a Commit is there: a thread has one at a time.
+      // What has expired counts only where it can't be removed. Not while a Commit is there: a
+      // thread has one at a time.
       SweepAll().IgnoreError();
       if (counters_.expired.load() != expired) continue;
     }
@@ -174,7 +187,8 @@ absl::Status Engine::CheckQuotas(WriteBatch* batch, SequenceNumber* checked, Key
   *checked = state->namespaces_changed;
   if (std::exchange(quota_bounds_at_, *checked) != *checked) quota_bounds_ = KeyTallies();
   Commit commit(batch);
-  VARVE_RETURN_IF_ERROR(commit.Resolve(namespaces, [this](NamespaceId) { return NewGeneration(); }));
+  VARVE_RETURN_IF_ERROR(
+      commit.Resolve(namespaces, [this](NamespaceId) { return NewGeneration(); }));
   std::vector<std::pair<NamespaceId, NamespaceGeneration>> seen;
   for (const Commit::Operation& operation : commit.operations()) {
     if (operation.record.kind != RecordKind::kValue) continue;
@@ -189,8 +203,8 @@ absl::Status Engine::CheckQuotas(WriteBatch* batch, SequenceNumber* checked, Key
   return absl::OkStatus();
 }
 
-absl::Status Engine::CheckQuota(const Commit& commit, const NamespaceDescription& space, NamespaceGeneration generation,
-                                bool is_new, KeyTallies* added) {
+absl::Status Engine::CheckQuota(const Commit& commit, const NamespaceDescription& space,
+                                NamespaceGeneration generation, bool is_new, KeyTallies* added) {
   KeyTally most;
   for (const Commit::Operation& operation : commit.operations()) {
     if (operation.record.kind == RecordKind::kValue && IsWriteTo(operation, generation)) {
@@ -206,7 +220,8 @@ absl::Status Engine::CheckQuota(const Commit& commit, const NamespaceDescription
     added->Add(generation, most);
     return absl::OkStatus();
   }
-  // As of now: what is removed before the keys are counted must not be taken for something that the batch replaces.
+  // As of now: what is removed before the keys are counted must not be taken for something that the
+  // batch replaces.
   VARVE_ASSIGN_OR_RETURN(KeyTally change, ChangeOf(commit, generation));
   if (!Fits(quota_bounds_.Of(generation), change, space.options) && !is_counted) {
     VARVE_RETURN_IF_ERROR(CountForQuota(generation));
@@ -231,7 +246,8 @@ absl::Status Engine::CountForQuota(NamespaceGeneration generation) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<KeyTally> Engine::ChangeOf(const Commit& commit, NamespaceGeneration generation) const {
+absl::StatusOr<KeyTally> Engine::ChangeOf(const Commit& commit,
+                                          NamespaceGeneration generation) const {
   VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead({.space = kExpirySpace}));
   std::unordered_map<std::string_view, KeyTally> written;  // by key: what it is after the batch
   KeyTally change;
@@ -243,9 +259,11 @@ absl::StatusOr<KeyTally> Engine::ChangeOf(const Commit& commit, NamespaceGenerat
       VARVE_ASSIGN_OR_RETURN(const bool is_live, FindLive(*point.state, point.sequence, &lookup));
       const uint64_t expiry_ms = lookup.record.expiry_ms;
       // Who replaces what has expired adds a key, whether or not it is still on disk.
-      if (is_live && (expiry_ms == 0 || expiry_ms > clock_.NowMillis())) change += -TallyOf(lookup.record);
+      if (is_live && (expiry_ms == 0 || expiry_ms > clock_.NowMillis()))
+        change += -TallyOf(lookup.record);
     }
-    entry->second = operation.record.kind == RecordKind::kValue ? TallyOf(operation.record) : KeyTally();
+    entry->second =
+        operation.record.kind == RecordKind::kValue ? TallyOf(operation.record) : KeyTally();
   }
   for (const auto& [key, after] : written) change += after;
   return change;

@@ -1,16 +1,17 @@
 // Engine: from a directory to a running store, and back.
 //
-// Opening reads the manifest and replays the log; it reads no segment, so its time doesn't depend on the number of keys.
+// Opening reads the manifest and replays the log; it reads no segment, so its time doesn't depend
+// on the number of keys.
 #include <algorithm>
 #include <random>
 #include <unordered_set>
 #include <utility>
 
-#include "db/format/batch_codec.h"
+#include "db/compaction/value_collection.h"
 #include "db/engine/engine.h"
+#include "db/format/batch_codec.h"
 #include "db/format/file_names.h"
 #include "db/format/log_format.h"
-#include "db/compaction/value_collection.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 #include "util/base/hash.h"
@@ -22,9 +23,11 @@ namespace {
 
 constexpr size_t kSmallestLogFile = 1u << 20;
 constexpr size_t kLargestLogFile = 64u << 20;
-// Spare files, in write buffers: about what a merge of a level under the last one gives back, and with which levels then fill again.
+// Spare files, in write buffers: about what a merge of a level under the last one gives back, and
+// with which levels then fill again.
 constexpr uint64_t kSpareWriteBuffers = 48;
-constexpr std::string_view kManifestRepair = "take its copy or rebuild it from the segments and logs";
+constexpr std::string_view kManifestRepair =
+    "take its copy or rebuild it from the segments and logs";
 
 size_t LogFileSize(const EngineOptions& options) {
   if (options.log_file_size != 0) return options.log_file_size;
@@ -37,21 +40,25 @@ uint64_t RandomStoreId() {
 }
 
 absl::Status CheckOptions(const EngineOptions& options) {
-  if (options.write_buffer_size < (4u << 10)) return absl::InvalidArgumentError("write_buffer_size: at least 4 KiB");
-  if (options.segment_size < (4u << 10)) return absl::InvalidArgumentError("segment_size: at least 4 KiB");
-  if (options.max_full_write_buffers < 1) return absl::InvalidArgumentError("max_full_write_buffers: at least 1");
+  if (options.write_buffer_size < (4u << 10))
+    return absl::InvalidArgumentError("write_buffer_size: at least 4 KiB");
+  if (options.segment_size < (4u << 10))
+    return absl::InvalidArgumentError("segment_size: at least 4 KiB");
+  if (options.max_full_write_buffers < 1)
+    return absl::InvalidArgumentError("max_full_write_buffers: at least 1");
   if (options.runs_per_level < 2) return absl::InvalidArgumentError("runs_per_level: at least 2");
   return absl::OkStatus();
 }
 
-// `ends`, and those `before` of files that are kept for their values: until they are renamed they are found under the log's name, and what a
-// recovery cut from them must not come back.
+// `ends`, and those `before` of files that are kept for their values: until they are renamed they
+// are found under the log's name, and what a recovery cut from them must not come back.
 std::vector<LogEnd> WithKeptFiles(const std::vector<LogEnd>& before, std::vector<LogEnd> ends,
                                   const ValueFiles& values) {
   for (const LogEnd& end : before) {
     if (!values.HoldsOfLog(end.file_number)) continue;
-    const auto place = std::lower_bound(ends.begin(), ends.end(), end,
-                                        [](const LogEnd& a, const LogEnd& b) { return a.file_number < b.file_number; });
+    const auto place = std::lower_bound(
+        ends.begin(), ends.end(), end,
+        [](const LogEnd& a, const LogEnd& b) { return a.file_number < b.file_number; });
     if (place == ends.end() || place->file_number != end.file_number) ends.insert(place, end);
   }
   return ends;
@@ -62,7 +69,8 @@ std::vector<LogEnd> WithKeptFiles(const std::vector<LogEnd>& before, std::vector
 absl::StatusOr<std::unique_ptr<StorageEngine>> StorageEngine::Open(const std::string& directory,
                                                                    const EngineOptions& options) {
 #ifdef NDEBUG
-  // Debian builds abseil with deadlock detection on, which costs each lock more than the rest of its work (docs/decisions.md).
+  // Debian builds abseil with deadlock detection on, which costs each lock more than the rest of
+  // its work (docs/decisions.md).
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 #endif
   return GuardMemory("opening the store", [&] { return Engine::Open(directory, options); });
@@ -81,7 +89,8 @@ Engine::Engine(std::string directory, const EngineOptions& options)
       options_(options),
       clock_(options.clock != nullptr ? *options.clock : RealClock()),
       file_system_(options.file_system != nullptr ? options.file_system : PosixFileSystem()),
-      picker_(options.compaction_picker != nullptr ? options.compaction_picker : LazyLevelingPicker()),
+      picker_(options.compaction_picker != nullptr ? options.compaction_picker
+                                                   : LazyLevelingPicker()),
       caches_(options.offset_table_cache_size, options.block_cache_size),
       recycler_(file_system_, {.capacity = kSpareWriteBuffers * options_.write_buffer_size}),
       state_(nullptr) {}
@@ -91,7 +100,7 @@ Engine::~Engine() {
     TryWithMemory([&] { spdlog::error("close: {}", status.ToString()); });
 }
 
-// --- Open ------------------------------------------------------------------------------------------------------------------
+// --- Open ----------------------------------------------------------------------------------------
 
 absl::Status Engine::Recover() {
   VARVE_RETURN_IF_ERROR(file_system_->CreateDirectory(directory_));
@@ -112,9 +121,9 @@ absl::Status Engine::Recover() {
 absl::Status Engine::LoadOrCreateManifest() {
   absl::MutexLock lock(&install_mutex_);
   if (file_system_->OpenForRead(RepairPlanPath(directory_)).ok()) {
-    return absl::FailedPreconditionError(
-        fmt::format("{}: a repair of this store was interrupted; `client_main repair {}` goes on with it",
-                    RepairPlanPath(directory_), directory_));
+    return absl::FailedPreconditionError(fmt::format(
+        "{}: a repair of this store was interrupted; `client_main repair {}` goes on with it",
+        RepairPlanPath(directory_), directory_));
   }
   absl::StatusOr<Manifest> manifest = ReadManifest(file_system_, directory_);
   if (absl::IsNotFound(manifest.status())) {
@@ -122,21 +131,26 @@ absl::Status Engine::LoadOrCreateManifest() {
     for (const std::string& name : names) {
       if (name.ends_with(".seg") || name.ends_with(".val") || ParseLogFileName(name)) {
         return absl::DataLossError(
-            fmt::format("{0}/MANIFEST is missing, but {1} is there: put it back, or let `client_main repair {0}` {2}",
+            fmt::format("{0}/MANIFEST is missing, but {1} is there: put it back, or let "
+                        "`client_main repair {0}` {2}",
                         directory_, name, kManifestRepair));
       }
     }
-    if (!options_.create_if_missing) return absl::NotFoundError(fmt::format("{}: no store here", directory_));
-    // Whoever made the directory, a power cut must not take it, and all that will be in it. Where we may not, its maker has to.
+    if (!options_.create_if_missing)
+      return absl::NotFoundError(fmt::format("{}: no store here", directory_));
+    // Whoever made the directory, a power cut must not take it, and all that will be in it. Where
+    // we may not, its maker has to.
     if (absl::Status synced = file_system_->SyncDirectory(ParentDirectory(directory_));
         !synced.ok() && !absl::IsPermissionDenied(synced)) {
       return synced;
     }
-    manifest_ = Manifest{.store_id = RandomStoreId(), .next_generation = 2, .namespaces = {{kDefaultNamespace, 1}}};
+    manifest_ = Manifest{
+        .store_id = RandomStoreId(), .next_generation = 2, .namespaces = {{kDefaultNamespace, 1}}};
     VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, directory_, manifest_));
   } else if (absl::IsDataLoss(manifest.status())) {
     return absl::DataLossError(fmt::format("{}; `client_main repair {}` would {}",
-                                           std::string(manifest.status().message()), directory_, kManifestRepair));
+                                           std::string(manifest.status().message()), directory_,
+                                           kManifestRepair));
   } else {
     VARVE_RETURN_IF_ERROR(manifest.status());
     manifest_ = *std::move(manifest);
@@ -148,7 +162,8 @@ absl::Status Engine::LoadOrCreateManifest() {
   return absl::OkStatus();
 }
 
-// Segments and value files that no manifest names come from a flush or merge that a crash cut short, spares from a process that was.
+// Segments and value files that no manifest names come from a flush or merge that a crash cut
+// short, spares from a process that was.
 absl::Status Engine::RemoveOrphans() {
   std::unordered_set<std::string> live;
   {
@@ -165,13 +180,14 @@ absl::Status Engine::RemoveOrphans() {
   }
   VARVE_ASSIGN_OR_RETURN(std::vector<std::string> names, file_system_->List(directory_));
   std::erase_if(names, [&](const std::string& name) {
-    const bool is_orphan =
-        (name.ends_with(".seg") || name.ends_with(".val")) && !live.contains(directory_ + "/" + name);
-    return name != "MANIFEST.tmp" && name != "REPAIR.begun" && !ParseLogTemporaryName(name) && !IsSpareName(name) &&
-           !is_orphan;
+    const bool is_orphan = (name.ends_with(".seg") || name.ends_with(".val")) &&
+                           !live.contains(directory_ + "/" + name);
+    return name != "MANIFEST.tmp" && name != "REPAIR.begun" && !ParseLogTemporaryName(name) &&
+           !IsSpareName(name) && !is_orphan;
   });
   if (names.empty()) return absl::OkStatus();
-  // The manifest that was read may be there in the kernel's memory alone. The one on disk still needs what this one doesn't.
+  // The manifest that was read may be there in the kernel's memory alone. The one on disk still
+  // needs what this one doesn't.
   VARVE_RETURN_IF_ERROR(file_system_->SyncDirectory(directory_));
   for (const std::string& name : names) {
     spdlog::info("removing {}/{}, left by a crash", directory_, name);
@@ -191,10 +207,11 @@ absl::Status Engine::OpenSegments() {
         absl::StatusOr<std::shared_ptr<Segment>> segment =
             Segment::Open(file_system_, directory_, info, &caches_, DamagePolicy::kContain);
         if (absl::IsNotFound(segment.status())) {
-          return absl::DataLossError(fmt::format(
-              "{0} is missing, but {1}/MANIFEST names it: put the file back, or restore a copy of the store; "
-              "`client_main repair {1}` would do without it",
-              SegmentPath(directory_, info.number), directory_));
+          return absl::DataLossError(
+              fmt::format("{0} is missing, but {1}/MANIFEST names it: put the file back, or "
+                          "restore a copy of the store; "
+                          "`client_main repair {1}` would do without it",
+                          SegmentPath(directory_, info.number), directory_));
         }
         VARVE_RETURN_IF_ERROR(segment.status());
         run.segments.push_back(*std::move(segment));
@@ -204,15 +221,18 @@ absl::Status Engine::OpenSegments() {
   absl::MutexLock lock(&commit_mutex_);
   last_sequence_ = flushed_ = manifest_.flushed_sequence;
   auto state = std::make_shared<ReadState>();
-  state->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1, 0, buffer_memory_);
+  state->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1, 0,
+                                                buffer_memory_);
   state->version = std::make_shared<const Version>(std::move(levels));
   state->namespaces = NamespaceTable(manifest_);
   ledger_ = KeyLedger(manifest_.settled);
   base_tallies_ = manifest_.base_tallies;
   ledger_.Tidy(*state->version);
-  const bool indexed = std::any_of(state->version->runs().begin(), state->version->runs().end(), [](const Run* run) {
-    return !run->segments.empty() && ReachesTo(run->segments.back()->info(), FirstTreeKey(kExpiryGeneration));
-  });
+  const bool indexed =
+      std::any_of(state->version->runs().begin(), state->version->runs().end(), [](const Run* run) {
+        return !run->segments.empty() &&
+               ReachesTo(run->segments.back()->info(), FirstTreeKey(kExpiryGeneration));
+      });
   due_from_.fill(indexed ? 0 : kNeverDue);
   present_ = state;
   expires_by_default_.store(present_->namespaces.expires_by_default());
@@ -222,22 +242,23 @@ absl::Status Engine::OpenSegments() {
 
 absl::Status Engine::ReplayLog(LogRecovery* recovery) {
   absl::MutexLock install_lock(&install_mutex_);
-  absl::StatusOr<LogRecovery> recovered =
-      RecoverLog(file_system_, directory_, store_id_, manifest_.flushed_sequence, manifest_.log_ends,
-                 [this](std::string_view operations, SequenceNumber first, uint32_t count) {
-                   return ApplyRecovered(operations, first, count);
-                 });
+  absl::StatusOr<LogRecovery> recovered = RecoverLog(
+      file_system_, directory_, store_id_, manifest_.flushed_sequence, manifest_.log_ends,
+      [this](std::string_view operations, SequenceNumber first, uint32_t count) {
+        return ApplyRecovered(operations, first, count);
+      });
   if (absl::IsDataLoss(recovered.status())) {
     return absl::DataLossError(
-        fmt::format("{}; restore a copy of the store, or let `client_main repair {}` keep the operations before and "
+        fmt::format("{}; restore a copy of the store, or let `client_main repair {}` keep the "
+                    "operations before and "
                     "behind the damage and list those that are lost",
                     std::string(recovered.status().message()), directory_));
   }
   VARVE_RETURN_IF_ERROR(recovered.status());
   *recovery = *std::move(recovered);
   if (recovery->torn_bytes != 0) {
-    spdlog::warn("log: {} bytes behind sequence {} were never acknowledged and are cut away", recovery->torn_bytes,
-                 recovery->last_sequence);
+    spdlog::warn("log: {} bytes behind sequence {} were never acknowledged and are cut away",
+                 recovery->torn_bytes, recovery->last_sequence);
   }
   next_file_number_ = std::max(next_file_number_.load(), recovery->last_file_number + 1);
   absl::MutexLock lock(&commit_mutex_);
@@ -245,7 +266,8 @@ absl::Status Engine::ReplayLog(LogRecovery* recovery) {
   return absl::OkStatus();
 }
 
-absl::Status Engine::ApplyRecovered(std::string_view operations, SequenceNumber first, uint32_t count) {
+absl::Status Engine::ApplyRecovered(std::string_view operations, SequenceNumber first,
+                                    uint32_t count) {
   absl::MutexLock lock(&commit_mutex_);
   std::vector<Commit::Operation> recovered;
   std::optional<NamespaceTable> namespaces;  // a copy, only once the batch changes them
@@ -263,9 +285,11 @@ absl::Status Engine::ApplyRecovered(std::string_view operations, SequenceNumber 
   }
   if (!reader.ok() || !makes_sense || recovered.size() != count) {
     return absl::DataLossError(
-        fmt::format("log in {}: the batch at sequence {} has a good checksum but makes no sense", directory_, first));
+        fmt::format("log in {}: the batch at sequence {} has a good checksum but makes no sense",
+                    directory_, first));
   }
-  if (namespaces) next_generation_ = std::max(next_generation_.load(), namespaces->HighestGeneration() + 1);
+  if (namespaces)
+    next_generation_ = std::max(next_generation_.load(), namespaces->HighestGeneration() + 1);
   FitActiveBufferLocked(recovered.size());
   std::unique_ptr<StateChange> change = PrepareLocked(recovered);
   last_sequence_ = first + count - 1;
@@ -274,7 +298,8 @@ absl::Status Engine::ApplyRecovered(std::string_view operations, SequenceNumber 
   return absl::OkStatus();
 }
 
-// The manifest learns where the recovered files end before a new file is begun, so that this cut is not taken for damage later.
+// The manifest learns where the recovered files end before a new file is begun, so that this cut is
+// not taken for damage later.
 absl::Status Engine::StartLog(const LogRecovery& recovery) {
   const uint64_t file_number = NewFileNumber();
   {
@@ -297,13 +322,14 @@ absl::Status Engine::StartLog(const LogRecovery& recovery) {
                                .group_max_delay = options_.group_max_delay,
                                .sync_backend = Resolve(options_.sync_backend),
                                .next_file_number = [this] { return NewFileNumber(); }};
-  VARVE_ASSIGN_OR_RETURN(log_, Log::Open(file_system_, log_options, file_number, recovery.last_sequence));
+  VARVE_ASSIGN_OR_RETURN(log_,
+                         Log::Open(file_system_, log_options, file_number, recovery.last_sequence));
   log_->Adopt(recovery.files);
   durability_listener_ = log_->AddListener([this] { OnLogProgress(); });
   return absl::OkStatus();
 }
 
-// --- Close -----------------------------------------------------------------------------------------------------------------
+// --- Close ---------------------------------------------------------------------------------------
 
 void Engine::StopThreads() {
   cancel_compaction_ = true;
@@ -344,7 +370,7 @@ absl::Status Engine::CloseInside() {
   return WriteManifest(file_system_, directory_, manifest_);
 }
 
-// --- Statistics ------------------------------------------------------------------------------------------------------------
+// --- Statistics ----------------------------------------------------------------------------------
 
 std::vector<std::pair<std::string, uint64_t>> Engine::StatisticsInside() const {
   const Published<ReadState>::Pin state = state_.Acquire();
@@ -355,7 +381,8 @@ std::vector<std::pair<std::string, uint64_t>> Engine::StatisticsInside() const {
   const ValueSpace values = ValueSpaceOf(*state->version);
   uint64_t entries = 0;
   for (const Run* run : state->version->runs()) {
-    for (const std::shared_ptr<Segment>& segment : run->segments) entries += segment->info().entries;
+    for (const std::shared_ptr<Segment>& segment : run->segments)
+      entries += segment->info().entries;
   }
   uint64_t left_generations, namespaces;
   {
@@ -383,7 +410,8 @@ std::vector<std::pair<std::string, uint64_t>> Engine::StatisticsInside() const {
           {"value_bytes", values.bytes},
           {"value_garbage_bytes", values.garbage},
           {"unsettled_segments", NewCountPoint().Unsettled().size()},
-          {"range_tombstone_fragments", state->version->range_tombstones().size() + state->buffered_tombstones->size()},
+          {"range_tombstone_fragments",
+           state->version->range_tombstones().size() + state->buffered_tombstones->size()},
           {"namespaces", namespaces},
           {"left_generations", left_generations},
           {"log_groups", log.groups},

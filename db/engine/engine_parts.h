@@ -1,4 +1,5 @@
-// Plain values that the parts of the engine (db/engine/engine.h) hand to each other. Each is one thread's, but where it says otherwise.
+// Plain values that the parts of the engine (db/engine/engine.h) hand to each other. Each is one
+// thread's, but where it says otherwise.
 #pragma once
 
 #include <atomic>
@@ -14,15 +15,15 @@
 #include "absl/status/statusor.h"
 #include "db/counting/key_ledger.h"
 #include "db/format/key_tally.h"
-#include "db/namespaces/namespace_table.h"
 #include "db/format/range_tombstone.h"
+#include "db/namespaces/namespace_table.h"
 #include "db/version/read_state.h"
-#include "varve/store.h"
 #include "db/write_buffer/write_buffer.h"
 #include "structure/published.h"
 #include "type/sequence.h"
 #include "type/tree_key.h"
 #include "util/base/sharded_counter.h"
+#include "varve/store.h"
 
 namespace varve {
 
@@ -33,8 +34,8 @@ struct EngineParts {
     NamespaceTable namespaces;
     uint64_t log_bytes = 0;  // about so many it takes in the log, with headers and padding
   };
-  // A generation that its namespace has left; kNoGeneration: there was no such namespace. Known until the switch is in segments and no
-  // snapshot is older.
+  // A generation that its namespace has left; kNoGeneration: there was no such namespace. Known
+  // until the switch is in segments and no snapshot is older.
   struct LeftGeneration {
     NamespaceId space;
     NamespaceGeneration generation;
@@ -56,7 +57,8 @@ struct EngineParts {
     uint64_t epoch = 0;
     KeyTallies bases;  // as Manifest::base_tallies
 
-    // The segments of its tree for which nothing is known, and which hold something of a generation in use.
+    // The segments of its tree for which nothing is known, and which hold something of a generation
+    // in use.
     std::vector<KeyLedger::UnsettledSegment> Unsettled() const;
   };
   // The moment at which a namespace was cloned.
@@ -77,7 +79,8 @@ struct EngineParts {
   struct Layer {
     std::shared_ptr<const ReadState> below;  // read at below_at
     SequenceNumber below_at = kMaxSequence;
-    SequenceNumber after = kNoSequence;  // the layer's records are those with a sequence in (after, to]
+    // The layer's records are those with a sequence in (after, to].
+    SequenceNumber after = kNoSequence;
     SequenceNumber to = kMaxSequence;
     RangeTombstoneList tombstones;
   };
@@ -119,11 +122,12 @@ struct EngineParts {
   };
   // Batches that are committed, and who is to be told when they are durable.
   using AsyncWrites =
-      std::multimap<SequenceNumber, std::pair<CommitResult, std::function<void(absl::StatusOr<CommitResult>)>>>;
+      std::multimap<SequenceNumber,
+                    std::pair<CommitResult, std::function<void(absl::StatusOr<CommitResult>)>>>;
   // For the statistics. Thread-safe.
   struct Counters {
-    std::atomic<uint64_t> flushes{0}, compactions{0}, failed_compactions{0}, flushed_bytes{0}, compacted_bytes{0},
-        compaction_input_bytes{0};
+    std::atomic<uint64_t> flushes{0}, compactions{0}, failed_compactions{0}, flushed_bytes{0},
+        compacted_bytes{0}, compaction_input_bytes{0};
     std::atomic<uint64_t> expired{0}, clock_marks{0};
     std::atomic<uint64_t> own_operations{0};  // marks, and what removing took
     ShardedCounter gets, writes, conflicts;

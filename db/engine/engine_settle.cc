@@ -1,7 +1,8 @@
 // Engine: by how much a layer changes the keys that are live below it.
 //
-// Two ways, by what they cost: looking up what each record replaced, where mostly a fingerprint says "nothing" without a read, or
-// walking layer and keys below side by side, which reads both in order. What range tombstones cover is always walked.
+// Two ways, by what they cost: looking up what each record replaced, where mostly a fingerprint
+// says "nothing" without a read, or walking layer and keys below side by side, which reads both in
+// order. What range tombstones cover is always walked.
 #include <algorithm>
 #include <utility>
 
@@ -26,7 +27,8 @@ std::shared_ptr<const ReadState> StateBelow(const ReadState& state, size_t run) 
   auto below = std::make_shared<ReadState>();
   below->active = std::make_shared<WriteBuffer>(kNoBuffer, kNoSequence + 1);
   Level level;
-  for (; run < state.version->runs().size(); ++run) level.runs.push_back(*state.version->runs()[run]);
+  for (; run < state.version->runs().size(); ++run)
+    level.runs.push_back(*state.version->runs()[run]);
   below->version = std::make_shared<const Version>(std::vector<Level>{std::move(level)});
   below->namespaces = state.namespaces;
   below->whole = state.shared_from_this();
@@ -37,7 +39,8 @@ uint64_t EntriesBelow(const Version& version, const KeyLedger::UnsettledSegment&
   uint64_t entries = 0;
   for (size_t run = unsettled.run + 1; run < version.runs().size(); ++run) {
     const std::vector<std::shared_ptr<Segment>>& segments = version.runs()[run]->segments;
-    for (size_t i = version.runs()[run]->IndexOf(unsettled.segment->info().smallest); i < segments.size(); ++i) {
+    for (size_t i = version.runs()[run]->IndexOf(unsettled.segment->info().smallest);
+         i < segments.size(); ++i) {
       if (!Overlap(segments[i]->info(), unsettled.segment->info())) break;
       entries += segments[i]->info().entries;
     }
@@ -53,18 +56,22 @@ bool BelongsTo(const RecordView& record, SequenceNumber after, SequenceNumber to
 
 uint64_t Engine::CostOf(const Version& version, const KeyLedger::UnsettledSegment& unsettled) {
   const uint64_t entries = unsettled.segment->info().entries;
-  if (unsettled.segment->info().of_clones) return entries * kRecordsPerLookup;  // what they stand on is not walked
+  // What they stand on is not walked.
+  if (unsettled.segment->info().of_clones) return entries * kRecordsPerLookup;
   return std::min(entries * kRecordsPerLookup, entries + EntriesBelow(version, unsettled));
 }
 
-absl::StatusOr<KeyTallies> Engine::ChangeOf(const ReadState& state, const KeyLedger::UnsettledSegment& unsettled,
+absl::StatusOr<KeyTallies> Engine::ChangeOf(const ReadState& state,
+                                            const KeyLedger::UnsettledSegment& unsettled,
                                             absl::FunctionRef<bool()> keep_on) const {
   Segment& segment = *unsettled.segment;
   const SegmentInfo& info = segment.info();
-  const Layer layer{.below = StateBelow(state, unsettled.run + 1), .tombstones = *segment.range_tombstones()};
+  const Layer layer{.below = StateBelow(state, unsettled.run + 1),
+                    .tombstones = *segment.range_tombstones()};
   const std::unique_ptr<InternalIterator> records = segment.NewIterator(/*fill_cache=*/false);
   const bool by_lookups =
-      CostOf(*state.version, unsettled) == info.entries * kRecordsPerLookup;  // or walking is cheaper
+      // Or walking is cheaper.
+      CostOf(*state.version, unsettled) == info.entries * kRecordsPerLookup;
   KeyTallies change;
   for (const ManifestNamespace& space : state.namespaces.entries()) {
     std::string lower = std::max(FirstTreeKey(space.generation), info.smallest);
@@ -75,10 +82,12 @@ absl::StatusOr<KeyTallies> Engine::ChangeOf(const ReadState& state, const KeyLed
     if (by_lookups) {
       VARVE_RETURN_IF_ERROR(ChangeByLookups(layer, records.get(), lower, upper, keep_on, &change));
     } else {
-      VARVE_RETURN_IF_ERROR(ChangeBySide(layer, records.get(), std::move(lower), std::move(upper), keep_on, &change));
+      VARVE_RETURN_IF_ERROR(
+          ChangeBySide(layer, records.get(), std::move(lower), std::move(upper), keep_on, &change));
     }
   }
-  if (by_lookups) VARVE_RETURN_IF_ERROR(ChangeUnderTombstones(layer, records.get(), keep_on, &change));
+  if (by_lookups)
+    VARVE_RETURN_IF_ERROR(ChangeUnderTombstones(layer, records.get(), keep_on, &change));
   return change;
 }
 
@@ -95,7 +104,8 @@ absl::StatusOr<KeyTallies> Engine::ChangeOfNewest(const ReadState& state, size_t
     }
   }
   const std::unique_ptr<InternalIterator> records = NewMergingIterator(std::move(children));
-  const Layer layer{.below = StateBelow(state, runs), .tombstones = RangeTombstoneList(std::move(tombstones))};
+  const Layer layer{.below = StateBelow(state, runs),
+                    .tombstones = RangeTombstoneList(std::move(tombstones))};
   KeyTallies change;
   for (const ManifestNamespace& space : state.namespaces.entries()) {
     VARVE_RETURN_IF_ERROR(ChangeBySide(layer, records.get(), FirstTreeKey(space.generation),
@@ -104,29 +114,36 @@ absl::StatusOr<KeyTallies> Engine::ChangeOfNewest(const ReadState& state, size_t
   return change;
 }
 
-absl::Status Engine::ChangeOf(const Layer& layer, const WriteBuffer& buffer, BufferProgress* progress) const {
+absl::Status Engine::ChangeOf(const Layer& layer, const WriteBuffer& buffer,
+                              BufferProgress* progress) const {
   const auto keep_on = [] { return true; };
   uint64_t entries = buffer.entries();
   const uint64_t pending = entries - progress->walked;
   for (const Run* run : layer.below->version->runs()) {
-    for (const std::shared_ptr<Segment>& segment : run->segments) entries += segment->info().entries;
+    for (const std::shared_ptr<Segment>& segment : run->segments)
+      entries += segment->info().entries;
   }
-  const bool by_lookups = pending * kRecordsPerLookup < entries || !layer.below->namespaces.bases().empty();
+  const bool by_lookups =
+      pending * kRecordsPerLookup < entries || !layer.below->namespaces.bases().empty();
   absl::Status status;
-  buffer.Walk(&progress->position, layer.to, [&](const RecordView& record, const RecordView* previous) {
-    ++progress->walked;
-    if (!by_lookups || !status.ok() || (previous != nullptr && previous->sequence > layer.after)) return;
-    const NamespaceGeneration generation = GenerationOf(record.key);
-    if (!layer.below->namespaces.Holds(generation)) return;
-    if (layer.tombstones.Covering(record.key, kMaxSequence) != nullptr) return;
-    const absl::StatusOr<KeyTally> before = LiveAt(*layer.below, record.key, layer.below_at);
-    status = before.status();
-    if (!status.ok()) return;
-    WriteBuffer::Found newest;
-    buffer.Get(record.key, HashKey(record.key), layer.to, &newest);
-    progress->change.Add(generation, -*before);
-    if (newest.record.kind == RecordKind::kValue) progress->change.Add(generation, TallyOf(newest.record));
-  });
+  buffer.Walk(
+      &progress->position, layer.to, [&](const RecordView& record, const RecordView* previous) {
+        ++progress->walked;
+        if (!by_lookups || !status.ok() ||
+            (previous != nullptr && previous->sequence > layer.after))
+          return;
+        const NamespaceGeneration generation = GenerationOf(record.key);
+        if (!layer.below->namespaces.Holds(generation)) return;
+        if (layer.tombstones.Covering(record.key, kMaxSequence) != nullptr) return;
+        const absl::StatusOr<KeyTally> before = LiveAt(*layer.below, record.key, layer.below_at);
+        status = before.status();
+        if (!status.ok()) return;
+        WriteBuffer::Found newest;
+        buffer.Get(record.key, HashKey(record.key), layer.to, &newest);
+        progress->change.Add(generation, -*before);
+        if (newest.record.kind == RecordKind::kValue)
+          progress->change.Add(generation, TallyOf(newest.record));
+      });
   VARVE_RETURN_IF_ERROR(status);
   if (by_lookups && layer.tombstones.empty()) return absl::OkStatus();
   const std::unique_ptr<InternalIterator> records = buffer.NewIterator();
@@ -138,26 +155,34 @@ absl::Status Engine::ChangeOf(const Layer& layer, const WriteBuffer& buffer, Buf
   return absl::OkStatus();
 }
 
-absl::Status Engine::ChangeBySide(const Layer& layer, InternalIterator* records, std::string lower, std::string upper,
-                                  absl::FunctionRef<bool()> keep_on, KeyTallies* change) const {
+absl::Status Engine::ChangeBySide(const Layer& layer, InternalIterator* records, std::string lower,
+                                  std::string upper, absl::FunctionRef<bool()> keep_on,
+                                  KeyTallies* change) const {
   const NamespaceGeneration generation = GenerationOf(lower);
   records->Seek(lower, kMaxSequence);
   const bool has_records = records->Valid() && (upper.empty() || records->record().key < upper);
-  if (!has_records && layer.tombstones.empty()) return records->status();  // one of many namespaces, mostly
-  const std::unique_ptr<Iterator> below = MakeIterator(layer.below, layer.below_at, /*fill_cache=*/false, lower, upper,
-                                                       /*with_values=*/false);
+  // One of many namespaces, mostly.
+  if (!has_records && layer.tombstones.empty()) return records->status();
+  const std::unique_ptr<Iterator> below =
+      MakeIterator(layer.below, layer.below_at, /*fill_cache=*/false, lower, upper,
+                   /*with_values=*/false);
   below->SeekToFirst();
   std::string key;
   KeyTally sum;
   for (uint64_t keys = 1;; ++keys) {
-    if (keys % kKeysPerQuestion == 0 && !keep_on()) return absl::AbortedError("counting keys: interrupted");
-    while (records->Valid() && !BelongsTo(records->record(), layer.after, layer.to)) records->Next();
+    if (keys % kKeysPerQuestion == 0 && !keep_on())
+      return absl::AbortedError("counting keys: interrupted");
+    while (records->Valid() && !BelongsTo(records->record(), layer.after, layer.to))
+      records->Next();
     const bool more = records->Valid() && (upper.empty() || records->record().key < upper);
     if (!more && !below->Valid()) break;
-    const int order = !more ? 1 : !below->Valid() ? -1 : UserKeyOf(records->record().key).compare(below->key());
+    const int order = !more             ? 1
+                      : !below->Valid() ? -1
+                                        : UserKeyOf(records->record().key).compare(below->key());
     if (order > 0) {
       if (!layer.tombstones.empty() &&
-          layer.tombstones.Covering(TreeKey(generation, below->key()).view(), kMaxSequence) != nullptr) {
+          layer.tombstones.Covering(TreeKey(generation, below->key()).view(), kMaxSequence) !=
+              nullptr) {
         sum += -TallyOf(below->key().size(), below->value_size());
       }
       below->Next();
@@ -184,17 +209,19 @@ absl::Status Engine::ChangeBySide(const Layer& layer, InternalIterator* records,
 }
 
 absl::Status Engine::ChangeUnderTombstones(const Layer& layer, InternalIterator* records,
-                                           absl::FunctionRef<bool()> keep_on, KeyTallies* change) const {
+                                           absl::FunctionRef<bool()> keep_on,
+                                           KeyTallies* change) const {
   for (const RangeTombstoneList::Fragment& fragment : layer.tombstones.fragments()) {
     if (!layer.below->namespaces.Holds(GenerationOf(fragment.begin))) continue;
-    VARVE_RETURN_IF_ERROR(ChangeBySide(layer, records, fragment.begin, fragment.end, keep_on, change));
+    VARVE_RETURN_IF_ERROR(
+        ChangeBySide(layer, records, fragment.begin, fragment.end, keep_on, change));
   }
   return absl::OkStatus();
 }
 
-absl::Status Engine::ChangeByLookups(const Layer& layer, InternalIterator* records, std::string_view lower,
-                                     std::string_view upper, absl::FunctionRef<bool()> keep_on,
-                                     KeyTallies* change) const {
+absl::Status Engine::ChangeByLookups(const Layer& layer, InternalIterator* records,
+                                     std::string_view lower, std::string_view upper,
+                                     absl::FunctionRef<bool()> keep_on, KeyTallies* change) const {
   const NamespaceGeneration generation = GenerationOf(lower);
   std::string key;
   KeyTally sum;
@@ -203,7 +230,8 @@ absl::Status Engine::ChangeByLookups(const Layer& layer, InternalIterator* recor
     const RecordView& record = records->record();
     if (record.key >= upper) break;
     if (record.key == key) continue;  // an older version
-    if (++keys % kKeysPerQuestion == 0 && !keep_on()) return absl::AbortedError("counting keys: interrupted");
+    if (++keys % kKeysPerQuestion == 0 && !keep_on())
+      return absl::AbortedError("counting keys: interrupted");
     key.assign(record.key);
     if (layer.tombstones.Covering(record.key, kMaxSequence) != nullptr) continue;
     VARVE_ASSIGN_OR_RETURN(const KeyTally before, LiveAt(*layer.below, record.key, layer.below_at));
@@ -215,7 +243,8 @@ absl::Status Engine::ChangeByLookups(const Layer& layer, InternalIterator* recor
   return absl::OkStatus();
 }
 
-absl::StatusOr<KeyTally> Engine::LiveAt(const ReadState& state, std::string_view tree_key, SequenceNumber at) const {
+absl::StatusOr<KeyTally> Engine::LiveAt(const ReadState& state, std::string_view tree_key,
+                                        SequenceNumber at) const {
   Lookup lookup(GenerationOf(tree_key), UserKeyOf(tree_key));
   VARVE_ASSIGN_OR_RETURN(const bool is_live, FindLive(state, at, &lookup));
   return is_live ? TallyOf(lookup.record) : KeyTally{};

@@ -1,4 +1,5 @@
-// Engine: values that are written once. Where a flush leaves them, and what becomes of the files that hold them.
+// Engine: values that are written once. Where a flush leaves them, and what becomes of the files
+// that hold them.
 #include <unordered_map>
 #include <utility>
 
@@ -11,7 +12,8 @@
 namespace varve {
 namespace {
 
-// Values stay in the log where at least this part of it is values: else what lies around them is garbage from the start.
+// Values stay in the log where at least this part of it is values: else what lies around them is
+// garbage from the start.
 constexpr uint64_t kDenseNumerator = 2, kDenseDenominator = 3;
 
 }  // namespace
@@ -26,8 +28,9 @@ std::unique_ptr<ValuePlacer> Engine::NewPlacer(const FullBuffer& full) {
       own_sizes[entry.generation] = space->options.value_separation_size;
     }
   }
-  placement.separation_size = [own_sizes = std::move(own_sizes),
-                               usual = options_.value_separation_size](NamespaceGeneration generation) -> uint64_t {
+  placement.separation_size =
+      [own_sizes = std::move(own_sizes),
+       usual = options_.value_separation_size](NamespaceGeneration generation) -> uint64_t {
     const auto own = own_sizes.find(generation);
     return own == own_sizes.end() ? usual : own->second;
   };
@@ -35,11 +38,12 @@ std::unique_ptr<ValuePlacer> Engine::NewPlacer(const FullBuffer& full) {
   if (buffer.logged_large_bytes() * kDenseDenominator >= full.log_bytes * kDenseNumerator) {
     placement.log_blocks = log_->LargeBlocks(buffer.first_sequence(), buffer.last_sequence());
   }
-  return NewFlushPlacer(std::move(placement), {.file_system = file_system_,
-                                               .recycler = &recycler_,
-                                               .directory = directory_,
-                                               .next_file_number = [this] { return NewFileNumber(); },
-                                               .registry = &caches_.values});
+  return NewFlushPlacer(std::move(placement),
+                        {.file_system = file_system_,
+                         .recycler = &recycler_,
+                         .directory = directory_,
+                         .next_file_number = [this] { return NewFileNumber(); },
+                         .registry = &caches_.values});
 }
 
 void Engine::RetireLog(SequenceNumber flushed) {
@@ -58,8 +62,9 @@ void Engine::RetireLog(SequenceNumber flushed) {
     const std::shared_ptr<ValueFile>& file = each.first;
     const LogEnd& end = each.second;
     // What fails here is done by the next open; until then the file stays as it is.
-    const absl::Status named =
-        GuardMemory("keeping a log file for its values", [&] { return file->LeaveLog(LogPageAlign(end.offset)); });
+    const absl::Status named = GuardMemory("keeping a log file for its values", [&] {
+      return file->LeaveLog(LogPageAlign(end.offset));
+    });
     if (!named.ok()) TryWithMemory([&] { spdlog::warn("{}", named.ToString()); });
   }
 }

@@ -1,4 +1,5 @@
-// Engine: the commit of a batch (design: one short critical section that validates, numbers, logs and makes visible).
+// Engine: the commit of a batch (design: one short critical section that validates, numbers, logs
+// and makes visible).
 #include <algorithm>
 #include <utility>
 
@@ -14,21 +15,27 @@ namespace {
 
 constexpr int kOptimisticTries = 8;  // of Update, before it takes its keys' stripes
 constexpr int kTriesAlone = 1000;    // and with them; others may still write the keys blindly
-constexpr size_t kEntriesAhead = 8;  // of a batch: what their records meet in the write buffer is asked for
+// Of a batch: what their records meet in the write buffer is asked for.
+constexpr size_t kEntriesAhead = 8;
 constexpr size_t kFewestBytesOfBufferPerOperation = 8;
-constexpr size_t kMaxRetiredStates = 64;         // each replaced state holds its own list of range tombstones
-constexpr size_t kMaxBufferedTombstones = 1024;  // range tombstones at which a write buffer counts as full,
-constexpr size_t kMaxBufferedSwitches = 1024;    // and generations left, which take no memory in it
-constexpr int kTriesToPrepareLog = 8;            // for a large record, before others have to wait for it
+// Each replaced state holds its own list of range tombstones.
+constexpr size_t kMaxRetiredStates = 64;
+// Range tombstones at which a write buffer counts as full,.
+constexpr size_t kMaxBufferedTombstones = 1024;
+constexpr size_t kMaxBufferedSwitches = 1024;  // and generations left, which take no memory in it
+// For a large record, before others have to wait for it.
+constexpr int kTriesToPrepareLog = 8;
 
-// The log holds what is not in segments yet, and each synced group takes whole pages. Beyond this the active buffer is
-// flushed early, for each so many bytes since the last flush (which leaves the file in use).
+// The log holds what is not in segments yet, and each synced group takes whole pages. Beyond this
+// the active buffer is flushed early, for each so many bytes since the last flush (which leaves the
+// file in use).
 uint64_t MaxLogGrowth(const EngineOptions& options) {
   return 4 * std::max<uint64_t>({options.write_buffer_size, options.log_file_size, 1u << 20});
 }
 
 // The strongest that one of the batch's namespaces asks for: they are lost or kept together.
-Durability DurabilityAmong(const NamespaceTable& namespaces, const Commit& commit, Durability of_store) {
+Durability DurabilityAmong(const NamespaceTable& namespaces, const Commit& commit,
+                           Durability of_store) {
   std::optional<Durability> strongest;
   NamespaceId last = kSelectedNamespace;
   for (const Commit::Operation& operation : commit.operations()) {
@@ -63,7 +70,8 @@ absl::StatusOr<CommitResult> Engine::TrySubmit(const WriteOptions& options, Writ
   VARVE_RETURN_IF_ERROR(commit.Resolve((*pin)->namespaces, new_generation));
   *limited = (*pin)->namespaces.has_rules() && MustCheckQuotas(**pin, commit, checked);
   if (*limited) return CommitResult{};
-  for (const Commit::Operation& operation : commit.operations()) (*pin)->active->Prefetch(operation.hash);
+  for (const Commit::Operation& operation : commit.operations())
+    (*pin)->active->Prefetch(operation.hash);
   const ReadState* resolved_against = pin->get();
   RangeCheck ranges(commit);
   if (!ranges.empty()) VARVE_RETURN_IF_ERROR(LookAhead(&ranges));
@@ -85,7 +93,8 @@ absl::StatusOr<CommitResult> Engine::TrySubmit(const WriteOptions& options, Writ
     if (*limited) return CommitResult{};
   }
   pin.reset();
-  Durability durability = options.override_sync ? options.sync : sync_.load(std::memory_order_relaxed);
+  Durability durability =
+      options.override_sync ? options.sync : sync_.load(std::memory_order_relaxed);
   if (present_->namespaces.has_rules() && !options.override_sync) [[unlikely]]
     durability = DurabilityAmong(present_->namespaces, commit, durability);
   const bool gated = durability == Durability::kAlways;
@@ -93,7 +102,8 @@ absl::StatusOr<CommitResult> Engine::TrySubmit(const WriteOptions& options, Writ
   VARVE_RETURN_IF_ERROR(CheckConditions(commit));
   if (!ranges.empty()) VARVE_RETURN_IF_ERROR(CheckRanges(commit, &ranges));
   if (commit.operations().empty()) return CommitResult{last_sequence_, kNoSequence};
-  if (absl::Status reserved = log_->Reserve(commit.record_size(), /*for_deletes=*/!commit.adds_data());
+  if (absl::Status reserved =
+          log_->Reserve(commit.record_size(), /*for_deletes=*/!commit.adds_data());
       !reserved.ok()) {
     if (absl::IsUnavailable(reserved)) NoteLogFailureLocked();
     return reserved;
@@ -105,7 +115,8 @@ absl::StatusOr<CommitResult> Engine::TrySubmit(const WriteOptions& options, Writ
   const std::string_view record = commit.Seal(first);
   std::unique_ptr<StateChange> change = PrepareLocked(commit.operations());
   uint32_t log_offset = 0;
-  if (absl::Status appended = log_->Append(record, first, last, durability, commit.has_large() ? &log_offset : nullptr);
+  if (absl::Status appended =
+          log_->Append(record, first, last, durability, commit.has_large() ? &log_offset : nullptr);
       !appended.ok()) {
     if (absl::IsUnavailable(appended)) NoteLogFailureLocked();
     return appended;
@@ -125,7 +136,9 @@ absl::StatusOr<CommitResult> Engine::TrySubmit(const WriteOptions& options, Writ
 
 absl::Status Engine::PrepareLogLocked(const Commit& commit) {
   const bool for_deletes = !commit.adds_data();
-  for (int i = 0; i < kTriesToPrepareLog && !closed_ && !log_->HasRoom(commit.record_size(), for_deletes); ++i) {
+  for (int i = 0;
+       i < kTriesToPrepareLog && !closed_ && !log_->HasRoom(commit.record_size(), for_deletes);
+       ++i) {
     commit_mutex_.Unlock();
     const absl::Status prepared = log_->Prepare(commit.record_size(), for_deletes);
     commit_mutex_.Lock();
@@ -145,10 +158,11 @@ bool Engine::ActiveBufferIsFullLocked() const {
 
 absl::Status Engine::WaitForRoom(size_t bytes, bool adds_data) {
   throttle_.Pay(bytes);
-  if (full_buffers_.load(std::memory_order_relaxed) < options_.max_full_write_buffers) return absl::OkStatus();
+  if (full_buffers_.load(std::memory_order_relaxed) < options_.max_full_write_buffers)
+    return absl::OkStatus();
   absl::MutexLock lock(&commit_mutex_);
-  while (static_cast<int>(flush_queue_.size()) >= options_.max_full_write_buffers && background_status_.ok() &&
-         !closed_ && !log_failed_.load()) {
+  while (static_cast<int>(flush_queue_.size()) >= options_.max_full_write_buffers &&
+         background_status_.ok() && !closed_ && !log_failed_.load()) {
     room_.Wait(&commit_mutex_);
   }
   // Deletes may be what makes room on a full disk.
@@ -163,15 +177,19 @@ absl::Status Engine::CheckWritable(const Commit& commit) const {
 
 absl::Status Engine::RefusalLocked() const {
   if (background_status_.ok() && !log_failed_.load()) return absl::OkStatus();
-  // The log's end is for good, whatever else fails at present and whether or not somebody has noted it yet.
+  // The log's end is for good, whatever else fails at present and whether or not somebody has noted
+  // it yet.
   VARVE_RETURN_IF_ERROR(log_->status());
-  if (background_status_.ok() || absl::IsUnavailable(background_status_)) return UnsharedCopy(background_status_);
+  if (background_status_.ok() || absl::IsUnavailable(background_status_))
+    return UnsharedCopy(background_status_);
   // Whatever a flush fails for, nothing is lost by it, and the next try makes its files anew.
-  return absl::ResourceExhaustedError(fmt::format(
-      "flushing fails; it is tried again, and writes resume when it succeeds: {}", WordsOf(background_status_)));
+  return absl::ResourceExhaustedError(
+      fmt::format("flushing fails; it is tried again, and writes resume when it succeeds: {}",
+                  WordsOf(background_status_)));
 }
 
-std::unique_ptr<Engine::StateChange> Engine::PrepareLocked(const std::vector<Commit::Operation>& operations) {
+std::unique_ptr<Engine::StateChange> Engine::PrepareLocked(
+    const std::vector<Commit::Operation>& operations) {
   std::unique_ptr<StateChange> change;  // most batches need none
   const auto changed = [&change]() -> StateChange& {
     if (change == nullptr) change = std::make_unique<StateChange>();
@@ -185,7 +203,8 @@ std::unique_ptr<Engine::StateChange> Engine::PrepareLocked(const std::vector<Com
       case RecordKind::kValue:
         if (record.expiry_ms != 0) [[unlikely]] {
           NoteExpiringLocked(operation, &changed());
-          bytes += WriteBuffer::SizeOf(ExpiryIndexRecord(change->expiring.back().bytes, record.sequence));
+          bytes += WriteBuffer::SizeOf(
+              ExpiryIndexRecord(change->expiring.back().bytes, record.sequence));
         }
         bytes += WriteBuffer::SizeOf(record);
         break;
@@ -199,15 +218,18 @@ std::unique_ptr<Engine::StateChange> Engine::PrepareLocked(const std::vector<Com
         }
         break;
       case RecordKind::kRangeTombstone:
-        changed().tombstones.push_back({std::string(record.key), std::string(record.value), record.sequence});
+        changed().tombstones.push_back(
+            {std::string(record.key), std::string(record.value), record.sequence});
         break;
       case RecordKind::kSwitchGeneration:
       case RecordKind::kChangeNamespace: {
         if (!namespaces) namespaces = present_->namespaces;
         for (const NamespaceId space : NamespaceTable::MovedBy(record)) {
-          changed().left.push_back({space, namespaces->Generation(space).value_or(kNoGeneration), record.sequence});
+          changed().left.push_back(
+              {space, namespaces->Generation(space).value_or(kNoGeneration), record.sequence});
         }
-        namespaces->Replay(record).IgnoreError();  // a batch that it would refuse was refused before
+        // A batch that it would refuse was refused before.
+        namespaces->Replay(record).IgnoreError();
         for (const NamespaceBase& base : namespaces->bases().all()) {
           if (base.cut != record.sequence || log_ == nullptr) continue;
           changed().cut = std::make_unique<Cut>(Cut{base, NewCountPointLocked()});
@@ -251,8 +273,10 @@ void Engine::ApplyLocked(const std::vector<Commit::Operation>& operations, bool 
     return;
   ApplyExpiringLocked(*change);
   if (change->cut != nullptr) last_cut_ = std::move(change->cut);
-  for (RangeTombstone& tombstone : change->tombstones) active->AddRangeTombstone(std::move(tombstone));
-  for (RangeTombstone& tombstone : change->buffered_tombstones) buffered_tombstones_.push_back(std::move(tombstone));
+  for (RangeTombstone& tombstone : change->tombstones)
+    active->AddRangeTombstone(std::move(tombstone));
+  for (RangeTombstone& tombstone : change->buffered_tombstones)
+    buffered_tombstones_.push_back(std::move(tombstone));
   for (const LeftGeneration& left : change->left) {
     left_generations_.push_back(left);
     last_clear_.store(left.left_at);
@@ -278,8 +302,8 @@ void Engine::FitActiveBufferLocked(size_t operations) {
   if (operations * kFewestBytesOfBufferPerOperation <= options_.write_buffer_size) return;
   if (last_sequence_ >= present_->active->first_sequence()) RotateBufferLocked();
   const std::shared_ptr<ReadState> next = CopyStateLocked();
-  next->active =
-      std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1, operations, buffer_memory_);
+  next->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1,
+                                               operations, buffer_memory_);
   PublishLocked(next);
 }
 
@@ -287,9 +311,11 @@ void Engine::RotateBufferLocked() {
   const std::shared_ptr<WriteBuffer> full = present_->active;
   const std::shared_ptr<ReadState> next = CopyStateLocked();
   next->full.insert(next->full.begin(), full);
-  next->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1, 0, buffer_memory_);
+  next->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1, 0,
+                                               buffer_memory_);
   const uint64_t log_bytes = log_ == nullptr ? 0 : log_->statistics().bytes_taken;
-  flush_queue_.push_back({full, present_->namespaces, log_bytes - std::exchange(log_bytes_at_rotation_, log_bytes)});
+  flush_queue_.push_back(
+      {full, present_->namespaces, log_bytes - std::exchange(log_bytes_at_rotation_, log_bytes)});
   // From here on nothing may fail.
   full->Seal(last_sequence_);
   buffer_memory_->KeepUpTo(options_.write_buffer_size);
@@ -302,14 +328,16 @@ void Engine::BoundLog() {
   if (full_buffers_.load(std::memory_order_relaxed) != 0) return;  // a flush is on its way
   if (log_->live_bytes() <= log_bytes_at_flush_.load() + MaxLogGrowth(options_)) return;
   absl::MutexLock lock(&commit_mutex_);
-  if (flush_queue_.empty() && last_sequence_ >= present_->active->first_sequence() && !log_failed_.load())
+  if (flush_queue_.empty() && last_sequence_ >= present_->active->first_sequence() &&
+      !log_failed_.load())
     RotateBufferLocked();
 }
 
 absl::StatusOr<CommitResult> Engine::Write(const WriteOptions& options, WriteBatch* batch) {
   VARVE_ASSIGN_OR_RETURN(const CommitResult result, Submit(options, batch));
   // Whoever waits syncs for all when nobody else is at it, which saves the hop to the log's thread.
-  VARVE_RETURN_IF_ERROR(result.gate == kNoSequence ? log_->Push() : log_->WaitUntilDurable(result.gate));
+  VARVE_RETURN_IF_ERROR(result.gate == kNoSequence ? log_->Push()
+                                                   : log_->WaitUntilDurable(result.gate));
   return result;
 }
 
@@ -317,7 +345,8 @@ void Engine::WriteAsync(const WriteOptions& options, WriteBatch* batch,
                         std::function<void(absl::StatusOr<CommitResult>)> done) {
   // Whoever waits for a batch that is committed has his place already.
   AsyncWrites place;
-  if (!TryWithMemory([&] { place.emplace(kNoSequence, std::make_pair(CommitResult{}, nullptr)); })) {
+  if (!TryWithMemory(
+          [&] { place.emplace(kNoSequence, std::make_pair(CommitResult{}, nullptr)); })) {
     return done(OutOfMemory("committing a batch"));
   }
   absl::StatusOr<CommitResult> result = Submit(options, batch);
@@ -357,8 +386,9 @@ void Engine::CompleteAsyncWrites() {
   }
 }
 
-absl::StatusOr<CommitResult> Engine::UpdateInside(const WriteOptions& options, absl::Span<const std::string_view> keys,
-                                                  absl::FunctionRef<absl::Status(WriteBatch*)> decide) {
+absl::StatusOr<CommitResult> Engine::UpdateInside(
+    const WriteOptions& options, absl::Span<const std::string_view> keys,
+    absl::FunctionRef<absl::Status(WriteBatch*)> decide) {
   WriteBatch batch;
   const auto attempt = [&]() -> absl::StatusOr<CommitResult> {
     batch.Clear();
@@ -374,7 +404,8 @@ absl::StatusOr<CommitResult> Engine::UpdateInside(const WriteOptions& options, a
   std::sort(stripes.begin(), stripes.end());
   stripes.erase(std::unique(stripes.begin(), stripes.end()), stripes.end());
   std::vector<std::unique_ptr<absl::MutexLock>> locks;
-  for (const size_t stripe : stripes) locks.push_back(std::make_unique<absl::MutexLock>(&key_stripes_[stripe]));
+  for (const size_t stripe : stripes)
+    locks.push_back(std::make_unique<absl::MutexLock>(&key_stripes_[stripe]));
   absl::StatusOr<CommitResult> result = absl::AbortedError("not tried");
   for (int i = 0; i < kTriesAlone && absl::IsAborted(result.status()); ++i) result = attempt();
   return result;

@@ -30,13 +30,16 @@ struct Engine::Lookup {
   bool gated = false;  // it came from a write that readers wait for
   RecordView record;
   SequenceNumber cut =
-      kNoSequence;  // where the generation that was asked for stands on another one, whose key this is now;
+      // Where the generation that was asked for stands on another one, whose key this is now;.
+      kNoSequence;
   SequenceNumber up_to = kMaxSequence;  // and as of when that is read
   static constexpr size_t kMostAsked = 16;
-  std::array<Segment*, kMostAsked> segments;  // of the first runs: what may hold the key (null: nothing),
-  size_t asked = 0;                           // and of how many runs it was looked up and its table asked for
-  size_t first_run = 0;                       // runs before it hold no record of the key
-  Segment* peeked_in = nullptr;               // of that run, or not known
+  // Of the first runs: what may hold the key (null: nothing),.
+  std::array<Segment*, kMostAsked> segments;
+  // And of how many runs it was looked up and its table asked for.
+  size_t asked = 0;
+  size_t first_run = 0;          // runs before it hold no record of the key
+  Segment* peeked_in = nullptr;  // of that run, or not known
   PeekedRecord peeked;
   FoundRecord from_segment;
 };

@@ -39,7 +39,8 @@ bool RangeCheck::Look() {
     if (!unchanged) return false;
   }
   for (const RangeTombstone& tombstone : state_->buffered_tombstones->tombstones()) {
-    if (tombstone.sequence > checked_ && tombstone.sequence <= aim_ && Overlaps(tombstone.begin, tombstone.end)) {
+    if (tombstone.sequence > checked_ && tombstone.sequence <= aim_ &&
+        Overlaps(tombstone.begin, tombstone.end)) {
       return false;
     }
   }
@@ -52,19 +53,23 @@ void RangeCheck::SortRanges() {
   for (const Commit::RangeCondition& condition : commit_.range_conditions()) {
     ranges_.push_back({condition.lower, condition.upper});
   }
-  std::sort(ranges_.begin(), ranges_.end(), [](const Range& a, const Range& b) { return a.lower < b.lower; });
-  for (size_t i = 1; i < ranges_.size(); ++i) ranges_[i].reach = std::max(ranges_[i].reach, ranges_[i - 1].reach);
+  std::sort(ranges_.begin(), ranges_.end(),
+            [](const Range& a, const Range& b) { return a.lower < b.lower; });
+  for (size_t i = 1; i < ranges_.size(); ++i)
+    ranges_[i].reach = std::max(ranges_[i].reach, ranges_[i - 1].reach);
 }
 
 bool RangeCheck::Covers(std::string_view tree_key) const {
-  const auto behind = std::upper_bound(ranges_.begin(), ranges_.end(), tree_key,
-                                       [](std::string_view key, const Range& range) { return key < range.lower; });
+  const auto behind =
+      std::upper_bound(ranges_.begin(), ranges_.end(), tree_key,
+                       [](std::string_view key, const Range& range) { return key < range.lower; });
   return behind != ranges_.begin() && tree_key < std::prev(behind)->reach;
 }
 
 bool RangeCheck::Overlaps(std::string_view lower, std::string_view upper) const {
-  const auto behind = std::lower_bound(ranges_.begin(), ranges_.end(), upper,
-                                       [](const Range& range, std::string_view key) { return range.lower < key; });
+  const auto behind =
+      std::lower_bound(ranges_.begin(), ranges_.end(), upper,
+                       [](const Range& range, std::string_view key) { return range.lower < key; });
   return behind != ranges_.begin() && lower < std::prev(behind)->reach;
 }
 

@@ -1,9 +1,10 @@
-// Whether anything was written into a batch's ranges (WriteBatch::RequireRangeUnchanged) after the sequence of its conditions: what
-// the write buffers took in since then is looked through in the order of its arrival, in steps that go on where the last one
-// ended, so that the last step, with the commit lock, has little left to look at.
+// Whether anything was written into a batch's ranges (WriteBatch::RequireRangeUnchanged) after the
+// sequence of its conditions: what the write buffers took in since then is looked through in the
+// order of its arrival, in steps that go on where the last one ended, so that the last step, with
+// the commit lock, has little left to look at.
 //
-// For one thread. Aim() needs the commit lock, Look() does not. What was flushed since then can't be told apart any more: it counts
-// as written into the ranges.
+// For one thread. Aim() needs the commit lock, Look() does not. What was flushed since then can't
+// be told apart any more: it counts as written into the ranges.
 #pragma once
 
 #include <memory>
@@ -22,7 +23,8 @@ class RangeCheck {
   explicit RangeCheck(const Commit& commit);
 
   bool empty() const { return commit_.range_conditions().empty(); }
-  // The next Look() goes to `last`, of which `state` holds everything. Returns how many sequences it goes through.
+  // The next Look() goes to `last`, of which `state` holds everything. Returns how many sequences
+  // it goes through.
   SequenceNumber Aim(std::shared_ptr<const ReadState> state, SequenceNumber last);
   // False: something was written, or may have been.
   [[nodiscard]] bool Look();

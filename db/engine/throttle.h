@@ -1,7 +1,8 @@
 // Slows writers down smoothly by how far the background is behind, instead of stopping them cold.
 //
-// Pressure up to kFreePressure costs nothing; from there to 1 and beyond each written byte costs more time. What writers owe is gathered
-// until it is worth a sleep, so single small writes aren't delayed one by one. Thread-safe.
+// Pressure up to kFreePressure costs nothing; from there to 1 and beyond each written byte costs
+// more time. What writers owe is gathered until it is worth a sleep, so single small writes aren't
+// delayed one by one. Thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -23,11 +24,13 @@ class Throttle {
   void Pay(uint64_t bytes) {
     const double excess = pressure() - kFreePressure;
     if (excess <= 0) return;
-    const auto cost = static_cast<uint64_t>(bytes * std::min(excess / (1 - kFreePressure), 1.0) * kNanosecondsPerByte);
+    const auto cost = static_cast<uint64_t>(bytes * std::min(excess / (1 - kFreePressure), 1.0) *
+                                            kNanosecondsPerByte);
     const uint64_t owed = owed_ns_.fetch_add(cost, std::memory_order_relaxed) + cost;
     if (owed < kWorthSleeping) return;
     const uint64_t mine = owed_ns_.exchange(0, std::memory_order_relaxed);
-    std::this_thread::sleep_for(std::min(std::chrono::nanoseconds(mine), std::chrono::nanoseconds(kLongestSleep)));
+    std::this_thread::sleep_for(
+        std::min(std::chrono::nanoseconds(mine), std::chrono::nanoseconds(kLongestSleep)));
   }
 
  private:

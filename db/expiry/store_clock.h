@@ -1,14 +1,18 @@
 // The clock by which a store lets keys expire, in milliseconds since the epoch.
 //
-// The rule: what somebody has seen expired stays so, whatever happens to the machine's clock, also across a restart. The machine's
-// clock may be set back; then a key that was missing would be there again. So whoever finds that a key has expired leaves a mark in
-// the log, "the clock has been at this instant", and the finding is let out like a write: when the mark is as durable as the store's mode
-// promises. The newest mark is in the manifest, too, when the log's files go. A store's clock never shows less than its newest mark: where
-// the machine's clock falls behind it, it goes on from there at the pace of the monotonic clock, so that what is to expire in
-// ten seconds does, and until the machine's clock has caught up with all that. Where nothing expires no mark is ever written.
+// The rule: what somebody has seen expired stays so, whatever happens to the machine's clock, also
+// across a restart. The machine's clock may be set back; then a key that was missing would be there
+// again. So whoever finds that a key has expired leaves a mark in the log, "the clock has been at
+// this instant", and the finding is let out like a write: when the mark is as durable as the
+// store's mode promises. The newest mark is in the manifest, too, when the log's files go. A
+// store's clock never shows less than its newest mark: where the machine's clock falls behind it,
+// it goes on from there at the pace of the monotonic clock, so that what is to expire in ten
+// seconds does, and until the machine's clock has caught up with all that. Where nothing expires no
+// mark is ever written.
 //
-// A clock that was far ahead when a mark was left keeps the store's clock ahead: keys with an absolute expiry go early. That is the
-// price of the rule, and docs/durability.md says how to see it.
+// A clock that was far ahead when a mark was left keeps the store's clock ahead: keys with an
+// absolute expiry go early. That is the price of the rule, and docs/durability.md says how to see
+// it.
 //
 // Thread-safe. A reading takes tens of nanoseconds.
 #pragma once
@@ -28,7 +32,8 @@ class StoreClock {
 
   uint64_t NowMillis() const {
     const uint64_t wall = clock_.WallMillis();
-    if (wall >= mark_.load(std::memory_order_acquire) && !is_ahead_.load(std::memory_order_relaxed)) [[likely]]
+    if (wall >= mark_.load(std::memory_order_acquire) && !is_ahead_.load(std::memory_order_relaxed))
+        [[likely]]
       return wall;
     return NowFromMark(wall);
   }
@@ -38,12 +43,15 @@ class StoreClock {
   uint64_t mark() const { return mark_.load(std::memory_order_acquire); }
 
  private:
-  int64_t MonotonicMillis() const { return static_cast<int64_t>(clock_.MonotonicNanos() / 1'000'000); }
+  int64_t MonotonicMillis() const {
+    return static_cast<int64_t>(clock_.MonotonicNanos() / 1'000'000);
+  }
   uint64_t NowFromMark(uint64_t wall) const;
 
   const Clock& clock_;
   std::atomic<uint64_t> mark_{0};
-  // What the marks make of the monotonic clock: it shows this much more, in milliseconds. Set before the mark.
+  // What the marks make of the monotonic clock: it shows this much more, in milliseconds. Set
+  // before the mark.
   std::atomic<int64_t> over_monotonic_{std::numeric_limits<int64_t>::min()};
   mutable std::atomic<bool> is_ahead_{false};  // of the machine's clock
 };

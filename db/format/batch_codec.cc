@@ -15,8 +15,8 @@ uint32_t BatchChecksum(const char* header, uint64_t operations_hash) {
   return Checksum({header + 4, kBatchHeaderSize - 4}, operations_hash);
 }
 
-// Of a batch that has large operations; false where those are damaged or not there, or other bytes make no sense. `first`: what the first
-// sequence has to be.
+// Of a batch that has large operations; false where those are damaged or not there, or other bytes
+// make no sense. `first`: what the first sequence has to be.
 bool HashWithLargeOperations(std::string_view operations, SequenceNumber first, uint64_t* hash) {
   OperationsHash hasher;
   BatchReader reader(operations);
@@ -28,7 +28,8 @@ bool HashWithLargeOperations(std::string_view operations, SequenceNumber first, 
     const std::string_view bytes = reader.bytes();
     const uint64_t body_hash = LargeBodyHash(bytes, reader.seal_offset());
     SequenceNumber sequence = kNoSequence;
-    if (!LargeSealFits(bytes, reader.seal_offset(), body_hash, &sequence) || sequence != expected) return false;
+    if (!LargeSealFits(bytes, reader.seal_offset(), body_hash, &sequence) || sequence != expected)
+      return false;
     hasher.Add({between, static_cast<size_t>(bytes.data() - between)}, body_hash);
     between = bytes.data() + bytes.size();
     has_large = true;
@@ -53,7 +54,8 @@ uint64_t OperationsHash::Finish(std::string_view rest) {
   return rest.empty() ? hash_ : XXH3_64bits_withSeed(rest.data(), rest.size(), hash_);
 }
 
-void SealBatch(SequenceNumber first, uint32_t count, uint64_t operations_hash, std::string* record) {
+void SealBatch(SequenceNumber first, uint32_t count, uint64_t operations_hash,
+               std::string* record) {
   char* header = record->data();
   EncodeFixed32(header + 4, static_cast<uint32_t>(record->size() - kBatchHeaderSize));
   EncodeFixed64(header + 8, first);
@@ -103,7 +105,9 @@ bool BatchReader::Next(RecordView* operation) {
   if ((position = DecodeVarint32(position, limit, &value_size)) == nullptr) return false;
   seal_offset_ = 0;
   if ((first & kSeparatedValue) != 0) [[unlikely]] {
-    if (operation->kind != RecordKind::kValue || static_cast<size_t>(limit - position) < kLargeSealSize) return false;
+    if (operation->kind != RecordKind::kValue ||
+        static_cast<size_t>(limit - position) < kLargeSealSize)
+      return false;
     seal_offset_ = static_cast<size_t>(position - begin);
     position += kLargeSealSize;
   }

@@ -1,4 +1,5 @@
-// Reading and sealing the batch record of db/format/log_format.h. Stateless, but for BatchReader, which is for one thread.
+// Reading and sealing the batch record of db/format/log_format.h. Stateless, but for BatchReader,
+// which is for one thread.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +15,15 @@ namespace varve {
 // In the number of operations: some of them are large ones.
 inline constexpr uint32_t kHasLargeOperations = 1u << 31;
 
-// Fills the header of a complete batch record, whose large operations are sealed already. `count` with kHasLargeOperations where there are
-// some; then `operations_hash` is that of an OperationsHash, else HashOperations of everything behind the header: the part of the
-// checksum that needs no sequence, and so can be computed before the commit lock is taken.
+// Fills the header of a complete batch record, whose large operations are sealed already. `count`
+// with kHasLargeOperations where there are some; then `operations_hash` is that of an
+// OperationsHash, else HashOperations of everything behind the header: the part of the checksum
+// that needs no sequence, and so can be computed before the commit lock is taken.
 uint64_t HashOperations(std::string_view operations);
 void SealBatch(SequenceNumber first, uint32_t count, uint64_t operations_hash, std::string* record);
 
-// Hashes the operations of a batch that has large ones, each byte once: those between the large ones as they are, the large ones by their
-// body hash.
+// Hashes the operations of a batch that has large ones, each byte once: those between the large
+// ones as they are, the large ones by their body hash.
 class OperationsHash {
  public:
   // `between`: all operations since the large one before.
@@ -37,7 +39,8 @@ struct BatchHeader {
   SequenceNumber first = kNoSequence;
   uint32_t count = 0;
 };
-// Decodes the header at data[0] and verifies the whole record. Returns the record's size; 0 if it is cut short or damaged.
+// Decodes the header at data[0] and verifies the whole record. Returns the record's size; 0 if it
+// is cut short or damaged.
 size_t DecodeBatch(std::string_view data, BatchHeader* header, std::string_view* operations);
 
 // What the checksum of this batch record, of kBatchHeaderSize bytes or more, must be.
@@ -48,7 +51,8 @@ class BatchReader {
  public:
   explicit BatchReader(std::string_view operations) : rest_(operations) {}
 
-  // False at the end, or when the bytes make no sense. Views point into the batch; the sequence is left at 0.
+  // False at the end, or when the bytes make no sense. Views point into the batch; the sequence is
+  // left at 0.
   bool Next(RecordView* operation);
   bool ok() const { return ok_; }
   // Of the operation read last: its bytes, and where in them its seal lies (0: it is no large one).

@@ -9,7 +9,8 @@ namespace varve {
 namespace {
 
 constexpr size_t kValueSize = 8;
-constexpr int kWidthBelowTimeLeft = 4;  // an entry is rounded by at most 1 / 2^4 of the time that is left
+// An entry is rounded by at most 1 / 2^4 of the time that is left.
+constexpr int kWidthBelowTimeLeft = 4;
 
 void AppendBigEndian(uint64_t number, std::string* bytes) {
   for (int shift = 56; shift >= 0; shift -= 8) bytes->push_back(static_cast<char>(number >> shift));
@@ -23,9 +24,11 @@ uint64_t DecodeBigEndian(std::string_view bytes) {
 
 }  // namespace
 
-ExpiryIndexEntry ExpiryIndexEntryFor(std::string_view tree_key, uint64_t expiry_ms, uint64_t now_ms) {
+ExpiryIndexEntry ExpiryIndexEntryFor(std::string_view tree_key, uint64_t expiry_ms,
+                                     uint64_t now_ms) {
   const uint64_t left = expiry_ms > now_ms ? expiry_ms - now_ms : 0;
-  const int width = std::clamp(static_cast<int>(std::bit_width(left)) - 1 - kWidthBelowTimeLeft, 0, kExpiryWidths - 1);
+  const int width = std::clamp(static_cast<int>(std::bit_width(left)) - 1 - kWidthBelowTimeLeft, 0,
+                               kExpiryWidths - 1);
   const uint64_t mask = (uint64_t{1} << width) - 1;
   const uint64_t due = expiry_ms > ~mask ? ~uint64_t{0} : (expiry_ms + mask) & ~mask;
   return {width, due, tree_key};

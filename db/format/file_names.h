@@ -1,4 +1,5 @@
-// Names of the files in a store's directory. Logs, segments and value files share one count of numbers, so that no name is used twice.
+// Names of the files in a store's directory. Logs, segments and value files share one count of
+// numbers, so that no name is used twice.
 #pragma once
 
 #include <charconv>
@@ -20,7 +21,8 @@ inline std::string SegmentPath(const std::string& directory, uint64_t number) {
 inline std::optional<uint64_t> ParseSegmentName(std::string_view name) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || name.substr(static_cast<size_t>(end - name.data())) != ".seg") return std::nullopt;
+  if (error != std::errc() || name.substr(static_cast<size_t>(end - name.data())) != ".seg")
+    return std::nullopt;
   return number;
 }
 
@@ -33,7 +35,8 @@ inline std::string ValueFilePath(const std::string& directory, uint64_t number) 
 inline std::optional<uint64_t> ParseValueFileName(std::string_view name) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || name.substr(static_cast<size_t>(end - name.data())) != ".val") return std::nullopt;
+  if (error != std::errc() || name.substr(static_cast<size_t>(end - name.data())) != ".val")
+    return std::nullopt;
   return number;
 }
 
@@ -46,11 +49,15 @@ inline bool IsSpareName(std::string_view name) {
 
 inline std::string ManifestPath(const std::string& directory) { return directory + "/MANIFEST"; }
 // As the manifest, for repairs (db/version/manifest.h).
-inline std::string ManifestCopyPath(const std::string& directory) { return directory + "/MANIFEST.copy"; }
+inline std::string ManifestCopyPath(const std::string& directory) {
+  return directory + "/MANIFEST.copy";
+}
 // There as long as a repair is to be brought to its end (tools/repair.h).
 inline std::string RepairPlanPath(const std::string& directory) { return directory + "/REPAIR"; }
 
 // There while a repair rebuilds the tree: segments from the number in it on are its own.
-inline std::string RebuildMarkPath(const std::string& directory) { return directory + "/REPAIR.begun"; }
+inline std::string RebuildMarkPath(const std::string& directory) {
+  return directory + "/REPAIR.begun";
+}
 
 }  // namespace varve

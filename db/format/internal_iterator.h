@@ -1,6 +1,8 @@
-// A cursor over records in the order of the tree (type/record.h: keys ascending, versions newest first), tombstones included.
+// A cursor over records in the order of the tree (type/record.h: keys ascending, versions newest
+// first), tombstones included.
 //
-// What write buffers, segments, runs and merges offer to each other. Not thread-safe. Views stay valid until the next move.
+// What write buffers, segments, runs and merges offer to each other. Not thread-safe. Views stay
+// valid until the next move.
 #pragma once
 
 #include <string_view>
@@ -17,8 +19,8 @@ class InternalIterator {
   virtual bool Valid() const = 0;
   virtual void SeekToFirst() = 0;
   virtual void SeekToLast() = 0;
-  // To the first record at or after (key, sequence) in the order of the tree: the newest version of `key` that is not newer
-  // than `sequence`, or what follows.
+  // To the first record at or after (key, sequence) in the order of the tree: the newest version of
+  // `key` that is not newer than `sequence`, or what follows.
   virtual void Seek(std::string_view tree_key, SequenceNumber sequence) = 0;
   // Require Valid().
   virtual void Next() = 0;

@@ -1,5 +1,6 @@
-// Numbers of keys and their bytes by namespace generation: what a segment holds, or by how much one layer of the tree changes what
-// the layers below it hold (then they may be negative). Plain values.
+// Numbers of keys and their bytes by namespace generation: what a segment holds, or by how much one
+// layer of the tree changes what the layers below it hold (then they may be negative). Plain
+// values.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +29,9 @@ struct KeyTally {
 inline KeyTally TallyOf(size_t user_key_size, size_t value_size) {
   return {1, static_cast<int64_t>(user_key_size + value_size)};
 }
-inline KeyTally TallyOf(const RecordView& record) { return TallyOf(UserKeyOf(record.key).size(), ValueSizeOf(record)); }
+inline KeyTally TallyOf(const RecordView& record) {
+  return TallyOf(UserKeyOf(record.key).size(), ValueSizeOf(record));
+}
 inline KeyTally operator-(const KeyTally& tally) { return {-tally.keys, -tally.bytes}; }
 
 class KeyTallies {
@@ -70,8 +73,9 @@ class KeyTallies {
   // The entry of the generation, put in its place if there was none.
   std::vector<Entry>::iterator Find(NamespaceGeneration generation) {
     if (entries_.back().generation == generation) return std::prev(entries_.end());
-    const auto place = std::lower_bound(entries_.begin(), entries_.end(), generation,
-                                        [](const Entry& entry, NamespaceGeneration g) { return entry.generation < g; });
+    const auto place = std::lower_bound(
+        entries_.begin(), entries_.end(), generation,
+        [](const Entry& entry, NamespaceGeneration g) { return entry.generation < g; });
     if (place->generation == generation) return place;
     return entries_.insert(place, {generation, {}});
   }

@@ -41,7 +41,8 @@ bool ParseHeader(std::string_view data, Header* header) {
     header->expiry_ms = DecodeFixed64(at);
     at += 8;
   }
-  if ((header->flags & kHasMetadata) != 0 && (at = DecodeVarint32(at, limit, &header->metadata_size)) == nullptr) {
+  if ((header->flags & kHasMetadata) != 0 &&
+      (at = DecodeVarint32(at, limit, &header->metadata_size)) == nullptr) {
     return false;
   }
   header->size = static_cast<size_t>(at - data.data());
@@ -73,14 +74,17 @@ void AppendLargeOperation(const RecordView& record, std::string* destination) {
   if ((flags & kHasExpiry) != 0) PutFixed64(destination, record.expiry_ms);
   if ((flags & kHasMetadata) != 0) PutLengthPrefixed(destination, record.metadata);
   destination->append(record.key).append(record.value);
-  const uint64_t body_hash = LargeBodyHash(std::string_view(*destination).substr(begin), seal_offset);
+  const uint64_t body_hash =
+      LargeBodyHash(std::string_view(*destination).substr(begin), seal_offset);
   SealLargeOperation(destination->data() + begin, seal_offset, record.sequence, body_hash);
 }
 
 size_t LargeOperationSizeOf(const RecordView& record) {
-  size_t size = 1 + VarintLength(record.key.size()) + VarintLength(record.value.size()) + kLargeSealSize;
+  size_t size =
+      1 + VarintLength(record.key.size()) + VarintLength(record.value.size()) + kLargeSealSize;
   if ((record.flags & kHasExpiry) != 0) size += 8;
-  if ((record.flags & kHasMetadata) != 0) size += VarintLength(record.metadata.size()) + record.metadata.size();
+  if ((record.flags & kHasMetadata) != 0)
+    size += VarintLength(record.metadata.size()) + record.metadata.size();
   return size + record.key.size() + record.value.size();
 }
 
@@ -89,13 +93,15 @@ uint64_t LargeBodyHash(std::string_view operation, size_t seal_offset) {
   return XXH3_64bits_withSeed(body.data(), body.size(), XXH3_64bits(operation.data(), seal_offset));
 }
 
-void SealLargeOperation(char* operation, size_t seal_offset, SequenceNumber sequence, uint64_t body_hash) {
+void SealLargeOperation(char* operation, size_t seal_offset, SequenceNumber sequence,
+                        uint64_t body_hash) {
   char* const seal = operation + seal_offset;
   EncodeFixed64(seal, sequence);
   EncodeFixed32(seal + 8, Checksum({seal, 8}, body_hash));
 }
 
-bool LargeSealFits(std::string_view operation, size_t seal_offset, uint64_t body_hash, SequenceNumber* sequence) {
+bool LargeSealFits(std::string_view operation, size_t seal_offset, uint64_t body_hash,
+                   SequenceNumber* sequence) {
   const char* const seal = operation.data() + seal_offset;
   *sequence = DecodeFixed64(seal);
   return DecodeFixed32(seal + 8) == Checksum({seal, 8}, body_hash);

@@ -1,5 +1,6 @@
-// An operation of the log whose value is large: written so that it can be read and verified alone, wherever it lies. Segments point to it
-// instead of holding the value once more, and value files (db/values/value_file_format.h) hold copies of it.
+// An operation of the log whose value is large: written so that it can be read and verified alone,
+// wherever it lies. Segments point to it instead of holding the value once more, and value files
+// (db/values/value_file_format.h) hold copies of it.
 //
 //      0   1  RecordKind (kValue) | RecordFlags | kSeparatedValue
 //      1   v  varint32 key size, varint32 value size
@@ -9,9 +10,11 @@
 //      .   v  varint32 size and bytes of metadata    (kHasMetadata)
 //      .      key (tree key), value
 //
-// The body hash is the XXH3-64 of what stands behind the seal, seeded with that of what stands before it. It needs no sequence, and so is
-// made before the commit lock is taken; the batch's checksum is made from it too, so that no byte is hashed twice. The checksum doesn't
-// know where the operation lies: whoever follows a place compares key and sequence, which no two operations share.
+// The body hash is the XXH3-64 of what stands behind the seal, seeded with that of what stands
+// before it. It needs no sequence, and so is made before the commit lock is taken; the batch's
+// checksum is made from it too, so that no byte is hashed twice. The checksum doesn't know where
+// the operation lies: whoever follows a place compares key and sequence, which no two operations
+// share.
 //
 // Stateless functions.
 #pragma once
@@ -26,8 +29,9 @@
 
 namespace varve {
 
-// Puts of values from this size on are large operations; a smaller EngineOptions::value_separation_size counts as this. Readers go by the
-// flag. Below it a place and a second look would cost more than they spare.
+// Puts of values from this size on are large operations; a smaller
+// EngineOptions::value_separation_size counts as this. Readers go by the flag. Below it a place and
+// a second look would cost more than they spare.
 inline constexpr size_t kSmallestLargeValue = 1024;
 inline constexpr size_t kLargeSealSize = 12;
 // No header is longer: kind, two varint32, the seal, expiry, varint32 of the metadata size.
@@ -40,16 +44,20 @@ size_t LargeOperationSizeOf(const RecordView& record);
 // Of a whole large operation.
 uint64_t LargeBodyHash(std::string_view operation, size_t seal_offset);
 // Completes it; `operation` points to its first byte.
-void SealLargeOperation(char* operation, size_t seal_offset, SequenceNumber sequence, uint64_t body_hash);
+void SealLargeOperation(char* operation, size_t seal_offset, SequenceNumber sequence,
+                        uint64_t body_hash);
 // Whether its checksum fits; `*sequence` is what it says.
-bool LargeSealFits(std::string_view operation, size_t seal_offset, uint64_t body_hash, SequenceNumber* sequence);
+bool LargeSealFits(std::string_view operation, size_t seal_offset, uint64_t body_hash,
+                   SequenceNumber* sequence);
 
-// Size of the large operation at data[0], from its header alone; 0 if `data` doesn't hold that or it makes no sense. kMaxLargeHeaderSize
-// bytes always hold the header. Nothing is verified.
+// Size of the large operation at data[0], from its header alone; 0 if `data` doesn't hold that or
+// it makes no sense. kMaxLargeHeaderSize bytes always hold the header. Nothing is verified.
 uint64_t LargeOperationSize(std::string_view data);
-// Decodes the large operation at data[0], which was verified before. Returns its size; 0 if it is cut short or makes no sense.
+// Decodes the large operation at data[0], which was verified before. Returns its size; 0 if it is
+// cut short or makes no sense.
 size_t ParseLargeOperation(std::string_view data, RecordView* record);
-// Decodes and verifies the large operation at data[0]. Returns its size; 0 if it is cut short or damaged.
+// Decodes and verifies the large operation at data[0]. Returns its size; 0 if it is cut short or
+// damaged.
 size_t DecodeLargeOperation(std::string_view data, RecordView* record);
 
 }  // namespace varve

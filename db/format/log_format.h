@@ -1,20 +1,26 @@
-// The log's bytes (the field's write-ahead log, WAL). Numbers are little-endian; checksums are XXH3-64's low 32 bits.
+// The log's bytes (the field's write-ahead log, WAL). Numbers are little-endian; checksums are
+// XXH3-64's low 32 bits.
 //
-// File `NNNNNN.log`: a header page, then blocks. The file is zero-filled (or recycled) before its number is taken, so
-// that writing a block changes no metadata. While it is prepared its name ends in `.log.tmp`.
+// File `NNNNNN.log`: a header page, then blocks. The file is zero-filled (or recycled) before its
+// number is taken, so that writing a block changes no metadata. While it is prepared its name ends
+// in `.log.tmp`.
 //
 //   header page, 4096 bytes, the rest zero:
 //      0   8  magic "VARVELOG"
-//      8   4  format version (3; read, too: 2, which has no large operations, and 1, which also ends with the store id)
+//      8   4  format version (3; read, too: 2, which has no large operations, and 1, which also
+//          ends with the store id)
 //     12   4  checksum of bytes 0..12 and 16..40
 //     16   8  epoch: the file's number; blocks of an earlier life carry another
 //     24   8  store id
 //     32   8  bytes of the file when it was prepared: it may grow, but a shorter one was cut
 //
-//   block: what one write put into the file. Starts at a multiple of 8; after a sync at a multiple of 4096, so that a
-//   sector which was acknowledged is never written again. The space between is not read.
-//      0   4  checksum of bytes 4..40, seeded with store id and place: a copy elsewhere (in a value, say) is no block
-//      4   4  payload size in bytes, without padding; 0 for a block that only brings the durable mark up to date
+//   block: what one write put into the file. Starts at a multiple of 8; after a sync at a multiple
+//   of 4096, so that a sector which was acknowledged is never written again. The space between is
+//   not read.
+//      0   4  checksum of bytes 4..40, seeded with store id and place: a copy elsewhere (in a
+//          value, say) is no block
+//      4   4  payload size in bytes, without padding; 0 for a block that only brings the durable
+//          mark up to date
 //      8   8  epoch
 //     16   8  sequence of the first operation
 //     24   8  sequence of the last operation (first - 1 if there is none)
@@ -22,10 +28,12 @@
 //     40   .  batch records, back to back
 //
 //   batch record: one WriteBatch, whole or not at all.
-//      0   4  checksum of bytes 4..20, seeded with the XXH3-64 of the operations (sealed and read by db/format/batch_codec.h)
+//      0   4  checksum of bytes 4..20, seeded with the XXH3-64 of the operations (sealed and read
+//          by db/format/batch_codec.h)
 //      4   4  size of the operations in bytes
 //      8   8  sequence of the first operation; operation i has sequence + i
-//     16   4  number of operations; bit 31: some of them are large ones (db/format/batch_codec.h has what is hashed then)
+//     16   4  number of operations; bit 31: some of them are large ones (db/format/batch_codec.h
+//          has what is hashed then)
 //     20   .  operations, back to back
 //
 //   operation:
@@ -34,17 +42,22 @@
 //      .   8  expiry in ms since the epoch           (kHasExpiry)
 //      .   v  varint32 size and bytes of metadata    (kHasMetadata)
 //      .      key (tree key), value
-//   A large value's operation has a form of its own (db/format/large_operation.h), so that segments can point to it.
+//   A large value's operation has a form of its own (db/format/large_operation.h), so that segments
+//   can point to it.
 //
-// Recovery reads files in order of number and blocks in order of offset, each continuing the sequence of the one
-// before. Torn is not corrupt: where a block or batch is damaged or ends, and `next` is the sequence expected there,
+// Recovery reads files in order of number and blocks in order of offset, each continuing the
+// sequence of the one before. Torn is not corrupt: where a block or batch is damaged or ends, and
+// `next` is the sequence expected there,
 //   - within what the manifest records as the good part of this file: corruption;
-//   - a later file that begins with `next` says that the file was full or that an earlier recovery cut here: go on
+//   - a later file that begins with `next` says that the file was full or that an earlier recovery
+//     cut here: go on
 //   there;
-//   - any later block of this or a later file whose durable mark is >= `next` says that `next` had been acknowledged:
+//   - any later block of this or a later file whose durable mark is >= `next` says that `next` had
+//     been acknowledged:
 //   corruption;
 //   - otherwise it is a tear: cut here.
-// What was flushed into segments already is not needed: `next` counts as at least the first sequence that was not.
+// What was flushed into segments already is not needed: `next` counts as at least the first
+// sequence that was not.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -69,23 +82,28 @@ inline constexpr size_t kLogBlockHeaderSize = 40;
 inline constexpr size_t kLogBlockAlignment = 8;
 inline constexpr size_t kBatchHeaderSize = 20;
 
-constexpr uint64_t LogPageAlign(uint64_t offset) { return (offset + kLogPageSize - 1) & ~uint64_t{kLogPageSize - 1}; }
+constexpr uint64_t LogPageAlign(uint64_t offset) {
+  return (offset + kLogPageSize - 1) & ~uint64_t{kLogPageSize - 1};
+}
 constexpr uint64_t LogBlockAlign(uint64_t offset) {
   return (offset + kLogBlockAlignment - 1) & ~uint64_t{kLogBlockAlignment - 1};
 }
 
-// Names: 7 -> "000007.log"; the number of "000007.log" (and of "000007.log.tmp"), nothing for other names.
+// Names: 7 -> "000007.log"; the number of "000007.log" (and of "000007.log.tmp"), nothing for other
+// names.
 std::string LogFileName(uint64_t number);
 std::string LogTemporaryName(uint64_t number);
 std::optional<uint64_t> ParseLogFileName(std::string_view name);
 std::optional<uint64_t> ParseLogTemporaryName(std::string_view name);
 
 // The header page of file `number`, which has `file_size` bytes: kLogPageSize bytes.
-std::string EncodeLogHeaderPage(uint64_t number, uint64_t store_id, uint64_t file_size = kLogPageSize);
-// Checks what the first page of file `number` holds (fewer bytes if the file is shorter). NotFound: the file was never
-// begun (cut short or zero); DataLoss: damaged; FailedPrecondition: of another store, or written by a later version.
-[[nodiscard]] absl::Status CheckLogHeaderPage(std::string_view page, const std::string& path, uint64_t number,
-                                              uint64_t store_id);
+std::string EncodeLogHeaderPage(uint64_t number, uint64_t store_id,
+                                uint64_t file_size = kLogPageSize);
+// Checks what the first page of file `number` holds (fewer bytes if the file is shorter). NotFound:
+// the file was never begun (cut short or zero); DataLoss: damaged; FailedPrecondition: of another
+// store, or written by a later version.
+[[nodiscard]] absl::Status CheckLogHeaderPage(std::string_view page, const std::string& path,
+                                              uint64_t number, uint64_t store_id);
 // The size that a page which was checked says its file has at least; 0: it doesn't say.
 uint64_t PreparedLogSize(std::string_view page);
 
@@ -97,19 +115,23 @@ struct LogBlockHeader {
   SequenceNumber durable_mark = 0;
 };
 
-// Writes kLogBlockHeaderSize bytes at `destination` for the block that will lie at `offset` of its file.
-void EncodeLogBlockHeader(char* destination, const LogBlockHeader& header, uint64_t store_id, uint64_t offset);
+// Writes kLogBlockHeaderSize bytes at `destination` for the block that will lie at `offset` of its
+// file.
+void EncodeLogBlockHeader(char* destination, const LogBlockHeader& header, uint64_t store_id,
+                          uint64_t offset);
 // What its checksum must be, of the kLogBlockHeaderSize bytes `header` at `offset`.
 uint32_t LogBlockChecksum(std::string_view header, uint64_t store_id, uint64_t offset);
-// The header at the front of `bytes`, which lie at `offset` of file `epoch` and are as many as a header has.
-std::optional<LogBlockHeader> DecodeHeaderOfEpoch(std::string_view bytes, uint64_t epoch, uint64_t store_id,
-                                                  uint64_t offset);
-// The header at the front of `bytes`, which lie at `offset` of file `epoch`; nothing if there is none of that epoch and
-// place.
-inline std::optional<LogBlockHeader> DecodeLogBlockHeader(std::string_view bytes, uint64_t epoch, uint64_t store_id,
-                                                          uint64_t offset) {
+// The header at the front of `bytes`, which lie at `offset` of file `epoch` and are as many as a
+// header has.
+std::optional<LogBlockHeader> DecodeHeaderOfEpoch(std::string_view bytes, uint64_t epoch,
+                                                  uint64_t store_id, uint64_t offset);
+// The header at the front of `bytes`, which lie at `offset` of file `epoch`; nothing if there is
+// none of that epoch and place.
+inline std::optional<LogBlockHeader> DecodeLogBlockHeader(std::string_view bytes, uint64_t epoch,
+                                                          uint64_t store_id, uint64_t offset) {
   // The epoch comes first: it is the cheap test when every 8 bytes of a file are tried.
-  if (bytes.size() < kLogBlockHeaderSize || DecodeFixed64(bytes.data() + 8) != epoch) return std::nullopt;
+  if (bytes.size() < kLogBlockHeaderSize || DecodeFixed64(bytes.data() + 8) != epoch)
+    return std::nullopt;
   return DecodeHeaderOfEpoch(bytes, epoch, store_id, offset);
 }
 

@@ -6,12 +6,16 @@
 namespace varve {
 namespace {
 
-constexpr auto kBelow = [](const NamespaceBase& base, NamespaceGeneration g) { return base.generation < g; };
+constexpr auto kBelow = [](const NamespaceBase& base, NamespaceGeneration g) {
+  return base.generation < g;
+};
 
 }  // namespace
 
 NamespaceBases::NamespaceBases(std::vector<NamespaceBase> bases)
-    : bases_(bases.empty() ? nullptr : std::make_shared<const std::vector<NamespaceBase>>(std::move(bases))) {}
+    : bases_(bases.empty() ? nullptr
+                           : std::make_shared<const std::vector<NamespaceBase>>(std::move(bases))) {
+}
 
 const std::vector<NamespaceBase>& NamespaceBases::all() const {
   static const std::vector<NamespaceBase>* const none = new std::vector<NamespaceBase>();
@@ -36,7 +40,8 @@ size_t NamespaceBases::DepthOf(NamespaceGeneration generation) const {
 }
 
 bool NamespaceBases::IsBase(NamespaceGeneration generation) const {
-  return std::any_of(all().begin(), all().end(), [&](const NamespaceBase& base) { return base.base == generation; });
+  return std::any_of(all().begin(), all().end(),
+                     [&](const NamespaceBase& base) { return base.base == generation; });
 }
 
 bool NamespaceBases::Reaches(NamespaceGeneration generation, NamespaceGeneration below) const {

@@ -28,11 +28,13 @@ bool DecodeDescription(ByteReader* reader, NamespaceDescription* space) {
   uint8_t sync = 0;
   NamespaceOptions& options = space->options;
   if (!reader->ReadLengthPrefixed(&name) || !reader->ReadVarint64(&options.max_bytes) ||
-      !reader->ReadVarint64(&options.max_keys) || !reader->ReadVarint64(&options.default_expiry_ms) ||
-      !reader->ReadByte(&sync) || !reader->ReadVarint64(&options.value_separation_size)) {
+      !reader->ReadVarint64(&options.max_keys) ||
+      !reader->ReadVarint64(&options.default_expiry_ms) || !reader->ReadByte(&sync) ||
+      !reader->ReadVarint64(&options.value_separation_size)) {
     return false;
   }
-  if (name.size() > kMaxNamespaceName || sync > 1 + static_cast<uint8_t>(Durability::kNone)) return false;
+  if (name.size() > kMaxNamespaceName || sync > 1 + static_cast<uint8_t>(Durability::kNone))
+    return false;
   space->name = name;
   options.sync.reset();
   if (sync != kStoresMode) options.sync = static_cast<Durability>(sync - 1);
@@ -78,7 +80,8 @@ std::optional<NamespaceChange> DecodeNamespaceChange(const RecordView& record) {
   const bool clones = change.verb == NamespaceChange::Verb::kClone;
   if ((clones || change.verb == NamespaceChange::Verb::kCreate) && !take_number(&change.generation))
     return std::nullopt;
-  if ((clones || change.verb == NamespaceChange::Verb::kSwap) && !take_number(&change.other)) return std::nullopt;
+  if ((clones || change.verb == NamespaceChange::Verb::kSwap) && !take_number(&change.other))
+    return std::nullopt;
   ByteReader reader(rest);
   switch (change.verb) {
     case NamespaceChange::Verb::kCreate:

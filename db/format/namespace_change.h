@@ -1,4 +1,5 @@
-// Creating, altering, dropping, swapping and cloning namespaces: one operation each in the log (RecordKind::kChangeNamespace), none in segments.
+// Creating, altering, dropping, swapping and cloning namespaces: one operation each in the log
+// (RecordKind::kChangeNamespace), none in segments.
 //
 //   key:   the namespace's id (4 bytes, big-endian)
 //   value: 1  verb, then
@@ -6,11 +7,14 @@
 //          alter      description
 //          drop       nothing
 //          swap    4  id of the other namespace (big-endian)
-//          clone   4  generation (big-endian), 4  id of the source (big-endian), description; the operation's sequence is the cut
+//          clone   4  generation (big-endian), 4  id of the source (big-endian), description; the
+//                                                 operation's sequence is the cut
 //                     (db/format/namespace_bases.h)
 //
-//   description: string name (varint32 size, bytes), bytes at most, keys at most, default expiry in ms (varint64 each),
-//                1 byte sync (0: the store's; else 1 + Durability), value separation size (varint64)
+//   description: string name (varint32 size, bytes), bytes at most, keys at most, default expiry in
+//   ms (varint64 each),
+//                1 byte sync (0: the store's; else 1 + Durability), value separation size
+//                (varint64)
 //
 // Stateless functions.
 #pragma once
@@ -19,15 +23,16 @@
 #include <string>
 #include <string_view>
 
-#include "varve/namespace.h"
 #include "type/record.h"
 #include "type/sequence.h"
 #include "util/base/coding.h"
+#include "varve/namespace.h"
 
 namespace varve {
 
 struct NamespaceChange {
-  enum class Verb : uint8_t { kCreate = 1, kAlter = 2, kDrop = 3, kSwap = 4, kClone = 5 };  // on disk: never renumber
+  // On disk: never renumber.
+  enum class Verb : uint8_t { kCreate = 1, kAlter = 2, kDrop = 3, kSwap = 4, kClone = 5 };
 
   Verb verb = Verb::kCreate;
   NamespaceDescription space;          // its id; kCreate, kAlter and kClone: all of it

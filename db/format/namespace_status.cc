@@ -17,10 +17,13 @@ absl::Status Marked(absl::Status status, const char* mark) {
 }  // namespace
 
 absl::Status NoSuchNamespace(NamespaceId id) {
-  return Marked(absl::InvalidArgumentError(fmt::format("namespace {} does not exist", id)), kMissing);
+  return Marked(absl::InvalidArgumentError(fmt::format("namespace {} does not exist", id)),
+                kMissing);
 }
 
-bool IsNoSuchNamespace(const absl::Status& status) { return status.GetPayload(kMissing).has_value(); }
+bool IsNoSuchNamespace(const absl::Status& status) {
+  return status.GetPayload(kMissing).has_value();
+}
 
 absl::Status NamespaceIsFull(const std::string& message) {
   return Marked(absl::ResourceExhaustedError(message), kFull);

@@ -8,10 +8,12 @@
 namespace varve {
 
 void CoalesceRangeTombstones(std::vector<RangeTombstone>* tombstones) {
-  std::erase_if(*tombstones, [](const RangeTombstone& tombstone) { return tombstone.begin >= tombstone.end; });
-  std::sort(tombstones->begin(), tombstones->end(), [](const RangeTombstone& a, const RangeTombstone& b) {
-    return std::tie(a.sequence, a.begin) < std::tie(b.sequence, b.begin);
-  });
+  std::erase_if(*tombstones,
+                [](const RangeTombstone& tombstone) { return tombstone.begin >= tombstone.end; });
+  std::sort(tombstones->begin(), tombstones->end(),
+            [](const RangeTombstone& a, const RangeTombstone& b) {
+              return std::tie(a.sequence, a.begin) < std::tie(b.sequence, b.begin);
+            });
   size_t kept = 0;
   for (size_t i = 0; i < tombstones->size(); ++i) {
     RangeTombstone& current = (*tombstones)[i];
@@ -26,12 +28,14 @@ void CoalesceRangeTombstones(std::vector<RangeTombstone>* tombstones) {
     ++kept;
   }
   tombstones->resize(kept);
-  std::sort(tombstones->begin(), tombstones->end(), [](const RangeTombstone& a, const RangeTombstone& b) {
-    return std::tie(a.begin, b.sequence) < std::tie(b.begin, a.sequence);
-  });
+  std::sort(tombstones->begin(), tombstones->end(),
+            [](const RangeTombstone& a, const RangeTombstone& b) {
+              return std::tie(a.begin, b.sequence) < std::tie(b.begin, a.sequence);
+            });
 }
 
-RangeTombstoneList::RangeTombstoneList(std::vector<RangeTombstone> tombstones) : tombstones_(std::move(tombstones)) {
+RangeTombstoneList::RangeTombstoneList(std::vector<RangeTombstone> tombstones)
+    : tombstones_(std::move(tombstones)) {
   CoalesceRangeTombstones(&tombstones_);
   // A sweep over all ends: `depth` tombstones cover the stretch behind the border just passed.
   std::vector<std::pair<std::string_view, int>> borders;
@@ -40,12 +44,14 @@ RangeTombstoneList::RangeTombstoneList(std::vector<RangeTombstone> tombstones) :
     borders.emplace_back(tombstone.begin, 1);
     borders.emplace_back(tombstone.end, -1);
   }
-  std::sort(borders.begin(), borders.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(borders.begin(), borders.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
   int depth = 0;
   for (size_t i = 0; i < borders.size();) {
     const std::string_view begin = borders[i].first;
     for (; i < borders.size() && borders[i].first == begin; ++i) depth += borders[i].second;
-    if (depth > 0) fragments_.push_back({std::string(begin), std::string(borders[i].first), kNoSequence});
+    if (depth > 0)
+      fragments_.push_back({std::string(begin), std::string(borders[i].first), kNoSequence});
   }
   HangSequences();
 }
@@ -63,7 +69,8 @@ void RangeTombstoneList::HangSequences() {
     // As many fragments as tombstones: where none overlap, fragment i is tombstone i.
     bool disjoint = true;
     for (size_t i = 0; disjoint && i < leaves; ++i) {
-      disjoint = fragments_[i].begin == tombstones_[i].begin && fragments_[i].end == tombstones_[i].end;
+      disjoint =
+          fragments_[i].begin == tombstones_[i].begin && fragments_[i].end == tombstones_[i].end;
     }
     if (disjoint) {
       for (size_t i = 0; i < leaves; ++i) fragments_[i].newest = tombstones_[i].sequence;
@@ -79,18 +86,20 @@ void RangeTombstoneList::HangSequences() {
       if (right % 2 == 1) nodes_[--right].push_back(tombstone.sequence);
     }
   }
-  for (std::vector<SequenceNumber>& node : nodes_) std::sort(node.begin(), node.end(), std::greater<>());
+  for (std::vector<SequenceNumber>& node : nodes_)
+    std::sort(node.begin(), node.end(), std::greater<>());
   for (size_t i = 0; i < leaves; ++i) {
     for (size_t node = i + leaves; node > 0; node /= 2) {
-      if (!nodes_[node].empty()) fragments_[i].newest = std::max(fragments_[i].newest, nodes_[node].front());
+      if (!nodes_[node].empty())
+        fragments_[i].newest = std::max(fragments_[i].newest, nodes_[node].front());
     }
   }
 }
 
 size_t RangeTombstoneList::Find(std::string_view tree_key) const {
-  const auto behind =
-      std::upper_bound(fragments_.begin(), fragments_.end(), tree_key,
-                       [](std::string_view key, const Fragment& fragment) { return key < fragment.begin; });
+  const auto behind = std::upper_bound(
+      fragments_.begin(), fragments_.end(), tree_key,
+      [](std::string_view key, const Fragment& fragment) { return key < fragment.begin; });
   if (behind == fragments_.begin() || tree_key >= std::prev(behind)->end) return fragments_.size();
   return static_cast<size_t>(behind - fragments_.begin()) - 1;
 }
@@ -103,26 +112,30 @@ SequenceNumber RangeTombstoneList::SequenceInFragment(size_t index, SequenceNumb
   if (nodes_.empty()) return found;
   for (size_t node = index + fragments_.size(); node > 0; node /= 2) {
     const std::vector<SequenceNumber>& sequences = nodes_[node];
-    const auto not_newer = std::lower_bound(sequences.begin(), sequences.end(), at, std::greater<>());
+    const auto not_newer =
+        std::lower_bound(sequences.begin(), sequences.end(), at, std::greater<>());
     if (not_newer != sequences.end()) found = std::max(found, *not_newer);
   }
   return found;
 }
 
-SequenceNumber RangeTombstoneList::CoveringSequence(std::string_view tree_key, SequenceNumber at) const {
+SequenceNumber RangeTombstoneList::CoveringSequence(std::string_view tree_key,
+                                                    SequenceNumber at) const {
   if (fragments_.empty()) return kNoSequence;
   const size_t index = Find(tree_key);
   return index == fragments_.size() ? kNoSequence : SequenceInFragment(index, at);
 }
 
-const RangeTombstoneList::Fragment* RangeTombstoneList::Covering(std::string_view tree_key, SequenceNumber at) const {
+const RangeTombstoneList::Fragment* RangeTombstoneList::Covering(std::string_view tree_key,
+                                                                 SequenceNumber at) const {
   if (fragments_.empty()) return nullptr;
   const size_t index = Find(tree_key);
   if (index == fragments_.size() || SequenceInFragment(index, at) == kNoSequence) return nullptr;
   return &fragments_[index];
 }
 
-std::vector<RangeTombstone> RangeTombstoneList::Tombstones(std::string_view lower, std::string_view upper) const {
+std::vector<RangeTombstone> RangeTombstoneList::Tombstones(std::string_view lower,
+                                                           std::string_view upper) const {
   std::vector<RangeTombstone> cut;
   for (const RangeTombstone& tombstone : tombstones_) {
     if (!upper.empty() && tombstone.begin >= upper) break;

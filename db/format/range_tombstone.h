@@ -1,10 +1,12 @@
-// Deleted ranges, as records of their own: every key of [begin, end) that is older than `sequence` is deleted.
+// Deleted ranges, as records of their own: every key of [begin, end) that is older than `sequence`
+// is deleted.
 //
-// RangeTombstoneList is an immutable interval list: overlapping tombstones are cut into disjoint fragments, sorted by begin. A
-// lookup is one binary search over the fragments; each knows the newest sequence that covers it, which answers every read
-// that is not older than it. For older reads the sequences hang in a segment tree over the fragments (de Berg et al.,
-// "Computational Geometry", 10.3): a tombstone stands in O(log n) nodes, so n nested tombstones take O(n log n) memory and
-// not n squared. Immutable: safe to share between threads.
+// RangeTombstoneList is an immutable interval list: overlapping tombstones are cut into disjoint
+// fragments, sorted by begin. A lookup is one binary search over the fragments; each knows the
+// newest sequence that covers it, which answers every read that is not older than it. For older
+// reads the sequences hang in a segment tree over the fragments (de Berg et al., "Computational
+// Geometry", 10.3): a tombstone stands in O(log n) nodes, so n nested tombstones take O(n log n)
+// memory and not n squared. Immutable: safe to share between threads.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +21,16 @@ namespace varve {
 
 struct RangeTombstone {
   std::string begin;  // tree key, inclusive
-  std::string end;  // tree key, exclusive; never empty: the end of a namespace is the first key of the next generation
+  // Tree key, exclusive; never empty: the end of a namespace is the first key of the next
+  // generation.
+  std::string end;
   SequenceNumber sequence = kNoSequence;
 
   friend bool operator==(const RangeTombstone&, const RangeTombstone&) = default;
 };
 
-// Drops empty ranges and joins overlapping and touching ones of the same sequence (pieces of one tombstone that was cut at the
-// borders of segments); sorts by begin, then newest first.
+// Drops empty ranges and joins overlapping and touching ones of the same sequence (pieces of one
+// tombstone that was cut at the borders of segments); sorts by begin, then newest first.
 void CoalesceRangeTombstones(std::vector<RangeTombstone>* tombstones);
 
 class RangeTombstoneList {
@@ -48,12 +52,15 @@ class RangeTombstoneList {
 
   // The newest tombstone not newer than `at` that covers `tree_key`; kNoSequence if none.
   SequenceNumber CoveringSequence(std::string_view tree_key, SequenceNumber at) const;
-  // The same for every key of fragments()[index], for merges that walk the fragments beside their records.
+  // The same for every key of fragments()[index], for merges that walk the fragments beside their
+  // records.
   SequenceNumber SequenceInFragment(size_t index, SequenceNumber at) const;
-  // The fragment covering `tree_key` with a sequence <= `at`, for skipping what it covers; null if none.
+  // The fragment covering `tree_key` with a sequence <= `at`, for skipping what it covers; null if
+  // none.
   const Fragment* Covering(std::string_view tree_key, SequenceNumber at) const;
   // tombstones() cut to [lower, upper); an empty `upper` means no end.
-  std::vector<RangeTombstone> Tombstones(std::string_view lower = {}, std::string_view upper = {}) const;
+  std::vector<RangeTombstone> Tombstones(std::string_view lower = {},
+                                         std::string_view upper = {}) const;
 
  private:
   // Index of the fragment that holds `tree_key`; size() if none does.
@@ -62,8 +69,8 @@ class RangeTombstoneList {
 
   std::vector<RangeTombstone> tombstones_;
   std::vector<Fragment> fragments_;
-  // Node i has the children 2i and 2i + 1, fragment f is leaf size() + f. Sequences newest first; empty when no two
-  // tombstones overlap, since then `newest` says everything.
+  // Node i has the children 2i and 2i + 1, fragment f is leaf size() + f. Sequences newest first;
+  // empty when no two tombstones overlap, since then `newest` says everything.
   std::vector<std::vector<SequenceNumber>> nodes_;
 };
 

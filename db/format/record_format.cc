@@ -25,7 +25,8 @@ struct Header {
   size_t record_size() const { return size + metadata_size + size_t{key_size} + value_size; }
 };
 
-// As DecodeVarint64, with one load and no loop for up to 8 bytes; 8 bytes beyond `at` can be read if they lie before `limit`.
+// As DecodeVarint64, with one load and no loop for up to 8 bytes; 8 bytes beyond `at` can be read
+// if they lie before `limit`.
 inline const char* DecodeSequence(const char* at, const char* limit, uint64_t* value) {
   if (limit - at >= 8) [[likely]] {
     const uint64_t word = DecodeFixed64(at);
@@ -44,8 +45,9 @@ inline const char* DecodeSequence(const char* at, const char* limit, uint64_t* v
   return DecodeVarint64(at, limit, value);
 }
 
-// What nearly all headers are: of a key below 128 bytes and a value below 16 KiB, with neither expiry nor metadata, and not at the end of
-// `data`. 0: another one, or none; else the bytes before the key.
+// What nearly all headers are: of a key below 128 bytes and a value below 16 KiB, with neither
+// expiry nor metadata, and not at the end of `data`. 0: another one, or none; else the bytes before
+// the key.
 inline size_t DecodeUsualHeader(std::string_view data, uint8_t* kind_and_flags, uint32_t* key_size,
                                 uint32_t* value_size, SequenceNumber* sequence) {
   if (data.size() < kMaxRecordHeaderSize) return 0;
@@ -53,7 +55,9 @@ inline size_t DecodeUsualHeader(std::string_view data, uint8_t* kind_and_flags, 
   *kind_and_flags = at[0];
   *key_size = at[1];
   const uint8_t kind = at[0] & kKindMask;
-  if ((at[0] & (kHasExpiry | kHasMetadata)) != 0 || at[1] >= 0x80 || kind < kFirstKind || kind > kLastKind) return 0;
+  if ((at[0] & (kHasExpiry | kHasMetadata)) != 0 || at[1] >= 0x80 || kind < kFirstKind ||
+      kind > kLastKind)
+    return 0;
   *value_size = at[2];
   at += 3;
   if (*value_size >= 0x80) {
@@ -88,7 +92,8 @@ inline bool DecodeHeader(std::string_view data, Header* header) {
     }
   }
   header->size = static_cast<size_t>(at - data.data());
-  return header->key_size <= kMaxPart && header->value_size <= kMaxPart && header->metadata_size <= kMaxPart;
+  return header->key_size <= kMaxPart && header->value_size <= kMaxPart &&
+         header->metadata_size <= kMaxPart;
 }
 
 }  // namespace
@@ -125,15 +130,18 @@ size_t RecordSize(std::string_view data) {
   return DecodeHeader(data, &header) ? header.record_size() : 0;
 }
 
-size_t DecodeRecord(std::string_view data, uint64_t checksum_seed, ChecksumMode mode, RecordView* record) {
+size_t DecodeRecord(std::string_view data, uint64_t checksum_seed, ChecksumMode mode,
+                    RecordView* record) {
   const auto is_intact = [&](size_t size) {
-    return size <= data.size() && (mode == ChecksumMode::kTrusted ||
-                                   DecodeFixed32(data.data()) == RecordChecksum(data.substr(0, size), checksum_seed));
+    return size <= data.size() &&
+           (mode == ChecksumMode::kTrusted ||
+            DecodeFixed32(data.data()) == RecordChecksum(data.substr(0, size), checksum_seed));
   };
   uint8_t kind_and_flags;
   uint32_t key_size, value_size;
   SequenceNumber sequence;
-  if (const size_t usual = DecodeUsualHeader(data, &kind_and_flags, &key_size, &value_size, &sequence)) [[likely]] {
+  if (const size_t usual =
+          DecodeUsualHeader(data, &kind_and_flags, &key_size, &value_size, &sequence)) [[likely]] {
     const size_t size = usual + key_size + value_size;
     if (!is_intact(size)) return 0;
     const char* const key = data.data() + usual;

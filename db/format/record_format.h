@@ -1,6 +1,8 @@
-// A record as it stands in a segment: self-contained, so that one read of the right size at its offset gives key and value.
+// A record as it stands in a segment: self-contained, so that one read of the right size at its
+// offset gives key and value.
 //
-//      0   4  checksum of the rest of the record, seeded with the segment's number (a block of another file never passes)
+//      0   4  checksum of the rest of the record, seeded with the segment's number (a block of
+//          another file never passes)
 //      4   1  RecordKind | RecordFlags
 //      5   v  varint32 key size, varint32 value size, varint64 sequence
 //      .   8  expiry in ms since the epoch           (kHasExpiry)
@@ -20,21 +22,26 @@
 namespace varve {
 
 inline constexpr size_t kRecordChecksumSize = 4;
-// No header is longer: checksum, kind, two varint32, one varint64, expiry, varint32 of the metadata size.
+// No header is longer: checksum, kind, two varint32, one varint64, expiry, varint32 of the metadata
+// size.
 inline constexpr size_t kMaxRecordHeaderSize = 4 + 1 + 5 + 5 + 10 + 8 + 5;
 
-// Appends the record to `*destination`; returns its size in bytes. Key, value and metadata are shorter than 1 GiB each.
+// Appends the record to `*destination`; returns its size in bytes. Key, value and metadata are
+// shorter than 1 GiB each.
 size_t AppendRecord(const RecordView& record, uint64_t checksum_seed, std::string* destination);
 
-// Size in bytes of the record that starts at data[0], from its header alone; 0 if `data` doesn't hold the header or it makes no sense.
-// kMaxRecordHeaderSize bytes always hold the header. The header is not verified: a damaged one may give any size.
+// Size in bytes of the record that starts at data[0], from its header alone; 0 if `data` doesn't
+// hold the header or it makes no sense. kMaxRecordHeaderSize bytes always hold the header. The
+// header is not verified: a damaged one may give any size.
 size_t RecordSize(std::string_view data);
 
 // What the checksum of this record, which is whole, must be.
 uint32_t RecordChecksum(std::string_view record, uint64_t checksum_seed);
 
 enum class ChecksumMode : uint8_t { kVerify, kTrusted };
-// Decodes the record at data[0]; views point into `data`. Returns its size; 0 if it is cut short or damaged.
-size_t DecodeRecord(std::string_view data, uint64_t checksum_seed, ChecksumMode mode, RecordView* record);
+// Decodes the record at data[0]; views point into `data`. Returns its size; 0 if it is cut short or
+// damaged.
+size_t DecodeRecord(std::string_view data, uint64_t checksum_seed, ChecksumMode mode,
+                    RecordView* record);
 
 }  // namespace varve

@@ -37,8 +37,8 @@ inline void AppendValuePlace(const ValuePlace& place, std::string* destination) 
 inline bool DecodeValuePlace(std::string_view bytes, ValuePlace* place) {
   ByteReader reader(bytes);
   return reader.ReadVarint64(&place->file_number) && reader.ReadVarint64(&place->offset) &&
-         reader.ReadVarint32(&place->operation_size) && reader.ReadVarint32(&place->value_size) && reader.empty() &&
-         place->file_number != 0 && place->value_size <= place->operation_size;
+         reader.ReadVarint32(&place->operation_size) && reader.ReadVarint32(&place->value_size) &&
+         reader.empty() && place->file_number != 0 && place->value_size <= place->operation_size;
 }
 
 inline bool IsSeparated(const RecordView& record) { return (record.flags & kSeparatedValue) != 0; }

@@ -27,7 +27,8 @@ void WriteBatch::Clear() {
     TryWithMemory([this] { std::string(kBatchHeaderSize, '\0').swap(encoded_); });
   }
   if (condition_keys_.capacity() > kKeptBytes) std::string().swap(condition_keys_);
-  if (conditions_.capacity() > kKeptBytes / sizeof(Condition)) std::vector<Condition>().swap(conditions_);
+  if (conditions_.capacity() > kKeptBytes / sizeof(Condition))
+    std::vector<Condition>().swap(conditions_);
   encoded_.assign(kBatchHeaderSize, '\0');
   operations_ = 0;
   space_ = kDefaultNamespace;
@@ -41,9 +42,11 @@ void WriteBatch::Clear() {
   status_ = absl::OkStatus();
 }
 
-void WriteBatch::Put(std::string_view key, std::string_view value, NamespaceId space, uint64_t expiry_ms) {
+void WriteBatch::Put(std::string_view key, std::string_view value, NamespaceId space,
+                     uint64_t expiry_ms) {
   adds_data_ = true;
-  Append(RecordKind::kValue, space, key, value, expiry_ms == kUsualExpiry ? usual_expiry_ms_ : expiry_ms);
+  Append(RecordKind::kValue, space, key, value,
+         expiry_ms == kUsualExpiry ? usual_expiry_ms_ : expiry_ms);
 }
 
 void WriteBatch::MarkClock(uint64_t instant_ms) {
@@ -52,17 +55,21 @@ void WriteBatch::MarkClock(uint64_t instant_ms) {
   Append(RecordKind::kClockMark, kExpirySpace, {}, {instant, sizeof(instant)});
 }
 
-void WriteBatch::Delete(std::string_view key, NamespaceId space) { Append(RecordKind::kTombstone, space, key, {}); }
+void WriteBatch::Delete(std::string_view key, NamespaceId space) {
+  Append(RecordKind::kTombstone, space, key, {});
+}
 
 void WriteBatch::DeleteRange(std::string_view begin, std::string_view end, NamespaceId space) {
   if (end.size() > kMaxKeySize + 1) {  // one byte more than a key: right behind the longest one
-    status_ = absl::InvalidArgumentError(
-        fmt::format("end of a range of {} bytes: at most {} are allowed", end.size(), kMaxKeySize + 1));
+    status_ = absl::InvalidArgumentError(fmt::format(
+        "end of a range of {} bytes: at most {} are allowed", end.size(), kMaxKeySize + 1));
     return;
   }
   if (!end.empty() && end <= begin) return;
-  // An empty end is the namespace's own: the commit finds four bytes here and puts the next generation's in their place.
-  NoteLackOfMemory([&] { Append(RecordKind::kRangeTombstone, space, begin, TreeKey(space, end).view()); });
+  // An empty end is the namespace's own: the commit finds four bytes here and puts the next
+  // generation's in their place.
+  NoteLackOfMemory(
+      [&] { Append(RecordKind::kRangeTombstone, space, begin, TreeKey(space, end).view()); });
 }
 
 void WriteBatch::ClearNamespace(NamespaceId space) {
@@ -72,8 +79,9 @@ void WriteBatch::ClearNamespace(NamespaceId space) {
 
 void WriteBatch::CreateNamespace(const NamespaceDescription& space) {
   adds_data_ = true;
-  NoteLackOfMemory(
-      [&] { Append(RecordKind::kChangeNamespace, space.id, {}, EncodeNamespaceChange({.space = space})); });
+  NoteLackOfMemory([&] {
+    Append(RecordKind::kChangeNamespace, space.id, {}, EncodeNamespaceChange({.space = space}));
+  });
 }
 
 void WriteBatch::CloneNamespace(NamespaceId source, const NamespaceDescription& space) {
@@ -81,7 +89,8 @@ void WriteBatch::CloneNamespace(NamespaceId source, const NamespaceDescription& 
   clones_namespace_ = true;
   NoteLackOfMemory([&] {
     Append(RecordKind::kChangeNamespace, space.id, {},
-           EncodeNamespaceChange({.verb = NamespaceChange::Verb::kClone, .space = space, .other = source}));
+           EncodeNamespaceChange(
+               {.verb = NamespaceChange::Verb::kClone, .space = space, .other = source}));
   });
 }
 
@@ -94,7 +103,8 @@ void WriteBatch::AlterNamespace(const NamespaceDescription& space) {
 
 void WriteBatch::DropNamespace(NamespaceId space) {
   NoteLackOfMemory([&] {
-    Append(RecordKind::kChangeNamespace, space, {}, EncodeNamespaceChange({.verb = NamespaceChange::Verb::kDrop}));
+    Append(RecordKind::kChangeNamespace, space, {},
+           EncodeNamespaceChange({.verb = NamespaceChange::Verb::kDrop}));
   });
 }
 
@@ -105,7 +115,8 @@ void WriteBatch::SwapNamespaces(NamespaceId one, NamespaceId other) {
   });
 }
 
-void WriteBatch::RequireUnchanged(std::string_view key, SequenceNumber sequence, NamespaceId space) {
+void WriteBatch::RequireUnchanged(std::string_view key, SequenceNumber sequence,
+                                  NamespaceId space) {
   Require(key, sequence, space, /*puts_alone=*/false);
 }
 
@@ -113,7 +124,8 @@ void WriteBatch::RequireNotPut(std::string_view key, SequenceNumber sequence, Na
   Require(key, sequence, space, /*puts_alone=*/true);
 }
 
-void WriteBatch::Require(std::string_view key, SequenceNumber sequence, NamespaceId space, bool puts_alone) {
+void WriteBatch::Require(std::string_view key, SequenceNumber sequence, NamespaceId space,
+                         bool puts_alone) {
   NoteLackOfMemory([&] {
     const size_t offset = condition_keys_.size();
     condition_keys_.append(TreeKey(InUse(space), key).view());
@@ -121,13 +133,15 @@ void WriteBatch::Require(std::string_view key, SequenceNumber sequence, Namespac
   });
 }
 
-void WriteBatch::RequireRangeUnchanged(std::string_view begin, std::string_view end, SequenceNumber sequence,
-                                       NamespaceId space) {
+void WriteBatch::RequireRangeUnchanged(std::string_view begin, std::string_view end,
+                                       SequenceNumber sequence, NamespaceId space) {
   if (!end.empty() && end <= begin) return;
   NoteLackOfMemory([&] {
     const size_t offset = condition_keys_.size();
-    condition_keys_.append(TreeKey(InUse(space), begin).view()).append(TreeKey(InUse(space), end).view());
-    range_conditions_.push_back({offset, kGenerationSize + begin.size(), kGenerationSize + end.size(), sequence});
+    condition_keys_.append(TreeKey(InUse(space), begin).view())
+        .append(TreeKey(InUse(space), end).view());
+    range_conditions_.push_back(
+        {offset, kGenerationSize + begin.size(), kGenerationSize + end.size(), sequence});
   });
 }
 
@@ -140,24 +154,27 @@ void WriteBatch::NoteLackOfMemory(Change change) {
   if (!status.ok()) status_ = std::move(status);
 }
 
-void WriteBatch::Append(RecordKind kind, NamespaceId space, std::string_view key, std::string_view value,
-                        uint64_t expiry_ms) {
+void WriteBatch::Append(RecordKind kind, NamespaceId space, std::string_view key,
+                        std::string_view value, uint64_t expiry_ms) {
   if (!status_.ok()) return;
   if (key.size() > kMaxKeySize + (space == kExpirySpace ? kExpiryIndexPrefixSize : 0)) {
-    status_ =
-        absl::InvalidArgumentError(fmt::format("key of {} bytes: at most {} are allowed", key.size(), kMaxKeySize));
+    status_ = absl::InvalidArgumentError(
+        fmt::format("key of {} bytes: at most {} are allowed", key.size(), kMaxKeySize));
   } else if (value.size() > kMaxValueSize) {
     status_ = absl::InvalidArgumentError(
         fmt::format("value of {} bytes: at most {} are allowed", value.size(), kMaxValueSize));
-  } else if (operations_ == kMaxBatchOperations || encoded_.size() + key.size() + value.size() > kMaxBatchBytes) {
-    status_ = absl::InvalidArgumentError(fmt::format("batch too large: at most {} operations and {} bytes are allowed",
-                                                     kMaxBatchOperations, kMaxBatchBytes));
+  } else if (operations_ == kMaxBatchOperations ||
+             encoded_.size() + key.size() + value.size() > kMaxBatchBytes) {
+    status_ = absl::InvalidArgumentError(
+        fmt::format("batch too large: at most {} operations and {} bytes are allowed",
+                    kMaxBatchOperations, kMaxBatchBytes));
   } else {
     NoteLackOfMemory([&] {
       const bool is_large = kind == RecordKind::kValue && value.size() >= kSmallestLargeValue;
       char header[1 + 2 * kMaxVarint32Bytes + kLargeSealSize + sizeof(expiry_ms) + kGenerationSize];
-      header[0] = static_cast<char>(static_cast<uint8_t>(kind) | (expiry_ms != 0 ? kHasExpiry : kNoFlags) |
-                                    (is_large ? kSeparatedValue : kNoFlags));
+      header[0] =
+          static_cast<char>(static_cast<uint8_t>(kind) | (expiry_ms != 0 ? kHasExpiry : kNoFlags) |
+                            (is_large ? kSeparatedValue : kNoFlags));
       char* end = EncodeVarint64(header + 1, kGenerationSize + key.size());
       end = EncodeVarint64(end, value.size());
       if (is_large) end = std::fill_n(end, kLargeSealSize, '\0');

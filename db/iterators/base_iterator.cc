@@ -38,7 +38,8 @@ class BaseIterator final : public InternalIterator {
       valid_ = false;
       return;
     }
-    records_->Seek(FirstTreeKey(base_.base).append(UserKeyOf(tree_key)), std::min(sequence, base_.cut));
+    records_->Seek(FirstTreeKey(base_.base).append(UserKeyOf(tree_key)),
+                   std::min(sequence, base_.cut));
     FindForward();
   }
 
@@ -56,7 +57,9 @@ class BaseIterator final : public InternalIterator {
   absl::Status status() const override { return records_->status(); }
 
  private:
-  bool IsInBase() const { return records_->Valid() && GenerationOf(records_->record().key) == base_.base; }
+  bool IsInBase() const {
+    return records_->Valid() && GenerationOf(records_->record().key) == base_.base;
+  }
 
   void FindForward() {
     while (IsInBase() && records_->record().sequence > base_.cut) records_->Next();
@@ -64,10 +67,13 @@ class BaseIterator final : public InternalIterator {
   }
 
   // A write buffer may have grown behind the base's end after that was looked for.
-  bool IsBehindBase() const { return records_->Valid() && GenerationOf(records_->record().key) > base_.base; }
+  bool IsBehindBase() const {
+    return records_->Valid() && GenerationOf(records_->record().key) > base_.base;
+  }
 
   void FindBackward() {
-    while (IsBehindBase() || (IsInBase() && records_->record().sequence > base_.cut)) records_->Prev();
+    while (IsBehindBase() || (IsInBase() && records_->record().sequence > base_.cut))
+      records_->Prev();
     Take();
   }
 

@@ -15,12 +15,14 @@ namespace {
 
 // A binary heap of the children that have a record, the next one to deliver on top.
 //
-// Neighbouring keys mostly have a long beginning in common and differ in the few bytes behind it. So the heap remembers how many
-// first bytes all of its keys share, and holds for each child the eight bytes behind them as a number: nearly every comparison
-// is one of two numbers that lie in the same cache line, and the keys themselves are left alone.
+// Neighbouring keys mostly have a long beginning in common and differ in the few bytes behind it.
+// So the heap remembers how many first bytes all of its keys share, and holds for each child the
+// eight bytes behind them as a number: nearly every comparison is one of two numbers that lie in
+// the same cache line, and the keys themselves are left alone.
 class MergingIterator final : public InternalIterator {
  public:
-  explicit MergingIterator(std::vector<std::unique_ptr<InternalIterator>> children) : children_(std::move(children)) {
+  explicit MergingIterator(std::vector<std::unique_ptr<InternalIterator>> children)
+      : children_(std::move(children)) {
     slots_.resize(children_.size());
     heap_.reserve(children_.size());
   }
@@ -81,11 +83,13 @@ class MergingIterator final : public InternalIterator {
   enum Direction { kForward, kReverse };
 
   struct Entry {
-    uint64_t word = 0;   // the eight bytes of the key behind the shared ones, first byte highest, zeros behind its end
+    // The eight bytes of the key behind the shared ones, first byte highest, zeros behind its end.
+    uint64_t word = 0;
     uint32_t child = 0;  // also the order of equal records
   };
 
-  // Bytes in front of the first difference that are not counted as shared, so that they may change without ado.
+  // Bytes in front of the first difference that are not counted as shared, so that they may change
+  // without ado.
   static constexpr size_t kSlack = 4;
 
   // Whether `a` is delivered before `b` in the present direction.
@@ -108,7 +112,8 @@ class MergingIterator final : public InternalIterator {
     for (const Entry& entry : heap_) {
       const std::string_view key = slots_[entry.child]->key;
       const auto last = first.begin() + static_cast<ptrdiff_t>(std::min(shared_, key.size()));
-      shared_ = static_cast<size_t>(std::mismatch(first.begin(), last, key.begin()).first - first.begin());
+      shared_ = static_cast<size_t>(std::mismatch(first.begin(), last, key.begin()).first -
+                                    first.begin());
     }
     shared_ -= std::min(shared_, kSlack);
     for (Entry& entry : heap_) entry.word = WordOf(slots_[entry.child]->key);
@@ -145,7 +150,8 @@ class MergingIterator final : public InternalIterator {
       const RecordView& record = *(slots_[top.child] = &child.record());
       if (heap_.size() == 1) return;
       const std::string_view other = slots_[heap_[1].child]->key;
-      if (record.key.size() >= shared_ && std::memcmp(record.key.data(), other.data(), shared_) == 0) [[likely]] {
+      if (record.key.size() >= shared_ &&
+          std::memcmp(record.key.data(), other.data(), shared_) == 0) [[likely]] {
         top.word = WordOf(record.key);
       } else {
         Align();
@@ -163,7 +169,8 @@ class MergingIterator final : public InternalIterator {
     size_t child = 2 * hole + 1;
     if (child >= size) return;
     if (child + 1 < size && Before(heap_[child + 1], heap_[child])) ++child;
-    if (!Before(heap_[child], heap_[hole])) return;  // stays on top: runs of keys from one child are common
+    // Stays on top: runs of keys from one child are common.
+    if (!Before(heap_[child], heap_[hole])) return;
     const Entry moving = heap_[hole];
     do {
       heap_[hole] = heap_[child];
@@ -174,7 +181,8 @@ class MergingIterator final : public InternalIterator {
     heap_[hole] = moving;
   }
 
-  // Stays on the current record and sets the other children to their nearest one in the new direction.
+  // Stays on the current record and sets the other children to their nearest one in the new
+  // direction.
   void TurnAround(Direction direction) {
     const size_t current = heap_.front().child;
     const std::string key(slots_[current]->key);
@@ -184,8 +192,10 @@ class MergingIterator final : public InternalIterator {
       InternalIterator* child = children_[i].get();
       if (i != current) {
         child->Seek(key, sequence);
-        // An equal record of an earlier child comes before the current one, of a later child behind it.
-        const bool equal = child->Valid() && child->record().sequence == sequence && child->record().key == key;
+        // An equal record of an earlier child comes before the current one, of a later child behind
+        // it.
+        const bool equal =
+            child->Valid() && child->record().sequence == sequence && child->record().key == key;
         if (direction == kForward && equal && i < current) {
           child->Next();
         } else if (direction == kReverse && !(equal && i < current)) {
@@ -195,7 +205,8 @@ class MergingIterator final : public InternalIterator {
             child->SeekToLast();
           }
           // A write buffer may have grown between the two steps, by more than one record.
-          while (child->Valid() && CompareInternal(child->record().key, child->record().sequence, key, sequence) > 0) {
+          while (child->Valid() && CompareInternal(child->record().key, child->record().sequence,
+                                                   key, sequence) > 0) {
             child->Prev();
           }
         }
@@ -209,14 +220,16 @@ class MergingIterator final : public InternalIterator {
   std::vector<std::unique_ptr<InternalIterator>> children_;
   std::vector<const RecordView*> slots_;  // where each child stands
   absl::InlinedVector<Entry, 8> heap_;
-  size_t shared_ = 0;  // first bytes that the keys in the heap have in common, if there are two or more
+  // First bytes that the keys in the heap have in common, if there are two or more.
+  size_t shared_ = 0;
   Direction direction_ = kForward;
   bool failed_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<InternalIterator> NewMergingIterator(std::vector<std::unique_ptr<InternalIterator>> children) {
+std::unique_ptr<InternalIterator> NewMergingIterator(
+    std::vector<std::unique_ptr<InternalIterator>> children) {
   if (children.size() == 1) return std::move(children.front());
   return std::make_unique<MergingIterator>(std::move(children));
 }

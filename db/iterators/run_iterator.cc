@@ -28,9 +28,10 @@ class RunIterator final : public InternalIterator {
   }
 
   void Seek(std::string_view tree_key, SequenceNumber sequence) override {
-    const auto first = std::partition_point(
-        segments_.begin(), segments_.end(),
-        [tree_key](const std::shared_ptr<Segment>& segment) { return !ReachesTo(segment->info(), tree_key); });
+    const auto first = std::partition_point(segments_.begin(), segments_.end(),
+                                            [tree_key](const std::shared_ptr<Segment>& segment) {
+                                              return !ReachesTo(segment->info(), tree_key);
+                                            });
     if (!Open(static_cast<size_t>(first - segments_.begin()))) return;
     current_->Seek(tree_key, sequence);
     SkipForward();
@@ -50,10 +51,13 @@ class RunIterator final : public InternalIterator {
 
   const RecordView& record() const override { return current_->record(); }
 
-  absl::Status status() const override { return current_ == nullptr ? absl::OkStatus() : current_->status(); }
+  absl::Status status() const override {
+    return current_ == nullptr ? absl::OkStatus() : current_->status();
+  }
 
  private:
-  // False, and the iterator is not Valid(), behind the last segment. A cursor that is open already is used again.
+  // False, and the iterator is not Valid(), behind the last segment. A cursor that is open already
+  // is used again.
   bool Open(size_t index) {
     if (index >= segments_.size()) {
       current_ = nullptr;
@@ -67,7 +71,8 @@ class RunIterator final : public InternalIterator {
     return true;
   }
 
-  // Past ends of segments, and past those that hold nothing but range tombstones, unless an error stops it.
+  // Past ends of segments, and past those that hold nothing but range tombstones, unless an error
+  // stops it.
   void SkipForward() {
     while (!current_->Valid() && current_->status().ok()) {
       if (!Open(open_ + 1)) return;
@@ -95,7 +100,8 @@ class RunIterator final : public InternalIterator {
 
 }  // namespace
 
-std::unique_ptr<InternalIterator> NewRunIterator(absl::Span<const std::shared_ptr<Segment>> segments, bool fill_cache) {
+std::unique_ptr<InternalIterator> NewRunIterator(
+    absl::Span<const std::shared_ptr<Segment>> segments, bool fill_cache) {
   if (segments.size() == 1) return segments.front()->NewIterator(fill_cache);
   return std::make_unique<RunIterator>(segments, fill_cache);
 }

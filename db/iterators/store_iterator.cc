@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "db/format/large_operation.h"
-#include "db/segment/segment_caches.h"
 #include "db/format/value_place.h"
+#include "db/segment/segment_caches.h"
 #include "type/tree_key.h"
 #include "util/base/coding.h"
 #include "util/base/memory_guard.h"
@@ -19,8 +19,9 @@ constexpr int kStepsBeforeSeek = 8;
 
 class StoreIterator final : public Iterator {
  public:
-  StoreIterator(std::shared_ptr<const ReadState> state, std::unique_ptr<InternalIterator> records, SequenceNumber at,
-                std::string lower, std::string upper, ValueReading values, IteratorClock clock)
+  StoreIterator(std::shared_ptr<const ReadState> state, std::unique_ptr<InternalIterator> records,
+                SequenceNumber at, std::string lower, std::string upper, ValueReading values,
+                IteratorClock clock)
       : state_(std::move(state)),
         records_(std::move(records)),
         at_(at),
@@ -92,7 +93,9 @@ class StoreIterator final : public Iterator {
     });
   }
 
-  std::string_view key() const override { return UserKeyOf(backward_ ? std::string_view(key_) : current_->key); }
+  std::string_view key() const override {
+    return UserKeyOf(backward_ ? std::string_view(key_) : current_->key);
+  }
   std::string_view value() const override {
     if (is_fetched_) [[unlikely]]
       return fetched_.value;
@@ -123,7 +126,9 @@ class StoreIterator final : public Iterator {
       valid_ = false;
   }
 
-  bool IsSeparated() const { return ((backward_ ? flags_ : current_->flags) & kSeparatedValue) != 0; }
+  bool IsSeparated() const {
+    return ((backward_ ? flags_ : current_->flags) & kSeparatedValue) != 0;
+  }
   // Reads the value that the current entry points to.
   absl::Status Fetch() {
     const std::string_view place_bytes = backward_ ? std::string_view(value_) : current_->value;
@@ -133,10 +138,11 @@ class StoreIterator final : public Iterator {
       file = state_->version->FindValueFile(place.file_number);
       if (file == nullptr) file = state_->of_bases().version->FindValueFile(place.file_number);
     }
-    if (file == nullptr) return absl::DataLossError("segment record: the place of its value makes no sense");
-    VARVE_RETURN_IF_ERROR(values_.cache == nullptr
-                              ? file->ReadOperation(place, key(), version(), &fetched_bytes_, &fetched_)
-                              : FetchThroughCache(file, place));
+    if (file == nullptr)
+      return absl::DataLossError("segment record: the place of its value makes no sense");
+    VARVE_RETURN_IF_ERROR(values_.cache == nullptr ? file->ReadOperation(place, key(), version(),
+                                                                         &fetched_bytes_, &fetched_)
+                                                   : FetchThroughCache(file, place));
     is_fetched_ = true;
     return absl::OkStatus();
   }
@@ -146,8 +152,10 @@ class StoreIterator final : public Iterator {
     fetched_pin_ = values_.cache->Lookup(file->number(), cache_key, 0);
     if (!fetched_pin_) {
       ClockCache::Handle bytes = values_.cache->New(place.operation_size);
-      VARVE_ASSIGN_OR_RETURN(const size_t read, file->Read(place.offset, place.operation_size, bytes.mutable_data()));
-      const std::string_view damage = DamageOfValue(bytes.data().substr(0, read), place, key(), version(), &fetched_);
+      VARVE_ASSIGN_OR_RETURN(const size_t read,
+                             file->Read(place.offset, place.operation_size, bytes.mutable_data()));
+      const std::string_view damage =
+          DamageOfValue(bytes.data().substr(0, read), place, key(), version(), &fetched_);
       if (!damage.empty()) return file->Damaged(place.offset, damage);
       fetched_pin_ = values_.cache->Insert(file->number(), cache_key, std::move(bytes));
     }
@@ -171,7 +179,9 @@ class StoreIterator final : public Iterator {
   // Neighbours mostly differ at their ends.
   static bool SameKey(std::string_view a, std::string_view b) {
     if (a.size() != b.size()) return false;
-    if (a.size() >= 8 && DecodeFixed64(a.data() + a.size() - 8) != DecodeFixed64(b.data() + b.size() - 8)) return false;
+    if (a.size() >= 8 &&
+        DecodeFixed64(a.data() + a.size() - 8) != DecodeFixed64(b.data() + b.size() - 8))
+      return false;
     return a == b;
   }
 
@@ -184,7 +194,9 @@ class StoreIterator final : public Iterator {
   }
 
   // The tree key of a user key, in this iterator's generation.
-  std::string Target(std::string_view key) const { return lower_.substr(0, kGenerationSize).append(key); }
+  std::string Target(std::string_view key) const {
+    return lower_.substr(0, kGenerationSize).append(key);
+  }
 
   // To the last record in front of `tree_key`.
   void SeekBefore(std::string_view tree_key) {
@@ -203,7 +215,8 @@ class StoreIterator final : public Iterator {
     flags_ = record.flags;
   }
 
-  // From where the records stand to the first key that has a visible value and is not `after`, whose older versions may follow.
+  // From where the records stand to the first key that has a visible value and is not `after`,
+  // whose older versions may follow.
   void FindForward(std::string_view after);
   // From where the records stand back to the last key that has a visible value.
   void FindBackward();
@@ -224,8 +237,9 @@ class StoreIterator final : public Iterator {
   absl::Status trouble_;
   const RecordView* current_ = nullptr;  // forward: where the records stand, while valid_
   bool valid_ = false;
-  bool backward_ = false;  // then key_ and what follows it hold the current entry, and records_ stands in front of it
-  std::string key_;        // forward: the last key that was dealt with
+  // Then key_ and what follows it hold the current entry, and records_ stands in front of it.
+  bool backward_ = false;
+  std::string key_;  // forward: the last key that was dealt with
   std::string value_;
   SequenceNumber version_ = kNoSequence;
   uint64_t expiry_ms_ = 0;
@@ -279,7 +293,8 @@ void StoreIterator::FindForward(std::string_view after) {
 void StoreIterator::FindBackward() {
   backward_ = true;
   valid_ = false;
-  // Going back, the versions of a key come oldest first: the last one seen that is not too new counts.
+  // Going back, the versions of a key come oldest first: the last one seen that is not too new
+  // counts.
   bool have_key = false, is_value = false;
   int steps = 0;
   while (records_->Valid()) {
@@ -295,7 +310,8 @@ void StoreIterator::FindBackward() {
       is_value = false;
       steps = 0;
     }
-    if (++steps > kStepsBeforeSeek) {  // many versions: go to the one that counts, then in front of all of them
+    // Many versions: go to the one that counts, then in front of all of them.
+    if (++steps > kStepsBeforeSeek) {
       records_->Seek(key_, at_);
       if (records_->Valid() && records_->record().key == key_) {
         is_value = Shows(records_->record());
@@ -337,11 +353,11 @@ class ErrorIterator final : public Iterator {
 }  // namespace
 
 std::unique_ptr<Iterator> NewStoreIterator(std::shared_ptr<const ReadState> state,
-                                           std::unique_ptr<InternalIterator> records, SequenceNumber at,
-                                           std::string lower, std::string upper, ValueReading values,
-                                           IteratorClock clock) {
-  return std::make_unique<StoreIterator>(std::move(state), std::move(records), at, std::move(lower), std::move(upper),
-                                         values, std::move(clock));
+                                           std::unique_ptr<InternalIterator> records,
+                                           SequenceNumber at, std::string lower, std::string upper,
+                                           ValueReading values, IteratorClock clock) {
+  return std::make_unique<StoreIterator>(std::move(state), std::move(records), at, std::move(lower),
+                                         std::move(upper), values, std::move(clock));
 }
 
 std::unique_ptr<Iterator> NewErrorIterator(absl::Status status) {

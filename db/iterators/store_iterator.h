@@ -1,4 +1,5 @@
-// What users see of a scan: of each key of a namespace the newest version at one sequence, deleted ones left out.
+// What users see of a scan: of each key of a namespace the newest version at one sequence, deleted
+// ones left out.
 //
 // Not thread-safe. Made by the engine; holds the ReadState it reads.
 #pragma once
@@ -8,13 +9,14 @@
 #include <string>
 
 #include "db/format/internal_iterator.h"
-#include "varve/iterator.h"
 #include "db/version/read_state.h"
 #include "structure/clock_cache.h"
+#include "varve/iterator.h"
 
 namespace varve {
 
-// Told of the latest expiry that made an iterator leave a key out; gives the sequence on which that depends, as a gate.
+// Told of the latest expiry that made an iterator leave a key out; gives the sequence on which that
+// depends, as a gate.
 using ExpiryWitness = std::function<absl::StatusOr<SequenceNumber>(uint64_t expiry_ms)>;
 
 // What has expired at `instant_ms` is left out (0: nothing has), as the witness is told.
@@ -30,12 +32,12 @@ struct ValueReading {
   ClockCache* cache = nullptr;  // in which they are left, and looked for; null: neither
 };
 
-// `records` delivers the versions of all keys, those covered by range tombstones already left out, and reads from `state`.
-// Bounds are tree keys: [lower, upper), an empty `upper` meaning no end.
+// `records` delivers the versions of all keys, those covered by range tombstones already left out,
+// and reads from `state`. Bounds are tree keys: [lower, upper), an empty `upper` meaning no end.
 std::unique_ptr<Iterator> NewStoreIterator(std::shared_ptr<const ReadState> state,
-                                           std::unique_ptr<InternalIterator> records, SequenceNumber at,
-                                           std::string lower, std::string upper, ValueReading values,
-                                           IteratorClock clock);
+                                           std::unique_ptr<InternalIterator> records,
+                                           SequenceNumber at, std::string lower, std::string upper,
+                                           ValueReading values, IteratorClock clock);
 
 // Never valid; says why.
 std::unique_ptr<Iterator> NewErrorIterator(absl::Status status);

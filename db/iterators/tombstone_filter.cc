@@ -7,8 +7,8 @@ namespace {
 
 class TombstoneFilter final : public InternalIterator {
  public:
-  TombstoneFilter(std::unique_ptr<InternalIterator> records, const ReadState* state, SequenceNumber at,
-                  SequenceNumber newest)
+  TombstoneFilter(std::unique_ptr<InternalIterator> records, const ReadState* state,
+                  SequenceNumber at, SequenceNumber newest)
       : records_(std::move(records)), state_(state), at_(at), newest_(newest) {}
 
   bool Valid() const override { return records_->Valid(); }
@@ -37,13 +37,15 @@ class TombstoneFilter final : public InternalIterator {
 
  private:
   struct Hiding {
-    const RangeTombstoneList::Fragment* fragment = nullptr;  // null: nothing hides the current record from the reader
+    // null: nothing hides the current record from the reader.
+    const RangeTombstoneList::Fragment* fragment = nullptr;
     SequenceNumber sequence = kNoSequence;
   };
 
   Hiding FindHiding() const {
     const RecordView& record = records_->record();
-    for (const RangeTombstoneList* list : {state_->buffered_tombstones.get(), &state_->version->range_tombstones()}) {
+    for (const RangeTombstoneList* list :
+         {state_->buffered_tombstones.get(), &state_->version->range_tombstones()}) {
       if (list->empty()) continue;
       const SequenceNumber sequence = list->CoveringSequence(record.key, at_);
       if (sequence > record.sequence) return {list->Covering(record.key, at_), sequence};
@@ -83,8 +85,9 @@ class TombstoneFilter final : public InternalIterator {
 
 }  // namespace
 
-std::unique_ptr<InternalIterator> NewTombstoneFilter(std::unique_ptr<InternalIterator> records, const ReadState* state,
-                                                     SequenceNumber at, SequenceNumber newest) {
+std::unique_ptr<InternalIterator> NewTombstoneFilter(std::unique_ptr<InternalIterator> records,
+                                                     const ReadState* state, SequenceNumber at,
+                                                     SequenceNumber newest) {
   return std::make_unique<TombstoneFilter>(std::move(records), state, at, newest);
 }
 

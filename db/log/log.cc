@@ -23,20 +23,23 @@ constexpr absl::Duration kTick = absl::Seconds(1);
 }  // namespace
 
 // Who syncs. A group is what one sync makes durable. It is run by
-//   - a log thread, called by Push, for requests that are parked: it goes on while more has arrived;
-//   - a thread in WaitUntilDurable, where it may begin a group: a lone writer pays for no change of threads. What arrives
-//     meanwhile it leaves to a log thread.
-// Where the writer takes direct groups, a second one begins while one is under way, once as much as that one took is waiting:
-// smaller ones would gain nothing.
+//   - a log thread, called by Push, for requests that are parked: it goes on while more has
+//     arrived;
+//   - a thread in WaitUntilDurable, where it may begin a group: a lone writer pays for no change of
+//     threads. What arrives meanwhile it leaves to a log thread.
+// Where the writer takes direct groups, a second one begins while one is under way, once as much as
+// that one took is waiting: smaller ones would gain nothing.
 //
-// A thread that waits sleeps on the word of its group (the latest one begun, or the next), so that one call wakes exactly those whose
-// group is done. Whoever ends a group sees to it that the next one begins: nobody waits while none is under way.
+// A thread that waits sleeps on the word of its group (the latest one begun, or the next), so that
+// one call wakes exactly those whose group is done. Whoever ends a group sees to it that the next
+// one begins: nobody waits while none is under way.
 class Log::Implementation {
  public:
   Implementation(FileSystem* file_system, const LogOptions& options, SequenceNumber last_sequence)
       : options_(options),
         // Who waits for company doesn't begin a second group.
-        most_running_(options.sync_backend == SyncBackend::kDirect && options.group_max_delay.count() == 0
+        most_running_(options.sync_backend == SyncBackend::kDirect &&
+                              options.group_max_delay.count() == 0
                           ? static_cast<int>(LogWriter::kMostDirectGroups)
                           : 1),
         writer_(file_system, options, last_sequence),
@@ -48,7 +51,8 @@ class Log::Implementation {
 
   absl::Status Start(uint64_t file_number) {
     VARVE_RETURN_IF_ERROR(writer_.Start(file_number));
-    for (int i = 0; i < most_running_; ++i) threads_.emplace_back([this, i] { Run(/*ticks=*/i == 0); });
+    for (int i = 0; i < most_running_; ++i)
+      threads_.emplace_back([this, i] { Run(/*ticks=*/i == 0); });
     return absl::OkStatus();
   }
 
@@ -66,20 +70,24 @@ class Log::Implementation {
  private:
   // Something waits that no group has taken.
   bool SyncIsWanted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !writer_.failed() &&
-           std::max(writer_.last_always(), wanted_) > std::max(writer_.durable_sequence(), group_last_);
+    return !writer_.failed() && std::max(writer_.last_always(), wanted_) >
+                                    std::max(writer_.durable_sequence(), group_last_);
   }
   bool MayBeginGroup() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (log_thread_is_called_) return false;
-    return running_ == 0 || (running_ < most_running_ && writer_.appended_sequence() - group_last_ >= group_size_);
+    return running_ == 0 ||
+           (running_ < most_running_ && writer_.appended_sequence() - group_last_ >= group_size_);
   }
-  void CallLogThread(SteadyTime gathering_since = SteadyNow()) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  void CallLogThread(SteadyTime gathering_since = SteadyNow())
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     log_thread_is_called_ = true;
     gathering_since_ = gathering_since;
     wake_.Signal();
   }
   void EndGatheringIfFull() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (options_.group_max_delay.count() > 0 && writer_.buffered_bytes() >= options_.group_max_bytes) wake_.Signal();
+    if (options_.group_max_delay.count() > 0 &&
+        writer_.buffered_bytes() >= options_.group_max_bytes)
+      wake_.Signal();
   }
   // Runs one group, which the caller may begin, sees to the next one, and tells everybody.
   void RunGroup() ABSL_UNLOCK_FUNCTION(mutex_);
@@ -100,16 +108,18 @@ class Log::Implementation {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   SequenceNumber wanted_ ABSL_GUARDED_BY(mutex_) = 0;  // somebody waits for it, whatever its mode
   SteadyTime gathering_since_ ABSL_GUARDED_BY(mutex_);
-  // The latest group begun: its number, its last sequence as known from its start, and how many it took; highest sequence
-  // waited for in the next.
+  // The latest group begun: its number, its last sequence as known from its start, and how many it
+  // took; highest sequence waited for in the next.
   uint32_t group_ ABSL_GUARDED_BY(mutex_) = 0;
   SequenceNumber group_last_ ABSL_GUARDED_BY(mutex_);
   SequenceNumber group_size_ ABSL_GUARDED_BY(mutex_) = 0;
   SequenceNumber next_group_wanted_ ABSL_GUARDED_BY(mutex_) = 0;
 
-  // words_[g % kWords]: the latest group of that residue which is done. Of groups that are not, there are fewer.
+  // words_[g % kWords]: the latest group of that residue which is done. Of groups that are not,
+  // there are fewer.
   static constexpr uint32_t kWords = 4;
-  std::atomic<uint32_t> words_[kWords] = {0, uint32_t(1 - kWords), uint32_t(2 - kWords), uint32_t(3 - kWords)};
+  std::atomic<uint32_t> words_[kWords] = {0, uint32_t(1 - kWords), uint32_t(2 - kWords),
+                                          uint32_t(3 - kWords)};
 
   // Held while listeners run, so that a removed listener runs no more.
   absl::Mutex listeners_mutex_;
@@ -145,8 +155,9 @@ absl::Status Log::Implementation::Push() {
 absl::Status Log::Implementation::WaitUntilDurable(SequenceNumber sequence) {
   if (writer_.durable_sequence() >= sequence) return absl::OkStatus();
   if (sequence > writer_.appended_sequence()) {
-    return writer_.failed() ? writer_.status()
-                            : absl::InvalidArgumentError("waiting for an operation that is not in the log");
+    return writer_.failed()
+               ? writer_.status()
+               : absl::InvalidArgumentError("waiting for an operation that is not in the log");
   }
   mutex_.Lock();
   wanted_ = std::max(wanted_, sequence);
@@ -168,7 +179,8 @@ absl::Status Log::Implementation::WaitUntilDurable(SequenceNumber sequence) {
     std::atomic<uint32_t>& word = words_[group % kWords];
     uint32_t done;
     // Differences, as numbers of groups wrap around.
-    while (static_cast<int32_t>((done = word.load(std::memory_order_acquire)) - group) < 0) word.wait(done);
+    while (static_cast<int32_t>((done = word.load(std::memory_order_acquire)) - group) < 0)
+      word.wait(done);
   }
   return writer_.durable_sequence() >= sequence ? absl::OkStatus() : writer_.status();
 }
@@ -195,8 +207,10 @@ void Log::Implementation::RunGroup() {
   WakeGroup(group);
   mutex_.Lock();
   --running_;
-  // What arrived between the look at the clock and the write is durable as well; after a failure nobody waits on.
-  if (next_group_wanted_ != 0 && (writer_.failed() || next_group_wanted_ <= writer_.durable_sequence())) {
+  // What arrived between the look at the clock and the write is durable as well; after a failure
+  // nobody waits on.
+  if (next_group_wanted_ != 0 &&
+      (writer_.failed() || next_group_wanted_ <= writer_.durable_sequence())) {
     next_group_wanted_ = 0;
     WakeGroup(++group_);
   }
@@ -244,7 +258,8 @@ void Log::Implementation::Run(bool ticks) {
   mutex_.Lock();
   while (true) {
     while (!log_thread_is_called_ && !stopping_) {
-      if (wake_.WaitWithTimeout(&mutex_, kTick) && ticks && running_ == 0 && !log_thread_is_called_) Tick();
+      if (wake_.WaitWithTimeout(&mutex_, kTick) && ticks && running_ == 0 && !log_thread_is_called_)
+        Tick();
     }
     if (!log_thread_is_called_) break;
     if (options_.group_max_delay.count() > 0) GatherForDelay();
@@ -269,7 +284,8 @@ void Log::Implementation::RemoveListener(uint64_t token) {
 absl::StatusOr<LogEnd> Log::Implementation::Close() {
   if (closed_) return absl::FailedPreconditionError("the log is closed already");
   closed_ = true;
-  const absl::Status synced = writer_.failed() ? writer_.status() : WaitUntilDurable(writer_.appended_sequence());
+  const absl::Status synced =
+      writer_.failed() ? writer_.status() : WaitUntilDurable(writer_.appended_sequence());
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
@@ -282,13 +298,14 @@ absl::StatusOr<LogEnd> Log::Implementation::Close() {
   return end;
 }
 
-// --- The public face -------------------------------------------------------------------------------------------------
+// --- The public face -----------------------------------------------------------------------------
 
-Log::Log(std::unique_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
+Log::Log(std::unique_ptr<Implementation> implementation)
+    : implementation_(std::move(implementation)) {}
 Log::~Log() = default;
 
-absl::StatusOr<std::unique_ptr<Log>> Log::Open(FileSystem* file_system, const LogOptions& options, uint64_t file_number,
-                                               SequenceNumber last_sequence) {
+absl::StatusOr<std::unique_ptr<Log>> Log::Open(FileSystem* file_system, const LogOptions& options,
+                                               uint64_t file_number, SequenceNumber last_sequence) {
   auto implementation = std::make_unique<Implementation>(file_system, options, last_sequence);
   VARVE_RETURN_IF_ERROR(implementation->Start(file_number));
   return std::unique_ptr<Log>(new Log(std::move(implementation)));
@@ -298,27 +315,39 @@ bool Log::HasRoom(size_t bytes, bool for_deletes) const {
   return implementation_->writer().HasRoom(bytes, for_deletes);
 }
 absl::Status Log::Prepare(size_t bytes, bool for_deletes) {
-  return GuardMemory("making room in the log", [&] { return implementation_->writer().Prepare(bytes, for_deletes); });
+  return GuardMemory("making room in the log",
+                     [&] { return implementation_->writer().Prepare(bytes, for_deletes); });
 }
 absl::Status Log::Reserve(size_t bytes, bool for_deletes) {
-  return GuardMemory("making room in the log", [&] { return implementation_->writer().Reserve(bytes, for_deletes); });
+  return GuardMemory("making room in the log",
+                     [&] { return implementation_->writer().Reserve(bytes, for_deletes); });
 }
-absl::Status Log::Append(std::string_view record, SequenceNumber first, SequenceNumber last, Durability durability,
-                         uint32_t* offset_in_block) {
+absl::Status Log::Append(std::string_view record, SequenceNumber first, SequenceNumber last,
+                         Durability durability, uint32_t* offset_in_block) {
   return implementation_->writer().Append(record, first, last, durability, offset_in_block);
 }
 absl::Status Log::Push() { return implementation_->Push(); }
 absl::Status Log::PushUnsynced() { return implementation_->PushUnsynced(); }
 
-SequenceNumber Log::durable_sequence() const { return implementation_->writer().durable_sequence(); }
-SequenceNumber Log::written_sequence() const { return implementation_->writer().written_sequence(); }
+SequenceNumber Log::durable_sequence() const {
+  return implementation_->writer().durable_sequence();
+}
+SequenceNumber Log::written_sequence() const {
+  return implementation_->writer().written_sequence();
+}
 SequenceNumber Log::last_always_sequence() const { return implementation_->writer().last_always(); }
 absl::Status Log::status() const { return implementation_->writer().status(); }
-absl::Status Log::WaitUntilDurable(SequenceNumber sequence) { return implementation_->WaitUntilDurable(sequence); }
+absl::Status Log::WaitUntilDurable(SequenceNumber sequence) {
+  return implementation_->WaitUntilDurable(sequence);
+}
 bool Log::TrySync() { return implementation_->TrySync(); }
-absl::Status Log::Sync() { return implementation_->WaitUntilDurable(implementation_->writer().appended_sequence()); }
+absl::Status Log::Sync() {
+  return implementation_->WaitUntilDurable(implementation_->writer().appended_sequence());
+}
 
-uint64_t Log::AddListener(std::function<void()> listener) { return implementation_->AddListener(std::move(listener)); }
+uint64_t Log::AddListener(std::function<void()> listener) {
+  return implementation_->AddListener(std::move(listener));
+}
 void Log::RemoveListener(uint64_t token) { implementation_->RemoveListener(token); }
 
 std::vector<LogEnd> Log::Files() const { return implementation_->writer().Files(); }
@@ -329,7 +358,9 @@ void Log::Retire(SequenceNumber sequence, absl::FunctionRef<bool(const LogEnd&)>
 std::vector<LogBlockPlace> Log::LargeBlocks(SequenceNumber first, SequenceNumber last) const {
   return implementation_->writer().LargeBlocks(first, last);
 }
-void Log::Adopt(std::vector<LogEnd> recovered) { implementation_->writer().files().Adopt(std::move(recovered)); }
+void Log::Adopt(std::vector<LogEnd> recovered) {
+  implementation_->writer().files().Adopt(std::move(recovered));
+}
 uint64_t Log::live_bytes() const { return implementation_->writer().live_bytes(); }
 LogStatistics Log::statistics() const { return implementation_->writer().statistics(); }
 

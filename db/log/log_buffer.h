@@ -1,10 +1,12 @@
-// Records that wait to be written, laid out as the blocks that they will be: what Append fills and a write empties.
+// Records that wait to be written, laid out as the blocks that they will be: what Append fills and
+// a write empties.
 //
 //   | header 40 | record | record | .. pad to 8 | header 40 | record | ..
 //
-// The headers' bytes are left open: a block learns its place, and so its header, when it is written. Two buffers take
-// turns, so that nothing is copied twice; a buffer keeps its memory unless it grew far beyond a group's size. Not
-// thread-safe: it belongs to whoever holds the lock it is kept under, or took it out of there.
+// The headers' bytes are left open: a block learns its place, and so its header, when it is
+// written. Two buffers take turns, so that nothing is copied twice; a buffer keeps its memory
+// unless it grew far beyond a group's size. Not thread-safe: it belongs to whoever holds the lock
+// it is kept under, or took it out of there.
 #pragma once
 
 #include <cstddef>
@@ -29,9 +31,10 @@ class LogBuffer {
     SequenceNumber last = 0;
   };
 
-  // `new_block`: the record must not share a block with the ones before it. Returns where it lies in its block's payload. Throws
-  // std::bad_alloc, and then nothing was appended.
-  size_t Append(std::string_view record, SequenceNumber first, SequenceNumber last, bool new_block) {
+  // `new_block`: the record must not share a block with the ones before it. Returns where it lies
+  // in its block's payload. Throws std::bad_alloc, and then nothing was appended.
+  size_t Append(std::string_view record, SequenceNumber first, SequenceNumber last,
+                bool new_block) {
     if (blocks_.empty() || new_block) {
       const size_t begin = LogBlockAlign(size_);
       Grow(begin + kLogBlockHeaderSize + record.size());

@@ -1,4 +1,5 @@
-// LogWriter: direct groups (db/log/log_writer.h), from the buffer around the kernel's cache to the disk.
+// LogWriter: direct groups (db/log/log_writer.h), from the buffer around the kernel's cache to the
+// disk.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +11,8 @@
 namespace varve {
 
 std::optional<LogWriter::DirectGroup> LogWriter::BeginDirectGroup() {
-  if (options_.sync_backend != SyncBackend::kDirect || written_sequence() != durable_sequence()) return std::nullopt;
+  if (options_.sync_backend != SyncBackend::kDirect || written_sequence() != durable_sequence())
+    return std::nullopt;
   absl::MutexLock lock(&mutex_);
   while (issued_ - landed_ == kMostDirectGroups) landing_.Wait(&mutex_);
   DirectGroup group{.number = issued_, .file = file_.file.get()};
@@ -45,8 +47,9 @@ absl::Status LogWriter::FinishDirectGroup(const DirectGroup& group) {
     syncs_.fetch_add(1, std::memory_order_relaxed);
     groups_.fetch_add(1, std::memory_order_relaxed);
     bytes_written_.fetch_add(group.bytes.size(), std::memory_order_relaxed);
-    const absl::Status status =
-        GuardMemory("writing the log", [&group] { return group.file->WriteDurably(group.offset, group.bytes); });
+    const absl::Status status = GuardMemory("writing the log", [&group] {
+      return group.file->WriteDurably(group.offset, group.bytes);
+    });
     direct_buffers_[group.number % kMostDirectGroups].Clear(keep_memory_);
     absl::MutexLock lock(&mutex_);
     if (!status.ok()) FailLocked(status);

@@ -1,4 +1,5 @@
-// Reads one log file block by block, or looks for blocks in what may be damaged, a piece of the file at a time. Not thread-safe.
+// Reads one log file block by block, or looks for blocks in what may be damaged, a piece of the
+// file at a time. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +21,24 @@ namespace varve {
 class LogFileReader {
  public:
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<LogFileReader>> Open(FileSystem* file_system,
-                                                                           const std::string& path, uint64_t number,
+                                                                           const std::string& path,
+                                                                           uint64_t number,
                                                                            uint64_t store_id);
 
   uint64_t size() const { return size_; }
 
   // The header at `offset`, if there is one that ends before `limit`. No bound goes beyond size().
-  [[nodiscard]] absl::StatusOr<std::optional<LogBlockHeader>> HeaderAt(uint64_t offset, uint64_t limit);
+  [[nodiscard]] absl::StatusOr<std::optional<LogBlockHeader>> HeaderAt(uint64_t offset,
+                                                                       uint64_t limit);
   // [begin, end). They stay until the next call.
   [[nodiscard]] absl::StatusOr<std::string_view> Bytes(uint64_t begin, uint64_t end) {
     return window_.Bytes(begin, end - begin, end);
   }
-  // Calls `visit` with offset and header of each block in [from, limit), wherever a block may begin, until it returns false.
-  [[nodiscard]] absl::Status VisitHeaders(uint64_t from, uint64_t limit,
-                                          absl::FunctionRef<bool(uint64_t, const LogBlockHeader&)> visit);
+  // Calls `visit` with offset and header of each block in [from, limit), wherever a block may
+  // begin, until it returns false.
+  [[nodiscard]] absl::Status VisitHeaders(
+      uint64_t from, uint64_t limit,
+      absl::FunctionRef<bool(uint64_t, const LogBlockHeader&)> visit);
 
  private:
   LogFileReader(std::unique_ptr<File> file, uint64_t size, uint64_t number, uint64_t store_id)

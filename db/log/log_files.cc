@@ -12,19 +12,22 @@
 namespace varve {
 namespace {
 
-// Pauses between attempts to prepare a spare on a full disk: each attempt takes space that others may be waiting for.
+// Pauses between attempts to prepare a spare on a full disk: each attempt takes space that others
+// may be waiting for.
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(200);
 constexpr absl::Duration kLastRetry = absl::Milliseconds(1600);
 constexpr absl::Duration kSpareTimeout = absl::Seconds(10);
 constexpr uint64_t kFirstFileSize = 4u << 20;
 constexpr uint64_t kExtension = 4u << 20;  // before one looks whether it is still wanted
-// Zeros go to the disk in pieces of this size, so that the syncs of commits never queue behind a whole file.
+// Zeros go to the disk in pieces of this size, so that the syncs of commits never queue behind a
+// whole file.
 constexpr uint64_t kZeroPiece = 256u << 10;
 constexpr absl::Duration kRest = absl::Milliseconds(20);
 constexpr int kMostRests = 2;
 constexpr double kLead = 0.125;
-// Zeros are written in small pieces: the kernel keeps what one write brought in as one large folio, and every later small write
-// into it walks all of its blocks. Measured for 150 bytes on ext4: 1.3 us after pieces of 1 MiB, 0.3 us after these.
+// Zeros are written in small pieces: the kernel keeps what one write brought in as one large folio,
+// and every later small write into it walks all of its blocks. Measured for 150 bytes on ext4: 1.3
+// us after pieces of 1 MiB, 0.3 us after these.
 constexpr uint64_t kZeroWrite = 16u << 10;
 constexpr uint64_t kMinFileSize = 64u << 10;
 
@@ -40,8 +43,8 @@ LogFiles::~LogFiles() { Stop(); }
 
 absl::StatusOr<LogFile> LogFiles::Start(uint64_t first_number) {
   if (!next_number_) next_number_ = [next = first_number + 1]() mutable { return next++; };
-  VARVE_ASSIGN_OR_RETURN(LogFile first,
-                         Prepare(first_number, std::min(file_size_, kFirstFileSize), "", Haste::kAtOnce));
+  VARVE_ASSIGN_OR_RETURN(LogFile first, Prepare(first_number, std::min(file_size_, kFirstFileSize),
+                                                "", Haste::kAtOnce));
   size_in_use_.store(first.size, std::memory_order_relaxed);
   thread_ = std::thread([this] { Run(); });
   return first;
@@ -80,7 +83,8 @@ absl::Status LogFiles::WaitForSpare() {
   if (spare_.file != nullptr) return absl::OkStatus();
   if (stopping_.load()) return absl::UnavailableError("the log is closing");
   if (!spare_status_.ok()) return UnsharedCopy(spare_status_);
-  return absl::ResourceExhaustedError("the next log file is still being prepared; the disk is too slow, try again");
+  return absl::ResourceExhaustedError(
+      "the next log file is still being prepared; the disk is too slow, try again");
 }
 
 absl::Status LogFiles::GrowSpare(uint64_t size) {
@@ -106,8 +110,9 @@ absl::Status LogFiles::GrowSpare(uint64_t size) {
   return extended.status();
 }
 
-// The spare may come into use meanwhile: nobody counts on what lies behind `begin`, the least size that a file keeps. A descriptor of its
-// own, since each learns only once of an error: the log's must not miss one.
+// The spare may come into use meanwhile: nobody counts on what lies behind `begin`, the least size
+// that a file keeps. A descriptor of its own, since each learns only once of an error: the log's
+// must not miss one.
 absl::StatusOr<bool> LogFiles::ExtendSpare(uint64_t number, uint64_t begin, uint64_t end) {
   VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
                          file_system_->OpenForWrite(Path(LogFileName(number)), /*create=*/false));
@@ -184,7 +189,8 @@ uint64_t LogFiles::completed_bytes() const {
 absl::Status LogFiles::WriteZeros(File* file, uint64_t begin, uint64_t end, Haste haste) {
   const std::string zeros(std::min(end - begin, kZeroWrite), '\0');
   for (uint64_t piece = begin; begin < end;) {
-    if (stopping_.load(std::memory_order_relaxed)) return absl::UnavailableError("the log is closing");
+    if (stopping_.load(std::memory_order_relaxed))
+      return absl::UnavailableError("the log is closing");
     const size_t size = std::min<uint64_t>(end - begin, zeros.size());
     VARVE_RETURN_IF_ERROR(file->Write(begin, std::string_view(zeros).substr(0, size)));
     begin += size;
@@ -216,9 +222,11 @@ void LogFiles::RestBetweenZeros(uint64_t done, uint64_t size) {
   }
 }
 
-absl::StatusOr<std::unique_ptr<File>> LogFiles::PrepareContent(uint64_t number, uint64_t wanted_size,
+absl::StatusOr<std::unique_ptr<File>> LogFiles::PrepareContent(uint64_t number,
+                                                               uint64_t wanted_size,
                                                                const std::string& temporary,
-                                                               const std::string& recycled_path, Haste haste) {
+                                                               const std::string& recycled_path,
+                                                               Haste haste) {
   const std::string header = EncodeLogHeaderPage(number, options_.store_id, wanted_size);
   const bool recycle = !recycled_path.empty();
   if (recycle) {
@@ -226,7 +234,8 @@ absl::StatusOr<std::unique_ptr<File>> LogFiles::PrepareContent(uint64_t number, 
     VARVE_RETURN_IF_ERROR(file_system_->Rename(recycled_path, temporary));
     VARVE_RETURN_IF_ERROR(file_system_->SyncDirectory(options_.directory));
   }
-  VARVE_ASSIGN_OR_RETURN(std::unique_ptr<File> file, file_system_->OpenForWrite(temporary, /*create=*/!recycle));
+  VARVE_ASSIGN_OR_RETURN(std::unique_ptr<File> file,
+                         file_system_->OpenForWrite(temporary, /*create=*/!recycle));
   VARVE_RETURN_IF_ERROR(file->Write(0, header));
   uint64_t size = header.size();
   if (recycle) {
@@ -244,20 +253,22 @@ absl::StatusOr<std::unique_ptr<File>> LogFiles::PrepareContent(uint64_t number, 
   return file;
 }
 
-absl::StatusOr<LogFile> LogFiles::Prepare(uint64_t number, uint64_t size, const std::string& recycled_path,
-                                          Haste haste) {
+absl::StatusOr<LogFile> LogFiles::Prepare(uint64_t number, uint64_t size,
+                                          const std::string& recycled_path, Haste haste) {
   const std::string temporary = Path(LogTemporaryName(number));
   const std::string path = Path(LogFileName(number));
   absl::Status status = PrepareContent(number, size, temporary, recycled_path, haste).status();
   if (status.ok()) status = file_system_->Rename(temporary, path);
   if (!status.ok()) {
-    // What was begun only takes up space that may be missing; whether that fails too changes nothing.
+    // What was begun only takes up space that may be missing; whether that fails too changes
+    // nothing.
     file_system_->Remove(temporary).IgnoreError();
     return status;
   }
   VARVE_RETURN_IF_ERROR(file_system_->SyncDirectory(options_.directory));
   // Opened anew, so that its errors name the file by its final name.
-  VARVE_ASSIGN_OR_RETURN(std::unique_ptr<File> file, file_system_->OpenForWrite(path, /*create=*/false));
+  VARVE_ASSIGN_OR_RETURN(std::unique_ptr<File> file,
+                         file_system_->OpenForWrite(path, /*create=*/false));
   return LogFile{number, size, !recycled_path.empty(), std::move(file)};
 }
 
@@ -273,7 +284,8 @@ void LogFiles::Run() {
       mutex_.Lock();
     } else if (spare_.file == nullptr) {
       mutex_.Unlock();
-      absl::Status prepared = GuardMemory("preparing a log file", [this] { return PrepareSpare(); });
+      absl::Status prepared =
+          GuardMemory("preparing a log file", [this] { return PrepareSpare(); });
       mutex_.Lock();
       spare_status_ = std::move(prepared);
       changed_.SignalAll();
@@ -309,7 +321,8 @@ absl::Status LogFiles::PrepareSpare() {
   absl::MutexLock lock(&mutex_);
   ReserveMore(&completed_, 1);
   ReserveMore(&to_remove_, reusable_.size());
-  for (; reusable_.size() > MostReusable(); reusable_.pop_back()) to_remove_.push_back(reusable_.back());
+  for (; reusable_.size() > MostReusable(); reusable_.pop_back())
+    to_remove_.push_back(reusable_.back());
   spare_number_ = 0;
   if (!recycled_path.empty()) recycled_.fetch_add(1, std::memory_order_relaxed);
   spare_ = *std::move(prepared);

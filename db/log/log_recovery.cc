@@ -1,4 +1,5 @@
-// Reads log files back: see db/format/log_format.h for the bytes and for what is a tear and what is corruption.
+// Reads log files back: see db/format/log_format.h for the bytes and for what is a tear and what is
+// corruption.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,11 +9,11 @@
 #include <utility>
 
 #include "db/format/batch_codec.h"
+#include "db/format/log_format.h"
 #include "db/log/log.h"
 #include "db/log/log_file_reader.h"
-#include "db/format/log_format.h"
-#include "util/os/file_window.h"
 #include "util/base/status.h"
+#include "util/os/file_window.h"
 
 namespace varve {
 namespace {
@@ -34,8 +35,9 @@ enum class Mode { kRecover, kSurvey };
 
 class Recovery {
  public:
-  Recovery(FileSystem* file_system, const std::string& directory, uint64_t store_id, SequenceNumber flushed,
-           const std::vector<LogEnd>& known_ends, const Deliver& deliver, Mode mode)
+  Recovery(FileSystem* file_system, const std::string& directory, uint64_t store_id,
+           SequenceNumber flushed, const std::vector<LogEnd>& known_ends, const Deliver& deliver,
+           Mode mode)
       : file_system_(file_system),
         directory_(directory),
         store_id_(store_id),
@@ -60,7 +62,8 @@ class Recovery {
         if (mode_ == Mode::kRecover || !absl::IsDataLoss(status)) return status;
         VARVE_ASSIGN_OR_RETURN(continuation, GoOnBehind(index, std::move(status)));
       }
-      for (size_t i = index + 1; i < continuation; ++i) result_.obsolete_paths.push_back(files_[i].path);
+      for (size_t i = index + 1; i < continuation; ++i)
+        result_.obsolete_paths.push_back(files_[i].path);
       index = continuation;
     }
     if (absl::Status status = CheckKnownEnds(); !status.ok()) {
@@ -84,26 +87,32 @@ class Recovery {
   size_t FirstNeededFile() const;
   size_t FileThatBeginsWithNext(size_t from) const;
   absl::Status ReplayFile(const FoundFile& file, uint64_t begin);
-  // Whether a block at or behind offset_ goes on where operations that are in segments can't be read; then offset_ and next_ are its.
+  // Whether a block at or behind offset_ goes on where operations that are in segments can't be
+  // read; then offset_ and next_ are its.
   absl::StatusOr<bool> SkipFlushed(uint64_t limit);
-  // For a survey: notes the gap, and returns the file in which the log goes on, with begin_ and next_ set; files_.size(): nowhere.
+  // For a survey: notes the gap, and returns the file in which the log goes on, with begin_ and
+  // next_ set; files_.size(): nowhere.
   absl::StatusOr<size_t> GoOnBehind(size_t index, absl::Status damage);
-  // The first block in [from, limit) of the open file that was surely acknowledged and begins behind `next_`, up to `most`.
+  // The first block in [from, limit) of the open file that was surely acknowledged and begins
+  // behind `next_`, up to `most`.
   struct ProvenBlock {
     uint64_t offset;
     SequenceNumber first;
   };
-  absl::StatusOr<std::optional<ProvenBlock>> FindProvenBlock(uint64_t from, uint64_t limit, SequenceNumber most,
-                                                             bool needs_mark);
-  // Replays the block at offset_, if it is one and continues the sequence. False: it is not, or is damaged from offset_
-  // on.
+  absl::StatusOr<std::optional<ProvenBlock>> FindProvenBlock(uint64_t from, uint64_t limit,
+                                                             SequenceNumber most, bool needs_mark);
+  // Replays the block at offset_, if it is one and continues the sequence. False: it is not, or is
+  // damaged from offset_ on.
   absl::StatusOr<bool> ReplayBlock(const FoundFile& file, uint64_t limit);
-  absl::Status ReplayBatch(const FoundFile& file, const BatchHeader& header, std::string_view operations);
-  // Looks in what follows offset_ of files_[index] for a sign that operation next_ had been acknowledged.
+  absl::Status ReplayBatch(const FoundFile& file, const BatchHeader& header,
+                           std::string_view operations);
+  // Looks in what follows offset_ of files_[index] for a sign that operation next_ had been
+  // acknowledged.
   absl::Status CheckThatNothingIsMissing(size_t index);
   absl::Status CheckBlocksBehind(const Place& suspect, const FoundFile& file, uint64_t from);
   absl::Status CheckKnownEnds() const;
-  // What was read may have been in the kernel's memory alone: a process was killed before it synced, or a sync failed.
+  // What was read may have been in the kernel's memory alone: a process was killed before it
+  // synced, or a sync failed.
   absl::Status MakeDurable();
   absl::Status Open(const FoundFile& file);
   const LogEnd* KnownEnd(uint64_t number) const;
@@ -141,19 +150,24 @@ absl::Status Recovery::FindFiles() {
       result_.last_file_number = std::max(result_.last_file_number, *log_number);
     }
   }
-  std::sort(files_.begin(), files_.end(), [](const FoundFile& a, const FoundFile& b) { return a.number < b.number; });
+  std::sort(files_.begin(), files_.end(),
+            [](const FoundFile& a, const FoundFile& b) { return a.number < b.number; });
   for (FoundFile& found : files_) {
     VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system_->OpenForRead(found.path));
     std::string front(kLogPageSize + kLogBlockHeaderSize, '\0');
     VARVE_ASSIGN_OR_RETURN(const size_t size, file->Read(0, front.size(), front.data()));
     const std::string_view bytes = std::string_view(front).substr(0, size);
     VARVE_ASSIGN_OR_RETURN(found.size, file->Size());
-    found.header = CheckLogHeaderPage(bytes.substr(0, kLogPageSize), found.path, found.number, store_id_);
+    found.header =
+        CheckLogHeaderPage(bytes.substr(0, kLogPageSize), found.path, found.number, store_id_);
     if (absl::IsFailedPrecondition(found.header)) return found.header;
-    if (found.header.ok()) found.prepared_size = std::max<uint64_t>(kLogPageSize, PreparedLogSize(bytes));
+    if (found.header.ok())
+      found.prepared_size = std::max<uint64_t>(kLogPageSize, PreparedLogSize(bytes));
     if (size <= kLogPageSize) continue;
-    const auto block = DecodeLogBlockHeader(bytes.substr(kLogPageSize), found.number, store_id_, kLogPageSize);
-    // A block without operations only says what is durable; the first operation after it is the next one.
+    const auto block =
+        DecodeLogBlockHeader(bytes.substr(kLogPageSize), found.number, store_id_, kLogPageSize);
+    // A block without operations only says what is durable; the first operation after it is the
+    // next one.
     if (block.has_value()) found.first = block->first;
   }
   return absl::OkStatus();
@@ -161,8 +175,11 @@ absl::Status Recovery::FindFiles() {
 
 size_t Recovery::FirstNeededFile() const {
   size_t index = files_.size();
-  while (index > 0 && !(files_[index - 1].first.has_value() && *files_[index - 1].first <= flushed_ + 1)) --index;
-  // Without such a file the log begins later than it should, or nothing in it can be read: begin at the front.
+  while (index > 0 &&
+         !(files_[index - 1].first.has_value() && *files_[index - 1].first <= flushed_ + 1))
+    --index;
+  // Without such a file the log begins later than it should, or nothing in it can be read: begin at
+  // the front.
   return index > 0 ? index - 1 : 0;
 }
 
@@ -172,7 +189,8 @@ size_t Recovery::FileThatBeginsWithNext(size_t from) const {
 }
 
 absl::Status Recovery::Open(const FoundFile& found) {
-  VARVE_ASSIGN_OR_RETURN(open_, LogFileReader::Open(file_system_, found.path, found.number, store_id_));
+  VARVE_ASSIGN_OR_RETURN(open_,
+                         LogFileReader::Open(file_system_, found.path, found.number, store_id_));
   return absl::OkStatus();
 }
 
@@ -190,7 +208,8 @@ absl::Status Recovery::ReplayFile(const FoundFile& file, uint64_t begin) {
   // A survey goes on: what the blocks need of the header is known.
   if (absl::IsDataLoss(file.header) && mode_ == Mode::kRecover) return file.header;
   const LogEnd* const known = KnownEnd(file.number);
-  const uint64_t limit = known != nullptr ? std::min<uint64_t>(known->offset, open_->size()) : open_->size();
+  const uint64_t limit =
+      known != nullptr ? std::min<uint64_t>(known->offset, open_->size()) : open_->size();
   const SequenceNumber before = next_;
   while (offset_ < limit) {
     VARVE_ASSIGN_OR_RETURN(bool good, ReplayBlock(file, limit));
@@ -205,13 +224,14 @@ absl::Status Recovery::ReplayFile(const FoundFile& file, uint64_t begin) {
     if (!skipped) break;
   }
   if (known != nullptr && known->last_sequence > flushed_ && next_ <= known->last_sequence) {
-    return Corruption(
-        file.path, offset_,
-        fmt::format("log block: damaged or missing; the log was good up to offset {} and operation {} when it "
-                    "was last closed, but here operation {} cannot be read",
-                    known->offset, known->last_sequence, next_));
+    return Corruption(file.path, offset_,
+                      fmt::format("log block: damaged or missing; the log was good up to offset {} "
+                                  "and operation {} when it "
+                                  "was last closed, but here operation {} cannot be read",
+                                  known->offset, known->last_sequence, next_));
   }
-  if (absl::IsDataLoss(file.header) && begin == kLogPageSize) gaps_.push_back({file.header, next_, next_ - 1});
+  if (absl::IsDataLoss(file.header) && begin == kLogPageSize)
+    gaps_.push_back({file.header, next_, next_ - 1});
   if (next_ > before && next_ - 1 > flushed_) {
     result_.files.push_back({file.number, offset_, next_ - 1});
   } else {
@@ -255,17 +275,20 @@ absl::StatusOr<bool> Recovery::ReplayBlock(const FoundFile& file, uint64_t limit
   return true;
 }
 
-absl::StatusOr<std::optional<Recovery::ProvenBlock>> Recovery::FindProvenBlock(uint64_t from, uint64_t limit,
-                                                                               SequenceNumber most, bool needs_mark) {
+absl::StatusOr<std::optional<Recovery::ProvenBlock>> Recovery::FindProvenBlock(uint64_t from,
+                                                                               uint64_t limit,
+                                                                               SequenceNumber most,
+                                                                               bool needs_mark) {
   std::optional<ProvenBlock> found;
-  VARVE_RETURN_IF_ERROR(open_->VisitHeaders(from, limit, [&](uint64_t offset, const LogBlockHeader& block) {
-    if (block.first > most) return false;  // blocks ascend: none is behind it
-    if (block.first <= next_) return true;
-    // What an earlier recovery cut away was never acknowledged, and knew that `next_` was not.
-    if (needs_mark && block.durable_mark < next_) return true;
-    found = {offset, block.first};
-    return false;
-  }));
+  VARVE_RETURN_IF_ERROR(
+      open_->VisitHeaders(from, limit, [&](uint64_t offset, const LogBlockHeader& block) {
+        if (block.first > most) return false;  // blocks ascend: none is behind it
+        if (block.first <= next_) return true;
+        // What an earlier recovery cut away was never acknowledged, and knew that `next_` was not.
+        if (needs_mark && block.durable_mark < next_) return true;
+        found = {offset, block.first};
+        return false;
+      }));
   return found;
 }
 
@@ -285,9 +308,11 @@ absl::StatusOr<size_t> Recovery::GoOnBehind(size_t index, absl::Status damage) {
   for (size_t i = index; i < files_.size(); ++i) {
     const LogEnd* const known = KnownEnd(files_[i].number);
     VARVE_RETURN_IF_ERROR(Open(files_[i]));
-    const uint64_t limit = known != nullptr ? std::min<uint64_t>(known->offset, open_->size()) : open_->size();
+    const uint64_t limit =
+        known != nullptr ? std::min<uint64_t>(known->offset, open_->size()) : open_->size();
     VARVE_ASSIGN_OR_RETURN(const std::optional<ProvenBlock> found,
-                           FindProvenBlock(i == index ? offset_ : kLogPageSize, limit, kMaxSequence, known == nullptr));
+                           FindProvenBlock(i == index ? offset_ : kLogPageSize, limit, kMaxSequence,
+                                           known == nullptr));
     if (!found) continue;
     begin_ = found->offset;
     next_ = found->first;
@@ -297,12 +322,15 @@ absl::StatusOr<size_t> Recovery::GoOnBehind(size_t index, absl::Status damage) {
   return files_.size();
 }
 
-absl::Status Recovery::ReplayBatch(const FoundFile& file, const BatchHeader& header, std::string_view operations) {
+absl::Status Recovery::ReplayBatch(const FoundFile& file, const BatchHeader& header,
+                                   std::string_view operations) {
   const SequenceNumber last = header.first + header.count - 1;
   if (last > flushed_) {
-    if (const absl::Status status = deliver_(operations, header.first, header.count); !status.ok()) {
-      return absl::Status(status.code(), fmt::format("replaying the batch at offset {} of {}: {}", offset_, file.path,
-                                                     std::string(status.message())));
+    if (const absl::Status status = deliver_(operations, header.first, header.count);
+        !status.ok()) {
+      return absl::Status(status.code(),
+                          fmt::format("replaying the batch at offset {} of {}: {}", offset_,
+                                      file.path, std::string(status.message())));
     }
     result_.last_sequence = last;
   }
@@ -313,8 +341,8 @@ absl::Status Recovery::ReplayBatch(const FoundFile& file, const BatchHeader& hea
 absl::Status Recovery::CheckThatNothingIsMissing(size_t index) {
   const bool ends_as_known = KnownEnd(files_[index].number) != nullptr;
   Place suspect = {&files_[index], offset_};
-  // Behind an end that an earlier recovery chose lies what it cut away; what is missing then should begin the next
-  // file.
+  // Behind an end that an earlier recovery chose lies what it cut away; what is missing then should
+  // begin the next file.
   if (!ends_as_known) VARVE_RETURN_IF_ERROR(CheckBlocksBehind(suspect, files_[index], offset_));
   for (size_t i = index + 1; i < files_.size(); ++i) {
     const bool begins_well = files_[i].first.has_value() && !IsCut(files_[i]);
@@ -330,14 +358,16 @@ absl::Status Recovery::CheckThatNothingIsMissing(size_t index) {
     if (!IsCut(file) || KnownEnd(file.number) != nullptr) continue;
     return Corruption(
         file.path, file.size,
-        fmt::format("log: the file ends here, but was made with {} bytes or more; whether operation {} and "
-                    "later ones had been acknowledged can't be told",
-                    file.prepared_size, next_));
+        fmt::format(
+            "log: the file ends here, but was made with {} bytes or more; whether operation {} and "
+            "later ones had been acknowledged can't be told",
+            file.prepared_size, next_));
   }
   return absl::OkStatus();
 }
 
-absl::Status Recovery::CheckBlocksBehind(const Place& suspect, const FoundFile& file, uint64_t from) {
+absl::Status Recovery::CheckBlocksBehind(const Place& suspect, const FoundFile& file,
+                                         uint64_t from) {
   const SequenceNumber missing = std::max(next_, flushed_ + 1);
   uint64_t torn_end = from;
   if (partial_end_ > from && suspect.file == &file) {
@@ -346,22 +376,25 @@ absl::Status Recovery::CheckBlocksBehind(const Place& suspect, const FoundFile& 
     torn_end = partial_end_;
   }
   absl::Status lost;
-  VARVE_RETURN_IF_ERROR(open_->VisitHeaders(from, open_->size(), [&](uint64_t offset, const LogBlockHeader& block) {
-    if (block.durable_mark >= missing) {
-      lost = Corruption(
-          suspect.file->path, suspect.offset,
-          fmt::format("log block: damaged or missing from operation {} on, which had been acknowledged as the "
-                      "block at offset {} of {} says",
-                      missing, offset, file.path));
-      return false;
-    }
-    if (result_.torn_path.empty()) {
-      result_.torn_path = suspect.file->path;
-      result_.torn_offset = suspect.offset;
-    }
-    torn_end = std::max(torn_end, std::min<uint64_t>(offset + kLogBlockHeaderSize + block.payload_size, open_->size()));
-    return true;
-  }));
+  VARVE_RETURN_IF_ERROR(
+      open_->VisitHeaders(from, open_->size(), [&](uint64_t offset, const LogBlockHeader& block) {
+        if (block.durable_mark >= missing) {
+          lost = Corruption(suspect.file->path, suspect.offset,
+                            fmt::format("log block: damaged or missing from operation {} on, which "
+                                        "had been acknowledged as the "
+                                        "block at offset {} of {} says",
+                                        missing, offset, file.path));
+          return false;
+        }
+        if (result_.torn_path.empty()) {
+          result_.torn_path = suspect.file->path;
+          result_.torn_offset = suspect.offset;
+        }
+        torn_end = std::max(
+            torn_end,
+            std::min<uint64_t>(offset + kLogBlockHeaderSize + block.payload_size, open_->size()));
+        return true;
+      }));
   result_.torn_bytes += torn_end - from;
   return lost;
 }
@@ -369,23 +402,25 @@ absl::Status Recovery::CheckBlocksBehind(const Place& suspect, const FoundFile& 
 absl::Status Recovery::CheckKnownEnds() const {
   for (const LogEnd& end : known_ends_) {
     if (end.last_sequence <= result_.last_sequence) continue;
-    return Corruption(
-        directory_ + "/" + LogFileName(end.file_number), end.offset,
-        fmt::format("log: held operations up to {} when it was closed, but they end at {}; a log file is missing",
-                    end.last_sequence, result_.last_sequence));
+    return Corruption(directory_ + "/" + LogFileName(end.file_number), end.offset,
+                      fmt::format("log: held operations up to {} when it was closed, but they end "
+                                  "at {}; a log file is missing",
+                                  end.last_sequence, result_.last_sequence));
   }
   return absl::OkStatus();
 }
 
-// The blocks behind the highest durable mark are written once more, with the bytes they hold, before they are synced: after
-// a failed sync the kernel takes pages for clean that never reached the disk, and a sync alone would not write them.
+// The blocks behind the highest durable mark are written once more, with the bytes they hold,
+// before they are synced: after a failed sync the kernel takes pages for clean that never reached
+// the disk, and a sync alone would not write them.
 absl::Status Recovery::MakeDurable() {
   for (const LogEnd& end : result_.files) {
     const LogEnd* const known = KnownEnd(end.file_number);
-    if (known != nullptr && known->offset == end.offset) continue;  // an earlier recovery or a clean stop saw to it
-    VARVE_ASSIGN_OR_RETURN(
-        const std::unique_ptr<File> file,
-        file_system_->OpenForWrite(directory_ + "/" + LogFileName(end.file_number), /*create=*/false));
+    // An earlier recovery or a clean stop saw to it.
+    if (known != nullptr && known->offset == end.offset) continue;
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
+                           file_system_->OpenForWrite(
+                               directory_ + "/" + LogFileName(end.file_number), /*create=*/false));
     if (const auto from = unproven_from_.find(end.file_number);
         from != unproven_from_.end() && from->second < end.offset) {
       FileWindow window(*file);
@@ -403,15 +438,17 @@ absl::Status Recovery::MakeDurable() {
 
 }  // namespace
 
-absl::StatusOr<LogRecovery> RecoverLog(FileSystem* file_system, const std::string& directory, uint64_t store_id,
-                                       SequenceNumber flushed, const std::vector<LogEnd>& known_ends,
+absl::StatusOr<LogRecovery> RecoverLog(FileSystem* file_system, const std::string& directory,
+                                       uint64_t store_id, SequenceNumber flushed,
+                                       const std::vector<LogEnd>& known_ends,
                                        const Deliver& deliver) {
-  return Recovery(file_system, directory, store_id, flushed, known_ends, deliver, Mode::kRecover).Run();
+  return Recovery(file_system, directory, store_id, flushed, known_ends, deliver, Mode::kRecover)
+      .Run();
 }
 
-absl::StatusOr<LogSurvey> SurveyLog(FileSystem* file_system, const std::string& directory, uint64_t store_id,
-                                    SequenceNumber flushed, const std::vector<LogEnd>& known_ends,
-                                    const Deliver& deliver) {
+absl::StatusOr<LogSurvey> SurveyLog(FileSystem* file_system, const std::string& directory,
+                                    uint64_t store_id, SequenceNumber flushed,
+                                    const std::vector<LogEnd>& known_ends, const Deliver& deliver) {
   Recovery survey(file_system, directory, store_id, flushed, known_ends, deliver, Mode::kSurvey);
   VARVE_ASSIGN_OR_RETURN(LogRecovery recovery, survey.Run());
   return LogSurvey{std::move(recovery), survey.TakeGaps()};

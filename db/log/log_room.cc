@@ -49,19 +49,24 @@ absl::Status LogWriter::Reserve(size_t bytes, bool for_deletes) {
         return absl::OkStatus();
       }
     }
-    // What waits in the buffer was accounted for in the worst case; written, it takes what it takes.
-    VARVE_RETURN_IF_ERROR(buffered_bytes() > 0 ? WriteOut(appended_sequence()) : PrepareNextFile(unit));
+    // What waits in the buffer was accounted for in the worst case; written, it takes what it
+    // takes.
+    VARVE_RETURN_IF_ERROR(buffered_bytes() > 0 ? WriteOut(appended_sequence())
+                                               : PrepareNextFile(unit));
   }
 }
 
 absl::Status LogWriter::PrepareNextFile(uint64_t unit) {
-  const absl::Status status =
-      files_.spare_size() > 0 ? files_.GrowSpare(kLogPageSize + unit + delete_reserve_) : files_.WaitForSpare();
+  const absl::Status status = files_.spare_size() > 0
+                                  ? files_.GrowSpare(kLogPageSize + unit + delete_reserve_)
+                                  : files_.WaitForSpare();
   if (status.ok() || absl::IsUnavailable(status)) return status;
-  // Whatever keeps the file from being made: nothing was promised in it, and the next try makes it anew.
+  // Whatever keeps the file from being made: nothing was promised in it, and the next try makes it
+  // anew.
   return StatusInWords(absl::StatusCode::kResourceExhausted, [&] {
     return fmt::format(
-        "no room left in the log, and no file to go on with; making one is tried again, and writes resume when it is "
+        "no room left in the log, and no file to go on with; making one is tried again, and writes "
+        "resume when it is "
         "there: {}",
         WordsOf(status));
   });

@@ -15,13 +15,15 @@
 namespace varve {
 namespace {
 
-// Room that only deletes may use once the disk is full: at least 256 deletes that are synced one by one.
+// Room that only deletes may use once the disk is full: at least 256 deletes that are synced one by
+// one.
 constexpr uint64_t kMaxDeleteReserve = 1u << 20;
 constexpr size_t kMinKeptMemory = 256u << 10;
 
 }  // namespace
 
-LogWriter::LogWriter(FileSystem* file_system, const LogOptions& options, SequenceNumber last_sequence)
+LogWriter::LogWriter(FileSystem* file_system, const LogOptions& options,
+                     SequenceNumber last_sequence)
     : options_(options),
       delete_reserve_(std::min(kMaxDeleteReserve, LogPageAlign(options.file_size / 4))),
       keep_memory_(std::max(kMinKeptMemory, 2 * options.group_max_bytes)),
@@ -58,7 +60,8 @@ absl::Status LogWriter::Append(std::string_view record, SequenceNumber first, Se
   promised_ = false;
   if (!status_.ok()) return UnsharedCopy(status_);
   const bool next_file = cursor_.file == file_index_ && cursor_.offset + unit > file_size_;
-  const bool new_block = next_file || active_.last_block_size() + record.size() > options_.group_max_bytes;
+  const bool new_block =
+      next_file || active_.last_block_size() + record.size() > options_.group_max_bytes;
   const bool appended = TryWithMemory([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     if (offset_in_block == nullptr) {
       active_.Append(record, first, last, new_block);
@@ -66,11 +69,13 @@ absl::Status LogWriter::Append(std::string_view record, SequenceNumber first, Se
     }
     // The place is filled in by the write, which takes no memory.
     large_blocks_.push_back({first, 0, 0});
-    absl::Cleanup taken_back = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { large_blocks_.pop_back(); };
+    absl::Cleanup taken_back = [this]()
+                                   ABSL_NO_THREAD_SAFETY_ANALYSIS { large_blocks_.pop_back(); };
     *offset_in_block = static_cast<uint32_t>(active_.Append(record, first, last, new_block));
     large_blocks_.back().first = active_.last_block_first();
     const bool is_known =
-        large_blocks_.size() > 1 && large_blocks_[large_blocks_.size() - 2].first == large_blocks_.back().first;
+        large_blocks_.size() > 1 &&
+        large_blocks_[large_blocks_.size() - 2].first == large_blocks_.back().first;
     if (!is_known) std::move(taken_back).Cancel();
   });
   if (!appended) return OutOfMemory("writing to the log");
@@ -82,14 +87,16 @@ absl::Status LogWriter::Append(std::string_view record, SequenceNumber first, Se
   if (durability == Durability::kAlways) file_synced_bytes_ += record.size();
   PublishSafeRoom();
   // Written under the mutex alone: no need for an atomic addition.
-  buffered_bytes_.store(buffered_bytes_.load(std::memory_order_relaxed) + record.size(), std::memory_order_release);
-  bytes_appended_.store(bytes_appended_.load(std::memory_order_relaxed) + record.size(), std::memory_order_relaxed);
+  buffered_bytes_.store(buffered_bytes_.load(std::memory_order_relaxed) + record.size(),
+                        std::memory_order_release);
+  bytes_appended_.store(bytes_appended_.load(std::memory_order_relaxed) + record.size(),
+                        std::memory_order_relaxed);
   appended_.store(last, std::memory_order_release);
   last_of_[static_cast<size_t>(durability)].store(last, std::memory_order_release);
   return absl::OkStatus();
 }
 
-// --- Writing ---------------------------------------------------------------------------------------------------------
+// --- Writing -------------------------------------------------------------------------------------
 
 absl::Status LogWriter::WriteOut(SequenceNumber sequence) {
   if (written_sequence() >= sequence) return absl::OkStatus();
@@ -108,8 +115,8 @@ absl::Status LogWriter::WriteOutLocked() {
     active_units_ = 0;
   }
   const size_t records_size = writing_.records_size();
-  const absl::Status status =
-      GuardMemory("writing the log", [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return WriteBlocks(); });
+  const absl::Status status = GuardMemory(
+      "writing the log", [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return WriteBlocks(); });
   writing_.Clear(keep_memory_);
   if (!status.ok()) return Fail(status);
 
@@ -117,15 +124,16 @@ absl::Status LogWriter::WriteOutLocked() {
   end_.last_sequence = last_written_;
   BringCursorBackLocked();
   written_.store(last_written_, std::memory_order_release);
-  buffered_bytes_.store(buffered_bytes_.load(std::memory_order_relaxed) - records_size, std::memory_order_release);
+  buffered_bytes_.store(buffered_bytes_.load(std::memory_order_relaxed) - records_size,
+                        std::memory_order_release);
   return absl::OkStatus();
 }
 
 void LogWriter::BringCursorBackLocked() {
   const Cursor used = {file_index_, LogPageAlign(position_)};
   const bool same_file = used.offset + active_units_ <= file_size_;
-  const Cursor bound =
-      same_file ? Cursor{used.file, used.offset + active_units_} : Cursor{used.file + 1, kLogPageSize + active_units_};
+  const Cursor bound = same_file ? Cursor{used.file, used.offset + active_units_}
+                                 : Cursor{used.file + 1, kLogPageSize + active_units_};
   cursor_ = std::min(cursor_, bound);
   PublishSafeRoom();
   files_.NoteUsed(position_);
@@ -137,7 +145,8 @@ void LogWriter::EncodeHeaders(LogBuffer* buffer, size_t begin, size_t end, uint6
   for (size_t i = begin; i < end; ++i) {
     const LogBuffer::Block& block = blocks[i];
     const auto payload_size = static_cast<uint32_t>(block.end - block.begin - kLogBlockHeaderSize);
-    EncodeLogBlockHeader(buffer->data() + block.begin, {payload_size, file_.number, block.first, block.last, mark},
+    EncodeLogBlockHeader(buffer->data() + block.begin,
+                         {payload_size, file_.number, block.first, block.last, mark},
                          options_.store_id, position + (block.begin - blocks[begin].begin));
   }
 }
@@ -147,7 +156,8 @@ absl::Status LogWriter::WriteBlocks() {
   for (size_t begin = 0; begin < blocks.size();) {
     // As many blocks as fit into what is left of the file.
     size_t end = begin;
-    while (end < blocks.size() && position_ + blocks[end].end - blocks[begin].begin <= file_.size) ++end;
+    while (end < blocks.size() && position_ + blocks[end].end - blocks[begin].begin <= file_.size)
+      ++end;
     if (end > begin) VARVE_RETURN_IF_ERROR(WriteRun(begin, end));
     if (end < blocks.size()) VARVE_RETURN_IF_ERROR(NextFile());
     begin = end;
@@ -162,8 +172,9 @@ absl::Status LogWriter::WriteRun(size_t begin, size_t end) {
   EncodeHeaders(&writing_, begin, end, position_, mark);
   uint64_t size = blocks[end - 1].end - run_begin;
   const uint64_t run_end = position_ + size;
-  // Whoever touches a page of an earlier use first fills it: the kernel need not read it, and no stale bytes stay behind the block.
-  // Only the last run may pad, as the next block's bytes follow the others; those that follow go to another file anyway.
+  // Whoever touches a page of an earlier use first fills it: the kernel need not read it, and no
+  // stale bytes stay behind the block. Only the last run may pad, as the next block's bytes follow
+  // the others; those that follow go to another file anyway.
   const uint64_t page_end = LogPageAlign(run_end);
   if (file_.is_recycled && end == blocks.size() && page_end > touched_) {
     writing_.PadEnd(page_end - run_end);
@@ -173,7 +184,8 @@ absl::Status LogWriter::WriteRun(size_t begin, size_t end) {
   const std::string_view bytes(writing_.data() + run_begin, size);
   // A page of a recycled file would have to be read before bytes are copied into it.
   const bool in_place = options_.sync_backend == SyncBackend::kDirect && !file_.is_recycled;
-  VARVE_RETURN_IF_ERROR(in_place ? file_.file->WriteInPlace(written_at, bytes) : file_.file->Write(written_at, bytes));
+  VARVE_RETURN_IF_ERROR(in_place ? file_.file->WriteInPlace(written_at, bytes)
+                                 : file_.file->Write(written_at, bytes));
   bytes_written_.fetch_add(size, std::memory_order_relaxed);
   touched_ = std::max(touched_, LogPageAlign(run_end));
   position_ = LogBlockAlign(run_end);
@@ -185,37 +197,41 @@ absl::Status LogWriter::WriteRun(size_t begin, size_t end) {
   return absl::OkStatus();
 }
 
-void LogWriter::NotePlaces(const std::vector<LogBuffer::Block>& blocks, size_t begin, size_t end, uint64_t position) {
+void LogWriter::NotePlaces(const std::vector<LogBuffer::Block>& blocks, size_t begin, size_t end,
+                           uint64_t position) {
   if (large_blocks_.empty()) return;
   auto place = large_blocks_.end();  // what is written now was appended last
   while (place != large_blocks_.begin() && std::prev(place)->first >= blocks[begin].first) --place;
   for (size_t i = begin; i < end && place != large_blocks_.end(); ++i) {
     if (place->first != blocks[i].first) continue;  // it has no large operations
     place->file_number = file_.number;
-    place->payload_offset = position + (blocks[i].begin - blocks[begin].begin) + kLogBlockHeaderSize;
+    place->payload_offset =
+        position + (blocks[i].begin - blocks[begin].begin) + kLogBlockHeaderSize;
     ++place;
   }
 }
 
 std::vector<LogBlockPlace> LogWriter::LargeBlocks(SequenceNumber first, SequenceNumber last) const {
   absl::MutexLock lock(&mutex_);
-  auto begin =
-      std::upper_bound(large_blocks_.begin(), large_blocks_.end(), first,
-                       [](SequenceNumber sequence, const LogBlockPlace& block) { return sequence < block.first; });
+  auto begin = std::upper_bound(
+      large_blocks_.begin(), large_blocks_.end(), first,
+      [](SequenceNumber sequence, const LogBlockPlace& block) { return sequence < block.first; });
   if (begin != large_blocks_.begin()) --begin;
-  const auto end =
-      std::upper_bound(begin, large_blocks_.end(), last,
-                       [](SequenceNumber sequence, const LogBlockPlace& block) { return sequence < block.first; });
+  const auto end = std::upper_bound(
+      begin, large_blocks_.end(), last,
+      [](SequenceNumber sequence, const LogBlockPlace& block) { return sequence < block.first; });
   return {begin, end};
 }
 
 void LogWriter::ForgetLargeBlocks(SequenceNumber flushed) {
   absl::MutexLock lock(&mutex_);
-  while (large_blocks_.size() > 1 && large_blocks_[1].first <= flushed + 1) large_blocks_.pop_front();
+  while (large_blocks_.size() > 1 && large_blocks_[1].first <= flushed + 1)
+    large_blocks_.pop_front();
 }
 
-// Who waits for no sync doesn't wait for one here either: the next sync is of this file, too. Blocks in the next file may then be on disk
-// and some of this one not; recovery takes that for a tear, as their durable mark says so.
+// Who waits for no sync doesn't wait for one here either: the next sync is of this file, too.
+// Blocks in the next file may then be on disk and some of this one not; recovery takes that for a
+// tear, as their durable mark says so.
 absl::Status LogWriter::NextFile() {
   if (HasManyLeftFiles()) {
     absl::MutexLock lock(&sync_mutex_);
@@ -268,7 +284,8 @@ absl::Status LogWriter::SyncLocked(const std::shared_ptr<File>& file, SequenceNu
   {
     absl::MutexLock lock(&mutex_);
     std::copy_if(left_.begin(), left_.begin() + left_count_, synced.begin(),
-                 [target](const LeftFile& left) { return left.last <= target; });  // not those that were left since
+                 // Not those that were left since.
+                 [target](const LeftFile& left) { return left.last <= target; });
   }
   const absl::Status status = GuardMemory("syncing the log", [&] {
     for (const LeftFile& left : synced) {
@@ -283,7 +300,8 @@ absl::Status LogWriter::SyncLocked(const std::shared_ptr<File>& file, SequenceNu
   durable_.store(target, std::memory_order_release);
   absl::MutexLock lock(&mutex_);
   const auto end = left_.begin() + left_count_;
-  const auto kept = std::remove_if(left_.begin(), end, [target](const LeftFile& left) { return left.last <= target; });
+  const auto kept = std::remove_if(left_.begin(), end,
+                                   [target](const LeftFile& left) { return left.last <= target; });
   left_count_ = static_cast<size_t>(kept - left_.begin());
   std::fill(kept, end, LeftFile());
   return absl::OkStatus();
@@ -297,7 +315,8 @@ void LogWriter::WriteMark() {
     absl::MutexLock lock(&mutex_);
     // The reserve is for deletes while there is no next file.
     const uint64_t kept = files_.spare_size() > 0 ? 0 : delete_reserve_;
-    const bool room = cursor_ == Cursor{file_index_, offset} && offset + kLogPageSize + kept <= file_size_;
+    const bool room =
+        cursor_ == Cursor{file_index_, offset} && offset + kLogPageSize + kept <= file_size_;
     if (!status_.ok() || !active_.empty() || promised_ || mark != last_written_ || !room) return;
     cursor_.offset += kLogPageSize;
     PublishSafeRoom();
@@ -307,7 +326,8 @@ void LogWriter::WriteMark() {
   File* const file = file_.file.get();
   const std::string_view bytes(page, sizeof(page));
   const absl::Status status = GuardMemory("writing the log", [&] {
-    // Nothing else would put it on disk before a direct group behind it, which recovery finds only through it.
+    // Nothing else would put it on disk before a direct group behind it, which recovery finds only
+    // through it.
     const bool is_last = options_.sync_backend == SyncBackend::kPwrite;
     return is_last ? file->Write(offset, bytes) : file->WriteDurably(offset, bytes);
   });
@@ -322,7 +342,7 @@ void LogWriter::WriteMark() {
   end_.offset = offset + kLogBlockHeaderSize;
 }
 
-// --- State -----------------------------------------------------------------------------------------------------------
+// --- State ---------------------------------------------------------------------------------------
 
 absl::Status LogWriter::Fail(const absl::Status& cause) noexcept {
   absl::MutexLock lock(&mutex_);

@@ -1,21 +1,23 @@
-// Puts records into log files: buffers them, accounts for the room that was promised, writes blocks, syncs, changes
-// files. Who syncs when, and who waits for it, is decided in db/log/log.cc.
+// Puts records into log files: buffers them, accounts for the room that was promised, writes
+// blocks, syncs, changes files. Who syncs when, and who waits for it, is decided in db/log/log.cc.
 //
-// Room: Reserve() promises that a record fits even if it ends up alone in a page-aligned block. A cursor is kept where
-// such blocks would lie, in the file in use or in the spare; real blocks, which share pages, never lie behind it. A
-// block never holds records that the cursor put into two files. After each write the cursor is brought back to what was
-// really used.
+// Room: Reserve() promises that a record fits even if it ends up alone in a page-aligned block. A
+// cursor is kept where such blocks would lie, in the file in use or in the spare; real blocks,
+// which share pages, never lie behind it. A block never holds records that the cursor put into two
+// files. After each write the cursor is brought back to what was really used.
 //
-// Direct groups (SyncBackend::kDirect): where all that was written before is on disk or on its way there in the same manner, a group is one
-// write around the kernel's cache, which returns when it is on disk. Up to two are under way at once; they count as there in the order in
-// which they were issued. Whoever writes in another way waits for them first.
+// Direct groups (SyncBackend::kDirect): where all that was written before is on disk or on its way
+// there in the same manner, a group is one write around the kernel's cache, which returns when it
+// is on disk. Up to two are under way at once; they count as there in the order in which they were
+// issued. Whoever writes in another way waits for them first.
 //
-// A full file is left unsynced where nobody waits for it; each sync begins with such files. So a block may be on disk while one in an
-// earlier file is not; its durable mark doesn't reach that far then, and recovery takes what is missing for a tear.
+// A full file is left unsynced where nobody waits for it; each sync begins with such files. So a
+// block may be on disk while one in an earlier file is not; its durable mark doesn't reach that far
+// then, and recovery takes what is missing for a tear.
 //
-// Thread-safe, but for Reserve and Append, which the caller serializes. Lock order: write_mutex_ (one writer at a
-// time; a direct group leaves it before its I/O), then sync_mutex_ (one sync at a time: the kernel reports an error to one of
-// them only), then mutex_ (never held across I/O).
+// Thread-safe, but for Reserve and Append, which the caller serializes. Lock order: write_mutex_
+// (one writer at a time; a direct group leaves it before its I/O), then sync_mutex_ (one sync at a
+// time: the kernel reports an error to one of them only), then mutex_ (never held across I/O).
 #pragma once
 
 #include <array>
@@ -30,14 +32,14 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "db/format/log_format.h"
 #include "db/log/log.h"
 #include "db/log/log_buffer.h"
 #include "db/log/log_files.h"
-#include "db/format/log_format.h"
-#include "varve/options.h"
 #include "type/sequence.h"
 #include "util/os/file_system.h"
 #include "util/os/steady_condition.h"
+#include "varve/options.h"
 
 namespace varve {
 
@@ -52,20 +54,22 @@ class LogWriter {
   bool HasRoom(size_t bytes, bool for_deletes) const;
   [[nodiscard]] absl::Status Prepare(size_t bytes, bool for_deletes);
   [[nodiscard]] absl::Status Reserve(size_t bytes, bool for_deletes);
-  [[nodiscard]] absl::Status Append(std::string_view record, SequenceNumber first, SequenceNumber last,
-                                    Durability durability, uint32_t* offset_in_block);
+  [[nodiscard]] absl::Status Append(std::string_view record, SequenceNumber first,
+                                    SequenceNumber last, Durability durability,
+                                    uint32_t* offset_in_block);
   // As Log::LargeBlocks; and no longer those of operations up to `flushed` alone.
   std::vector<LogBlockPlace> LargeBlocks(SequenceNumber first, SequenceNumber last) const;
   void ForgetLargeBlocks(SequenceNumber flushed);
 
   // Hands everything up to `sequence`, at least, to the kernel.
   [[nodiscard]] absl::Status WriteOut(SequenceNumber sequence);
-  // Writes everything appended before the call, syncs it, moves durable_sequence(). Waits for a sync that is under way, but for direct
-  // groups, of which kMostDirectGroups may be.
+  // Writes everything appended before the call, syncs it, moves durable_sequence(). Waits for a
+  // sync that is under way, but for direct groups, of which kMostDirectGroups may be.
   [[nodiscard]] absl::Status Sync();
   static constexpr uint64_t kMostDirectGroups = 2;
-  // Writes a block that only brings the durable mark on disk up to date, if nothing else is going on. Without it
-  // nothing behind the last group would say that it was acknowledged, and damage there would look like a tear.
+  // Writes a block that only brings the durable mark on disk up to date, if nothing else is going
+  // on. Without it nothing behind the last group would say that it was acknowledged, and damage
+  // there would look like a tear.
   void WriteMark();
   bool mark_is_behind() const {
     return written_mark_.load(std::memory_order_relaxed) < durable_sequence() &&
@@ -118,7 +122,9 @@ class LogWriter {
   };
 
   // What a record may take in the worst case: a page-aligned block of its own.
-  static uint64_t WorstCase(size_t record_size) { return LogPageAlign(kLogBlockHeaderSize + record_size); }
+  static uint64_t WorstCase(size_t record_size) {
+    return LogPageAlign(kLogBlockHeaderSize + record_size);
+  }
   bool FitsLocked(uint64_t unit, bool for_deletes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PublishSafeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sees to it that the next file is there and has room for `unit`.
@@ -126,8 +132,8 @@ class LogWriter {
   // After a write: back to what was really used.
   void BringCursorBackLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_, mutex_);
   // For the blocks [begin, end) of `buffer`, which will lie from `position` on.
-  void EncodeHeaders(LogBuffer* buffer, size_t begin, size_t end, uint64_t position, SequenceNumber mark) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  void EncodeHeaders(LogBuffer* buffer, size_t begin, size_t end, uint64_t position,
+                     SequenceNumber mark) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   // Takes what was appended; nothing: it has to go the other way.
   std::optional<DirectGroup> BeginDirectGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   // Writes the group, and waits for those before it.
@@ -138,7 +144,8 @@ class LogWriter {
   [[nodiscard]] absl::Status WriteOutLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   [[nodiscard]] absl::Status WriteBlocks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   // Writes blocks [begin, end) of writing_ at position_ with one call.
-  [[nodiscard]] absl::Status WriteRun(size_t begin, size_t end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  [[nodiscard]] absl::Status WriteRun(size_t begin, size_t end)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   bool HasManyLeftFiles() const {
     absl::MutexLock lock(&mutex_);
     return left_count_ == kMostLeftFiles;
@@ -148,8 +155,8 @@ class LogWriter {
   [[nodiscard]] absl::Status SyncLocked(const std::shared_ptr<File>& file, SequenceNumber target)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(sync_mutex_);
   // Of the blocks [begin, end), which are written from `position` on, those with large operations.
-  void NotePlaces(const std::vector<LogBuffer::Block>& blocks, size_t begin, size_t end, uint64_t position)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_, mutex_);
+  void NotePlaces(const std::vector<LogBuffer::Block>& blocks, size_t begin, size_t end,
+                  uint64_t position) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_, mutex_);
   absl::Status Fail(const absl::Status& cause) noexcept;
   void FailLocked(const absl::Status& cause) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -161,7 +168,8 @@ class LogWriter {
   absl::Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(sync_mutex_);
   LogFile file_ ABSL_GUARDED_BY(write_mutex_);
   uint64_t position_ ABSL_GUARDED_BY(write_mutex_) = 0;  // of the next block
-  uint64_t touched_ ABSL_GUARDED_BY(write_mutex_) = 0;   // pages before this hold blocks or zeros of this life
+  // Pages before this hold blocks or zeros of this life.
+  uint64_t touched_ ABSL_GUARDED_BY(write_mutex_) = 0;
   SequenceNumber last_written_ ABSL_GUARDED_BY(write_mutex_);
   LogBuffer writing_ ABSL_GUARDED_BY(write_mutex_);
 
@@ -194,11 +202,14 @@ class LogWriter {
   std::atomic<SequenceNumber> durable_;
   std::atomic<SequenceNumber> written_mark_;
   std::atomic<SequenceNumber> last_of_[3];
-  // Behind the cursor, less the reserve for deletes and a page for a mark: what Reserve can promise without looking closer.
+  // Behind the cursor, less the reserve for deletes and a page for a mark: what Reserve can promise
+  // without looking closer.
   std::atomic<uint64_t> safe_room_{0};
   std::atomic<size_t> buffered_bytes_{0};
-  uint64_t file_bytes_ ABSL_GUARDED_BY(mutex_) = 0;         // appended since the last change of files,
-  uint64_t file_large_bytes_ ABSL_GUARDED_BY(mutex_) = 0;   // of these in batches with large operations,
+  // Appended since the last change of files,.
+  uint64_t file_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of these in batches with large operations,.
+  uint64_t file_large_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t file_synced_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // and in such as are synced at once
   std::atomic<uint64_t> syncs_{0}, groups_{0}, bytes_written_{0}, bytes_appended_{0};
 };

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "varve/namespace_status.h"
 #include "fmt/format.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 namespace {
@@ -12,27 +12,31 @@ namespace {
 constexpr auto kIdBelow = [](const auto& entry, NamespaceId id) { return entry.id < id; };
 
 bool HasRules(const std::vector<NamespaceDescription>& descriptions) {
-  return std::any_of(descriptions.begin(), descriptions.end(), [](const NamespaceDescription& space) {
-    return space.options.has_quota() || space.options.sync.has_value();
-  });
+  return std::any_of(descriptions.begin(), descriptions.end(),
+                     [](const NamespaceDescription& space) {
+                       return space.options.has_quota() || space.options.sync.has_value();
+                     });
 }
 
 bool ExpiresByDefault(const std::vector<NamespaceDescription>& descriptions) {
-  return std::any_of(descriptions.begin(), descriptions.end(),
-                     [](const NamespaceDescription& space) { return space.options.default_expiry_ms != 0; });
+  return std::any_of(
+      descriptions.begin(), descriptions.end(),
+      [](const NamespaceDescription& space) { return space.options.default_expiry_ms != 0; });
 }
 
 }  // namespace
 
 NamespaceTable::NamespaceTable(const Manifest& manifest)
     : entries_(manifest.namespaces),
-      descriptions_(manifest.descriptions.empty() ? nullptr
-                                                  : std::make_shared<const Descriptions>(manifest.descriptions)),
+      descriptions_(manifest.descriptions.empty()
+                        ? nullptr
+                        : std::make_shared<const Descriptions>(manifest.descriptions)),
       bases_(manifest.bases),
       next_named_(manifest.next_named_namespace),
       has_rules_(HasRules(manifest.descriptions)),
       expires_by_default_(ExpiresByDefault(manifest.descriptions)) {
-  for (const ManifestNamespace& entry : entries_) highest_generation_ = std::max(highest_generation_, entry.generation);
+  for (const ManifestNamespace& entry : entries_)
+    highest_generation_ = std::max(highest_generation_, entry.generation);
 }
 
 const NamespaceTable::Descriptions& NamespaceTable::descriptions() const {
@@ -112,11 +116,13 @@ void NamespaceTable::Describe(const NamespaceDescription& space) {
 absl::Status NamespaceTable::CheckName(const NamespaceDescription& space) const {
   if (space.name.size() > kMaxNamespaceName) {
     return absl::InvalidArgumentError(
-        fmt::format("name of a namespace of {} bytes: at most {} are allowed", space.name.size(), kMaxNamespaceName));
+        fmt::format("name of a namespace of {} bytes: at most {} are allowed", space.name.size(),
+                    kMaxNamespaceName));
   }
   if (space.name.empty() != (space.id < kFirstNamedNamespace) || space.id == kSelectedNamespace) {
     return absl::InvalidArgumentError(
-        fmt::format("namespace {}: those from {} on have a name, and no others", space.id, kFirstNamedNamespace));
+        fmt::format("namespace {}: those from {} on have a name, and no others", space.id,
+                    kFirstNamedNamespace));
   }
   const NamespaceDescription* const owner = space.name.empty() ? nullptr : Named(space.name);
   if (owner != nullptr && owner->id != space.id) {
@@ -171,12 +177,15 @@ absl::Status NamespaceTable::Apply(const NamespaceChange& change) {
     const ManifestNamespace* const source = Find(change.other);
     if (source == nullptr) return NoSuchNamespace(change.other);
     const NamespaceBase base{change.generation, source->generation, change.cut};
-    if (base.base >= base.generation) {  // only where a repair had to guess which generation is whose
-      return absl::InvalidArgumentError(fmt::format("namespace {} can't stand on a younger generation", id));
+    // Only where a repair had to guess which generation is whose.
+    if (base.base >= base.generation) {
+      return absl::InvalidArgumentError(
+          fmt::format("namespace {} can't stand on a younger generation", id));
     }
     if (bases_.DepthOf(base.base) >= kMaxCloneDepth) {
-      return absl::ResourceExhaustedError(fmt::format(
-          "namespace {} is a clone of clones, {} deep, as deep as is allowed", change.other, kMaxCloneDepth));
+      return absl::ResourceExhaustedError(
+          fmt::format("namespace {} is a clone of clones, {} deep, as deep as is allowed",
+                      change.other, kMaxCloneDepth));
     }
     if (absl::Status created = Create(change); !created.ok()) return created;
     bases_.Add(base);

@@ -1,5 +1,5 @@
-// Which namespaces there are at one moment, which generation each lives in, and what was asked of them. A plain value; copies share
-// the descriptions.
+// Which namespaces there are at one moment, which generation each lives in, and what was asked of
+// them. A plain value; copies share the descriptions.
 #pragma once
 
 #include <memory>
@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "db/version/manifest.h"
+#include "db/format/manifest_contents.h"
 #include "db/format/namespace_bases.h"
 #include "db/format/namespace_change.h"
-#include "varve/namespace.h"
 #include "type/tree_key.h"
+#include "varve/namespace.h"
 
 namespace varve {
 
@@ -24,13 +24,15 @@ class NamespaceTable {
 
   // Null: there is no such namespace.
   std::optional<NamespaceGeneration> Generation(NamespaceId id) const {
-    if (id < entries_.size() && entries_[id].id == id) return entries_[id].generation;  // a database, mostly
+    // A database, mostly.
+    if (id < entries_.size() && entries_[id].id == id) return entries_[id].generation;
     const ManifestNamespace* const entry = Find(id);
     if (entry != nullptr) return entry->generation;
     if (id == kExpirySpace) return kExpiryGeneration;  // nobody's, so no entry
     return std::nullopt;
   }
-  // Of the namespaces that see something of it: the one that lives in it, and those that stand on it.
+  // Of the namespaces that see something of it: the one that lives in it, and those that stand on
+  // it.
   std::vector<ManifestNamespace> SpacesOn(NamespaceGeneration generation) const;
   bool Holds(NamespaceGeneration generation) const {
     for (const ManifestNamespace& entry : entries_) {
@@ -48,12 +50,14 @@ class NamespaceTable {
   // Forgets what none of the table's generations stands on, nor any of `left`.
   void ForgetBases(const std::vector<NamespaceGeneration>& left) { bases_ = BasesUnder(left); }
   NamespaceBases BasesUnder(std::vector<NamespaceGeneration> more) const;
-  // Creates, alters, drops, swaps or clones. Where that is refused (AlreadyExists, InvalidArgument, ResourceExhausted), nothing has changed.
+  // Creates, alters, drops, swaps or clones. Where that is refused (AlreadyExists, InvalidArgument,
+  // ResourceExhausted), nothing has changed.
   [[nodiscard]] absl::Status Apply(const NamespaceChange& change);
 
   // What an operation of the log does to the namespaces. DataLoss: it makes no sense.
   static bool IsChangedBy(const RecordView& operation) {
-    return operation.kind == RecordKind::kSwitchGeneration || operation.kind == RecordKind::kChangeNamespace;
+    return operation.kind == RecordKind::kSwitchGeneration ||
+           operation.kind == RecordKind::kChangeNamespace;
   }
   [[nodiscard]] absl::Status Replay(const RecordView& operation);
   // The namespaces that such an operation gives another generation, or takes theirs.

@@ -38,7 +38,8 @@ bool OffsetTableCache::Insert(ResidentIndex* resident, std::shared_ptr<const Seg
   usage_ += index->charge();
   resident->owner_ = std::move(index);
   resident->recently_used_.store(true, std::memory_order_relaxed);
-  resident->page_count_hint_.store(resident->owner_->table().page_count(), std::memory_order_relaxed);
+  resident->page_count_hint_.store(resident->owner_->table().page_count(),
+                                   std::memory_order_relaxed);
   resident->table_hint_.store(resident->owner_->table_bytes(), std::memory_order_relaxed);
   resident->current_.store(resident->owner_.get(), std::memory_order_seq_cst);
   return true;

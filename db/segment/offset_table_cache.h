@@ -1,10 +1,13 @@
-// Which segments' indexes (offset table and fences) are in memory, under a byte budget; evicts by CLOCK.
+// Which segments' indexes (offset table and fences) are in memory, under a byte budget; evicts by
+// CLOCK.
 //
-// A segment owns a ResidentIndex, where its index hangs while it is resident. A lookup pins it for some tens of nanoseconds, never
-// across I/O and never while calling the cache: one counter of eight, spread over threads, goes up and down, and no lock is taken.
-// Eviction unhooks the index and waits until the counters have been seen at zero; who comes later finds nothing there. Whoever
-// needs the index longer takes a reference (Share), which keeps its memory, beyond the budget, until it is let go.
-// Thread-safe. Invariant: the charges of all hooked and waiting indexes together are at most capacity().
+// A segment owns a ResidentIndex, where its index hangs while it is resident. A lookup pins it for
+// some tens of nanoseconds, never across I/O and never while calling the cache: one counter of
+// eight, spread over threads, goes up and down, and no lock is taken. Eviction unhooks the index
+// and waits until the counters have been seen at zero; who comes later finds nothing there. Whoever
+// needs the index longer takes a reference (Share), which keeps its memory, beyond the budget,
+// until it is let go. Thread-safe. Invariant: the charges of all hooked and waiting indexes
+// together are at most capacity().
 #pragma once
 
 #include <array>
@@ -62,7 +65,8 @@ class ResidentIndex {
   // For prefetching only: the table may be gone by now, so its bytes must not be read.
   void Prefetch(uint64_t hash) const {
     const char* table = table_hint_.load(std::memory_order_relaxed);
-    if (table != nullptr) OffsetTableView::Prefetch(table, page_count_hint_.load(std::memory_order_relaxed), hash);
+    if (table != nullptr)
+      OffsetTableView::Prefetch(table, page_count_hint_.load(std::memory_order_relaxed), hash);
   }
 
  private:
@@ -85,13 +89,14 @@ class OffsetTableCache {
   OffsetTableCache(const OffsetTableCache&) = delete;
   OffsetTableCache& operator=(const OffsetTableCache&) = delete;
 
-  // Hooks `index` into `resident`, evicting others; does nothing where one hangs already. False if it is larger than the budget.
+  // Hooks `index` into `resident`, evicting others; does nothing where one hangs already. False if
+  // it is larger than the budget.
   bool Insert(ResidentIndex* resident, std::shared_ptr<const SegmentIndex> index);
   // Before `resident` goes. Needs no memory.
   void Erase(ResidentIndex* resident);
 
-  // From the builder of a segment to its reader: a finished segment is opened without reading its index back. The oldest of
-  // what nobody collects gives way first.
+  // From the builder of a segment to its reader: a finished segment is opened without reading its
+  // index back. The oldest of what nobody collects gives way first.
   void Leave(std::shared_ptr<const SegmentIndex> index);
   std::shared_ptr<const SegmentIndex> Collect(uint64_t segment_number);
 
@@ -103,7 +108,8 @@ class OffsetTableCache {
   using Victims = std::vector<std::shared_ptr<const SegmentIndex>>;  // freed after the lock
   void MakeRoom(size_t charge, Victims* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropOldestLeft(Victims* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<const SegmentIndex> Unhook(ResidentIndex* resident) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<const SegmentIndex> Unhook(ResidentIndex* resident)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t capacity_;
   mutable absl::Mutex mutex_;

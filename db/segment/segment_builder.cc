@@ -9,19 +9,19 @@
 
 #include "db/format/file_names.h"
 #include "db/format/record_format.h"
+#include "db/format/value_place.h"
 #include "db/segment/segment_caches.h"
 #include "db/segment/segment_fences.h"
 #include "db/segment/segment_footer.h"
 #include "db/segment/segment_format.h"
 #include "db/segment/segment_index.h"
 #include "db/segment/segment_values.h"
-#include "db/format/value_place.h"
 #include "structure/offset_table.h"
 #include "util/base/checksum.h"
 #include "util/base/coding.h"
-#include "util/os/file_writer.h"
 #include "util/base/hash.h"
 #include "util/base/status.h"
+#include "util/os/file_writer.h"
 
 namespace varve {
 namespace {
@@ -32,7 +32,10 @@ constexpr uint64_t kMaxFenceKeyBytes = uint64_t{1} << 32;
 class Builder final : public SegmentBuilder {
  public:
   Builder(FileSystem* file_system, const Options& options, std::unique_ptr<FileWriter> file)
-      : file_system_(file_system), options_(options), file_(std::move(file)), fences_(options.block_size) {
+      : file_system_(file_system),
+        options_(options),
+        file_(std::move(file)),
+        fences_(options.block_size) {
     info_.number = options.number;
     table_.Reserve(options.expected_entries);
   }
@@ -67,13 +70,17 @@ class Builder final : public SegmentBuilder {
 
 absl::Status Builder::CheckOrder(const RecordView& record) const {
   if (record.kind != RecordKind::kValue && record.kind != RecordKind::kTombstone) {
-    return absl::InvalidArgumentError(fmt::format("segment {}: a record of kind {} is neither value nor tombstone",
-                                                  file_->path(), static_cast<int>(record.kind)));
+    return absl::InvalidArgumentError(
+        fmt::format("segment {}: a record of kind {} is neither value nor tombstone", file_->path(),
+                    static_cast<int>(record.kind)));
   }
-  if (info_.entries > 0 && CompareInternal(last_key_, last_sequence_, record.key, record.sequence) >= 0) {
-    return absl::InvalidArgumentError(fmt::format(
-        "segment {}: record {} comes out of order: sequence {} of a key of {} bytes follows sequence {} of one of {}",
-        file_->path(), info_.entries, record.sequence, record.key.size(), last_sequence_, last_key_.size()));
+  if (info_.entries > 0 &&
+      CompareInternal(last_key_, last_sequence_, record.key, record.sequence) >= 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("segment {}: record {} comes out of order: sequence {} of a key of {} bytes "
+                    "follows sequence {} of one of {}",
+                    file_->path(), info_.entries, record.sequence, record.key.size(),
+                    last_sequence_, last_key_.size()));
   }
   return absl::OkStatus();
 }
@@ -82,9 +89,11 @@ absl::Status Builder::Add(const RecordView& record) {
   VARVE_RETURN_IF_ERROR(file_->status());
   VARVE_RETURN_IF_ERROR(CheckOrder(record));
   const uint64_t offset = file_size();
-  if (offset >= DataLimit(info_.value_files.size()) || fences_.key_bytes() + record.key.size() >= kMaxFenceKeyBytes) {
-    return absl::ResourceExhaustedError(fmt::format("segment {}: more than {} GiB of data; start another one",
-                                                    file_->path(), DataLimit(info_.value_files.size()) >> 30));
+  if (offset >= DataLimit(info_.value_files.size()) ||
+      fences_.key_bytes() + record.key.size() >= kMaxFenceKeyBytes) {
+    return absl::ResourceExhaustedError(
+        fmt::format("segment {}: more than {} GiB of data; start another one", file_->path(),
+                    DataLimit(info_.value_files.size()) >> 30));
   }
   uint64_t target = offset;
   size_t size = AppendRecord(record, options_.number, file_->buffer());
@@ -106,14 +115,16 @@ absl::Status Builder::Add(const RecordView& record) {
 absl::Status Builder::Refer(const RecordView& record, uint64_t* target, size_t* size) {
   ValuePlace place;
   if (!DecodeValuePlace(record.value, &place)) {
-    return absl::InvalidArgumentError(fmt::format("segment {}: the place of a value makes no sense", file_->path()));
+    return absl::InvalidArgumentError(
+        fmt::format("segment {}: the place of a value makes no sense", file_->path()));
   }
-  const auto [found, is_new] = value_file_indexes_.try_emplace(place.file_number, info_.value_files.size());
+  const auto [found, is_new] =
+      value_file_indexes_.try_emplace(place.file_number, info_.value_files.size());
   if (is_new) info_.value_files.push_back({place.file_number, 0});
   info_.value_files[found->second].bytes += place.operation_size;
   if (is_new && file_size() > DataLimit(info_.value_files.size())) {
-    return absl::ResourceExhaustedError(
-        fmt::format("segment {}: too much data for values in so many files; start another one", file_->path()));
+    return absl::ResourceExhaustedError(fmt::format(
+        "segment {}: too much data for values in so many files; start another one", file_->path()));
   }
   if (IsAddressable(found->second, place.offset)) {
     *target = ValueAddress(found->second, place.offset);
@@ -125,7 +136,8 @@ absl::Status Builder::Refer(const RecordView& record, uint64_t* target, size_t* 
 absl::Status Builder::AddRangeTombstone(const RangeTombstone& tombstone) {
   VARVE_RETURN_IF_ERROR(file_->status());
   if (tombstone.begin >= tombstone.end) {
-    return absl::InvalidArgumentError(fmt::format("segment {}: a range tombstone is empty", file_->path()));
+    return absl::InvalidArgumentError(
+        fmt::format("segment {}: a range tombstone is empty", file_->path()));
   }
   range_tombstones_.push_back(tombstone);
   CoverSequence(tombstone.sequence);
@@ -174,7 +186,8 @@ void Builder::AppendRangeTombstones(std::string* destination) const {
     PutFixed64(destination, tombstone.sequence);
   }
   const std::string_view bytes = std::string_view(*destination).substr(start);
-  PutFixed32(destination, Checksum(bytes, SegmentPartSeed(options_.number, SegmentPart::kRangeTombstones)));
+  PutFixed32(destination,
+             Checksum(bytes, SegmentPartSeed(options_.number, SegmentPart::kRangeTombstones)));
 }
 
 absl::StatusOr<SegmentInfo> Builder::Finish() {
@@ -183,7 +196,8 @@ absl::StatusOr<SegmentInfo> Builder::Finish() {
   footer.info = info_;
   footer.block_size = options_.block_size;
   footer.data_size = file_size();
-  footer.table_offset = (footer.data_size + kSegmentPageSize - 1) / kSegmentPageSize * kSegmentPageSize;
+  footer.table_offset =
+      (footer.data_size + kSegmentPageSize - 1) / kSegmentPageSize * kSegmentPageSize;
   file_->buffer()->append(footer.table_offset - footer.data_size, '\0');
   AlignedBytes index = EncodeIndex(&footer);
   VARVE_RETURN_IF_ERROR(file_->Append({index.data(), index.size()}));
@@ -197,7 +211,8 @@ absl::StatusOr<SegmentInfo> Builder::Finish() {
   file_->Keep();
   info_.file_size = footer.info.file_size = file_size();
   if (options_.caches != nullptr) {
-    options_.caches->tables.Leave(std::make_shared<const SegmentIndex>(std::move(footer), std::move(index)));
+    options_.caches->tables.Leave(
+        std::make_shared<const SegmentIndex>(std::move(footer), std::move(index)));
   }
   return info_;
 }
@@ -205,7 +220,8 @@ absl::StatusOr<SegmentInfo> Builder::Finish() {
 }  // namespace
 
 uint32_t SegmentBuilder::BlockSizeFor(uint64_t average_record_size) {
-  const uint64_t wanted = std::clamp<uint64_t>(average_record_size * kRecordsPerBlock, kMinBlockSize, kMaxBlockSize);
+  const uint64_t wanted =
+      std::clamp<uint64_t>(average_record_size * kRecordsPerBlock, kMinBlockSize, kMaxBlockSize);
   return static_cast<uint32_t>(std::bit_ceil(wanted));
 }
 
@@ -213,13 +229,16 @@ absl::StatusOr<std::unique_ptr<SegmentBuilder>> SegmentBuilder::Create(FileSyste
                                                                        const Options& options) {
   if (!std::has_single_bit(options.block_size) || options.block_size < kMinBlockSize ||
       options.block_size > kMaxBlockSize) {
-    return absl::InvalidArgumentError(fmt::format("segment block size {} is no power of two from {} to {}",
-                                                  options.block_size, kMinBlockSize, kMaxBlockSize));
+    return absl::InvalidArgumentError(
+        fmt::format("segment block size {} is no power of two from {} to {}", options.block_size,
+                    kMinBlockSize, kMaxBlockSize));
   }
   VARVE_ASSIGN_OR_RETURN(
-      auto file, FileWriter::Create({file_system, options.recycler}, SegmentPath(options.directory, options.number),
-                                    options.expected_size));
-  return std::unique_ptr<SegmentBuilder>(std::make_unique<Builder>(file_system, options, std::move(file)));
+      auto file,
+      FileWriter::Create({file_system, options.recycler},
+                         SegmentPath(options.directory, options.number), options.expected_size));
+  return std::unique_ptr<SegmentBuilder>(
+      std::make_unique<Builder>(file_system, options, std::move(file)));
 }
 
 }  // namespace varve

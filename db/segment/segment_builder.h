@@ -1,7 +1,9 @@
-// Writes one segment: records in the order of the tree, then their offset table, fences, range tombstones and footer.
+// Writes one segment: records in the order of the tree, then their offset table, fences, range
+// tombstones and footer.
 //
-// Not thread-safe. Memory: a write buffer and 16 bytes a distinct key, in Finish some 25 more. The file is complete, synced and its
-// directory entry too when Finish returns; before that it is an orphan which the next open removes.
+// Not thread-safe. Memory: a write buffer and 16 bytes a distinct key, in Finish some 25 more. The
+// file is complete, synced and its directory entry too when Finish returns; before that it is an
+// orphan which the next open removes.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "db/format/key_tally.h"
 #include "db/format/range_tombstone.h"
+#include "db/format/segment_info.h"
 #include "type/record.h"
 #include "util/os/file_system.h"
 
@@ -21,65 +24,31 @@ namespace varve {
 class FileRecycler;
 struct SegmentCaches;
 
-// What a segment refers to of one file (db/values/value_file.h).
-struct ValueReference {
-  uint64_t file_number = 0;
-  uint64_t bytes = 0;  // of the operations pointed to
-
-  friend bool operator==(const ValueReference&, const ValueReference&) = default;
-};
-
-// What the manifest knows of a segment, so that nothing has to be read to open a store.
-struct SegmentInfo {
-  uint64_t number = 0;
-  uint64_t file_size = 0;
-  uint64_t entries = 0;     // records
-  uint64_t tombstones = 0;  // of them, point tombstones
-  uint64_t range_tombstones = 0;
-  std::string smallest;  // tree keys; range tombstones count: [smallest, largest] covers them
-  std::string
-      largest;  // inclusive for records; the exclusive end of a range tombstone may equal it (then largest_is_exclusive)
-  bool largest_is_exclusive = false;
-  SequenceNumber smallest_sequence = kMaxSequence;
-  SequenceNumber largest_sequence = kNoSequence;
-  // Keys whose newest version in the segment is a value that no range tombstone of the segment hides. Counted by the merge that wrote
-  // it; stands in the manifest alone.
-  KeyTallies live;
-  // It holds something of a generation that stands on another one, so that `live` doesn't tell what it changes, whatever lies below it.
-  bool of_clones = false;
-  // Where its separated values lie, in the order in which their records come; db/segment/segment_values.h gives them addresses.
-  std::vector<ValueReference> value_files;
-
-  uint64_t referenced_bytes() const {
-    uint64_t bytes = 0;
-    for (const ValueReference& reference : value_files) bytes += reference.bytes;
-    return bytes;
-  }
-};
-
 class SegmentBuilder {
  public:
   struct Options {
     std::string directory;
     uint64_t number = 0;
-    // Bytes of data between two fences, and the unit of the block cache; a power of two from 4 KiB to 64 KiB.
-    // BlockSizeFor() chooses it so that fences stay small beside their records.
+    // Bytes of data between two fences, and the unit of the block cache; a power of two from 4 KiB
+    // to 64 KiB. BlockSizeFor() chooses it so that fences stay small beside their records.
     uint32_t block_size = 4096;
     size_t expected_entries = 0;
     uint64_t expected_size = 0;  // bytes
     // Whose spares segments are written over. May be null.
     FileRecycler* recycler = nullptr;
-    // Where the finished offset table and fences wait for Segment::Open, so that they are not read back. May be null.
+    // Where the finished offset table and fences wait for Segment::Open, so that they are not read
+    // back. May be null.
     SegmentCaches* caches = nullptr;
   };
   static uint32_t BlockSizeFor(uint64_t average_record_size);
 
-  [[nodiscard]] static absl::StatusOr<std::unique_ptr<SegmentBuilder>> Create(FileSystem* file_system,
-                                                                              const Options& options);
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<SegmentBuilder>> Create(
+      FileSystem* file_system, const Options& options);
   virtual ~SegmentBuilder() = default;  // without Finish: the file is removed
 
-  // Records must come in the order of the tree. After an error of the disk every call fails, and the file goes with the builder.
-  // InvalidArgument: out of order, or not a value or tombstone. ResourceExhausted also: data beyond 128 GiB.
+  // Records must come in the order of the tree. After an error of the disk every call fails, and
+  // the file goes with the builder. InvalidArgument: out of order, or not a value or tombstone.
+  // ResourceExhausted also: data beyond 128 GiB.
   [[nodiscard]] virtual absl::Status Add(const RecordView& record) = 0;
   [[nodiscard]] virtual absl::Status AddRangeTombstone(const RangeTombstone& tombstone) = 0;
   // Bytes of the file so far.

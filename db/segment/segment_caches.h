@@ -1,8 +1,10 @@
-// What all segments of a store share: two byte budgets, the files that hold separated values, and the counters of what reads cost.
+// What all segments of a store share: two byte budgets, the files that hold separated values, and
+// the counters of what reads cost.
 //
-// The OffsetTableCache holds whole offset tables and fences; where one is not resident a point read fetches one page of it, and the
-// table is loaded by a later read once the pages read one by one have cost about as much. The block cache holds blocks of records,
-// and larger records by themselves, whose checksums were verified once on entry. Both evict by CLOCK. Thread-safe.
+// The OffsetTableCache holds whole offset tables and fences; where one is not resident a point read
+// fetches one page of it, and the table is loaded by a later read once the pages read one by one
+// have cost about as much. The block cache holds blocks of records, and larger records by
+// themselves, whose checksums were verified once on entry. Both evict by CLOCK. Thread-safe.
 #pragma once
 
 #include <bit>
@@ -18,10 +20,11 @@
 namespace varve {
 
 struct SegmentStatistics {
-  ShardedCounter lookups;           // point lookups that probed a table
-  ShardedCounter record_reads;      // disk reads of point lookups for records or blocks
-  ShardedCounter table_page_reads;  // disk reads of point lookups for pages of a table that was not resident
-  ShardedCounter false_positives;   // fingerprints that matched another key
+  ShardedCounter lookups;       // point lookups that probed a table
+  ShardedCounter record_reads;  // disk reads of point lookups for records or blocks
+  // Disk reads of point lookups for pages of a table that was not resident.
+  ShardedCounter table_page_reads;
+  ShardedCounter false_positives;  // fingerprints that matched another key
   ShardedCounter block_cache_hits;
   ShardedCounter block_cache_misses;
   ShardedCounter table_loads;  // disk reads of footers, whole tables and fences
@@ -31,18 +34,24 @@ struct SegmentStatistics {
 // Up to this size a record is cached together with its block, above it by itself.
 inline constexpr uint64_t kMaxRecordCachedByBlock = 1024;
 
-// Keys in the block cache beside the number of a segment or value file, with a bit that tells blocks from single records and values. That of a
-// block follows from any record in it; where the block begins is the entry's base.
-inline uint64_t BlockKey(uint64_t offset, uint32_t block_size) { return offset >> std::countr_zero(block_size) << 1; }
+// Keys in the block cache beside the number of a segment or value file, with a bit that tells
+// blocks from single records and values. That of a block follows from any record in it; where the
+// block begins is the entry's base.
+inline uint64_t BlockKey(uint64_t offset, uint32_t block_size) {
+  return offset >> std::countr_zero(block_size) << 1;
+}
 inline uint64_t RecordKey(uint64_t offset) { return offset << 1 | 1; }
 
 struct SegmentCaches {
-  SegmentCaches(size_t offset_table_bytes, size_t block_bytes) : tables(offset_table_bytes), blocks(block_bytes) {}
+  SegmentCaches(size_t offset_table_bytes, size_t block_bytes)
+      : tables(offset_table_bytes), blocks(block_bytes) {}
 
-  // Drops the blocks of a segment that nobody reads any more; records that were cached by themselves go when others need their room.
+  // Drops the blocks of a segment that nobody reads any more; records that were cached by
+  // themselves go when others need their room.
   void ForgetBlocks(uint64_t segment, uint64_t data_size, uint32_t block_size) {
     if (blocks.usage() == 0) return;
-    for (uint64_t begin = 0; begin < data_size; begin += block_size) blocks.Erase(segment, BlockKey(begin, block_size));
+    for (uint64_t begin = 0; begin < data_size; begin += block_size)
+      blocks.Erase(segment, BlockKey(begin, block_size));
   }
 
   OffsetTableCache tables;

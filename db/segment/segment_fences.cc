@@ -10,7 +10,9 @@
 namespace varve {
 namespace {
 
-uint64_t ChunkCount(uint64_t body_size) { return (body_size + kSegmentPageSize - 1) / kSegmentPageSize; }
+uint64_t ChunkCount(uint64_t body_size) {
+  return (body_size + kSegmentPageSize - 1) / kSegmentPageSize;
+}
 
 uint32_t ChunkChecksum(std::string_view body, uint64_t chunk, uint64_t segment_number) {
   return Checksum(body.substr(chunk * kSegmentPageSize, kSegmentPageSize),
@@ -19,12 +21,15 @@ uint32_t ChunkChecksum(std::string_view body, uint64_t chunk, uint64_t segment_n
 
 size_t CommonPrefix(std::string_view a, std::string_view b) {
   const size_t limit = std::min(a.size(), b.size());
-  return static_cast<size_t>(std::mismatch(a.begin(), a.begin() + static_cast<ptrdiff_t>(limit), b.begin()).first -
-                             a.begin());
+  return static_cast<size_t>(
+      std::mismatch(a.begin(), a.begin() + static_cast<ptrdiff_t>(limit), b.begin()).first -
+      a.begin());
 }
 
-// Readers trust the fences to lead into the data, so what a wrong builder wrote under right checksums must not get that far.
-std::optional<uint64_t> FindDisorder(std::string_view body, uint64_t count, uint64_t data_size, uint32_t block_size) {
+// Readers trust the fences to lead into the data, so what a wrong builder wrote under right
+// checksums must not get that far.
+std::optional<uint64_t> FindDisorder(std::string_view body, uint64_t count, uint64_t data_size,
+                                     uint32_t block_size) {
   const uint64_t keys_size = body.size() - count * 12;
   uint64_t next_start = 0;
   uint32_t key_end = 0;
@@ -42,10 +47,11 @@ std::optional<uint64_t> FindDisorder(std::string_view body, uint64_t count, uint
 
 }  // namespace
 
-SegmentFencesBuilder::SegmentFencesBuilder(uint32_t block_size) : block_shift_(std::countr_zero(block_size)) {}
+SegmentFencesBuilder::SegmentFencesBuilder(uint32_t block_size)
+    : block_shift_(std::countr_zero(block_size)) {}
 
-void SegmentFencesBuilder::AddFence(std::string_view key, uint64_t offset, std::string_view previous_key,
-                                    uint64_t block) {
+void SegmentFencesBuilder::AddFence(std::string_view key, uint64_t offset,
+                                    std::string_view previous_key, uint64_t block) {
   block_ = block;
   if (starts_.empty()) {
     starts_.push_back(offset);
@@ -79,8 +85,12 @@ void SegmentFencesBuilder::Write(uint64_t segment_number, char* destination) con
   }
 }
 
-SegmentFences::SegmentFences(const char* bytes, uint32_t count, uint64_t data_size, uint32_t block_size)
-    : bytes_(bytes), count_(count), data_size_(data_size), block_shift_(std::countr_zero(block_size)) {}
+SegmentFences::SegmentFences(const char* bytes, uint32_t count, uint64_t data_size,
+                             uint32_t block_size)
+    : bytes_(bytes),
+      count_(count),
+      data_size_(data_size),
+      block_shift_(std::countr_zero(block_size)) {}
 
 size_t SegmentFences::Find(std::string_view key) const {
   // The last fence whose key is not greater; the first one's is empty.
@@ -115,17 +125,21 @@ size_t SegmentFences::BlockOf(uint64_t offset) const {
   return low;
 }
 
-std::optional<uint64_t> SegmentFences::FindDamage(std::string_view bytes, uint32_t count, uint64_t data_size,
-                                                  uint32_t block_size, uint64_t segment_number) {
+std::optional<uint64_t> SegmentFences::FindDamage(std::string_view bytes, uint32_t count,
+                                                  uint64_t data_size, uint32_t block_size,
+                                                  uint64_t segment_number) {
   if (count == 0) return bytes.empty() ? std::nullopt : std::optional<uint64_t>(0);
   if (bytes.size() < count * uint64_t{12}) return 0;
-  // The size of the keys follows from the last key's end, and is known to be right once the checksums are.
+  // The size of the keys follows from the last key's end, and is known to be right once the
+  // checksums are.
   const uint64_t body_size =
-      count * uint64_t{12} + DecodeFixed32(bytes.data() + count * uint64_t{8} + (count - uint64_t{1}) * 4);
+      count * uint64_t{12} +
+      DecodeFixed32(bytes.data() + count * uint64_t{8} + (count - uint64_t{1}) * 4);
   if (body_size + 4 * ChunkCount(body_size) != bytes.size()) return 0;
   const std::string_view body = bytes.substr(0, body_size);
   for (uint64_t chunk = 0; chunk < ChunkCount(body_size); ++chunk) {
-    if (DecodeFixed32(bytes.data() + body_size + chunk * 4) != ChunkChecksum(body, chunk, segment_number)) {
+    if (DecodeFixed32(bytes.data() + body_size + chunk * 4) !=
+        ChunkChecksum(body, chunk, segment_number)) {
       return chunk * kSegmentPageSize;
     }
   }

@@ -25,23 +25,27 @@ struct Tail {
   uint32_t version = 0;
 };
 
-absl::StatusOr<Tail> DecodeTail(std::string_view bytes, uint64_t number, uint64_t file_size, const std::string& path) {
+absl::StatusOr<Tail> DecodeTail(std::string_view bytes, uint64_t number, uint64_t file_size,
+                                const std::string& path) {
   const uint64_t offset = file_size - kSegmentTailSize;
   if (std::memcmp(bytes.data() + 24, kSegmentMagic, sizeof(kSegmentMagic)) != 0) {
-    return Corruption(path, offset + 24, "segment tail: the magic is wrong; the file is no segment or was cut short");
+    return Corruption(path, offset + 24,
+                      "segment tail: the magic is wrong; the file is no segment or was cut short");
   }
-  const uint32_t expected = Checksum(bytes.substr(0, kTailChecked), SegmentPartSeed(number, SegmentPart::kTail));
+  const uint32_t expected =
+      Checksum(bytes.substr(0, kTailChecked), SegmentPartSeed(number, SegmentPart::kTail));
   if (DecodeFixed32(bytes.data() + kTailChecked) != expected) {
     return Corruption(path, offset, "segment tail: wrong checksum");
   }
   if (const uint32_t version = DecodeFixed32(bytes.data() + 12);
       version < kSegmentWithoutValues || version > kSegmentFormatVersion) {
     return absl::FailedPreconditionError(
-        fmt::format("{}: segment format version {} is not known to this program (it reads up to {}); use a newer one",
+        fmt::format("{}: segment format version {} is not known to this program (it reads up to "
+                    "{}); use a newer one",
                     path, version, kSegmentFormatVersion));
   }
-  const Tail tail = {DecodeFixed64(bytes.data()), DecodeFixed32(bytes.data() + 8), DecodeFixed32(bytes.data() + 16),
-                     DecodeFixed32(bytes.data() + 12)};
+  const Tail tail = {DecodeFixed64(bytes.data()), DecodeFixed32(bytes.data() + 8),
+                     DecodeFixed32(bytes.data() + 16), DecodeFixed32(bytes.data() + 12)};
   if (tail.footer_offset > offset || tail.footer_size != offset - tail.footer_offset) {
     return Corruption(path, offset, "segment tail: the footer doesn't end where the tail begins");
   }
@@ -50,10 +54,12 @@ absl::StatusOr<Tail> DecodeTail(std::string_view bytes, uint64_t number, uint64_
 
 bool ReadValueFiles(ByteReader* reader, std::vector<ValueReference>* files) {
   uint64_t count = 0;
-  if (!reader->ReadVarint64(&count) || count == 0 || count > reader->rest().size() / 2) return false;
+  if (!reader->ReadVarint64(&count) || count == 0 || count > reader->rest().size() / 2)
+    return false;
   files->resize(count);
   return std::all_of(files->begin(), files->end(), [&](ValueReference& file) {
-    return reader->ReadVarint64(&file.file_number) && reader->ReadVarint64(&file.bytes) && file.file_number != 0;
+    return reader->ReadVarint64(&file.file_number) && reader->ReadVarint64(&file.bytes) &&
+           file.file_number != 0;
   });
 }
 
@@ -61,21 +67,24 @@ bool DecodeBody(std::string_view bytes, uint32_t version, SegmentFooter* footer)
   ByteReader reader(bytes);
   SegmentInfo& info = footer->info;
   uint64_t block_size = 0, table_pages = 0, fence_count = 0;
-  for (uint64_t* field :
-       {&info.number, &footer->data_size, &block_size, &footer->table_offset, &table_pages, &footer->fences_offset,
-        &footer->fences_size, &fence_count, &footer->range_tombstones_offset, &footer->range_tombstones_size,
-        &info.entries, &info.tombstones, &info.range_tombstones, &info.smallest_sequence, &info.largest_sequence}) {
+  for (uint64_t* field : {&info.number, &footer->data_size, &block_size, &footer->table_offset,
+                          &table_pages, &footer->fences_offset, &footer->fences_size, &fence_count,
+                          &footer->range_tombstones_offset, &footer->range_tombstones_size,
+                          &info.entries, &info.tombstones, &info.range_tombstones,
+                          &info.smallest_sequence, &info.largest_sequence}) {
     if (!reader.ReadFixed64(field)) return false;
   }
   uint8_t exclusive = 0;
   std::string_view smallest, largest;
   uint64_t overflow_count = 0;
-  if (!reader.ReadByte(&exclusive) || !reader.ReadLengthPrefixed(&smallest) || !reader.ReadLengthPrefixed(&largest) ||
-      !reader.ReadVarint64(&overflow_count) || overflow_count > reader.rest().size() / kOverflowEntrySize) {
+  if (!reader.ReadByte(&exclusive) || !reader.ReadLengthPrefixed(&smallest) ||
+      !reader.ReadLengthPrefixed(&largest) || !reader.ReadVarint64(&overflow_count) ||
+      overflow_count > reader.rest().size() / kOverflowEntrySize) {
     return false;
   }
-  if (block_size < kMinBlockSize || block_size > kMaxBlockSize || !std::has_single_bit(block_size) ||
-      table_pages > UINT32_MAX || fence_count > UINT32_MAX || exclusive > 1) {
+  if (block_size < kMinBlockSize || block_size > kMaxBlockSize ||
+      !std::has_single_bit(block_size) || table_pages > UINT32_MAX || fence_count > UINT32_MAX ||
+      exclusive > 1) {
     return false;
   }
   info.largest_is_exclusive = exclusive != 0;
@@ -92,8 +101,9 @@ bool DecodeBody(std::string_view bytes, uint32_t version, SegmentFooter* footer)
     }
   }
   if (version != kSegmentWithoutValues && !ReadValueFiles(&reader, &info.value_files)) return false;
-  return reader.empty() && std::is_sorted(footer->overflow.begin(), footer->overflow.end(),
-                                          [](const auto& a, const auto& b) { return a.hash < b.hash; });
+  return reader.empty() &&
+         std::is_sorted(footer->overflow.begin(), footer->overflow.end(),
+                        [](const auto& a, const auto& b) { return a.hash < b.hash; });
 }
 
 // Whether the parts lie one behind the other without a gap.
@@ -101,12 +111,15 @@ bool IsConsistent(const SegmentFooter& footer, uint64_t number, uint64_t footer_
   for (const uint64_t part : {footer.data_size, footer.fences_size, footer.range_tombstones_size}) {
     if (part > footer_offset) return false;
   }
-  const uint64_t padded = (footer.data_size + kSegmentPageSize - 1) / kSegmentPageSize * kSegmentPageSize;
+  const uint64_t padded =
+      (footer.data_size + kSegmentPageSize - 1) / kSegmentPageSize * kSegmentPageSize;
   return footer.info.number == number && footer.table_offset == padded &&
-         footer.fences_offset == footer.table_offset + uint64_t{footer.table_pages} * kOffsetTablePageSize &&
+         footer.fences_offset ==
+             footer.table_offset + uint64_t{footer.table_pages} * kOffsetTablePageSize &&
          footer.range_tombstones_offset == footer.fences_offset + footer.fences_size &&
          footer_offset == footer.range_tombstones_offset + footer.range_tombstones_size &&
-         (footer.data_size == 0) == (footer.fence_count == 0) && (footer.data_size == 0) == (footer.table_pages == 0);
+         (footer.data_size == 0) == (footer.fence_count == 0) &&
+         (footer.data_size == 0) == (footer.table_pages == 0);
 }
 
 }  // namespace
@@ -115,9 +128,10 @@ void AppendSegmentFooter(const SegmentFooter& footer, std::string* destination) 
   const SegmentInfo& info = footer.info;
   const size_t start = destination->size();
   for (const uint64_t field :
-       {info.number, footer.data_size, uint64_t{footer.block_size}, footer.table_offset, uint64_t{footer.table_pages},
-        footer.fences_offset, footer.fences_size, uint64_t{footer.fence_count}, footer.range_tombstones_offset,
-        footer.range_tombstones_size, info.entries, info.tombstones, info.range_tombstones, info.smallest_sequence,
+       {info.number, footer.data_size, uint64_t{footer.block_size}, footer.table_offset,
+        uint64_t{footer.table_pages}, footer.fences_offset, footer.fences_size,
+        uint64_t{footer.fence_count}, footer.range_tombstones_offset, footer.range_tombstones_size,
+        info.entries, info.tombstones, info.range_tombstones, info.smallest_sequence,
         info.largest_sequence}) {
     PutFixed64(destination, field);
   }
@@ -147,9 +161,10 @@ void AppendSegmentFooter(const SegmentFooter& footer, std::string* destination) 
   destination->append(tail);
 }
 
-absl::StatusOr<SegmentFooter> ReadSegmentFooter(const File& file, uint64_t number, uint64_t file_size,
-                                                uint64_t* reads) {
-  if (file_size < kSegmentTailSize) return Corruption(file.path(), 0, "segment: shorter than its tail");
+absl::StatusOr<SegmentFooter> ReadSegmentFooter(const File& file, uint64_t number,
+                                                uint64_t file_size, uint64_t* reads) {
+  if (file_size < kSegmentTailSize)
+    return Corruption(file.path(), 0, "segment: shorter than its tail");
   std::string bytes(std::min(file_size, kFirstRead), '\0');
   uint64_t begin = file_size - bytes.size();
   VARVE_ASSIGN_OR_RETURN(size_t size, file.Read(begin, bytes.size(), bytes.data()));
@@ -157,30 +172,37 @@ absl::StatusOr<SegmentFooter> ReadSegmentFooter(const File& file, uint64_t numbe
   if (size != bytes.size()) {
     return Corruption(
         file.path(), begin + size,
-        fmt::format("segment: the file ends here, but has {} bytes according to the manifest", file_size));
+        fmt::format("segment: the file ends here, but has {} bytes according to the manifest",
+                    file_size));
   }
-  const std::string_view tail_bytes = std::string_view(bytes).substr(bytes.size() - kSegmentTailSize);
+  const std::string_view tail_bytes =
+      std::string_view(bytes).substr(bytes.size() - kSegmentTailSize);
   VARVE_ASSIGN_OR_RETURN(const Tail tail, DecodeTail(tail_bytes, number, file_size, file.path()));
   if (tail.footer_offset < begin) {
     begin = tail.footer_offset;
     bytes.resize(tail.footer_size);
     VARVE_ASSIGN_OR_RETURN(size, file.Read(begin, bytes.size(), bytes.data()));
     if (reads != nullptr) ++*reads;
-    if (size != bytes.size()) return Corruption(file.path(), begin + size, "segment footer: the file ends in it");
+    if (size != bytes.size())
+      return Corruption(file.path(), begin + size, "segment footer: the file ends in it");
   }
-  const std::string_view body = std::string_view(bytes).substr(tail.footer_offset - begin, tail.footer_size);
+  const std::string_view body =
+      std::string_view(bytes).substr(tail.footer_offset - begin, tail.footer_size);
   if (Checksum(body, SegmentPartSeed(number, SegmentPart::kFooter)) != tail.footer_checksum) {
     return Corruption(file.path(), tail.footer_offset, "segment footer: wrong checksum");
   }
   SegmentFooter footer;
-  if (!DecodeBody(body, tail.version, &footer) || !IsConsistent(footer, number, tail.footer_offset)) {
-    return Corruption(file.path(), tail.footer_offset, "segment footer: its fields contradict each other");
+  if (!DecodeBody(body, tail.version, &footer) ||
+      !IsConsistent(footer, number, tail.footer_offset)) {
+    return Corruption(file.path(), tail.footer_offset,
+                      "segment footer: its fields contradict each other");
   }
   footer.info.file_size = file_size;
   return footer;
 }
 
-absl::StatusOr<std::vector<RangeTombstone>> ReadSegmentRangeTombstones(const File& file, const SegmentFooter& footer) {
+absl::StatusOr<std::vector<RangeTombstone>> ReadSegmentRangeTombstones(
+    const File& file, const SegmentFooter& footer) {
   if (footer.range_tombstones_size == 0) return std::vector<RangeTombstone>();
   std::string bytes(footer.range_tombstones_size, '\0');
   const uint64_t offset = footer.range_tombstones_offset;

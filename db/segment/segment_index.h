@@ -1,6 +1,7 @@
 // A segment's offset table and fences in memory, ready to use: the same bytes as on disk, verified.
 //
-// Immutable, thread-safe, shared by reference. Its bytes are aligned so that a bucket is one cache line.
+// Immutable, thread-safe, shared by reference. Its bytes are aligned so that a bucket is one cache
+// line.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +26,8 @@ class SegmentIndex : public std::enable_shared_from_this<SegmentIndex> {
   SegmentIndex& operator=(const SegmentIndex&) = delete;
 
   // Reads and verifies both with one read. DataLoss names file and offset.
-  [[nodiscard]] static absl::StatusOr<std::shared_ptr<const SegmentIndex>> Load(const File& file,
-                                                                                const SegmentFooter& footer);
+  [[nodiscard]] static absl::StatusOr<std::shared_ptr<const SegmentIndex>> Load(
+      const File& file, const SegmentFooter& footer);
 
   const SegmentFooter& footer() const { return footer_; }
   const OffsetTableView& table() const { return table_; }
@@ -34,7 +35,8 @@ class SegmentIndex : public std::enable_shared_from_this<SegmentIndex> {
   const SegmentFences& fences() const { return fences_; }
   // Bytes of memory that it takes.
   size_t charge() const {
-    return sizeof(*this) + bytes_.capacity() + footer_.overflow.size() * sizeof(OffsetTableOverflow);
+    return sizeof(*this) + bytes_.capacity() +
+           footer_.overflow.size() * sizeof(OffsetTableOverflow);
   }
 
  private:
@@ -47,8 +49,8 @@ class SegmentIndex : public std::enable_shared_from_this<SegmentIndex> {
 // The fences alone, for iterators over a segment whose index isn't in memory.
 class LoadedFences {
  public:
-  [[nodiscard]] static absl::StatusOr<std::shared_ptr<const LoadedFences>> Load(const File& file,
-                                                                                const SegmentFooter& footer);
+  [[nodiscard]] static absl::StatusOr<std::shared_ptr<const LoadedFences>> Load(
+      const File& file, const SegmentFooter& footer);
   const SegmentFences& fences() const { return fences_; }
 
  private:

@@ -18,7 +18,9 @@ constexpr size_t kPrefetchAhead = 512;
 }  // namespace
 
 SegmentIterator::SegmentIterator(SegmentReader* segment, bool fill_cache)
-    : segment_(segment), cached_(fill_cache && segment->caches().blocks.capacity() > 0), seed_(segment->number()) {}
+    : segment_(segment),
+      cached_(fill_cache && segment->caches().blocks.capacity() > 0),
+      seed_(segment->number()) {}
 
 bool SegmentIterator::Fail(absl::Status status) {
   // What a device fails to read is as good as damaged.
@@ -36,7 +38,8 @@ bool SegmentIterator::Start() {
   valid_ = false;
   status_ = absl::OkStatus();
   offsets_.clear();
-  if (!segment_->range_tombstone_status().ok()) return Fail(UnsharedCopy(segment_->range_tombstone_status()));
+  if (!segment_->range_tombstone_status().ok())
+    return Fail(UnsharedCopy(segment_->range_tombstone_status()));
   const absl::StatusOr<const SegmentFooter*> footer = segment_->Footer();
   if (!footer.ok()) return Fail(footer.status());
   data_size_ = (*footer)->data_size;
@@ -103,7 +106,8 @@ bool SegmentIterator::DecodeCurrent() {
     // Cut short by the end of the window, or damaged.
     const uint64_t available = data_size_ - offset_;
     const uint64_t needed = std::max<uint64_t>(RecordSize(Rest()), kMaxRecordHeaderSize);
-    if (needed <= Rest().size() || Rest().size() == available || RecordSize(Rest()) > available || handle_) {
+    if (needed <= Rest().size() || Rest().size() == available || RecordSize(Rest()) > available ||
+        handle_) {
       return Fail(segment_->DamagedRecord(offset_));
     }
     return LoadForward(offset_, needed) && DecodeCurrent();

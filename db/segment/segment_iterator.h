@@ -1,8 +1,9 @@
 // A cursor over one segment.
 //
-// It looks through a window: a stretch of the data in memory, either a block from the block cache or a buffer of its own. Buffers start
-// with one block and double up to 256 KiB as long as the cursor moves on in one direction. Moving forward needs no fences, so a
-// compaction that reads from the start loads no index. Records of verified blocks are decoded without checking them again; all
+// It looks through a window: a stretch of the data in memory, either a block from the block cache
+// or a buffer of its own. Buffers start with one block and double up to 256 KiB as long as the
+// cursor moves on in one direction. Moving forward needs no fences, so a compaction that reads from
+// the start loads no index. Records of verified blocks are decoded without checking them again; all
 // others are checked on each step. Not thread-safe; must not outlive the segment.
 #pragma once
 
@@ -35,7 +36,8 @@ class SegmentIterator final : public InternalIterator {
   absl::Status status() const override { return status_; }
 
  private:
-  // Each returns false, with valid_ false, at the end of the data or on an error (then status_ says which).
+  // Each returns false, with valid_ false, at the end of the data or on an error (then status_ says
+  // which).
   bool Start();  // clears the state, loads the footer; false also for an empty segment
   bool NeedFences();
   bool MoveTo(uint64_t offset);  // to the record at `offset`
@@ -49,7 +51,9 @@ class SegmentIterator final : public InternalIterator {
 
   std::string_view Rest() const { return window_.substr(offset_ - window_begin_); }
   uint64_t window_end() const { return window_begin_ + window_.size(); }
-  bool InWindow(uint64_t begin, uint64_t end) const { return begin >= window_begin_ && end <= window_end(); }
+  bool InWindow(uint64_t begin, uint64_t end) const {
+    return begin >= window_begin_ && end <= window_end();
+  }
 
   SegmentReader* const segment_;
   const bool cached_;  // blocks go through the cache

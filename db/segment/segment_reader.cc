@@ -10,17 +10,19 @@
 #include "db/segment/segment_iterator.h"
 #include "db/segment/segment_values.h"
 #include "spdlog/spdlog.h"
-#include "util/os/file_recycler.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
+#include "util/os/file_recycler.h"
 
 namespace varve {
 namespace {
 
-// Page reads after which a whole index is worth reading: sequential pages cost about an eighth of single ones.
+// Page reads after which a whole index is worth reading: sequential pages cost about an eighth of
+// single ones.
 uint64_t TouchesBeforeLoad(const SegmentFooter& footer) { return 2 + footer.table_pages / 8; }
 
-// What can't be read is taken for damaged until the next start: so a device that fails is asked twice.
+// What can't be read is taken for damaged until the next start: so a device that fails is asked
+// twice.
 template <typename Read>
 auto ReadTwice(const Read& read) {
   auto result = read();
@@ -30,9 +32,10 @@ auto ReadTwice(const Read& read) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Segment>> Segment::Open(FileSystem* file_system, const std::string& directory,
-                                                       const SegmentInfo& info, SegmentCaches* caches,
-                                                       DamagePolicy policy) {
+absl::StatusOr<std::shared_ptr<Segment>> Segment::Open(FileSystem* file_system,
+                                                       const std::string& directory,
+                                                       const SegmentInfo& info,
+                                                       SegmentCaches* caches, DamagePolicy policy) {
   VARVE_ASSIGN_OR_RETURN(auto file, file_system->OpenForRead(SegmentPath(directory, info.number)));
   auto segment = std::make_shared<SegmentReader>(std::move(file), info, caches);
   segment->HoldValueFiles(file_system, directory);
@@ -40,7 +43,8 @@ absl::StatusOr<std::shared_ptr<Segment>> Segment::Open(FileSystem* file_system, 
   return std::shared_ptr<Segment>(std::move(segment));
 }
 
-SegmentReader::SegmentReader(std::unique_ptr<File> file, const SegmentInfo& info, SegmentCaches* caches)
+SegmentReader::SegmentReader(std::unique_ptr<File> file, const SegmentInfo& info,
+                             SegmentCaches* caches)
     : file_(std::move(file)), caches_(caches) {
   info_ = info;
 }
@@ -58,7 +62,8 @@ SegmentReader::~SegmentReader() {
   std::function<void()> forget;
   if (const SegmentFooter* footer = footer_.load(std::memory_order_acquire); footer != nullptr) {
     TryWithMemory([&] {
-      forget = [caches = caches_, number = info_.number, size = footer->data_size, block_size = footer->block_size] {
+      forget = [caches = caches_, number = info_.number, size = footer->data_size,
+                block_size = footer->block_size] {
         caches->ForgetBlocks(number, size, block_size);
       };
     });
@@ -85,7 +90,8 @@ absl::Status SegmentReader::Initialize(DamagePolicy policy) {
     return absl::OkStatus();
   }
   // That there is no memory, or no descriptor, says nothing of what is on disk.
-  const bool is_damage = absl::IsDataLoss(tombstones.status()) || absl::IsInternal(tombstones.status());
+  const bool is_damage =
+      absl::IsDataLoss(tombstones.status()) || absl::IsInternal(tombstones.status());
   if (policy == DamagePolicy::kRefuse || !is_damage) return tombstones.status();
   range_tombstone_status_ = Report(UnsharedCopy(tombstones.status()));
   NoteDamage();
@@ -93,11 +99,13 @@ absl::Status SegmentReader::Initialize(DamagePolicy policy) {
 }
 
 absl::Status SegmentReader::Report(absl::Status error) {
-  if (!absl::IsDataLoss(error) && !absl::IsInternal(error)) return error;  // says nothing of what is on disk
+  // Says nothing of what is on disk.
+  if (!absl::IsDataLoss(error) && !absl::IsInternal(error)) return error;
   constexpr size_t kMostReports = 64;  // of one segment: where everything is damaged, these will do
   absl::MutexLock lock(&report_mutex_);
   const std::string_view message(error.message().data(), error.message().size());
-  if (reported_.size() < kMostReports && std::find(reported_.begin(), reported_.end(), message) == reported_.end()) {
+  if (reported_.size() < kMostReports &&
+      std::find(reported_.begin(), reported_.end(), message) == reported_.end()) {
     reported_.emplace_back(message);
     spdlog::error("{}; other keys stay readable", message);
   }
@@ -105,7 +113,8 @@ absl::Status SegmentReader::Report(absl::Status error) {
 }
 
 absl::StatusOr<const SegmentFooter*> SegmentReader::Footer() {
-  if (const SegmentFooter* footer = footer_.load(std::memory_order_acquire); footer != nullptr) return footer;
+  if (const SegmentFooter* footer = footer_.load(std::memory_order_acquire); footer != nullptr)
+    return footer;
   absl::MutexLock lock(&load_mutex_);
   if (footer_owner_ == nullptr) {
     uint64_t reads = 0;
@@ -127,7 +136,8 @@ bool SegmentReader::ProbeResident(uint64_t hash, OffsetTableCandidates* candidat
   return true;
 }
 
-absl::Status SegmentReader::ProbePage(const SegmentFooter& footer, uint64_t hash, OffsetTableCandidates* candidates) {
+absl::Status SegmentReader::ProbePage(const SegmentFooter& footer, uint64_t hash,
+                                      OffsetTableCandidates* candidates) {
   const OffsetTablePlace place = OffsetTablePlace::Of(hash, footer.table_pages);
   const uint64_t offset = footer.table_offset + uint64_t{place.page} * kOffsetTablePageSize;
   alignas(64) char page[kOffsetTablePageSize];
@@ -140,7 +150,8 @@ absl::Status SegmentReader::ProbePage(const SegmentFooter& footer, uint64_t hash
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const SegmentIndex>> SegmentReader::LoadIndex(const SegmentFooter& footer) {
+absl::StatusOr<std::shared_ptr<const SegmentIndex>> SegmentReader::LoadIndex(
+    const SegmentFooter& footer) {
   if (auto index = resident_.Share(); index != nullptr) return index;
   caches_->statistics.table_loads.Add(1);
   absl::StatusOr<std::shared_ptr<const SegmentIndex>> index = SegmentIndex::Load(*file_, footer);
@@ -153,7 +164,8 @@ absl::StatusOr<std::shared_ptr<const SegmentIndex>> SegmentReader::LoadIndex(con
 
 bool SegmentReader::IndexIsLoadable(const SegmentFooter& footer) const {
   return !index_is_damaged_.load(std::memory_order_relaxed) &&
-         caches_->tables.Fits(footer.index_size() + footer.overflow.size() * sizeof(OffsetTableOverflow) +
+         caches_->tables.Fits(footer.index_size() +
+                              footer.overflow.size() * sizeof(OffsetTableOverflow) +
                               sizeof(SegmentIndex));
 }
 
@@ -161,7 +173,8 @@ void SegmentReader::MaybeLoadIndex(const SegmentFooter& footer, uint64_t touches
   if (touches < TouchesBeforeLoad(footer) || !IndexIsLoadable(footer)) return;
   // While another thread loads, this one goes on page by page.
   if (!load_mutex_.TryLock()) return;
-  // Where the whole can't be read, single pages may still be good: their errors are the ones to report.
+  // Where the whole can't be read, single pages may still be good: their errors are the ones to
+  // report.
   TryWithMemory([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { (void)LoadIndex(footer).ok(); });
   load_mutex_.Unlock();
 }
@@ -199,7 +212,8 @@ absl::Status SegmentReader::ReadExactly(uint64_t offset, size_t size, char* buff
   if (read == size) return absl::OkStatus();
   return Corruption(
       file_->path(), offset + read,
-      fmt::format("segment: the file ends here, but has {} bytes according to the manifest", info_.file_size));
+      fmt::format("segment: the file ends here, but has {} bytes according to the manifest",
+                  info_.file_size));
 }
 
 absl::Status SegmentReader::DamagedRecord(uint64_t offset) {
@@ -207,7 +221,8 @@ absl::Status SegmentReader::DamagedRecord(uint64_t offset) {
   return Corruption(file_->path(), offset, "segment record: wrong checksum or size");
 }
 
-absl::StatusOr<ClockCache::Handle> SegmentReader::Block(BlockSpan span, uint32_t block_size, ShardedCounter* reads) {
+absl::StatusOr<ClockCache::Handle> SegmentReader::Block(BlockSpan span, uint32_t block_size,
+                                                        ShardedCounter* reads) {
   const uint64_t key = BlockKey(span.begin, block_size);
   if (ClockCache::Handle block = caches_->blocks.Lookup(info_.number, key, span.begin)) {
     caches_->statistics.block_cache_hits.Add(1);
@@ -230,21 +245,22 @@ absl::StatusOr<ClockCache::Handle> SegmentReader::Block(BlockSpan span, uint32_t
   return caches_->blocks.Insert(info_.number, key, std::move(block));
 }
 
-absl::StatusOr<bool> SegmentReader::Get(std::string_view tree_key, uint64_t hash, SequenceNumber at, bool fill_cache,
-                                        FoundRecord* found) {
+absl::StatusOr<bool> SegmentReader::Get(std::string_view tree_key, uint64_t hash, SequenceNumber at,
+                                        bool fill_cache, FoundRecord* found) {
   caches_->statistics.lookups.Add(1);
   if (const std::optional<bool> known = FindInMemory(tree_key, hash, at, found)) [[likely]]
     return *known;
   absl::StatusOr<bool> result = Find(tree_key, hash, at, fill_cache, found);
-  if (result.ok() && *result && !found->too_large && IsSeparated(found->record) && !found->without_value) [[unlikely]]
+  if (result.ok() && *result && !found->too_large && IsSeparated(found->record) &&
+      !found->without_value) [[unlikely]]
     return FollowPlace(tree_key, found);  // damage of values is not the segment's
   if (!result.ok()) [[unlikely]]
     return Report(result.status());
   return result;
 }
 
-absl::StatusOr<bool> SegmentReader::Find(std::string_view tree_key, uint64_t hash, SequenceNumber at, bool fill_cache,
-                                         FoundRecord* found) {
+absl::StatusOr<bool> SegmentReader::Find(std::string_view tree_key, uint64_t hash,
+                                         SequenceNumber at, bool fill_cache, FoundRecord* found) {
   if (!range_tombstone_status_.ok()) [[unlikely]]
     return UnsharedCopy(range_tombstone_status_);
   OffsetTableCandidates candidates;
@@ -269,21 +285,24 @@ absl::StatusOr<bool> SegmentReader::Find(std::string_view tree_key, uint64_t has
   return false;
 }
 
-absl::StatusOr<SegmentReader::Outcome> SegmentReader::Read(const OffsetTableEntry& entry, const Target& target,
-                                                           bool fill_cache, FoundRecord* found) {
+absl::StatusOr<SegmentReader::Outcome> SegmentReader::Read(const OffsetTableEntry& entry,
+                                                           const Target& target, bool fill_cache,
+                                                           FoundRecord* found) {
   if (IsValueAddress(info_, entry.offset)) return ReadValue(entry, target, fill_cache, found);
   if (caches_->blocks.capacity() == 0) return ReadFromDisk(entry, target, found);
   VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
   // Scans leave the blocks of larger records, too.
-  ClockCache::Handle block =
-      caches_->blocks.Lookup(info_.number, BlockKey(entry.offset, footer->block_size), entry.offset);
+  ClockCache::Handle block = caches_->blocks.Lookup(
+      info_.number, BlockKey(entry.offset, footer->block_size), entry.offset);
   if (block) [[likely]] {
     caches_->statistics.block_cache_hits.Add(1);
   } else {
-    const bool worth_a_block = fill_cache && LengthClassLimit(entry.length_class) <= kMaxRecordCachedByBlock;
+    const bool worth_a_block =
+        fill_cache && LengthClassLimit(entry.length_class) <= kMaxRecordCachedByBlock;
     const BlockSpan span = worth_a_block ? CacheableBlockOf(entry.offset) : BlockSpan{};
     if (span.end == 0) return ReadOwnEntry(entry, target, fill_cache, found);
-    VARVE_ASSIGN_OR_RETURN(block, Block(span, footer->block_size, &caches_->statistics.record_reads));
+    VARVE_ASSIGN_OR_RETURN(block,
+                           Block(span, footer->block_size, &caches_->statistics.record_reads));
   }
   // A table that leads elsewhere has a right checksum over a wrong slot.
   if (entry.offset - block.base() >= block.data().size()) return DamagedRecord(entry.offset);
@@ -300,8 +319,10 @@ BlockSpan SegmentReader::CacheableBlockOf(uint64_t offset) const {
   return pin->fences().IsCacheable(span) ? span : BlockSpan{};
 }
 
-absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadOwnEntry(const OffsetTableEntry& entry, const Target& target,
-                                                                   bool fill_cache, FoundRecord* found) {
+absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadOwnEntry(const OffsetTableEntry& entry,
+                                                                   const Target& target,
+                                                                   bool fill_cache,
+                                                                   FoundRecord* found) {
   const uint64_t offset = entry.offset;
   found->pin = caches_->blocks.Lookup(info_.number, RecordKey(offset), 0);
   if (found->pin) {
@@ -320,8 +341,9 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadOwnEntry(const OffsetT
   const size_t size = DecodeRecord(buffer.data(), info_.number, ChecksumMode::kVerify, &record);
   if (size == 0) return DamagedRecord(offset);
   const bool worth_keeping = fill_cache && record.key == target.key;
-  found->pin =
-      worth_keeping ? caches_->blocks.Insert(info_.number, RecordKey(offset), std::move(buffer)) : std::move(buffer);
+  found->pin = worth_keeping
+                   ? caches_->blocks.Insert(info_.number, RecordKey(offset), std::move(buffer))
+                   : std::move(buffer);
   return Match(found->pin.data().substr(0, size), offset, ChecksumMode::kTrusted, target, found);
 }
 
@@ -333,7 +355,8 @@ SegmentReader::Outcome SegmentReader::TooLarge(FoundRecord* found) {
 absl::StatusOr<uint64_t> SegmentReader::ExtentOf(const OffsetTableEntry& entry) {
   VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
   const uint64_t available = footer->data_size - std::min(footer->data_size, entry.offset);
-  if (entry.length_class != kUnboundedLengthClass) return std::min(LengthClassLimit(entry.length_class), available);
+  if (entry.length_class != kUnboundedLengthClass)
+    return std::min(LengthClassLimit(entry.length_class), available);
   char header[kMaxRecordHeaderSize];
   const size_t header_size = std::min<uint64_t>(sizeof(header), available);
   caches_->statistics.record_reads.Add(1);
@@ -343,7 +366,8 @@ absl::StatusOr<uint64_t> SegmentReader::ExtentOf(const OffsetTableEntry& entry) 
   return size;
 }
 
-absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadFromDisk(const OffsetTableEntry& entry, const Target& target,
+absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadFromDisk(const OffsetTableEntry& entry,
+                                                                   const Target& target,
                                                                    FoundRecord* found) {
   found->pin.Release();
   VARVE_ASSIGN_OR_RETURN(const uint64_t extent, ExtentOf(entry));
@@ -354,8 +378,10 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadFromDisk(const OffsetT
   return Match({found->storage.data(), extent}, entry.offset, ChecksumMode::kVerify, target, found);
 }
 
-absl::StatusOr<SegmentReader::Outcome> SegmentReader::Match(std::string_view window, uint64_t offset, ChecksumMode mode,
-                                                            const Target& target, FoundRecord* found) {
+absl::StatusOr<SegmentReader::Outcome> SegmentReader::Match(std::string_view window,
+                                                            uint64_t offset, ChecksumMode mode,
+                                                            const Target& target,
+                                                            FoundRecord* found) {
   size_t size = DecodeRecord(window, info_.number, mode, &found->record);
   if (size == 0) return DamagedRecord(offset);
   if (found->record.key != target.key) return Outcome::kOtherKey;
@@ -370,7 +396,8 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::Match(std::string_view win
   return Outcome::kFound;
 }
 
-absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadOlder(uint64_t offset, const Target& target,
+absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadOlder(uint64_t offset,
+                                                                const Target& target,
                                                                 FoundRecord* found) {
   VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
   found->pin.Release();
@@ -387,7 +414,8 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadOlder(uint64_t offset,
       if (size == 0) {
         const uint64_t available = footer->data_size - offset;
         const size_t needed = std::max(RecordSize(window), kMaxRecordHeaderSize);
-        if (needed <= window.size() || window.size() == available || RecordSize(window) > available) {
+        if (needed <= window.size() || window.size() == available ||
+            RecordSize(window) > available) {
           return DamagedRecord(offset);
         }
         wanted = std::max<uint64_t>(wanted, needed);

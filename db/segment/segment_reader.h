@@ -1,9 +1,11 @@
 // What stands behind Segment: the open file, its footer, and the paths of a point lookup.
 //
-// A lookup asks the offset table for candidates: in memory where the index is resident, else from one page read from disk. It then
-// reads each candidate's record: from the block cache (small records with their block, larger ones as an entry of their own) or with
-// one read of the size that the slot's length class gives. Keys are compared, so a fingerprint that fits by chance costs a read and
-// never an answer. Slots of separated values lead to the values themselves (db/segment/segment_values.h). Thread-safe.
+// A lookup asks the offset table for candidates: in memory where the index is resident, else from
+// one page read from disk. It then reads each candidate's record: from the block cache (small
+// records with their block, larger ones as an entry of their own) or with one read of the size that
+// the slot's length class gives. Keys are compared, so a fingerprint that fits by chance costs a
+// read and never an answer. Slots of separated values lead to the values themselves
+// (db/segment/segment_values.h). Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -39,12 +41,14 @@ class SegmentReader final : public Segment {
   void PrefetchLookup(uint64_t hash) const override { resident_.Prefetch(hash); }
   bool Peek(uint64_t hash, PeekedRecord* peeked) const override;
   bool PrefetchRecord(PeekedRecord* peeked, bool fill_cache) const override;
-  absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t hash, SequenceNumber at, bool fill_cache,
-                           FoundRecord* found) override;
+  absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t hash, SequenceNumber at,
+                           bool fill_cache, FoundRecord* found) override;
   std::unique_ptr<InternalIterator> NewIterator(bool fill_cache) override;
-  void MarkObsolete(FileRecycler* recycler) override { recycler_.store(recycler, std::memory_order_relaxed); }
+  void MarkObsolete(FileRecycler* recycler) override {
+    recycler_.store(recycler, std::memory_order_relaxed);
+  }
 
-  // --- For iterators -------------------------------------------------------------------------------------------------------
+  // --- For iterators -----------------------------------------------------------------------------
   const File& file() const { return *file_; }
   uint64_t number() const { return info_.number; }
   SegmentCaches& caches() const { return *caches_; }
@@ -52,9 +56,10 @@ class SegmentReader final : public Segment {
   absl::StatusOr<const SegmentFooter*> Footer();
   // The fences, loading the whole index where it fits its cache.
   absl::StatusOr<std::shared_ptr<const SegmentFences>> Fences();
-  // A block from the cache, or read into it, verified: a flagged handle has a damaged record in it, so each is to be checked on use.
-  // Each disk read is counted in `*reads`.
-  absl::StatusOr<ClockCache::Handle> Block(BlockSpan span, uint32_t block_size, ShardedCounter* reads);
+  // A block from the cache, or read into it, verified: a flagged handle has a damaged record in it,
+  // so each is to be checked on use. Each disk read is counted in `*reads`.
+  absl::StatusOr<ClockCache::Handle> Block(BlockSpan span, uint32_t block_size,
+                                           ShardedCounter* reads);
   // Reads exactly `size` bytes at `offset`; fewer are DataLoss.
   absl::Status ReadExactly(uint64_t offset, size_t size, char* buffer) const;
   absl::Status DamagedRecord(uint64_t offset);
@@ -73,43 +78,48 @@ class SegmentReader final : public Segment {
 
   // In the resident table; kSeveral where there is none.
   OffsetTableView::Only LookupOnly(uint64_t hash, OffsetTableEntry* entry) const;
-  // The usual case: table and record are in memory, the key's newest version is what is wanted, and there is no error to tell of. nullopt: it
-  // is another case.
-  std::optional<bool> FindInMemory(std::string_view tree_key, uint64_t hash, SequenceNumber at, FoundRecord* found);
-  absl::StatusOr<bool> Find(std::string_view tree_key, uint64_t hash, SequenceNumber at, bool fill_cache,
-                            FoundRecord* found);
+  // The usual case: table and record are in memory, the key's newest version is what is wanted, and
+  // there is no error to tell of. nullopt: it is another case.
+  std::optional<bool> FindInMemory(std::string_view tree_key, uint64_t hash, SequenceNumber at,
+                                   FoundRecord* found);
+  absl::StatusOr<bool> Find(std::string_view tree_key, uint64_t hash, SequenceNumber at,
+                            bool fill_cache, FoundRecord* found);
   absl::Status FindCandidates(uint64_t hash, OffsetTableCandidates* candidates);
   bool ProbeResident(uint64_t hash, OffsetTableCandidates* candidates) const;
-  absl::Status ProbePage(const SegmentFooter& footer, uint64_t hash, OffsetTableCandidates* candidates);
+  absl::Status ProbePage(const SegmentFooter& footer, uint64_t hash,
+                         OffsetTableCandidates* candidates);
   bool IndexIsLoadable(const SegmentFooter& footer) const;
   // Loads the index if page reads have come to cost as much, it fits, and no other thread is at it.
   void MaybeLoadIndex(const SegmentFooter& footer, uint64_t touches);
   absl::StatusOr<std::shared_ptr<const SegmentIndex>> LoadIndex(const SegmentFooter& footer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(load_mutex_);
 
-  // Through the fences, for what the table doesn't lead to: the record of a separated value, an older version.
+  // Through the fences, for what the table doesn't lead to: the record of a separated value, an
+  // older version.
   absl::StatusOr<Outcome> FindBySeek(const Target& target, bool fill_cache, FoundRecord* found);
   // Of a slot that leads to a value.
-  absl::StatusOr<Outcome> ReadValue(const OffsetTableEntry& entry, const Target& target, bool fill_cache,
-                                    FoundRecord* found);
+  absl::StatusOr<Outcome> ReadValue(const OffsetTableEntry& entry, const Target& target,
+                                    bool fill_cache, FoundRecord* found);
   // Reads the value to which the record found points.
   absl::StatusOr<bool> FollowPlace(std::string_view tree_key, FoundRecord* found);
 
-  // In a block from the cache, or one to be put there; through the other two where neither is to be had.
+  // In a block from the cache, or one to be put there; through the other two where neither is to be
+  // had.
   absl::StatusOr<Outcome> Read(const OffsetTableEntry& entry, const Target& target, bool fill_cache,
                                FoundRecord* found);
   BlockSpan CacheableBlockOf(uint64_t offset) const;  // end 0: none, or not known
-  absl::StatusOr<Outcome> ReadOwnEntry(const OffsetTableEntry& entry, const Target& target, bool fill_cache,
+  absl::StatusOr<Outcome> ReadOwnEntry(const OffsetTableEntry& entry, const Target& target,
+                                       bool fill_cache, FoundRecord* found);
+  absl::StatusOr<Outcome> ReadFromDisk(const OffsetTableEntry& entry, const Target& target,
                                        FoundRecord* found);
-  absl::StatusOr<Outcome> ReadFromDisk(const OffsetTableEntry& entry, const Target& target, FoundRecord* found);
   // The record is longer than what `found` may be.
   static Outcome TooLarge(FoundRecord* found);
   // Bytes to read for a record so that it is whole.
   absl::StatusOr<uint64_t> ExtentOf(const OffsetTableEntry& entry);
-  // Decodes the record at the start of `window` (which lies at `offset`), the first version of whatever key, and walks on to the wanted
-  // version. Beyond the window it reads from disk.
-  absl::StatusOr<Outcome> Match(std::string_view window, uint64_t offset, ChecksumMode mode, const Target& target,
-                                FoundRecord* found);
+  // Decodes the record at the start of `window` (which lies at `offset`), the first version of
+  // whatever key, and walks on to the wanted version. Beyond the window it reads from disk.
+  absl::StatusOr<Outcome> Match(std::string_view window, uint64_t offset, ChecksumMode mode,
+                                const Target& target, FoundRecord* found);
   absl::StatusOr<Outcome> ReadOlder(uint64_t offset, const Target& target, FoundRecord* found);
 
   const std::unique_ptr<File> file_;
@@ -121,7 +131,8 @@ class SegmentReader final : public Segment {
   absl::Mutex report_mutex_;
   std::vector<std::string> reported_ ABSL_GUARDED_BY(report_mutex_);  // messages
 
-  absl::Mutex load_mutex_;  // one thread at a time reads footer or index; lookups wait for it only without a footer
+  // One thread at a time reads footer or index; lookups wait for it only without a footer.
+  absl::Mutex load_mutex_;
   std::atomic<const SegmentFooter*> footer_{nullptr};
   std::unique_ptr<const SegmentFooter> footer_owner_ ABSL_GUARDED_BY(load_mutex_);
   std::atomic<bool> index_is_damaged_{false};

@@ -5,11 +5,12 @@
 #include "db/segment/segment_iterator.h"
 #include "db/segment/segment_reader.h"
 #include "db/segment/segment_values.h"
-#include "varve/options.h"
 #include "util/base/status.h"
+#include "varve/options.h"
 
 namespace varve {
-absl::StatusOr<SegmentReader::Outcome> SegmentReader::FindBySeek(const Target& target, bool fill_cache,
+absl::StatusOr<SegmentReader::Outcome> SegmentReader::FindBySeek(const Target& target,
+                                                                 bool fill_cache,
                                                                  FoundRecord* found) {
   found->pin.Release();
   SegmentIterator records(this, fill_cache);
@@ -26,8 +27,10 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::FindBySeek(const Target& t
   return Outcome::kFound;
 }
 
-absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadValue(const OffsetTableEntry& entry, const Target& target,
-                                                                bool fill_cache, FoundRecord* found) {
+absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadValue(const OffsetTableEntry& entry,
+                                                                const Target& target,
+                                                                bool fill_cache,
+                                                                FoundRecord* found) {
   if (found->without_value) return FindBySeek(target, fill_cache, found);
   const AddressedValue at = ValueAt(entry.offset);
   if (at.file_index >= value_files_.size()) return DamagedRecord(entry.offset);
@@ -37,7 +40,8 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadValue(const OffsetTabl
   if (cached) found->pin = caches_->blocks.Lookup(file.number(), RecordKey(at.offset), 0);
   if (found->pin && cached) {
     caches_->statistics.block_cache_hits.Add(1);
-    if (ParseLargeOperation(found->pin.data(), &operation) == 0) return file.Damaged(at.offset, "value: wrong size");
+    if (ParseLargeOperation(found->pin.data(), &operation) == 0)
+      return file.Damaged(at.offset, "value: wrong size");
   } else {
     if (cached) caches_->statistics.block_cache_misses.Add(1);
     uint64_t extent = LengthClassLimit(entry.length_class);
@@ -46,17 +50,21 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadValue(const OffsetTabl
       caches_->statistics.record_reads.Add(1);
       VARVE_ASSIGN_OR_RETURN(const size_t read, file.Read(at.offset, sizeof(header), header));
       extent = LargeOperationSize({header, read});
-      if (extent == 0 || extent > kMaxBatchBytes + kMaxKeySize) return file.Damaged(at.offset, "value: wrong size");
+      if (extent == 0 || extent > kMaxBatchBytes + kMaxKeySize)
+        return file.Damaged(at.offset, "value: wrong size");
     }
     if (extent > found->most_bytes) return TooLarge(found);
     found->pin = caches_->blocks.New(extent);
     caches_->statistics.record_reads.Add(1);
-    VARVE_ASSIGN_OR_RETURN(const size_t read, file.Read(at.offset, extent, found->pin.mutable_data()));
+    VARVE_ASSIGN_OR_RETURN(const size_t read,
+                           file.Read(at.offset, extent, found->pin.mutable_data()));
     if (DecodeLargeOperation(found->pin.data().substr(0, read), &operation) == 0)
       return file.Damaged(at.offset, "value: wrong checksum or size");
     if (fill_cache && cached && operation.key == target.key) {
-      found->pin = caches_->blocks.Insert(file.number(), RecordKey(at.offset), std::move(found->pin));
-      ParseLargeOperation(found->pin.data(), &operation);  // where another thread was first, it lies elsewhere
+      found->pin =
+          caches_->blocks.Insert(file.number(), RecordKey(at.offset), std::move(found->pin));
+      // Where another thread was first, it lies elsewhere.
+      ParseLargeOperation(found->pin.data(), &operation);
     }
   }
   if (operation.key != target.key) return Outcome::kOtherKey;
@@ -67,10 +75,12 @@ absl::StatusOr<SegmentReader::Outcome> SegmentReader::ReadValue(const OffsetTabl
 
 absl::StatusOr<bool> SegmentReader::FollowPlace(std::string_view tree_key, FoundRecord* found) {
   ValuePlace place;
-  const std::shared_ptr<ValueFile> file =
-      DecodeValuePlace(found->record.value, &place) ? caches_->values.Find(place.file_number) : nullptr;
+  const std::shared_ptr<ValueFile> file = DecodeValuePlace(found->record.value, &place)
+                                              ? caches_->values.Find(place.file_number)
+                                              : nullptr;
   if (file == nullptr)
-    return Report(Corruption(file_->path(), 0, "segment record: the place of its value makes no sense"));
+    return Report(
+        Corruption(file_->path(), 0, "segment record: the place of its value makes no sense"));
   if (place.operation_size > found->most_bytes) {
     TooLarge(found);
     return true;
@@ -78,9 +88,11 @@ absl::StatusOr<bool> SegmentReader::FollowPlace(std::string_view tree_key, Found
   const SequenceNumber sequence = found->record.sequence;
   caches_->statistics.record_reads.Add(1);
   std::string bytes;
-  VARVE_RETURN_IF_ERROR(file->ReadOperation(place, UserKeyOf(tree_key), sequence, &bytes, &found->record));
+  VARVE_RETURN_IF_ERROR(
+      file->ReadOperation(place, UserKeyOf(tree_key), sequence, &bytes, &found->record));
   found->pin.Release();
-  found->storage.swap(bytes);  // the bytes stay where they are: no operation is as short as to lie in the string itself
+  // The bytes stay where they are: no operation is as short as to lie in the string itself.
+  found->storage.swap(bytes);
   return true;
 }
 

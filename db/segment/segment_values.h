@@ -1,9 +1,12 @@
-// How the offset table of a segment points at values that lie in other files: through addresses behind its own data.
+// How the offset table of a segment points at values that lie in other files: through addresses
+// behind its own data.
 //
-// The slots' offsets have 37 bits. The i-th value file that a segment refers to (SegmentInfo::value_files) has the i-th window of 64 MiB,
-// counted from the end of the addresses downwards: [2^37 - (i + 1) * 2^26, 2^37 - i * 2^26). The segment's data ends below the last window.
-// So a point lookup of a separated value is one read, of the value. A value that lies behind its file's first 64 MiB, or in a file for
-// which there is no window left, is not addressed: the slot leads to the segment's record, and the lookup takes two reads.
+// The slots' offsets have 37 bits. The i-th value file that a segment refers to
+// (SegmentInfo::value_files) has the i-th window of 64 MiB, counted from the end of the addresses
+// downwards: [2^37 - (i + 1) * 2^26, 2^37 - i * 2^26). The segment's data ends below the last
+// window. So a point lookup of a separated value is one read, of the value. A value that lies
+// behind its file's first 64 MiB, or in a file for which there is no window left, is not addressed:
+// the slot leads to the segment's record, and the lookup takes two reads.
 //
 // Stateless functions.
 #pragma once
@@ -12,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "db/segment/segment_builder.h"
+#include "db/format/segment_info.h"
 #include "structure/offset_table.h"
 
 namespace varve {

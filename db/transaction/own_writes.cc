@@ -17,11 +17,14 @@ void OwnWrites::Set(std::string_view key, Write write, NamespaceId space) {
   bytes_ += bytes;
 }
 
-void OwnWrites::Put(std::string_view key, std::string_view value, NamespaceId space, uint64_t expiry_ms) {
+void OwnWrites::Put(std::string_view key, std::string_view value, NamespaceId space,
+                    uint64_t expiry_ms) {
   Set(key, {.deleted = false, .value = std::string(value), .expiry_ms = expiry_ms}, space);
 }
 
-void OwnWrites::Delete(std::string_view key, NamespaceId space) { Set(key, {.deleted = true, .value = {}}, space); }
+void OwnWrites::Delete(std::string_view key, NamespaceId space) {
+  Set(key, {.deleted = true, .value = {}}, space);
+}
 
 void OwnWrites::DeleteRange(std::string_view begin, std::string_view end, NamespaceId space) {
   if (!end.empty() && end <= begin) return;

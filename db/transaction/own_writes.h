@@ -1,6 +1,6 @@
-// What a transaction has written and not committed: of each key the last write, the ranges that it deleted, the namespaces that it
-// created and swapped. It lies over the
-// store's keys at the transaction's snapshot; include/varve/transaction.h puts the two together. One thread at a time.
+// What a transaction has written and not committed: of each key the last write, the ranges that it
+// deleted, the namespaces that it created and swapped. It lies over the store's keys at the
+// transaction's snapshot; include/varve/transaction.h puts the two together. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "varve/write_batch.h"
 #include "structure/range_set.h"
 #include "type/tree_key.h"
+#include "varve/write_batch.h"
 
 namespace varve {
 
@@ -25,9 +25,12 @@ class OwnWrites {
 
     // Nobody sees it at `instant_ms`.
     bool Hidden(uint64_t instant_ms) const { return deleted || Expired(instant_ms); }
-    bool Expired(uint64_t instant_ms) const { return expiry_ms != kNoExpiry && expiry_ms <= instant_ms; }
+    bool Expired(uint64_t instant_ms) const {
+      return expiry_ms != kNoExpiry && expiry_ms <= instant_ms;
+    }
   };
-  // Of one namespace. What was deleted with its range hides the store's keys; writes behind that stand in `keys`.
+  // Of one namespace. What was deleted with its range hides the store's keys; writes behind that
+  // stand in `keys`.
   struct Space {
     std::map<std::string, Write, std::less<>> keys;
     RangeSet hidden;
@@ -44,7 +47,8 @@ class OwnWrites {
   void CreateNamespace(const NamespaceDescription& space);
   // Writes go on under the names from before: Origin() tells which.
   void SwapNamespaces(NamespaceId one, NamespaceId other);
-  // The namespace whose content `space` has after all swaps, as it is called in the store and above.
+  // The namespace whose content `space` has after all swaps, as it is called in the store and
+  // above.
   NamespaceId Origin(NamespaceId space) const;
 
   // Null: nothing was written there.

@@ -23,14 +23,16 @@ void ReadSet::AddRange(std::string_view begin, std::string_view end, NamespaceId
 
 void ReadSet::AddTo(WriteBatch* batch, SequenceNumber sequence) const {
   for (const auto& [id, space] : spaces_) {
-    for (const auto& [begin, end] : space.ranges.ranges()) batch->RequireRangeUnchanged(begin, end, sequence, id);
+    for (const auto& [begin, end] : space.ranges.ranges())
+      batch->RequireRangeUnchanged(begin, end, sequence, id);
     for (const std::string& key : space.keys) {
       if (!space.ranges.Find(key)) batch->RequireUnchanged(key, sequence, id);
     }
   }
 }
 
-absl::StatusOr<bool> ReadSet::SameAt(Store* store, const Snapshot& before, const Snapshot& after) const {
+absl::StatusOr<bool> ReadSet::SameAt(Store* store, const Snapshot& before,
+                                     const Snapshot& after) const {
   for (const auto& [id, space] : spaces_) {
     ReadOptions options;
     options.space = id;
@@ -53,7 +55,8 @@ absl::StatusOr<bool> ReadSet::SameAt(Store* store, const Snapshot& before, const
 }
 
 absl::StatusOr<bool> ReadSet::SameRange(Store* store, ReadOptions options, const Snapshot& before,
-                                        const Snapshot& after, std::string_view begin, std::string_view end) {
+                                        const Snapshot& after, std::string_view begin,
+                                        std::string_view end) {
   options.fill_cache = false;
   options.snapshot = &before;
   const std::unique_ptr<Iterator> then = store->NewIterator(options, begin, end, nullptr);

@@ -1,5 +1,6 @@
-// What a transaction has read of the store, so that its commit can see whether that still is so: single keys, and ranges (every key
-// between two bounds, also those that were not there). One thread at a time.
+// What a transaction has read of the store, so that its commit can see whether that still is so:
+// single keys, and ranges (every key between two bounds, also those that were not there). One
+// thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +9,17 @@
 #include <string>
 #include <string_view>
 
-#include "varve/store.h"
-#include "varve/write_batch.h"
 #include "structure/range_set.h"
 #include "type/tree_key.h"
+#include "varve/store.h"
+#include "varve/write_batch.h"
 
 namespace varve {
 
 class ReadSet {
  public:
-  // Beyond it, neighbouring ranges of a namespace become one, which is right and finds more conflicts than there are.
+  // Beyond it, neighbouring ranges of a namespace become one, which is right and finds more
+  // conflicts than there are.
   static constexpr size_t kMaxRanges = 256;
   static constexpr size_t kBytesPerKey = 64;  // beside its own
 
@@ -30,8 +32,10 @@ class ReadSet {
 
   // Conditions on all of it.
   void AddTo(WriteBatch* batch, SequenceNumber sequence) const;
-  // Whether each key read has the same version at both snapshots. Reads everything again: for when the store can't tell.
-  [[nodiscard]] absl::StatusOr<bool> SameAt(Store* store, const Snapshot& before, const Snapshot& after) const;
+  // Whether each key read has the same version at both snapshots. Reads everything again: for when
+  // the store can't tell.
+  [[nodiscard]] absl::StatusOr<bool> SameAt(Store* store, const Snapshot& before,
+                                            const Snapshot& after) const;
 
  private:
   struct Space {
@@ -40,7 +44,8 @@ class ReadSet {
   };
 
   static absl::StatusOr<bool> SameRange(Store* store, ReadOptions options, const Snapshot& before,
-                                        const Snapshot& after, std::string_view begin, std::string_view end);
+                                        const Snapshot& after, std::string_view begin,
+                                        std::string_view end);
 
   std::map<NamespaceId, Space> spaces_;
   size_t bytes_ = 0;

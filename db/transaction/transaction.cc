@@ -20,7 +20,10 @@ constexpr int kCatchUps = 8;       // of one commit with what was flushed meanwh
 }  // namespace
 
 Transaction::Transaction(Store* store, const TransactionOptions& options)
-    : store_(store), options_(options), snapshot_(store->GetSnapshot()), sequence_(snapshot_->sequence()) {}
+    : store_(store),
+      options_(options),
+      snapshot_(store->GetSnapshot()),
+      sequence_(snapshot_->sequence()) {}
 
 Transaction::~Transaction() = default;
 
@@ -39,7 +42,8 @@ void Transaction::Note(absl::FunctionRef<void()> change) {
   });
   if (!status_.ok() || writes_.bytes() + reads_.bytes() <= options_.max_bytes) return;
   status_ = absl::ResourceExhaustedError(
-      fmt::format("a transaction that reads and writes more than {} bytes: do it in several", options_.max_bytes));
+      fmt::format("a transaction that reads and writes more than {} bytes: do it in several",
+                  options_.max_bytes));
 }
 
 bool Transaction::ReadOwn(const ReadOptions& options, std::string_view key, ReadResult* result,
@@ -64,7 +68,8 @@ bool Transaction::ReadOwn(const ReadOptions& options, std::string_view key, Read
   return true;
 }
 
-absl::StatusOr<ReadResult> Transaction::Get(const ReadOptions& options, std::string_view key, std::string* value) {
+absl::StatusOr<ReadResult> Transaction::Get(const ReadOptions& options, std::string_view key,
+                                            std::string* value) {
   return GuardMemory("reading a key", [&]() -> absl::StatusOr<ReadResult> {
     VARVE_RETURN_IF_ERROR(status_);
     const ReadOptions at = AtSnapshot(options);
@@ -76,7 +81,8 @@ absl::StatusOr<ReadResult> Transaction::Get(const ReadOptions& options, std::str
   });
 }
 
-absl::Status Transaction::MultiGet(const ReadOptions& options, absl::Span<const std::string_view> keys,
+absl::Status Transaction::MultiGet(const ReadOptions& options,
+                                   absl::Span<const std::string_view> keys,
                                    absl::Span<MultiGetResult> results) {
   return GuardMemory("reading keys", [&]() -> absl::Status {
     VARVE_RETURN_IF_ERROR(status_);
@@ -101,8 +107,9 @@ absl::Status Transaction::MultiGet(const ReadOptions& options, absl::Span<const 
   });
 }
 
-std::unique_ptr<Iterator> Transaction::NewIterator(const ReadOptions& options, std::string_view lower,
-                                                   std::string_view upper, SequenceNumber* gate) {
+std::unique_ptr<Iterator> Transaction::NewIterator(const ReadOptions& options,
+                                                   std::string_view lower, std::string_view upper,
+                                                   SequenceNumber* gate) {
   std::unique_ptr<Iterator> iterator;
   absl::Status made = GuardMemory("making an iterator", [&]() -> absl::Status {
     VARVE_RETURN_IF_ERROR(status_);
@@ -110,12 +117,14 @@ std::unique_ptr<Iterator> Transaction::NewIterator(const ReadOptions& options, s
     const OwnWrites::Space* const own = writes_.Find(at.space);
     std::unique_ptr<Iterator> below;
     if (own != nullptr && own->cleared) {
-      below = NewErrorIterator(absl::OkStatus());  // no key of the store is seen, and it may not know the namespace
+      // No key of the store is seen, and it may not know the namespace.
+      below = NewErrorIterator(absl::OkStatus());
       if (gate != nullptr) *gate = kNoSequence;
     } else {
       below = store_->NewIterator(at, lower, upper, gate);
     }
-    iterator = std::make_unique<TransactionIterator>(this, at.space, lower, upper, std::move(below));
+    iterator =
+        std::make_unique<TransactionIterator>(this, at.space, lower, upper, std::move(below));
     return absl::OkStatus();
   });
   return iterator != nullptr ? std::move(iterator) : NewErrorIterator(std::move(made));
@@ -134,7 +143,8 @@ absl::StatusOr<CountResult> Transaction::Count(const ReadOptions& options, std::
   });
 }
 
-// The store knows how many keys it has now, and the commit will see to it that it had as many at the snapshot.
+// The store knows how many keys it has now, and the commit will see to it that it had as many at
+// the snapshot.
 absl::StatusOr<CountResult> Transaction::CountAll(const ReadOptions& options) {
   ReadOptions below = AtSnapshot(options);
   Note([&] { reads_.AddRange({}, {}, below.space); });
@@ -161,7 +171,8 @@ absl::StatusOr<CountResult> Transaction::CountAll(const ReadOptions& options) {
   return count;
 }
 
-absl::StatusOr<CountResult> Transaction::CountByScan(const ReadOptions& options, std::string_view lower,
+absl::StatusOr<CountResult> Transaction::CountByScan(const ReadOptions& options,
+                                                     std::string_view lower,
                                                      std::string_view upper) {
   ReadOptions scan = options;
   scan.fill_cache = false;
@@ -176,7 +187,9 @@ absl::StatusOr<CountResult> Transaction::CountByScan(const ReadOptions& options,
   return count;
 }
 
-void Transaction::Depend(std::string_view key, NamespaceId space) { DependAt(key, writes_.Origin(space)); }
+void Transaction::Depend(std::string_view key, NamespaceId space) {
+  DependAt(key, writes_.Origin(space));
+}
 
 void Transaction::DependAt(std::string_view key, NamespaceId origin) {
   const OwnWrites::Space* const own = writes_.Find(origin);
@@ -184,7 +197,8 @@ void Transaction::DependAt(std::string_view key, NamespaceId origin) {
   Note([&] { reads_.AddKey(key, origin); });
 }
 
-void Transaction::Put(std::string_view key, std::string_view value, NamespaceId space, uint64_t expiry_ms) {
+void Transaction::Put(std::string_view key, std::string_view value, NamespaceId space,
+                      uint64_t expiry_ms) {
   if (key.size() > kMaxKeySize || value.size() > kMaxValueSize) {
     WriteBatch refused;
     refused.Put(key, value, space);
@@ -221,19 +235,23 @@ void Transaction::SwapNamespaces(NamespaceId one, NamespaceId other) {
 
 bool Transaction::HasNamespace(NamespaceId space) const {
   const OwnWrites::Space* const own = writes_.Find(space);
-  return (own != nullptr && own->created) || (snapshot_ != nullptr && snapshot_->Generation(space).has_value());
+  return (own != nullptr && own->created) ||
+         (snapshot_ != nullptr && snapshot_->Generation(space).has_value());
 }
 
 absl::StatusOr<CommitResult> Transaction::Commit() {
   VARVE_ASSIGN_OR_RETURN(const CommitResult result, Submit());
-  VARVE_RETURN_IF_ERROR(result.gate == kNoSequence ? store_->Push() : store_->WaitUntilDurable(result.gate));
+  VARVE_RETURN_IF_ERROR(result.gate == kNoSequence ? store_->Push()
+                                                   : store_->WaitUntilDurable(result.gate));
   return result;
 }
 
 absl::StatusOr<CommitResult> Transaction::Submit() {
-  if (iterators_ > 0) return absl::FailedPreconditionError("an iterator of this transaction is left: end it first");
+  if (iterators_ > 0)
+    return absl::FailedPreconditionError("an iterator of this transaction is left: end it first");
   VARVE_RETURN_IF_ERROR(status_);
-  absl::StatusOr<CommitResult> result = GuardMemory("committing a transaction", [this] { return SubmitInside(); });
+  absl::StatusOr<CommitResult> result =
+      GuardMemory("committing a transaction", [this] { return SubmitInside(); });
   status_ = absl::FailedPreconditionError("this transaction has ended already");
   snapshot_.reset();
   return result;
@@ -249,7 +267,8 @@ absl::StatusOr<CommitResult> Transaction::SubmitInside() {
     reads_.AddTo(&batch, holds_at->sequence());
     result = store_->Submit(options_.write, &batch);
     if (!writes_.created().empty() && absl::IsAlreadyExists(result.status())) {
-      return absl::AbortedError(fmt::format("{} since the transaction began: retry", WordsOf(result.status())));
+      return absl::AbortedError(
+          fmt::format("{} since the transaction began: retry", WordsOf(result.status())));
     }
     // The exact count is not that of the snapshot, if anything was written meanwhile.
     if (!absl::IsAborted(result.status()) || counted_) return result;
@@ -281,7 +300,8 @@ absl::StatusOr<CommitResult> RunTransaction(Store* store, const TransactionOptio
     for (int i = 0; i < kTriesAlone && conflicted; ++i) result = attempt();
   }
   VARVE_RETURN_IF_ERROR(result.status());
-  VARVE_RETURN_IF_ERROR(result->gate == kNoSequence ? store->Push() : store->WaitUntilDurable(result->gate));
+  VARVE_RETURN_IF_ERROR(result->gate == kNoSequence ? store->Push()
+                                                    : store->WaitUntilDurable(result->gate));
   return result;
 }
 

@@ -8,9 +8,14 @@
 
 namespace varve {
 
-TransactionIterator::TransactionIterator(Transaction* transaction, NamespaceId space, std::string_view lower,
-                                         std::string_view upper, std::unique_ptr<Iterator> below)
-    : transaction_(transaction), space_(space), lower_(lower), upper_(upper), below_(std::move(below)) {
+TransactionIterator::TransactionIterator(Transaction* transaction, NamespaceId space,
+                                         std::string_view lower, std::string_view upper,
+                                         std::unique_ptr<Iterator> below)
+    : transaction_(transaction),
+      space_(space),
+      lower_(lower),
+      upper_(upper),
+      below_(std::move(below)) {
   ++transaction_->iterators_;
 }
 
@@ -108,7 +113,8 @@ void TransactionIterator::Prev() {
   });
 }
 
-void TransactionIterator::Take(const std::string* own_key, const OwnWrites::Write* own, bool below) {
+void TransactionIterator::Take(const std::string* own_key, const OwnWrites::Write* own,
+                               bool below) {
   own_ = below ? nullptr : own;
   valid_ = below || own != nullptr;
   if (below) {

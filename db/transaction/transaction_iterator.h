@@ -1,5 +1,6 @@
-// The iterator of a transaction: the store's keys at its snapshot with its own writes on top, in both directions. What it goes over
-// becomes a condition of the commit, keys that are not there included. One thread at a time; goes before its transaction.
+// The iterator of a transaction: the store's keys at its snapshot with its own writes on top, in
+// both directions. What it goes over becomes a condition of the commit, keys that are not there
+// included. One thread at a time; goes before its transaction.
 #pragma once
 
 #include <memory>
@@ -15,8 +16,8 @@ namespace varve {
 class TransactionIterator final : public Iterator {
  public:
   // `below`: over the same bounds, at the transaction's snapshot.
-  TransactionIterator(Transaction* transaction, NamespaceId space, std::string_view lower, std::string_view upper,
-                      std::unique_ptr<Iterator> below);
+  TransactionIterator(Transaction* transaction, NamespaceId space, std::string_view lower,
+                      std::string_view upper, std::unique_ptr<Iterator> below);
   ~TransactionIterator() override;
 
   bool Valid() const override { return valid_; }
@@ -28,20 +29,30 @@ class TransactionIterator final : public Iterator {
   void Prev() override;
 
   std::string_view key() const override { return key_; }
-  std::string_view value() const override { return own_ != nullptr ? std::string_view(own_->value) : below_->value(); }
-  SequenceNumber version() const override { return own_ != nullptr ? kNoSequence : below_->version(); }
-  uint64_t expiry_ms() const override { return own_ != nullptr ? own_->expiry_ms : below_->expiry_ms(); }
+  std::string_view value() const override {
+    return own_ != nullptr ? std::string_view(own_->value) : below_->value();
+  }
+  SequenceNumber version() const override {
+    return own_ != nullptr ? kNoSequence : below_->version();
+  }
+  uint64_t expiry_ms() const override {
+    return own_ != nullptr ? own_->expiry_ms : below_->expiry_ms();
+  }
   SequenceNumber gate() const override { return below_->gate(); }
   absl::Status status() const override;
 
  private:
-  bool Hides(const OwnWrites::Write& write) const { return write.Hidden(transaction_->snapshot_->instant_ms()); }
+  bool Hides(const OwnWrites::Write& write) const {
+    return write.Hidden(transaction_->snapshot_->instant_ms());
+  }
   const OwnWrites::Space* Own() const { return transaction_->writes_.Find(space_); }
-  bool BelowValid(const OwnWrites::Space* own) const { return below_->Valid() && (own == nullptr || !own->cleared); }
+  bool BelowValid(const OwnWrites::Space* own) const {
+    return below_->Valid() && (own == nullptr || !own->cleared);
+  }
   template <typename Step>
   void Move(Step step);
-  // To the first key from `from` on (the last one up to it; null: from the end of the bounds), which itself counts or not. below_
-  // stands at the first of its keys there that may count.
+  // To the first key from `from` on (the last one up to it; null: from the end of the bounds),
+  // which itself counts or not. below_ stands at the first of its keys there that may count.
   void FindForward(std::string_view from, bool itself);
   void FindBackward(const std::string* from, bool itself);
   void Take(const std::string* own_key, const OwnWrites::Write* own, bool below);
@@ -59,7 +70,8 @@ class TransactionIterator final : public Iterator {
   const std::unique_ptr<Iterator> below_;
 
   bool valid_ = false;
-  bool backward_ = false;  // below_ stands at the last of its keys before key_ that may count, or at key_
+  // below_ stands at the last of its keys before key_ that may count, or at key_.
+  bool backward_ = false;
   std::string key_;
   const OwnWrites::Write* own_ = nullptr;  // the write at key_; null: it is below's
   absl::Status lack_of_memory_;

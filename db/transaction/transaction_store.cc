@@ -10,7 +10,8 @@
 
 namespace varve {
 
-absl::StatusOr<ExplainedRead> TransactionStore::ExplainGet(const ReadOptions& options, std::string_view key) {
+absl::StatusOr<ExplainedRead> TransactionStore::ExplainGet(const ReadOptions& options,
+                                                           std::string_view key) {
   ReadOptions at = options;
   at.snapshot = transaction_->snapshot().get();
   transaction_->Depend(key, options.space);
@@ -23,8 +24,9 @@ absl::StatusOr<NamespaceList> TransactionStore::Namespaces() const {
     if (list.Find(space.id) == nullptr) list.namespaces.push_back(space);
     list.next_id = std::max(list.next_id, space.id + 1);
   }
-  std::sort(list.namespaces.begin(), list.namespaces.end(),
-            [](const NamespaceDescription& a, const NamespaceDescription& b) { return a.id < b.id; });
+  std::sort(
+      list.namespaces.begin(), list.namespaces.end(),
+      [](const NamespaceDescription& a, const NamespaceDescription& b) { return a.id < b.id; });
   return list;
 }
 
@@ -65,7 +67,8 @@ absl::StatusOr<CommitResult> TransactionStore::Submit(const WriteOptions&, Write
 
 absl::Status TransactionStore::Change(const RecordView& record) {
   const std::optional<NamespaceChange> change = DecodeNamespaceChange(record);
-  if (change && change->verb == NamespaceChange::Verb::kCreate) return transaction_->CreateNamespace(change->space);
+  if (change && change->verb == NamespaceChange::Verb::kCreate)
+    return transaction_->CreateNamespace(change->space);
   if (!change || change->verb != NamespaceChange::Verb::kSwap) {
     return absl::FailedPreconditionError("a transaction can't alter, drop or clone namespaces");
   }
@@ -73,8 +76,9 @@ absl::Status TransactionStore::Change(const RecordView& record) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<CommitResult> TransactionStore::Update(const WriteOptions& options, absl::Span<const std::string_view>,
-                                                      absl::FunctionRef<absl::Status(WriteBatch*)> decide) {
+absl::StatusOr<CommitResult> TransactionStore::Update(
+    const WriteOptions& options, absl::Span<const std::string_view>,
+    absl::FunctionRef<absl::Status(WriteBatch*)> decide) {
   WriteBatch batch;
   VARVE_RETURN_IF_ERROR(decide(&batch));
   return Submit(options, &batch);

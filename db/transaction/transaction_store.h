@@ -1,6 +1,8 @@
-// A transaction in the place of a store: whoever works with the Store interface works inside the transaction without knowing it. Reads
-// see its snapshot and its writes; writes go into it and are neither numbered nor logged before Transaction::Submit(). Functions that
-// have to do with neither (durability, upkeep, figures) are those of the store below. One thread at a time, unlike other stores.
+// A transaction in the place of a store: whoever works with the Store interface works inside the
+// transaction without knowing it. Reads see its snapshot and its writes; writes go into it and are
+// neither numbered nor logged before Transaction::Submit(). Functions that have to do with neither
+// (durability, upkeep, figures) are those of the store below. One thread at a time, unlike other
+// stores.
 #pragma once
 
 #include <functional>
@@ -17,19 +19,22 @@ namespace varve {
 class TransactionStore final : public Store {
  public:
   // Both outlive this.
-  TransactionStore(Store* below, Transaction* transaction) : below_(below), transaction_(transaction) {}
+  TransactionStore(Store* below, Transaction* transaction)
+      : below_(below), transaction_(transaction) {}
 
-  absl::StatusOr<ReadResult> Get(const ReadOptions& options, std::string_view key, std::string* value) override {
+  absl::StatusOr<ReadResult> Get(const ReadOptions& options, std::string_view key,
+                                 std::string* value) override {
     return transaction_->Get(options, key, value);
   }
   // Of the store's record, which an own write may hide.
-  absl::StatusOr<ExplainedRead> ExplainGet(const ReadOptions& options, std::string_view key) override;
+  absl::StatusOr<ExplainedRead> ExplainGet(const ReadOptions& options,
+                                           std::string_view key) override;
   absl::Status MultiGet(const ReadOptions& options, absl::Span<const std::string_view> keys,
                         absl::Span<MultiGetResult> results) override {
     return transaction_->MultiGet(options, keys, results);
   }
-  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower, std::string_view upper,
-                                        SequenceNumber* gate) override {
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower,
+                                        std::string_view upper, SequenceNumber* gate) override {
     return transaction_->NewIterator(options, lower, upper, gate);
   }
   std::shared_ptr<const Snapshot> GetSnapshot() override { return transaction_->snapshot(); }
@@ -43,7 +48,8 @@ class TransactionStore final : public Store {
   }
   // Conditions hold: what they are on was read at the transaction's snapshot.
   absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) override;
-  absl::StatusOr<CommitResult> Update(const WriteOptions& options, absl::Span<const std::string_view> keys,
+  absl::StatusOr<CommitResult> Update(const WriteOptions& options,
+                                      absl::Span<const std::string_view> keys,
                                       absl::FunctionRef<absl::Status(WriteBatch*)> decide) override;
   void WriteAsync(const WriteOptions& options, WriteBatch* batch,
                   std::function<void(absl::StatusOr<CommitResult>)> done) override {
@@ -66,9 +72,15 @@ class TransactionStore final : public Store {
   uint64_t AddDurabilityListener(std::function<void()> listener) override {
     return below_->AddDurabilityListener(std::move(listener));
   }
-  void SetExpiryListener(ExpiryListener listener) override { below_->SetExpiryListener(std::move(listener)); }
-  void RemoveDurabilityListener(uint64_t token) override { below_->RemoveDurabilityListener(token); }
-  absl::Status WaitUntilDurable(SequenceNumber sequence) override { return below_->WaitUntilDurable(sequence); }
+  void SetExpiryListener(ExpiryListener listener) override {
+    below_->SetExpiryListener(std::move(listener));
+  }
+  void RemoveDurabilityListener(uint64_t token) override {
+    below_->RemoveDurabilityListener(token);
+  }
+  absl::Status WaitUntilDurable(SequenceNumber sequence) override {
+    return below_->WaitUntilDurable(sequence);
+  }
   bool TrySync() override { return below_->TrySync(); }
   absl::Status Sync() override { return below_->Sync(); }
 
@@ -77,9 +89,13 @@ class TransactionStore final : public Store {
     return below_->Compact(lower, upper, space);
   }
   Pressure pressure() const override { return below_->pressure(); }
-  std::vector<std::pair<std::string, uint64_t>> Statistics() const override { return below_->Statistics(); }
+  std::vector<std::pair<std::string, uint64_t>> Statistics() const override {
+    return below_->Statistics();
+  }
   // The store stays open.
-  absl::Status Close() override { return absl::FailedPreconditionError("a transaction can't close its store"); }
+  absl::Status Close() override {
+    return absl::FailedPreconditionError("a transaction can't close its store");
+  }
 
  private:
   absl::Status Change(const RecordView& record);

@@ -8,9 +8,9 @@
 #include "db/format/log_format.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
-#include "util/os/file_recycler.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
+#include "util/os/file_recycler.h"
 
 namespace varve {
 namespace {
@@ -19,24 +19,32 @@ constexpr size_t kMostReports = 64;  // of one file: where everything is damaged
 
 }  // namespace
 
-std::string_view DamageOfValue(std::string_view bytes, const ValuePlace& place, std::string_view user_key,
-                               SequenceNumber sequence, RecordView* record) {
+std::string_view DamageOfValue(std::string_view bytes, const ValuePlace& place,
+                               std::string_view user_key, SequenceNumber sequence,
+                               RecordView* record) {
   if (bytes.size() < place.operation_size) return "value: the file ends in it";
-  if (DecodeLargeOperation(bytes, record) != place.operation_size) return "value: wrong checksum or size";
+  if (DecodeLargeOperation(bytes, record) != place.operation_size)
+    return "value: wrong checksum or size";
   // What a clone reads in its base has the base's generation.
-  if (record->sequence != sequence || UserKeyOf(record->key) != user_key) return "value: that of another write";
+  if (record->sequence != sequence || UserKeyOf(record->key) != user_key)
+    return "value: that of another write";
   return {};
 }
 
-ValueFile::ValueFile(ValueFiles* registry, FileSystem* file_system, std::string directory, uint64_t number)
-    : registry_(registry), file_system_(file_system), directory_(std::move(directory)), number_(number) {}
+ValueFile::ValueFile(ValueFiles* registry, FileSystem* file_system, std::string directory,
+                     uint64_t number)
+    : registry_(registry),
+      file_system_(file_system),
+      directory_(std::move(directory)),
+      number_(number) {}
 
 ValueFile::~ValueFile() {
   registry_->Forget(number_);
   FileRecycler* const recycler = recycler_.load(std::memory_order_acquire);
   if (recycler == nullptr || is_of_log()) return;
   // Where there is no memory for it the next open finds it.
-  TryWithMemory([&] { recycler->Retire(ValueFilePath(directory_, number_), /*is_sound=*/!is_damaged()); });
+  TryWithMemory(
+      [&] { recycler->Retire(ValueFilePath(directory_, number_), /*is_sound=*/!is_damaged()); });
 }
 
 absl::StatusOr<const File*> ValueFile::Open() {
@@ -46,7 +54,8 @@ absl::StatusOr<const File*> ValueFile::Open() {
   // It may be given its other name at this moment.
   const std::string own = ValueFilePath(directory_, number_);
   absl::StatusOr<std::unique_ptr<File>> file = file_system_->OpenForRead(own);
-  if (absl::IsNotFound(file.status())) file = file_system_->OpenForRead(directory_ + "/" + LogFileName(number_));
+  if (absl::IsNotFound(file.status()))
+    file = file_system_->OpenForRead(directory_ + "/" + LogFileName(number_));
   if (absl::IsNotFound(file.status())) file = file_system_->OpenForRead(own);
   if (absl::IsNotFound(file.status())) return Corruption(own, 0, "value file: missing");
   VARVE_RETURN_IF_ERROR(file.status());
@@ -60,23 +69,28 @@ absl::StatusOr<size_t> ValueFile::Read(uint64_t offset, size_t size, char* buffe
   return file->Read(offset, size, buffer);
 }
 
-absl::Status ValueFile::ReadOperation(const ValuePlace& place, std::string_view user_key, SequenceNumber sequence,
-                                      std::string* bytes, RecordView* record) {
+absl::Status ValueFile::ReadOperation(const ValuePlace& place, std::string_view user_key,
+                                      SequenceNumber sequence, std::string* bytes,
+                                      RecordView* record) {
   if (bytes->size() < place.operation_size) bytes->resize(place.operation_size);
-  VARVE_ASSIGN_OR_RETURN(const size_t read, Read(place.offset, place.operation_size, bytes->data()));
+  VARVE_ASSIGN_OR_RETURN(const size_t read,
+                         Read(place.offset, place.operation_size, bytes->data()));
   const std::string_view whole = std::string_view(*bytes).substr(0, read);
   const std::string_view damage = DamageOfValue(whole, place, user_key, sequence, record);
   return damage.empty() ? absl::OkStatus() : Damaged(place.offset, damage);
 }
 
 absl::Status ValueFile::Damaged(uint64_t offset, std::string_view what) {
-  const std::string path = is_of_log() ? directory_ + "/" + LogFileName(number_) : ValueFilePath(directory_, number_);
+  const std::string path =
+      is_of_log() ? directory_ + "/" + LogFileName(number_) : ValueFilePath(directory_, number_);
   absl::Status error = Corruption(path, offset, what);
   is_damaged_.store(true, std::memory_order_relaxed);
   TryWithMemory([&] {
     absl::MutexLock lock(&mutex_);
     const std::string message(error.message().data(), error.message().size());
-    if (reported_.size() >= kMostReports || std::count(reported_.begin(), reported_.end(), message) > 0) return;
+    if (reported_.size() >= kMostReports ||
+        std::count(reported_.begin(), reported_.end(), message) > 0)
+      return;
     reported_.push_back(message);
     spdlog::error("{}; other keys stay readable", message);
   });
@@ -106,18 +120,21 @@ absl::Status ValueFile::LeaveLog(uint64_t end) {
   // It is no log any more once its name says so: only then may it be shortened.
   VARVE_RETURN_IF_ERROR(file_system_->SyncDirectory(directory_));
   if (end != 0) {
-    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system_->OpenForWrite(path, /*create=*/false));
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
+                           file_system_->OpenForWrite(path, /*create=*/false));
     VARVE_RETURN_IF_ERROR(file->Truncate(end));
   }
   TakeOver(end);
   return absl::OkStatus();
 }
 
-std::shared_ptr<ValueFile> ValueFiles::Acquire(FileSystem* file_system, const std::string& directory, uint64_t number) {
+std::shared_ptr<ValueFile> ValueFiles::Acquire(FileSystem* file_system,
+                                               const std::string& directory, uint64_t number) {
   absl::MutexLock lock(&mutex_);
   std::weak_ptr<ValueFile>& entry = files_[number];
   std::shared_ptr<ValueFile> file = entry.lock();
-  if (file == nullptr) entry = file = std::make_shared<ValueFile>(this, file_system, directory, number);
+  if (file == nullptr)
+    entry = file = std::make_shared<ValueFile>(this, file_system, directory, number);
   return file;
 }
 

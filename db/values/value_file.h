@@ -1,11 +1,14 @@
-// A file that segments point into for values that were written once: one of the log's, or a value file of its own
-// (db/values/value_file_format.h). And the registry of those that are in use.
+// A file that segments point into for values that were written once: one of the log's, or a value
+// file of its own (db/values/value_file_format.h). And the registry of those that are in use.
 //
-// While the log uses a file `NNNNNN.log` it is the log's alone to remove or use again. When the log gives it up and segments still point
-// into it, it becomes a value file: it gets the name `NNNNNN.val` (TakeOver), and goes when the last who holds it lets it go and no manifest
-// names it (MarkObsolete), as segments do. Whoever points into a file holds it: segments, and so the Versions and whoever reads them.
+// While the log uses a file `NNNNNN.log` it is the log's alone to remove or use again. When the log
+// gives it up and segments still point into it, it becomes a value file: it gets the name
+// `NNNNNN.val` (TakeOver), and goes when the last who holds it lets it go and no manifest names it
+// (MarkObsolete), as segments do. Whoever points into a file holds it: segments, and so the
+// Versions and whoever reads them.
 //
-// Thread-safe. Files are opened at first use, and found under either name. Damage is reported with file and offset, and logged once.
+// Thread-safe. Files are opened at first use, and found under either name. Damage is reported with
+// file and offset, and logged once.
 #pragma once
 
 #include <atomic>
@@ -29,10 +32,11 @@ namespace varve {
 class FileRecycler;
 class ValueFiles;
 
-// What is wrong with the bytes read at `place`, that they are not the operation of this user key and sequence; empty: nothing is, and
-// `record` views into them.
-std::string_view DamageOfValue(std::string_view bytes, const ValuePlace& place, std::string_view user_key,
-                               SequenceNumber sequence, RecordView* record);
+// What is wrong with the bytes read at `place`, that they are not the operation of this user key
+// and sequence; empty: nothing is, and `record` views into them.
+std::string_view DamageOfValue(std::string_view bytes, const ValuePlace& place,
+                               std::string_view user_key, SequenceNumber sequence,
+                               RecordView* record);
 
 class ValueFile {
  public:
@@ -47,12 +51,14 @@ class ValueFile {
   [[nodiscard]] absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer);
   // A hint that the bytes will be read soon; does nothing where the file isn't open yet.
   void Prefetch(uint64_t offset, size_t size) const {
-    if (const File* file = open_.load(std::memory_order_acquire); file != nullptr) file->Prefetch(offset, size);
+    if (const File* file = open_.load(std::memory_order_acquire); file != nullptr)
+      file->Prefetch(offset, size);
   }
-  // Reads the whole operation at `place` into `*bytes` and verifies it: that it is undamaged, and that of this user key and sequence.
-  // `record` views into `*bytes`, which only grows.
-  [[nodiscard]] absl::Status ReadOperation(const ValuePlace& place, std::string_view user_key, SequenceNumber sequence,
-                                           std::string* bytes, RecordView* record);
+  // Reads the whole operation at `place` into `*bytes` and verifies it: that it is undamaged, and
+  // that of this user key and sequence. `record` views into `*bytes`, which only grows.
+  [[nodiscard]] absl::Status ReadOperation(const ValuePlace& place, std::string_view user_key,
+                                           SequenceNumber sequence, std::string* bytes,
+                                           RecordView* record);
   // DataLoss: what lies at `offset` is not what was written there. Noted, and logged once.
   absl::Status Damaged(uint64_t offset, std::string_view what);
   bool is_damaged() const { return is_damaged_.load(std::memory_order_relaxed); }
@@ -66,7 +72,9 @@ class ValueFile {
   [[nodiscard]] absl::Status LeaveLog(uint64_t end);
 
   // Goes with its last user, from now on; null: not any more.
-  void MarkObsolete(FileRecycler* recycler) { recycler_.store(recycler, std::memory_order_release); }
+  void MarkObsolete(FileRecycler* recycler) {
+    recycler_.store(recycler, std::memory_order_release);
+  }
 
  private:
   absl::StatusOr<const File*> Open();
@@ -88,7 +96,8 @@ class ValueFile {
 class ValueFiles {
  public:
   // The one handle of the file, made where nobody has it yet; then it is taken for the log's.
-  std::shared_ptr<ValueFile> Acquire(FileSystem* file_system, const std::string& directory, uint64_t number);
+  std::shared_ptr<ValueFile> Acquire(FileSystem* file_system, const std::string& directory,
+                                     uint64_t number);
   // Null: nobody holds it.
   std::shared_ptr<ValueFile> Find(uint64_t number) const;
   // Whether somebody holds it while it still goes by the log's name.

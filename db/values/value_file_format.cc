@@ -31,9 +31,12 @@ void SurveyOperations(std::string_view content, const std::string& path, Tell te
     size_t size = DecodeLargeOperation(rest, &record);
     if (size == 0) {
       tell(Corruption(path, offset, "value: wrong checksum or size"));
-      // On with what follows, if its sizes can be believed; what is in use behind it is found by its segments.
+      // On with what follows, if its sizes can be believed; what is in use behind it is found by
+      // its segments.
       const uint64_t claimed = LargeOperationSize(rest);
-      if (claimed == 0 || claimed >= rest.size() || DecodeLargeOperation(rest.substr(claimed), &record) == 0) return;
+      if (claimed == 0 || claimed >= rest.size() ||
+          DecodeLargeOperation(rest.substr(claimed), &record) == 0)
+        return;
       size = claimed;
     }
     offset += size;
@@ -51,14 +54,17 @@ void SurveyBlock(std::string_view payload, uint64_t offset, const std::string& p
   }
 }
 
-void SurveyBlocks(std::string_view content, uint64_t number, uint64_t store_id, const std::string& path, Tell tell) {
+void SurveyBlocks(std::string_view content, uint64_t number, uint64_t store_id,
+                  const std::string& path, Tell tell) {
   uint64_t good_end = kLogPageSize;
   bool is_told = false;
   for (uint64_t offset = kLogPageSize; offset + kLogBlockHeaderSize <= content.size();) {
     const auto block = DecodeLogBlockHeader(content.substr(offset), number, store_id, offset);
     if (!block || block->payload_size > content.size() - offset - kLogBlockHeaderSize) {
-      // The next block begins here, or with the next page; what is neither zero nor a block is damaged.
-      const size_t bad = content.substr(good_end, offset + kLogBlockAlignment - good_end).find_first_not_of('\0');
+      // The next block begins here, or with the next page; what is neither zero nor a block is
+      // damaged.
+      const size_t bad =
+          content.substr(good_end, offset + kLogBlockAlignment - good_end).find_first_not_of('\0');
       if (bad != std::string_view::npos && !is_told) {
         tell(Corruption(path, good_end + bad, "log block: damaged"));
         is_told = true;
@@ -66,8 +72,8 @@ void SurveyBlocks(std::string_view content, uint64_t number, uint64_t store_id, 
       offset += kLogBlockAlignment;
       continue;
     }
-    SurveyBlock(content.substr(offset + kLogBlockHeaderSize, block->payload_size), offset + kLogBlockHeaderSize, path,
-                tell);
+    SurveyBlock(content.substr(offset + kLogBlockHeaderSize, block->payload_size),
+                offset + kLogBlockHeaderSize, path, tell);
     offset = good_end = LogBlockAlign(offset + kLogBlockHeaderSize + block->payload_size);
     is_told = false;
   }
@@ -85,7 +91,8 @@ std::string EncodeValueFileHeader(uint64_t number) {
 }
 
 absl::Status CheckValueFileHeader(std::string_view page, const std::string& path, uint64_t number) {
-  if (page.size() < kValueFilePageSize) return Corruption(path, page.size(), "value file: it ends within its header");
+  if (page.size() < kValueFilePageSize)
+    return Corruption(path, page.size(), "value file: it ends within its header");
   if (std::memcmp(page.data(), kValueFileMagic, sizeof(kValueFileMagic)) != 0) {
     return Corruption(path, 0, "value file: does not begin with VARVEVAL");
   }
@@ -94,14 +101,16 @@ absl::Status CheckValueFileHeader(std::string_view page, const std::string& path
   }
   if (const uint32_t version = DecodeFixed32(page.data() + 8); version != kValueFileVersion) {
     return absl::FailedPreconditionError(
-        fmt::format("{}: value file format version {} is not known to this program (it reads {})", path, version,
-                    kValueFileVersion));
+        fmt::format("{}: value file format version {} is not known to this program (it reads {})",
+                    path, version, kValueFileVersion));
   }
   if (const uint64_t named = DecodeFixed64(page.data() + 16); named != number) {
     return Corruption(path, 16, fmt::format("value file header: says that it is file {}", named));
   }
-  const size_t bad = page.substr(0, kValueFilePageSize).find_first_not_of('\0', kValueFileHeaderSize);
-  if (bad != std::string_view::npos) return Corruption(path, bad, "value file header: not zero, which harms nothing");
+  const size_t bad =
+      page.substr(0, kValueFilePageSize).find_first_not_of('\0', kValueFileHeaderSize);
+  if (bad != std::string_view::npos)
+    return Corruption(path, bad, "value file header: not zero, which harms nothing");
   return absl::OkStatus();
 }
 
@@ -114,20 +123,24 @@ absl::Status SurveyValueFile(const File& file, uint64_t number, uint64_t store_i
   // One byte of the magic may be damaged: the form is that of the greater likeness.
   const auto likeness = [&](std::string_view magic) {
     size_t equal = 0;
-    for (size_t i = 0; i < magic.size() && i < page.size(); ++i) equal += magic[i] == page[i] ? 1 : 0;
+    for (size_t i = 0; i < magic.size() && i < page.size(); ++i)
+      equal += magic[i] == page[i] ? 1 : 0;
     return equal;
   };
-  const bool is_of_log =
-      likeness({kLogMagic, sizeof(kLogMagic)}) > likeness({kValueFileMagic, sizeof(kValueFileMagic)});
+  const bool is_of_log = likeness({kLogMagic, sizeof(kLogMagic)}) >
+                         likeness({kValueFileMagic, sizeof(kValueFileMagic)});
   if (!is_of_log) {
-    if (absl::Status header = CheckValueFileHeader(page, file.path(), number); !header.ok()) tell(header);
+    if (absl::Status header = CheckValueFileHeader(page, file.path(), number); !header.ok())
+      tell(header);
     SurveyOperations(content, file.path(), tell);
     return absl::OkStatus();
   }
   if (absl::Status header = CheckLogHeaderPage(page, file.path(), number, store_id); !header.ok()) {
-    tell(absl::IsNotFound(header) ? Corruption(file.path(), page.size(), "log header: the file ends within it")
-                                  : header);
-  } else if (const size_t bad = page.find_first_not_of('\0', kLogHeaderSize); bad != std::string_view::npos) {
+    tell(absl::IsNotFound(header)
+             ? Corruption(file.path(), page.size(), "log header: the file ends within it")
+             : header);
+  } else if (const size_t bad = page.find_first_not_of('\0', kLogHeaderSize);
+             bad != std::string_view::npos) {
     tell(Corruption(file.path(), bad, "log header: not zero, which harms nothing"));
   }
   SurveyBlocks(content, number, store_id, file.path(), tell);

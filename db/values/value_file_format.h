@@ -1,7 +1,9 @@
-// A file of values that segments point to (the field's blob or value log file), `NNNNNN.val`, in one of two forms:
+// A file of values that segments point to (the field's blob or value log file), `NNNNNN.val`, in
+// one of two forms:
 //
-//   what was a file of the log (db/format/log_format.h): it begins with "VARVELOG", and what is pointed to lies in its blocks;
-//   what was written as a value file: large operations (db/format/large_operation.h) back to back behind a header page, up to the end.
+//   what was a file of the log (db/format/log_format.h): it begins with "VARVELOG", and what is
+//   pointed to lies in its blocks; what was written as a value file: large operations
+//   (db/format/large_operation.h) back to back behind a header page, up to the end.
 //
 //   header page, 4096 bytes, the rest zero:
 //      0   8  magic "VARVEVAL"
@@ -9,8 +11,8 @@
 //     12   4  checksum of bytes 0..12 and 16..24, seed 0
 //     16   8  the file's number
 //
-// Written once, synced before a manifest names a segment that points into it, never changed. Nothing in it says which of its values are
-// still in use: the segments do.
+// Written once, synced before a manifest names a segment that points into it, never changed.
+// Nothing in it says which of its values are still in use: the segments do.
 //
 // Stateless functions.
 #pragma once
@@ -32,11 +34,15 @@ inline constexpr size_t kValueFileHeaderSize = 24;
 inline constexpr size_t kValueFilePageSize = 4096;
 
 std::string EncodeValueFileHeader(uint64_t number);
-// Checks the first page of file `number`. DataLoss: damaged; FailedPrecondition: written by a later version.
-[[nodiscard]] absl::Status CheckValueFileHeader(std::string_view page, const std::string& path, uint64_t number);
+// Checks the first page of file `number`. DataLoss: damaged; FailedPrecondition: written by a later
+// version.
+[[nodiscard]] absl::Status CheckValueFileHeader(std::string_view page, const std::string& path,
+                                                uint64_t number);
 
-// Reads all of value file `number`, of either form, and tells of each damaged place. `store_id`: of its log. Errors are those of reading.
-[[nodiscard]] absl::Status SurveyValueFile(const File& file, uint64_t number, uint64_t store_id,
-                                           absl::FunctionRef<void(const absl::Status& damage)> tell);
+// Reads all of value file `number`, of either form, and tells of each damaged place. `store_id`: of
+// its log. Errors are those of reading.
+[[nodiscard]] absl::Status SurveyValueFile(
+    const File& file, uint64_t number, uint64_t store_id,
+    absl::FunctionRef<void(const absl::Status& damage)> tell);
 
 }  // namespace varve

@@ -1,17 +1,20 @@
 // The fields behind the header, numbers as varints but where a size is given:
 //
-//   store id (8 bytes), next file number, flushed sequence, next generation, clean end (1 byte: 0 or 1)
-//   namespaces: count, and of each: id, generation
-//   log ends:   count, and of each: file number, offset, last sequence
-//   levels:     count, and of each: count of runs, and of each: count of segments, and of each:
-//     number, file size, records, tombstones, range tombstones, smallest sequence, largest sequence,
-//     flags (1 byte; bit 0: the largest key is exclusive, bit 1: it holds something of a clone's generation), smallest key, largest key (length-prefixed), tallies of its live keys;
+//   store id (8 bytes), next file number, flushed sequence, next generation, clean end (1 byte: 0
+//   or 1) namespaces: count, and of each: id, generation log ends:   count, and of each: file
+//   number, offset, last sequence levels:     count, and of each: count of runs, and of each: count
+//   of segments, and of each:
+//     number, file size, records, tombstones, range tombstones, smallest sequence, largest
+//     sequence, flags (1 byte; bit 0: the largest key is exclusive, bit 1: it holds something of a
+//     clone's generation), smallest key, largest key (length-prefixed), tallies of its live keys;
 //     in version 3: value files: count, and of each: number, bytes referred to
 //   settled:    count, and of each: count of segments, and the number of each, ascending; tallies
-//   from version 2 on: clock mark, the next id of a named namespace, less the first one that there may be
-//   descriptions of namespaces: count, and of each, ascending: id, what db/format/namespace_change.h draws
+//   from version 2 on: clock mark, the next id of a named namespace, less the first one that there
+//   may be descriptions of namespaces: count, and of each, ascending: id, what
+//   db/format/namespace_change.h draws
 //
-//   bases of clones: count, and of each, ascending: generation, its base, sequence of the cut; tallies of what the bases held at the cut,
+//   bases of clones: count, and of each, ascending: generation, its base, sequence of the cut;
+//   tallies of what the bases held at the cut,
 //     by the generation that stands on it, where that is known
 //
 //   tallies:    count, and of each, ascending: generation, keys, bytes (both zigzag)
@@ -41,7 +44,8 @@ constexpr uint32_t kOldestFormatVersion = 1;
 constexpr size_t kChecksumOffset = 12;
 constexpr size_t kCheckedOffset = 16;
 constexpr size_t kFieldsOffset = 24;
-// The fewest bytes that one of each takes: a declared count never asks for more than the bytes at hand can hold.
+// The fewest bytes that one of each takes: a declared count never asks for more than the bytes at
+// hand can hold.
 constexpr size_t kMinNamespaceSize = 2;
 constexpr size_t kMinLogEndSize = 3;
 constexpr size_t kMinSegmentSize = 11 + 2 * kGenerationSize;
@@ -62,10 +66,11 @@ absl::StatusOr<Manifest> ReadManifestFile(FileSystem* file_system, const std::st
 }
 
 // Under a temporary name, synced, then under its own.
-absl::Status PutInPlace(FileSystem* file_system, std::string_view bytes, const std::string& temporary,
-                        const std::string& path) {
+absl::Status PutInPlace(FileSystem* file_system, std::string_view bytes,
+                        const std::string& temporary, const std::string& path) {
   const absl::Status written = [&]() -> absl::Status {
-    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system->OpenForWrite(temporary, /*create=*/true));
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
+                           file_system->OpenForWrite(temporary, /*create=*/true));
     VARVE_RETURN_IF_ERROR(file->Write(0, bytes));
     return file->Sync();
   }();
@@ -75,7 +80,9 @@ absl::Status PutInPlace(FileSystem* file_system, std::string_view bytes, const s
 }
 
 // Small numbers of either sign become small ones without.
-uint64_t ZigZag(int64_t value) { return static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63); }
+uint64_t ZigZag(int64_t value) {
+  return static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63);
+}
 int64_t UnZigZag(uint64_t value) { return static_cast<int64_t>(value >> 1 ^ (0 - (value & 1))); }
 
 void EncodeTallies(const KeyTallies& tallies, std::string* bytes) {
@@ -108,7 +115,8 @@ void EncodeSegment(const SegmentInfo& segment, uint32_t version, std::string* by
   }
 }
 
-// The oldest one that has a place for everything: what refers to no value files is as it always was.
+// The oldest one that has a place for everything: what refers to no value files is as it always
+// was.
 uint32_t VersionFor(const Manifest& manifest) {
   for (const auto& level : manifest.levels) {
     for (const auto& run : level) {
@@ -137,8 +145,10 @@ class ManifestReader {
     manifest->namespaces.resize(count);
     for (size_t i = 0; i < count; ++i) {
       ManifestNamespace& space = manifest->namespaces[i];
-      if (!reader_.ReadVarint32(&space.id) || !reader_.ReadVarint32(&space.generation)) return Damaged("namespace");
-      if (i > 0 && manifest->namespaces[i - 1].id >= space.id) return Damaged("namespaces are out of order");
+      if (!reader_.ReadVarint32(&space.id) || !reader_.ReadVarint32(&space.generation))
+        return Damaged("namespace");
+      if (i > 0 && manifest->namespaces[i - 1].id >= space.id)
+        return Damaged("namespaces are out of order");
     }
     if (!ReadCount(kMinLogEndSize, &count)) return Damaged("count of log ends");
     manifest->log_ends.resize(count);
@@ -153,7 +163,8 @@ class ManifestReader {
     if (version_ >= 2 && !reader_.ReadVarint64(&manifest->clock_mark)) return Damaged("clock mark");
     if (version_ >= 2) VARVE_RETURN_IF_ERROR(ReadDescriptions(manifest));
     if (version_ >= 2) VARVE_RETURN_IF_ERROR(ReadBases(manifest));
-    if (version_ >= kVersionOfValues && !refers_to_values_) return Damaged("it refers to no value files");
+    if (version_ >= kVersionOfValues && !refers_to_values_)
+      return Damaged("it refers to no value files");
     return reader_.empty() ? absl::OkStatus() : Damaged("bytes behind the last field");
   }
 
@@ -182,13 +193,16 @@ class ManifestReader {
     uint8_t flags = 0;
     if (!reader_.ReadVarint64(&segment->number) || !reader_.ReadVarint64(&segment->file_size) ||
         !reader_.ReadVarint64(&segment->entries) || !reader_.ReadVarint64(&segment->tombstones) ||
-        !reader_.ReadVarint64(&segment->range_tombstones) || !reader_.ReadVarint64(&segment->smallest_sequence) ||
+        !reader_.ReadVarint64(&segment->range_tombstones) ||
+        !reader_.ReadVarint64(&segment->smallest_sequence) ||
         !reader_.ReadVarint64(&segment->largest_sequence) || !reader_.ReadByte(&flags) ||
         !reader_.ReadLengthPrefixed(&smallest) || !reader_.ReadLengthPrefixed(&largest) ||
-        !ReadTallies(&segment->live) || (version_ >= kVersionOfValues && !ReadValueFiles(&segment->value_files))) {
+        !ReadTallies(&segment->live) ||
+        (version_ >= kVersionOfValues && !ReadValueFiles(&segment->value_files))) {
       return false;
     }
-    if (smallest.size() < kGenerationSize || largest.size() < kGenerationSize || smallest > largest) return false;
+    if (smallest.size() < kGenerationSize || largest.size() < kGenerationSize || smallest > largest)
+      return false;
     if (flags > (kLargestIsExclusive | kOfClones)) return false;
     segment->largest_is_exclusive = (flags & kLargestIsExclusive) != 0;
     segment->of_clones = (flags & kOfClones) != 0;
@@ -203,7 +217,8 @@ class ManifestReader {
     refers_to_values_ |= count > 0;
     files->resize(count);
     return std::all_of(files->begin(), files->end(), [this](ValueReference& file) {
-      return reader_.ReadVarint64(&file.file_number) && reader_.ReadVarint64(&file.bytes) && file.file_number != 0;
+      return reader_.ReadVarint64(&file.file_number) && reader_.ReadVarint64(&file.bytes) &&
+             file.file_number != 0;
     });
   }
 
@@ -216,7 +231,8 @@ class ManifestReader {
       group.segments.resize(count);
       for (size_t i = 0; i < count; ++i) {
         if (!reader_.ReadVarint64(&group.segments[i])) return Damaged("settled group");
-        if (i > 0 && group.segments[i] <= group.segments[i - 1]) return Damaged("settled group is out of order");
+        if (i > 0 && group.segments[i] <= group.segments[i - 1])
+          return Damaged("settled group is out of order");
       }
       if (!ReadTallies(&group.change)) return Damaged("settled group");
     }
@@ -234,8 +250,10 @@ class ManifestReader {
     manifest->descriptions.resize(count);
     for (size_t i = 0; i < count; ++i) {
       NamespaceDescription& space = manifest->descriptions[i];
-      if (!reader_.ReadVarint32(&space.id) || !DecodeDescription(&reader_, &space)) return Damaged("description");
-      if (i > 0 && manifest->descriptions[i - 1].id >= space.id) return Damaged("descriptions are out of order");
+      if (!reader_.ReadVarint32(&space.id) || !DecodeDescription(&reader_, &space))
+        return Damaged("description");
+      if (i > 0 && manifest->descriptions[i - 1].id >= space.id)
+        return Damaged("descriptions are out of order");
     }
     return absl::OkStatus();
   }
@@ -250,9 +268,11 @@ class ManifestReader {
           !reader_.ReadVarint64(&base.cut)) {
         return Damaged("base");
       }
-      // Generations are numbered as they come, so that one which stands on itself, also across others, is nonsense.
+      // Generations are numbered as they come, so that one which stands on itself, also across
+      // others, is nonsense.
       if (base.base >= base.generation) return Damaged("a base is younger than what stands on it");
-      if (i > 0 && manifest->bases[i - 1].generation >= base.generation) return Damaged("bases are out of order");
+      if (i > 0 && manifest->bases[i - 1].generation >= base.generation)
+        return Damaged("bases are out of order");
     }
     return ReadTallies(&manifest->base_tallies) ? absl::OkStatus() : Damaged("tallies of bases");
   }
@@ -263,22 +283,26 @@ class ManifestReader {
     for (; count > 0; --count) {
       NamespaceGeneration generation = 0;
       uint64_t keys = 0, bytes = 0;
-      if (!reader_.ReadVarint32(&generation) || !reader_.ReadVarint64(&keys) || !reader_.ReadVarint64(&bytes)) {
+      if (!reader_.ReadVarint32(&generation) || !reader_.ReadVarint64(&keys) ||
+          !reader_.ReadVarint64(&bytes)) {
         return false;
       }
-      if (!tallies->entries().empty() && tallies->entries().back().generation >= generation) return false;
+      if (!tallies->entries().empty() && tallies->entries().back().generation >= generation)
+        return false;
       tallies->Add(generation, {UnZigZag(keys), UnZigZag(bytes)});
     }
     return true;
   }
 
   static bool Follows(const SegmentInfo& before, const SegmentInfo& after) {
-    return before.largest_is_exclusive ? before.largest <= after.smallest : before.largest < after.smallest;
+    return before.largest_is_exclusive ? before.largest <= after.smallest
+                                       : before.largest < after.smallest;
   }
 
   bool ReadCount(size_t min_size, size_t* count) {
     uint64_t declared = 0;
-    if (!reader_.ReadVarint64(&declared) || declared > reader_.rest().size() / min_size) return false;
+    if (!reader_.ReadVarint64(&declared) || declared > reader_.rest().size() / min_size)
+      return false;
     *count = declared;
     return true;
   }
@@ -371,24 +395,28 @@ std::string EncodeManifest(const Manifest& manifest) {
 }
 
 absl::StatusOr<Manifest> DecodeManifest(std::string_view bytes, const std::string& path) {
-  if (bytes.size() < kFieldsOffset) return Corruption(path, bytes.size(), "manifest: shorter than its header");
-  if (bytes.substr(0, kMagic.size()) != kMagic) return Corruption(path, 0, "manifest: no manifest begins like this");
+  if (bytes.size() < kFieldsOffset)
+    return Corruption(path, bytes.size(), "manifest: shorter than its header");
+  if (bytes.substr(0, kMagic.size()) != kMagic)
+    return Corruption(path, 0, "manifest: no manifest begins like this");
   const uint32_t version = DecodeFixed32(bytes.data() + kMagic.size());
   if (version < kOldestFormatVersion || version > kFormatVersion) {
     return Corruption(path, kMagic.size(),
-                      fmt::format("manifest: format version {}, this program reads {} to {}", version,
-                                  kOldestFormatVersion, kFormatVersion));
+                      fmt::format("manifest: format version {}, this program reads {} to {}",
+                                  version, kOldestFormatVersion, kFormatVersion));
   }
   const uint64_t size = DecodeFixed64(bytes.data() + kCheckedOffset);
   if (size != bytes.size() - kFieldsOffset) {
     return Corruption(path, kCheckedOffset,
-                      fmt::format("manifest: {} bytes of fields, expected {}", bytes.size() - kFieldsOffset, size));
+                      fmt::format("manifest: {} bytes of fields, expected {}",
+                                  bytes.size() - kFieldsOffset, size));
   }
   const uint32_t expected = DecodeFixed32(bytes.data() + kChecksumOffset);
   const uint32_t checksum = Checksum(bytes.substr(kCheckedOffset), version);
   if (checksum != expected) {
-    return Corruption(path, kCheckedOffset,
-                      fmt::format("manifest: checksum {:#010x}, expected {:#010x}", checksum, expected));
+    return Corruption(
+        path, kCheckedOffset,
+        fmt::format("manifest: checksum {:#010x}, expected {:#010x}", checksum, expected));
   }
   Manifest manifest;
   VARVE_RETURN_IF_ERROR(ManifestReader(bytes.substr(kFieldsOffset), version, path).Read(&manifest));
@@ -403,7 +431,8 @@ absl::StatusOr<Manifest> ReadManifestCopy(FileSystem* file_system, const std::st
   return ReadManifestFile(file_system, ManifestCopyPath(directory));
 }
 
-absl::Status WriteManifest(FileSystem* file_system, const std::string& directory, const Manifest& manifest) {
+absl::Status WriteManifest(FileSystem* file_system, const std::string& directory,
+                           const Manifest& manifest) {
   const std::string bytes = EncodeManifest(manifest);
   const std::string temporary = ManifestPath(directory) + ".tmp";
   VARVE_RETURN_IF_ERROR(PutInPlace(file_system, bytes, temporary, ManifestPath(directory)));

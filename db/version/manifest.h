@@ -1,11 +1,15 @@
-// The one truth about what a store consists of: live segments by level and run, namespaces, where the log stands.
+// The one truth about what a store consists of: live segments by level and run, namespaces, where
+// the log stands.
 //
-// File `MANIFEST`, written whole to `MANIFEST.tmp`, synced, renamed over the old one, directory synced: a crash leaves either
-// the old or the new one. Some hundred bytes a segment. `MANIFEST.copy` follows in the same way, before anything that only the
-// manifest before named is let go: what it names is a whole store, too. Nothing reads it but a repair, where MANIFEST is damaged.
+// File `MANIFEST`, written whole to `MANIFEST.tmp`, synced, renamed over the old one, directory
+// synced: a crash leaves either the old or the new one. Some hundred bytes a segment.
+// `MANIFEST.copy` follows in the same way, before anything that only the manifest before named is
+// let go: what it names is a whole store, too. Nothing reads it but a repair, where MANIFEST is
+// damaged.
 //
 //      0   8  magic "VARVEMAN"
-//      8   4  format version (2; 3 where segments refer to value files; 1, which is read, too, knows neither a clock mark nor descriptions
+//      8   4  format version (2; 3 where segments refer to value files; 1, which is read, too,
+//          knows neither a clock mark nor descriptions
 //             and bases of namespaces)
 //     12   4  checksum of everything behind byte 16
 //     16   8  size of everything behind byte 24
@@ -21,50 +25,27 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/format/key_tally.h"
-#include "db/log/log.h"
-#include "db/format/namespace_bases.h"
-#include "db/segment/segment_builder.h"
-#include "varve/namespace.h"
-#include "type/tree_key.h"
+#include "db/format/manifest_contents.h"
 #include "util/os/file_system.h"
 
 namespace varve {
-
-struct ManifestNamespace {
-  NamespaceId id = kDefaultNamespace;
-  NamespaceGeneration generation = 0;
-};
-
-struct Manifest {
-  uint64_t store_id = 0;                          // random at creation; log files carry it too
-  uint64_t next_file_number = 1;                  // for logs and segments alike
-  SequenceNumber flushed_sequence = kNoSequence;  // every operation up to here is in segments
-  NamespaceGeneration next_generation = 1;
-  uint64_t clock_mark = 0;                         // the store's clock has been here (db/expiry/store_clock.h)
-  std::vector<ManifestNamespace> namespaces;       // ascending by id
-  std::vector<NamespaceDescription> descriptions;  // ascending by id, of some of them
-  NamespaceId next_named_namespace = kFirstNamedNamespace;
-  std::vector<NamespaceBase> bases;  // ascending by generation (db/format/namespace_bases.h)
-  KeyTallies base_tallies;  // by the generation that stands on it: what the base held at the cut, where that is known
-  std::vector<LogEnd> log_ends;  // log files that will not be written any more, with their ends
-  bool clean_end = false;        // the last of log_ends is the end of a clean stop
-  std::vector<std::vector<std::vector<SegmentInfo>>> levels;  // level -> run (newest first) -> segment
-  std::vector<SettledGroup> settled;                          // db/counting/key_ledger.h
-};
 
 // Of the value files that its segments point into.
 std::unordered_set<uint64_t> ValueFileNumbers(const Manifest& manifest);
 
 std::string EncodeManifest(const Manifest& manifest);
 // DataLoss names `path` and the offset of what is wrong.
-[[nodiscard]] absl::StatusOr<Manifest> DecodeManifest(std::string_view bytes, const std::string& path);
+[[nodiscard]] absl::StatusOr<Manifest> DecodeManifest(std::string_view bytes,
+                                                      const std::string& path);
 
 // NotFound: there is none.
-[[nodiscard]] absl::StatusOr<Manifest> ReadManifest(FileSystem* file_system, const std::string& directory);
-[[nodiscard]] absl::StatusOr<Manifest> ReadManifestCopy(FileSystem* file_system, const std::string& directory);
-// On disk when it returns OK, with its copy. After an error either the old or the new one is what a restart finds (the new one only if the
-// rename was done and the directory's sync failed): files that either of them names have to stay.
+[[nodiscard]] absl::StatusOr<Manifest> ReadManifest(FileSystem* file_system,
+                                                    const std::string& directory);
+[[nodiscard]] absl::StatusOr<Manifest> ReadManifestCopy(FileSystem* file_system,
+                                                        const std::string& directory);
+// On disk when it returns OK, with its copy. After an error either the old or the new one is what a
+// restart finds (the new one only if the rename was done and the directory's sync failed): files
+// that either of them names have to stay.
 [[nodiscard]] absl::Status WriteManifest(FileSystem* file_system, const std::string& directory,
                                          const Manifest& manifest);
 

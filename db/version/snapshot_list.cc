@@ -47,7 +47,8 @@ class NotTakenSnapshot final : public Snapshot {
 
 std::shared_ptr<const Snapshot> SnapshotList::NotTaken() {
   static const NotTakenSnapshot not_taken;
-  return std::shared_ptr<const Snapshot>(std::shared_ptr<const Snapshot>(), &not_taken);  // owned by nobody
+  // Owned by nobody.
+  return std::shared_ptr<const Snapshot>(std::shared_ptr<const Snapshot>(), &not_taken);
 }
 
 std::shared_ptr<const Snapshot> SnapshotList::Take(const std::atomic<SequenceNumber>& visible,
@@ -62,7 +63,8 @@ SnapshotList::Held SnapshotList::List(const std::atomic<SequenceNumber>& visible
   absl::MutexLock lock(&mutex_);
   Held held;
   for (const SequenceNumber sequence : held_) {
-    if (held.sequences.empty() || held.sequences.back() != sequence) held.sequences.push_back(sequence);
+    if (held.sequences.empty() || held.sequences.back() != sequence)
+      held.sequences.push_back(sequence);
   }
   held.visible = visible.load();
   return held;

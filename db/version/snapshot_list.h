@@ -15,12 +15,14 @@ namespace varve {
 
 class SnapshotList {
  public:
-  // `visible` is read under the list's lock: a merge that takes its list later either sees this snapshot or starts at or before it.
-  // `instant_ms`: of the clock, read before. Throws std::bad_alloc; then nothing is held.
-  std::shared_ptr<const Snapshot> Take(const std::atomic<SequenceNumber>& visible, NamespaceTable namespaces,
-                                       uint64_t instant_ms);
+  // `visible` is read under the list's lock: a merge that takes its list later either sees this
+  // snapshot or starts at or before it. `instant_ms`: of the clock, read before. Throws
+  // std::bad_alloc; then nothing is held.
+  std::shared_ptr<const Snapshot> Take(const std::atomic<SequenceNumber>& visible,
+                                       NamespaceTable namespaces, uint64_t instant_ms);
 
-  // Stands for a snapshot for which there was no memory: it holds nothing and knows no namespace. Takes no memory itself.
+  // Stands for a snapshot for which there was no memory: it holds nothing and knows no namespace.
+  // Takes no memory itself.
   static std::shared_ptr<const Snapshot> NotTaken();
 
   struct Held {

@@ -13,15 +13,18 @@
 
 namespace varve {
 
-absl::StatusOr<std::vector<StoreFile>> ListStoreFiles(FileSystem* file_system, const std::string& directory) {
+absl::StatusOr<std::vector<StoreFile>> ListStoreFiles(FileSystem* file_system,
+                                                      const std::string& directory) {
   VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system->List(directory));
   std::vector<StoreFile> files;
   for (const std::string& name : names) {
-    if (!name.starts_with("MANIFEST") && name != "REPAIR" && !ParseLogFileName(name) && !ParseLogTemporaryName(name) &&
-        !ParseSegmentName(name) && !ParseValueFileName(name) && !IsSpareName(name)) {
+    if (!name.starts_with("MANIFEST") && name != "REPAIR" && !ParseLogFileName(name) &&
+        !ParseLogTemporaryName(name) && !ParseSegmentName(name) && !ParseValueFileName(name) &&
+        !IsSpareName(name)) {
       continue;
     }
-    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system->OpenForRead(directory + "/" + name));
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
+                           file_system->OpenForRead(directory + "/" + name));
     VARVE_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
     files.push_back({name, size});
   }
@@ -29,9 +32,11 @@ absl::StatusOr<std::vector<StoreFile>> ListStoreFiles(FileSystem* file_system, c
   return files;
 }
 
-absl::StatusOr<std::unique_ptr<FileLock>> LockForReading(FileSystem* file_system, const std::string& directory) {
+absl::StatusOr<std::unique_ptr<FileLock>> LockForReading(FileSystem* file_system,
+                                                         const std::string& directory) {
   VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system->List(directory));
-  if (std::find(names.begin(), names.end(), "LOCK") == names.end()) return std::unique_ptr<FileLock>();
+  if (std::find(names.begin(), names.end(), "LOCK") == names.end())
+    return std::unique_ptr<FileLock>();
   absl::StatusOr<std::unique_ptr<FileLock>> lock = file_system->Lock(directory + "/LOCK");
   if (absl::IsPermissionDenied(lock.status())) return std::unique_ptr<FileLock>();
   return lock;
@@ -49,7 +54,8 @@ DamagedPlace PlaceOf(const absl::Status& status) {
   const std::string_view rest = message.substr(at + kAt.size());
   const char* const end = rest.data() + rest.size();
   const auto [behind, error] = std::from_chars(rest.data(), end, place.offset);
-  if (error == std::errc()) place.what = std::string_view(behind, static_cast<size_t>(end - behind)).substr(2);
+  if (error == std::errc())
+    place.what = std::string_view(behind, static_cast<size_t>(end - behind)).substr(2);
   return place;
 }
 

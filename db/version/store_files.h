@@ -1,4 +1,5 @@
-// A store's directory as those see it who look into it while no server runs on it (tools/verify.h, tools/repair.h). Stateless functions.
+// A store's directory as those see it who look into it while no server runs on it (tools/verify.h,
+// tools/repair.h). Stateless functions.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +18,15 @@ struct StoreFile {
   uint64_t size = 0;
 };
 
-// The store's own files, by name: manifests, logs, segments and what a crash left of them. NotFound: the directory holds no store.
+// The store's own files, by name: manifests, logs, segments and what a crash left of them.
+// NotFound: the directory holds no store.
 [[nodiscard]] absl::StatusOr<std::vector<StoreFile>> ListStoreFiles(FileSystem* file_system,
                                                                     const std::string& directory);
 
-// Keeps servers away; null where there is no lock file or it can't be opened, as on a disk mounted read-only, since then no server
-// can be running. FailedPrecondition: one is.
-[[nodiscard]] absl::StatusOr<std::unique_ptr<FileLock>> LockForReading(FileSystem* file_system,
-                                                                       const std::string& directory);
+// Keeps servers away; null where there is no lock file or it can't be opened, as on a disk mounted
+// read-only, since then no server can be running. FailedPrecondition: one is.
+[[nodiscard]] absl::StatusOr<std::unique_ptr<FileLock>> LockForReading(
+    FileSystem* file_system, const std::string& directory);
 
 // What a status of Corruption() says, in parts; `file` without the directory.
 struct DamagedPlace {

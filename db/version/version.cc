@@ -14,14 +14,16 @@ uint64_t Run::bytes() const {
 
 uint64_t Run::referenced_bytes() const {
   uint64_t total = 0;
-  for (const std::shared_ptr<Segment>& segment : segments) total += segment->info().referenced_bytes();
+  for (const std::shared_ptr<Segment>& segment : segments)
+    total += segment->info().referenced_bytes();
   return total;
 }
 
 size_t Run::IndexOf(std::string_view tree_key) const {
-  const auto first = std::partition_point(
-      segments.begin(), segments.end(),
-      [tree_key](const std::shared_ptr<Segment>& segment) { return !ReachesTo(segment->info(), tree_key); });
+  const auto first = std::partition_point(segments.begin(), segments.end(),
+                                          [tree_key](const std::shared_ptr<Segment>& segment) {
+                                            return !ReachesTo(segment->info(), tree_key);
+                                          });
   return static_cast<size_t>(first - segments.begin());
 }
 
@@ -44,7 +46,8 @@ Version::Version(std::vector<Level> levels, const Version* previous) : levels_(s
       bytes_ += run.bytes();
       segment_count_ += run.segments.size();
       for (const std::shared_ptr<Segment>& segment : run.segments) {
-        if (!segment->range_tombstones()->empty()) range_tombstone_segments_.push_back(segment->info().number);
+        if (!segment->range_tombstones()->empty())
+          range_tombstone_segments_.push_back(segment->info().number);
       }
     }
   }
@@ -79,9 +82,9 @@ Version::Version(std::vector<Level> levels, const Version* previous) : levels_(s
 }
 
 ValueFile* Version::FindValueFile(uint64_t number) const {
-  const auto use =
-      std::lower_bound(value_files_.begin(), value_files_.end(), number,
-                       [](const ValueFileUse& each, uint64_t wanted) { return each.file->number() < wanted; });
+  const auto use = std::lower_bound(
+      value_files_.begin(), value_files_.end(), number,
+      [](const ValueFileUse& each, uint64_t wanted) { return each.file->number() < wanted; });
   return use != value_files_.end() && use->file->number() == number ? use->file.get() : nullptr;
 }
 

@@ -1,12 +1,14 @@
-// The set of live segments at one moment (the field's superversion, less the write buffers): what a read or merge looks at.
+// The set of live segments at one moment (the field's superversion, less the write buffers): what a
+// read or merge looks at.
 //
-// Immutable once built: safe to share. A new Version is made for each flush and compaction and installed by the engine after the
-// manifest that describes it is on disk.
+// Immutable once built: safe to share. A new Version is made for each flush and compaction and
+// installed by the engine after the manifest that describes it is on disk.
 //
-// Shape (lazy leveling, after Dayan and Idreos, "Dostoevsky"): every level but the last holds up to `runs_per_level` sorted
-// runs side by side, newest first; the last level is one run. Everything in a level is older than everything above it, and a
-// run is older than the runs before it in its level, wherever their key ranges overlap. A tree with one level has no last
-// level yet: its runs are all side by side.
+// Shape (lazy leveling, after Dayan and Idreos, "Dostoevsky"): every level but the last holds up to
+// `runs_per_level` sorted runs side by side, newest first; the last level is one run. Everything in
+// a level is older than everything above it, and a run is older than the runs before it in its
+// level, wherever their key ranges overlap. A tree with one level has no last level yet: its runs
+// are all side by side.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +21,8 @@
 
 namespace varve {
 
-// Whether keys at and behind `key` may be in the segment, and whether two segments may hold the same key.
+// Whether keys at and behind `key` may be in the segment, and whether two segments may hold the
+// same key.
 inline bool ReachesTo(const SegmentInfo& segment, std::string_view key) {
   return segment.largest_is_exclusive ? key < segment.largest : key <= segment.largest;
 }
@@ -35,7 +38,8 @@ struct Run {
   uint64_t referenced_bytes() const;
   // Segment whose range could hold `tree_key`; null if none.
   Segment* Find(std::string_view tree_key) const;
-  // Index of the first segment that holds keys at or behind `tree_key`; segments.size() if none does.
+  // Index of the first segment that holds keys at or behind `tree_key`; segments.size() if none
+  // does.
   size_t IndexOf(std::string_view tree_key) const;
 };
 
@@ -47,7 +51,8 @@ struct Level {
 class Version {
  public:
   Version() = default;
-  // `previous`, if not null: its range tombstones are shared when the segments that hold some are still the same.
+  // `previous`, if not null: its range tombstones are shared when the segments that hold some are
+  // still the same.
   explicit Version(std::vector<Level> levels, const Version* previous = nullptr);
   Version(const Version&) = delete;
   Version& operator=(const Version&) = delete;
@@ -60,7 +65,8 @@ class Version {
   uint64_t bytes() const { return bytes_; }
   uint64_t segment_count() const { return segment_count_; }
 
-  // The files that its segments point into, ascending by number, and how many bytes of each they refer to.
+  // The files that its segments point into, ascending by number, and how many bytes of each they
+  // refer to.
   struct ValueFileUse {
     std::shared_ptr<ValueFile> file;
     uint64_t live_bytes = 0;
@@ -73,7 +79,8 @@ class Version {
   std::vector<Level> levels_;
   std::vector<const Run*> runs_;
   std::vector<uint64_t> range_tombstone_segments_;  // numbers, ascending
-  std::shared_ptr<const RangeTombstoneList> range_tombstones_ = std::make_shared<RangeTombstoneList>();
+  std::shared_ptr<const RangeTombstoneList> range_tombstones_ =
+      std::make_shared<RangeTombstoneList>();
   uint64_t bytes_ = 0;
   uint64_t segment_count_ = 0;
   std::vector<ValueFileUse> value_files_;

@@ -8,15 +8,16 @@
 namespace varve {
 namespace {
 
-// Takes the segments numbered `numbers` (ascending) out of the level, and runs that end up empty. Returns the place of the
-// newest run that lost some; 0 if none did.
+// Takes the segments numbered `numbers` (ascending) out of the level, and runs that end up empty.
+// Returns the place of the newest run that lost some; 0 if none did.
 size_t RemoveSegments(const std::vector<uint64_t>& numbers, Level* level) {
   size_t place = level->runs.size();
   for (size_t i = level->runs.size(); i-- > 0;) {
     std::vector<std::shared_ptr<Segment>>& segments = level->runs[i].segments;
-    const size_t erased = std::erase_if(segments, [&numbers](const std::shared_ptr<Segment>& segment) {
-      return std::binary_search(numbers.begin(), numbers.end(), segment->info().number);
-    });
+    const size_t erased =
+        std::erase_if(segments, [&numbers](const std::shared_ptr<Segment>& segment) {
+          return std::binary_search(numbers.begin(), numbers.end(), segment->info().number);
+        });
     if (erased > 0) place = i;
   }
   if (place == level->runs.size()) place = 0;
@@ -39,13 +40,15 @@ void SortByKey(std::vector<std::shared_ptr<Segment>>* segments) {
 }
 
 // In the run that loses `numbers`; it stays, and its level, as long as something is in it.
-void ReplaceInPlace(const std::vector<uint64_t>& numbers, const std::vector<std::shared_ptr<Segment>>& replacement,
+void ReplaceInPlace(const std::vector<uint64_t>& numbers,
+                    const std::vector<std::shared_ptr<Segment>>& replacement,
                     std::vector<Level>* levels) {
   for (Level& level : *levels) {
     for (Run& run : level.runs) {
-      const size_t erased = std::erase_if(run.segments, [&numbers](const std::shared_ptr<Segment>& segment) {
-        return std::binary_search(numbers.begin(), numbers.end(), segment->info().number);
-      });
+      const size_t erased =
+          std::erase_if(run.segments, [&numbers](const std::shared_ptr<Segment>& segment) {
+            return std::binary_search(numbers.begin(), numbers.end(), segment->info().number);
+          });
       if (erased == 0) continue;
       run.segments.insert(run.segments.end(), replacement.begin(), replacement.end());
       SortByKey(&run.segments);
@@ -64,7 +67,8 @@ void Join(const std::vector<std::shared_ptr<Segment>>& segments, Level* level) {
 
 }  // namespace
 
-std::vector<Level> ApplyFlush(const Version& version, const std::vector<std::shared_ptr<Segment>>& segments) {
+std::vector<Level> ApplyFlush(const Version& version,
+                              const std::vector<std::shared_ptr<Segment>>& segments) {
   std::vector<Level> levels = version.levels();
   if (segments.empty()) return levels;
   if (levels.empty()) levels.emplace_back();
@@ -77,7 +81,8 @@ std::vector<Level> ApplyCompaction(const Version& version, const CompactionPlan&
   std::vector<Level> levels = version.levels();
   std::vector<uint64_t> numbers;
   for (const CompactionPlan::Input& input : plan.inputs) {
-    for (const std::shared_ptr<Segment>& segment : input.segments) numbers.push_back(segment->info().number);
+    for (const std::shared_ptr<Segment>& segment : input.segments)
+      numbers.push_back(segment->info().number);
   }
   std::sort(numbers.begin(), numbers.end());
   if (plan.in_place) {
@@ -85,7 +90,8 @@ std::vector<Level> ApplyCompaction(const Version& version, const CompactionPlan&
     return levels;
   }
   const size_t output = static_cast<size_t>(plan.output_level);
-  if (plan.pushes_last_level_down) levels.insert(levels.begin() + static_cast<ptrdiff_t>(output), Level{});
+  if (plan.pushes_last_level_down)
+    levels.insert(levels.begin() + static_cast<ptrdiff_t>(output), Level{});
   if (levels.size() <= output) levels.resize(output + 1);
   size_t place = 0;
   for (size_t i = 0; i < levels.size(); ++i) {
@@ -104,13 +110,15 @@ std::vector<Level> ApplyCompaction(const Version& version, const CompactionPlan&
   return levels;
 }
 
-std::vector<std::vector<std::vector<SegmentInfo>>> ManifestLevels(const std::vector<Level>& levels) {
+std::vector<std::vector<std::vector<SegmentInfo>>> ManifestLevels(
+    const std::vector<Level>& levels) {
   std::vector<std::vector<std::vector<SegmentInfo>>> infos;
   for (const Level& level : levels) {
     std::vector<std::vector<SegmentInfo>>& runs = infos.emplace_back();
     for (const Run& run : level.runs) {
       std::vector<SegmentInfo>& segments = runs.emplace_back();
-      for (const std::shared_ptr<Segment>& segment : run.segments) segments.push_back(segment->info());
+      for (const std::shared_ptr<Segment>& segment : run.segments)
+        segments.push_back(segment->info());
     }
   }
   return infos;

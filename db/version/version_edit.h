@@ -1,24 +1,27 @@
-// What the next Version looks like: pure functions from the levels of one to the levels of the next.
+// What the next Version looks like: pure functions from the levels of one to the levels of the
+// next.
 //
-// Thread-safe. A job works on an older Version than the one it is applied to: flushes may have added runs to level 0 meanwhile, so
-// inputs are recognized by the number of their segments.
+// Thread-safe. A job works on an older Version than the one it is applied to: flushes may have
+// added runs to level 0 meanwhile, so inputs are recognized by the number of their segments.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "varve/compaction_picker.h"
 #include "db/segment/segment.h"
 #include "db/segment/segment_builder.h"
 #include "db/version/version.h"
+#include "varve/compaction_picker.h"
 
 namespace varve {
 
 // The segments of a flush become the newest run of level 0 (none: nothing changes).
-std::vector<Level> ApplyFlush(const Version& version, const std::vector<std::shared_ptr<Segment>>& segments);
+std::vector<Level> ApplyFlush(const Version& version,
+                              const std::vector<std::shared_ptr<Segment>>& segments);
 
-// `segments`: the result of the compaction. An empty last level vanishes as soon as the one above it can take its place (that
-// has one run at most, or is level 0); levels between the first and the last may be empty.
+// `segments`: the result of the compaction. An empty last level vanishes as soon as the one above
+// it can take its place (that has one run at most, or is level 0); levels between the first and the
+// last may be empty.
 std::vector<Level> ApplyCompaction(const Version& version, const CompactionPlan& plan,
                                    const std::vector<std::shared_ptr<Segment>>& segments);
 

@@ -36,7 +36,8 @@ struct WriteBuffer::Entry {
   RecordKind kind;
   uint8_t flags;
   bool gated;
-  bool overwritten;  // there is a newer version; of the writer, and of readers once nothing is added any more
+  // There is a newer version; of the writer, and of readers once nothing is added any more.
+  bool overwritten;
   uint32_t log_offset;
 
   static constexpr size_t kHeaderSize = 56;
@@ -73,7 +74,8 @@ struct WriteBuffer::Order {
     int operator()(const Ordered& a, const Ordered& b) const {
       if (a.entry == b.entry) return 0;
       const std::string_view a_key = a.entry->key(), b_key = b.entry->key();
-      const NamespaceGeneration a_generation = GenerationOf(a_key), b_generation = GenerationOf(b_key);
+      const NamespaceGeneration a_generation = GenerationOf(a_key),
+                                b_generation = GenerationOf(b_key);
       if (a_generation != b_generation) return a_generation < b_generation ? -1 : 1;
       if (a.prefix != b.prefix) return a.prefix < b.prefix ? -1 : 1;
       return CompareInternal(a_key, a.entry->sequence, b_key, b.entry->sequence);
@@ -94,7 +96,8 @@ struct WriteBuffer::Order {
   Arena arena;
   SkipList<Ordered, Compare> list;
   const Entry* last_ordered =
-      nullptr;                    // everything that arrived up to here is in the list, but for pending[inserted..]
+      // Everything that arrived up to here is in the list, but for pending[inserted..].
+      nullptr;
   std::vector<Sortable> pending;  // sorted
   size_t inserted = 0;
 };
@@ -106,7 +109,8 @@ WriteBuffer::WriteBuffer(size_t capacity, SequenceNumber first_sequence, size_t 
       arena_(std::clamp<size_t>(capacity / 16, 4096, 2 << 20), std::move(pool)),
       order_(std::make_unique<Order>(std::clamp<size_t>(capacity / 64, 4096, 256 << 10))) {
   static_assert(sizeof(Entry) <= Entry::kHeaderSize);
-  const size_t buckets = std::bit_ceil(std::max<size_t>({capacity / kBytesPerBucket, expected_entries, 64}));
+  const size_t buckets =
+      std::bit_ceil(std::max<size_t>({capacity / kBytesPerBucket, expected_entries, 64}));
   bucket_mask_ = buckets - 1;
   bucket_bytes_ = buckets * sizeof(std::atomic<Entry*>);
   buckets_ = static_cast<std::atomic<Entry*>*>(std::calloc(buckets, sizeof(std::atomic<Entry*>)));
@@ -145,10 +149,11 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool gated) {
   if (!record.value.empty()) std::memcpy(bytes, record.value.data(), record.value.size());
   bytes += record.value.size();
   if (expiry_size != 0) EncodeFixed64(bytes, record.expiry_ms);
-  if (!record.metadata.empty()) std::memcpy(bytes + expiry_size, record.metadata.data(), record.metadata.size());
+  if (!record.metadata.empty())
+    std::memcpy(bytes + expiry_size, record.metadata.data(), record.metadata.size());
 
-  // Into the bucket: in the place of the key's previous version, or in front. A reader that still walks the old version's
-  // links sees a chain that was whole before this record became visible.
+  // Into the bucket: in the place of the key's previous version, or in front. A reader that still
+  // walks the old version's links sees a chain that was whole before this record became visible.
   std::atomic<Entry*>* link = &buckets_[hash & bucket_mask_];
   Entry* const front = link->load(std::memory_order_relaxed);
   Entry* same = front;
@@ -160,7 +165,8 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool gated) {
   if (same != nullptr) {
     entry->older = same;
     same->overwritten = true;
-    entry->next_key.store(same->next_key.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    entry->next_key.store(same->next_key.load(std::memory_order_relaxed),
+                          std::memory_order_relaxed);
     same_link->store(entry, std::memory_order_release);
   } else {
     entry->next_key.store(front, std::memory_order_relaxed);
@@ -199,7 +205,8 @@ const WriteBuffer::Entry* WriteBuffer::FindKey(std::string_view tree_key, uint64
   return entry;
 }
 
-bool WriteBuffer::Get(std::string_view tree_key, uint64_t hash, SequenceNumber at, Found* found) const {
+bool WriteBuffer::Get(std::string_view tree_key, uint64_t hash, SequenceNumber at,
+                      Found* found) const {
   const Entry* entry = FindKey(tree_key, hash);
   while (entry != nullptr && entry->sequence > at) entry = entry->older;
   if (entry == nullptr) return false;
@@ -218,11 +225,14 @@ SequenceNumber WriteBuffer::NewestValueSequence(std::string_view tree_key, uint6
   return entry == nullptr ? kNoSequence : entry->sequence;
 }
 
-void WriteBuffer::Walk(Position* position, SequenceNumber last,
-                       absl::FunctionRef<void(const RecordView&, const RecordView*)> deliver) const {
-  const Entry* entry = position->last == nullptr ? oldest_.load(std::memory_order_acquire)
-                                                 : position->last->next_arrival.load(std::memory_order_acquire);
-  for (; entry != nullptr && entry->sequence <= last; entry = entry->next_arrival.load(std::memory_order_acquire)) {
+void WriteBuffer::Walk(
+    Position* position, SequenceNumber last,
+    absl::FunctionRef<void(const RecordView&, const RecordView*)> deliver) const {
+  const Entry* entry = position->last == nullptr
+                           ? oldest_.load(std::memory_order_acquire)
+                           : position->last->next_arrival.load(std::memory_order_acquire);
+  for (; entry != nullptr && entry->sequence <= last;
+       entry = entry->next_arrival.load(std::memory_order_acquire)) {
     RecordView previous;
     if (entry->older != nullptr) previous = entry->older->View();
     deliver(entry->View(), entry->older != nullptr ? &previous : nullptr);
@@ -231,15 +241,16 @@ void WriteBuffer::Walk(Position* position, SequenceNumber last,
 }
 
 WriteBuffer::Position WriteBuffer::PositionNear(SequenceNumber sequence) const {
-  const auto behind =
-      std::upper_bound(marks_.begin(), marks_.end(), sequence,
-                       [](SequenceNumber wanted, const Entry* mark) { return wanted < mark->sequence; });
+  const auto behind = std::upper_bound(
+      marks_.begin(), marks_.end(), sequence,
+      [](SequenceNumber wanted, const Entry* mark) { return wanted < mark->sequence; });
   Position position;
   if (behind != marks_.begin()) position.last = *std::prev(behind);
   return position;
 }
 
-std::vector<WriteBuffer::Sortable> WriteBuffer::SortArrivals(const Entry** last, bool newest_only) const {
+std::vector<WriteBuffer::Sortable> WriteBuffer::SortArrivals(const Entry** last,
+                                                             bool newest_only) const {
   std::vector<Sortable> sorted;
   const Entry* entry = *last == nullptr ? oldest_.load(std::memory_order_acquire)
                                         : (*last)->next_arrival.load(std::memory_order_acquire);
@@ -261,7 +272,8 @@ std::vector<WriteBuffer::Sortable> WriteBuffer::SortArrivals(const Entry** last,
     }
     sorted.push_back({LeadingWord(key.substr(shared)), entry});
   }
-  for (size_t i = 0; i < stale; ++i) sorted[i].word = LeadingWord(sorted[i].entry->key().substr(shared));
+  for (size_t i = 0; i < stale; ++i)
+    sorted[i].word = LeadingWord(sorted[i].entry->key().substr(shared));
   SortByKey(&sorted);
   *last = end;
   return sorted;
@@ -270,7 +282,8 @@ std::vector<WriteBuffer::Sortable> WriteBuffer::SortArrivals(const Entry** last,
 void WriteBuffer::SortByKey(std::vector<Sortable>* items) {
   const auto before = [](const Sortable& a, const Sortable& b) {
     if (a.word != b.word) return a.word < b.word;
-    return CompareInternal(a.entry->key(), a.entry->sequence, b.entry->key(), b.entry->sequence) < 0;
+    return CompareInternal(a.entry->key(), a.entry->sequence, b.entry->key(), b.entry->sequence) <
+           0;
   };
   const auto end = items->end();
   if (std::is_sorted(items->begin(), end, before)) return;
@@ -278,7 +291,8 @@ void WriteBuffer::SortByKey(std::vector<Sortable>* items) {
     return std::sort(items->begin(), end, before);
   }
   for (auto same = items->begin(); same != end;) {
-    const auto next = std::find_if(same, end, [&](const Sortable& item) { return item.word != same->word; });
+    const auto next =
+        std::find_if(same, end, [&](const Sortable& item) { return item.word != same->word; });
     if (next - same > 1) std::sort(same, next, before);
     same = next;
   }
@@ -291,7 +305,8 @@ void WriteBuffer::BringOrderUpToDate() const {
   order_->InsertPending();
 }
 
-// Walks the skip list. Records added after its creation may show up; readers skip them by their sequence.
+// Walks the skip list. Records added after its creation may show up; readers skip them by their
+// sequence.
 class WriteBuffer::OrderedIterator final : public InternalIterator {
  public:
   explicit OrderedIterator(const WriteBuffer* buffer) : cursor_(&buffer->order_->list) {}
@@ -308,8 +323,8 @@ class WriteBuffer::OrderedIterator final : public InternalIterator {
   void Seek(std::string_view tree_key, SequenceNumber sequence) override {
     // The list compares whole entries, so the target has to look like one.
     target_.resize(Entry::kHeaderSize + tree_key.size());
-    Entry* target =
-        new (target_.data()) Entry{.sequence = sequence, .key_size = static_cast<uint32_t>(tree_key.size())};
+    Entry* target = new (target_.data())
+        Entry{.sequence = sequence, .key_size = static_cast<uint32_t>(tree_key.size())};
     std::memcpy(target->bytes(), tree_key.data(), tree_key.size());
     cursor_.Seek({OrderPrefix(tree_key), target});
     Load();
@@ -349,9 +364,10 @@ class WriteBuffer::SortedIterator final : public InternalIterator {
   void SeekToFirst() override { MoveTo(0); }
   void SeekToLast() override { MoveTo(sorted_.size() - 1); }
   void Seek(std::string_view tree_key, SequenceNumber sequence) override {
-    const auto found = std::partition_point(sorted_.begin(), sorted_.end(), [&](const Sortable& item) {
-      return CompareInternal(item.entry->key(), item.entry->sequence, tree_key, sequence) < 0;
-    });
+    const auto found =
+        std::partition_point(sorted_.begin(), sorted_.end(), [&](const Sortable& item) {
+          return CompareInternal(item.entry->key(), item.entry->sequence, tree_key, sequence) < 0;
+        });
     MoveTo(static_cast<size_t>(found - sorted_.begin()));
   }
   void Next() override {

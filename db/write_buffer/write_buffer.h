@@ -1,14 +1,17 @@
 // Records in memory that are not in a segment yet (the field's memtable).
 //
-// One writer at a time (the engine's commit lock) adds records; any number of readers look up and iterate without a lock. Two
-// indexes over the same records:
-//   - a hash index, kept up on every write: a point lookup is one probe. A bucket chains distinct keys; the versions of a key
-//     hang behind its newest one, so that a key written a million times doesn't slow down its neighbours;
-//   - a skip list, needed only by those who want order (iterators), and brought up to date by them: what was written since
-//     the last time is sorted and inserted in one go. Writers never pay for order, nor does the flush, which sorts once.
+// One writer at a time (the engine's commit lock) adds records; any number of readers look up and
+// iterate without a lock. Two indexes over the same records:
+//   - a hash index, kept up on every write: a point lookup is one probe. A bucket chains distinct
+//     keys; the versions of a key hang behind its newest one, so that a key written a million times
+//     doesn't slow down its neighbours;
+//   - a skip list, needed only by those who want order (iterators), and brought up to date by them:
+//     what was written since the last time is sorted and inserted in one go. Writers never pay for
+//     order, nor does the flush, which sorts once.
 //
-// A record with sequence s is complete before s becomes visible, so a reader at sequence r finds every record <= r.
-// Range tombstones are not records here: the engine publishes their list beside the buffer, which keeps the raw ones for the flush.
+// A record with sequence s is complete before s becomes visible, so a reader at sequence r finds
+// every record <= r. Range tombstones are not records here: the engine publishes their list beside
+// the buffer, which keeps the raw ones for the flush.
 #pragma once
 
 #include <atomic>
@@ -33,25 +36,28 @@ class WriteBuffer {
   struct Entry;
 
  public:
-  // `capacity` in bytes of memory; `first_sequence` is the lowest that can be added. `expected_entries`: that many will come,
-  // though the capacity says less (a batch always goes into one buffer). Memory comes from `pool`, if there is one.
+  // `capacity` in bytes of memory; `first_sequence` is the lowest that can be added.
+  // `expected_entries`: that many will come, though the capacity says less (a batch always goes
+  // into one buffer). Memory comes from `pool`, if there is one.
   WriteBuffer(size_t capacity, SequenceNumber first_sequence, size_t expected_entries = 0,
               std::shared_ptr<ChunkPool> pool = nullptr);
   ~WriteBuffer();
   WriteBuffer(const WriteBuffer&) = delete;
   WriteBuffer& operator=(const WriteBuffer&) = delete;
 
-  // --- The writer --------------------------------------------------------------------------------------------------------
-  // Takes the memory for records that need so much (the sum of SizeOf) and so many range tombstones: adding them can't fail then.
+  // --- The writer --------------------------------------------------------------------------------
+  // Takes the memory for records that need so much (the sum of SizeOf) and so many range
+  // tombstones: adding them can't fail then.
   void Reserve(size_t bytes, size_t range_tombstones);
   static size_t SizeOf(const RecordView& record);
-  // Copies the record (kValue or kTombstone), which is newer than all others of its key. `hash` is HashKey(record.key). `gated`: readers
-  // wait until it is durable.
+  // Copies the record (kValue or kTombstone), which is newer than all others of its key. `hash` is
+  // HashKey(record.key). `gated`: readers wait until it is durable.
   void Add(const RecordView& record, uint64_t hash, bool gated);
   void AddRangeTombstone(RangeTombstone tombstone);
   // Brings the bucket of `hash` on its way to the processor.
   void Prefetch(uint64_t hash) const {
-    if (oldest_.load(std::memory_order_relaxed) != nullptr) PrefetchLine(&buckets_[hash & bucket_mask_]);
+    if (oldest_.load(std::memory_order_relaxed) != nullptr)
+      PrefetchLine(&buckets_[hash & bucket_mask_]);
   }
   // Once the bucket is there: the record in front of its chain.
   void PrefetchEntry(uint64_t hash) const {
@@ -63,7 +69,7 @@ class WriteBuffer {
   }
   bool full() const { return bytes_used() >= capacity_; }
 
-  // --- Readers -----------------------------------------------------------------------------------------------------------
+  // --- Readers -----------------------------------------------------------------------------------
   struct Found {
     RecordView record;
     bool gated;
@@ -74,21 +80,24 @@ class WriteBuffer {
   SequenceNumber NewestSequence(std::string_view tree_key, uint64_t hash) const;
   // The same of the newest that is a value.
   SequenceNumber NewestValueSequence(std::string_view tree_key, uint64_t hash) const;
-  // Where a walk over the records in the order of their arrival stands. Good as long as the buffer lives.
+  // Where a walk over the records in the order of their arrival stands. Good as long as the buffer
+  // lives.
   class Position {
     friend class WriteBuffer;
     const Entry* last = nullptr;  // the record delivered last
   };
-  // Delivers what was added behind `*position`, up to sequence `last`, each with the key's previous version in this buffer
-  // (null: none).
-  void Walk(Position* position, SequenceNumber last,
-            absl::FunctionRef<void(const RecordView& record, const RecordView* previous)> deliver) const;
-  // Behind a record whose sequence is at most `sequence`, few before the first that is newer. For the writer.
+  // Delivers what was added behind `*position`, up to sequence `last`, each with the key's previous
+  // version in this buffer (null: none).
+  void Walk(
+      Position* position, SequenceNumber last,
+      absl::FunctionRef<void(const RecordView& record, const RecordView* previous)> deliver) const;
+  // Behind a record whose sequence is at most `sequence`, few before the first that is newer. For
+  // the writer.
   Position PositionNear(SequenceNumber sequence) const;
   // Everything added so far, in order. Must not outlive the buffer.
   std::unique_ptr<InternalIterator> NewIterator() const;
-  // The same for one walk over a buffer that isn't written any more: sorts for itself, which costs less than the skip list.
-  // `newest_only`: of each key the newest version alone.
+  // The same for one walk over a buffer that isn't written any more: sorts for itself, which costs
+  // less than the skip list. `newest_only`: of each key the newest version alone.
   std::unique_ptr<InternalIterator> NewSortedIterator(bool newest_only) const;
 
   size_t bytes_used() const {
@@ -97,10 +106,15 @@ class WriteBuffer {
   SequenceNumber first_sequence() const { return first_sequence_; }
   uint64_t entries() const { return entries_.load(std::memory_order_relaxed); }
   // Of large operations whose place in the log is known: what they take there.
-  uint64_t logged_large_bytes() const { return logged_large_bytes_.load(std::memory_order_relaxed); }
+  uint64_t logged_large_bytes() const {
+    return logged_large_bytes_.load(std::memory_order_relaxed);
+  }
 
-  // Once nothing is added any more: the last sequence it holds (kNoSequence before), and its range tombstones.
-  void Seal(SequenceNumber last_sequence) { last_sequence_.store(last_sequence, std::memory_order_relaxed); }
+  // Once nothing is added any more: the last sequence it holds (kNoSequence before), and its range
+  // tombstones.
+  void Seal(SequenceNumber last_sequence) {
+    last_sequence_.store(last_sequence, std::memory_order_relaxed);
+  }
   SequenceNumber last_sequence() const { return last_sequence_.load(std::memory_order_relaxed); }
   const std::vector<RangeTombstone>& range_tombstones() const { return range_tombstones_; }
 
@@ -116,11 +130,13 @@ class WriteBuffer {
   };
 
   const Entry* FindKey(std::string_view tree_key, uint64_t hash) const;
-  // What arrived behind `*last` (null: everything), sorted; `*last` is then the last of them. `newest_only`: see NewSortedIterator.
+  // What arrived behind `*last` (null: everything), sorted; `*last` is then the last of them.
+  // `newest_only`: see NewSortedIterator.
   std::vector<Sortable> SortArrivals(const Entry** last, bool newest_only) const;
   // By key, of each key the newest first. Their words are set.
   static void SortByKey(std::vector<Sortable>* items);
-  // Sorts what was added since the last call into the skip list. Where memory runs out in the middle, the next call goes on there.
+  // Sorts what was added since the last call into the skip list. Where memory runs out in the
+  // middle, the next call goes on there.
   void BringOrderUpToDate() const;
 
   // Read by every lookup and written once: apart from what each write changes.
@@ -129,8 +145,9 @@ class WriteBuffer {
   std::atomic<SequenceNumber> last_sequence_{kNoSequence};
   size_t bucket_mask_;
   size_t bucket_bytes_;
-  std::atomic<Entry*>* buckets_;         // calloc: pages of buckets never touched cost nothing
-  std::atomic<Entry*> oldest_{nullptr};  // null: the buffer is empty, and no bucket need be looked at
+  std::atomic<Entry*>* buckets_;  // calloc: pages of buckets never touched cost nothing
+  // null: the buffer is empty, and no bucket need be looked at.
+  std::atomic<Entry*> oldest_{nullptr};
 
   alignas(64) Arena arena_;
   Entry* newest_ = nullptr;          // the writer's end of the chain of arrival
@@ -140,7 +157,8 @@ class WriteBuffer {
   std::vector<RangeTombstone> range_tombstones_;
   std::atomic<size_t> tombstone_bytes_{0};
 
-  mutable absl::Mutex order_mutex_;  // whoever brings the order up to date; readers of the skip list need none
+  // Whoever brings the order up to date; readers of the skip list need none.
+  mutable absl::Mutex order_mutex_;
   std::unique_ptr<Order> order_;
 };
 

@@ -1,7 +1,9 @@
-// A cursor over the keys of one namespace, in key order, at one consistent snapshot and one instant of the clock.
+// A cursor over the keys of one namespace, in key order, at one consistent snapshot and one instant
+// of the clock.
 //
-// Not thread-safe: one thread at a time; any number of iterators side by side. Holds what it reads in place until it is
-// destroyed, and must be destroyed before its store. Values returned stay valid until the next move.
+// Not thread-safe: one thread at a time; any number of iterators side by side. Holds what it reads
+// in place until it is destroyed, and must be destroyed before its store. Values returned stay
+// valid until the next move.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +18,8 @@ class Iterator {
  public:
   virtual ~Iterator() = default;
 
-  // False before the first positioning, past either end, and after an error: then status() says which.
+  // False before the first positioning, past either end, and after an error: then status() says
+  // which.
   virtual bool Valid() const = 0;
 
   virtual void SeekToFirst() = 0;
@@ -30,7 +33,8 @@ class Iterator {
 
   // Require Valid().
   virtual std::string_view key() const = 0;
-  // Empty for a value that is kept apart, where the iterator was made without values (ReadOptions::without_value).
+  // Empty for a value that is kept apart, where the iterator was made without values
+  // (ReadOptions::without_value).
   virtual std::string_view value() const = 0;
   // Of the value, also then.
   virtual uint64_t value_size() const { return value().size(); }
@@ -38,7 +42,8 @@ class Iterator {
   // The instant at which the entry expires, in milliseconds since the epoch; 0: never.
   virtual uint64_t expiry_ms() const = 0;
 
-  // What it has shown so far, and left out as expired, may be let out once durable_sequence() has reached this (as in ReadResult).
+  // What it has shown so far, and left out as expired, may be let out once durable_sequence() has
+  // reached this (as in ReadResult).
   virtual SequenceNumber gate() const = 0;
 
   // OK at a clean end; otherwise what could not be read, and where.

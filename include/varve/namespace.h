@@ -1,7 +1,8 @@
 // What a namespace is called and what its users asked of it. Plain values.
 //
-// Ids below kFirstNamedNamespace are databases, known by their number alone; the others have a name. No id of a named one is given twice,
-// so that whoever holds that of a namespace which was dropped never finds another one in its place.
+// Ids below kFirstNamedNamespace are databases, known by their number alone; the others have a
+// name. No id of a named one is given twice, so that whoever holds that of a namespace which was
+// dropped never finds another one in its place.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +11,20 @@
 #include <string>
 #include <vector>
 
-#include "varve/options.h"
 #include "type/sequence.h"
 #include "type/tree_key.h"
+#include "varve/options.h"
 
 namespace varve {
 
 inline constexpr size_t kMaxNamespaceName = 256;  // bytes
-inline constexpr size_t kMaxNamespaces = 2048;    // databases that were used once, and named ones, together
+// Databases that were used once, and named ones, together.
+inline constexpr size_t kMaxNamespaces = 2048;
 inline constexpr NamespaceId kFirstNamedNamespace = 1u << 16;
 
 struct NamespaceOptions {
-  uint64_t max_bytes = 0;              // of keys and values; 0: any number. db/engine/engine_namespaces.cc has the rule
+  // Of keys and values; 0: any number. db/engine/engine_namespaces.cc has the rule.
+  uint64_t max_bytes = 0;
   uint64_t max_keys = 0;               // 0: any number
   uint64_t default_expiry_ms = 0;      // of what is written without one; 0: never
   std::optional<Durability> sync;      // of its writes; nothing: the store's

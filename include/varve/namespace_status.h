@@ -1,4 +1,5 @@
-// The refusals that concern one namespace and no other: whoever joins writes of several tells them from the rest by these. Thread-safe.
+// The refusals that concern one namespace and no other: whoever joins writes of several tells them
+// from the rest by these. Thread-safe.
 #pragma once
 
 #include <string>

@@ -35,7 +35,9 @@ enum class Durability : uint8_t {
 enum class SyncBackend : uint8_t {
   kAuto,    // the fastest there is
   kPwrite,  // pwrite and fdatasync
-  kDirect,  // groups go around the kernel's cache (O_DIRECT, O_DSYNC), the rest through mapped memory; as kPwrite where files don't allow it
+  // Groups go around the kernel's cache (O_DIRECT, O_DSYNC), the rest through mapped memory; as
+  // kPwrite where files don't allow it.
+  kDirect,
 };
 // What `wanted` comes to on this machine.
 constexpr SyncBackend Resolve(SyncBackend wanted) {
@@ -48,7 +50,8 @@ struct EngineOptions {
   // Durability.
   Durability sync = Durability::kAlways;
   SyncBackend sync_backend = SyncBackend::kAuto;
-  // A group is written when nothing is under way, or has reached this size, or its first write has waited this long.
+  // A group is written when nothing is under way, or has reached this size, or its first write has
+  // waited this long.
   size_t group_max_bytes = 4u << 20;
   std::chrono::microseconds group_max_delay{0};
   // Bytes of one log file, zero-filled ahead. 0: as large as a write buffer, between 1 and 64 MiB.
@@ -63,9 +66,11 @@ struct EngineOptions {
 
   // Shape of the tree.
   size_t segment_size = 128u << 20;  // bytes at which a compaction starts the next segment of a run
-  // Sorted runs that a level gathers before it is merged down; the first one twice as many while buffers are filled in quick succession.
+  // Sorted runs that a level gathers before it is merged down; the first one twice as many while
+  // buffers are filled in quick succession.
   int runs_per_level = 4;
-  // Bytes from which on a value is written once and segments point to it; less than 1 KiB counts as that. 0: none is kept apart.
+  // Bytes from which on a value is written once and segments point to it; less than 1 KiB counts as
+  // that. 0: none is kept apart.
   size_t value_separation_size = 1u << 10;
 
   // Parts that a user of the library may replace. Null: the default.
@@ -79,14 +84,16 @@ struct ReadOptions {
   // The state to read; null: what is visible now.
   const Snapshot* snapshot = nullptr;
   NamespaceId space = kDefaultNamespace;
-  // Return only what a crash can no longer take back: wait for the log where needed. The server turns it off and gates its replies itself.
+  // Return only what a crash can no longer take back: wait for the log where needed. The server
+  // turns it off and gates its replies itself.
   bool wait_until_durable = true;
   // Off for long scans that should not push hot blocks out.
   bool fill_cache = true;
-  // The value itself is not wanted: it is not copied, nor read where it is kept apart. ReadResult::value_size tells of it, and
-  // Iterator::value_size.
+  // The value itself is not wanted: it is not copied, nor read where it is kept apart.
+  // ReadResult::value_size tells of it, and Iterator::value_size.
   bool without_value = false;
-  // Of the values of one MultiGet: when they have reached it, the keys that follow are not read (MultiGetResult::read says which).
+  // Of the values of one MultiGet: when they have reached it, the keys that follow are not read
+  // (MultiGetResult::read says which).
   size_t max_bytes = SIZE_MAX;
   // A longer value is not read from disk, and not copied: ReadResult::too_large says so.
   size_t max_value_bytes = SIZE_MAX;

@@ -1,4 +1,5 @@
-// A point in the order of writes that stays readable while it is held. Immutable, thread-safe; must go before its store.
+// A point in the order of writes that stays readable while it is held. Immutable, thread-safe; must
+// go before its store.
 #pragma once
 
 #include <optional>
@@ -12,7 +13,8 @@ class Snapshot {
  public:
   virtual ~Snapshot() = default;
   virtual SequenceNumber sequence() const = 0;
-  // The clock when it was taken, in milliseconds since the epoch: what expires later stays visible in it.
+  // The clock when it was taken, in milliseconds since the epoch: what expires later stays visible
+  // in it.
   virtual uint64_t instant_ms() const = 0;
   // The stretch of the tree that `space` lived in at that point; null: it did not exist.
   virtual std::optional<NamespaceGeneration> Generation(NamespaceId space) const = 0;

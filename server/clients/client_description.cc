@@ -8,8 +8,8 @@
 namespace varve {
 namespace {
 
-// As in Redis: O monitors, P listens to channels, x is between MULTI and EXEC, c closes after its reply, e is not evicted, N is nothing of
-// these.
+// As in Redis: O monitors, P listens to channels, x is between MULTI and EXEC, c closes after its
+// reply, e is not evicted, N is nothing of these.
 std::string Flags(const ClientState& client, bool subscribed, bool closing) {
   std::string flags;
   if (client.link.monitoring.load(std::memory_order_relaxed)) flags += 'O';
@@ -25,7 +25,8 @@ size_t Subscriptions(const ClientState& client, PubSub::Kind kind) {
 }
 
 bool Subscribed(const ClientState& client) {
-  return Subscriptions(client, PubSub::Kind::kChannel) + Subscriptions(client, PubSub::Kind::kPattern) +
+  return Subscriptions(client, PubSub::Kind::kChannel) +
+             Subscriptions(client, PubSub::Kind::kPattern) +
              Subscriptions(client, PubSub::Kind::kShard) >
          0;
 }
@@ -35,9 +36,12 @@ bool Subscribed(const ClientState& client) {
 std::string DescribeClient(const ClientState& client, bool self) {
   const ClientLink& link = client.link;
   const auto now = std::chrono::steady_clock::now();
-  const int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count();
-  const int64_t age = std::chrono::duration_cast<std::chrono::seconds>(now - client.connected).count();
-  const int64_t idle = std::max<int64_t>(0, seconds - link.active_at.load(std::memory_order_relaxed));
+  const int64_t seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count();
+  const int64_t age =
+      std::chrono::duration_cast<std::chrono::seconds>(now - client.connected).count();
+  const int64_t idle =
+      std::max<int64_t>(0, seconds - link.active_at.load(std::memory_order_relaxed));
   const uint64_t input = link.input_bytes.load(std::memory_order_relaxed);
   const uint64_t room = link.input_room.load(std::memory_order_relaxed);
   const uint64_t output = link.output_bytes.load(std::memory_order_relaxed);
@@ -45,17 +49,21 @@ std::string DescribeClient(const ClientState& client, bool self) {
   const int protocol = self ? client.protocol : link.protocol.load(std::memory_order_relaxed);
   absl::MutexLock lock(&link.names_mutex);
   return fmt::format(
-      "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} qbuf={} "
-      "qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} obl={} oll={} omem={} tot-mem={} events={} cmd={} "
+      "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} "
+      "multi={} qbuf={} "
+      "qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} obl={} oll={} omem={} tot-mem={} "
+      "events={} cmd={} "
       "user=default "
       "redir=-1 resp={} lib-name={} lib-ver={}\n",
       client.id, client.address, link.local_address, link.descriptor, client.name, age, idle,
-      Flags(client, Subscribed(client), self && client.close_after_reply), link.space.load(std::memory_order_relaxed),
-      Subscriptions(client, PubSub::Kind::kChannel), Subscriptions(client, PubSub::Kind::kPattern),
-      Subscriptions(client, PubSub::Kind::kShard), link.queued.load(std::memory_order_relaxed), input, room,
-      link.transaction_bytes.load(std::memory_order_relaxed), output, output, output, waiting > 0 ? 1 : 0, waiting,
-      ClientBytes(client), output + waiting > 0 ? "rw" : "r", link.last_command.load(std::memory_order_relaxed),
-      protocol, client.library_name, client.library_version);
+      Flags(client, Subscribed(client), self && client.close_after_reply),
+      link.space.load(std::memory_order_relaxed), Subscriptions(client, PubSub::Kind::kChannel),
+      Subscriptions(client, PubSub::Kind::kPattern), Subscriptions(client, PubSub::Kind::kShard),
+      link.queued.load(std::memory_order_relaxed), input, room,
+      link.transaction_bytes.load(std::memory_order_relaxed), output, output, output,
+      waiting > 0 ? 1 : 0, waiting, ClientBytes(client), output + waiting > 0 ? "rw" : "r",
+      link.last_command.load(std::memory_order_relaxed), protocol, client.library_name,
+      client.library_version);
 }
 
 uint64_t ClientBytes(const ClientState& client) {
@@ -64,7 +72,9 @@ uint64_t ClientBytes(const ClientState& client) {
          client.link.subscription_bytes.load(std::memory_order_relaxed);
 }
 
-std::string_view ClientType(const ClientState& client) { return Subscribed(client) ? "pubsub" : "normal"; }
+std::string_view ClientType(const ClientState& client) {
+  return Subscribed(client) ? "pubsub" : "normal";
+}
 
 bool ClientFilter::Matches(const ClientState& client, uint64_t self) const {
   if (client.link.mailbox.close_requested()) return false;

@@ -1,4 +1,5 @@
-// The line that CLIENT LIST shows for a connection, with Redis' fields, and the choice of connections. Functions are thread-safe.
+// The line that CLIENT LIST shows for a connection, with Redis' fields, and the choice of
+// connections. Functions are thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +15,16 @@ namespace varve {
 // Ends with a line end. `self`: the caller executes for this connection.
 std::string DescribeClient(const ClientState& client, bool self);
 
-// Bytes, about: all that the connection takes, also what its buffers keep ready. What counts for --maxmemory-clients is less, see
-// ClientMemory.
+// Bytes, about: all that the connection takes, also what its buffers keep ready. What counts for
+// --maxmemory-clients is less, see ClientMemory.
 uint64_t ClientBytes(const ClientState& client);
 
 // "normal" or "pubsub".
 std::string_view ClientType(const ClientState& client);
 
-// What CLIENT LIST and KILL choose by; each condition that is set must hold. Nobody chooses a connection that others have asked to
-// close: it is as good as gone, however long its loop takes to see it.
+// What CLIENT LIST and KILL choose by; each condition that is set must hold. Nobody chooses a
+// connection that others have asked to close: it is as good as gone, however long its loop takes to
+// see it.
 struct ClientFilter {
   std::vector<uint64_t> ids;
   std::optional<std::string> address;

@@ -1,5 +1,6 @@
-// What others know of a connection, and how they reach it; and the modes that change what it may do. ClientLink's figures are
-// written by whoever executes for the connection and read by anybody; ClientModes belong to whoever executes for it alone.
+// What others know of a connection, and how they reach it; and the modes that change what it may
+// do. ClientLink's figures are written by whoever executes for the connection and read by anybody;
+// ClientModes belong to whoever executes for it alone.
 #pragma once
 
 #include <atomic>
@@ -23,7 +24,8 @@ struct ClientLink {
   std::string local_address;
   int descriptor = -1;
 
-  // Held by whoever changes the names of the connection and its library, and by others who read them.
+  // Held by whoever changes the names of the connection and its library, and by others who read
+  // them.
   mutable absl::Mutex names_mutex;
 
   std::atomic<const char*> last_command{"NULL"};
@@ -31,10 +33,12 @@ struct ClientLink {
   std::atomic<uint64_t> input_bytes{0};
   std::atomic<uint64_t> input_room{0};
   std::atomic<uint64_t> output_bytes{0};
-  std::atomic<size_t> memory{0};              // all but the mailbox, as far as ClientMemory counts it
-  std::atomic<size_t> subscription_bytes{0};  // of the names it listens to, and their places in tables
-  std::atomic<size_t> transaction_bytes{0};   // of what it has queued and watches
-  std::atomic<int> queued{-1};                // requests; -1 outside of a transaction
+  // All but the mailbox, as far as ClientMemory counts it.
+  std::atomic<size_t> memory{0};
+  // Of the names it listens to, and their places in tables.
+  std::atomic<size_t> subscription_bytes{0};
+  std::atomic<size_t> transaction_bytes{0};  // of what it has queued and watches
+  std::atomic<int> queued{-1};               // requests; -1 outside of a transaction
   std::atomic<int> protocol{2};
   std::atomic<NamespaceId> space{kDefaultNamespace};
   std::atomic<size_t> subscriptions[PubSub::kKinds] = {};
@@ -43,7 +47,8 @@ struct ClientLink {
 
   // Of what its buffers hold and keep ready.
   uint64_t BufferBytes() const {
-    return input_bytes.load(std::memory_order_relaxed) + input_room.load(std::memory_order_relaxed) +
+    return input_bytes.load(std::memory_order_relaxed) +
+           input_room.load(std::memory_order_relaxed) +
            output_bytes.load(std::memory_order_relaxed) + mailbox.bytes();
   }
 };

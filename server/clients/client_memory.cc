@@ -48,8 +48,9 @@ void ClientMemory::Evict(size_t limit, const ClientRegistry& registry) {
   if (!evicting_.TryLock()) return;
   size_t leaving = 0;
   std::vector<Holder> holders = FindHolders(registry, &leaving);
-  std::sort(holders.begin(), holders.end(),
-            [](const Holder& a, const Holder& b) { return a.spared != b.spared ? b.spared : a.bytes > b.bytes; });
+  std::sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) {
+    return a.spared != b.spared ? b.spared : a.bytes > b.bytes;
+  });
   // A bit lower than asked for, so that the next bytes don't bring the next search.
   const size_t goal = limit - limit / 16 + leaving;
   size_t held = bytes();
@@ -63,7 +64,8 @@ void ClientMemory::Evict(size_t limit, const ClientRegistry& registry) {
     registry.ForEach([&](ClientState& client) {
       if (!chosen.contains(client.id)) return;
       spdlog::warn(
-          "Client {} at {} holds {} bytes, and all clients more than --maxmemory-clients: its connection is closed",
+          "Client {} at {} holds {} bytes, and all clients more than --maxmemory-clients: its "
+          "connection is closed",
           client.id, client.address, client.link.memory.load() + client.link.mailbox.bytes());
       evicted_.fetch_add(1, std::memory_order_relaxed);
       client.link.mailbox.RequestClose();

@@ -1,6 +1,7 @@
-// What all connections together hold of requests that are incomplete or wait, replies that were not taken, messages, and names that
-// they listen to: when it is more than --maxmemory-clients, those that hold most are closed. Thread-safe. A connection that holds
-// little is not counted, so that nothing is paid for it; nor is a reply while the pool works on it, or what is kept ready.
+// What all connections together hold of requests that are incomplete or wait, replies that were not
+// taken, messages, and names that they listen to: when it is more than --maxmemory-clients, those
+// that hold most are closed. Thread-safe. A connection that holds little is not counted, so that
+// nothing is paid for it; nor is a reply while the pool works on it, or what is kept ready.
 #pragma once
 
 #include <atomic>
@@ -24,13 +25,16 @@ class ClientMemory {
   void ResetStatistics() { evicted_.store(0, std::memory_order_relaxed); }
 
   // A connection that was counted with `before` bytes holds `now`.
-  void Change(size_t before, size_t now) { bytes_.fetch_add(now - before, std::memory_order_relaxed); }
+  void Change(size_t before, size_t now) {
+    bytes_.fetch_add(now - before, std::memory_order_relaxed);
+  }
 
-  // A message that is counted once, in however many mailboxes it lies, until it has left the last. Must not outlive this.
+  // A message that is counted once, in however many mailboxes it lies, until it has left the last.
+  // Must not outlive this.
   Mailbox::Message Count(std::string text);
 
-  // Asks as many connections to close as it takes to come below `limit`, the largest first. Those that
-  // CLIENT NO-EVICT spares come last: it is no way around the limit.
+  // Asks as many connections to close as it takes to come below `limit`, the largest first. Those
+  // that CLIENT NO-EVICT spares come last: it is no way around the limit.
   void Evict(size_t limit, const ClientRegistry& registry) ABSL_LOCKS_EXCLUDED(evicting_);
 
  private:

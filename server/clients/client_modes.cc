@@ -13,7 +13,8 @@ constexpr size_t kNameBytes = 128;  // of a subscription, beside its name
 
 // After one more, or less (`bytes` wraps around).
 void ShowSubscriptions(ClientState* client, size_t kind, size_t bytes) {
-  client->link.subscriptions[kind].store(client->modes.subscriptions[kind].size(), std::memory_order_relaxed);
+  client->link.subscriptions[kind].store(client->modes.subscriptions[kind].size(),
+                                         std::memory_order_relaxed);
   client->link.subscription_bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
@@ -25,14 +26,17 @@ bool Subscribe(ServerState* server, ClientState* client, PubSub::Kind kind, std:
   std::string key(name);
   if (modes.subscriptions[index].contains(key)) return true;
   const size_t bytes = name.size() + kNameBytes;
-  if (client->link.subscription_bytes.load(std::memory_order_relaxed) + bytes > kMaxSubscriptionBytes) return false;
+  if (client->link.subscription_bytes.load(std::memory_order_relaxed) + bytes >
+      kMaxSubscriptionBytes)
+    return false;
   modes.subscriptions[index].insert(std::move(key));
   ShowSubscriptions(client, index, bytes);
   server->pubsub.Subscribe(kind, name, &client->link.mailbox);
   return true;
 }
 
-void Unsubscribe(ServerState* server, ClientState* client, PubSub::Kind kind, std::string_view name) {
+void Unsubscribe(ServerState* server, ClientState* client, PubSub::Kind kind,
+                 std::string_view name) {
   const size_t index = static_cast<size_t>(kind);
   if (client->modes.subscriptions[index].erase(std::string(name)) == 0) return;
   ShowSubscriptions(client, index, size_t{0} - name.size() - kNameBytes);
@@ -62,15 +66,18 @@ void LeaveModes(ServerState* server, ClientState* client) {
 
 bool RefusedByModes(CommandContext& context, const Command& command, Arguments arguments) {
   const ClientState& client = context.client;
-  if (client.protocol < 3 && client.modes.Subscribed() && (command.flags & kSubscriberCommand) == 0) {
-    context.reply.Error(fmt::format(
-        "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in "
-        "this context",
-        FullCommandName(command, arguments)));
+  if (client.protocol < 3 && client.modes.Subscribed() &&
+      (command.flags & kSubscriberCommand) == 0) {
+    context.reply.Error(
+        fmt::format("ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT "
+                    "/ RESET are allowed in "
+                    "this context",
+                    FullCommandName(command, arguments)));
     return true;
   }
   if (client.modes.monitoring && (command.flags & (kReadCommand | kWriteCommand)) != 0) {
-    context.reply.Error("ERR Replica can't interact with the keyspace");  // what Redis says to those who monitor
+    // What Redis says to those who monitor.
+    context.reply.Error("ERR Replica can't interact with the keyspace");
     return true;
   }
   return false;

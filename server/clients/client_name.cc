@@ -8,11 +8,13 @@ namespace varve {
 
 bool IsClientName(CommandContext& context, std::string_view what, std::string_view name) {
   if (!std::all_of(name.begin(), name.end(), [](char c) { return c >= '!' && c <= '~'; })) {
-    context.reply.Error(fmt::format("ERR {} cannot contain spaces, newlines or special characters.", what));
+    context.reply.Error(
+        fmt::format("ERR {} cannot contain spaces, newlines or special characters.", what));
     return false;
   }
   if (name.size() > kMaxClientName) {
-    context.reply.Error(fmt::format("ERR {} cannot have more than {} bytes.", what, kMaxClientName));
+    context.reply.Error(
+        fmt::format("ERR {} cannot have more than {} bytes.", what, kMaxClientName));
     return false;
   }
   return true;

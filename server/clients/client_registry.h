@@ -1,5 +1,5 @@
-// All connections, for those who ask about others: CLIENT LIST and KILL. Thread-safe: connections register as they come and leave
-// as they go, nothing on the way of a request takes the lock.
+// All connections, for those who ask about others: CLIENT LIST and KILL. Thread-safe: connections
+// register as they come and leave as they go, nothing on the way of a request takes the lock.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ class ClientRegistry {
   void Add(uint64_t id, ClientState* client) ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Calls `visit` for each, in the order of their numbers. They stay meanwhile. Of others only ClientState::link and what is fixed
-  // may be looked at.
+  // Calls `visit` for each, in the order of their numbers. They stay meanwhile. Of others only
+  // ClientState::link and what is fixed may be looked at.
   void ForEach(const std::function<void(ClientState&)>& visit) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -19,7 +19,8 @@ QueuedRequest::QueuedRequest(const Command* command, Arguments arguments) : comm
 
 size_t QueuedRequest::BytesOf(Arguments arguments) {
   constexpr size_t kBytesPerAllocation = 32;
-  size_t bytes = 2 * sizeof(QueuedRequest) + 2 * kBytesPerAllocation + arguments.size() * sizeof(std::string_view);
+  size_t bytes = 2 * sizeof(QueuedRequest) + 2 * kBytesPerAllocation +
+                 arguments.size() * sizeof(std::string_view);
   for (const std::string_view argument : arguments) bytes += argument.size();
   return bytes;
 }

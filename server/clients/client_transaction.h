@@ -1,5 +1,5 @@
-// What a connection has said of its next transaction: the keys it watches (WATCH) and the requests it has queued (MULTI). Belongs to
-// whoever executes for the connection.
+// What a connection has said of its next transaction: the keys it watches (WATCH) and the requests
+// it has queued (MULTI). Belongs to whoever executes for the connection.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,8 @@ class QueuedRequest {
 
   const Command& command() const { return *command_; }
   Arguments arguments() const { return arguments_; }
-  // In memory, with its place in a vector that grows and what each allocation takes beside its bytes.
+  // In memory, with its place in a vector that grows and what each allocation takes beside its
+  // bytes.
   static size_t BytesOf(Arguments arguments);
 
  private:
@@ -49,7 +50,9 @@ struct WatchedKey {
   Name name() const { return {space, key}; }
   struct ByName {
     using is_transparent = void;
-    bool operator()(const WatchedKey& one, const WatchedKey& other) const { return one.name() < other.name(); }
+    bool operator()(const WatchedKey& one, const WatchedKey& other) const {
+      return one.name() < other.name();
+    }
     bool operator()(const WatchedKey& one, const Name& other) const { return one.name() < other; }
     bool operator()(const Name& one, const WatchedKey& other) const { return one < other.name(); }
   };

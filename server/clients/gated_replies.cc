@@ -12,7 +12,8 @@ void GatedReplies::Mark(SequenceNumber gate, uint32_t replies) {
   if (bytes == 0 && replies == 0) return;
   marked_ = bytes_.size();
   const bool continues = std::exchange(inside_reply_, replies == 0);
-  const bool whole = replies > 0 && marks_.size() > std::max(head_, batch_begin_) && marks_.back().replies > 0;
+  const bool whole =
+      replies > 0 && marks_.size() > std::max(head_, batch_begin_) && marks_.back().replies > 0;
   if (whole && marks_.back().gate == gate) {
     marks_.back().bytes += bytes;
     marks_.back().replies += replies;
@@ -33,7 +34,8 @@ void GatedReplies::Take(GatedReplies* other) {
     bytes_.Append(other->bytes_.view());
     marked_ += other->marked_;
     batch_begin_ = marks_.size();
-    marks_.insert(marks_.end(), other->marks_.begin() + static_cast<ptrdiff_t>(other->head_), other->marks_.end());
+    marks_.insert(marks_.end(), other->marks_.begin() + static_cast<ptrdiff_t>(other->head_),
+                  other->marks_.end());
   }
   inside_reply_ = other->inside_reply_;
   other->Clear();
@@ -41,7 +43,8 @@ void GatedReplies::Take(GatedReplies* other) {
 
 size_t GatedReplies::Releasable(SequenceNumber durable) const {
   size_t bytes = 0;
-  for (size_t i = head_; i < marks_.size() && marks_[i].gate <= durable; ++i) bytes += marks_[i].bytes;
+  for (size_t i = head_; i < marks_.size() && marks_[i].gate <= durable; ++i)
+    bytes += marks_[i].bytes;
   return bytes;
 }
 
@@ -96,7 +99,9 @@ bool GatedReplies::Fail(size_t first, SequenceNumber durable, std::string_view e
   return true;
 }
 
-bool GatedReplies::FailAbove(SequenceNumber durable, std::string_view error) { return Fail(head_, durable, error); }
+bool GatedReplies::FailAbove(SequenceNumber durable, std::string_view error) {
+  return Fail(head_, durable, error);
+}
 
 bool GatedReplies::FailBatch(std::string_view error) {
   return Fail(std::max(head_, batch_begin_), kMaxSequence, error);

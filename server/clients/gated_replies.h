@@ -1,5 +1,6 @@
-// Replies on their way out, in request order, each with the gate that holds it back: the sequence number that must be durable
-// before the client may see it. Not thread-safe. Invariant: the marks cover exactly the bytes.
+// Replies on their way out, in request order, each with the gate that holds it back: the sequence
+// number that must be durable before the client may see it. Not thread-safe. Invariant: the marks
+// cover exactly the bytes.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +20,15 @@ class GatedReplies {
   size_t size() const { return bytes_.size(); }
   bool empty() const { return bytes_.empty(); }
 
-  // What follows belongs to a new batch, see FailBatch(). `inside_reply`: it begins with the rest of a reply whose beginning was
-  // taken away.
+  // What follows belongs to a new batch, see FailBatch(). `inside_reply`: it begins with the rest
+  // of a reply whose beginning was taken away.
   void BeginBatch(bool inside_reply = false) {
     batch_begin_ = marks_.size();
     inside_reply_ = inside_reply;
   }
 
-  // The bytes written since the last call are `replies` complete replies that wait for `gate` (kNoSequence: for nothing).
-  // With no replies: part of one that goes on.
+  // The bytes written since the last call are `replies` complete replies that wait for `gate`
+  // (kNoSequence: for nothing). With no replies: part of one that goes on.
   void Mark(SequenceNumber gate, uint32_t replies);
 
   // Drops what was written behind the first `size` bytes and has no mark yet.
@@ -44,8 +45,9 @@ class GatedReplies {
   // `bytes` bytes of the front have left.
   void Consume(size_t bytes);
 
-  // Puts the error reply "-<error>" in the place of every reply that waits for more than `durable`. False when one of them is not
-  // here as a whole (its end is still to come, or its beginning has left or may leave), so that the connection must close.
+  // Puts the error reply "-<error>" in the place of every reply that waits for more than `durable`.
+  // False when one of them is not here as a whole (its end is still to come, or its beginning has
+  // left or may leave), so that the connection must close.
   [[nodiscard]] bool FailAbove(SequenceNumber durable, std::string_view error);
   // The same for every reply since BeginBatch().
   [[nodiscard]] bool FailBatch(std::string_view error);

@@ -6,11 +6,13 @@ namespace varve {
 namespace {
 
 char Folded(char c, GlobCase letters) {
-  return letters == GlobCase::kInsensitive && c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+  return letters == GlobCase::kInsensitive && c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20)
+                                                                   : c;
 }
 
-// Matches `c` against the set that begins behind the bracket at `*position` and moves behind it. A set without its closing
-// bracket ends with the pattern. Bytes compare as Redis compares them, as signed numbers.
+// Matches `c` against the set that begins behind the bracket at `*position` and moves behind it. A
+// set without its closing bracket ends with the pattern. Bytes compare as Redis compares them, as
+// signed numbers.
 bool MatchSet(std::string_view pattern, size_t* position, char c, GlobCase letters) {
   size_t p = *position;
   const bool negated = p < pattern.size() && pattern[p] == '^';
@@ -21,8 +23,9 @@ bool MatchSet(std::string_view pattern, size_t* position, char c, GlobCase lette
       ++p;
       matched = matched || pattern[p] == c;
     } else if (p + 2 < pattern.size() && pattern[p + 1] == '-') {
-      const auto [low, high] = std::minmax({static_cast<signed char>(Folded(pattern[p], letters)),
-                                            static_cast<signed char>(Folded(pattern[p + 2], letters))});
+      const auto [low, high] =
+          std::minmax({static_cast<signed char>(Folded(pattern[p], letters)),
+                       static_cast<signed char>(Folded(pattern[p + 2], letters))});
       const auto folded = static_cast<signed char>(Folded(c, letters));
       matched = matched || (low <= folded && folded <= high);
       p += 2;
@@ -34,12 +37,14 @@ bool MatchSet(std::string_view pattern, size_t* position, char c, GlobCase lette
   return matched != negated;
 }
 
-// Matches one byte against the element of `pattern` at `*position` (not a star) and moves behind the element.
+// Matches one byte against the element of `pattern` at `*position` (not a star) and moves behind
+// the element.
 bool MatchOne(std::string_view pattern, size_t* position, char c, GlobCase letters) {
   const char element = pattern[(*position)++];
   if (element == '[') return MatchSet(pattern, position, c, letters);
   if (element == '?') return true;
-  if (element != '\\' || *position == pattern.size()) return Folded(element, letters) == Folded(c, letters);
+  if (element != '\\' || *position == pattern.size())
+    return Folded(element, letters) == Folded(c, letters);
   return Folded(pattern[(*position)++], letters) == Folded(c, letters);
 }
 
@@ -59,7 +64,8 @@ bool GlobMatches(std::string_view pattern, std::string_view text, GlobCase lette
       continue;
     }
     size_t next = p;
-    const bool matched = p < pattern.size() && t < text.size() && MatchOne(pattern, &next, text[t], letters);
+    const bool matched =
+        p < pattern.size() && t < text.size() && MatchOne(pattern, &next, text[t], letters);
     steps += next - p + 1;  // a set has many
     if (steps > kMaxGlobSteps + pattern.size() + text.size()) return false;
     if (matched) {

@@ -10,10 +10,11 @@ struct Letter {
   uint32_t bits;
 };
 // Without the channels and A. In the order in which Redis shows them.
-constexpr Letter kAll[] = {{'g', kGenericEvent}, {'$', kStringEvent}, {'l', 1u << 4},       {'s', 1u << 5},
-                           {'h', 1u << 6},       {'z', 1u << 7},      {'x', kExpiredEvent}, {'e', 1u << 9},
-                           {'t', 1u << 10},      {'d', 1u << 11}};
-constexpr Letter kOthers[] = {{'K', kKeyspaceChannels}, {'E', kKeyeventChannels}, {'m', kMissEvent}, {'n', kNewEvent}};
+constexpr Letter kAll[] = {
+    {'g', kGenericEvent}, {'$', kStringEvent},  {'l', 1u << 4}, {'s', 1u << 5},  {'h', 1u << 6},
+    {'z', 1u << 7},       {'x', kExpiredEvent}, {'e', 1u << 9}, {'t', 1u << 10}, {'d', 1u << 11}};
+constexpr Letter kOthers[] = {
+    {'K', kKeyspaceChannels}, {'E', kKeyeventChannels}, {'m', kMissEvent}, {'n', kNewEvent}};
 
 constexpr uint32_t BitsOfA() {
   uint32_t bits = 0;
@@ -52,21 +53,25 @@ std::string ShowKeyEvents(uint32_t classes) {
 }
 
 void KeyspaceEvents::Set(uint32_t classes) {
-  classes_.store((classes & (kKeyspaceChannels | kKeyeventChannels)) != 0 ? classes : 0, std::memory_order_relaxed);
+  classes_.store((classes & (kKeyspaceChannels | kKeyeventChannels)) != 0 ? classes : 0,
+                 std::memory_order_relaxed);
 }
 
-size_t KeyspaceEvents::Send(std::string_view event, NamespaceId space, std::string_view key, SequenceNumber gate) {
+size_t KeyspaceEvents::Send(std::string_view event, NamespaceId space, std::string_view key,
+                            SequenceNumber gate) {
   if (!pubsub_->Any()) return 0;
   size_t cost = 0;
   if (Tells(kKeyspaceChannels)) {
     const std::string channel = fmt::format("__keyspace@{}__:{}", space, key);
     if (channel.size() <= PubSub::kMaxChannelName) cost += Publish(channel, event, gate);
   }
-  if (Tells(kKeyeventChannels)) cost += Publish(fmt::format("__keyevent@{}__:{}", space, event), key, gate);
+  if (Tells(kKeyeventChannels))
+    cost += Publish(fmt::format("__keyevent@{}__:{}", space, event), key, gate);
   return cost;
 }
 
-size_t KeyspaceEvents::Publish(std::string_view channel, std::string_view message, SequenceNumber gate) {
+size_t KeyspaceEvents::Publish(std::string_view channel, std::string_view message,
+                               SequenceNumber gate) {
   size_t all = 0;
   PubSub::Publication publication{.channel = channel, .message = message, .gate = gate};
   const auto spent = [&all](size_t cost) {

@@ -1,10 +1,12 @@
-// Keyspace notifications: what happens to keys, told on channels as Redis names them. Which are told is the setting
-// notify-keyspace-events; a message leaves when what it reveals is durable, like a reply.
+// Keyspace notifications: what happens to keys, told on channels as Redis names them. Which are
+// told is the setting notify-keyspace-events; a message leaves when what it reveals is durable,
+// like a reply.
 //
 //   __keyspace@<db>__:<key>     message: the event, such as "set"
 //   __keyevent@<db>__:<event>   message: the key
 //
-// <db> is the database's number, or the id of a named namespace. Thread-safe. Costs one load where nothing is told.
+// <db> is the database's number, or the id of a named namespace. Thread-safe. Costs one load where
+// nothing is told.
 #pragma once
 
 #include <atomic>
@@ -35,17 +37,20 @@ enum KeyEventClass : uint32_t {
 std::optional<uint32_t> ParseKeyEvents(std::string_view letters);
 // The letters in Redis' order, with A for the classes that it stands for.
 std::string ShowKeyEvents(uint32_t classes);
-inline constexpr std::string_view kKeyEventsNeeded = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
+inline constexpr std::string_view kKeyEventsNeeded =
+    "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
 
 class KeyspaceEvents {
  public:
   KeyspaceEvents(PubSub* pubsub, uint32_t classes) : pubsub_(pubsub) { Set(classes); }
 
   void Set(uint32_t classes);
-  bool Tells(KeyEventClass which) const { return (classes_.load(std::memory_order_relaxed) & which) != 0; }
+  bool Tells(KeyEventClass which) const {
+    return (classes_.load(std::memory_order_relaxed) & which) != 0;
+  }
 
-  // Tells those who listen; the message leaves when `gate` is durable. Returns what that took, in the units of GlobCost(). All who
-  // listen get it at once: very many of them hold up the thread.
+  // Tells those who listen; the message leaves when `gate` is durable. Returns what that took, in
+  // the units of GlobCost(). All who listen get it at once: very many of them hold up the thread.
   size_t Send(std::string_view event, NamespaceId space, std::string_view key, SequenceNumber gate);
 
  private:

@@ -1,10 +1,11 @@
-// What other threads leave for one connection: messages of channels, lines of MONITOR, and the wish that it closes. The connection's
-// loop is woken for the first of them and sends them between replies. A message is shared by all mailboxes that it lies in.
+// What other threads leave for one connection: messages of channels, lines of MONITOR, and the wish
+// that it closes. The connection's loop is woken for the first of them and sends them between
+// replies. A message is shared by all mailboxes that it lies in.
 //
-// Threads: Deliver(), RequestClose(), overflowed(), bytes() and empty() from any thread; the rest belongs to whoever executes for the
-// connection.
-// Messages of one thread leave in the order in which it delivered them. Invariant: no more bytes lie here than the
-// limits allow; a connection that would need more is to be closed, and is left nothing more.
+// Threads: Deliver(), RequestClose(), overflowed(), bytes() and empty() from any thread; the rest
+// belongs to whoever executes for the connection. Messages of one thread leave in the order in
+// which it delivered them. Invariant: no more bytes lie here than the limits allow; a connection
+// that would need more is to be closed, and is left nothing more.
 #pragma once
 
 #include <atomic>
@@ -18,8 +19,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "server/clients/gated_replies.h"
-#include "server/config/live_options.h"
 #include "server/clients/output_gauge.h"
+#include "server/config/live_options.h"
 #include "type/sequence.h"
 #include "util/resp/resp_buffer.h"
 
@@ -34,12 +35,15 @@ class Mailbox {
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
-  // To be called before anybody delivers. The limits outlive the mailbox; `wake` may be called by any thread.
+  // To be called before anybody delivers. The limits outlive the mailbox; `wake` may be called by
+  // any thread.
   void Open(const LiveOutputLimits* limits, std::function<void()> wake);
 
-  // Leaves a message that must not leave before `gate` is durable. True: the connection was woken, and will send for it.
+  // Leaves a message that must not leave before `gate` is durable. True: the connection was woken,
+  // and will send for it.
   bool Deliver(Message message, SequenceNumber gate) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The connection is to be closed, since more was left than it may have: nothing is taken any more.
+  // The connection is to be closed, since more was left than it may have: nothing is taken any
+  // more.
   bool overflowed() const { return overflowed_.load(std::memory_order_relaxed); }
   void RequestClose();
 

@@ -11,7 +11,8 @@
 namespace varve {
 namespace {
 
-constexpr size_t kMaxArgumentBytes = 4096;   // of one argument that are shown; then how many are missing
+// Of one argument that are shown; then how many are missing.
+constexpr size_t kMaxArgumentBytes = 4096;
 constexpr size_t kMaxLineBytes = 64u << 10;  // after which no further argument is shown
 
 void AppendQuoted(std::string_view argument, std::string* out) {
@@ -47,12 +48,13 @@ void Monitors::Remove(Mailbox* mailbox) {
   if (mailboxes_.erase(mailbox) > 0) count_.fetch_sub(1);
 }
 
-void Monitors::Show(NamespaceId space, std::string_view address, const Command& command, Arguments arguments) {
+void Monitors::Show(NamespaceId space, std::string_view address, const Command& command,
+                    Arguments arguments) {
   // What administrators do is not shown, as in Redis: it may hold secrets.
   if (command.flags & kAdminCommand) return;
-  const auto now =
-      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count();
+  const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
+                       std::chrono::system_clock::now().time_since_epoch())
+                       .count();
   std::string line = fmt::format("+{}.{:06} [{} {}]", now / 1000000, now % 1000000, space, address);
   const bool secret = (command.flags & kSecretArguments) != 0;
   for (size_t i = 0; i < arguments.size(); ++i) {

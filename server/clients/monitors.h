@@ -1,5 +1,5 @@
-// The connections that see every command (MONITOR), and the line they see. Thread-safe. Where nobody monitors, a command pays one
-// load. A mailbox may go once it was removed.
+// The connections that see every command (MONITOR), and the line they see. Thread-safe. Where
+// nobody monitors, a command pays one load. A mailbox may go once it was removed.
 #pragma once
 
 #include <atomic>
@@ -27,9 +27,10 @@ class Monitors {
   void Add(Mailbox* mailbox) ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove(Mailbox* mailbox) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Shows that the client at `address` had this executed in a namespace. Passwords are shown as "(redacted)".
-  void Show(NamespaceId space, std::string_view address, const Command& command, Arguments arguments)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Shows that the client at `address` had this executed in a namespace. Passwords are shown as
+  // "(redacted)".
+  void Show(NamespaceId space, std::string_view address, const Command& command,
+            Arguments arguments) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   ClientMemory* const memory_;

@@ -1,5 +1,5 @@
-// Holds what waits for a client against its limits. The soft limit counts from the first look that finds it exceeded, so somebody
-// has to look now and then. Not thread-safe.
+// Holds what waits for a client against its limits. The soft limit counts from the first look that
+// finds it exceeded, so somebody has to look now and then. Not thread-safe.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,5 @@
-// The password that clients must give, if one is set. Thread-safe; the check for "is one set" takes no lock.
+// The password that clients must give, if one is set. Thread-safe; the check for "is one set" takes
+// no lock.
 #pragma once
 
 #include <atomic>

@@ -25,7 +25,8 @@ Mailbox::Message Encode(ClientMemory* memory, std::initializer_list<std::string_
 
 void PubSub::Subscribe(Kind kind, std::string_view name, Mailbox* mailbox) {
   absl::MutexLock lock(&mutex_);
-  if (tables_[static_cast<size_t>(kind)][std::string(name)].insert(mailbox).second) subscriptions_.fetch_add(1);
+  if (tables_[static_cast<size_t>(kind)][std::string(name)].insert(mailbox).second)
+    subscriptions_.fetch_add(1);
 }
 
 void PubSub::Unsubscribe(Kind kind, std::string_view name, Mailbox* mailbox) {
@@ -38,7 +39,8 @@ void PubSub::Unsubscribe(Kind kind, std::string_view name, Mailbox* mailbox) {
 }
 
 bool PubSub::DeliverToAll(const Mailboxes& mailboxes, std::initializer_list<std::string_view> parts,
-                          ClientMemory* memory, Publication* publication, absl::FunctionRef<bool(size_t)> spent) {
+                          ClientMemory* memory, Publication* publication,
+                          absl::FunctionRef<bool(size_t)> spent) {
   for (auto next = mailboxes.upper_bound(publication->last); next != mailboxes.end(); ++next) {
     Mailbox* const mailbox = *next;
     size_t cost = kDeliveryCost;
@@ -46,7 +48,8 @@ bool PubSub::DeliverToAll(const Mailboxes& mailboxes, std::initializer_list<std:
       publication->encoded = Encode(memory, parts);
       cost += publication->encoded->size() / CommandContext::kBytesPerKey;
     }
-    if (publication->encoded != nullptr && mailbox->Deliver(publication->encoded, publication->gate)) {
+    if (publication->encoded != nullptr &&
+        mailbox->Deliver(publication->encoded, publication->gate)) {
       ++publication->woken;
     }
     publication->last = mailbox;
@@ -77,7 +80,8 @@ bool PubSub::Publish(Publication* publication, absl::FunctionRef<bool(size_t)> s
   }
   if (publication->kind == Kind::kShard) return true;
   const Table& patterns = tables_[static_cast<size_t>(Kind::kPattern)];
-  for (auto place = patterns.lower_bound(publication->next_pattern); place != patterns.end(); ++place) {
+  for (auto place = patterns.lower_bound(publication->next_pattern); place != patterns.end();
+       ++place) {
     const auto& [pattern, mailboxes] = *place;
     const bool goes_on = publication->last != nullptr && pattern == publication->next_pattern;
     if (!goes_on) {
@@ -85,7 +89,8 @@ bool PubSub::Publish(Publication* publication, absl::FunctionRef<bool(size_t)> s
       publication->encoded = nullptr;
     }
     if ((goes_on || GlobMatches(pattern, channel)) &&
-        !DeliverToAll(mailboxes, {"pmessage", pattern, channel, message}, memory_, publication, spent)) {
+        !DeliverToAll(mailboxes, {"pmessage", pattern, channel, message}, memory_, publication,
+                      spent)) {
       publication->next_pattern = pattern;
       return false;
     }
@@ -101,7 +106,8 @@ std::vector<std::string> PubSub::Names(Kind kind, std::string_view from, size_t 
   std::vector<std::string> names;
   absl::ReaderMutexLock lock(&mutex_);
   const Table& table = tables_[static_cast<size_t>(kind)];
-  for (auto place = table.lower_bound(from); place != table.end() && names.size() < count; ++place) {
+  for (auto place = table.lower_bound(from); place != table.end() && names.size() < count;
+       ++place) {
     names.push_back(place->first);
   }
   return names;

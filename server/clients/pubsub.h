@@ -1,10 +1,12 @@
-// Who listens to which channel: the table behind SUBSCRIBE, PSUBSCRIBE, SSUBSCRIBE and PUBLISH. Messages are not stored: whoever
-// listens at that moment gets them, and a crash forgets what was not sent yet.
+// Who listens to which channel: the table behind SUBSCRIBE, PSUBSCRIBE, SSUBSCRIBE and PUBLISH.
+// Messages are not stored: whoever listens at that moment gets them, and a crash forgets what was
+// not sent yet.
 //
-// Thread-safe; Publish() may be called from any thread. It costs one load where nobody listens to anything, otherwise a reader's
-// lock, held for no longer than the caller lets it go on. Each subscriber gets the messages of one publisher in the order in which they
-// were published. After Unsubscribe() has returned nothing more is delivered for that subscription, so a mailbox may go once it has no
-// subscriptions. No lock of the store is taken inside.
+// Thread-safe; Publish() may be called from any thread. It costs one load where nobody listens to
+// anything, otherwise a reader's lock, held for no longer than the caller lets it go on. Each
+// subscriber gets the messages of one publisher in the order in which they were published. After
+// Unsubscribe() has returned nothing more is delivered for that subscription, so a mailbox may go
+// once it has no subscriptions. No lock of the store is taken inside.
 #pragma once
 
 #include <atomic>
@@ -40,8 +42,8 @@ class PubSub {
   };
   static constexpr size_t kKinds = 3;
 
-  // Bytes of a channel's name; a pattern has at most kMaxGlobPattern. Callers see to both. So a match takes a few milliseconds at
-  // worst, and none is given up.
+  // Bytes of a channel's name; a pattern has at most kMaxGlobPattern. Callers see to both. So a
+  // match takes a few milliseconds at worst, and none is given up.
   static constexpr size_t kMaxChannelName = 1024;
   static_assert(kMaxChannelName * kMaxGlobPattern <= kMaxGlobSteps);
 
@@ -56,8 +58,9 @@ class PubSub {
 
     // How far it has come.
     bool sent_to_channel = false;
-    std::string next_pattern = {};       // those before it are done
-    Mailbox* last = nullptr;             // of the name in progress: all up to it have the message; it may be gone
+    std::string next_pattern = {};  // those before it are done
+    // Of the name in progress: all up to it have the message; it may be gone.
+    Mailbox* last = nullptr;
     Mailbox::Message encoded = nullptr;  // for that name
   };
 
@@ -67,14 +70,16 @@ class PubSub {
   void Subscribe(Kind kind, std::string_view name, Mailbox* mailbox) ABSL_LOCKS_EXCLUDED(mutex_);
   void Unsubscribe(Kind kind, std::string_view name, Mailbox* mailbox) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Delivers it, or goes on with it: there may be any number of subscribers and patterns. After each, `spent` is told what it may have
-  // cost, in the units of GlobCost(), and asked whether others should get their turn. False: it said so, call again. Whoever subscribes or
-  // unsubscribes in between gets the message or does not, and nobody gets it twice.
+  // Delivers it, or goes on with it: there may be any number of subscribers and patterns. After
+  // each, `spent` is told what it may have cost, in the units of GlobCost(), and asked whether
+  // others should get their turn. False: it said so, call again. Whoever subscribes or unsubscribes
+  // in between gets the message or does not, and nobody gets it twice.
   [[nodiscard]] bool Publish(Publication* publication, absl::FunctionRef<bool(size_t)> spent)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The first `count` names from `from` on that have a subscriber, in the order of bytes.
-  std::vector<std::string> Names(Kind kind, std::string_view from, size_t count) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<std::string> Names(Kind kind, std::string_view from, size_t count) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   size_t Subscribers(Kind kind, std::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // How many names have a subscriber.
   size_t Count(Kind kind) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -85,8 +90,9 @@ class PubSub {
   using Table = absl::btree_map<std::string, Mailboxes, std::less<>>;
 
   // To all of one name, or to those that are left of it.
-  static bool DeliverToAll(const Mailboxes& mailboxes, std::initializer_list<std::string_view> parts,
-                           ClientMemory* memory, Publication* publication, absl::FunctionRef<bool(size_t)> spent);
+  static bool DeliverToAll(const Mailboxes& mailboxes,
+                           std::initializer_list<std::string_view> parts, ClientMemory* memory,
+                           Publication* publication, absl::FunctionRef<bool(size_t)> spent);
 
   ClientMemory* const memory_;
   std::atomic<size_t> subscriptions_{0};

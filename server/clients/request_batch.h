@@ -1,5 +1,6 @@
-// The requests that one read brought in: the unit of execution. Their arguments are views into the session's input, which stays
-// in place until the batch is done. Not thread-safe; handed from the I/O thread to the one that executes it and back.
+// The requests that one read brought in: the unit of execution. Their arguments are views into the
+// session's input, which stays in place until the batch is done. Not thread-safe; handed from the
+// I/O thread to the one that executes it and back.
 #pragma once
 
 #include <cstddef>
@@ -27,14 +28,15 @@ struct RequestBatch {
   size_t input_bytes = 0;  // of the session's input that the batch covers
 
   // What the execution policy asks about.
-  uint32_t reads = 0;           // keys read
-  uint32_t writes = 0;          // keys written
-  uint32_t gets = 0;            // requests that are a GET
-  uint32_t plain_sets = 0;      // requests that are a SET without options
-  bool refused = false;         // its only request is one for which the client has to log in first
-  bool tries_password = false;  // its last request may be one, and no other: each wrong one has its own delay
-  bool slow = false;            // a request may take long or touch any number of keys
-  bool maintenance = false;     // a request waits for background work
+  uint32_t reads = 0;       // keys read
+  uint32_t writes = 0;      // keys written
+  uint32_t gets = 0;        // requests that are a GET
+  uint32_t plain_sets = 0;  // requests that are a SET without options
+  bool refused = false;     // its only request is one for which the client has to log in first
+  // Its last request may be one, and no other: each wrong one has its own delay.
+  bool tries_password = false;
+  bool slow = false;         // a request may take long or touch any number of keys
+  bool maintenance = false;  // a request waits for background work
 
   Arguments ArgumentsOf(const Request& request) const {
     return Arguments(arguments).subspan(request.first, request.count);

@@ -1,8 +1,8 @@
 #include "server/commands/bitfield.h"
 
-#include "varve/options.h"
 #include "util/redis_format/bits.h"
 #include "util/resp/resp_parser.h"
+#include "varve/options.h"
 
 namespace varve {
 namespace {
@@ -18,7 +18,8 @@ int64_t Truncate(BitFieldType type, uint64_t value) {
 
 enum class Fit { kFits, kTooSmall, kTooLarge };
 
-std::optional<int64_t> Settle(BitFieldType type, Fit fit, uint64_t value, BitFieldOverflow overflow) {
+std::optional<int64_t> Settle(BitFieldType type, Fit fit, uint64_t value,
+                              BitFieldOverflow overflow) {
   if (fit == Fit::kFits || overflow == BitFieldOverflow::kWrap) return Truncate(type, value);
   if (overflow == BitFieldOverflow::kFail) return std::nullopt;
   return fit == Fit::kTooLarge ? type.Max() : type.Min();
@@ -42,13 +43,15 @@ std::optional<BitFieldType> ParseBitFieldType(std::string_view text) {
   if (text.empty() || (text[0] != 'i' && text[0] != 'u')) return std::nullopt;
   const bool is_signed = text[0] == 'i';
   int64_t bits = 0;
-  if (!ParseRespInteger(text.substr(1), &bits) || bits < 1 || bits > (is_signed ? 64 : 63)) return std::nullopt;
+  if (!ParseRespInteger(text.substr(1), &bits) || bits < 1 || bits > (is_signed ? 64 : 63))
+    return std::nullopt;
   return BitFieldType{is_signed, static_cast<unsigned>(bits)};
 }
 
 std::optional<uint64_t> ParseBitOffset(std::string_view text) {
   int64_t offset = 0;
-  if (!ParseRespInteger(text, &offset) || offset < 0 || static_cast<uint64_t>(offset) >= kMaxBits) return std::nullopt;
+  if (!ParseRespInteger(text, &offset) || offset < 0 || static_cast<uint64_t>(offset) >= kMaxBits)
+    return std::nullopt;
   return static_cast<uint64_t>(offset);
 }
 
@@ -68,7 +71,8 @@ std::optional<int64_t> FitValue(BitFieldType type, int64_t value, BitFieldOverfl
   return Settle(type, fit, static_cast<uint64_t>(value), overflow);
 }
 
-std::optional<int64_t> FitSum(BitFieldType type, int64_t number, int64_t increment, BitFieldOverflow overflow) {
+std::optional<int64_t> FitSum(BitFieldType type, int64_t number, int64_t increment,
+                              BitFieldOverflow overflow) {
   int64_t sum = 0;
   const bool beyond = __builtin_add_overflow(number, increment, &sum);
   const Fit fit = beyond ? (increment > 0 ? Fit::kTooLarge : Fit::kTooSmall) : FitOf(type, sum);

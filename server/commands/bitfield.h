@@ -1,5 +1,5 @@
-// The numbers of BITFIELD: signed ones of 1 to 64 bits and unsigned ones of 1 to 63, at any bit of a byte string, and what
-// becomes of a number that doesn't fit. Pure functions, thread-safe.
+// The numbers of BITFIELD: signed ones of 1 to 64 bits and unsigned ones of 1 to 63, at any bit of
+// a byte string, and what becomes of a number that doesn't fit. Pure functions, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct BitFieldType {
 // "i5" or "u63", in lower case.
 std::optional<BitFieldType> ParseBitFieldType(std::string_view text);
 
-// The first bit of a field: "100", or "#3" for three fields of `bits` further on. Nothing if it is no number or its first bit
-// isn't in the largest value.
+// The first bit of a field: "100", or "#3" for three fields of `bits` further on. Nothing if it is
+// no number or its first bit isn't in the largest value.
 std::optional<uint64_t> ParseBitOffset(std::string_view text);
 std::optional<uint64_t> ParseFieldOffset(std::string_view text, unsigned bits);
 
@@ -29,10 +29,11 @@ enum class BitFieldOverflow { kWrap, kSaturate, kFail };
 
 int64_t ReadField(std::string_view bytes, BitFieldType type, uint64_t offset);
 
-// The number that is stored for `value`; nothing when it doesn't fit and `overflow` is kFail. An unsigned field takes a negative
-// value for the large one with the same 64 bits.
+// The number that is stored for `value`; nothing when it doesn't fit and `overflow` is kFail. An
+// unsigned field takes a negative value for the large one with the same 64 bits.
 std::optional<int64_t> FitValue(BitFieldType type, int64_t value, BitFieldOverflow overflow);
 // The same for `number`, which is in the field's range, plus `increment`.
-std::optional<int64_t> FitSum(BitFieldType type, int64_t number, int64_t increment, BitFieldOverflow overflow);
+std::optional<int64_t> FitSum(BitFieldType type, int64_t number, int64_t increment,
+                              BitFieldOverflow overflow);
 
 }  // namespace varve

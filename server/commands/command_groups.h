@@ -1,7 +1,8 @@
-// The commands by group: each group's rows stand beside its handlers, the command table joins them. Immutable, thread-safe.
+// The commands by group: each group's rows stand beside its handlers, the command table joins them.
+// Immutable, thread-safe.
 //
-// A handler writes exactly one reply (or hands over a ReplyStream). `arguments[0]` is the command's name; their number fits the
-// command's arity.
+// A handler writes exactly one reply (or hands over a ReplyStream). `arguments[0]` is the command's
+// name; their number fits the command's arity.
 #pragma once
 
 #include "absl/types/span.h"

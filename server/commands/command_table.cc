@@ -16,15 +16,18 @@ namespace {
 // Adding a group takes a line here and one in command_groups.h.
 using CommandGroup = absl::Span<const Command> (*)();
 constexpr CommandGroup kGroups[] = {
-    AccessCommands,   BitCommands,    ClientCommands,     CommandCommands,   ConfigCommands,     ConnectionCommands,
-    DatabaseCommands, DumpCommands,   ExpiryCommands,     FunctionCommands,  KeyCommands,        KeyListCommands,
-    LcsCommands,      MemoryCommands, MonitoringCommands, NamespaceCommands, NumberCommands,     PubSubCommands,
-    RangeCommands,    SaveCommands,   ServerCommands,     StringCommands,    TransactionCommands};
+    AccessCommands,     BitCommands,      ClientCommands,     CommandCommands, ConfigCommands,
+    ConnectionCommands, DatabaseCommands, DumpCommands,       ExpiryCommands,  FunctionCommands,
+    KeyCommands,        KeyListCommands,  LcsCommands,        MemoryCommands,  MonitoringCommands,
+    NamespaceCommands,  NumberCommands,   PubSubCommands,     RangeCommands,   SaveCommands,
+    ServerCommands,     StringCommands,   TransactionCommands};
 
 std::vector<Command> JoinGroups() {
   std::vector<Command> commands;
-  for (const CommandGroup group : kGroups) commands.insert(commands.end(), group().begin(), group().end());
-  std::sort(commands.begin(), commands.end(), [](const Command& a, const Command& b) { return a.name < b.name; });
+  for (const CommandGroup group : kGroups)
+    commands.insert(commands.end(), group().begin(), group().end());
+  std::sort(commands.begin(), commands.end(),
+            [](const Command& a, const Command& b) { return a.name < b.name; });
   return commands;
 }
 
@@ -36,7 +39,9 @@ struct PackedName {
   uint64_t low = 0;
   uint64_t high = 0;
   bool operator==(const PackedName& other) const = default;
-  size_t Slot() const { return ((low * 0x9E3779B97F4A7C15u) ^ (high * 0xC2B2AE3D27D4EB4Fu)) >> (64 - kSlotBits); }
+  size_t Slot() const {
+    return ((low * 0x9E3779B97F4A7C15u) ^ (high * 0xC2B2AE3D27D4EB4Fu)) >> (64 - kSlotBits);
+  }
 };
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
@@ -51,7 +56,8 @@ uint64_t LowerEight(uint64_t bytes) {
 }
 
 PackedName Pack(std::string_view name) {
-  return {LowerEight(LeadingWord(name)), name.size() > 8 ? LowerEight(LeadingWord(name.substr(8))) : 0};
+  return {LowerEight(LeadingWord(name)),
+          name.size() > 8 ? LowerEight(LeadingWord(name.substr(8))) : 0};
 }
 
 // Open addressing.
@@ -69,9 +75,11 @@ class NameIndex {
   const Command* Find(std::string_view name) const {
     if (name.size() > kLongestName || name.empty()) return nullptr;
     const PackedName packed = Pack(name);
-    for (size_t slot = packed.Slot(); slots_[slot].command != nullptr; slot = (slot + 1) % slots_.size()) {
+    for (size_t slot = packed.Slot(); slots_[slot].command != nullptr;
+         slot = (slot + 1) % slots_.size()) {
       // The padding makes a name with zeros behind it look the same, its length does not.
-      if (slots_[slot].name == packed && slots_[slot].command->name.size() == name.size()) return slots_[slot].command;
+      if (slots_[slot].name == packed && slots_[slot].command->name.size() == name.size())
+        return slots_[slot].command;
     }
     return nullptr;
   }
@@ -89,7 +97,9 @@ constexpr size_t kShownOfNames = 128;
 constexpr size_t kShownOfWords = 1024;
 
 // At most `limit` bytes, for an error text; like Redis' it ends at a zero.
-std::string_view Head(std::string_view text, size_t limit) { return text.substr(0, std::min(limit, text.find('\0'))); }
+std::string_view Head(std::string_view text, size_t limit) {
+  return text.substr(0, std::min(limit, text.find('\0')));
+}
 
 }  // namespace
 
@@ -98,7 +108,9 @@ absl::Span<const Command> AllCommands() {
   return commands;
 }
 
-size_t CommandIndex(const Command& command) { return static_cast<size_t>(&command - AllCommands().data()); }
+size_t CommandIndex(const Command& command) {
+  return static_cast<size_t>(&command - AllCommands().data());
+}
 
 const Command* FindCommand(std::string_view name) {
   static const NameIndex index;
@@ -107,7 +119,8 @@ const Command* FindCommand(std::string_view name) {
 
 bool TakesArguments(const Command& command, Arguments arguments) {
   return ArityMatches(command.arity, arguments.size()) ||
-         (command.kind == CommandKind::kGet && arguments.size() == 3 && EqualsIgnoreCase(arguments[2], "withversion"));
+         (command.kind == CommandKind::kGet && arguments.size() == 3 &&
+          EqualsIgnoreCase(arguments[2], "withversion"));
 }
 
 uint32_t KeyCount(const Command& command, size_t arguments) {
@@ -138,8 +151,8 @@ void ReplyUnknownCommand(CommandContext& context, Arguments arguments) {
   for (size_t i = 1; i < arguments.size() && shown.size() < kShownOfNames; ++i) {
     shown += fmt::format("'{}' ", Head(arguments[i], kShownOfNames - shown.size()));
   }
-  context.reply.Error(
-      fmt::format("ERR unknown command '{}', with args beginning with: {}", NameInError(arguments[0]), shown));
+  context.reply.Error(fmt::format("ERR unknown command '{}', with args beginning with: {}",
+                                  NameInError(arguments[0]), shown));
 }
 
 void ReplyWrongArity(CommandContext& context, std::string_view name) {

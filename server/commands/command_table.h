@@ -1,12 +1,13 @@
-// Every command the server knows: how it is called, what it touches, who handles it. Immutable after start, thread-safe.
+// Every command the server knows: how it is called, what it touches, who handles it. Immutable
+// after start, thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
 #include "absl/types/span.h"
-#include "server/execution/command_context.h"
 #include "server/clients/request_batch.h"
+#include "server/execution/command_context.h"
 
 namespace varve {
 
@@ -40,7 +41,8 @@ using CommandHandler = void (*)(CommandContext& context, Arguments arguments);
 
 struct Command {
   std::string_view name;  // lower case, at most 16 bytes
-  int arity;  // as in Redis (see TakesArguments): exact number with the name, or, negative, at least so many
+  // As in Redis (see TakesArguments): exact number with the name, or, negative, at least so many.
+  int arity;
   uint32_t flags;
   int first_key;  // 0: no keys
   int last_key;   // negative: from the end
@@ -62,10 +64,12 @@ size_t CommandIndex(const Command& command);
 const Command* FindCommand(std::string_view name);
 
 inline bool ArityMatches(int arity, size_t arguments) {
-  return arity >= 0 ? arguments == static_cast<size_t>(arity) : arguments >= static_cast<size_t>(-arity);
+  return arity >= 0 ? arguments == static_cast<size_t>(arity)
+                    : arguments >= static_cast<size_t>(-arity);
 }
 
-// Whether the command can be executed with so many. GET has Redis' arity, by which libraries go, and takes WITHVERSION as well.
+// Whether the command can be executed with so many. GET has Redis' arity, by which libraries go,
+// and takes WITHVERSION as well.
 bool TakesArguments(const Command& command, Arguments arguments);
 
 // Keys among `arguments` (the name included).
@@ -81,8 +85,8 @@ bool EqualsIgnoreCase(std::string_view a, std::string_view b);
 void ReplyUnknownCommand(CommandContext& context, Arguments arguments);
 void ReplyWrongArity(CommandContext& context, std::string_view name);
 void ReplySyntaxError(CommandContext& context);
-// As much as an error text repeats of a command's name that a client sent, as in Redis, and of any other word, for which Redis knows no
-// limit.
+// As much as an error text repeats of a command's name that a client sent, as in Redis, and of any
+// other word, for which Redis knows no limit.
 std::string_view NameInError(std::string_view name);
 std::string_view ShownInError(std::string_view text);
 

@@ -6,7 +6,8 @@
 namespace varve {
 namespace {
 
-// What Redis says of its commands, and so Varve of its own of that name: flags beyond those of the table, and tips.
+// What Redis says of its commands, and so Varve of its own of that name: flags beyond those of the
+// table, and tips.
 struct Traits {
   std::string_view name;
   std::string_view flags;
@@ -52,7 +53,8 @@ constexpr Traits kTraits[] = {
     {"config|help", "loading stale"},
     {"config|resetstat", "noscript loading stale"},
     {"config|rewrite", "noscript loading stale"},
-    {"config|set", "noscript loading stale", "request_policy:all_nodes response_policy:all_succeeded"},
+    {"config|set", "noscript loading stale",
+     "request_policy:all_nodes response_policy:all_succeeded"},
     {"copy", "denyoom"},
     {"dbsize", "", "request_policy:all_shards response_policy:agg_sum"},
     {"decr", "denyoom"},
@@ -74,7 +76,8 @@ constexpr Traits kTraits[] = {
     {"incr", "denyoom"},
     {"incrby", "denyoom"},
     {"incrbyfloat", "denyoom"},
-    {"info", "loading stale", "nondeterministic_output request_policy:all_shards response_policy:special"},
+    {"info", "loading stale",
+     "nondeterministic_output request_policy:all_shards response_policy:special"},
     {"keys", "", "request_policy:all_shards nondeterministic_output_order"},
     {"lastsave", "loading stale", "nondeterministic_output"},
     {"latency|doctor", "noscript loading stale",
@@ -88,12 +91,16 @@ constexpr Traits kTraits[] = {
      "nondeterministic_output request_policy:all_nodes response_policy:special"},
     {"latency|latest", "noscript loading stale",
      "nondeterministic_output request_policy:all_nodes response_policy:special"},
-    {"latency|reset", "noscript loading stale", "request_policy:all_nodes response_policy:all_succeeded"},
-    {"memory|doctor", "", "nondeterministic_output request_policy:all_shards response_policy:special"},
+    {"latency|reset", "noscript loading stale",
+     "request_policy:all_nodes response_policy:all_succeeded"},
+    {"memory|doctor", "",
+     "nondeterministic_output request_policy:all_shards response_policy:special"},
     {"memory|help", "loading stale"},
-    {"memory|malloc-stats", "", "nondeterministic_output request_policy:all_shards response_policy:special"},
+    {"memory|malloc-stats", "",
+     "nondeterministic_output request_policy:all_shards response_policy:special"},
     {"memory|purge", "", "request_policy:all_shards response_policy:all_succeeded"},
-    {"memory|stats", "", "nondeterministic_output request_policy:all_shards response_policy:special"},
+    {"memory|stats", "",
+     "nondeterministic_output request_policy:all_shards response_policy:special"},
     {"mget", "", "request_policy:multi_shard"},
     {"monitor", "noscript loading stale"},
     {"mset", "denyoom", "request_policy:multi_shard response_policy:all_succeeded"},
@@ -133,7 +140,8 @@ constexpr Traits kTraits[] = {
     {"shutdown", "noscript loading stale no_multi allow_busy"},
     {"slowlog|get", "loading stale", "request_policy:all_nodes nondeterministic_output"},
     {"slowlog|help", "loading stale"},
-    {"slowlog|len", "loading stale", "request_policy:all_nodes response_policy:agg_sum nondeterministic_output"},
+    {"slowlog|len", "loading stale",
+     "request_policy:all_nodes response_policy:agg_sum nondeterministic_output"},
     {"slowlog|reset", "loading stale", "request_policy:all_nodes response_policy:all_succeeded"},
     {"spublish", "loading stale"},
     {"ssubscribe", "noscript loading stale"},
@@ -172,11 +180,12 @@ constexpr ExtraCategories kExtraCategories[] = {
 
 // In Redis' order.
 constexpr std::string_view kFlagOrder[] = {
-    "write", "readonly", "denyoom",          "admin",    "pubsub",     "noscript",    "loading", "stale",
-    "fast",  "no_auth",  "no_async_loading", "no_multi", "allow_busy", "skip_slowlog"};
-constexpr std::string_view kCategoryOrder[] = {"@keyspace",   "@read",        "@write",    "@string", "@bitmap",
-                                               "@pubsub",     "@admin",       "@fast",     "@slow",   "@dangerous",
-                                               "@connection", "@transaction", "@scripting"};
+    "write",      "readonly",    "denyoom", "admin",   "pubsub",           "noscript",
+    "loading",    "stale",       "fast",    "no_auth", "no_async_loading", "no_multi",
+    "allow_busy", "skip_slowlog"};
+constexpr std::string_view kCategoryOrder[] = {
+    "@keyspace", "@read", "@write",     "@string",     "@bitmap",      "@pubsub",   "@admin",
+    "@fast",     "@slow", "@dangerous", "@connection", "@transaction", "@scripting"};
 
 bool Contains(const Words& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -200,9 +209,9 @@ Words InOrder(const std::string_view (&order)[kSize], const Words& words) {
 }
 
 const Traits* FindTraits(std::string_view name) {
-  const auto* const found =
-      std::lower_bound(std::begin(kTraits), std::end(kTraits), name,
-                       [](const Traits& traits, std::string_view wanted) { return traits.name < wanted; });
+  const auto* const found = std::lower_bound(
+      std::begin(kTraits), std::end(kTraits), name,
+      [](const Traits& traits, std::string_view wanted) { return traits.name < wanted; });
   return found != std::end(kTraits) && found->name == name ? found : nullptr;
 }
 
@@ -230,7 +239,8 @@ const std::vector<SpecialKeys>& AllSpecialKeys() {
       {"expire", {{"", {"RW", "update"}, 1, 0, 1}}},
       {"expireat", {{"", {"RW", "update"}, 1, 0, 1}}},
       {"getdel", {{"", {"RW", "access", "delete"}, 1, 0, 1}}},
-      {"getex", {{"RW and UPDATE because it changes the TTL", {"RW", "access", "update"}, 1, 0, 1}}},
+      {"getex",
+       {{"RW and UPDATE because it changes the TTL", {"RW", "access", "update"}, 1, 0, 1}}},
       {"memory|usage", {{"", {"RO"}, 2, 0, 1}}},
       {"mset", {{"", {"OW", "update"}, 1, -1, 2}}},
       {"msetnx", {{"", {"OW", "insert"}, 1, -1, 2}}},
@@ -243,12 +253,20 @@ const std::vector<SpecialKeys>& AllSpecialKeys() {
       {"pexpireat", {{"", {"RW", "update"}, 1, 0, 1}}},
       {"psetex", {{"", {"OW", "update"}, 1, 0, 1}}},
       {"put",
-       {{"RW and ACCESS due to the optional `GET` argument", {"RW", "access", "update", "variable_flags"}, 1, 0, 1}}},
+       {{"RW and ACCESS due to the optional `GET` argument",
+         {"RW", "access", "update", "variable_flags"},
+         1,
+         0,
+         1}}},
       {"rename", {{"", {"RW", "access", "delete"}, 1, 0, 1}, {"", {"OW", "update"}, 2, 0, 1}}},
       {"renamenx", {{"", {"RW", "access", "delete"}, 1, 0, 1}, {"", {"OW", "insert"}, 2, 0, 1}}},
       {"restore", {{"", {"OW", "update"}, 1, 0, 1}}},
       {"set",
-       {{"RW and ACCESS due to the optional `GET` argument", {"RW", "access", "update", "variable_flags"}, 1, 0, 1}}},
+       {{"RW and ACCESS due to the optional `GET` argument",
+         {"RW", "access", "update", "variable_flags"},
+         1,
+         0,
+         1}}},
       {"setex", {{"", {"OW", "update"}, 1, 0, 1}}},
       {"setnx", {{"", {"OW", "insert"}, 1, 0, 1}}},
       {"setrange", {{"", {"RW", "update"}, 1, 0, 1}}},
@@ -287,7 +305,8 @@ bool NamedCommand::HasKeys() const {
 Words FlagNames(const NamedCommand& command) {
   const uint32_t flags = command.flags();
   Words names;
-  if (const Traits* traits = FindTraits(command.name); traits != nullptr) AppendWords(traits->flags, &names);
+  if (const Traits* traits = FindTraits(command.name); traits != nullptr)
+    AppendWords(traits->flags, &names);
   const bool container = command.subcommand == nullptr && (flags & kContainerCommand) != 0;
   if (!container) {
     if (flags & kWriteCommand) names.push_back("write");
@@ -327,7 +346,8 @@ Words Categories(const NamedCommand& command) {
 
 Words Tips(const NamedCommand& command) {
   Words tips;
-  if (const Traits* traits = FindTraits(command.name); traits != nullptr) AppendWords(traits->tips, &tips);
+  if (const Traits* traits = FindTraits(command.name); traits != nullptr)
+    AppendWords(traits->tips, &tips);
   return tips;
 }
 
@@ -345,11 +365,13 @@ std::vector<KeySpecification> KeySpecifications(const NamedCommand& command) {
 Words KeyFlagsOf(const KeySpecification& specification, const Command& command, Arguments request) {
   if (!Contains(specification.flags, "variable_flags")) return specification.flags;
   if (command.kind == CommandKind::kSet) {
-    const bool gets = std::any_of(request.begin() + 3, request.end(),
-                                  [](std::string_view option) { return EqualsIgnoreCase(option, "get"); });
+    const bool gets = std::any_of(request.begin() + 3, request.end(), [](std::string_view option) {
+      return EqualsIgnoreCase(option, "get");
+    });
     return gets ? Words{"RW", "access", "update"} : Words{"OW", "update"};
   }
-  return OnlyReadsBits(request.subspan(2)) ? Words{"RO", "access"} : Words{"RW", "access", "update"};
+  return OnlyReadsBits(request.subspan(2)) ? Words{"RO", "access"}
+                                           : Words{"RW", "access", "update"};
 }
 
 }  // namespace varve

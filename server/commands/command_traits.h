@@ -1,5 +1,6 @@
-// What COMMAND tells of a command beyond the table: Redis' words for what it does, its categories of access control, what routers
-// need to know (tips), and what it does with which of its keys. Pure functions.
+// What COMMAND tells of a command beyond the table: Redis' words for what it does, its categories
+// of access control, what routers need to know (tips), and what it does with which of its keys.
+// Pure functions.
 #pragma once
 
 #include <string_view>
@@ -23,7 +24,8 @@ struct KeySpecification {
 
 // What is asked about: a command, or a subcommand of it.
 struct NamedCommand {
-  explicit NamedCommand(const Command& the_command) : command(the_command), name(the_command.name) {}
+  explicit NamedCommand(const Command& the_command)
+      : command(the_command), name(the_command.name) {}
   NamedCommand(const Command& container, const Subcommand& the_subcommand)
       : command(container), subcommand(&the_subcommand), name(the_subcommand.name) {}
 
@@ -33,7 +35,8 @@ struct NamedCommand {
 
   uint32_t flags() const { return subcommand != nullptr ? subcommand->flags : command.flags; }
   int arity() const { return subcommand != nullptr ? subcommand->arity : command.arity; }
-  // It has keys where the command's row says; a container leaves them to those of its subcommands that read.
+  // It has keys where the command's row says; a container leaves them to those of its subcommands
+  // that read.
   bool HasKeys() const;
 };
 

@@ -26,13 +26,18 @@ bool LogIn(CommandContext& context, std::string_view user, std::string_view pass
     return true;
   }
   context.server.failed_logins.fetch_add(1, std::memory_order_relaxed);
-  const LoginGuard::Report report = context.server.login_guard.Failed(client.address, std::chrono::steady_clock::now());
-  if (report == LoginGuard::Report::kFirst) spdlog::warn("A client at {} gave a wrong password", client.address);
+  const LoginGuard::Report report =
+      context.server.login_guard.Failed(client.address, std::chrono::steady_clock::now());
+  if (report == LoginGuard::Report::kFirst)
+    spdlog::warn("A client at {} gave a wrong password", client.address);
   if (report == LoginGuard::Report::kMany) {
-    spdlog::warn("Clients at {} give many wrong passwords: passwords from there are looked at after {} ms from now on",
-                 client.address, LoginGuard::kDelay.count());
+    spdlog::warn(
+        "Clients at {} give many wrong passwords: passwords from there are looked at after {} ms "
+        "from now on",
+        client.address, LoginGuard::kDelay.count());
   }
-  client.penalty = std::min(kFirstPenalty * (1 << std::min(client.failed_logins, 10u)), kLongestPenalty);
+  client.penalty =
+      std::min(kFirstPenalty * (1 << std::min(client.failed_logins, 10u)), kLongestPenalty);
   ++client.failed_logins;
   context.reply.Error("WRONGPASS invalid username-password pair or user is disabled.");
   return false;
@@ -42,10 +47,12 @@ void HandleAuth(CommandContext& context, Arguments arguments) {
   if (arguments.size() > 3) return ReplySyntaxError(context);
   if (arguments.size() == 2 && !context.server.password.needed()) {
     return context.reply.Error(
-        "ERR AUTH <password> called without any password configured for the default user. Are you sure your "
+        "ERR AUTH <password> called without any password configured for the default user. Are you "
+        "sure your "
         "configuration is correct?");
   }
-  if (LogIn(context, arguments.size() == 3 ? arguments[1] : "default", arguments.back())) context.reply.Ok();
+  if (LogIn(context, arguments.size() == 3 ? arguments[1] : "default", arguments.back()))
+    context.reply.Ok();
 }
 
 struct HelloOptions {
@@ -80,7 +87,8 @@ bool ParseHello(CommandContext& context, Arguments arguments, HelloOptions* opti
       options->names = true;
       options->name = arguments[++i];
     } else {
-      context.reply.Error(fmt::format("ERR Syntax error in HELLO option '{}'", ShownInError(arguments[i])));
+      context.reply.Error(
+          fmt::format("ERR Syntax error in HELLO option '{}'", ShownInError(arguments[i])));
       return false;
     }
   }
@@ -94,8 +102,10 @@ void HandleHello(CommandContext& context, Arguments arguments) {
   if (options.logs_in && !LogIn(context, options.user, options.password)) return;
   if (!client.authenticated && context.server.password.needed()) {
     return context.reply.Error(
-        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> "
-        "option can be used to authenticate the client and select the RESP protocol version at the same time");
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
+        "AUTH <user> <pass> "
+        "option can be used to authenticate the client and select the RESP protocol version at the "
+        "same time");
   }
   if (options.names && !SetClientName(context, options.name)) return;
   client.protocol = static_cast<int>(options.protocol);
@@ -123,10 +133,12 @@ void HandleHello(CommandContext& context, Arguments arguments) {
 absl::Span<const Command> AccessCommands() {
   constexpr uint32_t kFlags = kConnectionCommand | kFastCommand | kBeforeLoginCommand;
   static constexpr Command kRows[] = {
-      {"auth", -2, kFlags | kSecretArguments, 0, 0, 0, CommandKind::kOther, HandleAuth, "connection",
-       "Gives the password. The answer to a wrong one is delayed.", "[username] password"},
-      {"hello", -1, kFlags | kSecretArguments, 0, 0, 0, CommandKind::kOther, HandleHello, "connection",
-       "Chooses the version of the protocol.", "[2 | 3 [AUTH username password] [SETNAME name]]"},
+      {"auth", -2, kFlags | kSecretArguments, 0, 0, 0, CommandKind::kOther, HandleAuth,
+       "connection", "Gives the password. The answer to a wrong one is delayed.",
+       "[username] password"},
+      {"hello", -1, kFlags | kSecretArguments, 0, 0, 0, CommandKind::kOther, HandleHello,
+       "connection", "Chooses the version of the protocol.",
+       "[2 | 3 [AUTH username password] [SETNAME name]]"},
   };
   return kRows;
 }

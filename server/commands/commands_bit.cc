@@ -8,9 +8,9 @@
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
 #include "server/execution/key_update.h"
-#include "varve/options.h"
 #include "util/redis_format/bits.h"
 #include "util/resp/resp_parser.h"
+#include "varve/options.h"
 
 namespace varve {
 namespace {
@@ -35,7 +35,8 @@ bool ReadValue(CommandContext& context, std::string_view key, std::string* value
 void HandleSetBit(CommandContext& context, Arguments arguments) {
   const std::string_view key = arguments[1];
   const std::optional<uint64_t> bit = ParseBitOffset(arguments[2]);
-  if (!bit || *bit / 8 >= context.server.live.max_value_bytes) return context.reply.Error(kBadOffset);
+  if (!bit || *bit / 8 >= context.server.live.max_value_bytes)
+    return context.reply.Error(kBadOffset);
   if (arguments[3] != "0" && arguments[3] != "1") {
     return context.reply.Error("ERR bit is not an integer or out of range");
   }
@@ -66,10 +67,12 @@ void HandleGetBit(CommandContext& context, Arguments arguments) {
   if (!bit) return context.reply.Error(kBadOffset);
   std::string value;
   bool found = false;
-  if (ReadValue(context, arguments[1], &value, &found)) context.reply.Integer(BitAt(value, *bit) ? 1 : 0);
+  if (ReadValue(context, arguments[1], &value, &found))
+    context.reply.Integer(BitAt(value, *bit) ? 1 : 0);
 }
 
-// A range of a value as BITCOUNT and BITPOS take it: `start` and `end` count bytes or bits, from the end when negative.
+// A range of a value as BITCOUNT and BITPOS take it: `start` and `end` count bytes or bits, from
+// the end when negative.
 struct ValueRange {
   int64_t start = 0;
   int64_t end = -1;
@@ -100,20 +103,25 @@ bool ParseUnit(std::string_view unit, bool* in_bits) {
   return *in_bits || EqualsIgnoreCase(unit, "byte");
 }
 
-// A missing key is answered before the rest of the arguments is looked at, here and in BITPOS: so does Redis.
+// A missing key is answered before the rest of the arguments is looked at, here and in BITPOS: so
+// does Redis.
 void HandleBitCount(CommandContext& context, Arguments arguments) {
   std::string value;
   bool found = false;
   if (!ReadValue(context, arguments[1], &value, &found)) return;
   if (!found) return context.reply.Integer(0);
   ValueRange range;
-  if (arguments.size() != 2 && arguments.size() != 4 && arguments.size() != 5) return ReplySyntaxError(context);
+  if (arguments.size() != 2 && arguments.size() != 4 && arguments.size() != 5)
+    return ReplySyntaxError(context);
   if (arguments.size() > 2) {
-    if (!ParseRespInteger(arguments[2], &range.start) || !ParseRespInteger(arguments[3], &range.end)) {
+    if (!ParseRespInteger(arguments[2], &range.start) ||
+        !ParseRespInteger(arguments[3], &range.end)) {
       return context.reply.Error(kNoInteger);
     }
-    if (range.start < 0 && range.end < 0 && range.start > range.end) return context.reply.Integer(0);
-    if (arguments.size() == 5 && !ParseUnit(arguments[4], &range.in_bits)) return ReplySyntaxError(context);
+    if (range.start < 0 && range.end < 0 && range.start > range.end)
+      return context.reply.Integer(0);
+    if (arguments.size() == 5 && !ParseUnit(arguments[4], &range.in_bits))
+      return ReplySyntaxError(context);
   }
   const std::optional<BitRange> bits = Resolve(range, value.size());
   context.reply.Integer(bits ? static_cast<int64_t>(CountOnes(value, bits->first, bits->last)) : 0);
@@ -130,9 +138,12 @@ void HandleBitPos(CommandContext& context, Arguments arguments) {
   if (arguments.size() > 6) return ReplySyntaxError(context);
   ValueRange range;
   const bool end_given = arguments.size() > 4;
-  if (arguments.size() > 3 && !ParseRespInteger(arguments[3], &range.start)) return context.reply.Error(kNoInteger);
-  if (arguments.size() > 5 && !ParseUnit(arguments[5], &range.in_bits)) return ReplySyntaxError(context);
-  if (end_given && !ParseRespInteger(arguments[4], &range.end)) return context.reply.Error(kNoInteger);
+  if (arguments.size() > 3 && !ParseRespInteger(arguments[3], &range.start))
+    return context.reply.Error(kNoInteger);
+  if (arguments.size() > 5 && !ParseUnit(arguments[5], &range.in_bits))
+    return ReplySyntaxError(context);
+  if (end_given && !ParseRespInteger(arguments[4], &range.end))
+    return context.reply.Error(kNoInteger);
   const std::optional<BitRange> bits = Resolve(range, value.size());
   if (!bits) return context.reply.Integer(-1);
   const std::optional<uint64_t> position = FindBit(value, bit == 1, bits->first, bits->last);
@@ -159,13 +170,15 @@ void HandleBitOp(CommandContext& context, Arguments arguments) {
   }
   std::string result;
   std::string operand;  // two values are held at a time, however many keys there are
-  const bool tells = context.server.events.Tells(kNewEvent) || context.server.events.Tells(kGenericEvent);
+  const bool tells =
+      context.server.events.Tells(kNewEvent) || context.server.events.Tells(kGenericEvent);
   bool existed = true;  // looked for only where it is told
   std::vector<std::string_view> missing;
   const bool done = Update(context, arguments.subspan(2), [&](WriteBatch* batch) -> absl::Status {
     missing.clear();
     for (size_t i = 0; i < sources.size(); ++i) {
-      const absl::StatusOr<ReadResult> read = ReadForUpdate(context, sources[i], i == 0 ? &result : &operand, batch);
+      const absl::StatusOr<ReadResult> read =
+          ReadForUpdate(context, sources[i], i == 0 ? &result : &operand, batch);
       if (!read.ok()) return read.status();
       if (!read->found) missing.push_back(sources[i]);
       if (i > 0) CombineBits(operation, operand, &result);
@@ -210,7 +223,8 @@ std::optional<BitFieldOverflow> ParseOverflow(std::string_view text) {
 }
 
 // Answers an error and returns false when they can't be followed.
-bool ParseFieldOperations(CommandContext& context, Arguments rest, std::vector<FieldOperation>* operations) {
+bool ParseFieldOperations(CommandContext& context, Arguments rest,
+                          std::vector<FieldOperation>* operations) {
   using Kind = FieldOperation::Kind;
   BitFieldOverflow overflow = BitFieldOverflow::kWrap;
   const auto refuse = [&](std::string_view error) {
@@ -234,26 +248,32 @@ bool ParseFieldOperations(CommandContext& context, Arguments rest, std::vector<F
     }
     const std::optional<BitFieldType> type = ParseBitFieldType(rest[1]);
     if (!type) {
-      return refuse("ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.");
+      return refuse(
+          "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported "
+          "but i64 is.");
     }
     const std::optional<uint64_t> offset = ParseFieldOffset(rest[2], type->bits);
     if (!offset) return refuse(kBadOffset);
     int64_t argument = 0;
     if (!get && !ParseRespInteger(rest[3], &argument)) return refuse(kNoInteger);
-    operations->push_back({get ? Kind::kGet : set ? Kind::kSet : Kind::kIncrement, *type, *offset, argument, overflow});
+    operations->push_back({get   ? Kind::kGet
+                           : set ? Kind::kSet
+                                 : Kind::kIncrement,
+                           *type, *offset, argument, overflow});
     rest = rest.subspan(size);
   }
   return true;
 }
 
-// What the operation answers; nothing where its overflow failed. `value` is long enough for what is written. As in Redis, an increment
-// counts as a change even where it adds nothing.
+// What the operation answers; nothing where its overflow failed. `value` is long enough for what is
+// written. As in Redis, an increment counts as a change even where it adds nothing.
 std::optional<int64_t> Apply(const FieldOperation& operation, std::string* value, bool* changed) {
   const int64_t old = ReadField(*value, operation.type, operation.offset);
   if (operation.kind == FieldOperation::Kind::kGet) return old;
   const bool set = operation.kind == FieldOperation::Kind::kSet;
-  const std::optional<int64_t> fitted = set ? FitValue(operation.type, operation.argument, operation.overflow)
-                                            : FitSum(operation.type, old, operation.argument, operation.overflow);
+  const std::optional<int64_t> fitted =
+      set ? FitValue(operation.type, operation.argument, operation.overflow)
+          : FitSum(operation.type, old, operation.argument, operation.overflow);
   if (!fitted) return std::nullopt;
   if (!set || *fitted != old) *changed = true;
   WriteBits(value, operation.offset, operation.type.bits, static_cast<uint64_t>(*fitted));
@@ -288,7 +308,8 @@ void HandleBitField(CommandContext& context, Arguments arguments) {
   bool existed = false;
   const auto apply_all = [&] {
     results.clear();
-    for (const FieldOperation& operation : operations) results.push_back(Apply(operation, &value, &changed));
+    for (const FieldOperation& operation : operations)
+      results.push_back(Apply(operation, &value, &changed));
   };
   if (bytes == 0) {
     bool found = false;
@@ -319,20 +340,23 @@ void HandleBitField(CommandContext& context, Arguments arguments) {
 
 absl::Span<const Command> BitCommands() {
   static constexpr std::string_view kFieldSyntax =
-      "key [GET type offset | [OVERFLOW WRAP|SAT|FAIL] SET type offset value | INCRBY type offset increment ...]";
+      "key [GET type offset | [OVERFLOW WRAP|SAT|FAIL] SET type offset value | INCRBY type offset "
+      "increment ...]";
   static constexpr Command kRows[] = {
-      {"bitcount", -2, kReadCommand | kSlowCommand, 1, 1, 1, CommandKind::kOther, HandleBitCount, "bitmap",
-       "Counts the ones of a value or of a range of it.", "key [start end [BYTE | BIT]]"},
+      {"bitcount", -2, kReadCommand | kSlowCommand, 1, 1, 1, CommandKind::kOther, HandleBitCount,
+       "bitmap", "Counts the ones of a value or of a range of it.", "key [start end [BYTE | BIT]]"},
       {"bitfield", -2, kWriteCommand, 1, 1, 1, CommandKind::kOther, HandleBitField, "bitmap",
        "Reads and writes numbers of any width inside a value.", kFieldSyntax},
-      {"bitfield_ro", -2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleBitField, "bitmap",
-       "Reads numbers of any width inside a value.", "key [GET type offset ...]"},
-      {"bitop", -4, kWriteCommand | kSlowCommand, 2, -1, 1, CommandKind::kOther, HandleBitOp, "bitmap",
-       "Combines the bits of values and stores what comes out.", "AND|OR|XOR|NOT destination key [key ...]"},
-      {"bitpos", -3, kReadCommand | kSlowCommand, 1, 1, 1, CommandKind::kOther, HandleBitPos, "bitmap",
-       "Finds the first one or zero of a value or of a range of it.", "key bit [start [end [BYTE | BIT]]]"},
-      {"getbit", 3, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleGetBit, "bitmap",
-       "Reads one bit of a value.", "key offset"},
+      {"bitfield_ro", -2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleBitField,
+       "bitmap", "Reads numbers of any width inside a value.", "key [GET type offset ...]"},
+      {"bitop", -4, kWriteCommand | kSlowCommand, 2, -1, 1, CommandKind::kOther, HandleBitOp,
+       "bitmap", "Combines the bits of values and stores what comes out.",
+       "AND|OR|XOR|NOT destination key [key ...]"},
+      {"bitpos", -3, kReadCommand | kSlowCommand, 1, 1, 1, CommandKind::kOther, HandleBitPos,
+       "bitmap", "Finds the first one or zero of a value or of a range of it.",
+       "key bit [start [end [BYTE | BIT]]]"},
+      {"getbit", 3, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleGetBit,
+       "bitmap", "Reads one bit of a value.", "key offset"},
       {"setbit", 4, kWriteCommand, 1, 1, 1, CommandKind::kOther, HandleSetBit, "bitmap",
        "Writes one bit of a value; answers what it was.", "key offset value"},
   };

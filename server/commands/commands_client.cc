@@ -39,7 +39,8 @@ void HandleList(CommandContext& context, Arguments arguments) {
     if (ReadType(context, arguments[3], &filter)) ReplyList(context, filter);
     return;
   }
-  if (arguments.size() < 4 || !EqualsIgnoreCase(arguments[2], "id")) return ReplySyntaxError(context);
+  if (arguments.size() < 4 || !EqualsIgnoreCase(arguments[2], "id"))
+    return ReplySyntaxError(context);
   for (const std::string_view text : arguments.subspan(3)) {
     int64_t id = 0;
     if (!ParseRespInteger(text, &id) || id < 0) return context.reply.Error("ERR Invalid client ID");
@@ -110,14 +111,16 @@ void HandleKill(CommandContext& context, Arguments arguments) {
     if (Kill(context, filter) == 0) return context.reply.Error("ERR No such client");
     return context.reply.Ok();
   }
-  if (ReadKillOptions(context, arguments.subspan(2), &filter)) context.reply.Integer(Kill(context, filter));
+  if (ReadKillOptions(context, arguments.subspan(2), &filter))
+    context.reply.Integer(Kill(context, filter));
 }
 
 void HandleSetInfo(CommandContext& context, Arguments arguments) {
   ClientState& client = context.client;
   const bool is_name = EqualsIgnoreCase(arguments[2], "lib-name");
   if (!is_name && !EqualsIgnoreCase(arguments[2], "lib-ver")) {
-    return context.reply.Error(fmt::format("ERR Unrecognized option '{}'", ShownInError(arguments[2])));
+    return context.reply.Error(
+        fmt::format("ERR Unrecognized option '{}'", ShownInError(arguments[2])));
   }
   if (!IsClientName(context, is_name ? "lib-name" : "lib-ver", arguments[3])) return;
   absl::MutexLock lock(&client.link.names_mutex);
@@ -145,7 +148,8 @@ void HandleSwitch(CommandContext& context, Arguments arguments) {
   const bool on = EqualsIgnoreCase(arguments[2], "on");
   if (!on && !EqualsIgnoreCase(arguments[2], "off")) return ReplySyntaxError(context);
   // NO-TOUCH holds whatever it is: no read changes a record.
-  if (EqualsIgnoreCase(arguments[1], "no-evict")) context.client.link.no_evict.store(on, std::memory_order_relaxed);
+  if (EqualsIgnoreCase(arguments[1], "no-evict"))
+    context.client.link.no_evict.store(on, std::memory_order_relaxed);
   context.reply.Ok();
 }
 
@@ -153,7 +157,8 @@ void HandleSwitch(CommandContext& context, Arguments arguments) {
 void HandleUnblock(CommandContext& context, Arguments arguments) {
   int64_t id = 0;
   if (arguments.size() > 4) return ReplyWrongArity(context, "client|unblock");
-  if (arguments.size() == 4 && !EqualsIgnoreCase(arguments[3], "timeout") && !EqualsIgnoreCase(arguments[3], "error")) {
+  if (arguments.size() == 4 && !EqualsIgnoreCase(arguments[3], "timeout") &&
+      !EqualsIgnoreCase(arguments[3], "error")) {
     return context.reply.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
   }
   if (!ParseRespInteger(arguments[2], &id)) {
@@ -172,7 +177,8 @@ void HandleTracking(CommandContext& context, Arguments arguments) {
     }
   }
   if (EqualsIgnoreCase(arguments[2], "on")) {
-    return context.reply.Error("ERR Varve has no client-side caching: CLIENT TRACKING can't be turned on");
+    return context.reply.Error(
+        "ERR Varve has no client-side caching: CLIENT TRACKING can't be turned on");
   }
   if (!EqualsIgnoreCase(arguments[2], "off")) return ReplySyntaxError(context);
   context.reply.Ok();
@@ -216,7 +222,8 @@ void HandleClient(CommandContext& context, Arguments arguments) {
   } else if (what == "unblock") {
     HandleUnblock(context, arguments);
   } else if (what == "pause") {
-    context.reply.Error("ERR Varve can't pause its clients: CLIENT PAUSE is for handing over to a replica");
+    context.reply.Error(
+        "ERR Varve can't pause its clients: CLIENT PAUSE is for handing over to a replica");
   } else if (what == "unpause") {
     context.reply.Ok();  // nobody is paused
   } else if (what == "tracking") {
@@ -227,7 +234,8 @@ void HandleClient(CommandContext& context, Arguments arguments) {
     context.reply.Integer(-1);
   } else {  // caching
     context.reply.Error(
-        "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled");
+        "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or "
+        "OPTOUT mode enabled");
   }
 }
 
@@ -235,9 +243,10 @@ void HandleClient(CommandContext& context, Arguments arguments) {
 
 absl::Span<const Command> ClientCommands() {
   static constexpr Command kRows[] = {
-      {"client", -2, kConnectionCommand | kContainerCommand, 0, 0, 0, CommandKind::kOther, HandleClient, "connection",
-       "Shows or sets what the server knows of connections.",
-       "CACHING | GETNAME | GETREDIR | ID | INFO | KILL | LIST | NO-EVICT | NO-TOUCH | PAUSE | REPLY | SETINFO | "
+      {"client", -2, kConnectionCommand | kContainerCommand, 0, 0, 0, CommandKind::kOther,
+       HandleClient, "connection", "Shows or sets what the server knows of connections.",
+       "CACHING | GETNAME | GETREDIR | ID | INFO | KILL | LIST | NO-EVICT | NO-TOUCH | PAUSE | "
+       "REPLY | SETINFO | "
        "SETNAME | "
        "TRACKING | TRACKINGINFO | UNBLOCK | UNPAUSE | HELP"},
   };

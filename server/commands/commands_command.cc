@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "fmt/format.h"
+#include "server/clients/glob.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
 #include "server/commands/command_traits.h"
-#include "server/clients/glob.h"
 #include "server/execution/syntax_arguments.h"
 
 namespace varve {
@@ -65,17 +65,21 @@ void ReplyCommandInfo(RespWriter& reply, const NamedCommand& command) {
   reply.Set(tips.size());
   for (const std::string_view tip : tips) reply.Bulk(tip);
   reply.Set(specifications.size());
-  for (const KeySpecification& specification : specifications) ReplyKeySpecification(reply, specification);
-  const absl::Span<const Subcommand> subcommands =
-      command.subcommand == nullptr ? SubcommandsOf(command.command) : absl::Span<const Subcommand>();
+  for (const KeySpecification& specification : specifications)
+    ReplyKeySpecification(reply, specification);
+  const absl::Span<const Subcommand> subcommands = command.subcommand == nullptr
+                                                       ? SubcommandsOf(command.command)
+                                                       : absl::Span<const Subcommand>();
   if (subcommands.empty()) return reply.Set(0);  // as in Redis
   reply.Array(subcommands.size());
-  for (const Subcommand& subcommand : subcommands) ReplyCommandInfo(reply, {command.command, subcommand});
+  for (const Subcommand& subcommand : subcommands)
+    ReplyCommandInfo(reply, {command.command, subcommand});
 }
 
-// `*keys` counts the arguments that are keys: each is found by the specification of its place, the last one by what follows, too.
-void ReplyArguments(RespWriter& reply, const std::vector<SyntaxArgument>& arguments, size_t specifications,
-                    size_t* keys) {
+// `*keys` counts the arguments that are keys: each is found by the specification of its place, the
+// last one by what follows, too.
+void ReplyArguments(RespWriter& reply, const std::vector<SyntaxArgument>& arguments,
+                    size_t specifications, size_t* keys) {
   reply.Array(arguments.size());
   for (const SyntaxArgument& argument : arguments) {
     const bool is_key = argument.type == "key" && specifications > 0;
@@ -111,7 +115,8 @@ void ReplyDocs(RespWriter& reply, const NamedCommand& command) {
   const bool is_subcommand = command.subcommand != nullptr;
   const absl::Span<const Subcommand> subcommands =
       is_subcommand ? absl::Span<const Subcommand>() : SubcommandsOf(command.command);
-  const std::string_view syntax = is_subcommand ? command.subcommand->syntax : command.command.syntax;
+  const std::string_view syntax =
+      is_subcommand ? command.subcommand->syntax : command.command.syntax;
   // What stands behind a container's name is what its subcommands say.
   const std::vector<SyntaxArgument> arguments =
       subcommands.empty() ? ParseSyntax(syntax) : std::vector<SyntaxArgument>();
@@ -181,25 +186,30 @@ bool Chosen(Arguments filter, std::string_view name, const Words& categories) {
     return GlobMatches(lower, name);
   }
   if (EqualsIgnoreCase(filter[1], "module")) return false;  // there are none
-  return std::any_of(categories.begin(), categories.end(),
-                     [&](std::string_view category) { return EqualsIgnoreCase(category.substr(1), filter[2]); });
+  return std::any_of(categories.begin(), categories.end(), [&](std::string_view category) {
+    return EqualsIgnoreCase(category.substr(1), filter[2]);
+  });
 }
 
 void HandleList(CommandContext& context, Arguments filter) {
   if (!filter.empty()) {
-    const bool known = filter.size() == 3 && EqualsIgnoreCase(filter[0], "filterby") &&
-                       (EqualsIgnoreCase(filter[1], "pattern") || EqualsIgnoreCase(filter[1], "module") ||
-                        EqualsIgnoreCase(filter[1], "aclcat"));
+    const bool known =
+        filter.size() == 3 && EqualsIgnoreCase(filter[0], "filterby") &&
+        (EqualsIgnoreCase(filter[1], "pattern") || EqualsIgnoreCase(filter[1], "module") ||
+         EqualsIgnoreCase(filter[1], "aclcat"));
     if (!known) return ReplySyntaxError(context);
     if (filter[2].size() > kMaxGlobPattern) {
-      return context.reply.Error(fmt::format("ERR a pattern has at most {} bytes", kMaxGlobPattern));
+      return context.reply.Error(
+          fmt::format("ERR a pattern has at most {} bytes", kMaxGlobPattern));
     }
   }
   Words names;
   for (const Command& command : AllCommands()) {
-    if (Chosen(filter, command.name, Categories(NamedCommand(command)))) names.push_back(command.name);
+    if (Chosen(filter, command.name, Categories(NamedCommand(command))))
+      names.push_back(command.name);
     for (const Subcommand& subcommand : SubcommandsOf(command)) {
-      if (Chosen(filter, subcommand.name, Categories({command, subcommand}))) names.push_back(subcommand.name);
+      if (Chosen(filter, subcommand.name, Categories({command, subcommand})))
+        names.push_back(subcommand.name);
     }
   }
   context.reply.Array(names.size());
@@ -210,12 +220,13 @@ void HandleGetKeys(CommandContext& context, Arguments request, bool with_flags) 
   const Command* const command = FindCommand(request[0]);
   if (command == nullptr) return context.reply.Error("ERR Invalid command specified");
   const std::optional<NamedCommand> named = FindNamed(FullCommandName(*command, request));
-  if (request.size() > 1 && named->subcommand == nullptr && (command->flags & kContainerCommand) != 0) {
+  if (request.size() > 1 && named->subcommand == nullptr &&
+      (command->flags & kContainerCommand) != 0) {
     return context.reply.Error("ERR Invalid command specified");
   }
   if (!named->HasKeys()) return context.reply.Error("ERR The command has no key arguments");
-  const bool takes =
-      named->subcommand != nullptr ? ArityMatches(named->arity(), request.size()) : TakesArguments(*command, request);
+  const bool takes = named->subcommand != nullptr ? ArityMatches(named->arity(), request.size())
+                                                  : TakesArguments(*command, request);
   if (!takes) {
     return context.reply.Error("ERR Invalid number of arguments specified for command");
   }
@@ -223,7 +234,8 @@ void HandleGetKeys(CommandContext& context, Arguments request, bool with_flags) 
   context.reply.Array(KeyCount(*command, request.size()));
   for (const KeySpecification& specification : specifications) {
     const auto first = static_cast<size_t>(specification.first);
-    const size_t last = specification.last < 0 ? request.size() - 1 : first + static_cast<size_t>(specification.last);
+    const size_t last = specification.last < 0 ? request.size() - 1
+                                               : first + static_cast<size_t>(specification.last);
     for (size_t i = first; i <= last; i += static_cast<size_t>(specification.step)) {
       if (with_flags) context.reply.Array(2);
       context.reply.Bulk(request[i]);
@@ -255,8 +267,8 @@ void HandleCommand(CommandContext& context, Arguments arguments) {
 
 absl::Span<const Command> CommandCommands() {
   static constexpr Command kRows[] = {
-      {"command", -1, kSlowCommand | kContainerCommand | kConnectionCommand, 0, 0, 0, CommandKind::kOther,
-       HandleCommand, "server", "Describes the commands of this server.",
+      {"command", -1, kSlowCommand | kContainerCommand | kConnectionCommand, 0, 0, 0,
+       CommandKind::kOther, HandleCommand, "server", "Describes the commands of this server.",
        "[COUNT | DOCS | GETKEYS | GETKEYSANDFLAGS | INFO | LIST | HELP]"},
   };
   return kRows;

@@ -2,10 +2,10 @@
 #include <string>
 
 #include "fmt/format.h"
+#include "server/clients/glob.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
-#include "server/clients/glob.h"
 
 namespace varve {
 namespace {
@@ -25,7 +25,8 @@ std::string_view ShownName(std::string_view name, Arguments patterns) {
 void ConfigGet(CommandContext& context, Arguments patterns) {
   for (const std::string_view pattern : patterns) {
     if (pattern.size() > kMaxGlobPattern) {
-      return context.reply.Error(fmt::format("ERR a pattern has at most {} bytes", kMaxGlobPattern));
+      return context.reply.Error(
+          fmt::format("ERR a pattern has at most {} bytes", kMaxGlobPattern));
     }
   }
   const auto matches = context.server.configuration.Get(patterns);
@@ -41,10 +42,12 @@ void ConfigSet(CommandContext& context, Arguments pairs) {
   const absl::Status set = context.server.configuration.Set(context.server, pairs);
   const std::string message(set.message());
   if (absl::IsNotFound(set)) {
-    context.reply.Error(fmt::format("ERR Unknown option or number of arguments for CONFIG SET - '{:.128}'{}", message,
-                                    SettingSuggestion(message)));
+    context.reply.Error(
+        fmt::format("ERR Unknown option or number of arguments for CONFIG SET - '{:.128}'{}",
+                    message, SettingSuggestion(message)));
   } else if (!set.ok()) {
-    context.reply.Error(fmt::format("ERR CONFIG SET failed (possibly related to argument {}", message));
+    context.reply.Error(
+        fmt::format("ERR CONFIG SET failed (possibly related to argument {}", message));
   } else {
     context.reply.Ok();
   }
@@ -54,8 +57,9 @@ void ConfigRewrite(CommandContext& context) {
   const absl::Status rewritten = context.server.configuration.Rewrite();
   if (rewritten.ok()) return context.reply.Ok();
   const std::string message(rewritten.message());
-  context.reply.Error(absl::IsFailedPrecondition(rewritten) ? "ERR " + message
-                                                            : "ERR Rewriting config file: " + message);
+  context.reply.Error(absl::IsFailedPrecondition(rewritten)
+                          ? "ERR " + message
+                          : "ERR Rewriting config file: " + message);
 }
 
 void HandleConfig(CommandContext& context, Arguments arguments) {
@@ -79,8 +83,9 @@ void HandleConfig(CommandContext& context, Arguments arguments) {
 
 absl::Span<const Command> ConfigCommands() {
   static constexpr Command kRows[] = {
-      {"config", -2, kAdminCommand | kSlowCommand | kSecretArguments | kContainerCommand, 0, 0, 0, CommandKind::kOther,
-       HandleConfig, "server", "Shows and changes the settings in force.", "GET | RESETSTAT | REWRITE | SET | HELP"},
+      {"config", -2, kAdminCommand | kSlowCommand | kSecretArguments | kContainerCommand, 0, 0, 0,
+       CommandKind::kOther, HandleConfig, "server", "Shows and changes the settings in force.",
+       "GET | RESETSTAT | REWRITE | SET | HELP"},
   };
   return kRows;
 }

@@ -9,7 +9,8 @@ namespace {
 
 void HandlePing(CommandContext& context, Arguments arguments) {
   if (arguments.size() > 2) return ReplyWrongArity(context, "ping");
-  if (context.reply.protocol() < 3 && context.client.modes.Subscribed()) {  // where a message would be expected
+  // Where a message would be expected.
+  if (context.reply.protocol() < 3 && context.client.modes.Subscribed()) {
     context.reply.Array(2);
     context.reply.Bulk("pong");
     return context.reply.Bulk(arguments.size() == 2 ? arguments[1] : "");
@@ -43,15 +44,21 @@ void HandleReset(CommandContext& context, Arguments arguments) {
 
 absl::Span<const Command> ConnectionCommands() {
   static constexpr Command kRows[] = {
-      {"echo", 2, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleEcho, "connection",
-       "Answers its argument.", "message"},
-      {"ping", -1, kConnectionCommand | kFastCommand | kSubscriberCommand, 0, 0, 0, CommandKind::kOther, HandlePing,
-       "connection", "Answers PONG, or its argument.", "[message]"},
-      {"quit", -1, kConnectionCommand | kFastCommand | kSubscriberCommand | kBeforeLoginCommand | kInTransactionCommand,
-       0, 0, 0, CommandKind::kOther, HandleQuit, "connection", "Closes the connection after the replies before it.",
-       ""},
-      {"reset", 1, kConnectionCommand | kFastCommand | kSubscriberCommand | kBeforeLoginCommand | kInTransactionCommand,
-       0, 0, 0, CommandKind::kOther, HandleReset, "connection", "Makes the connection what it was when it came.", ""},
+      {"echo", 2, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleEcho,
+       "connection", "Answers its argument.", "message"},
+      {"ping", -1, kConnectionCommand | kFastCommand | kSubscriberCommand, 0, 0, 0,
+       CommandKind::kOther, HandlePing, "connection", "Answers PONG, or its argument.",
+       "[message]"},
+      {"quit", -1,
+       kConnectionCommand | kFastCommand | kSubscriberCommand | kBeforeLoginCommand |
+           kInTransactionCommand,
+       0, 0, 0, CommandKind::kOther, HandleQuit, "connection",
+       "Closes the connection after the replies before it.", ""},
+      {"reset", 1,
+       kConnectionCommand | kFastCommand | kSubscriberCommand | kBeforeLoginCommand |
+           kInTransactionCommand,
+       0, 0, 0, CommandKind::kOther, HandleReset, "connection",
+       "Makes the connection what it was when it came.", ""},
   };
   return kRows;
 }

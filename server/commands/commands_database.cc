@@ -43,8 +43,8 @@ void HandleSwapDb(CommandContext& context, Arguments arguments) {
 // False: the arguments are none that FLUSHALL takes, and the error was answered.
 bool ParseFlushMode(CommandContext& context, Arguments arguments) {
   const bool takes =
-      arguments.size() == 1 ||
-      (arguments.size() == 2 && (EqualsIgnoreCase(arguments[1], "async") || EqualsIgnoreCase(arguments[1], "sync")));
+      arguments.size() == 1 || (arguments.size() == 2 && (EqualsIgnoreCase(arguments[1], "async") ||
+                                                          EqualsIgnoreCase(arguments[1], "sync")));
   if (!takes) ReplySyntaxError(context);
   return takes;
 }
@@ -73,10 +73,10 @@ absl::Span<const Command> DatabaseCommands() {
        "Empties all databases in constant time; named namespaces stay.", "[ASYNC | SYNC]"},
       {"flushdb", -1, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleFlushDb, "server",
        "Empties the database or namespace in use in constant time.", "[ASYNC | SYNC]"},
-      {"select", 2, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleSelect, "connection",
-       "Chooses the database that the commands of this connection work in.", "index"},
-      {"swapdb", 3, kWriteCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleSwapDb, "server",
-       "Exchanges what two databases hold, in constant time.", "index1 index2"},
+      {"select", 2, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleSelect,
+       "connection", "Chooses the database that the commands of this connection work in.", "index"},
+      {"swapdb", 3, kWriteCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleSwapDb,
+       "server", "Exchanges what two databases hold, in constant time.", "index1 index2"},
   };
   return kRows;
 }

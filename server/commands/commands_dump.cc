@@ -1,4 +1,5 @@
-// Commands that take a value out of one server and put it into another one, also Redis' (server/commands/dump_payload.h).
+// Commands that take a value out of one server and put it into another one, also Redis'
+// (server/commands/dump_payload.h).
 #include <optional>
 #include <string>
 
@@ -27,15 +28,18 @@ struct RestoreOptions {
   bool absolute = false;  // the time is an instant
 };
 
-// How long a key was idle and how often it is read are not kept, but have to make sense. Nothing: an error was answered.
+// How long a key was idle and how often it is read are not kept, but have to make sense. Nothing:
+// an error was answered.
 std::optional<RestoreOptions> ParseRestoreOptions(CommandContext& context, Arguments options) {
   RestoreOptions parsed;
   bool idle_time = false;
   bool frequency = false;
   for (size_t i = 0; i < options.size(); ++i) {
     const bool argument_follows = i + 1 < options.size();
-    const bool is_idle_time = EqualsIgnoreCase(options[i], "idletime") && argument_follows && !frequency;
-    const bool is_frequency = EqualsIgnoreCase(options[i], "freq") && argument_follows && !idle_time;
+    const bool is_idle_time =
+        EqualsIgnoreCase(options[i], "idletime") && argument_follows && !frequency;
+    const bool is_frequency =
+        EqualsIgnoreCase(options[i], "freq") && argument_follows && !idle_time;
     if (EqualsIgnoreCase(options[i], "replace")) {
       parsed.replace = true;
     } else if (EqualsIgnoreCase(options[i], "absttl")) {
@@ -64,9 +68,10 @@ std::optional<RestoreOptions> ParseRestoreOptions(CommandContext& context, Argum
   return parsed;
 }
 
-// When the key is to expire; kUsualExpiry: it says nothing of it. Nothing, and why in `*refused`: the time can't be one.
-std::optional<uint64_t> RestoredExpiry(const CommandContext& context, std::string_view time, bool absolute,
-                                       std::string_view* refused) {
+// When the key is to expire; kUsualExpiry: it says nothing of it. Nothing, and why in `*refused`:
+// the time can't be one.
+std::optional<uint64_t> RestoredExpiry(const CommandContext& context, std::string_view time,
+                                       bool absolute, std::string_view* refused) {
   int64_t instant = 0;
   if (!ParseRespInteger(time, &instant)) {
     *refused = kNoInteger;
@@ -88,8 +93,10 @@ void HandleRestore(CommandContext& context, Arguments arguments) {
   if (!options) return;
   std::string_view refused;
   std::optional<std::string> value;
-  const std::optional<uint64_t> expiry_ms = RestoredExpiry(context, arguments[2], options->absolute, &refused);
-  if (expiry_ms && !IsDumpPayload(payload)) refused = "ERR DUMP payload version or checksum are wrong";
+  const std::optional<uint64_t> expiry_ms =
+      RestoredExpiry(context, arguments[2], options->absolute, &refused);
+  if (expiry_ms && !IsDumpPayload(payload))
+    refused = "ERR DUMP payload version or checksum are wrong";
   if (refused.empty()) {
     value = DecodeDumpPayload(payload, context.server.live.max_value_bytes);
     if (!value) refused = "ERR Bad data format";
@@ -113,7 +120,8 @@ void HandleRestore(CommandContext& context, Arguments arguments) {
   });
   if (!done) return;
   // A key that is there is answered whatever the rest is, as in Redis.
-  if (found && !options->replace) return context.reply.Error("BUSYKEY Target key name already exists.");
+  if (found && !options->replace)
+    return context.reply.Error("BUSYKEY Target key name already exists.");
   if (!refused.empty()) return context.reply.Error(refused);
   if (!expired) {
     context.Notify(kNewEvent, "new", key);

@@ -59,7 +59,8 @@ void Expire(CommandContext& context, Arguments arguments, std::string_view name,
   const std::string_view key = arguments[1];
   const std::optional<ExpireCondition> condition = ParseCondition(context, arguments.subspan(3));
   if (!condition) return;
-  const std::optional<int64_t> instant = ParseExpiry(context, name, arguments[2], unit, /*may_be_past=*/true);
+  const std::optional<int64_t> instant =
+      ParseExpiry(context, name, arguments[2], unit, /*may_be_past=*/true);
   if (!instant) return;
   const uint64_t expiry_ms = ExpiryMillis(*instant);
   bool changed = false;
@@ -106,10 +107,18 @@ void ReplyTime(CommandContext& context, std::string_view key, bool left, bool se
   context.reply.Integer(seconds ? millis / 1000 + (millis % 1000 >= 500 ? 1 : 0) : millis);
 }
 
-void HandleTtl(CommandContext& context, Arguments arguments) { ReplyTime(context, arguments[1], true, true); }
-void HandlePTtl(CommandContext& context, Arguments arguments) { ReplyTime(context, arguments[1], true, false); }
-void HandleExpireTime(CommandContext& context, Arguments arguments) { ReplyTime(context, arguments[1], false, true); }
-void HandlePExpireTime(CommandContext& context, Arguments arguments) { ReplyTime(context, arguments[1], false, false); }
+void HandleTtl(CommandContext& context, Arguments arguments) {
+  ReplyTime(context, arguments[1], true, true);
+}
+void HandlePTtl(CommandContext& context, Arguments arguments) {
+  ReplyTime(context, arguments[1], true, false);
+}
+void HandleExpireTime(CommandContext& context, Arguments arguments) {
+  ReplyTime(context, arguments[1], false, true);
+}
+void HandlePExpireTime(CommandContext& context, Arguments arguments) {
+  ReplyTime(context, arguments[1], false, false);
+}
 
 void HandlePersist(CommandContext& context, Arguments arguments) {
   const std::string_view key = arguments[1];
@@ -127,7 +136,8 @@ void HandlePersist(CommandContext& context, Arguments arguments) {
   context.reply.Integer(changed ? 1 : 0);
 }
 
-void SetWithTime(CommandContext& context, Arguments arguments, std::string_view name, bool seconds) {
+void SetWithTime(CommandContext& context, Arguments arguments, std::string_view name,
+                 bool seconds) {
   const std::optional<int64_t> instant =
       ParseExpiry(context, name, arguments[2], {.seconds = seconds, .from_now = true});
   if (!instant) return;
@@ -153,8 +163,12 @@ void SetWithTime(CommandContext& context, Arguments arguments, std::string_view 
   context.reply.Ok();
 }
 
-void HandleSetEx(CommandContext& context, Arguments arguments) { SetWithTime(context, arguments, "setex", true); }
-void HandlePSetEx(CommandContext& context, Arguments arguments) { SetWithTime(context, arguments, "psetex", false); }
+void HandleSetEx(CommandContext& context, Arguments arguments) {
+  SetWithTime(context, arguments, "setex", true);
+}
+void HandlePSetEx(CommandContext& context, Arguments arguments) {
+  SetWithTime(context, arguments, "psetex", false);
+}
 
 struct GetExOptions {
   bool persists = false;
@@ -169,7 +183,8 @@ std::optional<GetExOptions> ParseGetExOptions(Arguments options) {
     const std::optional<ExpiryUnit> unit = ExpiryUnitOf(options[i]);
     if (EqualsIgnoreCase(options[i], "persist") && !parsed.unit) {
       parsed.persists = true;
-    } else if (unit && i + 1 < options.size() && !parsed.persists && parsed.unit.value_or(*unit) == *unit) {
+    } else if (unit && i + 1 < options.size() && !parsed.persists &&
+               parsed.unit.value_or(*unit) == *unit) {
       parsed.unit = unit;
       parsed.time = options[++i];
     } else {
@@ -229,23 +244,29 @@ void HandleGetEx(CommandContext& context, Arguments arguments) {
 
 absl::Span<const Command> ExpiryCommands() {
   static constexpr Command kRows[] = {
-      {"expire", -3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleExpire, "generic",
-       "Lets a key expire after some seconds.", "key seconds [NX | XX | GT | LT]"},
-      {"expireat", -3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleExpireAt, "generic",
-       "Lets a key expire at an instant.", "key unix-time-seconds [NX | XX | GT | LT]"},
-      {"expiretime", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleExpireTime, "generic",
-       "Answers the second at which a key expires; -1 if it stays, -2 if it is missing.", "key"},
-      {"getex", -2, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleGetEx, "string",
-       "Reads the value of a key and changes when it expires.",
-       "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]"},
-      {"persist", 2, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandlePersist, "generic",
-       "Lets a key stay that would have expired.", "key"},
-      {"pexpire", -3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandlePExpire, "generic",
-       "Lets a key expire after some milliseconds.", "key milliseconds [NX | XX | GT | LT]"},
-      {"pexpireat", -3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandlePExpireAt, "generic",
-       "Lets a key expire at an instant, in milliseconds.", "key unix-time-milliseconds [NX | XX | GT | LT]"},
-      {"pexpiretime", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandlePExpireTime, "generic",
-       "Answers the millisecond at which a key expires; -1 if it stays, -2 if it is missing.", "key"},
+      {"expire", -3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleExpire,
+       "generic", "Lets a key expire after some seconds.", "key seconds [NX | XX | GT | LT]"},
+      {"expireat", -3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleExpireAt,
+       "generic", "Lets a key expire at an instant.", "key unix-time-seconds [NX | XX | GT | LT]"},
+      {"expiretime", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleExpireTime,
+       "generic", "Answers the second at which a key expires; -1 if it stays, -2 if it is missing.",
+       "key"},
+      {"getex", -2, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleGetEx,
+       "string", "Reads the value of a key and changes when it expires.",
+       "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | "
+       "PERSIST]"},
+      {"persist", 2, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandlePersist,
+       "generic", "Lets a key stay that would have expired.", "key"},
+      {"pexpire", -3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandlePExpire,
+       "generic", "Lets a key expire after some milliseconds.",
+       "key milliseconds [NX | XX | GT | LT]"},
+      {"pexpireat", -3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandlePExpireAt,
+       "generic", "Lets a key expire at an instant, in milliseconds.",
+       "key unix-time-milliseconds [NX | XX | GT | LT]"},
+      {"pexpiretime", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther,
+       HandlePExpireTime, "generic",
+       "Answers the millisecond at which a key expires; -1 if it stays, -2 if it is missing.",
+       "key"},
       {"psetex", 4, kWriteCommand, 1, 1, 1, CommandKind::kOther, HandlePSetEx, "string",
        "Writes the value of a key that expires after some milliseconds.", "key milliseconds value"},
       {"pttl", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandlePTtl, "generic",

@@ -14,7 +14,8 @@ void HandleFunction(CommandContext& context, Arguments arguments) {
   if (subcommand == nullptr) return;
   if (subcommand->word() == "list") return context.reply.Array(0);
   if (arguments.size() > 3) return ReplySubcommandSyntax(context, arguments);
-  if (arguments.size() == 3 && !EqualsIgnoreCase(arguments[2], "async") && !EqualsIgnoreCase(arguments[2], "sync")) {
+  if (arguments.size() == 3 && !EqualsIgnoreCase(arguments[2], "async") &&
+      !EqualsIgnoreCase(arguments[2], "sync")) {
     return context.reply.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
   }
   context.reply.Ok();

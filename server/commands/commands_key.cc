@@ -35,8 +35,8 @@ struct Transfer {
 enum class Transferred : uint8_t { kDone, kNoSource, kTargetExists };
 
 // Nothing: it failed, and the error was answered. The keys, or their namespaces, differ.
-std::optional<Transferred> Move(CommandContext& context, std::string_view source, std::string_view target,
-                                const Transfer& transfer) {
+std::optional<Transferred> Move(CommandContext& context, std::string_view source,
+                                std::string_view target, const Transfer& transfer) {
   Transferred outcome = Transferred::kDone;
   std::string value;
   std::string old;
@@ -61,7 +61,8 @@ std::optional<Transferred> Move(CommandContext& context, std::string_view source
   return outcome;
 }
 
-// The same for RENAME and RENAMENX, where a key may take its own name. Nothing: an error was answered.
+// The same for RENAME and RENAMENX, where a key may take its own name. Nothing: an error was
+// answered.
 std::optional<Transferred> Rename(CommandContext& context, Arguments arguments, bool keeps_target) {
   std::optional<Transferred> outcome = Transferred::kTargetExists;
   if (arguments[1] == arguments[2]) {
@@ -110,7 +111,8 @@ void HandleCopy(CommandContext& context, Arguments arguments) {
   }
   if (space != context.space() && !OpenDatabase(context, space)) return;
   const std::optional<Transferred> outcome =
-      Move(context, arguments[1], arguments[2], {.keeps_source = true, .keeps_target = !replace, .space = space});
+      Move(context, arguments[1], arguments[2],
+           {.keeps_source = true, .keeps_target = !replace, .space = space});
   if (!outcome) return;
   if (*outcome == Transferred::kDone) {
     context.NotifyIn(space, kNewEvent, "new", arguments[2]);
@@ -124,10 +126,12 @@ void HandleCopy(CommandContext& context, Arguments arguments) {
 void HandleMove(CommandContext& context, Arguments arguments) {
   const std::optional<NamespaceId> space = ParseDatabase(context, arguments[2]);
   if (!space) return;
-  if (*space == context.space()) return context.reply.Error("ERR source and destination objects are the same");
+  if (*space == context.space())
+    return context.reply.Error("ERR source and destination objects are the same");
   if (!OpenDatabase(context, *space)) return;
   const std::optional<Transferred> outcome =
-      Move(context, arguments[1], arguments[1], {.keeps_source = false, .keeps_target = true, .space = *space});
+      Move(context, arguments[1], arguments[1],
+           {.keeps_source = false, .keeps_target = true, .space = *space});
   if (!outcome) return;
   if (*outcome == Transferred::kDone) {
     context.NotifyIn(*space, kNewEvent, "new", arguments[1]);
@@ -139,7 +143,8 @@ void HandleMove(CommandContext& context, Arguments arguments) {
 
 void HandleRandomKey(CommandContext& context, Arguments) {
   SequenceNumber gate = kNoSequence;
-  const absl::StatusOr<std::optional<std::string>> key = RandomKey(context.store, context.space(), &gate);
+  const absl::StatusOr<std::optional<std::string>> key =
+      RandomKey(context.store, context.space(), &gate);
   context.DependOn(gate);
   if (!key.ok()) return context.Fail(key.status());
   key->has_value() ? context.reply.Bulk(**key) : context.reply.Null();
@@ -188,7 +193,8 @@ void HandleScan(CommandContext& context, Arguments arguments) {
     std::optional<std::string> begin = context.server.scan_cursors.Find(request.cursor);
     if (!begin) {
       return context.reply.Error(
-          "ERR invalid cursor: the server has restarted since, or the scan was left for too long; begin again with 0");
+          "ERR invalid cursor: the server has restarted since, or the scan was left for too long; "
+          "begin again with 0");
     }
     request.begin = *std::move(begin);
   }
@@ -225,7 +231,8 @@ void HandleObject(CommandContext& context, Arguments arguments) {
   if (what == "refcount") return context.reply.Integer(ReferenceCount(value));
   if (what == "idletime") return context.reply.Integer(0);
   context.reply.Error(
-      "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching "
+      "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that "
+      "when switching "
       "between "
       "policies at runtime LRU and LFU data will take some time to adjust.");
 }
@@ -235,19 +242,21 @@ void HandleObject(CommandContext& context, Arguments arguments) {
 absl::Span<const Command> KeyCommands() {
   static constexpr Command kRows[] = {
       {"copy", -3, kWriteCommand, 1, 2, 1, CommandKind::kOther, HandleCopy, "generic",
-       "Gives the value of a key to another key, too.", "source destination [DB destination-db] [REPLACE]"},
+       "Gives the value of a key to another key, too.",
+       "source destination [DB destination-db] [REPLACE]"},
       {"keys", 2, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleKeys, "generic",
        "Lists the keys that match a pattern, in order.", "pattern"},
       {"move", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleMove, "generic",
        "Moves a key to another database that has none of this name.", "key db"},
-      {"object", -2, kReadCommand | kContainerCommand, 2, 2, 1, CommandKind::kOther, HandleObject, "generic",
-       "Answers what Redis would say of how a value is kept.", "ENCODING | FREQ | IDLETIME | REFCOUNT | HELP"},
-      {"randomkey", 1, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleRandomKey, "generic",
-       "Answers a key at random.", ""},
+      {"object", -2, kReadCommand | kContainerCommand, 2, 2, 1, CommandKind::kOther, HandleObject,
+       "generic", "Answers what Redis would say of how a value is kept.",
+       "ENCODING | FREQ | IDLETIME | REFCOUNT | HELP"},
+      {"randomkey", 1, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleRandomKey,
+       "generic", "Answers a key at random.", ""},
       {"rename", 3, kWriteCommand, 1, 2, 1, CommandKind::kOther, HandleRename, "generic",
        "Gives a key another name, in the place of what had it.", "key newkey"},
-      {"renamenx", 3, kWriteCommand | kFastCommand, 1, 2, 1, CommandKind::kOther, HandleRenameNx, "generic",
-       "Gives a key another name that no key has.", "key newkey"},
+      {"renamenx", 3, kWriteCommand | kFastCommand, 1, 2, 1, CommandKind::kOther, HandleRenameNx,
+       "generic", "Gives a key another name that no key has.", "key newkey"},
       {"scan", -2, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleScan, "generic",
        "Lists some keys, in order, and a cursor for the next ones.",
        "cursor [MATCH pattern] [COUNT count] [TYPE type]"},

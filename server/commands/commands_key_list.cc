@@ -12,7 +12,8 @@ namespace {
 
 // Keys that a long MGET reads at a time.
 constexpr size_t kKeysPerSlice = 64;
-// Keys that a long DEL deletes at one instant: one that is written meanwhile makes it try that many again.
+// Keys that a long DEL deletes at one instant: one that is written meanwhile makes it try that many
+// again.
 constexpr size_t kKeysPerUpdate = 64;
 // Bytes of a value's memory that are worth keeping for the next one.
 constexpr size_t kKeptValue = 64u << 10;
@@ -22,7 +23,9 @@ class MGetStream : public ReplyStream {
  public:
   // `keys` stay in place until the batch is done.
   MGetStream(CommandContext& context, Arguments keys)
-      : snapshot_(context.store.GetSnapshot()), keys_(keys), results_(std::min(kKeysPerSlice, keys.size())) {
+      : snapshot_(context.store.GetSnapshot()),
+        keys_(keys),
+        results_(std::min(kKeysPerSlice, keys.size())) {
     context.reply.Array(keys.size());
   }
 
@@ -74,7 +77,8 @@ using KeySet = absl::flat_hash_set<std::string_view>;
 // `keys` were written, of which `present` had been there; one that is named twice is new once.
 void NotifyPairs(CommandContext& context, Arguments keys, KeySet present) {
   if (!context.server.events.Tells(kNewEvent) && !context.server.events.Tells(kStringEvent)) return;
-  for (const std::string_view key : keys) context.NotifyWritten("set", key, !present.insert(key).second);
+  for (const std::string_view key : keys)
+    context.NotifyWritten("set", key, !present.insert(key).second);
 }
 
 // MSET where it is told which keys are new.
@@ -104,7 +108,8 @@ void HandleMSet(CommandContext& context, Arguments arguments) {
   WriteBatch& batch = ClearedBatch(context);
   for (size_t i = 1; i < arguments.size(); i += 2) batch.Put(arguments[i], arguments[i + 1]);
   if (!context.Submit(&batch)) return;
-  for (size_t i = 1; i < arguments.size(); i += 2) context.Notify(kStringEvent, "set", arguments[i]);
+  for (size_t i = 1; i < arguments.size(); i += 2)
+    context.Notify(kStringEvent, "set", arguments[i]);
   context.reply.Ok();
 }
 
@@ -172,7 +177,8 @@ void HandleDel(CommandContext& context, Arguments arguments) {
 void HandleExists(CommandContext& context, Arguments arguments) {
   const Arguments keys = arguments.subspan(1);
   std::vector<MultiGetResult> results(std::min(keys.size(), kKeysPerSlice));
-  const std::shared_ptr<const Snapshot> snapshot = keys.size() > 1 ? context.store.GetSnapshot() : nullptr;
+  const std::shared_ptr<const Snapshot> snapshot =
+      keys.size() > 1 ? context.store.GetSnapshot() : nullptr;
   ReadOptions options = GatedRead(context.space());
   options.without_value = true;
   options.max_value_bytes = context.most_here();
@@ -201,20 +207,20 @@ absl::Span<const Command> KeyListCommands() {
   static constexpr Command kRows[] = {
       {"del", -2, kWriteCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "generic",
        "Deletes keys; answers how many there were.", "key [key ...]"},
-      {"delete", -2, kWriteCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "generic", "The same as DEL.",
-       "key [key ...]"},
-      {"exists", -2, kReadCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleExists, "generic",
-       "Counts how many of the keys exist.", "key [key ...]"},
+      {"delete", -2, kWriteCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "generic",
+       "The same as DEL.", "key [key ...]"},
+      {"exists", -2, kReadCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleExists,
+       "generic", "Counts how many of the keys exist.", "key [key ...]"},
       {"mget", -2, kReadCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleMGet, "string",
        "Reads the values of several keys at one instant.", "key [key ...]"},
       {"mset", -3, kWriteCommand, 1, -1, 2, CommandKind::kOther, HandleMSet, "string",
        "Writes several keys, all or none.", "key value [key value ...]"},
       {"msetnx", -3, kWriteCommand, 1, -1, 2, CommandKind::kOther, HandleMSetNx, "string",
        "Writes several keys if none of them exists.", "key value [key value ...]"},
-      {"touch", -2, kReadCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleExists, "generic",
-       "The same as EXISTS: reading leaves no mark on a key.", "key [key ...]"},
-      {"unlink", -2, kWriteCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "generic",
-       "The same as DEL: memory is never freed while a client waits.", "key [key ...]"},
+      {"touch", -2, kReadCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleExists,
+       "generic", "The same as EXISTS: reading leaves no mark on a key.", "key [key ...]"},
+      {"unlink", -2, kWriteCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleDel,
+       "generic", "The same as DEL: memory is never freed while a client waits.", "key [key ...]"},
   };
   return kRows;
 }

@@ -5,8 +5,8 @@
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
 #include "server/commands/common_subsequence.h"
-#include "varve/options.h"
 #include "util/resp/resp_parser.h"
+#include "varve/options.h"
 
 namespace varve {
 namespace {
@@ -69,7 +69,8 @@ void ReplyRuns(RespWriter& reply, const CommonSubsequence& found, const LcsOptio
 
 void HandleLcs(CommandContext& context, Arguments arguments) {
   MultiGetResult values[2];
-  const absl::Status status = context.store.MultiGet(GatedRead(context.space()), arguments.subspan(1, 2), values);
+  const absl::Status status =
+      context.store.MultiGet(GatedRead(context.space()), arguments.subspan(1, 2), values);
   if (!status.ok()) return context.Fail(status);
   for (size_t i = 0; i < 2; ++i) {
     MultiGetResult& value = values[i];
@@ -84,9 +85,11 @@ void HandleLcs(CommandContext& context, Arguments arguments) {
   const std::string_view b = values[1].value;
   // The limit of Redis, whose table takes four bytes a cell: it bounds the time here as there.
   if ((a.size() + 1) * (b.size() + 1) * 4 > context.server.live.max_value_bytes) {
-    return context.reply.Error("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
+    return context.reply.Error(
+        "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
   }
-  if (options.length_only) return context.reply.Integer(static_cast<int64_t>(CommonSubsequenceLength(a, b)));
+  if (options.length_only)
+    return context.reply.Integer(static_cast<int64_t>(CommonSubsequenceLength(a, b)));
   const CommonSubsequence found = FindCommonSubsequence(a, b);
   if (options.runs) return ReplyRuns(context.reply, found, options);
   context.reply.Bulk(found.bytes);

@@ -19,23 +19,27 @@
 namespace varve {
 namespace {
 
-// About what a record takes beside its key and value: its header and checksums, and its slot in an offset table.
+// About what a record takes beside its key and value: its header and checksums, and its slot in an
+// offset table.
 constexpr size_t kRecordOverhead = 24;
 
 void HandleMemoryUsage(CommandContext& context, Arguments arguments) {
   for (size_t i = 3; i < arguments.size(); i += 2) {
-    if (!EqualsIgnoreCase(arguments[i], "samples") || i + 1 == arguments.size()) return ReplySyntaxError(context);
+    if (!EqualsIgnoreCase(arguments[i], "samples") || i + 1 == arguments.size())
+      return ReplySyntaxError(context);
     int64_t samples = 0;  // of nested values, which there are none of
     if (!ParseRespInteger(arguments[i + 1], &samples)) {
       return context.reply.Error("ERR value is not an integer or out of range");
     }
     if (samples < 0) return ReplySyntaxError(context);
   }
-  const absl::StatusOr<ReadResult> read = context.LookUp(arguments[2]);  // no event for a missing key, as in Redis
+  // No event for a missing key, as in Redis.
+  const absl::StatusOr<ReadResult> read = context.LookUp(arguments[2]);
   if (!read.ok()) return context.Fail(read.status());
   context.DependOn(read->gate);
   if (!read->found) return context.reply.Null();
-  context.reply.Integer(static_cast<int64_t>(arguments[2].size() + read->value_size + kRecordOverhead));
+  context.reply.Integer(
+      static_cast<int64_t>(arguments[2].size() + read->value_size + kRecordOverhead));
 }
 
 struct MemoryFigures {
@@ -51,7 +55,8 @@ struct MemoryFigures {
 MemoryFigures ReadMemoryFigures(CommandContext& context) {
   MemoryFigures figures;
   figures.process = ReadProcessMemory();
-  context.server.registry.ForEach([&](const ClientState& client) { figures.clients += ClientBytes(client); });
+  context.server.registry.ForEach(
+      [&](const ClientState& client) { figures.clients += ClientBytes(client); });
   for (const auto& [name, value] : context.store.Statistics()) {
     if (name == "write_buffer_bytes") figures.write_buffers = value;
     if (name == "block_cache_bytes") figures.block_cache = value;
@@ -85,20 +90,24 @@ void ReplyMemoryStats(CommandContext& context) {
 
 std::string MemoryReport(const MemoryFigures& figures) {
   const auto mib = [](uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
-  const uint64_t rest = figures.process.resident - std::min(figures.process.resident, figures.Known());
+  const uint64_t rest =
+      figures.process.resident - std::min(figures.process.resident, figures.Known());
   return fmt::format(
-      "{:.1f} MiB are resident: {:.1f} in write buffers (--write-buffer-size), {:.1f} in cached blocks "
-      "(--block-cache-size), {:.1f} in offset tables (--offset-table-cache-size), {:.1f} for connections, and {:.1f} "
+      "{:.1f} MiB are resident: {:.1f} in write buffers (--write-buffer-size), {:.1f} in cached "
+      "blocks "
+      "(--block-cache-size), {:.1f} in offset tables (--offset-table-cache-size), {:.1f} for "
+      "connections, and {:.1f} "
       "of "
       "other things. Data itself lies on disk.\n",
-      mib(figures.process.resident), mib(figures.write_buffers), mib(figures.block_cache), mib(figures.offset_tables),
-      mib(figures.clients), mib(rest));
+      mib(figures.process.resident), mib(figures.write_buffers), mib(figures.block_cache),
+      mib(figures.offset_tables), mib(figures.clients), mib(rest));
 }
 
 std::string AllocatorReport() {
   const struct mallinfo2 info = ::mallinfo2();
   return fmt::format(
-      "arenas: {} bytes\nin use: {} bytes\nfree: {} bytes\nof it at the end of the heap: {} bytes\nmapped apart: {} "
+      "arenas: {} bytes\nin use: {} bytes\nfree: {} bytes\nof it at the end of the heap: {} "
+      "bytes\nmapped apart: {} "
       "bytes in {} pieces\n",
       info.arena, info.uordblks, info.fordblks, info.keepcost, info.hblkhd, info.hblks);
 }
@@ -125,8 +134,9 @@ void HandleMemory(CommandContext& context, Arguments arguments) {
 
 absl::Span<const Command> MemoryCommands() {
   static constexpr Command kRows[] = {
-      {"memory", -2, kReadCommand | kSlowCommand | kContainerCommand, 2, 2, 1, CommandKind::kOther, HandleMemory,
-       "server", "Shows what the memory is used for.", "DOCTOR | MALLOC-STATS | PURGE | STATS | USAGE | HELP"},
+      {"memory", -2, kReadCommand | kSlowCommand | kContainerCommand, 2, 2, 1, CommandKind::kOther,
+       HandleMemory, "server", "Shows what the memory is used for.",
+       "DOCTOR | MALLOC-STATS | PURGE | STATS | USAGE | HELP"},
   };
   return kRows;
 }

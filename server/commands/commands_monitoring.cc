@@ -13,7 +13,7 @@
 namespace varve {
 namespace {
 
-// --- SLOWLOG ---------------------------------------------------------------------------------------------------------------
+// --- SLOWLOG -------------------------------------------------------------------------------------
 
 constexpr int64_t kSlowLogEntriesShown = 10;  // by default, as in Redis
 
@@ -53,10 +53,12 @@ void HandleSlowLog(CommandContext& context, Arguments arguments) {
   }
 }
 
-// --- LATENCY ---------------------------------------------------------------------------------------------------------------
+// --- LATENCY -------------------------------------------------------------------------------------
 
-// Counts by microseconds: what took at most 1.024 µs times a power of two, cumulated; where nothing is added, nothing is said.
-void ReplyHistogram(CommandContext& context, const Command& command, const CommandFigures& figures) {
+// Counts by microseconds: what took at most 1.024 µs times a power of two, cumulated; where nothing
+// is added, nothing is said.
+void ReplyHistogram(CommandContext& context, const Command& command,
+                    const CommandFigures& figures) {
   std::vector<std::pair<int64_t, int64_t>> lines;
   uint64_t count = 0, said = 0;
   for (size_t bucket = 0; bucket < LatencyBuckets::kCount; ++bucket) {
@@ -64,8 +66,10 @@ void ReplyHistogram(CommandContext& context, const Command& command, const Comma
     const uint64_t end = LatencyBuckets::EndOf(bucket);
     const bool is_border = (end & (end - 1)) == 0 || bucket + 1 == LatencyBuckets::kCount;
     if (!is_border || count == said) continue;
-    // Redis' histogram has a resolution of 1/128 and shows the highest value that it takes for the same.
-    lines.emplace_back(static_cast<int64_t>((end + end / 128 - 1) / 1000), static_cast<int64_t>(count));
+    // Redis' histogram has a resolution of 1/128 and shows the highest value that it takes for the
+    // same.
+    lines.emplace_back(static_cast<int64_t>((end + end / 128 - 1) / 1000),
+                       static_cast<int64_t>(count));
     said = count;
   }
   RespWriter& reply = context.reply;
@@ -93,7 +97,8 @@ void HandleLatencyHistogram(CommandContext& context, Arguments names) {
   }
   for (const std::string_view name : names) show(FindCommand(name));
   context.reply.Map(shown.size());
-  for (const Command* command : shown) ReplyHistogram(context, *command, figures[CommandIndex(*command)]);
+  for (const Command* command : shown)
+    ReplyHistogram(context, *command, figures[CommandIndex(*command)]);
 }
 
 void HandleLatency(CommandContext& context, Arguments arguments) {
@@ -104,20 +109,23 @@ void HandleLatency(CommandContext& context, Arguments arguments) {
   // Events are not recorded one by one, as in Redis without a latency-monitor-threshold.
   if (what == "reset") return context.reply.Integer(0);
   if (what == "graph") {
-    return context.reply.Error(fmt::format("ERR No samples available for event '{}'", ShownInError(arguments[2])));
+    return context.reply.Error(
+        fmt::format("ERR No samples available for event '{}'", ShownInError(arguments[2])));
   }
   if (what != "doctor") return context.reply.Array(0);  // latest, history
   context.reply.Verbatim(
-      "Latency events are not recorded. LATENCY HISTOGRAM shows how long commands took, SLOWLOG GET which were slow, "
+      "Latency events are not recorded. LATENCY HISTOGRAM shows how long commands took, SLOWLOG "
+      "GET which were slow, "
       "EXPLAIN GET key where the time of a read goes.\n");
 }
 
-// --- EXPLAIN ---------------------------------------------------------------------------------------------------------------
+// --- EXPLAIN -------------------------------------------------------------------------------------
 
 void HandleExplain(CommandContext& context, Arguments arguments) {
   if (!EqualsIgnoreCase(arguments[1], "get"))
     return context.reply.Error("ERR EXPLAIN knows GET alone: EXPLAIN GET key");
-  const absl::StatusOr<ExplainedRead> read = context.store.ExplainGet(GatedRead(context.space()), arguments[2]);
+  const absl::StatusOr<ExplainedRead> read =
+      context.store.ExplainGet(GatedRead(context.space()), arguments[2]);
   if (!read.ok()) return context.Fail(read.status());
   context.DependOn(read->result.gate);
   RespWriter& reply = context.reply;
@@ -146,13 +154,17 @@ void HandleExplain(CommandContext& context, Arguments arguments) {
 
 absl::Span<const Command> MonitoringCommands() {
   static constexpr Command kRows[] = {
-      {"explain", 3, kReadCommand | kSlowCommand, 2, 2, 1, CommandKind::kOther, HandleExplain, "server",
-       "Reads a key and tells where it was looked for, what that cost, and which disk reads it took.", "GET key"},
-      {"latency", -2, kAdminCommand | kSlowCommand | kContainerCommand, 0, 0, 0, CommandKind::kOther, HandleLatency,
-       "server", "Shows how the times of commands are spread.",
+      {"explain", 3, kReadCommand | kSlowCommand, 2, 2, 1, CommandKind::kOther, HandleExplain,
+       "server",
+       "Reads a key and tells where it was looked for, what that cost, and which disk reads it "
+       "took.",
+       "GET key"},
+      {"latency", -2, kAdminCommand | kSlowCommand | kContainerCommand, 0, 0, 0,
+       CommandKind::kOther, HandleLatency, "server", "Shows how the times of commands are spread.",
        "DOCTOR | GRAPH | HISTOGRAM | HISTORY | LATEST | RESET | HELP"},
-      {"slowlog", -2, kAdminCommand | kSlowCommand | kContainerCommand, 0, 0, 0, CommandKind::kOther, HandleSlowLog,
-       "server", "Shows the requests that took long.", "GET | LEN | RESET | HELP"},
+      {"slowlog", -2, kAdminCommand | kSlowCommand | kContainerCommand, 0, 0, 0,
+       CommandKind::kOther, HandleSlowLog, "server", "Shows the requests that took long.",
+       "GET | LEN | RESET | HELP"},
   };
   return kRows;
 }

@@ -11,8 +11,8 @@
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
 #include "server/execution/database_index.h"
-#include "util/resp/resp_parser.h"
 #include "util/base/size_text.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {
@@ -21,7 +21,8 @@ constexpr std::string_view kModes[] = {"always", "everysec", "no"};  // Durabili
 constexpr std::string_view kStoresMode = "default";
 
 bool IsNumber(std::string_view name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !name.empty() &&
+         std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // Nothing: there is none of this name, and the error was answered. A number is that of a database.
@@ -64,13 +65,15 @@ bool ParseNumber(std::string_view text, uint64_t* number, uint64_t unit = 1) {
 
 bool ParseBytes(std::string_view text, uint64_t* bytes) {
   const absl::StatusOr<uint64_t> size = ParseSize(text);
-  if (!size.ok() || *size > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return false;
+  if (!size.ok() || *size > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+    return false;
   *bytes = *size;
   return true;
 }
 
 // False: they make no sense, and the error was answered.
-bool ParseNamespaceOptions(CommandContext& context, Arguments arguments, NamespaceOptions* options) {
+bool ParseNamespaceOptions(CommandContext& context, Arguments arguments,
+                           NamespaceOptions* options) {
   constexpr uint64_t kSecond = 1000;
   for (size_t i = 0; i < arguments.size(); i += 2) {
     const std::string_view name = arguments[i];
@@ -97,7 +100,8 @@ bool ParseNamespaceOptions(CommandContext& context, Arguments arguments, Namespa
       return false;
     }
     if (!fine) {
-      context.reply.Error(fmt::format("ERR '{}' is no value for {}", ShownInError(value), ShownInError(name)));
+      context.reply.Error(
+          fmt::format("ERR '{}' is no value for {}", ShownInError(value), ShownInError(name)));
       return false;
     }
   }
@@ -118,14 +122,16 @@ bool CheckNewName(CommandContext& context, std::string_view name) {
 }
 
 // Of its own, or holding what `source` holds.
-void MakeNamespace(CommandContext& context, NamespaceDescription space, std::optional<NamespaceId> source) {
+void MakeNamespace(CommandContext& context, NamespaceDescription space,
+                   std::optional<NamespaceId> source) {
   for (;;) {
     const absl::StatusOr<NamespaceList> list = context.store.Namespaces();
     if (!list.ok()) return context.Fail(list.status());
     space.id = list->next_id;
     WriteBatch batch;
     source ? batch.CloneNamespace(*source, space) : batch.CreateNamespace(space);
-    const absl::StatusOr<CommitResult> created = context.store.Submit(context.write_options(), &batch);
+    const absl::StatusOr<CommitResult> created =
+        context.store.Submit(context.write_options(), &batch);
     // Somebody may have taken the id since; only the name is refused for good.
     if (absl::IsAlreadyExists(created.status()) && list->Find(space.name) == nullptr) continue;
     if (!created.ok()) return context.Fail(created.status());
@@ -159,7 +165,8 @@ void AlterNamespace(CommandContext& context, Arguments arguments) {
 }
 
 void DropNamespace(CommandContext& context, Arguments arguments) {
-  if (IsNumber(arguments[2])) return context.reply.Error("ERR a database can't be dropped: FLUSHDB empties it");
+  if (IsNumber(arguments[2]))
+    return context.reply.Error("ERR a database can't be dropped: FLUSHDB empties it");
   const std::optional<NamespaceDescription> space = FindNamespace(context, arguments[2]);
   if (!space) return;
   WriteBatch batch;
@@ -232,8 +239,9 @@ void HandleNamespace(CommandContext& context, Arguments arguments) {
 
 absl::Span<const Command> NamespaceCommands() {
   static constexpr Command kRows[] = {
-      {"namespace", -2, kContainerCommand | kSlowCommand | kNotInTransactionCommand, 0, 0, 0, CommandKind::kOther,
-       HandleNamespace, "server", "Creates, clones, alters, shows, drops and uses named namespaces.",
+      {"namespace", -2, kContainerCommand | kSlowCommand | kNotInTransactionCommand, 0, 0, 0,
+       CommandKind::kOther, HandleNamespace, "server",
+       "Creates, clones, alters, shows, drops and uses named namespaces.",
        "CREATE | CLONE | ALTER | DROP | INFO | LIST | USE | HELP"},
   };
   return kRows;

@@ -6,8 +6,8 @@
 #include "fmt/format.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
-#include "server/statistics/float_text.h"
 #include "server/execution/key_update.h"
+#include "server/statistics/float_text.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {
@@ -95,14 +95,15 @@ absl::Span<const Command> NumberCommands() {
   static constexpr Command kRows[] = {
       {"decr", 2, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleDecr, "string",
        "Takes one from the integer value of a key.", "key"},
-      {"decrby", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleDecrBy, "string",
-       "Takes a number from the integer value of a key.", "key decrement"},
+      {"decrby", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleDecrBy,
+       "string", "Takes a number from the integer value of a key.", "key decrement"},
       {"incr", 2, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleIncr, "string",
        "Adds one to the integer value of a key.", "key"},
-      {"incrby", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleIncrBy, "string",
-       "Adds a number to the integer value of a key.", "key increment"},
-      {"incrbyfloat", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleIncrByFloat, "string",
-       "Adds a number to the floating-point value of a key.", "key increment"},
+      {"incrby", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleIncrBy,
+       "string", "Adds a number to the integer value of a key.", "key increment"},
+      {"incrbyfloat", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther,
+       HandleIncrByFloat, "string", "Adds a number to the floating-point value of a key.",
+       "key increment"},
   };
   return kRows;
 }

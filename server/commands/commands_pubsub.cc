@@ -7,10 +7,10 @@
 
 #include "fmt/format.h"
 #include "server/clients/client_modes.h"
+#include "server/clients/glob.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
-#include "server/clients/glob.h"
 
 namespace varve {
 namespace {
@@ -22,23 +22,29 @@ bool IsShortEnough(CommandContext& context, Kind kind, std::string_view name) {
   const bool pattern = kind == Kind::kPattern;
   const size_t limit = pattern ? kMaxGlobPattern : PubSub::kMaxChannelName;
   if (name.size() <= limit) return true;
-  context.reply.Error(fmt::format("ERR {} has at most {} bytes", pattern ? "a pattern" : "a channel's name", limit));
+  context.reply.Error(fmt::format("ERR {} has at most {} bytes",
+                                  pattern ? "a pattern" : "a channel's name", limit));
   return false;
 }
 
-// What was sent to this client before it stopped to listen, or by itself, goes ahead of what is answered next.
+// What was sent to this client before it stopped to listen, or by itself, goes ahead of what is
+// answered next.
 void TakeMailFirst(CommandContext& context) {
   Mailbox& mailbox = context.client.link.mailbox;
-  if (!mailbox.empty()) context.DependOn(mailbox.TakeAll(context.reply.buffer(), context.client.protocol));
+  if (!mailbox.empty())
+    context.DependOn(mailbox.TakeAll(context.reply.buffer(), context.client.protocol));
 }
 
 // Channels and patterns are counted together.
 size_t CountSubscriptions(const ClientModes& modes, Kind kind) {
-  const auto count = [&](Kind which) { return modes.subscriptions[static_cast<size_t>(which)].size(); };
+  const auto count = [&](Kind which) {
+    return modes.subscriptions[static_cast<size_t>(which)].size();
+  };
   return kind == Kind::kShard ? count(Kind::kShard) : count(Kind::kChannel) + count(Kind::kPattern);
 }
 
-void ReplyCount(CommandContext& context, Kind kind, std::string_view verb, const std::string_view* name) {
+void ReplyCount(CommandContext& context, Kind kind, std::string_view verb,
+                const std::string_view* name) {
   context.reply.Push(3);
   context.reply.Bulk(verb);
   if (name != nullptr) {
@@ -56,7 +62,8 @@ void SubscribeAll(CommandContext& context, Kind kind, std::string_view verb, Arg
     if (!IsShortEnough(context, kind, name)) continue;
     if (!Subscribe(&context.server, &context.client, kind, name)) {
       context.reply.Error(
-          fmt::format("ERR the names that a connection listens to have at most {} bytes", kMaxSubscriptionBytes));
+          fmt::format("ERR the names that a connection listens to have at most {} bytes",
+                      kMaxSubscriptionBytes));
     } else {
       ReplyCount(context, kind, verb, &name);
     }
@@ -104,7 +111,8 @@ void TakeOwnMessage(CommandContext& context) {
   if (context.client.modes.Subscribed() && !context.client.RepliesKept()) TakeMailFirst(context);
 }
 
-// The reply to PUBLISH where there are many to tell, or patterns take long. What it points to stays in place until the batch is done.
+// The reply to PUBLISH where there are many to tell, or patterns take long. What it points to stays
+// in place until the batch is done.
 class PublishStream : public ReplyStream {
  public:
   explicit PublishStream(PubSub::Publication publication) : publication_(std::move(publication)) {}
@@ -128,7 +136,8 @@ class PublishStream : public ReplyStream {
   }
 
  private:
-  static constexpr std::chrono::microseconds kSendTime{4};  // that its thread will spend on a connection woken
+  // That its thread will spend on a connection woken.
+  static constexpr std::chrono::microseconds kSendTime{4};
 
   PubSub::Publication publication_;
 };
@@ -140,21 +149,28 @@ void PublishTo(CommandContext& context, Kind kind, Arguments arguments) {
   context.Stream(std::make_unique<PublishStream>(std::move(publication)));
 }
 
-void HandlePublish(CommandContext& context, Arguments arguments) { PublishTo(context, Kind::kChannel, arguments); }
-void HandleSPublish(CommandContext& context, Arguments arguments) { PublishTo(context, Kind::kShard, arguments); }
+void HandlePublish(CommandContext& context, Arguments arguments) {
+  PublishTo(context, Kind::kChannel, arguments);
+}
+void HandleSPublish(CommandContext& context, Arguments arguments) {
+  PublishTo(context, Kind::kShard, arguments);
+}
 
-// The reply to PUBSUB CHANNELS: names are copied a few at a time and matched while nobody waits for their table.
+// The reply to PUBSUB CHANNELS: names are copied a few at a time and matched while nobody waits for
+// their table.
 class NamesStream : public ReplyStream {
  public:
   static constexpr size_t kCopiedTogether = 64;
 
   // Without a pattern all names. It stays in place until the batch is done.
-  NamesStream(Kind kind, std::optional<std::string_view> pattern) : kind_(kind), pattern_(pattern) {}
+  NamesStream(Kind kind, std::optional<std::string_view> pattern)
+      : kind_(kind), pattern_(pattern) {}
 
   Progress Produce(CommandContext& context, size_t) override {
     RespWriter writer(&found_, context.reply.protocol());
     while (true) {
-      const std::vector<std::string> names = context.server.pubsub.Names(kind_, from_, kCopiedTogether);
+      const std::vector<std::string> names =
+          context.server.pubsub.Names(kind_, from_, kCopiedTogether);
       if (names.empty()) break;
       for (const std::string& name : names) {
         if (!pattern_ || GlobMatches(*pattern_, name)) {
@@ -210,7 +226,8 @@ void HandlePubSub(CommandContext& context, Arguments arguments) {
 
 void HandleMonitor(CommandContext& context, Arguments arguments) {
   if (context.in_transaction()) {
-    return context.reply.Error("ERR MONITOR isn't allowed for DENY BLOCKING client");  // in Redis' words
+    // In Redis' words.
+    return context.reply.Error("ERR MONITOR isn't allowed for DENY BLOCKING client");
   }
   if (context.client.modes.monitoring) return context.NoReply();  // as in Redis
   context.reply.Ok();
@@ -226,18 +243,20 @@ absl::Span<const Command> PubSubCommands() {
        "Shows every command that the server executes, until RESET or QUIT.", ""},
       {"psubscribe", -2, kListens, 0, 0, 0, CommandKind::kOther, HandlePSubscribe, "pubsub",
        "Listens to all channels that match the patterns.", "pattern [pattern ...]"},
-      {"publish", 3, kPubSubCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandlePublish, "pubsub",
-       "Sends a message to all who listen to a channel now.", "channel message"},
-      {"pubsub", -2, kContainerCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandlePubSub, "pubsub",
-       "Shows who listens to what.", "CHANNELS | NUMPAT | NUMSUB | SHARDCHANNELS | SHARDNUMSUB | HELP"},
+      {"publish", 3, kPubSubCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandlePublish,
+       "pubsub", "Sends a message to all who listen to a channel now.", "channel message"},
+      {"pubsub", -2, kContainerCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandlePubSub,
+       "pubsub", "Shows who listens to what.",
+       "CHANNELS | NUMPAT | NUMSUB | SHARDCHANNELS | SHARDNUMSUB | HELP"},
       {"punsubscribe", -1, kListens, 0, 0, 0, CommandKind::kOther, HandlePUnsubscribe, "pubsub",
        "Stops to listen to patterns, without arguments to all.", "[pattern ...]"},
-      {"spublish", 3, kPubSubCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleSPublish, "pubsub",
-       "Sends a message to all who listen to a shard channel now.", "shardchannel message"},
+      {"spublish", 3, kPubSubCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleSPublish,
+       "pubsub", "Sends a message to all who listen to a shard channel now.",
+       "shardchannel message"},
       {"ssubscribe", -2, kListens, 0, 0, 0, CommandKind::kOther, HandleSSubscribe, "pubsub",
        "Listens to shard channels.", "shardchannel [shardchannel ...]"},
-      {"subscribe", -2, kListens, 0, 0, 0, CommandKind::kOther, HandleSubscribe, "pubsub", "Listens to channels.",
-       "channel [channel ...]"},
+      {"subscribe", -2, kListens, 0, 0, 0, CommandKind::kOther, HandleSubscribe, "pubsub",
+       "Listens to channels.", "channel [channel ...]"},
       {"sunsubscribe", -1, kListens, 0, 0, 0, CommandKind::kOther, HandleSUnsubscribe, "pubsub",
        "Stops to listen to shard channels, without arguments to all.", "[shardchannel ...]"},
       {"unsubscribe", -1, kListens, 0, 0, 0, CommandKind::kOther, HandleUnsubscribe, "pubsub",

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::string_view kBadBound = "ERR min or max not valid string range item";
 
-// Reads [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY] in any order; answers an error and returns false when it is something else.
+// Reads [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY] in any order; answers an error and returns
+// false when it is something else.
 bool ParseRangeOptions(CommandContext& context, Arguments arguments, RangeOptions* options) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (EqualsIgnoreCase(arguments[i], "rev")) {
@@ -42,8 +43,8 @@ void HandleRange(CommandContext& context, Arguments arguments) {
   RangeOptions options;
   if (!ParseRangeOptions(context, arguments.subspan(3), &options)) return;
   // As in Redis' ZRANGE ... BYLEX REV, the larger bound comes first when the order is reversed.
-  std::optional<KeyRange> range =
-      options.reverse ? ParseKeyRange(arguments[2], arguments[1]) : ParseKeyRange(arguments[1], arguments[2]);
+  std::optional<KeyRange> range = options.reverse ? ParseKeyRange(arguments[2], arguments[1])
+                                                  : ParseKeyRange(arguments[1], arguments[2]);
   if (!range) return context.reply.Error(kBadBound);
   context.Stream(std::make_unique<RangeStream>(*std::move(range), options));
 }
@@ -84,12 +85,12 @@ absl::Span<const Command> RangeCommands() {
   static constexpr Command kRows[] = {
       {"count", 3, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleCount, "range",
        "Counts the keys between two bounds.", "min max"},
-      {"dbsize", 1, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleDbSize, "server",
-       "Counts all keys.", ""},
+      {"dbsize", 1, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleDbSize,
+       "server", "Counts all keys.", ""},
       {"delrange", 3, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleDelRange, "range",
        "Deletes the keys between two bounds in constant time.", "min max"},
-      {"prefix", -2, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandlePrefix, "range",
-       "Lists the keys that begin with a prefix, in order, with their values.",
+      {"prefix", -2, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandlePrefix,
+       "range", "Lists the keys that begin with a prefix, in order, with their values.",
        "prefix [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY]"},
       {"range", -3, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleRange, "range",
        "Lists the keys between two bounds, in order, with their values.",

@@ -30,7 +30,8 @@ void HandleSave(CommandContext& context, Arguments arguments) {
 }
 
 void HandleBgSave(CommandContext& context, Arguments arguments) {
-  if (arguments.size() > 2 || (arguments.size() == 2 && !EqualsIgnoreCase(arguments[1], "schedule"))) {
+  if (arguments.size() > 2 ||
+      (arguments.size() == 2 && !EqualsIgnoreCase(arguments[1], "schedule"))) {
     return ReplySyntaxError(context);
   }
   if (Save(context)) context.reply.Simple("Background saving started");
@@ -40,7 +41,9 @@ void HandleBgRewriteAof(CommandContext& context, Arguments arguments) {
   if (Save(context)) context.reply.Simple("Background append only file rewriting started");
 }
 
-void HandleLastSave(CommandContext& context, Arguments arguments) { context.reply.Integer(context.server.last_save); }
+void HandleLastSave(CommandContext& context, Arguments arguments) {
+  context.reply.Integer(context.server.last_save);
+}
 
 void HandleWait(CommandContext& context, Arguments arguments) {
   int64_t replicas = 0;
@@ -59,16 +62,19 @@ void HandleWait(CommandContext& context, Arguments arguments) {
 
 absl::Span<const Command> SaveCommands() {
   static constexpr Command kRows[] = {
-      {"bgrewriteaof", 1, kAdminCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleBgRewriteAof, "server",
+      {"bgrewriteaof", 1, kAdminCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther,
+       HandleBgRewriteAof, "server",
        "The same as SAVE, with another answer: the log is recycled as it goes.", ""},
-      {"bgsave", -1, kAdminCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleBgSave, "server",
-       "The same as SAVE, with another answer.", "[SCHEDULE]"},
+      {"bgsave", -1, kAdminCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleBgSave,
+       "server", "The same as SAVE, with another answer.", "[SCHEDULE]"},
       {"lastsave", 1, kFastCommand, 0, 0, 0, CommandKind::kOther, HandleLastSave, "server",
        "Tells when the last SAVE was done, or the start.", ""},
-      {"save", 1, kAdminCommand | kSlowCommand | kNotInTransactionCommand, 0, 0, 0, CommandKind::kOther, HandleSave,
-       "server", "Puts everything written so far on disk, whatever its mode.", ""},
+      {"save", 1, kAdminCommand | kSlowCommand | kNotInTransactionCommand, 0, 0, 0,
+       CommandKind::kOther, HandleSave, "server",
+       "Puts everything written so far on disk, whatever its mode.", ""},
       {"wait", 3, kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleWait, "generic",
-       "Answers 0, the number of replicas, when everything written so far is on disk.", "numreplicas timeout"},
+       "Answers 0, the number of replicas, when everything written so far is on disk.",
+       "numreplicas timeout"},
   };
   return kRows;
 }

@@ -52,12 +52,14 @@ void HandleShutdown(CommandContext& context, Arguments arguments) {
       force = true;
     } else if (EqualsIgnoreCase(option, "abort")) {
       abort = true;
-    } else if (!EqualsIgnoreCase(option, "now")) {  // there are no replicas to wait for, so it always is now
+      // There are no replicas to wait for, so it always is now.
+    } else if (!EqualsIgnoreCase(option, "now")) {
       return ReplySyntaxError(context);
     }
   }
   if ((abort && arguments.size() > 2) || (save && no_save)) return ReplySyntaxError(context);
-  if (abort) return context.reply.Error("ERR No shutdown in progress.");  // one that began reads no more requests
+  // One that began reads no more requests.
+  if (abort) return context.reply.Error("ERR No shutdown in progress.");
   if (!context.server.shut_down)
     return context.reply.Error("ERR this server is stopped by the program that it is a part of");
   if (!force && !no_save && !context.store.log_status().ok()) {
@@ -68,9 +70,9 @@ void HandleShutdown(CommandContext& context, Arguments arguments) {
 }
 
 void HandleTime(CommandContext& context, Arguments arguments) {
-  const int64_t micros =
-      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count();
+  const int64_t micros = std::chrono::duration_cast<std::chrono::microseconds>(
+                             std::chrono::system_clock::now().time_since_epoch())
+                             .count();
   context.reply.Array(2);
   context.reply.Bulk(fmt::to_string(micros / 1'000'000));
   context.reply.Bulk(fmt::to_string(micros % 1'000'000));
@@ -80,14 +82,16 @@ void HandleTime(CommandContext& context, Arguments arguments) {
 
 absl::Span<const Command> ServerCommands() {
   static constexpr Command kRows[] = {
-      {"compact", -1, kAdminCommand | kMaintenanceCommand | kNotInTransactionCommand, 0, 0, 0, CommandKind::kOther,
-       HandleCompact, "server", "Merges a range of keys down to one sorted run; answers when done.", "[min max]"},
+      {"compact", -1, kAdminCommand | kMaintenanceCommand | kNotInTransactionCommand, 0, 0, 0,
+       CommandKind::kOther, HandleCompact, "server",
+       "Merges a range of keys down to one sorted run; answers when done.", "[min max]"},
       {"info", -1, kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleInfo, "server",
        "Shows figures of the server and the engine.", "[section ...]"},
       {"role", 1, kFastCommand, 0, 0, 0, CommandKind::kOther, HandleRole, "server",
        "Answers that this is a master without replicas.", ""},
-      {"shutdown", -1, kAdminCommand | kNotInTransactionCommand, 0, 0, 0, CommandKind::kOther, HandleShutdown, "server",
-       "Stops the server as SIGTERM does.", "[NOSAVE | SAVE] [NOW] [FORCE] | ABORT"},
+      {"shutdown", -1, kAdminCommand | kNotInTransactionCommand, 0, 0, 0, CommandKind::kOther,
+       HandleShutdown, "server", "Stops the server as SIGTERM does.",
+       "[NOSAVE | SAVE] [NOW] [FORCE] | ABORT"},
       {"time", 1, kFastCommand, 0, 0, 0, CommandKind::kOther, HandleTime, "server",
        "Tells the time in seconds, and microseconds of this second.", ""},
   };

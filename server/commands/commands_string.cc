@@ -17,7 +17,8 @@ namespace {
 // Bytes of a value's memory that are worth keeping for the next one.
 constexpr size_t kKeptValue = 64u << 10;
 
-constexpr std::string_view kTooLong = "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+constexpr std::string_view kTooLong =
+    "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
 constexpr std::string_view kNoInteger = "ERR value is not an integer or out of range";
 
 struct SetOptions {
@@ -39,7 +40,8 @@ std::optional<SetOptions> ParseSetOptions(Arguments options) {
       parsed.get = true;
     } else if (EqualsIgnoreCase(option, "keepttl") && !parsed.unit) {
       parsed.keeps_expiry = true;
-    } else if (unit && argument_follows && !parsed.keeps_expiry && parsed.unit.value_or(*unit) == *unit) {
+    } else if (unit && argument_follows && !parsed.keeps_expiry &&
+               parsed.unit.value_or(*unit) == *unit) {
       parsed.unit = unit;
       parsed.time = options[++i];
     } else if (parsed.condition.SetPresence(option)) {
@@ -50,7 +52,8 @@ std::optional<SetOptions> ParseSetOptions(Arguments options) {
       return std::nullopt;
     }
   }
-  if (parsed.get && parsed.condition.ComparesVersion()) return std::nullopt;  // each has a reply of its own
+  // Each has a reply of its own.
+  if (parsed.get && parsed.condition.ComparesVersion()) return std::nullopt;
   return parsed;
 }
 
@@ -60,7 +63,8 @@ void ReplyValue(CommandContext& context, bool found, std::string_view value) {
 
 // What EXEC has written itself has none yet.
 void ReplyVersion(CommandContext& context, SequenceNumber version) {
-  version == kNoSequence ? context.reply.Null() : context.reply.Integer(static_cast<int64_t>(version));
+  version == kNoSequence ? context.reply.Null()
+                         : context.reply.Integer(static_cast<int64_t>(version));
 }
 
 void HandleGet(CommandContext& context, Arguments arguments) {
@@ -119,11 +123,13 @@ void HandleSet(CommandContext& context, Arguments arguments) {
   if (!options) return ReplySyntaxError(context);
   Replacement replacement{.value = arguments[2], .keeps_expiry = options->keeps_expiry};
   if (options->unit) {
-    const std::optional<int64_t> instant = ParseExpiry(context, "set", options->time, *options->unit);
+    const std::optional<int64_t> instant =
+        ParseExpiry(context, "set", options->time, *options->unit);
     if (!instant) return;
     replacement.expiry_ms = ExpiryMillis(*instant);
   }
-  if (const std::string_view defect = options->condition.Defect(); !defect.empty()) return context.reply.Error(defect);
+  if (const std::string_view defect = options->condition.Defect(); !defect.empty())
+    return context.reply.Error(defect);
   if (options->condition.Always() && !options->get && !options->keeps_expiry && !looks) {
     WriteBatch& batch = ClearedBatch(context);
     batch.Put(arguments[1], arguments[2], kSelectedNamespace, replacement.expiry_ms);
@@ -140,7 +146,8 @@ void HandleSet(CommandContext& context, Arguments arguments) {
     if (options->unit) context.Notify(kGenericEvent, "expire", arguments[1]);
   }
   if (options->get) return ReplyValue(context, replaced.existed, replaced.old);
-  const bool answers_version = options->condition.ComparesVersion() && replaced.version != kNoSequence;
+  const bool answers_version =
+      options->condition.ComparesVersion() && replaced.version != kNoSequence;
   if (answers_version && replaced.written) return ReplyVersion(context, replaced.version);
   replaced.written ? context.reply.Ok() : context.reply.Null();
 }
@@ -178,8 +185,9 @@ void HandleGetDel(CommandContext& context, Arguments arguments) {
   ReplyValue(context, found, value);
 }
 
-// Changes the value of `key`, which is told as `event`; a missing one is changed from the empty string. `change` returns an error
-// text, or nothing and whether there is anything to write. Answers the new length.
+// Changes the value of `key`, which is told as `event`; a missing one is changed from the empty
+// string. `change` returns an error text, or nothing and whether there is anything to write.
+// Answers the new length.
 struct Change {
   std::string_view refused;
   bool write = true;
@@ -194,7 +202,8 @@ void ChangeValue(CommandContext& context, std::string_view key, std::string_view
     if (!read.ok()) return read.status();
     existed = read->found;
     made = change(existed, &value);
-    if (made.refused.empty() && made.write) batch->Put(key, value, kSelectedNamespace, read->expiry_ms);
+    if (made.refused.empty() && made.write)
+      batch->Put(key, value, kSelectedNamespace, read->expiry_ms);
     return absl::OkStatus();
   });
   if (!done) return;
@@ -245,13 +254,15 @@ void HandleGetRange(CommandContext& context, Arguments arguments) {
   std::string value;
   if (!ReadKey(context, arguments[1], &value)) return;
   const auto size = static_cast<int64_t>(value.size());
-  // Redis' order of steps: only then is what lies before the beginning the first byte, unless the range runs backwards.
+  // Redis' order of steps: only then is what lies before the beginning the first byte, unless the
+  // range runs backwards.
   const bool backwards = first < 0 && last < 0 && first > last;
   if (first < 0) first = std::max<int64_t>(size + first, 0);
   if (last < 0) last = std::max<int64_t>(size + last, 0);
   last = std::min(last, size - 1);
   if (backwards || first > last) return context.reply.Bulk({});
-  context.reply.Bulk(std::string_view(value).substr(static_cast<size_t>(first), static_cast<size_t>(last - first + 1)));
+  context.reply.Bulk(std::string_view(value).substr(static_cast<size_t>(first),
+                                                    static_cast<size_t>(last - first + 1)));
 }
 
 void HandleDigest(CommandContext& context, Arguments arguments) {
@@ -291,7 +302,8 @@ void HandleDelEx(CommandContext& context, Arguments arguments) {
 }
 
 constexpr std::string_view kSetSyntax =
-    "key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest | IFVERSION version] [GET] [EX seconds "
+    "key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest | IFVERSION "
+    "version] [GET] [EX seconds "
     "| "
     "PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]";
 
@@ -299,33 +311,37 @@ constexpr std::string_view kSetSyntax =
 
 absl::Span<const Command> StringCommands() {
   static constexpr Command kRows[] = {
-      {"append", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleAppend, "string",
-       "Adds to the end of a value; answers its new length.", "key value"},
-      {"delex", -2, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleDelEx, "string",
+      {"append", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleAppend,
+       "string", "Adds to the end of a value; answers its new length.", "key value"},
+      {"delex", -2, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleDelEx,
+       "string",
        "Deletes a key if its value, its digest or its version is, or is not, the one named.",
        "key [IFEQ value | IFNE value | IFDEQ digest | IFDNE digest | IFVERSION version]"},
-      {"digest", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleDigest, "string",
-       "Answers the XXH3 hash of a value as 16 hexadecimal digits.", "key"},
+      {"digest", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleDigest,
+       "string", "Answers the XXH3 hash of a value as 16 hexadecimal digits.", "key"},
       {"get", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kGet, HandleGet, "string",
        "Reads the value of a key, and its version if asked.", "key [WITHVERSION]"},
-      {"getdel", 2, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleGetDel, "string",
-       "Reads the value of a key and deletes it.", "key"},
+      {"getdel", 2, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleGetDel,
+       "string", "Reads the value of a key and deletes it.", "key"},
       {"getrange", 4, kReadCommand, 1, 1, 1, CommandKind::kOther, HandleGetRange, "string",
-       "Reads the bytes of a value between two places, counted from 0, or from the end by -1, -2, ...",
+       "Reads the bytes of a value between two places, counted from 0, or from the end by -1, -2, "
+       "...",
        "key start end"},
-      {"getset", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleGetSet, "string",
-       "Writes the value of a key; answers the old one.", "key value"},
-      {"put", -3, kWriteCommand, 1, 1, 1, CommandKind::kSet, HandleSet, "string", "The same as SET.", kSetSyntax},
-      {"set", -3, kWriteCommand, 1, 1, 1, CommandKind::kSet, HandleSet, "string", "Writes the value of a key.",
-       kSetSyntax},
-      {"setnx", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleSetNx, "string",
-       "Writes the value of a key that does not exist.", "key value"},
+      {"getset", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleGetSet,
+       "string", "Writes the value of a key; answers the old one.", "key value"},
+      {"put", -3, kWriteCommand, 1, 1, 1, CommandKind::kSet, HandleSet, "string",
+       "The same as SET.", kSetSyntax},
+      {"set", -3, kWriteCommand, 1, 1, 1, CommandKind::kSet, HandleSet, "string",
+       "Writes the value of a key.", kSetSyntax},
+      {"setnx", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleSetNx,
+       "string", "Writes the value of a key that does not exist.", "key value"},
       {"setrange", 4, kWriteCommand, 1, 1, 1, CommandKind::kOther, HandleSetRange, "string",
-       "Overwrites part of a value, which grows as needed; answers its new length.", "key offset value"},
-      {"strlen", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleStrLen, "string",
-       "Answers the length of a value, 0 for a missing key.", "key"},
-      {"substr", 4, kReadCommand, 1, 1, 1, CommandKind::kOther, HandleGetRange, "string", "The same as GETRANGE.",
-       "key start end"},
+       "Overwrites part of a value, which grows as needed; answers its new length.",
+       "key offset value"},
+      {"strlen", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleStrLen,
+       "string", "Answers the length of a value, 0 for a missing key.", "key"},
+      {"substr", 4, kReadCommand, 1, 1, 1, CommandKind::kOther, HandleGetRange, "string",
+       "The same as GETRANGE.", "key start end"},
   };
   return kRows;
 }

@@ -23,7 +23,8 @@ void HandleMulti(CommandContext& context, Arguments) {
 }
 
 void HandleDiscard(CommandContext& context, Arguments) {
-  if (!context.client.modes.transaction.open) return context.reply.Error("ERR DISCARD without MULTI");
+  if (!context.client.modes.transaction.open)
+    return context.reply.Error("ERR DISCARD without MULTI");
   EndTransaction(&context.client);
   context.reply.Ok();
 }
@@ -39,7 +40,8 @@ void HandleExec(CommandContext& context, Arguments) {
   if (!run->ExecuteWhole(context)) context.Stream(std::move(run));
 }
 
-// Where the key has expired and is there still, it is removed first: else its removal, later, would be a write to a key that is watched.
+// Where the key has expired and is there still, it is removed first: else its removal, later, would
+// be a write to a key that is watched.
 absl::StatusOr<ReadResult> LookUpUnexpired(CommandContext& context, std::string_view key) {
   for (;;) {
     absl::StatusOr<ReadResult> read = context.LookUp(key);
@@ -47,7 +49,8 @@ absl::StatusOr<ReadResult> LookUpUnexpired(CommandContext& context, std::string_
     WriteBatch& batch = ClearedBatch(context);
     batch.Delete(key);
     batch.RequireUnchanged(key, read->read_sequence);
-    const absl::StatusOr<CommitResult> removed = context.store.Submit(context.write_options(), &batch);
+    const absl::StatusOr<CommitResult> removed =
+        context.store.Submit(context.write_options(), &batch);
     if (!removed.ok() && !absl::IsAborted(removed.status())) return removed.status();
     context.Submitted();
     if (!removed.ok()) continue;
@@ -69,8 +72,8 @@ void HandleWatch(CommandContext& context, Arguments arguments) {
     if (!read.ok()) return context.Fail(read.status());
     bytes += key.size() + kBytesPerWatchedKey;
     if (bytes > kMaxWatchedBytes) {
-      return context.reply.Error(
-          fmt::format("ERR keys of more than {} bytes in all can not be watched", kMaxWatchedBytes));
+      return context.reply.Error(fmt::format(
+          "ERR keys of more than {} bytes in all can not be watched", kMaxWatchedBytes));
     }
     added.insert({.space = context.space(),
                   .key = std::string(key),
@@ -97,16 +100,18 @@ void HandleUnwatch(CommandContext& context, Arguments) {
 absl::Span<const Command> TransactionCommands() {
   constexpr uint32_t kQuick = kTransactionCommand | kFastCommand;
   static constexpr Command kRows[] = {
-      {"discard", 1, kQuick | kInTransactionCommand, 0, 0, 0, CommandKind::kOther, HandleDiscard, "transactions",
-       "Forgets the requests since MULTI, and the keys watched.", ""},
-      {"exec", 1, kTransactionCommand | kInTransactionCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleExec,
-       "transactions", "Executes the requests since MULTI as one step, unless a key watched was written.", ""},
-      {"multi", 1, kQuick | kInTransactionCommand, 0, 0, 0, CommandKind::kOther, HandleMulti, "transactions",
-       "Lets the requests that follow wait for EXEC.", ""},
-      {"unwatch", 1, kQuick, 0, 0, 0, CommandKind::kOther, HandleUnwatch, "transactions", "Forgets the keys watched.",
-       ""},
-      {"watch", -2, kQuick | kInTransactionCommand, 1, -1, 1, CommandKind::kOther, HandleWatch, "transactions",
-       "Lets the next EXEC do nothing if one of the keys is written before it.", "key [key ...]"},
+      {"discard", 1, kQuick | kInTransactionCommand, 0, 0, 0, CommandKind::kOther, HandleDiscard,
+       "transactions", "Forgets the requests since MULTI, and the keys watched.", ""},
+      {"exec", 1, kTransactionCommand | kInTransactionCommand | kSlowCommand, 0, 0, 0,
+       CommandKind::kOther, HandleExec, "transactions",
+       "Executes the requests since MULTI as one step, unless a key watched was written.", ""},
+      {"multi", 1, kQuick | kInTransactionCommand, 0, 0, 0, CommandKind::kOther, HandleMulti,
+       "transactions", "Lets the requests that follow wait for EXEC.", ""},
+      {"unwatch", 1, kQuick, 0, 0, 0, CommandKind::kOther, HandleUnwatch, "transactions",
+       "Forgets the keys watched.", ""},
+      {"watch", -2, kQuick | kInTransactionCommand, 1, -1, 1, CommandKind::kOther, HandleWatch,
+       "transactions", "Lets the next EXEC do nothing if one of the keys is written before it.",
+       "key [key ...]"},
   };
   return kRows;
 }

@@ -9,11 +9,13 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-// The rows of the table, one for each byte of `longer`. L(row, column) is the length for the first `row` bytes of the longer and
-// the first `column` of the shorter; bit c of a row is clear where L grows from column c to c + 1.
+// The rows of the table, one for each byte of `longer`. L(row, column) is the length for the first
+// `row` bytes of the longer and the first `column` of the shorter; bit c of a row is clear where L
+// grows from column c to c + 1.
 class Rows {
  public:
-  explicit Rows(std::string_view shorter) : words_((shorter.size() + 63) / 64), row_(words_, UINT64_MAX) {
+  explicit Rows(std::string_view shorter)
+      : words_((shorter.size() + 63) / 64), row_(words_, UINT64_MAX) {
     masks_.resize(256 * words_);
     for (size_t i = 0; i < shorter.size(); ++i) {
       masks_[static_cast<uint8_t>(shorter[i]) * words_ + i / 64] |= uint64_t{1} << (i % 64);
@@ -50,7 +52,8 @@ size_t LengthAt(const char* row, size_t column) {
     std::memcpy(&word, row + bit / 8, sizeof(word));
     ones += static_cast<size_t>(std::popcount(word));
   }
-  for (; bit + 8 <= column; bit += 8) ones += static_cast<size_t>(std::popcount(static_cast<uint8_t>(row[bit / 8])));
+  for (; bit + 8 <= column; bit += 8)
+    ones += static_cast<size_t>(std::popcount(static_cast<uint8_t>(row[bit / 8])));
   if (bit < column) {
     const unsigned rest = static_cast<uint8_t>(row[bit / 8]) & ((1u << (column - bit)) - 1);
     ones += static_cast<size_t>(std::popcount(rest));
@@ -95,7 +98,9 @@ CommonSubsequence FindCommonSubsequence(std::string_view a, std::string_view b) 
   if (a.empty() || b.empty()) return found;
   const bool a_is_shorter = a.size() < b.size();
   const Table table(a_is_shorter ? a : b, a_is_shorter ? b : a);
-  const auto length = [&](size_t i, size_t j) { return a_is_shorter ? table.Length(j, i) : table.Length(i, j); };
+  const auto length = [&](size_t i, size_t j) {
+    return a_is_shorter ? table.Length(j, i) : table.Length(i, j);
+  };
   size_t i = a.size();
   size_t j = b.size();
   bool in_run = false;

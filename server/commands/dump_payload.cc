@@ -97,14 +97,16 @@ class PayloadReader {
   bool ok_ = true;
 };
 
-std::optional<std::string> DecodeEncoded(uint64_t encoding, size_t max_value_bytes, PayloadReader* reader) {
+std::optional<std::string> DecodeEncoded(uint64_t encoding, size_t max_value_bytes,
+                                         PayloadReader* reader) {
   if (encoding > kLzf) return std::nullopt;
   if (encoding == kLzf) {
     const uint64_t compressed = reader->TakeLength();
     const uint64_t size = reader->TakeLength();
     const std::string_view bytes = reader->Take(compressed);
     std::string value;
-    if (!reader->ok() || size > max_value_bytes || !DecompressLzf(bytes, size, &value)) return std::nullopt;
+    if (!reader->ok() || size > max_value_bytes || !DecompressLzf(bytes, size, &value))
+      return std::nullopt;
     return value;
   }
   const std::string_view bytes = reader->Take(size_t{1} << encoding);

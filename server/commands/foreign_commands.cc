@@ -185,12 +185,13 @@ std::string ForeignCommandError(std::string_view name) {
   if (name.size() > kLongestName) return {};
   std::string lower(name);
   for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
-  const auto* const found =
-      std::lower_bound(std::begin(kForeignCommands), std::end(kForeignCommands), std::string_view(lower),
-                       [](const ForeignCommand& command, std::string_view wanted) { return command.name < wanted; });
+  const auto* const found = std::lower_bound(
+      std::begin(kForeignCommands), std::end(kForeignCommands), std::string_view(lower),
+      [](const ForeignCommand& command, std::string_view wanted) { return command.name < wanted; });
   if (found == std::end(kForeignCommands) || found->name != lower) return {};
   for (char& c : lower) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 0x20) : c;
-  return fmt::format("ERR '{}' {}, which Varve does not have: it keeps strings in key order", lower, found->does);
+  return fmt::format("ERR '{}' {}, which Varve does not have: it keeps strings in key order", lower,
+                     found->does);
 }
 
 }  // namespace varve

@@ -1,4 +1,5 @@
-// The commands of Redis 7 for what Varve doesn't have, so that a client hears more than "unknown command". Pure function.
+// The commands of Redis 7 for what Varve doesn't have, so that a client hears more than "unknown
+// command". Pure function.
 #pragma once
 
 #include <string>

@@ -10,8 +10,8 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "server/config/toml_parser.h"
-#include "util/os/file_system.h"
 #include "util/base/status.h"
+#include "util/os/file_system.h"
 
 namespace varve {
 namespace {
@@ -37,7 +37,8 @@ std::vector<size_t> LineBegins(std::string_view text) {
 }
 
 // toml++ counts columns in characters, from 1, and a byte order mark as none.
-size_t OffsetOf(std::string_view text, const std::vector<size_t>& lines, const toml::source_position& position) {
+size_t OffsetOf(std::string_view text, const std::vector<size_t>& lines,
+                const toml::source_position& position) {
   if (position.line == 0 || position.line > lines.size()) return text.size();
   size_t offset = lines[position.line - 1];
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -57,16 +58,19 @@ absl::StatusOr<std::string> ValueText(const toml::node& node) {
   return absl::InvalidArgumentError("a value is a text, a number, true or false");
 }
 
-void ParseEntry(const toml::key& key, const toml::node& node, std::string_view text, const std::vector<size_t>& lines,
-                ServerConfig* config, Parsed* parsed) {
+void ParseEntry(const toml::key& key, const toml::node& node, std::string_view text,
+                const std::vector<size_t>& lines, ServerConfig* config, Parsed* parsed) {
   const uint32_t line = key.source().begin.line;
   const std::string_view name = key.str();
   const auto mistake = [&](std::string what) { parsed->mistakes.emplace(line, std::move(what)); };
-  if (node.is_table()) return mistake(fmt::format("[{}]: there are no sections, settings stand by themselves", name));
+  if (node.is_table())
+    return mistake(fmt::format("[{}]: there are no sections, settings stand by themselves", name));
   const Setting* const setting = FindSetting(name);
-  if (setting == nullptr) return mistake(fmt::format("{} is no setting{}", name, SettingSuggestion(name)));
+  if (setting == nullptr)
+    return mistake(fmt::format("{} is no setting{}", name, SettingSuggestion(name)));
   const absl::StatusOr<std::string> value = ValueText(node);
-  const absl::Status assigned = value.ok() ? AssignSetting(*setting, *value, config) : value.status();
+  const absl::Status assigned =
+      value.ok() ? AssignSetting(*setting, *value, config) : value.status();
   if (!assigned.ok()) {
     const std::string shown = value.ok() && !setting->secret ? " = " + *value : "";
     return mistake(fmt::format("{}{}: {}", name, shown, std::string(assigned.message())));
@@ -94,14 +98,16 @@ absl::StatusOr<toml::table> ParseToml(std::string_view text, std::string_view pa
   try {
     return toml::parse(text);
   } catch (const toml::parse_error& error) {
-    return absl::InvalidArgumentError(
-        fmt::format("{}:{}: {}", path, error.source().begin.line, std::string(error.description())));
+    return absl::InvalidArgumentError(fmt::format("{}:{}: {}", path, error.source().begin.line,
+                                                  std::string(error.description())));
   } catch (const TomlConfusion&) {
-    return absl::InvalidArgumentError(fmt::format("{}:{}: this can't be read as TOML", path, LineOfConfusion(text)));
+    return absl::InvalidArgumentError(
+        fmt::format("{}:{}: this can't be read as TOML", path, LineOfConfusion(text)));
   }
 }
 
-absl::StatusOr<Parsed> ParseText(std::string_view text, std::string_view path, ServerConfig* config) {
+absl::StatusOr<Parsed> ParseText(std::string_view text, std::string_view path,
+                                 ServerConfig* config) {
   VARVE_ASSIGN_OR_RETURN(const toml::table table, ParseToml(text, path));
   const std::vector<size_t> lines = LineBegins(text);
   Parsed parsed;
@@ -122,7 +128,8 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
-  if (!file.is_open() || file.bad()) return absl::InvalidArgumentError(fmt::format("{}: can't be read", path));
+  if (!file.is_open() || file.bad())
+    return absl::InvalidArgumentError(fmt::format("{}: can't be read", path));
   return std::move(text).str();
 }
 
@@ -143,10 +150,11 @@ std::string Quoted(std::string_view text) {
 
 std::string TomlValue(const Setting& setting, const ServerConfig& config) {
   const std::string value = WriteSetting(setting, config);
-  const bool is_number =
-      !value.empty() && std::all_of(value.begin(), value.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool is_number = !value.empty() && std::all_of(value.begin(), value.end(),
+                                                       [](char c) { return c >= '0' && c <= '9'; });
   if (setting.kind == SettingKind::kSwitch) return value == "yes" ? "true" : "false";
-  const bool may_be_number = setting.kind == SettingKind::kInteger || setting.kind == SettingKind::kSize ||
+  const bool may_be_number = setting.kind == SettingKind::kInteger ||
+                             setting.kind == SettingKind::kSize ||
                              setting.kind == SettingKind::kDuration;
   return is_number && may_be_number ? value : Quoted(value);
 }
@@ -190,7 +198,9 @@ absl::StatusOr<std::string> RewriteConfigText(std::string_view text, std::string
   std::string result(text);
   std::string behind;
   for (const Setting& setting : AllSettings()) {
-    const auto is_given = [&setting](const ServerConfig& by) { return by.given.contains(setting.name); };
+    const auto is_given = [&setting](const ServerConfig& by) {
+      return by.given.contains(setting.name);
+    };
     // A size that is given is not the same as one that is left to the server.
     const bool becomes_given = setting.shares_memory && is_given(config) && !is_given(old);
     if (WriteSetting(setting, config) == WriteSetting(setting, old) && !becomes_given) continue;
@@ -199,7 +209,8 @@ absl::StatusOr<std::string> RewriteConfigText(std::string_view text, std::string
     const std::string line = fmt::format("{} = {}\n", setting.name, value);
     if (const auto place = parsed.places.find(setting.name); place != parsed.places.end()) {
       edits.push_back({place->second, value});
-    } else if (const size_t end = EndOfCommentedLine(text, setting.name); end != std::string_view::npos) {
+    } else if (const size_t end = EndOfCommentedLine(text, setting.name);
+               end != std::string_view::npos) {
       edits.push_back({{end, end}, (text[end - 1] == '\n' ? "" : "\n") + line});
     } else {
       behind += line;
@@ -207,7 +218,8 @@ absl::StatusOr<std::string> RewriteConfigText(std::string_view text, std::string
   }
   std::stable_sort(edits.begin(), edits.end(),
                    [](const Edit& a, const Edit& b) { return a.place.begin > b.place.begin; });
-  for (const Edit& edit : edits) result.replace(edit.place.begin, edit.place.end - edit.place.begin, edit.text);
+  for (const Edit& edit : edits)
+    result.replace(edit.place.begin, edit.place.end - edit.place.begin, edit.text);
   if (!behind.empty() && !result.empty() && !result.ends_with('\n')) result += '\n';
   return result + behind;
 }
@@ -231,7 +243,8 @@ absl::Status RewriteConfigFile(const std::string& path, const ServerConfig& conf
     VARVE_RETURN_IF_ERROR(file->Write(0, text));
     std::filesystem::permissions(temporary, mode, error);
     if (error)
-      return absl::InternalError(fmt::format("can't give {} the mode of {}: {}", temporary, path, error.message()));
+      return absl::InternalError(
+          fmt::format("can't give {} the mode of {}: {}", temporary, path, error.message()));
     VARVE_RETURN_IF_ERROR(file->Sync());
     return files->Rename(temporary, real.string());
   };
@@ -245,14 +258,18 @@ absl::Status RewriteConfigFile(const std::string& path, const ServerConfig& conf
 std::string ExampleConfig() {
   const ServerConfig defaults;
   std::string text =
-      "# Varve's configuration: server_main --config FILE. Every setting is listed with its default; the names are "
+      "# Varve's configuration: server_main --config FILE. Every setting is listed with its "
+      "default; the names are "
       "those of\n"
-      "# the flags, and a flag on the command line goes before the file. `server_main --config FILE --check-config` "
+      "# the flags, and a flag on the command line goes before the file. `server_main --config "
+      "FILE --check-config` "
       "looks\n"
-      "# for mistakes without starting. Settings marked \"live\" can be changed with CONFIG SET while the server "
+      "# for mistakes without starting. Settings marked \"live\" can be changed with CONFIG SET "
+      "while the server "
       "runs.\n";
   for (const Setting& setting : AllSettings()) {
-    text += fmt::format("\n# {}{}\n# {} = {}\n", setting.help, setting.apply != nullptr ? " (live)" : "", setting.name,
+    text += fmt::format("\n# {}{}\n# {} = {}\n", setting.help,
+                        setting.apply != nullptr ? " (live)" : "", setting.name,
                         TomlValue(setting, defaults));
   }
   return text;

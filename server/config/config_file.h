@@ -1,6 +1,7 @@
-// The configuration file: TOML, one line `name = value` a setting, with the names of the flags and no sections. Reading names every
-// mistake with its line; rewriting changes only the lines whose values are others now, so comments and order stay.
-// Functions are thread-safe as far as nobody else changes the file.
+// The configuration file: TOML, one line `name = value` a setting, with the names of the flags and
+// no sections. Reading names every mistake with its line; rewriting changes only the lines whose
+// values are others now, so comments and order stay. Functions are thread-safe as far as nobody
+// else changes the file.
 #pragma once
 
 #include <string>
@@ -12,14 +13,18 @@
 
 namespace varve {
 
-// Reads the file into `*config`. InvalidArgument: what is wrong, each mistake a line "path:line: ..."; then `*config` is of no use.
+// Reads the file into `*config`. InvalidArgument: what is wrong, each mistake a line "path:line:
+// ..."; then `*config` is of no use.
 [[nodiscard]] absl::Status ReadConfigFile(const std::string& path, ServerConfig* config);
 // The same of a text; `path` is for messages.
-[[nodiscard]] absl::Status ParseConfigText(std::string_view text, std::string_view path, ServerConfig* config);
+[[nodiscard]] absl::Status ParseConfigText(std::string_view text, std::string_view path,
+                                           ServerConfig* config);
 
-// The text with the values of `config`: settings that it names with another value get the new one in their place; settings that
-// it doesn't name, and whose value isn't the default, go behind their commented-out line, or to the end.
-[[nodiscard]] absl::StatusOr<std::string> RewriteConfigText(std::string_view text, std::string_view path,
+// The text with the values of `config`: settings that it names with another value get the new one
+// in their place; settings that it doesn't name, and whose value isn't the default, go behind their
+// commented-out line, or to the end.
+[[nodiscard]] absl::StatusOr<std::string> RewriteConfigText(std::string_view text,
+                                                            std::string_view path,
                                                             const ServerConfig& config);
 // Rewrites the file so that a crash leaves the old one or the new one, with the permissions it had.
 [[nodiscard]] absl::Status RewriteConfigFile(const std::string& path, const ServerConfig& config);

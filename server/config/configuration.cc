@@ -4,8 +4,8 @@
 #include <map>
 
 #include "fmt/format.h"
-#include "server/config/config_file.h"
 #include "server/clients/glob.h"
+#include "server/config/config_file.h"
 #include "server/server_state.h"
 #include "util/base/status.h"
 
@@ -29,11 +29,15 @@ void Configuration::NotePort(uint16_t port) {
   in_force_.server.port = port;
 }
 
-std::vector<std::pair<std::string, std::string>> Configuration::Get(absl::Span<const std::string_view> patterns) const {
+std::vector<std::pair<std::string, std::string>> Configuration::Get(
+    absl::Span<const std::string_view> patterns) const {
   std::map<std::string, std::string> shown;
   const auto show = [&](std::string_view name, std::string value) {
-    const auto matches = [&](std::string_view pattern) { return GlobMatches(pattern, name, GlobCase::kInsensitive); };
-    if (std::any_of(patterns.begin(), patterns.end(), matches)) shown[std::string(name)] = std::move(value);
+    const auto matches = [&](std::string_view pattern) {
+      return GlobMatches(pattern, name, GlobCase::kInsensitive);
+    };
+    if (std::any_of(patterns.begin(), patterns.end(), matches))
+      shown[std::string(name)] = std::move(value);
   };
   for (const auto& [name, value] : FixedSettings()) show(name, std::string(value));
   absl::MutexLock lock(&mutex_);
@@ -57,7 +61,8 @@ absl::Status Configuration::Set(ServerState& server, absl::Span<const std::strin
   for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
     const std::string name = LowerCase(pairs[i]);
     const auto& fixed = FixedSettings();
-    if (const auto at = std::find_if(fixed.begin(), fixed.end(), [&](const auto& row) { return row.first == name; });
+    if (const auto at = std::find_if(fixed.begin(), fixed.end(),
+                                     [&](const auto& row) { return row.first == name; });
         at != fixed.end()) {
       if (at->second == pairs[i + 1]) continue;
       return Refused(name, fmt::format("it is always '{}'", at->second));
@@ -98,7 +103,8 @@ absl::Status Configuration::ReloadPassword(ServerState& server) {
 }
 
 absl::Status Configuration::Rewrite() const {
-  if (file_.empty()) return absl::FailedPreconditionError("The server is running without a config file");
+  if (file_.empty())
+    return absl::FailedPreconditionError("The server is running without a config file");
   absl::MutexLock lock(&mutex_);
   return RewriteConfigFile(file_, given_);
 }

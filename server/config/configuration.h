@@ -17,8 +17,8 @@ namespace varve {
 
 class Configuration {
  public:
-  // `given`: what REWRITE writes; `in_force`: the same with what was left to the server chosen, which GET shows. `file`: where the settings
-  // came from, in part; empty: there is none.
+  // `given`: what REWRITE writes; `in_force`: the same with what was left to the server chosen,
+  // which GET shows. `file`: where the settings came from, in part; empty: there is none.
   Configuration(ServerConfig given, ServerConfig in_force, std::string file)
       : file_(std::move(file)), given_(std::move(given)), in_force_(std::move(in_force)) {}
 
@@ -27,21 +27,24 @@ class Configuration {
   // The port that is listened on, where any was fine.
   void NotePort(uint16_t port) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Names (Redis' own among them) that match one of the patterns, and their values; in alphabetic order.
-  std::vector<std::pair<std::string, std::string>> Get(absl::Span<const std::string_view> patterns) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Names (Redis' own among them) that match one of the patterns, and their values; in alphabetic
+  // order.
+  std::vector<std::pair<std::string, std::string>> Get(
+      absl::Span<const std::string_view> patterns) const ABSL_LOCKS_EXCLUDED(mutex_);
   // One of them; empty when there is none.
   std::string Get(std::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Puts all settings into force, or none. `pairs` is name, value, name, value, ... NotFound: the message is the name that there
-  // is no setting for. Otherwise the message begins with the setting's name in quotes.
+  // Puts all settings into force, or none. `pairs` is name, value, name, value, ... NotFound: the
+  // message is the name that there is no setting for. Otherwise the message begins with the
+  // setting's name in quotes.
   [[nodiscard]] absl::Status Set(ServerState& server, absl::Span<const std::string_view> pairs)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Reads the password's file again, if there is one.
   [[nodiscard]] absl::Status ReloadPassword(ServerState& server) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Writes the settings as they were given and changed since into the file. FailedPrecondition: there is none.
+  // Writes the settings as they were given and changed since into the file. FailedPrecondition:
+  // there is none.
   [[nodiscard]] absl::Status Rewrite() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

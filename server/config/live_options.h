@@ -1,5 +1,5 @@
-// The options that may change while the server runs, as the code that obeys them reads them: each by itself, without a lock. The
-// rest of ServerOptions stays as it was at start. Thread-safe.
+// The options that may change while the server runs, as the code that obeys them reads them: each
+// by itself, without a lock. The rest of ServerOptions stays as it was at start. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,8 @@
 
 namespace varve {
 
-// A reader that sees one field of a change and not yet another judges by limits that were in force a moment before or after.
+// A reader that sees one field of a change and not yet another judges by limits that were in force
+// a moment before or after.
 class LiveOutputLimits {
  public:
   explicit LiveOutputLimits(const OutputLimits& limits) { Set(limits); }

@@ -22,12 +22,14 @@ constexpr int kFewArenas = 2;
 constexpr int kBytesOfAMapping = 128 << 10;
 constexpr int kBytesToGiveBack = 1 << 20;
 
-// The least that the control group of this process, and those around it, are allowed (version 2; version 1 has a file of another name).
+// The least that the control group of this process, and those around it, are allowed (version 2;
+// version 1 has a file of another name).
 uint64_t MemoryOfControlGroup() {
   uint64_t least = UINT64_MAX;
   const auto read = [&least](const std::string& path) {
     uint64_t bytes = 0;
-    if (std::ifstream file(path); file >> bytes) least = std::min(least, bytes);  // "max" is no number
+    // "max" is no number.
+    if (std::ifstream file(path); file >> bytes) least = std::min(least, bytes);
   };
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
@@ -44,14 +46,16 @@ uint64_t MemoryOfControlGroup() {
 }  // namespace
 
 uint64_t MemoryAtHand() {
-  const auto machine = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const auto machine =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   return std::min(machine, MemoryOfControlGroup());
 }
 
 absl::StatusOr<ServerConfig> FitIntoMemory(const ServerConfig& config, uint64_t at_hand) {
   const bool limit_is_given = config.memory_limit != 0;
   if (limit_is_given && config.memory_limit < kLeastMemory) {
-    return absl::InvalidArgumentError(fmt::format("memory-limit takes 0 or at least {}", FormatSize(kLeastMemory)));
+    return absl::InvalidArgumentError(
+        fmt::format("memory-limit takes 0 or at least {}", FormatSize(kLeastMemory)));
   }
   ServerConfig fitted = config;
   fitted.memory_limit = limit_is_given ? config.memory_limit : std::max(at_hand / 2, kLeastMemory);
@@ -60,15 +64,18 @@ absl::StatusOr<ServerConfig> FitIntoMemory(const ServerConfig& config, uint64_t 
   const auto is_given = [&config](const char* name) { return config.given.contains(name); };
 
   uint64_t given = 0, shares = 0;
-  const auto count = [&](const char* name, uint64_t bytes) { is_given(name) ? given += bytes : ++shares; };
+  const auto count = [&](const char* name, uint64_t bytes) {
+    is_given(name) ? given += bytes : ++shares;
+  };
   count("write-buffer-size", buffers * fitted.engine.write_buffer_size);
   count("offset-table-cache-size", fitted.engine.offset_table_cache_size);
   count("maxmemory-clients", fitted.server.max_clients_memory);
   count("block-cache-size", fitted.engine.block_cache_size);
   if (limit_is_given && (given > usable || (shares > 0 && usable - given < kLeastShare * shares))) {
-    return absl::InvalidArgumentError(fmt::format(
-        "memory-limit={}: the sizes that were given take {} of the {} that can be divided, which leaves too little",
-        FormatSize(config.memory_limit), FormatSize(given), FormatSize(usable)));
+    return absl::InvalidArgumentError(
+        fmt::format("memory-limit={}: the sizes that were given take {} of the {} that can be "
+                    "divided, which leaves too little",
+                    FormatSize(config.memory_limit), FormatSize(given), FormatSize(usable)));
   }
   if (limit_is_given && is_given("maxmemory-clients") && fitted.server.max_clients_memory == 0) {
     return absl::InvalidArgumentError(

@@ -1,5 +1,5 @@
-// How --memory-limit is divided among what takes memory: write buffers, offset tables, block cache and connections. Pure, but for
-// MemoryAtHand(), which asks the system.
+// How --memory-limit is divided among what takes memory: write buffers, offset tables, block cache
+// and connections. Pure, but for MemoryAtHand(), which asks the system.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,16 @@ inline constexpr uint64_t kLeastMemory = 128u << 20;  // that can be divided
 // Bytes that this process may use: of the machine, or of its control group where that has less.
 uint64_t MemoryAtHand();
 
-// `config` with sizes that keep to memory-limit together, or to half of `at_hand` where that is 0. A size that was given stays as it is; the
-// others share the rest, and the block cache gets what is left of it. An eighth and 24 MiB are kept for what isn't counted: merges, the
-// log's buffers, what allocations lose. InvalidArgument: the sizes that were given leave nothing of the limit that was given.
-[[nodiscard]] absl::StatusOr<ServerConfig> FitIntoMemory(const ServerConfig& config, uint64_t at_hand);
+// `config` with sizes that keep to memory-limit together, or to half of `at_hand` where that is 0.
+// A size that was given stays as it is; the others share the rest, and the block cache gets what is
+// left of it. An eighth and 24 MiB are kept for what isn't counted: merges, the log's buffers, what
+// allocations lose. InvalidArgument: the sizes that were given leave nothing of the limit that was
+// given.
+[[nodiscard]] absl::StatusOr<ServerConfig> FitIntoMemory(const ServerConfig& config,
+                                                         uint64_t at_hand);
 
-// Where the limit is low, makes the allocator give back what is freed, and keep less for each thread: measured, a third of what a server
-// with 128 MiB took. Before other threads begin.
+// Where the limit is low, makes the allocator give back what is freed, and keep less for each
+// thread: measured, a third of what a server with 128 MiB took. Before other threads begin.
 void SpareMemory(uint64_t limit);
 
 }  // namespace varve

@@ -26,11 +26,12 @@ std::string NameOf(std::string_view argument) {
 
 // Takes what asks for something else than serving (true), or nothing.
 bool TakeQuestion(std::string_view argument, ServerCommandLine* line) {
-  const std::pair<std::string_view, bool*> questions[] = {{"--help", &line->help},
-                                                          {"-h", &line->help},
-                                                          {"--version", &line->version},
-                                                          {"--check-config", &line->check_config},
-                                                          {"--example-config", &line->example_config}};
+  const std::pair<std::string_view, bool*> questions[] = {
+      {"--help", &line->help},
+      {"-h", &line->help},
+      {"--version", &line->version},
+      {"--check-config", &line->check_config},
+      {"--example-config", &line->example_config}};
   for (const auto& [name, asked] : questions) {
     if (argument == name) return *asked = true;
   }
@@ -43,14 +44,16 @@ absl::StatusOr<std::vector<Flag>> SplitFlags(int argc, char** argv, ServerComman
     const std::string_view argument = argv[i];
     if (TakeQuestion(argument, line)) continue;
     if (!argument.starts_with("--")) {
-      return absl::InvalidArgumentError(fmt::format("{} is no setting; --help lists them", argument));
+      return absl::InvalidArgumentError(
+          fmt::format("{} is no setting; --help lists them", argument));
     }
     const size_t equals = argument.find('=');
     Flag flag{NameOf(argument.substr(0, equals)), ""};
     if (flag.name != "config" && FindSetting(flag.name) == nullptr) {
       const std::string suggestion = SettingSuggestion(flag.name, "--");
       return absl::InvalidArgumentError(
-          fmt::format("--{} is no setting{}", flag.name, suggestion.empty() ? "; --help lists them" : suggestion));
+          fmt::format("--{} is no setting{}", flag.name,
+                      suggestion.empty() ? "; --help lists them" : suggestion));
     }
     if (equals != std::string_view::npos) {
       flag.value = argument.substr(equals + 1);
@@ -68,12 +71,14 @@ absl::Status TakeFlag(const Flag& flag, ServerConfig* config) {
   const Setting& setting = *FindSetting(flag.name);
   if (setting.secret) {
     return absl::InvalidArgumentError(
-        fmt::format("--{}: a command line can be read by others on this machine; write it into a file (--{}-file, or "
+        fmt::format("--{}: a command line can be read by others on this machine; write it into a "
+                    "file (--{}-file, or "
                     "{} in --config)",
                     flag.name, flag.name, flag.name));
   }
   if (const absl::Status status = AssignSetting(setting, flag.value, config); !status.ok()) {
-    return absl::InvalidArgumentError(fmt::format("--{}={}: {}", flag.name, flag.value, std::string(status.message())));
+    return absl::InvalidArgumentError(
+        fmt::format("--{}={}: {}", flag.name, flag.value, std::string(status.message())));
   }
   return absl::OkStatus();
 }
@@ -87,7 +92,8 @@ absl::StatusOr<ServerCommandLine> ParseServerCommandLine(int argc, char** argv) 
   for (const Flag& flag : flags) {
     if (flag.name == "config") line.config_file = flag.value;
   }
-  if (!line.config_file.empty()) VARVE_RETURN_IF_ERROR(ReadConfigFile(line.config_file, &line.config));
+  if (!line.config_file.empty())
+    VARVE_RETURN_IF_ERROR(ReadConfigFile(line.config_file, &line.config));
   for (const Flag& flag : flags) {
     if (flag.name != "config") VARVE_RETURN_IF_ERROR(TakeFlag(flag, &line.config));
   }
@@ -101,14 +107,16 @@ std::string ServerHelp() {
   std::string text =
       "server_main serves an ordered, durable key-value store over Redis' protocol.\n\n"
       "  --config FILE\n      a TOML file with the settings below; flags go before it\n"
-      "  --check-config\n      look for mistakes in the settings and end: 0, or 1 when there are some\n"
+      "  --check-config\n      look for mistakes in the settings and end: 0, or 1 when there are "
+      "some\n"
       "  --example-config\n      print a file with every setting\n"
       "  --help, --version\n\n"
       "Settings (sizes take KiB, MiB, GiB):\n";
   const ServerConfig defaults;
   for (const Setting& setting : AllSettings()) {
     if (setting.secret) continue;
-    text += fmt::format("  --{}={}\n      {}\n", setting.name, WriteSetting(setting, defaults), setting.help);
+    text += fmt::format("  --{}={}\n      {}\n", setting.name, WriteSetting(setting, defaults),
+                        setting.help);
   }
   return text;
 }

@@ -1,6 +1,6 @@
-// The command line of server_main, and the configuration file it names. Flags are written with dashes
-// (`--write-buffer-size=64MiB`, or the value as the next argument); underscores mean the same. A flag goes before the file.
-// Functions are thread-safe.
+// The command line of server_main, and the configuration file it names. Flags are written with
+// dashes (`--write-buffer-size=64MiB`, or the value as the next argument); underscores mean the
+// same. A flag goes before the file. Functions are thread-safe.
 #pragma once
 
 #include <string>
@@ -17,11 +17,12 @@ struct ServerCommandLine {
   bool example_config = false;
   std::string config_file;  // empty: none
   ServerConfig config;      // as it was given
-  ServerConfig fitted;      // with what was left to the server chosen by the memory at hand (server/config/memory_plan.h)
+  // With what was left to the server chosen by the memory at hand (server/config/memory_plan.h).
+  ServerConfig fitted;
 };
 
-// Reads the command line, the file and the password's file. InvalidArgument says which settings are wrong and what they take; those
-// of the file a line each, with file and line.
+// Reads the command line, the file and the password's file. InvalidArgument says which settings are
+// wrong and what they take; those of the file a line each, with file and line.
 [[nodiscard]] absl::StatusOr<ServerCommandLine> ParseServerCommandLine(int argc, char** argv);
 
 // What --help prints.

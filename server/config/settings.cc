@@ -36,7 +36,9 @@ template <typename Field>
 constexpr Setting Number(SettingKind kind, std::string_view name, int64_t min, int64_t max, Field,
                          std::string_view help) {
   Setting setting{.name = name, .kind = kind, .help = help};
-  setting.get = [](const ServerConfig& config) { return AsNumber(Field()(const_cast<ServerConfig&>(config))); };
+  setting.get = [](const ServerConfig& config) {
+    return AsNumber(Field()(const_cast<ServerConfig&>(config)));
+  };
   setting.set = [](ServerConfig& config, int64_t value) {
     auto& field = Field()(config);
     field = static_cast<std::remove_reference_t<decltype(field)>>(value);
@@ -55,7 +57,8 @@ constexpr Setting Text(std::string_view name, Field field, std::string_view help
 template <typename Field>
 constexpr Setting Word(std::string_view name, absl::Span<const std::string_view> words, Field field,
                        std::string_view help) {
-  Setting setting = Number(SettingKind::kWord, name, 0, static_cast<int64_t>(words.size()) - 1, field, help);
+  Setting setting =
+      Number(SettingKind::kWord, name, 0, static_cast<int64_t>(words.size()) - 1, field, help);
   setting.words = words;
   return setting;
 }
@@ -64,22 +67,26 @@ constexpr Setting Switch(std::string_view name, Field field, std::string_view he
   return Number(SettingKind::kSwitch, name, 0, 1, field, help);
 }
 template <typename Field>
-constexpr Setting Integer(std::string_view name, int64_t min, int64_t max, Field field, std::string_view help) {
+constexpr Setting Integer(std::string_view name, int64_t min, int64_t max, Field field,
+                          std::string_view help) {
   return Number(SettingKind::kInteger, name, min, max, field, help);
 }
 template <typename Field>
-constexpr Setting Size(std::string_view name, int64_t min, int64_t max, Field field, std::string_view help) {
+constexpr Setting Size(std::string_view name, int64_t min, int64_t max, Field field,
+                       std::string_view help) {
   return Number(SettingKind::kSize, name, min, max, field, help);
 }
 template <typename Field>
-constexpr Setting Duration(std::string_view name, std::chrono::nanoseconds max, Field, std::string_view help) {
+constexpr Setting Duration(std::string_view name, std::chrono::nanoseconds max, Field,
+                           std::string_view help) {
   Setting setting{.name = name, .kind = SettingKind::kDuration, .help = help};
   setting.get = [](const ServerConfig& config) {
     return std::chrono::nanoseconds(Field()(const_cast<ServerConfig&>(config))).count();
   };
   setting.set = [](ServerConfig& config, int64_t value) {
     auto& field = Field()(config);
-    field = std::chrono::duration_cast<std::remove_reference_t<decltype(field)>>(std::chrono::nanoseconds(value));
+    field = std::chrono::duration_cast<std::remove_reference_t<decltype(field)>>(
+        std::chrono::nanoseconds(value));
   };
   setting.max = max.count();
   return setting;
@@ -117,7 +124,8 @@ constexpr Setting kSettings[] = {
     Text("bind", VARVE_KEPT_IN(server.bind), "IP address to listen on").Checked(AddressNeeded),
     Integer("port", 0, 65535, VARVE_KEPT_IN(server.port),
             "TCP port; 0: none, or, where there is no --unixsocket either, any free one"),
-    Text("unixsocket", VARVE_KEPT_IN(server.unix_socket), "path of a Unix socket to listen on as well; empty: none")
+    Text("unixsocket", VARVE_KEPT_IN(server.unix_socket),
+         "path of a Unix socket to listen on as well; empty: none")
         .Checked(SocketPathNeeded),
     Number(SettingKind::kMode, "unixsocketperm", 0, 0777, VARVE_KEPT_IN(server.unix_socket_mode),
            "permissions of the Unix socket, octal"),
@@ -126,7 +134,8 @@ constexpr Setting kSettings[] = {
            "serve only clients of this machine while no password is set")
         .Live(ApplyProtectedMode),
     Text("requirepass", VARVE_KEPT_IN(server.password),
-         "password that clients must give; empty: none. Not on the command line, where other users can read it")
+         "password that clients must give; empty: none. Not on the command line, where other users "
+         "can read it")
         .Live(ApplyPassword)
         .Secret(),
     Text("requirepass-file", VARVE_KEPT_IN(password_file),
@@ -134,15 +143,17 @@ constexpr Setting kSettings[] = {
     Integer("maxclients", 1, 1'000'000, VARVE_KEPT_IN(server.max_clients), "connections at a time")
         .Live(ApplyMaxClients),
     Size("maxmemory-clients", 0, 16 * kTi, VARVE_KEPT_IN(server.max_clients_memory),
-         "memory for what all connections hold of requests, replies and messages; the one that holds most is closed "
+         "memory for what all connections hold of requests, replies and messages; the one that "
+         "holds most is closed "
          "then. 0: any")
         .Live(ApplyClientsMemory)
         .SharesMemory(),
-    Limits(
-        "client-output-buffer-limit",
-        "what a client may leave unread before its connection is closed, for replies (normal) and for messages of "
-        "channels and MONITOR (pubsub): at most so many bytes, and more than so many for at most so many seconds; 0: "
-        "any")
+    Limits("client-output-buffer-limit",
+           "what a client may leave unread before its connection is closed, for replies (normal) "
+           "and for messages of "
+           "channels and MONITOR (pubsub): at most so many bytes, and more than so many for at "
+           "most so many seconds; 0: "
+           "any")
         .Live(ApplyOutputLimits),
     Size("unsent-max-bytes", 16 * kKi, kGi, VARVE_KEPT_IN(server.unsent_max_bytes),
          "replies that a client may leave unread before its further requests wait")
@@ -154,43 +165,55 @@ constexpr Setting kSettings[] = {
             "seconds after which a silent connection is closed; 0: never")
         .Live(ApplyTimeout),
     Integer("login-timeout", 0, kYear.count(), VARVE_KEPT_IN(server.login_timeout),
-            "seconds within which a client has to give the password, where one is needed; 0: as many as it likes")
+            "seconds within which a client has to give the password, where one is needed; 0: as "
+            "many as it likes")
         .Live(ApplyLoginTimeout),
     Integer("tcp-keepalive", 0, kLongestKeepalive, VARVE_KEPT_IN(server.tcp_keepalive),
             "seconds after which a silent peer is asked whether it is still there; 0: never")
         .Live(ApplyKeepalive),
-    Duration(
-        "snapshot-max-age", kYear, VARVE_KEPT_IN(server.snapshot_max_age),
-        "how long a client may take for one long reply, which keeps old versions of records; 0: as long as it likes")
+    Duration("snapshot-max-age", kYear, VARVE_KEPT_IN(server.snapshot_max_age),
+             "how long a client may take for one long reply, which keeps old versions of records; "
+             "0: as long as it likes")
         .Live(ApplySnapshotMaxAge),
-    Integer("databases", 1, 1024, VARVE_KEPT_IN(server.databases), "databases that SELECT knows, by number from 0 on"),
-    Number(SettingKind::kEvents, "notify-keyspace-events", 0, UINT32_MAX, VARVE_KEPT_IN(server.key_events),
-           "what is told of keys on channels, as letters: K (__keyspace@..), E (__keyevent@..), then g (generic), $ "
-           "(strings), x (expired), A (all of these), m (a key that was missing), n (a new key); empty: nothing")
+    Integer("databases", 1, 1024, VARVE_KEPT_IN(server.databases),
+            "databases that SELECT knows, by number from 0 on"),
+    Number(SettingKind::kEvents, "notify-keyspace-events", 0, UINT32_MAX,
+           VARVE_KEPT_IN(server.key_events),
+           "what is told of keys on channels, as letters: K (__keyspace@..), E (__keyevent@..), "
+           "then g (generic), $ "
+           "(strings), x (expired), A (all of these), m (a key that was missing), n (a new key); "
+           "empty: nothing")
         .Live(ApplyKeyEvents),
     // What is promised of the data.
-    Text("dir", VARVE_KEPT_IN(directory), "directory of the data, made if it is missing").Checked(DirectoryNeeded),
+    Text("dir", VARVE_KEPT_IN(directory), "directory of the data, made if it is missing")
+        .Checked(DirectoryNeeded),
     Word("sync", kSyncWords, VARVE_KEPT_IN(engine.sync),
-         "when a write is acknowledged: always (it is on disk), everysec (the kernel has it, synced each second) or no "
+         "when a write is acknowledged: always (it is on disk), everysec (the kernel has it, "
+         "synced each second) or no "
          "(the kernel has it)")
         .Live(ApplySync)
         .CalledByRedis("appendfsync"),
     Word("sync-backend", kSyncBackendWords, VARVE_KEPT_IN(engine.sync_backend),
-         "how synced writes get to the disk: pwrite (and fdatasync), direct (O_DIRECT and O_DSYNC, two at once), or "
-         "auto: direct where files allow it; what isn't synced at once goes through memory mapped from the log's file, "
+         "how synced writes get to the disk: pwrite (and fdatasync), direct (O_DIRECT and O_DSYNC, "
+         "two at once), or "
+         "auto: direct where files allow it; what isn't synced at once goes through memory mapped "
+         "from the log's file, "
          "but with pwrite"),
     Size("group-max-bytes", 4 * kKi, kGi, VARVE_KEPT_IN(engine.group_max_bytes),
          "bytes of writes that are synced together at most"),
     Duration("group-max-delay", std::chrono::seconds(10), VARVE_KEPT_IN(engine.group_max_delay),
              "how long a write may wait for company before it is synced, e.g. 200us"),
     // What it may use.
-    Integer("threads", 0, 256, VARVE_KEPT_IN(server.threads), "threads of the pool; 0: one for each core, at least 2"),
+    Integer("threads", 0, 256, VARVE_KEPT_IN(server.threads),
+            "threads of the pool; 0: one for each core, at least 2"),
     Integer("io-threads", 0, 256, VARVE_KEPT_IN(server.io_threads),
             "threads that read and answer; 0: one for every four cores, 1 to 8"),
     Word("execution", kExecutionWords, VARVE_KEPT_IN(server.execution),
-         "where requests run: adaptive, pool (always on the pool) or inline (always where they were read)"),
+         "where requests run: adaptive, pool (always on the pool) or inline (always where they "
+         "were read)"),
     Size("memory-limit", 0, 16 * kTi, VARVE_KEPT_IN(memory_limit),
-         "memory for write buffers, tables, block cache and connections together, which share it where their sizes "
+         "memory for write buffers, tables, block cache and connections together, which share it "
+         "where their sizes "
          "are left alone; 0: half of what this machine or control group has"),
     Size("write-buffer-size", 4 * kKi, 64 * kGi, VARVE_KEPT_IN(engine.write_buffer_size),
          "memory of one write buffer; when it is full it becomes a segment")
@@ -204,14 +227,17 @@ constexpr Setting kSettings[] = {
     Size("value-separation-size", 0, 1 * kGi, VARVE_KEPT_IN(engine.value_separation_size),
          "values from this size up, at least 1 KiB, are written once and pointed to; 0: none are"),
     // What it tells.
-    Word("loglevel", kLogLevels, VARVE_KEPT_IN(log_level), "trace, debug, info, warning, error, critical or off")
+    Word("loglevel", kLogLevels, VARVE_KEPT_IN(log_level),
+         "trace, debug, info, warning, error, critical or off")
         .Live(ApplyLogLevel),
     Integer("slowlog-log-slower-than", -1, 1'000'000'000'000, VARVE_KEPT_IN(server.slow_log_micros),
             "microseconds from which on a request is kept for SLOWLOG; 0: each, -1: none")
         .Live(ApplySlowLog),
-    Integer("slowlog-max-len", 0, 1'000'000, VARVE_KEPT_IN(server.slow_log_entries), "requests kept for SLOWLOG")
+    Integer("slowlog-max-len", 0, 1'000'000, VARVE_KEPT_IN(server.slow_log_entries),
+            "requests kept for SLOWLOG")
         .Live(ApplySlowLog),
-    Text("logfile", VARVE_KEPT_IN(log_file), "file to append the log to, opened anew at SIGHUP; empty: standard error"),
+    Text("logfile", VARVE_KEPT_IN(log_file),
+         "file to append the log to, opened anew at SIGHUP; empty: standard error"),
 };
 
 #undef VARVE_KEPT_IN
@@ -245,7 +271,8 @@ std::string Takes(const Setting& setting) {
 absl::StatusOr<int64_t> ParseDigits(std::string_view text, int base) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
-  if (error != std::errc() || end != text.data() + text.size()) return absl::InvalidArgumentError("no number");
+  if (error != std::errc() || end != text.data() + text.size())
+    return absl::InvalidArgumentError("no number");
   return number;
 }
 
@@ -285,7 +312,8 @@ absl::StatusOr<int64_t> ParseNumber(const Setting& setting, std::string_view tex
 
 std::vector<std::string_view> WordsOf(std::string_view text) {
   std::vector<std::string_view> words;
-  for (size_t begin = text.find_first_not_of(' '); begin < text.size(); begin = text.find_first_not_of(' ', begin)) {
+  for (size_t begin = text.find_first_not_of(' '); begin < text.size();
+       begin = text.find_first_not_of(' ', begin)) {
     const size_t end = std::min(text.find(' ', begin), text.size());
     words.push_back(text.substr(begin, end - begin));
     begin = end;
@@ -293,7 +321,8 @@ std::vector<std::string_view> WordsOf(std::string_view text) {
   return words;
 }
 
-// Sets the classes that `text` names; the other stays as it is, as in Redis. False: it can't be read.
+// Sets the classes that `text` names; the other stays as it is, as in Redis. False: it can't be
+// read.
 bool ParseLimits(std::string_view text, ServerConfig* config) {
   const std::vector<std::string_view> words = WordsOf(text);
   if (words.empty() || words.size() % 4 != 0) return false;
@@ -301,17 +330,22 @@ bool ParseLimits(std::string_view text, ServerConfig* config) {
     const absl::StatusOr<uint64_t> hard = ParseSize(words[i + 1]);
     const absl::StatusOr<uint64_t> soft = ParseSize(words[i + 2]);
     const absl::StatusOr<int64_t> seconds = ParseDigits(words[i + 3], 10);
-    if ((words[i] != "normal" && words[i] != "pubsub") || !hard.ok() || !soft.ok() || !seconds.ok()) return false;
+    if ((words[i] != "normal" && words[i] != "pubsub") || !hard.ok() || !soft.ok() || !seconds.ok())
+      return false;
     if (*seconds < 0 || *seconds > kYear.count()) return false;
-    OutputLimits* const limits = words[i] == "normal" ? &config->server.reply_limits : &config->server.message_limits;
+    OutputLimits* const limits =
+        words[i] == "normal" ? &config->server.reply_limits : &config->server.message_limits;
     *limits = {*hard, *soft, std::chrono::seconds(*seconds)};
   }
   return true;
 }
 
 std::string ShowLimits(std::string_view name, const OutputLimits& limits, bool short_sizes) {
-  const auto size = [&](size_t bytes) { return short_sizes ? FormatSize(bytes) : fmt::to_string(bytes); };
-  return fmt::format("{} {} {} {}", name, size(limits.hard), size(limits.soft), limits.soft_time.count());
+  const auto size = [&](size_t bytes) {
+    return short_sizes ? FormatSize(bytes) : fmt::to_string(bytes);
+  };
+  return fmt::format("{} {} {} {}", name, size(limits.hard), size(limits.soft),
+                     limits.soft_time.count());
 }
 
 std::string Show(const Setting& setting, const ServerConfig& config, bool short_sizes) {
@@ -364,29 +398,37 @@ std::string SettingSuggestion(std::string_view name, std::string_view dashes) {
 
 absl::Status AssignSetting(const Setting& setting, std::string_view text, ServerConfig* config) {
   if (setting.kind == SettingKind::kText) {
-    if (text.find('\0') != std::string_view::npos) return absl::InvalidArgumentError("takes no zero bytes");
+    if (text.find('\0') != std::string_view::npos)
+      return absl::InvalidArgumentError("takes no zero bytes");
     std::string value(text);
     if (setting.refuses != nullptr) {
-      if (const std::string needed = setting.refuses(value); !needed.empty()) return absl::InvalidArgumentError(needed);
+      if (const std::string needed = setting.refuses(value); !needed.empty())
+        return absl::InvalidArgumentError(needed);
     }
     setting.text(*config) = std::move(value);
   } else if (setting.kind == SettingKind::kLimits) {
     if (!ParseLimits(text, config)) return absl::InvalidArgumentError(Takes(setting));
   } else {
     const absl::StatusOr<int64_t> value = ParseNumber(setting, text);
-    if (!value.ok() || *value < setting.min || *value > setting.max) return absl::InvalidArgumentError(Takes(setting));
+    if (!value.ok() || *value < setting.min || *value > setting.max)
+      return absl::InvalidArgumentError(Takes(setting));
     setting.set(*config, *value);
   }
   config->given.insert(setting.name);
   return absl::OkStatus();
 }
 
-std::string ShowSetting(const Setting& setting, const ServerConfig& config) { return Show(setting, config, false); }
-std::string WriteSetting(const Setting& setting, const ServerConfig& config) { return Show(setting, config, true); }
+std::string ShowSetting(const Setting& setting, const ServerConfig& config) {
+  return Show(setting, config, false);
+}
+std::string WriteSetting(const Setting& setting, const ServerConfig& config) {
+  return Show(setting, config, true);
+}
 
 absl::Status CheckTogether(const ServerConfig& config) {
   if (!config.password_file.empty() && !config.server.password.empty()) {
-    return absl::InvalidArgumentError("requirepass and requirepass-file: only one of them can hold the password");
+    return absl::InvalidArgumentError(
+        "requirepass and requirepass-file: only one of them can hold the password");
   }
   return absl::OkStatus();
 }
@@ -403,7 +445,8 @@ absl::Status LoadPassword(ServerConfig* config) {
                     file.is_open() ? "holds no password in its first line" : "can't be read"));
   }
   if (password.find('\0') != std::string::npos) {
-    return absl::InvalidArgumentError(fmt::format("requirepass-file: {} has a zero byte", config->password_file));
+    return absl::InvalidArgumentError(
+        fmt::format("requirepass-file: {} has a zero byte", config->password_file));
   }
   config->server.password = std::move(password);
   return absl::OkStatus();
@@ -411,7 +454,8 @@ absl::Status LoadPassword(ServerConfig* config) {
 
 absl::Span<const std::pair<std::string_view, std::string_view>> FixedSettings() {
   static constexpr std::pair<std::string_view, std::string_view> kFixed[] = {
-      {"appendonly", "yes"}, {"cluster-enabled", "no"}, {"maxmemory", "0"}, {"maxmemory-policy", "noeviction"},
+      {"appendonly", "yes"}, {"cluster-enabled", "no"},
+      {"maxmemory", "0"},    {"maxmemory-policy", "noeviction"},
       {"save", ""},
   };
   return kFixed;

@@ -1,7 +1,8 @@
-// Every setting of the server, once: its name, what it takes, its default, where it is kept, and how a change takes effect while
-// the server runs. The command line, the configuration file, CONFIG GET/SET/REWRITE, --help, the example file and the test of
-// the manual all come from this table; a new setting is one row of it.
-// The table is immutable and thread-safe; a ServerConfig is a plain value.
+// Every setting of the server, once: its name, what it takes, its default, where it is kept, and
+// how a change takes effect while the server runs. The command line, the configuration file, CONFIG
+// GET/SET/REWRITE, --help, the example file and the test of the manual all come from this table; a
+// new setting is one row of it. The table is immutable and thread-safe; a ServerConfig is a plain
+// value.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "varve/options.h"
 #include "type/server_options.h"
+#include "varve/options.h"
 
 namespace varve {
 
@@ -26,10 +27,12 @@ struct ServerConfig {
   int log_level = 2;          // index of the setting's words, which is spdlog's number
   std::string log_file;       // empty: standard error
   std::string password_file;  // holds server.password
-  uint64_t memory_limit = 0;  // of what follows; 0: by the memory at hand (server/config/memory_plan.h)
+  // Of what follows; 0: by the memory at hand (server/config/memory_plan.h).
+  uint64_t memory_limit = 0;
   EngineOptions engine;
   ServerOptions server;
-  std::set<std::string_view> given;  // names of settings that AssignSetting gave a value, the default perhaps
+  // Names of settings that AssignSetting gave a value, the default perhaps.
+  std::set<std::string_view> given;
 };
 
 enum class SettingKind : uint8_t {
@@ -101,8 +104,10 @@ const Setting* FindSetting(std::string_view name);
 // ", did you mean NAME?", or empty when no name comes near. `dashes` go before the name.
 std::string SettingSuggestion(std::string_view name, std::string_view dashes = "");
 
-// Reads `text` into the setting's place in `*config`. InvalidArgument: what it takes instead, e.g. "takes 1 to 1000000".
-[[nodiscard]] absl::Status AssignSetting(const Setting& setting, std::string_view text, ServerConfig* config);
+// Reads `text` into the setting's place in `*config`. InvalidArgument: what it takes instead, e.g.
+// "takes 1 to 1000000".
+[[nodiscard]] absl::Status AssignSetting(const Setting& setting, std::string_view text,
+                                         ServerConfig* config);
 
 // The value as CONFIG GET shows it: sizes in bytes.
 std::string ShowSetting(const Setting& setting, const ServerConfig& config);
@@ -111,8 +116,8 @@ std::string WriteSetting(const Setting& setting, const ServerConfig& config);
 
 // What no row can tell alone. InvalidArgument names the settings that don't go together.
 [[nodiscard]] absl::Status CheckTogether(const ServerConfig& config);
-// Reads the password from the file that holds it, if one is set; after CheckTogether. InvalidArgument: it can't be read, or holds
-// none.
+// Reads the password from the file that holds it, if one is set; after CheckTogether.
+// InvalidArgument: it can't be read, or holds none.
 [[nodiscard]] absl::Status LoadPassword(ServerConfig* config);
 
 // Names that Redis has, whose value is always the same here.

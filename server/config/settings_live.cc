@@ -1,9 +1,9 @@
 #include "server/config/settings_live.h"
 
 #include "fmt/format.h"
+#include "server/config/settings.h"
 #include "server/net/descriptor_limit.h"
 #include "server/server_state.h"
-#include "server/config/settings.h"
 #include "spdlog/spdlog.h"
 
 namespace varve {
@@ -36,7 +36,8 @@ absl::Status ApplyLoginTimeout(ServerState& server, const ServerConfig& config) 
 absl::Status ApplyMaxClients(ServerState& server, const ServerConfig& config) {
   const size_t wanted = config.server.max_clients;
   if (const size_t fits = FitClients(wanted); fits < wanted) {
-    return absl::FailedPreconditionError(fmt::format("the limit on open files allows only {}", fits));
+    return absl::FailedPreconditionError(
+        fmt::format("the limit on open files allows only {}", fits));
   }
   server.live.max_clients = wanted;
   return absl::OkStatus();
@@ -50,7 +51,8 @@ absl::Status ApplyOutputLimits(ServerState& server, const ServerConfig& config) 
 
 absl::Status ApplyPassword(ServerState& server, const ServerConfig& config) {
   if (!config.password_file.empty()) {
-    return absl::FailedPreconditionError("it comes from requirepass-file: change that file and send SIGHUP");
+    return absl::FailedPreconditionError(
+        "it comes from requirepass-file: change that file and send SIGHUP");
   }
   server.password.Set(config.server.password);
   return absl::OkStatus();

@@ -1,5 +1,6 @@
-// How a setting that was changed takes effect while the server runs: the `apply` functions of the table in server/config/settings.cc.
-// Each makes the config's value the one in force; an error says why that can't be, and leaves the old one in force. Thread-safe.
+// How a setting that was changed takes effect while the server runs: the `apply` functions of the
+// table in server/config/settings.cc. Each makes the config's value the one in force; an error says
+// why that can't be, and leaves the old one in force. Thread-safe.
 #pragma once
 
 #include "absl/status/status.h"
@@ -11,7 +12,8 @@ struct ServerState;
 
 absl::Status ApplyClientsMemory(ServerState& server, const ServerConfig& config);
 absl::Status ApplyKeyEvents(ServerState& server, const ServerConfig& config);
-absl::Status ApplyKeepalive(ServerState& server, const ServerConfig& config);  // to connections that come from now on
+// To connections that come from now on.
+absl::Status ApplyKeepalive(ServerState& server, const ServerConfig& config);
 absl::Status ApplyLogLevel(ServerState& server, const ServerConfig& config);
 absl::Status ApplyLoginTimeout(ServerState& server, const ServerConfig& config);
 // FailedPrecondition: the limit on open files doesn't allow it.

@@ -1,8 +1,10 @@
-// toml++, set up so that no text can lead it astray. To be included in one file, as it takes long to compile.
+// toml++, set up so that no text can lead it astray. To be included in one file, as it takes long
+// to compile.
 //
-// toml++ 3.3 meets some wrong texts with what the compiler is told can't happen, instead of with an error, and has no defined behaviour
-// then: an assertion for `a = 1979-05-27Tx07:32`, and for letters such as an e with an accent, where a blank might be, the end of its
-// table of blanks. Here assertions stay in every build, and throw; and the table says that such a letter is no blank.
+// toml++ 3.3 meets some wrong texts with what the compiler is told can't happen, instead of with an
+// error, and has no defined behaviour then: an assertion for `a = 1979-05-27Tx07:32`, and for
+// letters such as an e with an accent, where a blank might be, the end of its table of blanks. Here
+// assertions stay in every build, and throw; and the table says that such a letter is no blank.
 #pragma once
 
 #include <exception>
@@ -15,7 +17,8 @@ struct TomlConfusion : std::exception {};
 
 }  // namespace varve
 
-#define TOML_ASSERT(condition) (static_cast<bool>(condition) ? void(0) : ::varve::ThrowTomlConfusion())
+#define TOML_ASSERT(condition) \
+  (static_cast<bool>(condition) ? void(0) : ::varve::ThrowTomlConfusion())
 #define TOML_EXCEPTIONS 1
 #define TOML_ENABLE_FORMATTERS 0
 #pragma push_macro("NDEBUG")

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "varve/namespace_status.h"
 #include "server/clients/client_modes.h"
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
 #include "server/execution/request_account.h"
 #include "server/execution/transaction_queue.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 namespace {
@@ -19,7 +19,8 @@ namespace {
 constexpr size_t kMaxGetRun = 64;            // keys read together
 constexpr size_t kMaxSetRun = 256;           // writes committed together
 constexpr size_t kMaxSetRunBytes = 1 << 20;  // and their bytes
-constexpr size_t kKeptValue = 64u << 10;     // bytes of a value's memory worth keeping for the next one
+// Bytes of a value's memory worth keeping for the next one.
+constexpr size_t kKeptValue = 64u << 10;
 
 struct Scratch {
   std::array<std::string_view, kMaxGetRun> keys;
@@ -48,9 +49,11 @@ BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget,
   auto lap_begin = std::chrono::steady_clock::now();
   const auto lap = [&lap_begin] {
     const auto now = std::chrono::steady_clock::now();
-    return static_cast<uint64_t>(std::chrono::nanoseconds(now - std::exchange(lap_begin, now)).count());
+    return static_cast<uint64_t>(
+        std::chrono::nanoseconds(now - std::exchange(lap_begin, now)).count());
   };
-  while (!broken_ && (stream_ != nullptr || (next_ < batch_->requests.size() && !client_->close_after_reply))) {
+  while (!broken_ &&
+         (stream_ != nullptr || (next_ < batch_->requests.size() && !client_->close_after_reply))) {
     if (replies->size() >= full || context.slice_spent()) {
       if (stream_ != nullptr) replies->Mark(kNoSequence, 0);  // the header it began with
       continued_ = true;
@@ -69,7 +72,8 @@ BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget,
     }
     const size_t first = next_;
     const RequestBatch::Request& request = batch_->requests[first];
-    const CommandKind kind = request.command != nullptr ? request.command->kind : CommandKind::kOther;
+    const CommandKind kind =
+        request.command != nullptr ? request.command->kind : CommandKind::kOther;
     if (kind == CommandKind::kGet) {
       next_ += RunGets(&context, replies);
     } else if (kind == CommandKind::kSet && request.count == 3) {
@@ -92,7 +96,8 @@ BatchExecutor::Progress BatchExecutor::Run(GatedReplies* replies, size_t budget,
   submitted_ = context.submitted();
   slice_spent_ = context.slice_spent();
   elsewhere_ = context.elsewhere();
-  const bool ended = broken_ || client_->close_after_reply || (stream_ == nullptr && next_ == batch_->requests.size());
+  const bool ended = broken_ || client_->close_after_reply ||
+                     (stream_ == nullptr && next_ == batch_->requests.size());
   return ended ? Progress::kDone : Progress::kMore;
 }
 
@@ -101,7 +106,8 @@ size_t BatchExecutor::RunLength(CommandKind kind, size_t arguments, size_t limit
   if (client_->Restricted()) return length;
   for (size_t i = next_; i < batch_->requests.size() && length < limit; ++i, ++length) {
     const RequestBatch::Request& request = batch_->requests[i];
-    if (request.command == nullptr || request.command->kind != kind || request.count != arguments) break;
+    if (request.command == nullptr || request.command->kind != kind || request.count != arguments)
+      break;
   }
   return length;
 }
@@ -110,10 +116,11 @@ size_t BatchExecutor::RunGets(CommandContext* context, GatedReplies* replies) {
   size_t length = RunLength(CommandKind::kGet, 2, kMaxGetRun);
   if (length < 2) return RunOne(context, replies);
   Scratch& scratch = ThreadScratch();
-  for (size_t i = 0; i < length; ++i) scratch.keys[i] = batch_->arguments[batch_->requests[next_ + i].first + 1];
+  for (size_t i = 0; i < length; ++i)
+    scratch.keys[i] = batch_->arguments[batch_->requests[next_ + i].first + 1];
   const absl::Span<MultiGetResult> results(scratch.results.data(), length);
-  const absl::Status status = context->store.MultiGet(GatedReads(context->space(), context->most_here()),
-                                                      {scratch.keys.data(), length}, results);
+  const absl::Status status = context->store.MultiGet(
+      GatedReads(context->space(), context->most_here()), {scratch.keys.data(), length}, results);
   if (status.ok()) length = CountRead(results);
   if (length == 0) context->GoElsewhere();
   WriteGets(context, replies, status, results.first(length));
@@ -121,8 +128,8 @@ size_t BatchExecutor::RunGets(CommandContext* context, GatedReplies* replies) {
   return length;
 }
 
-void BatchExecutor::WriteGets(CommandContext* context, GatedReplies* replies, const absl::Status& status,
-                              absl::Span<MultiGetResult> results) {
+void BatchExecutor::WriteGets(CommandContext* context, GatedReplies* replies,
+                              const absl::Status& status, absl::Span<MultiGetResult> results) {
   uint64_t found = 0, missing = 0;
   SequenceNumber gate = kNoSequence;
   uint32_t unmarked = 0;  // replies that wait for it
@@ -130,7 +137,8 @@ void BatchExecutor::WriteGets(CommandContext* context, GatedReplies* replies, co
     MultiGetResult& result = results[i];
     const size_t begin = replies->size();
     const absl::Status& failed = status.ok() ? result.status : status;
-    if (const SequenceNumber own_gate = failed.ok() ? result.result.gate : kNoSequence; own_gate != gate) {
+    if (const SequenceNumber own_gate = failed.ok() ? result.result.gate : kNoSequence;
+        own_gate != gate) {
       replies->Mark(std::exchange(gate, own_gate), std::exchange(unmarked, 0));
     }
     ++unmarked;
@@ -154,8 +162,8 @@ void BatchExecutor::WriteGets(CommandContext* context, GatedReplies* replies, co
   server_->keyspace_misses.Add(missing);
 }
 
-void BatchExecutor::AnswerGets(GatedReplies* replies, const absl::Status& status, absl::Span<MultiGetResult> results,
-                               uint64_t nanos_each) {
+void BatchExecutor::AnswerGets(GatedReplies* replies, const absl::Status& status,
+                               absl::Span<MultiGetResult> results, uint64_t nanos_each) {
   CommandContext context(server_, client_, &replies->bytes());
   WriteGets(&context, replies, status, results);
   Account(0, results.size(), results.size() * nanos_each);
@@ -163,8 +171,9 @@ void BatchExecutor::AnswerGets(GatedReplies* replies, const absl::Status& status
 }
 
 size_t BatchExecutor::RunSets(CommandContext* context, GatedReplies* replies) {
-  const size_t longest =
-      sets_apart_ || server_->events.Tells(kNewEvent) ? 1 : RunLength(CommandKind::kSet, 3, kMaxSetRun);
+  const size_t longest = sets_apart_ || server_->events.Tells(kNewEvent)
+                             ? 1
+                             : RunLength(CommandKind::kSet, 3, kMaxSetRun);
   if (longest < 2) return RunOne(context, replies);
   WriteBatch& writes = ThreadScratch().writes;
   writes.Clear();
@@ -178,12 +187,14 @@ size_t BatchExecutor::RunSets(CommandContext* context, GatedReplies* replies) {
     ++length;
   }
   if (length == 0) return RunOne(context, replies);
-  const absl::StatusOr<CommitResult> committed = context->store.Submit(context->write_options(), &writes);
+  const absl::StatusOr<CommitResult> committed =
+      context->store.Submit(context->write_options(), &writes);
   if (absl::IsCancelled(committed.status())) {
     context->GoElsewhere();
     return 0;
   }
-  if (length > 1 && ConcernsOneNamespace(committed.status())) {  // its quota may have room for some of them
+  // Its quota may have room for some of them.
+  if (length > 1 && ConcernsOneNamespace(committed.status())) {
     sets_apart_ = true;
     return RunOne(context, replies);
   }
@@ -200,7 +211,8 @@ void BatchExecutor::WriteSets(CommandContext* context, GatedReplies* replies,
     replies->Mark(committed->gate, static_cast<uint32_t>(count));
     if (!server_->events.Tells(kStringEvent) || !server_->MayTell()) [[likely]]
       return;
-    for (size_t i = 0; i < count; ++i) server_->events.Send("set", context->space(), KeyOf(next_ + i), committed->gate);
+    for (size_t i = 0; i < count; ++i)
+      server_->events.Send("set", context->space(), KeyOf(next_ + i), committed->gate);
   } else {
     for (size_t i = 0; i < count; ++i) {
       const size_t begin = replies->size();
@@ -220,9 +232,11 @@ void BatchExecutor::AnswerSets(GatedReplies* replies, const absl::StatusOr<Commi
   ShowToMonitors(client_->space, 0, count);
 }
 
-bool BatchExecutor::Refuse(CommandContext* context, const RequestBatch::Request& request, Arguments arguments) {
+bool BatchExecutor::Refuse(CommandContext* context, const RequestBatch::Request& request,
+                           Arguments arguments) {
   if (request.command == nullptr) {
-    // What an HTTP client sends in its second line. A web page must not be able to send commands through a browser.
+    // What an HTTP client sends in its second line. A web page must not be able to send commands
+    // through a browser.
     if (EqualsIgnoreCase(arguments[0], "post") || EqualsIgnoreCase(arguments[0], "host:")) {
       broken_ = true;
     } else {
@@ -249,8 +263,10 @@ size_t BatchExecutor::RunOne(CommandContext* context, GatedReplies* replies) {
   if (Refuse(context, request, arguments)) {
     if (broken_) return 1;
     NoteRefused(*context, request.command, before);
-  } else if (!client_->Restricted() || !QueuedByTransaction(*context, *request.command, arguments)) {
-    client_->link.last_command.store(FullCommandName(*request.command, arguments), std::memory_order_relaxed);
+  } else if (!client_->Restricted() ||
+             !QueuedByTransaction(*context, *request.command, arguments)) {
+    client_->link.last_command.store(FullCommandName(*request.command, arguments),
+                                     std::memory_order_relaxed);
     request.command->handler(*context, arguments);
     if (context->elsewhere()) {
       replies->Unwrite(before);
@@ -305,12 +321,14 @@ void BatchExecutor::Account(size_t first, size_t count, uint64_t nanos) {
   }
   if (!server_->slow_log.Wants(each)) [[likely]]
     return;
-  for (const RequestBatch::Request& request : absl::MakeSpan(batch_->requests).subspan(first, count)) {
+  for (const RequestBatch::Request& request :
+       absl::MakeSpan(batch_->requests).subspan(first, count)) {
     AccountSlowRequest(server_, *client_, request.command, batch_->ArgumentsOf(request), each);
   }
 }
 
-void BatchExecutor::AccountReply(const Command* command, const GatedReplies& replies, size_t begin) {
+void BatchExecutor::AccountReply(const Command* command, const GatedReplies& replies,
+                                 size_t begin) {
   varve::AccountReply(server_, command, replies.bytes().view().substr(begin));
 }
 

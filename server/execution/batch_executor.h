@@ -1,6 +1,7 @@
-// Executes a batch of requests against the store, in order, in as many steps as its replies take. Consecutive GETs are read
-// together at one snapshot, consecutive plain SETs are committed together: nobody can tell, and it costs a fraction.
-// Used by one thread at a time, not always the same; scratch memory belongs to the thread.
+// Executes a batch of requests against the store, in order, in as many steps as its replies take.
+// Consecutive GETs are read together at one snapshot, consecutive plain SETs are committed
+// together: nobody can tell, and it costs a fraction. Used by one thread at a time, not always the
+// same; scratch memory belongs to the thread.
 #pragma once
 
 #include <chrono>
@@ -8,10 +9,10 @@
 #include <memory>
 #include <optional>
 
-#include "server/execution/command_context.h"
-#include "server/commands/command_table.h"
 #include "server/clients/gated_replies.h"
 #include "server/clients/request_batch.h"
+#include "server/commands/command_table.h"
+#include "server/execution/command_context.h"
 
 namespace varve {
 
@@ -27,24 +28,29 @@ class BatchExecutor {
 
   // From now on the batch's commands for maintenance answer an error.
   void RefuseMaintenance() { maintenance_refused_ = true; }
-  // The next Run() may be a long time away: gives back what would keep files and memory of the store in use.
+  // The next Run() may be a long time away: gives back what would keep files and memory of the
+  // store in use.
   void Rest() {
     if (stream_ != nullptr) stream_->Rest();
   }
 
-  // Goes on until the batch is done, about `budget` bytes of replies were written to `*replies`, others should get their turn, or
-  // the next request has to do with a value of more than `most_here` bytes.
+  // Goes on until the batch is done, about `budget` bytes of replies were written to `*replies`,
+  // others should get their turn, or the next request has to do with a value of more than
+  // `most_here` bytes.
   Progress Run(GatedReplies* replies, size_t budget, size_t most_here);
 
-  // In the place of Run(): the batch's requests, all GETs, were read as `results`, in `nanos_each` for each of them.
-  void AnswerGets(GatedReplies* replies, const absl::Status& status, absl::Span<MultiGetResult> results,
-                  uint64_t nanos_each);
+  // In the place of Run(): the batch's requests, all GETs, were read as `results`, in `nanos_each`
+  // for each of them.
+  void AnswerGets(GatedReplies* replies, const absl::Status& status,
+                  absl::Span<MultiGetResult> results, uint64_t nanos_each);
   // In the place of Run(): the batch's requests, all plain SETs, were committed.
-  void AnswerSets(GatedReplies* replies, const absl::StatusOr<CommitResult>& committed, uint64_t nanos_each);
+  void AnswerSets(GatedReplies* replies, const absl::StatusOr<CommitResult>& committed,
+                  uint64_t nanos_each);
 
   // Something was submitted in the last Run(): push the store before replies leave.
   bool submitted() const { return submitted_; }
-  // A reply broke off, or the peer doesn't speak the protocol: close the connection without further replies.
+  // A reply broke off, or the peer doesn't speak the protocol: close the connection without further
+  // replies.
   bool broken() const { return broken_; }
   // Part of a reply was handed out and the rest is still to come.
   bool inside_reply() const { return stream_ != nullptr && stream_began_; }
@@ -61,12 +67,13 @@ class BatchExecutor {
   bool continued() const { return continued_; }
 
  private:
-  // Each executes requests from next_ on, and returns how many: none when the next belongs elsewhere.
+  // Each executes requests from next_ on, and returns how many: none when the next belongs
+  // elsewhere.
   size_t RunGets(CommandContext* context, GatedReplies* replies);
   void WriteGets(CommandContext* context, GatedReplies* replies, const absl::Status& status,
                  absl::Span<MultiGetResult> results);
-  void WriteSets(CommandContext* context, GatedReplies* replies, const absl::StatusOr<CommitResult>& committed,
-                 size_t count);
+  void WriteSets(CommandContext* context, GatedReplies* replies,
+                 const absl::StatusOr<CommitResult>& committed, size_t count);
   size_t RunSets(CommandContext* context, GatedReplies* replies);
   size_t RunOne(CommandContext* context, GatedReplies* replies);
   // Answers an error where the request is not to be executed. broken_: without an answer.
@@ -76,11 +83,15 @@ class BatchExecutor {
   // What was written since `before` is the reply to a command, as far as the client wants it.
   void EndReply(CommandContext* context, GatedReplies* replies, size_t before);
   void ShowToMonitors(NamespaceId space, size_t first, size_t count);
-  std::string_view KeyOf(size_t request) const { return batch_->arguments[batch_->requests[request].first + 1]; }
+  std::string_view KeyOf(size_t request) const {
+    return batch_->arguments[batch_->requests[request].first + 1];
+  }
   size_t RunLength(CommandKind kind, size_t arguments, size_t limit) const;
-  // For the statistics: `count` requests from `first` on, neighbours of one kind, took `nanos` together.
+  // For the statistics: `count` requests from `first` on, neighbours of one kind, took `nanos`
+  // together.
   void Account(size_t first, size_t count, uint64_t nanos);
-  // For the statistics: whether the reply that begins at `begin` is an error. `command` is null for an unknown one.
+  // For the statistics: whether the reply that begins at `begin` is an error. `command` is null for
+  // an unknown one.
   void AccountReply(const Command* command, const GatedReplies& replies, size_t begin);
 
   ServerState* const server_;

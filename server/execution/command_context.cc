@@ -30,11 +30,13 @@ void CommandContext::MakeWork(std::chrono::nanoseconds time) {
 }
 
 std::chrono::steady_clock::time_point& CommandContext::BeginSlice() {
-  if (slice_end_ == std::chrono::steady_clock::time_point()) slice_end_ = std::chrono::steady_clock::now() + kSlice;
+  if (slice_end_ == std::chrono::steady_clock::time_point())
+    slice_end_ = std::chrono::steady_clock::now() + kSlice;
   return slice_end_;
 }
 
-absl::StatusOr<ReadResult> CommandContext::GetIn(NamespaceId of, std::string_view key, std::string* value) {
+absl::StatusOr<ReadResult> CommandContext::GetIn(NamespaceId of, std::string_view key,
+                                                 std::string* value) {
   return Read(GatedRead(of), key, value);
 }
 
@@ -45,7 +47,8 @@ absl::StatusOr<ReadResult> CommandContext::LookUp(std::string_view key) {
   return Read(options, key, &none);
 }
 
-absl::StatusOr<ReadResult> CommandContext::Read(ReadOptions options, std::string_view key, std::string* value) {
+absl::StatusOr<ReadResult> CommandContext::Read(ReadOptions options, std::string_view key,
+                                                std::string* value) {
   options.max_value_bytes = most_here_;
   absl::StatusOr<ReadResult> read = store.Get(options, key, value);
   if (!read.ok() || !read->too_large) return read;
@@ -76,7 +79,8 @@ std::string CommandContext::ErrorText(const absl::Status& status) {
   if (IsNoSuchNamespace(status)) {
     return "ERR the namespace in use was dropped: SELECT a database, or NAMESPACE USE another one";
   }
-  // MISCONF is what clients of Redis know as "writes are refused"; DATALOSS is damage that leaves other keys readable.
+  // MISCONF is what clients of Redis know as "writes are refused"; DATALOSS is damage that leaves
+  // other keys readable.
   const char* code = "ERR";
   if (absl::IsResourceExhausted(status) || absl::IsUnavailable(status)) code = "MISCONF";
   if (absl::IsDataLoss(status)) code = "DATALOSS";

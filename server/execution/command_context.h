@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "varve/store.h"
 #include "server/clients/client_link.h"
 #include "server/server_state.h"
 #include "util/resp/resp_writer.h"
+#include "varve/store.h"
 
 namespace varve {
 
@@ -43,17 +43,20 @@ struct ClientState {
   bool Listens() const { return modes.monitoring || modes.Subscribed(); }
   // Replies are not sent, as CLIENT REPLY asked for.
   bool RepliesKept() const {
-    return modes.replies == ClientModes::Replies::kOff || modes.replies == ClientModes::Replies::kSkip;
+    return modes.replies == ClientModes::Replies::kOff ||
+           modes.replies == ClientModes::Replies::kSkip;
   }
   // A command has been answered.
   void CountReply() {
     if (modes.replies == ClientModes::Replies::kSkip) modes.replies = ClientModes::Replies::kOn;
-    if (modes.replies == ClientModes::Replies::kSkipNext) modes.replies = ClientModes::Replies::kSkip;
+    if (modes.replies == ClientModes::Replies::kSkipNext)
+      modes.replies = ClientModes::Replies::kSkip;
   }
-  // Each of its commands is looked at by itself: some are refused, or their replies don't leave as they are.
+  // Each of its commands is looked at by itself: some are refused, or their replies don't leave as
+  // they are.
   bool Restricted() const {
-    return modes.replies != ClientModes::Replies::kOn || modes.transaction.open || modes.monitoring ||
-           (protocol < 3 && modes.Subscribed());
+    return modes.replies != ClientModes::Replies::kOn || modes.transaction.open ||
+           modes.monitoring || (protocol < 3 && modes.Subscribed());
   }
 };
 
@@ -68,24 +71,30 @@ class ReplyStream {
     kBroken,  // an error after the reply began: only closing the connection can tell the client
   };
   virtual ~ReplyStream() = default;
-  // Writes about `budget` bytes more. It may write nothing yet (kMore): where it works for long, it ends when
-  // CommandContext::SliceSpent().
+  // Writes about `budget` bytes more. It may write nothing yet (kMore): where it works for long, it
+  // ends when CommandContext::SliceSpent().
   virtual Progress Produce(CommandContext& context, size_t budget) = 0;
-  // The client takes nothing at present: gives back what would keep files and memory of the store in use until it goes on.
+  // The client takes nothing at present: gives back what would keep files and memory of the store
+  // in use until it goes on.
   virtual void Rest() {}
 };
 
 class CommandContext {
  public:
-  // How long a command that reads many keys may keep its thread from others. A change of turns costs about 1 % of it.
+  // How long a command that reads many keys may keep its thread from others. A change of turns
+  // costs about 1 % of it.
   static constexpr std::chrono::microseconds kSlice{500};
   // Bytes that are read or copied in about the time that looking at a key takes.
   static constexpr size_t kBytesPerKey = 512;
 
   CommandContext(ServerState* of_server, ClientState* of_client, ByteBuffer* out)
-      : server(*of_server), store(*of_server->store), client(*of_client), reply(out, of_client->protocol) {}
+      : server(*of_server),
+        store(*of_server->store),
+        client(*of_client),
+        reply(out, of_client->protocol) {}
   // For commands that EXEC executes: they work on `transaction`.
-  CommandContext(ServerState* of_server, ClientState* of_client, ByteBuffer* out, Store* transaction)
+  CommandContext(ServerState* of_server, ClientState* of_client, ByteBuffer* out,
+                 Store* transaction)
       : server(*of_server),
         store(*transaction),
         client(*of_client),
@@ -99,13 +108,16 @@ class CommandContext {
 
   // Where the command works.
   NamespaceId space() const { return client.space; }
-  void UseNamespace(WriteBatch* batch) const { batch->UseNamespace(space(), store.UsualExpiry(space())); }
+  void UseNamespace(WriteBatch* batch) const {
+    batch->UseNamespace(space(), store.UsualExpiry(space()));
+  }
 
-  // A value of more bytes would hold up everybody whom this thread serves. SIZE_MAX: it serves nobody else.
+  // A value of more bytes would hold up everybody whom this thread serves. SIZE_MAX: it serves
+  // nobody else.
   size_t most_here() const { return most_here_; }
   void set_most_here(size_t bytes) { most_here_ = bytes; }
-  // The request is to be executed anew, where large values do no harm: what it has written so far is not sent. Not after it has
-  // changed anything.
+  // The request is to be executed anew, where large values do no harm: what it has written so far
+  // is not sent. Not after it has changed anything.
   void GoElsewhere() { elsewhere_ = true; }
   bool elsewhere() const { return elsewhere_; }
   // True, and so decided, when a value of `bytes` bytes is too large for here.
@@ -113,12 +125,13 @@ class CommandContext {
     if (bytes > most_here_) elsewhere_ = true;
     return elsewhere_;
   }
-  // Reads a value of any size. An error, whatever it is, may be answered by Fail(): where the value is too large for here, nobody
-  // will see it.
+  // Reads a value of any size. An error, whatever it is, may be answered by Fail(): where the value
+  // is too large for here, nobody will see it.
   [[nodiscard]] absl::StatusOr<ReadResult> Get(std::string_view key, std::string* value) {
     return GetIn(space(), key, value);
   }
-  [[nodiscard]] absl::StatusOr<ReadResult> GetIn(NamespaceId of, std::string_view key, std::string* value);
+  [[nodiscard]] absl::StatusOr<ReadResult> GetIn(NamespaceId of, std::string_view key,
+                                                 std::string* value);
   // The same without the value itself.
   [[nodiscard]] absl::StatusOr<ReadResult> LookUp(std::string_view key);
 
@@ -135,8 +148,9 @@ class CommandContext {
     if (!found) Notify(kMissEvent, "keymiss", key);
   }
 
-  // Tells of what was done to `key` (server/clients/keyspace_events.h), once it is submitted and the reply depends on it; inside EXEC, those who
-  // listen hear of it when that has committed. `event` is a literal.
+  // Tells of what was done to `key` (server/clients/keyspace_events.h), once it is submitted and
+  // the reply depends on it; inside EXEC, those who listen hear of it when that has committed.
+  // `event` is a literal.
   void Notify(KeyEventClass which, std::string_view event, std::string_view key) {
     NotifyIn(space(), which, event, key);
   }
@@ -159,7 +173,8 @@ class CommandContext {
 
   // EXEC executes it.
   bool in_transaction() const { return in_transaction_; }
-  // There, the time it takes is that of `slice`, EXEC's own context. Null: nobody else gets a turn before it is done.
+  // There, the time it takes is that of `slice`, EXEC's own context. Null: nobody else gets a turn
+  // before it is done.
   void CountTo(CommandContext* slice) { slice_ = slice; }
   // The request waits for EXEC; its reply says so.
   void NotExecuted() { executed_ = false; }
@@ -176,8 +191,8 @@ class CommandContext {
   void Stream(std::unique_ptr<ReplyStream> stream) { stream_ = std::move(stream); }
   std::unique_ptr<ReplyStream> TakeStream() { return std::move(stream_); }
 
-  // For its writes: a thread that serves others doesn't sleep while somebody has the turn to write (Store::TakeTurn). Then the write
-  // is Cancelled, and Fail() sends the request elsewhere.
+  // For its writes: a thread that serves others doesn't sleep while somebody has the turn to write
+  // (Store::TakeTurn). Then the write is Cancelled, and Fail() sends the request elsewhere.
   WriteOptions write_options() const {
     WriteOptions options;
     options.waits_for_turn = most_here_ == SIZE_MAX;
@@ -193,10 +208,12 @@ class CommandContext {
   }
   bool submitted() const { return submitted_; }
 
-  // To be asked once for each key that a stream walks over, or after work worth `keys` of them: true when others should get their
-  // turn, see kSlice. Looks at the clock only now and then; after a true answer it stays true.
+  // To be asked once for each key that a stream walks over, or after work worth `keys` of them:
+  // true when others should get their turn, see kSlice. Looks at the clock only now and then; after
+  // a true answer it stays true.
   bool SliceSpent(size_t keys = 1);
-  // What was done makes work for others of this thread: counts as if it had been done in this slice.
+  // What was done makes work for others of this thread: counts as if it had been done in this
+  // slice.
   void MakeWork(std::chrono::nanoseconds time);
   bool slice_spent() const { return slice_spent_; }
 
@@ -243,7 +260,8 @@ inline ReadOptions GatedRead(NamespaceId space) {
   return options;
 }
 
-// The same for several keys, whose values may be of any size: bounds the memory of what is read together.
+// The same for several keys, whose values may be of any size: bounds the memory of what is read
+// together.
 inline constexpr size_t kReadTogetherBytes = 1u << 20;
 inline ReadOptions GatedReads(NamespaceId space, size_t max_value_bytes) {
   ReadOptions options = GatedRead(space);
@@ -252,7 +270,8 @@ inline ReadOptions GatedReads(NamespaceId space, size_t max_value_bytes) {
   return options;
 }
 
-// How many of them were read, at least the first unless that is too large. The others are to be read anew.
+// How many of them were read, at least the first unless that is too large. The others are to be
+// read anew.
 inline size_t CountRead(absl::Span<const MultiGetResult> results) {
   size_t count = 0;
   while (count < results.size() && results[count].read && !results[count].result.too_large) ++count;

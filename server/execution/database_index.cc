@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "fmt/format.h"
-#include "util/resp/resp_parser.h"
 #include "util/base/status.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 
@@ -17,8 +17,8 @@ std::optional<NamespaceId> ParseDatabase(CommandContext& context, std::string_vi
     return std::nullopt;
   }
   if (index < Limits::min() || index > Limits::max()) {
-    context.reply.Error(
-        fmt::format("ERR value is out of range, value must between {} and {}", Limits::min(), Limits::max()));
+    context.reply.Error(fmt::format("ERR value is out of range, value must between {} and {}",
+                                    Limits::min(), Limits::max()));
     return std::nullopt;
   }
   if (index < 0 || index >= context.server.options.databases) {
@@ -32,7 +32,8 @@ bool OpenDatabase(CommandContext& context, NamespaceId database) {
   if (context.store.HasNamespace(database)) return true;
   WriteBatch batch;
   batch.CreateNamespace({.id = database});
-  const absl::StatusOr<CommitResult> created = context.store.Submit(context.write_options(), &batch);
+  const absl::StatusOr<CommitResult> created =
+      context.store.Submit(context.write_options(), &batch);
   if (absl::IsAlreadyExists(created.status())) return true;  // somebody was faster
   if (!created.ok()) {
     context.Fail(created.status());

@@ -1,5 +1,5 @@
-// Databases: namespaces known by a number, as in Redis. Database n is namespace n, and comes into being when it is first selected or
-// written to; until then it is empty. Thread-safe.
+// Databases: namespaces known by a number, as in Redis. Database n is namespace n, and comes into
+// being when it is first selected or written to; until then it is empty. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,10 @@
 
 namespace varve {
 
-// The database that a request names by its number. Nothing: there is none, and the error was answered, as Redis words it.
-[[nodiscard]] std::optional<NamespaceId> ParseDatabase(CommandContext& context, std::string_view text);
+// The database that a request names by its number. Nothing: there is none, and the error was
+// answered, as Redis words it.
+[[nodiscard]] std::optional<NamespaceId> ParseDatabase(CommandContext& context,
+                                                       std::string_view text);
 
 // Sees to it that the database is there. False: it can't be made, and the error was answered.
 [[nodiscard]] bool OpenDatabase(CommandContext& context, NamespaceId database);

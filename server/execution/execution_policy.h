@@ -1,12 +1,14 @@
 // Where a batch runs: the one place that decides it.
-//   - Where it was read, as a rule: handing it over costs more than a GET does (docs/performance.md), and what one round brings in is
-//     committed and pushed together.
-//   - On the pool, when it may run long or may sleep: slow commands, large values, reads that go to the disk, writes while the store is
-//     behind.
-//   - On either, when the reads of one round are worth more than kHelperNanos for several threads: then helpers from the pool take
-//     batches from the round's end while the I/O thread takes them from its front (IoLoop::ShareReads). Writes are not shared: they would
-//     wait for each other's commits.
-// What a key costs is measured as the server runs (KeyCost). Functions are pure; KeyCost is thread-safe.
+//   - Where it was read, as a rule: handing it over costs more than a GET does
+//     (docs/performance.md), and what one round brings in is committed and pushed together.
+//   - On the pool, when it may run long or may sleep: slow commands, large values, reads that go to
+//     the disk, writes while the store is behind.
+//   - On either, when the reads of one round are worth more than kHelperNanos for several threads:
+//     then helpers from the pool take batches from the round's end while the I/O thread takes them
+//     from its front (IoLoop::ShareReads). Writes are not shared: they would wait for each other's
+//     commits.
+// What a key costs is measured as the server runs (KeyCost). Functions are pure; KeyCost is
+// thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -37,8 +39,9 @@ class KeyCost {
  public:
   explicit KeyCost(int64_t initial_nanos) : nanos_(initial_nanos) {}
   int64_t nanos() const { return nanos_.load(std::memory_order_relaxed); }
-  // `keys` of them took `nanos` together. Weighs the new figure 1/16, and at most four times the old one: a thread that lost its core
-  // meanwhile must not look like a disk. A lost update between threads does no harm.
+  // `keys` of them took `nanos` together. Weighs the new figure 1/16, and at most four times the
+  // old one: a thread that lost its core meanwhile must not look like a disk. A lost update between
+  // threads does no harm.
   void Measured(int64_t nanos, int64_t keys) {
     const int64_t old = nanos_.load(std::memory_order_relaxed);
     const int64_t bounded = std::min({nanos / keys, 4 * old + 64, 16 * kInlineKeyNanos});
@@ -50,11 +53,13 @@ class KeyCost {
 };
 
 // `writers_wait`: the store's pressure is above 0, so a write may sleep.
-inline Placement PlaceBatch(Execution execution, const RequestBatch& batch, const KeyCost& read_cost,
-                            const KeyCost& write_cost, bool writers_wait) {
+inline Placement PlaceBatch(Execution execution, const RequestBatch& batch,
+                            const KeyCost& read_cost, const KeyCost& write_cost,
+                            bool writers_wait) {
   if (batch.maintenance) return Placement::kMaintenance;
   if (execution == Execution::kInline) return Placement::kInline;
-  if (execution == Execution::kPool || batch.slow || (batch.writes > 0 && writers_wait)) return Placement::kPool;
+  if (execution == Execution::kPool || batch.slow || (batch.writes > 0 && writers_wait))
+    return Placement::kPool;
   if (batch.input_bytes > kInlineInputBytes) return Placement::kPool;
   int64_t estimate = 0, dearest = 0;
   const auto count = [&](int64_t keys, int64_t nanos) {
@@ -63,10 +68,13 @@ inline Placement PlaceBatch(Execution execution, const RequestBatch& batch, cons
   };
   count(batch.reads, read_cost.nanos());
   count(batch.writes, write_cost.nanos());
-  return estimate > kInlineBudgetNanos || dearest > kInlineKeyNanos ? Placement::kPool : Placement::kInline;
+  return estimate > kInlineBudgetNanos || dearest > kInlineKeyNanos ? Placement::kPool
+                                                                    : Placement::kInline;
 }
 
 // How many workers should help with a round whose reads are worth so much together.
-inline size_t WantedHelpers(int64_t nanos) { return static_cast<size_t>(nanos / (2 * kHelperNanos)); }
+inline size_t WantedHelpers(int64_t nanos) {
+  return static_cast<size_t>(nanos / (2 * kHelperNanos));
+}
 
 }  // namespace varve

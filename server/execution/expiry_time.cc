@@ -14,15 +14,16 @@ std::optional<ExpiryUnit> ExpiryUnitOf(std::string_view option) {
   return std::nullopt;
 }
 
-std::optional<int64_t> ParseExpiry(CommandContext& context, std::string_view command, std::string_view time,
-                                   ExpiryUnit unit, bool may_be_past) {
+std::optional<int64_t> ParseExpiry(CommandContext& context, std::string_view command,
+                                   std::string_view time, ExpiryUnit unit, bool may_be_past) {
   int64_t instant = 0;
   if (!ParseRespInteger(time, &instant)) {
     context.reply.Error("ERR value is not an integer or out of range");
     return std::nullopt;
   }
   const auto now = static_cast<int64_t>(context.store.NowMillis());
-  if ((instant <= 0 && !may_be_past) || (unit.seconds && __builtin_mul_overflow(instant, 1000, &instant)) ||
+  if ((instant <= 0 && !may_be_past) ||
+      (unit.seconds && __builtin_mul_overflow(instant, 1000, &instant)) ||
       (unit.from_now && __builtin_add_overflow(instant, now, &instant))) {
     context.reply.Error(fmt::format("ERR invalid expire time in '{}' command", command));
     return std::nullopt;

@@ -1,5 +1,5 @@
-// Bounds of range commands, as Redis' lexical ranges write them: "-" and "+" are the ends, "[key" includes the key, "(key" not.
-// Plain values; pure functions.
+// Bounds of range commands, as Redis' lexical ranges write them: "-" and "+" are the ends, "[key"
+// includes the key, "(key" not. Plain values; pure functions.
 #pragma once
 
 #include <optional>

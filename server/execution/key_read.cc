@@ -4,7 +4,8 @@ namespace varve {
 namespace {
 
 // Answers an error.
-std::optional<ReadResult> Note(CommandContext& context, std::string_view key, const absl::StatusOr<ReadResult>& read) {
+std::optional<ReadResult> Note(CommandContext& context, std::string_view key,
+                               const absl::StatusOr<ReadResult>& read) {
   if (!read.ok()) {
     context.Fail(read.status());
     return std::nullopt;
@@ -16,7 +17,8 @@ std::optional<ReadResult> Note(CommandContext& context, std::string_view key, co
 
 }  // namespace
 
-std::optional<ReadResult> ReadKey(CommandContext& context, std::string_view key, std::string* value) {
+std::optional<ReadResult> ReadKey(CommandContext& context, std::string_view key,
+                                  std::string* value) {
   const std::optional<ReadResult> read = Note(context, key, context.Get(key, value));
   if (read && !read->found) value->clear();
   return read;

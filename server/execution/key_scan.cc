@@ -11,7 +11,9 @@
 namespace varve {
 namespace {
 
-bool Matches(std::string_view pattern, std::string_view key) { return pattern == "*" || GlobMatches(pattern, key); }
+bool Matches(std::string_view pattern, std::string_view key) {
+  return pattern == "*" || GlobMatches(pattern, key);
+}
 
 KeyRange RangeFrom(std::string_view pattern, std::string_view begin) {
   KeyRange range = PrefixRange(GlobPrefix(pattern));
@@ -23,7 +25,8 @@ KeyRange RangeFrom(std::string_view pattern, std::string_view begin) {
 // The shortest key that lies behind `before` and not behind `next`, which is larger.
 std::string_view ShortestBetween(std::string_view before, std::string_view next) {
   const size_t shorter = std::min(before.size(), next.size());
-  const auto differs = std::mismatch(before.begin(), before.begin() + static_cast<ptrdiff_t>(shorter), next.begin());
+  const auto differs =
+      std::mismatch(before.begin(), before.begin() + static_cast<ptrdiff_t>(shorter), next.begin());
   return next.substr(0, static_cast<size_t>(differs.second - next.begin()) + 1);
 }
 
@@ -66,9 +69,11 @@ ReplyStream::Progress KeysStream::Produce(CommandContext& context, size_t budget
     }
     return Progress::kMore;
   }
-  while (rest_ > 0 && context.reply.buffer()->size() < full && !context.SliceSpent(cursor_.cost())) {
+  while (rest_ > 0 && context.reply.buffer()->size() < full &&
+         !context.SliceSpent(cursor_.cost())) {
     if (!cursor_.Valid()) {
-      spdlog::error("A reply to KEYS broke off after its length was sent: {}", cursor_.status().ToString());
+      spdlog::error("A reply to KEYS broke off after its length was sent: {}",
+                    cursor_.status().ToString());
       return Progress::kBroken;
     }
     if (Matches(pattern_, cursor_.key())) {
@@ -89,7 +94,8 @@ ReplyStream::Progress ScanStream::Produce(CommandContext& context, size_t) {
   if (!cursor_.range().empty) {
     const RangeCursor::Slice slice(&cursor_, context);
     const auto room = [&] {
-      return cursor_.Valid() && seen_keys_ < std::min(request_.count, kMaxKeys) && found_.size() < kMaxBytes;
+      return cursor_.Valid() && seen_keys_ < std::min(request_.count, kMaxKeys) &&
+             found_.size() < kMaxBytes;
     };
     RespWriter writer(&found_, context.reply.protocol());
     for (; room() && !context.SliceSpent(cursor_.cost()); cursor_.Step()) {

@@ -1,5 +1,6 @@
-// The replies to KEYS and SCAN: the keys that match a pattern, in key order. Only the range that the pattern's beginning leaves is
-// read: `user:*` costs what begins with "user:". Produced in slices with bounded memory. Used by one thread at a time.
+// The replies to KEYS and SCAN: the keys that match a pattern, in key order. Only the range that
+// the pattern's beginning leaves is read: `user:*` costs what begins with "user:". Produced in
+// slices with bounded memory. Used by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@
 
 namespace varve {
 
-// All of them at one snapshot, as long as RANGE's reply may be (server/execution/range_stream.h): collects up to kCollectBytes, counts the
-// rest, announces the number, sends.
+// All of them at one snapshot, as long as RANGE's reply may be (server/execution/range_stream.h):
+// collects up to kCollectBytes, counts the rest, announces the number, sends.
 class KeysStream : public ReplyStream {
  public:
   static constexpr size_t kCollectBytes = 256u << 10;
@@ -25,7 +26,8 @@ class KeysStream : public ReplyStream {
  private:
   enum class Phase : uint8_t { kCollect, kCount, kSend };
 
-  // Goes on to kSend, whose beginning it writes, unless the slice ends before or the keys can't be read.
+  // Goes on to kSend, whose beginning it writes, unless the slice ends before or the keys can't be
+  // read.
   void Prepare(CommandContext& context);
 
   const std::string_view pattern_;
@@ -44,8 +46,8 @@ struct ScanRequest {
   uint64_t count = 10;  // keys to look at
 };
 
-// One step of a scan: looks at `count` keys and answers those that match, with the cursor of the next step. As in Redis the number is
-// a wish: kMaxKeys and kMaxBytes bound a step.
+// One step of a scan: looks at `count` keys and answers those that match, with the cursor of the
+// next step. As in Redis the number is a wish: kMaxKeys and kMaxBytes bound a step.
 class ScanStream : public ReplyStream {
  public:
   static constexpr uint64_t kMaxKeys = 1u << 16;

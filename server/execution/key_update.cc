@@ -9,8 +9,8 @@ WriteBatch& ClearedBatch(const CommandContext& context) {
   return batch;
 }
 
-bool Update(CommandContext& context, Arguments keys, absl::FunctionRef<absl::Status(WriteBatch*)> decide,
-            SequenceNumber* last) {
+bool Update(CommandContext& context, Arguments keys,
+            absl::FunctionRef<absl::Status(WriteBatch*)> decide, SequenceNumber* last) {
   const absl::StatusOr<CommitResult> committed =
       context.store.Update(context.write_options(), keys, [&](WriteBatch* batch) {
         context.UseNamespace(batch);
@@ -26,13 +26,14 @@ bool Update(CommandContext& context, Arguments keys, absl::FunctionRef<absl::Sta
   return true;
 }
 
-absl::StatusOr<ReadResult> ReadForUpdate(CommandContext& context, std::string_view key, std::string* value,
-                                         WriteBatch* batch) {
+absl::StatusOr<ReadResult> ReadForUpdate(CommandContext& context, std::string_view key,
+                                         std::string* value, WriteBatch* batch) {
   return ReadForUpdateIn(context.space(), context, key, value, batch);
 }
 
-absl::StatusOr<ReadResult> ReadForUpdateIn(NamespaceId space, CommandContext& context, std::string_view key,
-                                           std::string* value, WriteBatch* batch) {
+absl::StatusOr<ReadResult> ReadForUpdateIn(NamespaceId space, CommandContext& context,
+                                           std::string_view key, std::string* value,
+                                           WriteBatch* batch) {
   absl::StatusOr<ReadResult> read = context.GetIn(space, key, value);
   if (read.ok()) {
     if (!read->found) {

@@ -13,22 +13,30 @@ constexpr int kDeepest = 256;  // branches on one way
 constexpr int kGuesses = 4;    // at a branch, before all of them are listed
 
 uint64_t RandomBelow(uint64_t bound) {
-  thread_local std::mt19937_64 generator{(uint64_t{std::random_device()()} << 32) | std::random_device()()};
+  thread_local std::mt19937_64 generator{(uint64_t{std::random_device()()} << 32) |
+                                         std::random_device()()};
   return std::uniform_int_distribution<uint64_t>(0, bound - 1)(generator);
 }
 
-// The keys in [first, last], of which both are there and which share the beginning of `shared` bytes.
+// The keys in [first, last], of which both are there and which share the beginning of `shared`
+// bytes.
 struct Branching {
   std::string first;
   std::string last;
   size_t shared = 0;
 
-  int Lowest() const { return first.size() == shared ? -1 : static_cast<unsigned char>(first[shared]); }  // -1: it ends
+  // -1: it ends.
+  int Lowest() const {
+    return first.size() == shared ? -1 : static_cast<unsigned char>(first[shared]);
+  }
   int Highest() const { return static_cast<unsigned char>(last[shared]); }
-  std::string Beginning(int byte) const { return first.substr(0, shared) + static_cast<char>(byte); }
+  std::string Beginning(int byte) const {
+    return first.substr(0, shared) + static_cast<char>(byte);
+  }
 };
 
-// Goes to the first key of the branch `byte`, or of the next one that there is, and returns which that is.
+// Goes to the first key of the branch `byte`, or of the next one that there is, and returns which
+// that is.
 int SeekBranch(Iterator* iterator, const Branching& at, int byte) {
   iterator->Seek(at.Beginning(byte));
   return iterator->Valid() && iterator->key().size() > at.shared
@@ -41,8 +49,10 @@ int ChooseBranch(Iterator* iterator, const Branching& at) {
   const int lowest = at.Lowest();
   const int highest = at.Highest();
   for (int i = 0; i < kGuesses; ++i) {
-    const int guess = lowest + static_cast<int>(RandomBelow(static_cast<uint64_t>(highest - lowest) + 1));
-    if (guess == lowest || guess == highest || SeekBranch(iterator, at, guess) == guess) return guess;
+    const int guess =
+        lowest + static_cast<int>(RandomBelow(static_cast<uint64_t>(highest - lowest) + 1));
+    if (guess == lowest || guess == highest || SeekBranch(iterator, at, guess) == guess)
+      return guess;
   }
   int chosen = lowest;
   uint64_t branches = 1;
@@ -55,7 +65,8 @@ int ChooseBranch(Iterator* iterator, const Branching& at) {
 
 }  // namespace
 
-absl::StatusOr<std::optional<std::string>> RandomKey(Store& store, NamespaceId space, SequenceNumber* gate) {
+absl::StatusOr<std::optional<std::string>> RandomKey(Store& store, NamespaceId space,
+                                                     SequenceNumber* gate) {
   ReadOptions options = GatedRead(space);
   options.without_value = true;
   const std::unique_ptr<Iterator> iterator = store.NewIterator(options, {}, {}, gate);
@@ -71,8 +82,8 @@ absl::StatusOr<std::optional<std::string>> RandomKey(Store& store, NamespaceId s
   if (iterator->Valid()) at.last.assign(iterator->key());
   for (int depth = 0; depth < kDeepest && iterator->Valid() && at.first != at.last; ++depth) {
     const size_t shorter = std::min(at.first.size(), at.last.size());
-    const auto differs =
-        std::mismatch(at.first.begin(), at.first.begin() + static_cast<ptrdiff_t>(shorter), at.last.begin());
+    const auto differs = std::mismatch(
+        at.first.begin(), at.first.begin() + static_cast<ptrdiff_t>(shorter), at.last.begin());
     at.shared = static_cast<size_t>(differs.first - at.first.begin());
     const int lowest = at.Lowest();
     const int highest = at.Highest();

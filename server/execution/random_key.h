@@ -1,8 +1,10 @@
 // RANDOMKEY: a key at random without reading them all. Thread-safe.
 //
-// The keys are a tree of bytes: keys that share a beginning part where their next bytes differ. From the top down one of the branches
-// is chosen, each as likely as the others, until one key is left; a branch takes a few seeks. So among keys built alike (`user:000001`,
-// random ids) each is about as likely as another, but a key that stands alone in its branch is more likely than one of many in theirs.
+// The keys are a tree of bytes: keys that share a beginning part where their next bytes differ.
+// From the top down one of the branches is chosen, each as likely as the others, until one key is
+// left; a branch takes a few seeks. So among keys built alike (`user:000001`, random ids) each is
+// about as likely as another, but a key that stands alone in its branch is more likely than one of
+// many in theirs.
 #pragma once
 
 #include <optional>

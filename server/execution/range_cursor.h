@@ -1,6 +1,6 @@
-// A place in a range of keys at one snapshot, from which a reply is produced in slices: it can be left for a while, when it holds
-// the snapshot alone and no files or memory of the store, and found again.
-// Used by one thread at a time.
+// A place in a range of keys at one snapshot, from which a reply is produced in slices: it can be
+// left for a while, when it holds the snapshot alone and no files or memory of the store, and found
+// again. Used by one thread at a time.
 #pragma once
 
 #include <chrono>
@@ -23,8 +23,9 @@ class RangeCursor {
   };
   RangeCursor(KeyRange range, Options options) : range_(std::move(range)), options_(options) {}
 
-  // While a slice is produced. The first one takes the snapshot and goes to the first key (the last, in reverse); one after Rest() goes
-  // back to where it stood. The reply depends on what was shown; an iterator that is old is given back.
+  // While a slice is produced. The first one takes the snapshot and goes to the first key (the
+  // last, in reverse); one after Rest() goes back to where it stood. The reply depends on what was
+  // shown; an iterator that is old is given back.
   class Slice {
    public:
     Slice(RangeCursor* cursor, CommandContext& context) : cursor_(cursor), context_(context) {
@@ -45,8 +46,8 @@ class RangeCursor {
   std::string_view value() const { return iterator_->value(); }
   uint64_t expiry_ms() const { return iterator_->expiry_ms(); }
   absl::Status status() const { return iterator_->status(); }
-  // What it cost to come here, as CommandContext::SliceSpent() counts: a key mostly stands with its value under one checksum, and then both
-  // are read.
+  // What it cost to come here, as CommandContext::SliceSpent() counts: a key mostly stands with its
+  // value under one checksum, and then both are read.
   size_t cost() const { return 1 + (Valid() ? value().size() / CommandContext::kBytesPerKey : 0); }
   void Step() { options_.reverse ? iterator_->Prev() : iterator_->Next(); }
   // Back to `key`, one of the range's.

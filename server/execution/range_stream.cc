@@ -18,26 +18,31 @@ RangeStream::RangeStream(KeyRange range, const RangeOptions& options)
 void RangeStream::Emit(RespWriter* writer) {
   writer->Bulk(cursor_.key());
   if (!keys_only_) writer->Bulk(cursor_.value());
-  if (with_expiry_) writer->Integer(cursor_.expiry_ms() == 0 ? -1 : static_cast<int64_t>(cursor_.expiry_ms()));
+  if (with_expiry_)
+    writer->Integer(cursor_.expiry_ms() == 0 ? -1 : static_cast<int64_t>(cursor_.expiry_ms()));
   --remaining_;
   cursor_.Step();
 }
 
 void RangeStream::Prepare(CommandContext& context) {
   if (phase_ == Phase::kSkip) {
-    for (; cursor_.Valid() && skip_ > 0 && !context.SliceSpent(cursor_.cost()); --skip_) cursor_.Step();
+    for (; cursor_.Valid() && skip_ > 0 && !context.SliceSpent(cursor_.cost()); --skip_)
+      cursor_.Step();
     if (cursor_.Valid() && skip_ > 0) return;
     phase_ = Phase::kCollect;
   }
   if (phase_ == Phase::kCollect) {
-    const auto wanted = [&] { return cursor_.Valid() && remaining_ > 0 && collected_.size() < kCollectBytes; };
+    const auto wanted = [&] {
+      return cursor_.Valid() && remaining_ > 0 && collected_.size() < kCollectBytes;
+    };
     RespWriter writer(&collected_, context.reply.protocol());
     for (; wanted() && !context.SliceSpent(cursor_.cost()); ++collected_keys_) Emit(&writer);
     if (wanted()) return;
     if (cursor_.Valid() && remaining_ > 0) rest_begins_.assign(cursor_.key());
     phase_ = Phase::kCount;
   }
-  for (; cursor_.Valid() && rest_ < remaining_ && !context.SliceSpent(cursor_.cost()); ++rest_) cursor_.Step();
+  for (; cursor_.Valid() && rest_ < remaining_ && !context.SliceSpent(cursor_.cost()); ++rest_)
+    cursor_.Step();
   if (cursor_.Valid() && rest_ < remaining_) return;
   if (cursor_.status().ok()) Announce(context);
 }
@@ -68,9 +73,11 @@ ReplyStream::Progress RangeStream::Produce(CommandContext& context, size_t budge
     }
     return Progress::kMore;
   }
-  while (remaining_ > 0 && context.reply.buffer()->size() < full && !context.SliceSpent(cursor_.cost())) {
+  while (remaining_ > 0 && context.reply.buffer()->size() < full &&
+         !context.SliceSpent(cursor_.cost())) {
     if (!cursor_.Valid()) {
-      spdlog::error("A range reply broke off after its length was sent: {}", cursor_.status().ToString());
+      spdlog::error("A range reply broke off after its length was sent: {}",
+                    cursor_.status().ToString());
       return Progress::kBroken;
     }
     Emit(&context.reply);

@@ -1,10 +1,11 @@
 // Replies to RANGE, PREFIX and COUNT, produced in slices at one snapshot.
 //
-// RESP announces an array's length before its elements. So a RANGE collects up to kCollectBytes; if the range ends within them,
-// the length is known. Otherwise it counts the rest of the keys at the same snapshot, announces the sum, sends what it collected
-// and goes on reading from there. Memory stays bounded whatever the range holds. Skipping (LIMIT) and counting end their slice
-// with nothing written when its time is spent, so that they keep no thread from others.
-// Used by one thread at a time.
+// RESP announces an array's length before its elements. So a RANGE collects up to kCollectBytes; if
+// the range ends within them, the length is known. Otherwise it counts the rest of the keys at the
+// same snapshot, announces the sum, sends what it collected and goes on reading from there. Memory
+// stays bounded whatever the range holds. Skipping (LIMIT) and counting end their slice with
+// nothing written when its time is spent, so that they keep no thread from others. Used by one
+// thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +37,8 @@ class RangeStream : public ReplyStream {
  private:
   enum class Phase : uint8_t { kSkip, kCollect, kCount, kSend };
 
-  // Goes on through the phases before kSend, whose end writes the array's header and what was collected. Stays in one of them
-  // when the slice is spent or the range can't be read.
+  // Goes on through the phases before kSend, whose end writes the array's header and what was
+  // collected. Stays in one of them when the slice is spent or the range can't be read.
   void Prepare(CommandContext& context);
   void Announce(CommandContext& context);
   void Emit(RespWriter* writer);

@@ -1,18 +1,19 @@
-// What is kept of each request that was executed: statistics of commands and errors, the slow log. Thread-safe.
+// What is kept of each request that was executed: statistics of commands and errors, the slow log.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
-#include "server/execution/command_context.h"
-#include "server/commands/command_table.h"
 #include "server/clients/request_batch.h"
+#include "server/commands/command_table.h"
+#include "server/execution/command_context.h"
 
 namespace varve {
 
 // Executing it took so long. `command` is null for an unknown one.
-void AccountSlowRequest(ServerState* server, const ClientState& client, const Command* command, Arguments arguments,
-                        uint64_t nanos);
+void AccountSlowRequest(ServerState* server, const ClientState& client, const Command* command,
+                        Arguments arguments, uint64_t nanos);
 
 // It was answered with `reply`, which may be an error.
 void AccountReply(ServerState* server, const Command* command, std::string_view reply);

@@ -28,7 +28,8 @@ uint64_t ScanCursors::Add(uint64_t client, std::string key, uint64_t previous) {
   const size_t bytes = entries_.front().bytes();
   owner.bytes += bytes;
   bytes_ += bytes;
-  while (owner.bytes > limits_.client_bytes && owner.cursors.size() > 1) Forget(owner.cursors.back());
+  while (owner.bytes > limits_.client_bytes && owner.cursors.size() > 1)
+    Forget(owner.cursors.back());
   while (bytes_ > limits_.all_bytes && entries_.size() > 1) Forget(entries_.back().cursor);
   return next_;
 }

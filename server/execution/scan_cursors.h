@@ -1,10 +1,13 @@
-// Where unfinished SCANs go on: a number for the client, a place in key order for the server. Thread-safe.
+// Where unfinished SCANs go on: a number for the client, a place in key order for the server.
+// Thread-safe.
 //
-// A cursor is good until the server stops or until it is forgotten. Bounded are the bytes kept for one connection and for all: the
-// cursor that was not used for longest goes first, that of the connection itself before that of others, so that no client that
-// begins scans and leaves them takes away another one's. A scan keeps two: when a cursor is used, the one before it goes, so a request
-// can be sent again when its reply was lost. Numbers begin at a place that differs from start to start, so that a cursor of an
-// earlier start is unknown, not wrong. They have at most 53 bits: some clients keep them as doubles.
+// A cursor is good until the server stops or until it is forgotten. Bounded are the bytes kept for
+// one connection and for all: the cursor that was not used for longest goes first, that of the
+// connection itself before that of others, so that no client that begins scans and leaves them
+// takes away another one's. A scan keeps two: when a cursor is used, the one before it goes, so a
+// request can be sent again when its reply was lost. Numbers begin at a place that differs from
+// start to start, so that a cursor of an earlier start is unknown, not wrong. They have at most 53
+// bits: some clients keep them as doubles.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +33,8 @@ class ScanCursors {
   ScanCursors();
   explicit ScanCursors(const Limits& limits);
 
-  // A cursor, never 0, for a scan by connection `client` that goes on with the keys from `key` on. `previous`: the cursor that it
-  // went on from, 0 if it began.
+  // A cursor, never 0, for a scan by connection `client` that goes on with the keys from `key` on.
+  // `previous`: the cursor that it went on from, 0 if it began.
   uint64_t Add(uint64_t client, std::string key, uint64_t previous);
 
   // Where the scan goes on; nothing for a cursor that is unknown or forgotten.

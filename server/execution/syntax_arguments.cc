@@ -23,7 +23,8 @@ bool IsToken(std::string_view word) {
 std::string TypeOf(std::string_view name) {
   if (name == "key" || name == "source" || name == "destination" || name == "newkey") return "key";
   if (name == "pattern") return "pattern";
-  for (const std::string_view number : {"count", "offset", "index", "increment", "decrement", "id"}) {
+  for (const std::string_view number :
+       {"count", "offset", "index", "increment", "decrement", "id"}) {
     if (name == number) return "integer";
   }
   return "string";
@@ -37,10 +38,12 @@ SyntaxArgument Word(std::string_view word) {
   return argument;
 }
 
-// A token before one argument or several becomes theirs: LIMIT offset count is a block with a token, as Redis describes it.
+// A token before one argument or several becomes theirs: LIMIT offset count is a block with a
+// token, as Redis describes it.
 void GiveToken(Arguments* sequence) {
   const SyntaxArgument& first = sequence->front();
-  if (sequence->size() < 2 || first.type != "pure-token" || first.optional || first.multiple) return;
+  if (sequence->size() < 2 || first.type != "pure-token" || first.optional || first.multiple)
+    return;
   SyntaxArgument& second = (*sequence)[1];
   if (sequence->size() == 2 && (!second.token.empty() || second.optional)) return;
   SyntaxArgument whole;
@@ -49,7 +52,8 @@ void GiveToken(Arguments* sequence) {
   } else {
     whole.name = first.name;
     whole.type = "block";
-    whole.arguments.assign(std::make_move_iterator(sequence->begin() + 1), std::make_move_iterator(sequence->end()));
+    whole.arguments.assign(std::make_move_iterator(sequence->begin() + 1),
+                           std::make_move_iterator(sequence->end()));
   }
   whole.token = first.token;
   sequence->clear();
@@ -117,7 +121,8 @@ class Parser {
       return;
     }
     Arguments choice;
-    for (size_t bar; (bar = words.find('|')) != std::string_view::npos; words.remove_prefix(bar + 1)) {
+    for (size_t bar; (bar = words.find('|')) != std::string_view::npos;
+         words.remove_prefix(bar + 1)) {
       choice.push_back(Word(words.substr(0, bar)));
     }
     choice.push_back(Word(words));
@@ -142,8 +147,9 @@ class Parser {
 
   static bool EndsWith(const Arguments& sequence, const Arguments& end) {
     return !end.empty() && sequence.size() >= end.size() &&
-           std::equal(end.rbegin(), end.rend(), sequence.rbegin(),
-                      [](const SyntaxArgument& a, const SyntaxArgument& b) { return a.name == b.name; });
+           std::equal(
+               end.rbegin(), end.rend(), sequence.rbegin(),
+               [](const SyntaxArgument& a, const SyntaxArgument& b) { return a.name == b.name; });
   }
 
   const std::string_view text_;

@@ -1,10 +1,11 @@
-// The syntax of a command, as the command table writes it, read into the arguments that COMMAND DOCS describes one by one: what
-// redis-cli and libraries make their hints from. Pure function.
+// The syntax of a command, as the command table writes it, read into the arguments that COMMAND
+// DOCS describes one by one: what redis-cli and libraries make their hints from. Pure function.
 //
 //   key [key ...] [NX | XX] [LIMIT offset count] ON|OFF
 //
-// Capitals are tokens, other words are names of arguments; [] is optional, ... repeats. A | between blanks separates what stands in
-// brackets (or the whole) into alternatives, one without blanks the words beside it.
+// Capitals are tokens, other words are names of arguments; [] is optional, ... repeats. A | between
+// blanks separates what stands in brackets (or the whole) into alternatives, one without blanks the
+// words beside it.
 #pragma once
 
 #include <string>

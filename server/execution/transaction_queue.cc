@@ -34,7 +34,8 @@ bool QueuedByTransaction(CommandContext& context, const Command& command, Argume
   if (!transaction.refused) {
     const size_t bytes = QueuedRequest::BytesOf(arguments);
     if (transaction.queued_bytes + bytes > kMaxQueuedBytes) {
-      context.reply.Error(fmt::format("ERR more than {} bytes in one transaction", kMaxQueuedBytes));
+      context.reply.Error(
+          fmt::format("ERR more than {} bytes in one transaction", kMaxQueuedBytes));
       transaction.refused = true;
       return true;
     }
@@ -54,7 +55,8 @@ void NoteRefused(CommandContext& context, const Command* command, size_t begin) 
   std::string_view error = context.reply.buffer()->view().substr(begin);
   error.remove_prefix(error.starts_with("-ERR ") ? 5 : 1);
   const std::string text = fmt::format("EXECABORT Transaction discarded because of: {}",
-                                       error.substr(0, error.size() - 2));  // behind it, the end of the line
+                                       // Behind it, the end of the line.
+                                       error.substr(0, error.size() - 2));
   context.reply.buffer()->Truncate(begin);
   context.reply.Error(text);
   EndTransaction(&context.client);

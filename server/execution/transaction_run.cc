@@ -12,12 +12,14 @@
 namespace varve {
 namespace {
 
-constexpr int kTriesTogether = 8;       // before other writers have to wait
-constexpr size_t kKeysPerRequest = 16;  // that executing a request counts for: then it is known what it took
+constexpr int kTriesTogether = 8;  // before other writers have to wait
+// That executing a request counts for: then it is known what it took.
+constexpr size_t kKeysPerRequest = 16;
 
 }  // namespace
 
-TransactionRun::Attempt::Attempt(CommandContext& context, const WriteOptions& options, ByteBuffer* replies)
+TransactionRun::Attempt::Attempt(CommandContext& context, const WriteOptions& options,
+                                 ByteBuffer* replies)
     : protocol(context.client.protocol),
       space(context.client.space),
       transaction(&context.store, {.write = options, .max_bytes = kMaxBatchBytes}),
@@ -33,11 +35,13 @@ TransactionRun::TransactionRun(ClientTransaction transaction)
     : transaction_(std::move(transaction)), repeatable_(Repeatable()) {}
 
 bool TransactionRun::Repeatable() const {
-  return std::all_of(transaction_.requests.begin(), transaction_.requests.end(), [](const QueuedRequest& request) {
-    const uint32_t flags = request.command().flags;
-    if ((flags & (kReadCommand | kWriteCommand)) != 0) return true;
-    return (flags & (kPubSubCommand | kAdminCommand | kSecretArguments | kContainerCommand)) == 0;
-  });
+  return std::all_of(
+      transaction_.requests.begin(), transaction_.requests.end(), [](const QueuedRequest& request) {
+        const uint32_t flags = request.command().flags;
+        if ((flags & (kReadCommand | kWriteCommand)) != 0) return true;
+        return (flags & (kPubSubCommand | kAdminCommand | kSecretArguments | kContainerCommand)) ==
+               0;
+      });
 }
 
 bool TransactionRun::ExecuteWhole(CommandContext& context) {
@@ -97,7 +101,8 @@ bool TransactionRun::Begin(CommandContext& context, const WriteTurn* turn) {
   return false;
 }
 
-absl::StatusOr<bool> TransactionRun::WatchedAreSame(CommandContext& context, Transaction* transaction,
+absl::StatusOr<bool> TransactionRun::WatchedAreSame(CommandContext& context,
+                                                    Transaction* transaction,
                                                     const WriteOptions& options) {
   WriteBatch conditions;
   bool conditional = false;
@@ -110,7 +115,8 @@ absl::StatusOr<bool> TransactionRun::WatchedAreSame(CommandContext& context, Tra
       if (watched.found) return false;
       continue;
     }
-    VARVE_ASSIGN_OR_RETURN(const ReadResult read, transaction->Get(read_options, watched.key, &none));
+    VARVE_ASSIGN_OR_RETURN(const ReadResult read,
+                           transaction->Get(read_options, watched.key, &none));
     gate_ = std::max(gate_, read.gate);
     // The version tells two writes of the same value apart.
     if (read.found != watched.found || read.version != watched.version) return false;
@@ -132,8 +138,9 @@ TransactionRun::Step TransactionRun::Advance(CommandContext& context, bool in_sl
     const bool whole = ExecuteOne();
     if (replies_.size() > kMaxExecReplyBytes) {
       attempt.Undo();
-      Answer(context).Error(fmt::format("ERR the replies of this transaction take more than {} bytes, nothing was done",
-                                        kMaxExecReplyBytes));
+      Answer(context).Error(fmt::format(
+          "ERR the replies of this transaction take more than {} bytes, nothing was done",
+          kMaxExecReplyBytes));
       return Step::kDone;
     }
     if (attempt.inner.SliceSpent(whole ? kKeysPerRequest : 1)) return Step::kSliceSpent;
@@ -152,7 +159,8 @@ bool TransactionRun::ExecuteOne() {
     attempt.stream = attempt.inner.TakeStream();
   }
   if (attempt.stream != nullptr) {
-    const ReplyStream::Progress progress = attempt.stream->Produce(attempt.inner, kMaxExecReplyBytes);
+    const ReplyStream::Progress progress =
+        attempt.stream->Produce(attempt.inner, kMaxExecReplyBytes);
     if (progress == ReplyStream::Progress::kBroken) {
       replies_.Truncate(attempt.begin);
       attempt.inner.reply.Error("ERR the keys can't be read to their end");
@@ -220,7 +228,8 @@ bool TransactionRun::Send(CommandContext& context, size_t budget) {
 
 void TransactionRun::ShowMemory(CommandContext& context) const {
   const size_t written = attempt_ != nullptr ? attempt_->transaction.bytes() : 0;
-  const size_t bytes = transaction_.bytes() + executed_.size() * sizeof(Executed) + written + replies_.size();
+  const size_t bytes =
+      transaction_.bytes() + executed_.size() * sizeof(Executed) + written + replies_.size();
   context.client.link.transaction_bytes.store(bytes, std::memory_order_relaxed);
 }
 

@@ -1,9 +1,11 @@
-// EXEC: executes queued requests as one transaction of the store. The commands' own handlers run, against a store that is the
-// transaction (db/transaction/transaction_store.h); what they wrote becomes one record of the log, and the reply waits for it. Nothing of the
-// reply leaves before all of it is there; what takes long does so in slices, like other replies.
+// EXEC: executes queued requests as one transaction of the store. The commands' own handlers run,
+// against a store that is the transaction (db/transaction/transaction_store.h); what they wrote
+// becomes one record of the log, and the reply waits for it. Nothing of the reply leaves before all
+// of it is there; what takes long does so in slices, like other replies.
 //
-// Where somebody has written what they read, all of it runs anew. After some tries, and at once where a request does something that
-// can't be done twice (PUBLISH), it runs while other writers wait, and then in one piece. Used by one thread at a time.
+// Where somebody has written what they read, all of it runs anew. After some tries, and at once
+// where a request does something that can't be done twice (PUBLISH), it runs while other writers
+// wait, and then in one piece. Used by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +25,8 @@ class TransactionRun final : public ReplyStream {
  public:
   explicit TransactionRun(ClientTransaction transaction);
 
-  // True: it was done in this slice, and all was answered. Else nothing was: the rest is Produce()'s.
+  // True: it was done in this slice, and all was answered. Else nothing was: the rest is
+  // Produce()'s.
   [[nodiscard]] bool ExecuteWhole(CommandContext& context);
   Progress Produce(CommandContext& context, size_t budget) override;
 
@@ -40,7 +43,8 @@ class TransactionRun final : public ReplyStream {
   bool ExecuteOne();
   Step Commit(CommandContext& context);
   // Whether the keys watched are what they were; they become conditions of the transaction.
-  absl::StatusOr<bool> WatchedAreSame(CommandContext& context, Transaction* transaction, const WriteOptions& options);
+  absl::StatusOr<bool> WatchedAreSame(CommandContext& context, Transaction* transaction,
+                                      const WriteOptions& options);
   bool Repeatable() const;
   void Account(CommandContext& context) const;
   // In the place of all replies.

@@ -7,7 +7,8 @@
 
 namespace varve {
 
-// Keys are hashed by the same function; their hash, too, is part of what others rely on and never changes.
+// Keys are hashed by the same function; their hash, too, is part of what others rely on and never
+// changes.
 std::string DigestText(std::string_view value) { return fmt::format("{:016x}", HashKey(value)); }
 
 bool ValueCondition::SetPresence(std::string_view option) {

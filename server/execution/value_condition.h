@@ -1,5 +1,5 @@
-// What a write may ask of what is there: NX, XX, and the comparisons of SET and DELEX with its value or version. Plain value; pure
-// functions.
+// What a write may ask of what is there: NX, XX, and the comparisons of SET and DELEX with its
+// value or version. Plain value; pure functions.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,22 @@ namespace varve {
 
 inline constexpr size_t kDigestDigits = 16;
 inline constexpr std::string_view kBadDigest = "ERR must be exactly 16 hexadecimal characters";
-inline constexpr std::string_view kBadVersion = "ERR a version is an integer, and 0 that of a missing key";
+inline constexpr std::string_view kBadVersion =
+    "ERR a version is an integer, and 0 that of a missing key";
 
 // XXH3 of 64 bits over the value, as hexadecimal digits in lower case.
 std::string DigestText(std::string_view value);
 
 class ValueCondition {
  public:
-  // Each sets the condition from an option of a request. False: `option` is something else, or contradicts what was set before.
+  // Each sets the condition from an option of a request. False: `option` is something else, or
+  // contradicts what was set before.
   bool SetPresence(std::string_view option);
   // `operand`, a value, a digest or a version, stays in place as long as the condition.
   bool SetComparison(std::string_view option, std::string_view operand);
 
-  // Why the operand can't be one; empty when it can. Of a digest only the length counts: what else it is made of decides whether it
-  // is equal.
+  // Why the operand can't be one; empty when it can. Of a digest only the length counts: what else
+  // it is made of decides whether it is equal.
   std::string_view Defect() const;
 
   // There is none.
@@ -36,7 +38,16 @@ class ValueCondition {
   bool Holds(const ReadResult& read, std::string_view value) const;
 
  private:
-  enum class Kind : uint8_t { kNone, kMissing, kPresent, kEqual, kNotEqual, kDigestEqual, kDigestNotEqual, kVersion };
+  enum class Kind : uint8_t {
+    kNone,
+    kMissing,
+    kPresent,
+    kEqual,
+    kNotEqual,
+    kDigestEqual,
+    kDigestNotEqual,
+    kVersion
+  };
 
   Kind kind_ = Kind::kNone;
   std::string_view operand_;

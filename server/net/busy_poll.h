@@ -1,9 +1,11 @@
-// Whether an I/O thread with nothing to do asks its sockets for a while before it sleeps (busy polling; spin-then-park, Karlin et al. 1991).
-// To be woken takes longer than a client nearby needs for its next request: 35 µs here, where a processor that idles has to be started
+// Whether an I/O thread with nothing to do asks its sockets for a while before it sleeps (busy
+// polling; spin-then-park, Karlin et al. 1991). To be woken takes longer than a client nearby needs
+// for its next request: 35 µs here, where a processor that idles has to be started
 // (docs/decisions.md).
 //
-// It pays while what comes next comes within kLimit. Where it doesn't, or where another thread wants the processor, only every
-// kProbeEvery-th sleep tries again: what that costs at most is kLimit in as many sleeps. For one thread.
+// It pays while what comes next comes within kLimit. Where it doesn't, or where another thread
+// wants the processor, only every kProbeEvery-th sleep tries again: what that costs at most is
+// kLimit in as many sleeps. For one thread.
 #pragma once
 
 #include <sys/resource.h>
@@ -23,7 +25,8 @@ class BusyPoll {
   static constexpr int kCreditPerFind = 1, kCostOfMiss = 2;
 
   // `processors`: with one alone, whoever is waited for could not run meanwhile.
-  explicit BusyPoll(unsigned processors = std::thread::hardware_concurrency()) : may_poll_(processors > 1) {}
+  explicit BusyPoll(unsigned processors = std::thread::hardware_concurrency())
+      : may_poll_(processors > 1) {}
 
   // To be asked before each sleep.
   bool IsWorthIt() {
@@ -45,7 +48,9 @@ class BusyPoll {
     return found;
   }
 
-  void Polled(bool paid) { credit_ = std::clamp(credit_ + (paid ? kCreditPerFind : -kCostOfMiss), 0, kMostCredit); }
+  void Polled(bool paid) {
+    credit_ = std::clamp(credit_ + (paid ? kCreditPerFind : -kCostOfMiss), 0, kMostCredit);
+  }
 
  private:
   // How often another thread took the processor while this one would have gone on.

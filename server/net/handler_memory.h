@@ -1,5 +1,5 @@
-// Memory of its own for an operation that a loop gives asio again and again: asio keeps what handlers need for the next one only inside of
-// its own calls, and asks the heap elsewhere.
+// Memory of its own for an operation that a loop gives asio again and again: asio keeps what
+// handlers need for the next one only inside of its own calls, and asks the heap elsewhere.
 //
 //   HandlerMemory memory;                                     // outlives the operation
 //   asio::post(io, WithMemory(&memory, [] { ... }));

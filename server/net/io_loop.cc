@@ -9,8 +9,8 @@
 #include <cstring>
 #include <utility>
 
-#include "varve/namespace_status.h"
 #include "spdlog/spdlog.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 
@@ -71,7 +71,8 @@ bool IoLoop::SyncHere() {
 }
 
 bool IoLoop::Linger() {
-  // More clients are served better by a thread that slept: while it polls, others can't run. So are those that wait for the log's threads.
+  // More clients are served better by a thread that slept: while it polls, others can't run. So are
+  // those that wait for the log's threads.
   if (!recent_clients_.at_most_two() || !parked_.empty() || !busy_poll_.IsWorthIt()) return false;
   return busy_poll_.Poll([this] {
     CollectEvents();
@@ -83,8 +84,9 @@ void IoLoop::Sleep() {
   // Arming looks at the sockets again, so nothing that became ready since the last round is missed.
   if (!poller_armed_) {
     poller_armed_ = true;
-    poller_.async_wait(asio::posix::stream_descriptor::wait_read,
-                       WithMemory(&wait_memory_, [this](const asio::error_code&) { poller_armed_ = false; }));
+    poller_.async_wait(
+        asio::posix::stream_descriptor::wait_read,
+        WithMemory(&wait_memory_, [this](const asio::error_code&) { poller_armed_ = false; }));
   }
   io_.run_one();
 }
@@ -163,21 +165,23 @@ void IoLoop::ExecuteShared(bool writers_wait) {
     session->TakeBack();
     if (session->Execute(writers_wait, &unpushed_)) executed_.push_back(session);
   }
-  if (lent_ > 0) server_->batches_pooled.fetch_add(std::exchange(lent_, 0), std::memory_order_relaxed);
+  if (lent_ > 0)
+    server_->batches_pooled.fetch_add(std::exchange(lent_, 0), std::memory_order_relaxed);
 }
 
 void IoLoop::PushRound() {
-  // Once for all batches of the round, and before any of their replies leaves: what they wrote, and what they may have read of
-  // others' writes.
+  // Once for all batches of the round, and before any of their replies leaves: what they wrote, and
+  // what they may have read of others' writes.
   const absl::Status pushed = log_failed_ ? absl::OkStatus() : server_->store->PushUnsynced();
   if (!pushed.ok()) {
     const std::string error = CommandContext::ErrorText(pushed);
     for (Session* session : executed_) session->FailRound(error);
   }
   executed_.clear();
-  // What is synced has gates before its replies: where that fails, they become errors, of whatever round they are.
-  if (unpushed_ &&
-      (server_->groups_gather || !sync_policy_.Keep(recent_clients_.one(), std::chrono::steady_clock::now()))) {
+  // What is synced has gates before its replies: where that fails, they become errors, of whatever
+  // round they are.
+  if (unpushed_ && (server_->groups_gather ||
+                    !sync_policy_.Keep(recent_clients_.one(), std::chrono::steady_clock::now()))) {
     PushLeft();
   }
 }
@@ -194,7 +198,8 @@ void IoLoop::ReadTogether(bool writers_wait) {
     keys_.clear();
     reads.space = kSelectedNamespace;  // that of the first; who uses another one reads apart
     for (; next < round_.size() && keys_.size() < kKeysTogether; ++next) {
-      if (round_[next]->AddGets(&keys_, &reads.space, writers_wait)) joined_.push_back(round_[next]);
+      if (round_[next]->AddGets(&keys_, &reads.space, writers_wait))
+        joined_.push_back(round_[next]);
     }
     if (joined_.empty()) return;
     results_.resize(std::max(results_.size(), keys_.size()));
@@ -293,7 +298,8 @@ void IoLoop::ReleaseParked() {
     spdlog::error("The log failed, writes are refused from now on: {}", log.ToString());
   }
   auto first_waiting = parked_.begin();
-  for (; first_waiting != parked_.end() && (first_waiting->gate <= durable || log_failed_); ++first_waiting) {
+  for (; first_waiting != parked_.end() && (first_waiting->gate <= durable || log_failed_);
+       ++first_waiting) {
     Session* const session = first_waiting->session.get();
     session->parked = false;
     if (!session->closed()) Schedule(session);
@@ -309,20 +315,21 @@ void IoLoop::ReleaseParked() {
 void IoLoop::Park(std::shared_ptr<Session> session, SequenceNumber gate) {
   session->parked = true;
   auto place = parked_.end();
-  while (place != parked_.begin() && std::prev(place)->gate > gate) --place;  // nearly always the end
+  // Nearly always the end.
+  while (place != parked_.begin() && std::prev(place)->gate > gate) --place;
   parked_.insert(place, Parked{gate, std::move(session)});
 }
 
 void IoLoop::Hold(std::shared_ptr<Session> session, std::chrono::milliseconds delay) {
   auto timer = std::make_shared<asio::steady_timer>(io_, delay);
   asio::steady_timer* const waiting = timer.get();
-  waiting->async_wait(
-      [this, timer = std::move(timer), held = std::weak_ptr<Session>(session)](const asio::error_code&) {
-        const std::shared_ptr<Session> released = held.lock();
-        if (released == nullptr || released->closed()) return;
-        released->Release();
-        Schedule(released.get());
-      });
+  waiting->async_wait([this, timer = std::move(timer),
+                       held = std::weak_ptr<Session>(session)](const asio::error_code&) {
+    const std::shared_ptr<Session> released = held.lock();
+    if (released == nullptr || released->closed()) return;
+    released->Release();
+    Schedule(released.get());
+  });
 }
 
 bool IoLoop::Dispatch(std::shared_ptr<Session> session, Placement placement) {
@@ -337,8 +344,10 @@ void IoLoop::Schedule(Session* session) {
 }
 
 void IoLoop::Adopt(int descriptor, std::string address, std::string local_address) {
-  asio::post(io_, [this, descriptor, address = std::move(address), local = std::move(local_address)]() mutable {
-    auto session = std::make_shared<Session>(this, server_, descriptor, std::move(address), std::move(local));
+  asio::post(io_, [this, descriptor, address = std::move(address),
+                   local = std::move(local_address)]() mutable {
+    auto session =
+        std::make_shared<Session>(this, server_, descriptor, std::move(address), std::move(local));
     epoll_event event{};
     event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
     event.data.ptr = session.get();
@@ -354,7 +363,8 @@ void IoLoop::Adopt(int descriptor, std::string address, std::string local_addres
 
 void IoLoop::Remove(Session* session) {
   ::epoll_ctl(poller_.native_handle(), EPOLL_CTL_DEL, session->descriptor(), nullptr);
-  if (session->scheduled) scheduled_.erase(std::find(scheduled_.begin(), scheduled_.end(), session));
+  if (session->scheduled)
+    scheduled_.erase(std::find(scheduled_.begin(), scheduled_.end(), session));
   const auto found = sessions_.find(session);
   removed_.push_back(std::move(found->second));
   sessions_.erase(found);
@@ -398,7 +408,8 @@ void IoLoop::CloseAll() {
   for (Session* session : visited_) session->Close();
   parked_.clear();
   // Workers may still have some of these: the pools are stopped before the loop is destroyed.
-  std::erase_if(removed_, [](const std::shared_ptr<Session>& session) { return !session->in_flight(); });
+  std::erase_if(removed_,
+                [](const std::shared_ptr<Session>& session) { return !session->in_flight(); });
 }
 
 }  // namespace varve

@@ -1,11 +1,14 @@
-// One I/O thread: an asio loop for everything occasional (posts, wake-ups, timers) and, inside it, an epoll descriptor of its own
-// for the sockets, which gives explicit rounds: read and parse all that is ready, execute it, push the store once, send. While
-// there is work the rounds follow each other with few visits to asio; when there is none the thread sleeps in asio. Before that it may sync
-// the log itself (server/net/sync_policy.h), so that a disk that hangs holds up whoever comes then; and for one or two clients alone it asks
-// the sockets again for a while (server/net/busy_poll.h).
+// One I/O thread: an asio loop for everything occasional (posts, wake-ups, timers) and, inside it,
+// an epoll descriptor of its own for the sockets, which gives explicit rounds: read and parse all
+// that is ready, execute it, push the store once, send. While there is work the rounds follow each
+// other with few visits to asio; when there is none the thread sleeps in asio. Before that it may
+// sync the log itself (server/net/sync_policy.h), so that a disk that hangs holds up whoever comes
+// then; and for one or two clients alone it asks the sockets again for a while
+// (server/net/busy_poll.h).
 //
-// Run() is the thread's body. What is said to be for sessions belongs to the loop's thread, the rest may be called from any. Replies that
-// wait for the log are parked in order of their gates and released by one coalesced wake-up for each group that became durable.
+// Run() is the thread's body. What is said to be for sessions belongs to the loop's thread, the
+// rest may be called from any. Replies that wait for the log are parked in order of their gates and
+// released by one coalesced wake-up for each group that became durable.
 #pragma once
 
 #include <asio.hpp>
@@ -20,13 +23,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "server/net/busy_poll.h"
 #include "server/execution/execution_policy.h"
+#include "server/net/busy_poll.h"
 #include "server/net/handler_memory.h"
 #include "server/net/recent_clients.h"
-#include "server/server_state.h"
 #include "server/net/session.h"
 #include "server/net/sync_policy.h"
+#include "server/server_state.h"
 #include "structure/shared_work.h"
 #include "structure/thread_pool.h"
 
@@ -61,7 +64,7 @@ class IoLoop {
   // Seconds that the loop has counted, about.
   uint32_t seconds() const { return seconds_.load(std::memory_order_relaxed); }
 
-  // --- For sessions, on the loop's thread --------------------------------------------------------------------------------
+  // --- For sessions, on the loop's thread --------------------------------------------------------
   // Hands a batch to a pool; false when its queue is full.
   [[nodiscard]] bool Dispatch(std::shared_ptr<Session> session, Placement placement);
   // The session takes part in the next round.
@@ -77,10 +80,11 @@ class IoLoop {
 
  private:
   static constexpr int kEventsPerRound = 256;
-  static constexpr int kRoundsBetweenVisits = 32;   // to asio's own queue, while there is work
-  static constexpr size_t kKeysTogether = 64;       // read in one call
-  static constexpr size_t kWritesTogether = 256;    // committed in one call
-  static constexpr size_t kLargeValue = 64u << 10;  // after one of this size the next kRoundsApart rounds read apart
+  static constexpr int kRoundsBetweenVisits = 32;  // to asio's own queue, while there is work
+  static constexpr size_t kKeysTogether = 64;      // read in one call
+  static constexpr size_t kWritesTogether = 256;   // committed in one call
+  // After one of this size the next kRoundsApart rounds read apart.
+  static constexpr size_t kLargeValue = 64u << 10;
   static constexpr uint32_t kRoundsApart = 64;
   static constexpr uint32_t kMeasureEvery = 16;  // joint reads
   static constexpr size_t kScratchBytes = 64u << 10;
@@ -96,11 +100,13 @@ class IoLoop {
   void ShareReads(bool writers_wait);
   void ExecuteShared(bool writers_wait);
   void Help();  // on a worker
-  // Executes the batches of the round that are a few GETs (plain SETs) alone in one call of the store: their cache misses overlap,
-  // and the commit is paid once. The clients wrote side by side, so any order among them is right.
+  // Executes the batches of the round that are a few GETs (plain SETs) alone in one call of the
+  // store: their cache misses overlap, and the commit is paid once. The clients wrote side by side,
+  // so any order among them is right.
   void ReadTogether(bool writers_wait);
   void WriteTogether(bool writers_wait);
-  // The end of a round's execution: nothing that a crash of the process would take back is in the replies that leave now.
+  // The end of a round's execution: nothing that a crash of the process would take back is in the
+  // replies that leave now.
   void PushRound();
   // To the log's threads, what this round wrote or earlier ones kept for SyncHere().
   void PushLeft();
@@ -122,7 +128,8 @@ class IoLoop {
   ServerState* const server_;
   ThreadPool* const pool_;
   ThreadPool* const maintenance_;
-  HandlerMemory wait_memory_, wake_memory_, visit_memory_;  // of what is given to asio again and again
+  // Of what is given to asio again and again.
+  HandlerMemory wait_memory_, wake_memory_, visit_memory_;
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> guard_;
   asio::posix::stream_descriptor poller_;  // the epoll descriptor of the sockets
@@ -147,10 +154,12 @@ class IoLoop {
   std::vector<std::string_view> keys_;
   std::vector<MultiGetResult> results_;
   WriteBatch writes_;
-  uint32_t rounds_apart_ = 0;  // in which GETs are read one session at a time, since values are large
+  // In which GETs are read one session at a time, since values are large.
+  uint32_t rounds_apart_ = 0;
   uint32_t joint_reads_ = 0;
-  std::vector<std::shared_ptr<Session>> removed_;  // freed at the end of a round, once no worker has them
-  std::vector<Parked> parked_;                     // gates ascend
+  // Freed at the end of a round, once no worker has them.
+  std::vector<std::shared_ptr<Session>> removed_;
+  std::vector<Parked> parked_;  // gates ascend
   bool log_failed_ = false;
   std::string log_error_;
 

@@ -54,9 +54,11 @@ absl::Status Listener::OpenTcp(const ServerOptions& options) {
   if (error) return failed("--bind takes an IP address", error);
   const asio::ip::tcp::endpoint endpoint(address, options.port);
   if (tcp_.open(endpoint.protocol(), error); error) return failed("open", error);
-  if (tcp_.set_option(asio::socket_base::reuse_address(true), error); error) return failed("reuse_address", error);
+  if (tcp_.set_option(asio::socket_base::reuse_address(true), error); error)
+    return failed("reuse_address", error);
   if (tcp_.bind(endpoint, error); error) return failed("bind", error);
-  if (tcp_.listen(asio::socket_base::max_listen_connections, error); error) return failed("listen", error);
+  if (tcp_.listen(asio::socket_base::max_listen_connections, error); error)
+    return failed("listen", error);
   port_ = tcp_.local_endpoint(error).port();
   return absl::OkStatus();
 }
@@ -65,18 +67,22 @@ absl::Status Listener::OpenUnix(const ServerOptions& options) {
   const std::string& path = options.unix_socket;
   asio::error_code error;
   const asio::local::stream_protocol::endpoint endpoint(path);
-  // A socket that a crash left behind is in the way, but one that somebody serves is not ours to remove.
+  // A socket that a crash left behind is in the way, but one that somebody serves is not ours to
+  // remove.
   struct stat there {};
   if (::lstat(path.c_str(), &there) == 0) {
-    if (!S_ISSOCK(there.st_mode)) return CannotListen(path, "--unixsocket", "there is a file that is no socket");
+    if (!S_ISSOCK(there.st_mode))
+      return CannotListen(path, "--unixsocket", "there is a file that is no socket");
     asio::local::stream_protocol::socket probe(io_);
     probe.connect(endpoint, error);
     if (error != asio::error::connection_refused) {
-      return CannotListen(path, "--unixsocket", error ? error.message() : "another process serves it");
+      return CannotListen(path, "--unixsocket",
+                          error ? error.message() : "another process serves it");
     }
     ::unlink(path.c_str());
   }
-  if (unix_.open(endpoint.protocol(), error); error) return CannotListen(path, "open", error.message());
+  if (unix_.open(endpoint.protocol(), error); error)
+    return CannotListen(path, "open", error.message());
   if (unix_.bind(endpoint, error); error) return CannotListen(path, "bind", error.message());
   unix_path_ = path;
   if (::chmod(path.c_str(), static_cast<mode_t>(options.unix_socket_mode)) != 0) {
@@ -97,27 +103,31 @@ Listener::Peer Listener::PeerOf(const asio::ip::tcp::socket& socket) const {
 }
 
 Listener::Peer Listener::PeerOf(const asio::local::stream_protocol::socket&) const {
-  return {.address = unix_path_ + ":0", .local_address = unix_path_ + ":0", .tcp = false, .on_this_machine = true};
+  return {.address = unix_path_ + ":0",
+          .local_address = unix_path_ + ":0",
+          .tcp = false,
+          .on_this_machine = true};
 }
 
 template <typename Acceptor>
 void Listener::Accept(Acceptor* acceptor, asio::steady_timer* retry) {
-  acceptor->async_accept(
-      [this, acceptor, retry](const asio::error_code& failed, typename Acceptor::protocol_type::socket socket) {
-        if (failed == asio::error::operation_aborted || !acceptor->is_open()) return;
-        if (failed) {
-          spdlog::warn("A connection could not be accepted: {}", failed.message());
-          retry->expires_after(kRetry);
-          return retry->async_wait([this, acceptor, retry](const asio::error_code& stopped) {
-            if (!stopped) Accept(acceptor, retry);
-          });
-        }
-        asio::error_code error;
-        socket.non_blocking(true, error);
-        Peer peer = PeerOf(socket);
-        if (const int descriptor = socket.release(error); !error) on_accepted_(descriptor, std::move(peer));
-        Accept(acceptor, retry);
+  acceptor->async_accept([this, acceptor, retry](const asio::error_code& failed,
+                                                 typename Acceptor::protocol_type::socket socket) {
+    if (failed == asio::error::operation_aborted || !acceptor->is_open()) return;
+    if (failed) {
+      spdlog::warn("A connection could not be accepted: {}", failed.message());
+      retry->expires_after(kRetry);
+      return retry->async_wait([this, acceptor, retry](const asio::error_code& stopped) {
+        if (!stopped) Accept(acceptor, retry);
       });
+    }
+    asio::error_code error;
+    socket.non_blocking(true, error);
+    Peer peer = PeerOf(socket);
+    if (const int descriptor = socket.release(error); !error)
+      on_accepted_(descriptor, std::move(peer));
+    Accept(acceptor, retry);
+  });
 }
 
 void Listener::Run(OnAccepted on_accepted) {

@@ -1,5 +1,5 @@
-// Where connections come in: the TCP port, the Unix socket, or both. Open() comes first, then Run() is the body of a thread, until
-// Stop(), which any thread may call.
+// Where connections come in: the TCP port, the Unix socket, or both. Open() comes first, then Run()
+// is the body of a thread, until Stop(), which any thread may call.
 #pragma once
 
 #include <asio.hpp>
@@ -50,7 +50,8 @@ class Listener {
   uint16_t port_ = 0;
 };
 
-// Whether a connection from there has not left the machine: 127.0.0.0/8, ::1, and the former written as the latter.
+// Whether a connection from there has not left the machine: 127.0.0.0/8, ::1, and the former
+// written as the latter.
 bool IsLoopback(const asio::ip::address& address);
 
 }  // namespace varve

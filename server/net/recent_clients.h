@@ -1,5 +1,6 @@
-// Whether a loop has served one client alone lately, or two, so that it may do what would be wrong with more of them: as one of several
-// loops, write the log while nobody else is likely to wait; keep the processor until the next request comes. Not thread-safe.
+// Whether a loop has served one client alone lately, or two, so that it may do what would be wrong
+// with more of them: as one of several loops, write the log while nobody else is likely to wait;
+// keep the processor until the next request comes. Not thread-safe.
 #pragma once
 
 #include <cstdint>

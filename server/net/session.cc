@@ -20,15 +20,20 @@ namespace {
 
 constexpr size_t kFirstRead = 4096;          // bytes of room for a connection's first request
 constexpr size_t kLargestRead = 256u << 10;  // bytes asked for in one read
-constexpr uint32_t kMeasureEvery = 16;       // executions where they were read; those on the pool are all measured
-constexpr size_t kMostToJoin = 16;           // requests of a batch that is executed together with others
-constexpr size_t kMostBytesToJoin = 16384;   // and bytes, well below the limits of a key and a value
-constexpr int kReadsAtClose = 16;            // of bytes nobody will answer
-constexpr uint32_t kPatience = 10;           // seconds for which a client that has closed its side is worked for
+// Executions where they were read; those on the pool are all measured.
+constexpr uint32_t kMeasureEvery = 16;
+// Requests of a batch that is executed together with others.
+constexpr size_t kMostToJoin = 16;
+// And bytes, well below the limits of a key and a value.
+constexpr size_t kMostBytesToJoin = 16384;
+constexpr int kReadsAtClose = 16;  // of bytes nobody will answer
+// Seconds for which a client that has closed its side is worked for.
+constexpr uint32_t kPatience = 10;
 
 }  // namespace
 
-Session::Session(IoLoop* loop, ServerState* server, int descriptor, std::string address, std::string local_address)
+Session::Session(IoLoop* loop, ServerState* server, int descriptor, std::string address,
+                 std::string local_address)
     : loop_(loop), server_(server), descriptor_(descriptor), executor_(server, &client_) {
   client_.id = server->next_client_id.fetch_add(1);
   client_.address = std::move(address);
@@ -40,7 +45,8 @@ Session::Session(IoLoop* loop, ServerState* server, int descriptor, std::string 
     if (std::shared_ptr<Session> self = weak_from_this().lock()) loop_->NoteMail(std::move(self));
   });
   client_.link.active_at.store(
-      std::chrono::duration_cast<std::chrono::seconds>(client_.connected.time_since_epoch()).count());
+      std::chrono::duration_cast<std::chrono::seconds>(client_.connected.time_since_epoch())
+          .count());
   server->registry.Add(client_.id, &client_);
 }
 
@@ -62,7 +68,9 @@ void Session::NoteEvents(uint32_t epoll_events) {
 bool Session::OutputFull() const { return output_.size() >= server_->live.unsent_max_bytes; }
 
 void Session::ReadAndParse(bool draining) {
-  if (closed_ || held_ || has_batch_ || OutputFull() || client_.close_after_reply || !protocol_error_.empty()) return;
+  if (closed_ || held_ || has_batch_ || OutputFull() || client_.close_after_reply ||
+      !protocol_error_.empty())
+    return;
   if (hungry_ && readable_ && !draining && !peer_closed_) Read();
   if (!closed_) Parse();
 }
@@ -71,7 +79,8 @@ void Session::Read() {
   size_t quota = server_->options.max_batch_bytes;
   size_t received = 0;
   while (quota > 0) {
-    // Room grows with what has arrived, never with what was announced. A connection that sends little has no more than that.
+    // Room grows with what has arrived, never with what was announced. A connection that sends
+    // little has no more than that.
     const bool little = input_.size() < kFirstRead && input_.room() < kFirstRead;
     size_t asked = std::max(quota, kFirstRead);
     char* room;
@@ -79,7 +88,8 @@ void Session::Read() {
       room = loop_->scratch().data();
       asked = std::min(asked, loop_->scratch().size());
     } else {
-      const size_t wanted = std::clamp(std::min(input_.size(), parser_.missing()), kFirstRead, kLargestRead);
+      const size_t wanted =
+          std::clamp(std::min(input_.size(), parser_.missing()), kFirstRead, kLargestRead);
       room = input_.Reserve(input_.room() >= kFirstRead ? kFirstRead : wanted);
       asked = std::min(asked, input_.room());
     }
@@ -93,7 +103,8 @@ void Session::Read() {
       }
       received += bytes;
       quota -= std::min(quota, bytes);
-      // A short read has emptied the socket: new bytes, or the end of the stream, bring a new event.
+      // A short read has emptied the socket: new bytes, or the end of the stream, bring a new
+      // event.
       if (bytes < asked && !peer_closing_) {
         readable_ = false;
         break;
@@ -173,7 +184,8 @@ void Session::AddRequest(size_t first) {
   const uint32_t keys = KeyCount(*command, count);
   if (command->kind == CommandKind::kGet && count == 2) ++batch_.gets;
   if (command->kind == CommandKind::kSet && count == 3) ++batch_.plain_sets;
-  if (command->flags & (kReadCommand | kTransactionCommand)) batch_.reads += keys;  // WATCH reads, too
+  // WATCH reads, too.
+  if (command->flags & (kReadCommand | kTransactionCommand)) batch_.reads += keys;
   if (command->flags & kWriteCommand) batch_.writes += std::max(keys, 1u);
   batch_.slow = batch_.slow || (command->flags & kSlowCommand) != 0 ||
                 ((command->flags & kSubscriberCommand) != 0 && LeavesSlowly());
@@ -182,15 +194,18 @@ void Session::AddRequest(size_t first) {
 
 BatchExecutor::Progress Session::RunExecutor(GatedReplies* replies) {
   const bool whole = !executor_.continued();
-  const bool anywhere = in_flight_ || executor_.elsewhere() || server_->options.execution == Execution::kInline;
+  const bool anywhere =
+      in_flight_ || executor_.elsewhere() || server_->options.execution == Execution::kInline;
   const size_t most_here = anywhere ? SIZE_MAX : kInlineInputBytes;
   const bool measured = whole && !executor_.elsewhere() && !batch_.slow && !batch_.maintenance &&
                         (in_flight_ || ++executions_ % kMeasureEvery == 0);
   if (!measured) return executor_.Run(replies, server_->options.reply_slice_bytes, most_here);
   const auto begin = std::chrono::steady_clock::now();
-  const BatchExecutor::Progress progress = executor_.Run(replies, server_->options.reply_slice_bytes, most_here);
+  const BatchExecutor::Progress progress =
+      executor_.Run(replies, server_->options.reply_slice_bytes, most_here);
   const int64_t nanos =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count();
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
+          .count();
   if (progress == BatchExecutor::Progress::kDone) {
     if (batch_.reads > 0 && batch_.writes == 0) server_->read_cost.Measured(nanos, batch_.reads);
     if (batch_.writes > 0 && batch_.reads == 0) server_->write_cost.Measured(nanos, batch_.writes);
@@ -200,27 +215,32 @@ BatchExecutor::Progress Session::RunExecutor(GatedReplies* replies) {
 
 Placement Session::Place(bool writers_wait) const {
   if (executor_.elsewhere()) return Placement::kPool;
-  return PlaceBatch(server_->options.execution, batch_, server_->read_cost, server_->write_cost, writers_wait);
+  return PlaceBatch(server_->options.execution, batch_, server_->read_cost, server_->write_cost,
+                    writers_wait);
 }
 
 bool Session::MayJoin(bool writers_wait) const {
-  return !closed_ && has_batch_ && !in_flight_ && !client_.Restricted() && !executor_.continued() && !OutputFull() &&
-         batch_.requests.size() <= kMostToJoin && batch_.input_bytes <= kMostBytesToJoin &&
-         Place(writers_wait) == Placement::kInline;
+  return !closed_ && has_batch_ && !in_flight_ && !client_.Restricted() && !executor_.continued() &&
+         !OutputFull() && batch_.requests.size() <= kMostToJoin &&
+         batch_.input_bytes <= kMostBytesToJoin && Place(writers_wait) == Placement::kInline;
 }
 
 bool Session::AddGets(std::vector<std::string_view>* keys, NamespaceId* space, bool writers_wait) {
-  if (batch_.gets == 0 || batch_.gets != batch_.requests.size() || !MayJoin(writers_wait)) return false;
+  if (batch_.gets == 0 || batch_.gets != batch_.requests.size() || !MayJoin(writers_wait))
+    return false;
   if (*space != kSelectedNamespace && *space != client_.space) return false;
   *space = client_.space;
-  for (const RequestBatch::Request& request : batch_.requests) keys->push_back(batch_.arguments[request.first + 1]);
+  for (const RequestBatch::Request& request : batch_.requests)
+    keys->push_back(batch_.arguments[request.first + 1]);
   return true;
 }
 
-bool Session::AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>* results, uint64_t nanos_each) {
+bool Session::AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>* results,
+                         uint64_t nanos_each) {
   const absl::Span<MultiGetResult> own = results->first(batch_.requests.size());
   results->remove_prefix(own.size());
-  if (status.ok() && CountRead(own) < own.size()) {  // values are large: executed apart, in the same round
+  // Values are large: executed apart, in the same round.
+  if (status.ok() && CountRead(own) < own.size()) {
     for (MultiGetResult& result : own) std::string().swap(result.value);
     return false;
   }
@@ -232,11 +252,14 @@ bool Session::AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>*
 }
 
 bool Session::AddSets(WriteBatch* writes, bool writers_wait) {
-  if (batch_.plain_sets == 0 || batch_.plain_sets != batch_.requests.size() || !MayJoin(writers_wait)) return false;
+  if (batch_.plain_sets == 0 || batch_.plain_sets != batch_.requests.size() ||
+      !MayJoin(writers_wait))
+    return false;
   if (server_->events.Tells(kNewEvent)) return false;  // each has to look whether its key is new
   const uint64_t expiry_ms = server_->store->UsualExpiry(client_.space);
   for (const RequestBatch::Request& request : batch_.requests) {
-    writes->Put(batch_.arguments[request.first + 1], batch_.arguments[request.first + 2], client_.space, expiry_ms);
+    writes->Put(batch_.arguments[request.first + 1], batch_.arguments[request.first + 2],
+                client_.space, expiry_ms);
   }
   return true;
 }
@@ -269,7 +292,9 @@ bool Session::Execute(bool writers_wait, bool* submitted) {
 
 void Session::FailRound(std::string_view error) {
   // Among messages of others an error in the place of each would not say which were replies.
-  if (client_.Listens() || executor_.inside_reply() || executor_.continued() || !output_.FailBatch(error)) Close();
+  if (client_.Listens() || executor_.inside_reply() || executor_.continued() ||
+      !output_.FailBatch(error))
+    Close();
 }
 
 void Session::HoldBack(std::chrono::milliseconds delay) {
@@ -294,14 +319,16 @@ void Session::FinishBatch() {
 
 bool Session::Abandoned() const {
   if (!has_batch_ || !executor_.continued()) return false;
-  // A client that only says that it sends no more may still read. Whether it does shows when something is sent.
+  // A client that only says that it sends no more may still read. Whether it does shows when
+  // something is sent.
   return reset_ || (peer_closing_ && !OutputFull() && loop_->seconds() - active_at_ > kPatience);
 }
 
 bool Session::Send(GatedReplies* replies, SequenceNumber durable, bool* would_block) {
   size_t left = replies->Releasable(durable);
   while (left > 0) {
-    const ssize_t sent = ::send(descriptor_, replies->bytes().data(), left, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent =
+        ::send(descriptor_, replies->bytes().data(), left, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0) {
       if (errno == EINTR) continue;
       *would_block = errno == EAGAIN || errno == EWOULDBLOCK;
@@ -328,7 +355,8 @@ void Session::Flush(SequenceNumber durable) {
   }
   if (output_.empty()) return output_.ShrinkAbove(server_->options.keep_buffer_bytes);
   if (parked) return;
-  if (const SequenceNumber gate = output_.NextGate(durable); gate != kNoSequence) loop_->Park(shared_from_this(), gate);
+  if (const SequenceNumber gate = output_.NextGate(durable); gate != kNoSequence)
+    loop_->Park(shared_from_this(), gate);
 }
 
 void Session::FailParked(SequenceNumber durable, std::string_view error) {
@@ -348,7 +376,8 @@ void Session::Settle(bool draining) {
     return;
   }
   const bool has_mail = !client_.link.mailbox.empty() && output_.empty();
-  if (has_batch_ || has_mail || !hungry_ || (readable_ && !peer_closed_ && !draining)) loop_->Schedule(this);
+  if (has_batch_ || has_mail || !hungry_ || (readable_ && !peer_closed_ && !draining))
+    loop_->Schedule(this);
 }
 
 void Session::Close() {
@@ -357,7 +386,9 @@ void Session::Close() {
   ::shutdown(descriptor_, SHUT_WR);
   // Unread bytes would turn the close into a reset, which can overtake the last reply.
   char ignored[kFirstRead];
-  for (int i = 0; i<kReadsAtClose&& ::recv(descriptor_, ignored, sizeof(ignored), MSG_DONTWAIT)> 0; ++i) continue;
+  for (int i = 0; i<kReadsAtClose&& ::recv(descriptor_, ignored, sizeof(ignored), MSG_DONTWAIT)> 0;
+       ++i)
+    continue;
   loop_->Remove(this);
 }
 

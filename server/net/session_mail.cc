@@ -9,17 +9,21 @@
 namespace varve {
 
 void Session::TakeMail() {
-  if (client_.link.mailbox.empty() || in_flight_ || executor_.inside_reply() || client_.close_after_reply) return;
+  if (client_.link.mailbox.empty() || in_flight_ || executor_.inside_reply() ||
+      client_.close_after_reply)
+    return;
   if (OutputFull()) return;
-  client_.link.mailbox.Take(&output_, client_.protocol, server_->live.unsent_max_bytes - output_.size());
+  client_.link.mailbox.Take(&output_, client_.protocol,
+                            server_->live.unsent_max_bytes - output_.size());
 }
 
 void Session::OnMail() {
   if (closed_) return;
   if (client_.link.mailbox.close_requested()) return Close();
   if (client_.link.mailbox.OverLimit(std::chrono::steady_clock::now())) {
-    spdlog::warn("Client {} at {} doesn't take its messages, {} bytes wait for it: its connection is closed",
-                 client_.id, client_.address, client_.link.mailbox.bytes());
+    spdlog::warn(
+        "Client {} at {} doesn't take its messages, {} bytes wait for it: its connection is closed",
+        client_.id, client_.address, client_.link.mailbox.bytes());
     return Close();
   }
   loop_->Schedule(this);
@@ -44,12 +48,14 @@ void Session::CountMemory() {
   const size_t transaction = client_.link.transaction_bytes.load(std::memory_order_relaxed);
   const size_t held = input_.size() + output_.size() + names + arguments + transaction;
   const size_t counted = held > ClientMemory::kNothing ? held : 0;
-  if (const size_t before = client_.link.memory.load(std::memory_order_relaxed); counted != before) {
+  if (const size_t before = client_.link.memory.load(std::memory_order_relaxed);
+      counted != before) {
     client_.link.memory.store(counted, std::memory_order_relaxed);
     server_->client_memory.Change(before, counted);
   }
   const size_t limit = server_->live.max_clients_memory.load(std::memory_order_relaxed);
-  if (limit > 0 && server_->client_memory.bytes() > limit) server_->client_memory.Evict(limit, server_->registry);
+  if (limit > 0 && server_->client_memory.bytes() > limit)
+    server_->client_memory.Evict(limit, server_->registry);
 }
 
 }  // namespace varve

@@ -20,25 +20,33 @@ void Session::Visit() {
   const bool waits_for_client = !has_batch_ || OutputFull();
   if (!client_.link.mailbox.empty()) OnMail();
   if (closed_) return;
-  if (idle_timeout.count() > 0 && waits_for_client && !client_.Listens() && silent > idle_timeout.count()) {
-    spdlog::debug("Client {} at {} was idle for {} s, its connection is closed", client_.id, client_.address, silent);
+  if (idle_timeout.count() > 0 && waits_for_client && !client_.Listens() &&
+      silent > idle_timeout.count()) {
+    spdlog::debug("Client {} at {} was idle for {} s, its connection is closed", client_.id,
+                  client_.address, silent);
     return Close();
   }
   if (const std::chrono::seconds login_timeout = server_->live.login_timeout;
       login_timeout.count() > 0 && MustLogIn() &&
       std::chrono::steady_clock::now() - client_.connected > login_timeout) {
-    spdlog::debug("Client {} at {} has not given the password, its connection is closed", client_.id, client_.address);
+    spdlog::debug("Client {} at {} has not given the password, its connection is closed",
+                  client_.id, client_.address);
     return Close();
   }
-  if (const auto since = executor_.streaming_since(); since && snapshot_max_age.count() > 0 && !output_.empty() &&
-                                                      std::chrono::steady_clock::now() - *since > snapshot_max_age) {
-    spdlog::warn("Client {} at {} has not taken its reply within --snapshot-max-age, its connection is closed",
-                 client_.id, client_.address);
-    return Close();
-  }
-  if (output_gauge_.Over(output_.size(), server_->live.reply_limits.Get(), std::chrono::steady_clock::now())) {
+  if (const auto since = executor_.streaming_since();
+      since && snapshot_max_age.count() > 0 && !output_.empty() &&
+      std::chrono::steady_clock::now() - *since > snapshot_max_age) {
     spdlog::warn(
-        "Client {} at {} leaves {} bytes of replies unread, more than --client-output-buffer-limit allows: its "
+        "Client {} at {} has not taken its reply within --snapshot-max-age, its connection is "
+        "closed",
+        client_.id, client_.address);
+    return Close();
+  }
+  if (output_gauge_.Over(output_.size(), server_->live.reply_limits.Get(),
+                         std::chrono::steady_clock::now())) {
+    spdlog::warn(
+        "Client {} at {} leaves {} bytes of replies unread, more than --client-output-buffer-limit "
+        "allows: its "
         "connection is closed",
         client_.id, client_.address, output_.size());
     return Close();

@@ -1,7 +1,8 @@
-// A session's batch on its way to a worker, there, and back: handed over alone, or lent to whoever helps with the round.
-#include "varve/store.h"
+// A session's batch on its way to a worker, there, and back: handed over alone, or lent to whoever
+// helps with the round.
 #include "server/net/io_loop.h"
 #include "server/net/session.h"
+#include "varve/store.h"
 
 namespace varve {
 namespace {
@@ -12,8 +13,9 @@ constexpr int kSlicesOnWorker = 16;     // of one reply, before others get their
 }  // namespace
 
 int64_t Session::WorthSharing(bool writers_wait) const {
-  if (closed_ || held_ || !has_batch_ || in_flight_ || client_.Restricted() || executor_.continued() || OutputFull() ||
-      batch_.reads < kFewestToShare || batch_.writes > 0 || Place(writers_wait) != Placement::kInline) {
+  if (closed_ || held_ || !has_batch_ || in_flight_ || client_.Restricted() ||
+      executor_.continued() || OutputFull() || batch_.reads < kFewestToShare || batch_.writes > 0 ||
+      Place(writers_wait) != Placement::kInline) {
     return 0;
   }
   return batch_.reads * server_->read_cost.nanos();
@@ -39,14 +41,16 @@ void Session::ExecuteOnWorker() {
   worker_replies_.BeginBatch(executor_.inside_reply());
   worker_broken_ = false;
   for (int slice = 0; slice < kSlicesOnWorker; ++slice) {
-    if (loop_->aborted()) {  // nobody will see the replies: what is queued must not hold up the stop
+    // Nobody will see the replies: what is queued must not hold up the stop.
+    if (loop_->aborted()) {
       worker_broken_ = true;
       break;
     }
     worker_progress_ = RunExecutor(&worker_replies_);
     worker_broken_ = executor_.broken();
     if (const absl::Status pushed = PushFromWorker(); !pushed.ok()) {
-      // Whoever has seen a part of the replies can't be told by an error in their place, and none of them may leave.
+      // Whoever has seen a part of the replies can't be told by an error in their place, and none
+      // of them may leave.
       if (slice > 0 || executor_.continued() || executor_.inside_reply() ||
           !worker_replies_.FailBatch(CommandContext::ErrorText(pushed))) {
         worker_broken_ = true;
@@ -55,8 +59,11 @@ void Session::ExecuteOnWorker() {
     }
     if (!send_from_worker_ || worker_broken_ || client_.penalty.count() > 0) break;
     bool would_block = false;
-    if (!Send(&worker_replies_, server_->store->durable_sequence(), &would_block)) worker_broken_ = true;
-    if (worker_progress_ == BatchExecutor::Progress::kDone || !worker_replies_.empty() || worker_broken_) break;
+    if (!Send(&worker_replies_, server_->store->durable_sequence(), &would_block))
+      worker_broken_ = true;
+    if (worker_progress_ == BatchExecutor::Progress::kDone || !worker_replies_.empty() ||
+        worker_broken_)
+      break;
     if (executor_.slice_spent()) break;  // others get their turn
   }
   loop_->Complete(shared_from_this());

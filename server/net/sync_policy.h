@@ -1,10 +1,12 @@
-// Who puts on disk what the rounds of a loop wrote: the log's threads, which have to be woken and then wake the loop, or the loop's own
-// thread, where it would sleep otherwise. The latter saves both changes of threads, and the disk is asked less often, since what comes
-// meanwhile is written together: without a pipeline 50 clients write 1.4 times as fast (docs/decisions.md). But while it lasts nobody is
-// served. So it is not for slow disks, nor for several loops, whose groups would be small; but one of them does so for a lone client.
+// Who puts on disk what the rounds of a loop wrote: the log's threads, which have to be woken and
+// then wake the loop, or the loop's own thread, where it would sleep otherwise. The latter saves
+// both changes of threads, and the disk is asked less often, since what comes meanwhile is written
+// together: without a pipeline 50 clients write 1.4 times as fast (docs/decisions.md). But while it
+// lasts nobody is served. So it is not for slow disks, nor for several loops, whose groups would be
+// small; but one of them does so for a lone client.
 //
-// Writes are kept while there are other requests to serve; after kLongest the log's threads get them, so that the disk works beside the loop.
-// For one thread.
+// Writes are kept while there are other requests to serve; after kLongest the log's threads get
+// them, so that the disk works beside the loop. For one thread.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +27,8 @@ class SyncPolicy {
   // `is_alone`: there is no other loop.
   explicit SyncPolicy(bool is_alone) : is_alone_(is_alone) {}
 
-  // After a round: whether what it and those before it wrote is kept. `for_lone_client`: the loop serves nobody else.
+  // After a round: whether what it and those before it wrote is kept. `for_lone_client`: the loop
+  // serves nobody else.
   bool Keep(bool for_lone_client, Time now) {
     if (rounds_off_ > 0) {
       --rounds_off_;

@@ -27,7 +27,8 @@ size_t LatencyBuckets::IndexOf(uint64_t nanos) {
   const int bits = std::bit_width(nanos) - 1;
   if (bits < kFirstBits) return 0;
   if (bits >= kLastBits) return kCount - 1;
-  return 1 + static_cast<size_t>(bits - kFirstBits) * kPerOctave + ((nanos >> (bits - 3)) & (kPerOctave - 1));
+  return 1 + static_cast<size_t>(bits - kFirstBits) * kPerOctave +
+         ((nanos >> (bits - 3)) & (kPerOctave - 1));
 }
 
 uint64_t LatencyBuckets::EndOf(size_t bucket) {
@@ -39,7 +40,8 @@ uint64_t CommandFigures::Percentile(double quantile) const {
   uint64_t total = 0;
   for (const uint64_t count : histogram) total += count;
   if (total == 0) return 0;
-  const auto wanted = std::max<uint64_t>(1, static_cast<uint64_t>(std::ceil(quantile * static_cast<double>(total))));
+  const auto wanted = std::max<uint64_t>(
+      1, static_cast<uint64_t>(std::ceil(quantile * static_cast<double>(total))));
   uint64_t seen = 0;
   size_t bucket = 0;
   while ((seen += histogram[bucket]) < wanted) ++bucket;
@@ -85,7 +87,9 @@ void CommandStatistics::Executed(size_t command, uint64_t calls, uint64_t nanos_
   Add(&mine.histogram[LatencyBuckets::IndexOf(nanos_each)], calls);
 }
 
-void CommandStatistics::Failed(size_t command, uint64_t calls) { Add(&Mine(command).failed, calls); }
+void CommandStatistics::Failed(size_t command, uint64_t calls) {
+  Add(&Mine(command).failed, calls);
+}
 
 void CommandStatistics::Rejected(size_t command) { Add(&Mine(command).rejected, 1); }
 
@@ -113,7 +117,9 @@ std::vector<CommandFigures> CommandStatistics::Read() const {
   absl::MutexLock lock(&mutex_);
   for (size_t i = 0; i < commands_; ++i) {
     // A reset may have come in between.
-    const auto leave_out = [](uint64_t* figure, uint64_t before) { *figure -= std::min(*figure, before); };
+    const auto leave_out = [](uint64_t* figure, uint64_t before) {
+      *figure -= std::min(*figure, before);
+    };
     leave_out(&figures[i].calls, left_out_[i].calls);
     leave_out(&figures[i].nanos, left_out_[i].nanos);
     leave_out(&figures[i].rejected, left_out_[i].rejected);

@@ -1,9 +1,10 @@
-// What each command costs: calls, time, failures, and how the times are spread. INFO commandstats, INFO latencystats and
-// LATENCY HISTOGRAM show it.
+// What each command costs: calls, time, failures, and how the times are spread. INFO commandstats,
+// INFO latencystats and LATENCY HISTOGRAM show it.
 //
-// Thread-safe. Each thread that executes commands counts in memory of its own with plain loads and stores, so that counting
-// costs a few nanoseconds and moves no cache line between cores; readers add the threads up. Reset() remembers what was there
-// and leaves it out from then on. The memory of a thread that ended stays, with its figures, until the object goes.
+// Thread-safe. Each thread that executes commands counts in memory of its own with plain loads and
+// stores, so that counting costs a few nanoseconds and moves no cache line between cores; readers
+// add the threads up. Reset() remembers what was there and leaves it out from then on. The memory
+// of a thread that ended stays, with its figures, until the object goes.
 #pragma once
 
 #include <array>
@@ -18,7 +19,8 @@
 
 namespace varve {
 
-// Durations in buckets whose width is at most an eighth of their lower bound, from 1 µs to a minute.
+// Durations in buckets whose width is at most an eighth of their lower bound, from 1 µs to a
+// minute.
 class LatencyBuckets {
  public:
   static constexpr int kFirstBits = 10;  // below 2^10 ns everything is one bucket
@@ -38,7 +40,8 @@ struct CommandFigures {
   uint64_t failed = 0;    // answered an error
   std::array<uint64_t, LatencyBuckets::kCount> histogram{};
 
-  // Nanoseconds that the fraction `quantile` of the calls didn't exceed, to an eighth; 0 without calls.
+  // Nanoseconds that the fraction `quantile` of the calls didn't exceed, to an eighth; 0 without
+  // calls.
   uint64_t Percentile(double quantile) const;
 };
 

@@ -1,4 +1,5 @@
-// How many error replies were given, by their code (INFO errorstats). Thread-safe; errors are rare enough for a lock.
+// How many error replies were given, by their code (INFO errorstats). Thread-safe; errors are rare
+// enough for a lock.
 #pragma once
 
 #include <cstdint>

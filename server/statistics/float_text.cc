@@ -15,13 +15,15 @@ constexpr size_t kMaxText = 5 * 1024;
 }  // namespace
 
 std::optional<long double> ParseFloat(std::string_view text) {
-  if (text.empty() || text.size() >= kMaxText || std::isspace(static_cast<unsigned char>(text[0]))) return std::nullopt;
+  if (text.empty() || text.size() >= kMaxText || std::isspace(static_cast<unsigned char>(text[0])))
+    return std::nullopt;
   const std::string terminated(text);
   char* end = nullptr;
   errno = 0;
   const long double value = std::strtold(terminated.c_str(), &end);
   const bool out_of_range = errno == ERANGE && (std::isinf(value) || value == 0);
-  if (end != terminated.c_str() + terminated.size() || out_of_range || std::isnan(value)) return std::nullopt;
+  if (end != terminated.c_str() + terminated.size() || out_of_range || std::isnan(value))
+    return std::nullopt;
   return value;
 }
 

@@ -1,5 +1,5 @@
-// Events per second of a counter between two looks at it, at least a second apart; looks that come sooner see the last rate.
-// Thread-safe.
+// Events per second of a counter between two looks at it, at least a second apart; looks that come
+// sooner see the last rate. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,8 @@ class RateMeter {
     absl::MutexLock lock(&mutex_);
     const std::chrono::duration<double> seconds = now - last_look_;
     if (seconds >= std::chrono::seconds(1)) {
-      rate_ = static_cast<double>(count < last_count_ ? count : count - last_count_) / seconds.count();
+      rate_ =
+          static_cast<double>(count < last_count_ ? count : count - last_count_) / seconds.count();
       last_look_ = now;
       last_count_ = count;
     }

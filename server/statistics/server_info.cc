@@ -10,8 +10,8 @@
 
 #include "fmt/format.h"
 #include "server/clients/client_description.h"
-#include "server/execution/command_context.h"
 #include "server/commands/command_table.h"
+#include "server/execution/command_context.h"
 #include "server/execution/database_index.h"
 #include "server/statistics/process_memory.h"
 
@@ -30,9 +30,11 @@ class InfoText {
     bool wanted = sections_.empty() && kind == kDefault;
     for (const std::string_view section : sections_) {
       wanted = wanted || EqualsIgnoreCase(section, name) || EqualsIgnoreCase(section, "all") ||
-               EqualsIgnoreCase(section, "everything") || (EqualsIgnoreCase(section, "default") && kind == kDefault);
+               EqualsIgnoreCase(section, "everything") ||
+               (EqualsIgnoreCase(section, "default") && kind == kDefault);
     }
-    if (wanted) fmt::format_to(std::back_inserter(text_), "{}# {}\r\n", text_.empty() ? "" : "\r\n", name);
+    if (wanted)
+      fmt::format_to(std::back_inserter(text_), "{}# {}\r\n", text_.empty() ? "" : "\r\n", name);
     return wanted;
   }
 
@@ -59,7 +61,8 @@ std::string Human(uint64_t bytes) {
 
 std::string RunId(const ServerState& server) {
   const auto started = static_cast<uint64_t>(server.started.time_since_epoch().count());
-  return fmt::format("{:016x}{:016x}{:08x}", started, started * 0x9E3779B97F4A7C15u, static_cast<uint32_t>(getpid()));
+  return fmt::format("{:016x}{:016x}{:08x}", started, started * 0x9E3779B97F4A7C15u,
+                     static_cast<uint32_t>(getpid()));
 }
 
 std::string ReadLink(const char* link) {
@@ -71,8 +74,9 @@ std::string ReadLink(const char* link) {
 void Server(const ServerState& server, InfoText* info) {
   utsname system{};
   uname(&system);
-  const auto uptime =
-      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - server.started).count();
+  const auto uptime = std::chrono::duration_cast<std::chrono::seconds>(
+                          std::chrono::steady_clock::now() - server.started)
+                          .count();
   info->Line("redis_version", kRedisVersion);
   info->Line("varve_version", kVarveVersion);
   info->Line("redis_mode", "standalone");
@@ -84,9 +88,9 @@ void Server(const ServerState& server, InfoText* info) {
   info->Line("executable", ReadLink("/proc/self/exe"));
   info->Line("config_file", server.configuration.file());
   info->Line("tcp_port", server.configuration.Get("port"));
-  info->Line("server_time_usec",
-             std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
-                 .count());
+  info->Line("server_time_usec", std::chrono::duration_cast<std::chrono::microseconds>(
+                                     std::chrono::system_clock::now().time_since_epoch())
+                                     .count());
   info->Line("uptime_in_seconds", uptime);
   info->Line("uptime_in_days", uptime / 86400);
   info->Line("io_threads_active", server.options.io_threads);
@@ -114,16 +118,18 @@ void Clients(const ServerState& server, InfoText* info) {
 
 void Memory(const ServerState& server, InfoText* info) {
   const auto [resident, peak] = ReadProcessMemory();
-  const uint64_t system = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t system =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   info->Line("used_memory", resident);
   info->Line("used_memory_human", Human(resident));
   info->Line("used_memory_rss", resident);
   info->Line("used_memory_rss_human", Human(resident));
   info->Line("used_memory_peak", peak);
   info->Line("used_memory_peak_human", Human(peak));
-  info->Line(
-      "used_memory_peak_perc",
-      fmt::format("{:.2f}%", peak == 0 ? 100.0 : 100.0 * static_cast<double>(resident) / static_cast<double>(peak)));
+  info->Line("used_memory_peak_perc",
+             fmt::format("{:.2f}%", peak == 0 ? 100.0
+                                              : 100.0 * static_cast<double>(resident) /
+                                                    static_cast<double>(peak)));
   info->Line("mem_clients_normal", server.client_memory.bytes());
   info->Line("total_system_memory", system);
   info->Line("total_system_memory_human", Human(system));
@@ -157,10 +163,12 @@ void Persistence(const ServerState& server, InfoText* info) {
 void Stats(ServerState& server, InfoText* info) {
   info->Line("total_connections_received", server.connections_received.load());
   info->Line("total_commands_processed", server.requests.load());
-  info->Line("instantaneous_ops_per_sec", static_cast<uint64_t>(server.request_rate.Rate(server.requests.load())));
+  info->Line("instantaneous_ops_per_sec",
+             static_cast<uint64_t>(server.request_rate.Rate(server.requests.load())));
   info->Line("total_net_input_bytes", server.bytes_in.load());
   info->Line("total_net_output_bytes", server.bytes_out.load());
-  info->Line("instantaneous_input_kbps", fmt::format("{:.2f}", server.input_rate.Rate(server.bytes_in.load()) / 1024));
+  info->Line("instantaneous_input_kbps",
+             fmt::format("{:.2f}", server.input_rate.Rate(server.bytes_in.load()) / 1024));
   info->Line("instantaneous_output_kbps",
              fmt::format("{:.2f}", server.output_rate.Rate(server.bytes_out.load()) / 1024));
   info->Line("rejected_connections", server.connections_rejected.load());
@@ -205,10 +213,12 @@ void CommandStats(const ServerState& server, InfoText* info) {
   for (const Command& command : AllCommands()) {
     const CommandFigures& of = figures[CommandIndex(command)];
     if (of.calls + of.rejected == 0) continue;
-    const double each = of.calls == 0 ? 0 : static_cast<double>(of.nanos) / 1000 / static_cast<double>(of.calls);
-    info->Line(fmt::format("cmdstat_{}", command.name),
-               fmt::format("calls={},usec={},usec_per_call={:.2f},rejected_calls={},failed_calls={}", of.calls,
-                           of.nanos / 1000, each, of.rejected, of.failed));
+    const double each =
+        of.calls == 0 ? 0 : static_cast<double>(of.nanos) / 1000 / static_cast<double>(of.calls);
+    info->Line(
+        fmt::format("cmdstat_{}", command.name),
+        fmt::format("calls={},usec={},usec_per_call={:.2f},rejected_calls={},failed_calls={}",
+                    of.calls, of.nanos / 1000, each, of.rejected, of.failed));
   }
 }
 
@@ -217,15 +227,19 @@ void LatencyStats(const ServerState& server, InfoText* info) {
   for (const Command& command : AllCommands()) {
     const CommandFigures& of = figures[CommandIndex(command)];
     if (of.calls == 0) continue;
-    const auto micros = [&](double quantile) { return static_cast<double>(of.Percentile(quantile)) / 1000; };
+    const auto micros = [&](double quantile) {
+      return static_cast<double>(of.Percentile(quantile)) / 1000;
+    };
     info->Line(fmt::format("latency_percentiles_usec_{}", command.name),
-               fmt::format("p50={:.3f},p99={:.3f},p99.9={:.3f}", micros(0.5), micros(0.99), micros(0.999)));
+               fmt::format("p50={:.3f},p99={:.3f},p99.9={:.3f}", micros(0.5), micros(0.99),
+                           micros(0.999)));
   }
 }
 
 }  // namespace
 
-std::string ServerInfo(ServerState& server, Store& store, Arguments sections, SequenceNumber* gate) {
+std::string ServerInfo(ServerState& server, Store& store, Arguments sections,
+                       SequenceNumber* gate) {
   *gate = kNoSequence;
   InfoText info(sections);
   if (info.Section("Server")) Server(server, &info);
@@ -254,7 +268,8 @@ std::string ServerInfo(ServerState& server, Store& store, Arguments sections, Se
       if (!count.ok()) continue;
       *gate = std::max(*gate, count->gate);
       if (count->keys == 0) continue;
-      info.Line(fmt::format("db{}", database), fmt::format("keys={},expires=0,avg_ttl=0", count->keys));
+      info.Line(fmt::format("db{}", database),
+                fmt::format("keys={},expires=0,avg_ttl=0", count->keys));
     }
   }
   return info.Take();

@@ -8,8 +8,9 @@
 
 namespace varve {
 
-// The sections named (case-insensitive; "all", "default" and "everything" name each), or all of them when none is named.
-// The keys are those of `store`. `*gate`: the text must not be let out before it is durable.
+// The sections named (case-insensitive; "all", "default" and "everything" name each), or all of
+// them when none is named. The keys are those of `store`. `*gate`: the text must not be let out
+// before it is durable.
 std::string ServerInfo(ServerState& server, Store& store, Arguments sections, SequenceNumber* gate);
 
 }  // namespace varve

@@ -1,5 +1,6 @@
-// The server's own log, for people: to standard error, or to a file that may be renamed away and opened anew. StartServerLog() is
-// called once, before other threads exist; ReopenServerLog() is thread-safe.
+// The server's own log, for people: to standard error, or to a file that may be renamed away and
+// opened anew. StartServerLog() is called once, before other threads exist; ReopenServerLog() is
+// thread-safe.
 #pragma once
 
 #include "absl/status/status.h"
@@ -10,7 +11,8 @@ namespace varve {
 // InvalidArgument: the file can't be opened.
 [[nodiscard]] absl::Status StartServerLog(const ServerConfig& config);
 
-// Opens the file's path anew, after somebody has moved the file. If that fails the old file stays in use. Nothing to do without one.
+// Opens the file's path anew, after somebody has moved the file. If that fails the old file stays
+// in use. Nothing to do without one.
 [[nodiscard]] absl::Status ReopenServerLog();
 
 }  // namespace varve

@@ -15,7 +15,8 @@ std::vector<std::string> Shortened(Arguments arguments) {
   const size_t shown = too_many ? SlowLog::kMaxArguments - 1 : arguments.size();
   for (const std::string_view argument : arguments.first(shown)) {
     std::string text(argument.substr(0, SlowLog::kMaxArgumentBytes));
-    if (argument.size() > text.size()) text += fmt::format("... ({} more bytes)", argument.size() - text.size());
+    if (argument.size() > text.size())
+      text += fmt::format("... ({} more bytes)", argument.size() - text.size());
     texts.push_back(std::move(text));
   }
   if (too_many) texts.push_back(fmt::format("... ({} more arguments)", arguments.size() - shown));
@@ -41,7 +42,8 @@ void SlowLog::Add(uint64_t nanos, Arguments arguments, const std::string& client
 
 std::vector<SlowLog::Entry> SlowLog::Newest(size_t count) const {
   absl::MutexLock lock(&mutex_);
-  return {entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(std::min(count, entries_.size()))};
+  return {entries_.begin(),
+          entries_.begin() + static_cast<std::ptrdiff_t>(std::min(count, entries_.size()))};
 }
 
 size_t SlowLog::size() const {

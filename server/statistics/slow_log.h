@@ -1,8 +1,9 @@
-// The last requests that took long (SLOWLOG): what was asked, by whom, for how long the executing thread was at it. Waiting for
-// the disk to make a write durable is not part of it, as no thread waits then. Thread-safe.
+// The last requests that took long (SLOWLOG): what was asked, by whom, for how long the executing
+// thread was at it. Waiting for the disk to make a write durable is not part of it, as no thread
+// waits then. Thread-safe.
 //
-// An entry is a few KiB at most: of arguments it keeps what is said below, a client's name has kMaxClientName, and its address is
-// one of the system's.
+// An entry is a few KiB at most: of arguments it keeps what is said below, a client's name has
+// kMaxClientName, and its address is one of the system's.
 #pragma once
 
 #include <atomic>
@@ -21,7 +22,8 @@ class SlowLog {
  public:
   static constexpr int64_t kDefaultThresholdMicros = 10'000;
   static constexpr size_t kDefaultMaxEntries = 128;
-  static constexpr size_t kMaxArguments = 32;       // of one entry; the last one says how many are missing
+  // Of one entry; the last one says how many are missing.
+  static constexpr size_t kMaxArguments = 32;
   static constexpr size_t kMaxArgumentBytes = 128;  // of one argument; then how many are missing
 
   struct Entry {
@@ -38,7 +40,8 @@ class SlowLog {
     const int64_t threshold = threshold_micros_.load(std::memory_order_relaxed);
     return threshold >= 0 && static_cast<int64_t>(nanos / 1000) >= threshold;
   }
-  void Add(uint64_t nanos, Arguments arguments, const std::string& client_address, const std::string& client_name);
+  void Add(uint64_t nanos, Arguments arguments, const std::string& client_address,
+           const std::string& client_name);
 
   // The newest `count`, newest first.
   std::vector<Entry> Newest(size_t count) const;

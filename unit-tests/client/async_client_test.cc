@@ -21,7 +21,8 @@ using testing::ReadFile;
 
 class AsyncClientTest : public testing::RestartingServer {
  protected:
-  // Appends what became of the request to outcomes_; runs the loop until `pending_` requests have ended.
+  // Appends what became of the request to outcomes_; runs the loop until `pending_` requests have
+  // ended.
   void Call(AsyncClient* client, std::vector<std::string_view> arguments) {
     ++pending_;
     client->Call(arguments, [this](absl::StatusOr<Reply> reply) {
@@ -34,7 +35,8 @@ class AsyncClientTest : public testing::RestartingServer {
   void RunUntilDone() {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     context_.restart();
-    while (pending_ > 0 && std::chrono::steady_clock::now() < deadline) context_.run_one_for(milliseconds(100));
+    while (pending_ > 0 && std::chrono::steady_clock::now() < deadline)
+      context_.run_one_for(milliseconds(100));
     EXPECT_EQ(pending_, 0);
   }
   std::vector<std::string> Outcomes() { return std::exchange(outcomes_, {}); }
@@ -48,7 +50,8 @@ TEST_F(AsyncClientTest, RepliesComeInOrder) {
   AsyncClient client(context_, options_);
   for (int i = 0; i < 20000; ++i) Call(&client, {"INCR", "n"});
   RunUntilDone();
-  for (int i = 0; i < 20000; ++i) ASSERT_EQ(outcomes_[static_cast<size_t>(i)], std::to_string(i + 1));
+  for (int i = 0; i < 20000; ++i)
+    ASSERT_EQ(outcomes_[static_cast<size_t>(i)], std::to_string(i + 1));
 }
 
 // A reply may be here before the loop has heard that its request was sent.
@@ -125,7 +128,8 @@ TEST_F(AsyncClientTest, WaitsEnd) {
   Kill();
   Call(&client, {"SET", "a", "1"});
   RunUntilDone();
-  EXPECT_EQ(Outcomes(), (std::vector<std::string>{"PONG", "DEADLINE_EXCEEDED", "UNKNOWN", "UNAVAILABLE"}));
+  EXPECT_EQ(Outcomes(),
+            (std::vector<std::string>{"PONG", "DEADLINE_EXCEEDED", "UNKNOWN", "UNAVAILABLE"}));
 }
 
 TEST_F(AsyncClientTest, ClosingEndsWhatIsPendingAndLetsTheLoopEnd) {
@@ -243,7 +247,8 @@ TEST_F(AsyncClientTest, WhoOnlyListensIsConnectedAgain) {
 TEST_F(AsyncClientTest, ManyClientsAtOnce) {
   constexpr size_t kClients = 500;
   std::vector<std::unique_ptr<AsyncClient>> clients;
-  for (size_t i = 0; i < kClients; ++i) clients.push_back(std::make_unique<AsyncClient>(context_, options_));
+  for (size_t i = 0; i < kClients; ++i)
+    clients.push_back(std::make_unique<AsyncClient>(context_, options_));
   for (int round = 0; round < 4; ++round) {
     for (const auto& client : clients) Call(client.get(), {"INCR", "n"});
   }
@@ -260,8 +265,8 @@ TEST_F(AsyncClientTest, TheExamplesRun) {
       {"pipelined", "100000 keys written\n"},
       {"asynchronous", "counted to 10\n"}};
   for (const auto& [name, output] : examples) {
-    Process example(std::string(VARVE_EXAMPLES) + "/example_" + name, {std::to_string(options_.port)},
-                    dir_.File("out"));
+    Process example(std::string(VARVE_EXAMPLES) + "/example_" + name,
+                    {std::to_string(options_.port)}, dir_.File("out"));
     EXPECT_EQ(example.Wait(), 0) << name;
     EXPECT_EQ(ReadFile(dir_.File("out")), output) << name;
   }

@@ -84,13 +84,15 @@ TEST_F(ClientMainTest, InputAndOutputThatFailAreErrors) {
   EXPECT_EQ(Run({"get", "truncated"}), 1);
   std::ofstream(dir_.File("in"), std::ios::binary) << std::string(100000, 'v');
   EXPECT_EQ(Run({"put", "large"}, dir_.File("in")), 0);
-  const std::string get = std::string(VARVE_CLIENT_MAIN) + " --port=" + std::to_string(server_.port()) + " get large";
+  const std::string get =
+      std::string(VARVE_CLIENT_MAIN) + " --port=" + std::to_string(server_.port()) + " get large";
   EXPECT_EQ(Process("/bin/sh", {"-c", get + " >/dev/full"}, dir_.File("out")).Wait(), 2);
   EXPECT_NE(Output().find("standard output"), std::string::npos) << Output();
 }
 
 TEST_F(ClientMainTest, Ranges) {
-  for (const char* key : {"a", "b", "ba", "c"}) EXPECT_EQ(Run({"put", key, std::string("v") + key}), 0);
+  for (const char* key : {"a", "b", "ba", "c"})
+    EXPECT_EQ(Run({"put", key, std::string("v") + key}), 0);
   EXPECT_EQ(Run({"range"}), 0);
   EXPECT_EQ(Output(), "a\tva\nb\tvb\nba\tvba\nc\tvc\n");
   EXPECT_EQ(Run({"range", "[b", "(c", "--keys"}), 0);
@@ -113,7 +115,9 @@ TEST_F(ClientMainTest, JsonAndTables) {
   EXPECT_EQ(Run({"get", "a", "--json"}), 0);
   EXPECT_EQ(Output(), "{\"key\":\"a\",\"value\":\"x \\\"y\\\"\\n\"}\n");
   EXPECT_EQ(Run({"range", "--json", "--reverse"}), 0);
-  EXPECT_EQ(Output(), "{\"key\":\"b\",\"value_base64\":\"/w==\"}\n{\"key\":\"a\",\"value\":\"x \\\"y\\\"\\n\"}\n");
+  EXPECT_EQ(
+      Output(),
+      "{\"key\":\"b\",\"value_base64\":\"/w==\"}\n{\"key\":\"a\",\"value\":\"x \\\"y\\\"\\n\"}\n");
   EXPECT_EQ(Run({"range", "--json", "--keys"}), 0);
   EXPECT_EQ(Output(), "\"a\"\n\"b\"\n");
   EXPECT_EQ(Run({"range", "--table"}), 0);
@@ -128,7 +132,8 @@ TEST_F(ClientMainTest, JsonAndTables) {
 TEST_F(ClientMainTest, DumpsFilesOfAStore) {
   EXPECT_EQ(Run({"put", "city:1", "Bern"}), 0);
   EXPECT_EQ(Run({"dump-log", dir_.File("data")}), 0);
-  EXPECT_NE(Output().find("put generation 1 \"city:1\" = \"Bern\" (4 bytes)"), std::string::npos) << Output();
+  EXPECT_NE(Output().find("put generation 1 \"city:1\" = \"Bern\" (4 bytes)"), std::string::npos)
+      << Output();
   EXPECT_EQ(Run({"dump-segment", dir_.File("missing")}), 2);
   EXPECT_EQ(Run({"dump-log"}), 2);
 }
@@ -139,13 +144,14 @@ TEST_F(ClientMainTest, ErrorsHaveTheirOwnExitCode) {
   EXPECT_EQ(Run({"export"}), 2);
   EXPECT_EQ(Output(), "client_main: export is used as: client_main export FILE [MIN MAX]\n");
   EXPECT_EQ(Run({"prefx", "a"}), 2);
-  EXPECT_EQ(
-      Output(),
-      "client_main: there is no command prefx (did you mean prefix?); --help lists them, and `call prefx` sends it "
-      "to the server as it is\n");
+  EXPECT_EQ(Output(),
+            "client_main: there is no command prefx (did you mean prefix?); --help lists them, and "
+            "`call prefx` sends it "
+            "to the server as it is\n");
   EXPECT_EQ(Run({"get", "a", "--nonsense"}), 2);
   EXPECT_EQ(Run({"range", "--revers"}), 2);
-  EXPECT_EQ(Output(), "client_main: --revers is no option (did you mean --reverse?); --help lists them\n");
+  EXPECT_EQ(Output(),
+            "client_main: --revers is no option (did you mean --reverse?); --help lists them\n");
   EXPECT_EQ(Run({"range", "a", "b"}), 2);
   EXPECT_EQ(Output(), "client_main: ERR min or max not valid string range item\n");
   EXPECT_EQ(Run({"export", dir_.File("all.csv"), "--limit=1", "--reverse"}), 2);
@@ -154,7 +160,8 @@ TEST_F(ClientMainTest, ErrorsHaveTheirOwnExitCode) {
   EXPECT_EQ(Run({"export", dir_.File("all.csv"), "--json"}), 2);
   EXPECT_EQ(Run({"get", "a", "--seconds=3"}), 2);
   EXPECT_EQ(Run({"--resume"}), 2);
-  EXPECT_EQ(Output(), "client_main: the prompt does not take --resume, which is for import, export\n");
+  EXPECT_EQ(Output(),
+            "client_main: the prompt does not take --resume, which is for import, export\n");
   EXPECT_EQ(Run({"--namespace=", "put", "a", "b"}), 2);
   EXPECT_EQ(Output(), "client_main: --namespace needs a name\n");
   EXPECT_EQ(Run({"--namespace=a", "--db=1", "get", "a"}), 2);
@@ -175,11 +182,12 @@ TEST_F(ClientMainTest, LinesFromStandardInputAreCommands) {
   EXPECT_EQ(Output(), "OK\nx A\n1\n");
   std::ofstream(in) << "incr a\nget 'open\nclient reply off\nget a\nQUIT\ndel a\n";
   EXPECT_EQ(Run({}, in), 1);
-  EXPECT_EQ(Output(),
-            "ERR value is not an integer or out of range\n"
-            "client_main: line 2: the quotes are not balanced\n"
-            "client_main: CLIENT REPLY OFF and SKIP are not sent: this client waits for each reply\n"
-            "x A\n");
+  EXPECT_EQ(
+      Output(),
+      "ERR value is not an integer or out of range\n"
+      "client_main: line 2: the quotes are not balanced\n"
+      "client_main: CLIENT REPLY OFF and SKIP are not sent: this client waits for each reply\n"
+      "x A\n");
   EXPECT_EQ(Run({"--json"}, in), 1);
   EXPECT_TRUE(Output().ends_with("\"x A\"\n")) << Output();
   EXPECT_EQ(Run({}, "/"), 2);  // a directory can't be read
@@ -189,14 +197,17 @@ TEST_F(ClientMainTest, LinesFromStandardInputAreCommands) {
 
 TEST_F(ClientMainTest, SubscriptionsOutlastTheLines) {
   std::ofstream(dir_.File("in")) << "ssubscribe news\necho beside\n";
-  Process listener(VARVE_CLIENT_MAIN, {"--port=" + std::to_string(server_.port())}, dir_.File("out"), dir_.File("in"));
-  const std::unique_ptr<Client> publisher = *Client::Connect("127.0.0.1", server_.port(), std::chrono::seconds(30));
+  Process listener(VARVE_CLIENT_MAIN, {"--port=" + std::to_string(server_.port())},
+                   dir_.File("out"), dir_.File("in"));
+  const std::unique_ptr<Client> publisher =
+      *Client::Connect("127.0.0.1", server_.port(), std::chrono::seconds(30));
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   const std::string expected = "ssubscribe\nnews\n1\nbeside\n";
   while (Output() != expected && std::chrono::steady_clock::now() < deadline) usleep(10000);
   EXPECT_EQ(Output(), expected);
   EXPECT_EQ(publisher->Call({"SPUBLISH", "news", "late"})->integer, 1);
-  while (!Output().ends_with("late\n") && std::chrono::steady_clock::now() < deadline) usleep(10000);
+  while (!Output().ends_with("late\n") && std::chrono::steady_clock::now() < deadline)
+    usleep(10000);
   EXPECT_EQ(Output(), expected + "smessage\nnews\nlate\n");
   server_.process().Kill(SIGKILL);
   EXPECT_EQ(listener.Wait(), 2);
@@ -212,7 +223,8 @@ TEST_F(ClientMainTest, TheLibraryPipelinesAndReportsErrors) {
       Client::Connect("localhost", server_.port(), std::chrono::milliseconds(30000));
   ASSERT_TRUE(connected.ok()) << connected.status();
   Client& client = **connected;
-  for (int i = 0; i < 5000; ++i) ASSERT_TRUE(client.Send({"SET", "p" + std::to_string(i), std::to_string(i)}).ok());
+  for (int i = 0; i < 5000; ++i)
+    ASSERT_TRUE(client.Send({"SET", "p" + std::to_string(i), std::to_string(i)}).ok());
   for (int i = 0; i < 5000; ++i) ASSERT_EQ(client.Receive()->text, "OK");
   EXPECT_EQ(*client.Count("[p", "(q"), 5000);
   EXPECT_EQ((*client.Prefix("p1", {.keys_only = true})).size(), 1111u);
@@ -238,22 +250,26 @@ class GuardedServerTest : public testing::RestartingServer {
 };
 
 TEST_F(GuardedServerTest, APasswordAndASocket) {
-  for (const std::string& where : {"--unixsocket=" + Socket(), "--port=" + std::to_string(options_.port)}) {
+  for (const std::string& where :
+       {"--unixsocket=" + Socket(), "--port=" + std::to_string(options_.port)}) {
     EXPECT_EQ(Run({where, "ping"}), 2);
     EXPECT_NE(Output().find("VARVE_PASSWORD"), std::string::npos) << Output();
     EXPECT_EQ(Run({where, "--password=wrong", "ping"}), 2);
     EXPECT_NE(Output().find("WRONGPASS"), std::string::npos) << Output();
     EXPECT_EQ(Run({where, "--password=secret", "put", "a", "1"}), 0) << Output();
-    EXPECT_EQ(Run({where, "--password=secret", "--user=default", "call", "get", "a"}), 0) << Output();
+    EXPECT_EQ(Run({where, "--password=secret", "--user=default", "call", "get", "a"}), 0)
+        << Output();
     EXPECT_EQ(Output(), "1\n");
     std::filesystem::remove(dir_.File("all.csv"));
     EXPECT_EQ(Run({where, "--password=secret", "export", dir_.File("all.csv")}), 0) << Output();
     EXPECT_EQ(Run({where, "--password=secret", "import", dir_.File("all.csv")}), 0) << Output();
-    EXPECT_EQ(Run({where, "--password=secret", "bench", "--seconds=1", "--connections=2"}), 0) << Output();
+    EXPECT_EQ(Run({where, "--password=secret", "bench", "--seconds=1", "--connections=2"}), 0)
+        << Output();
     EXPECT_EQ(Run({where, "import", dir_.File("all.csv")}), 2);
     EXPECT_NE(Output().find("NOAUTH"), std::string::npos) << Output();
   }
-  const std::string in_environment = "VARVE_PASSWORD=secret " VARVE_CLIENT_MAIN " --unixsocket=" + Socket() + " get a";
+  const std::string in_environment =
+      "VARVE_PASSWORD=secret " VARVE_CLIENT_MAIN " --unixsocket=" + Socket() + " get a";
   EXPECT_EQ(Process("/bin/sh", {"-c", in_environment}, dir_.File("out")).Wait(), 0);
   EXPECT_EQ(Output(), "1");
 }

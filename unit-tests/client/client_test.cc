@@ -1,4 +1,5 @@
-// The blocking clients against a server_main that is stopped, killed and started again, and against redis-server.
+// The blocking clients against a server_main that is stopped, killed and started again, and against
+// redis-server.
 #include "client/client.h"
 
 #include <gtest/gtest.h>
@@ -50,8 +51,10 @@ TEST_F(ClientTest, ALostConnectionIsMadeAgain) {
 TEST_F(ClientTest, ASelectInsideMultiHoldsOnceItIsExecuted) {
   const std::unique_ptr<Client> client = Connect();
   for (const bool executes : {false, true}) {
-    for (const std::vector<std::string_view>& request :
-         {std::vector<std::string_view>{"MULTI"}, {"GET", "key"}, {"SELECT", "5"}, {"SELECT", "99"}}) {
+    for (const std::vector<std::string_view>& request : {std::vector<std::string_view>{"MULTI"},
+                                                         {"GET", "key"},
+                                                         {"SELECT", "5"},
+                                                         {"SELECT", "99"}}) {
       ASSERT_TRUE(client->Call(request).ok());
     }
     EXPECT_EQ(client->pipeline().selected(), "");
@@ -168,7 +171,8 @@ TEST_F(ClientTest, ManyLargeRequestsAndRepliesDoNotBlockEachOther) {
 
 TEST_F(ClientTest, ARangeIsStreamed) {
   const std::unique_ptr<Client> client = Connect();
-  for (int i = 0; i < 20000; ++i) ASSERT_EQ(client->Send({"SET", "k" + std::to_string(i), "v"}), absl::OkStatus());
+  for (int i = 0; i < 20000; ++i)
+    ASSERT_EQ(client->Send({"SET", "k" + std::to_string(i), "v"}), absl::OkStatus());
   for (int i = 0; i < 20000; ++i) ASSERT_EQ(client->Receive()->text, "OK");
   uint64_t announced = 0;
   std::vector<std::string> keys;
@@ -313,14 +317,16 @@ TEST_F(RedisTest, PublishedMessagesComeToTheHandler) {
   ASSERT_EQ(subscriber->pipeline().WaitForPush(milliseconds(10000)), absl::OkStatus());
   ASSERT_EQ(publisher->Call({"PUBLISH", "weather", "two"})->integer, 1);
   EXPECT_EQ(*subscriber->Get("nothing"), std::nullopt);  // a request goes on working beside
-  while (messages.size() < 2) ASSERT_EQ(subscriber->pipeline().WaitForPush(milliseconds(10000)), absl::OkStatus());
+  while (messages.size() < 2)
+    ASSERT_EQ(subscriber->pipeline().WaitForPush(milliseconds(10000)), absl::OkStatus());
   EXPECT_EQ(messages, (std::vector<std::string>{"one", "two"}));
   EXPECT_TRUE(absl::IsDeadlineExceeded(subscriber->pipeline().WaitForPush(milliseconds(20))));
   // The server throws the connection out: subscriptions come back with the next one.
   ASSERT_EQ(publisher->Call({"CLIENT", "KILL", "TYPE", "pubsub"})->integer, 1);
   ASSERT_EQ(subscriber->pipeline().WaitForPush(milliseconds(10000)), absl::OkStatus());
   while (publisher->Call({"PUBLISH", "news", "three"})->integer == 0) continue;
-  while (messages.size() < 3) ASSERT_EQ(subscriber->pipeline().WaitForPush(milliseconds(10000)), absl::OkStatus());
+  while (messages.size() < 3)
+    ASSERT_EQ(subscriber->pipeline().WaitForPush(milliseconds(10000)), absl::OkStatus());
   EXPECT_EQ(messages.back(), "three");
 }
 

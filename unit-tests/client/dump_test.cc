@@ -51,9 +51,11 @@ class DumpBetweenServersTest : public ::testing::Test {
 };
 
 TEST_F(DumpBetweenServersTest, ValuesGoBothWays) {
-  std::vector<std::string> values = {"", "text", std::string("\0\xff\r\n", 4), "0", "-1", "01", "1.5", " 7", "-0"};
-  for (const char* number : {"127", "128", "-128", "-129", "32767", "32768", "-32768", "-32769", "2147483647",
-                             "2147483648", "-2147483648", "-2147483649", "9223372036854775807"}) {
+  std::vector<std::string> values = {
+      "", "text", std::string("\0\xff\r\n", 4), "0", "-1", "01", "1.5", " 7", "-0"};
+  for (const char* number :
+       {"127", "128", "-128", "-129", "32767", "32768", "-32768", "-32769", "2147483647",
+        "2147483648", "-2147483648", "-2147483649", "9223372036854775807"}) {
     values.emplace_back(number);
   }
   std::string lines;
@@ -123,7 +125,8 @@ TEST_F(DumpBetweenServersTest, RepliesAreTheSame) {
       {"EXEC"},
   };
   for (const Words& line : lines) {
-    EXPECT_EQ(Ask(*varve_, line), Ask(*redis_, line)) << line[0] << " " << line.size() << " " << line.back();
+    EXPECT_EQ(Ask(*varve_, line), Ask(*redis_, line))
+        << line[0] << " " << line.size() << " " << line.back();
   }
   EXPECT_EQ(Ask(*varve_, {"RESTORE", "list", "0", list}), "ERR Bad data format");
 }

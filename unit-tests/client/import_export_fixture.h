@@ -27,10 +27,12 @@ class ImportExportTest : public ::testing::Test {
     port_ = server_->port();
   }
   void Start(const std::string& port) {
-    server_.emplace(VARVE_SERVER_MAIN, dir_.File("data"), std::vector<std::string>{port, "--sync=no"});
+    server_.emplace(VARVE_SERVER_MAIN, dir_.File("data"),
+                    std::vector<std::string>{port, "--sync=no"});
   }
   std::unique_ptr<Client> Connect() {
-    absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect("127.0.0.1", port_, std::chrono::seconds(30));
+    absl::StatusOr<std::unique_ptr<Client>> client =
+        Client::Connect("127.0.0.1", port_, std::chrono::seconds(30));
     EXPECT_TRUE(client.ok()) << client.status();
     return client.ok() ? *std::move(client) : nullptr;
   }

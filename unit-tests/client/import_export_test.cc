@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "client/console/progress.h"
 #include "client/client.h"
+#include "client/console/progress.h"
 #include "unit-tests/client/import_export_fixture.h"
 #include "unit-tests/client/redis_process.h"
 
@@ -66,11 +66,14 @@ TEST_F(ImportExportTest, NastyBytesComeBackInEachFormat) {
 
 TEST_F(ImportExportTest, KeysExpireWhenTheyWouldHaveInEachFormat) {
   const std::unique_ptr<Client> client = Connect();
-  const auto expires_at = [&](std::string_view key) { return client->Call({"PEXPIRETIME", key})->integer; };
+  const auto expires_at = [&](std::string_view key) {
+    return client->Call({"PEXPIRETIME", key})->integer;
+  };
   for (const std::string name : {"all.resp", "all.csv", "all.jsonl"}) {
     ASSERT_TRUE(client->Call({"SET", "late", "1", "PXAT", "4102444800123"}).ok());
     ASSERT_TRUE(client->Call({"SET", "stays", "2"}).ok());
-    ASSERT_EQ(Run({"export", dir_.File(name), "--limit=1"}), 0) << Output();  // the first one expires
+    // The first one expires.
+    ASSERT_EQ(Run({"export", dir_.File(name), "--limit=1"}), 0) << Output();
     ASSERT_EQ(Run({"export", dir_.File(name), "--resume"}), 0) << Output();
     Empty();
     ASSERT_EQ(Run({"import", dir_.File(name)}), 0) << Output();
@@ -88,7 +91,9 @@ TEST_F(ImportExportTest, KeysExpireWhenTheyWouldHaveInEachFormat) {
   }
   Write("wrong.csv", "a,1,soon\nb,2,-5\nc,3,\n");
   EXPECT_EQ(Run({"import", dir_.File("wrong.csv")}), 2);
-  EXPECT_THAT(Output(), HasSubstr("line 1 (offset 0): it expires at 'soon', which is no number of milliseconds"));
+  EXPECT_THAT(
+      Output(),
+      HasSubstr("line 1 (offset 0): it expires at 'soon', which is no number of milliseconds"));
   EXPECT_TRUE(Stored() == (Pairs{{"c", "3"}}));
 }
 
@@ -99,7 +104,8 @@ TEST_F(ImportExportTest, RedisCliLoadsWhatExportWrites) {
   ASSERT_EQ(Run({"export", dir_.File("all.resp")}), 0) << Output();
   Empty();
   const std::string pipe = "redis-cli --pipe -p " + std::to_string(port_);
-  ASSERT_EQ(Process("/bin/sh", {"-c", pipe}, dir_.File("out"), dir_.File("all.resp")).Wait(), 0) << Output();
+  ASSERT_EQ(Process("/bin/sh", {"-c", pipe}, dir_.File("out"), dir_.File("all.resp")).Wait(), 0)
+      << Output();
   EXPECT_TRUE(Stored() == pairs) << Output();
 }
 
@@ -119,7 +125,8 @@ TEST_F(ImportExportTest, ExportGoesOnInAFileThatWasCut) {
   for (const std::string name : {"all.resp", "all.csv", "all.jsonl"}) {
     ASSERT_EQ(Run({"export", dir_.File(name)}), 0) << Output();
     const std::string whole = ReadFile(dir_.File(name));
-    for (const size_t cut : {size_t{0}, size_t{11}, size_t{60}, whole.size() / 2, whole.size() - 1}) {
+    for (const size_t cut :
+         {size_t{0}, size_t{11}, size_t{60}, whole.size() / 2, whole.size() - 1}) {
       Write(name, whole.substr(0, cut));
       ASSERT_EQ(Run({"export", dir_.File(name), "--resume"}), 0) << Output();
       EXPECT_TRUE(ReadFile(dir_.File(name)) == whole) << name << " cut at " << cut;
@@ -148,10 +155,12 @@ TEST_F(ImportExportTest, ExportGoesOnInNoFileOfOthers) {
 
 TEST_F(ImportExportTest, CtrlCEndsAnExportThatCanBeResumed) {
   const std::unique_ptr<Client> client = Connect();
-  for (int i = 0; i < 300000; ++i) client->pipeline().Send({"SET", "key" + std::to_string(i), std::string(100, 'v')});
+  for (int i = 0; i < 300000; ++i)
+    client->pipeline().Send({"SET", "key" + std::to_string(i), std::string(100, 'v')});
   for (int i = 0; i < 300000; ++i) ASSERT_TRUE(client->Receive().ok());
   {
-    Process export_all(VARVE_CLIENT_MAIN, {"--port=" + std::to_string(port_), "export", dir_.File("all.csv")},
+    Process export_all(VARVE_CLIENT_MAIN,
+                       {"--port=" + std::to_string(port_), "export", dir_.File("all.csv")},
                        dir_.File("out"));
     while (export_all.Running() && ReadFile(dir_.File("all.csv")).size() < 2000000) continue;
     export_all.Kill(SIGINT);
@@ -177,19 +186,25 @@ TEST_F(ImportExportTest, AMissingQuoteDoesNotTakeAllMemory) {
   for (int i = 0; i < 1000000; ++i) csv += "key" + std::to_string(i) + ",value\n";
   Write("bad.csv", csv);
   EXPECT_EQ(Run({"import", dir_.File("bad.csv")}), 2);
-  EXPECT_THAT(Output(), HasSubstr("bad.csv: line 2 (offset 4): a key of more than 1 MiB; is a closing quote missing?"));
+  EXPECT_THAT(
+      Output(),
+      HasSubstr(
+          "bad.csv: line 2 (offset 4): a key of more than 1 MiB; is a closing quote missing?"));
   EXPECT_EQ(Stored(), (Pairs{{"a", "1"}}));
 }
 
 TEST_F(ImportExportTest, WhereNoStateCanBeKeptTheImportGoesOn) {
-  std::filesystem::create_directory(dir_.File("many.csv.import-state.tmp"));  // in the way of the state
+  // In the way of the state.
+  std::filesystem::create_directory(dir_.File("many.csv.import-state.tmp"));
   std::string csv;
   for (int i = 0; i < 300000; ++i) csv += "key" + std::to_string(i) + ",v\n";
   Write("many.csv", csv);
-  Process import(VARVE_CLIENT_MAIN, {"--port=" + std::to_string(port_), "import", dir_.File("many.csv")},
+  Process import(VARVE_CLIENT_MAIN,
+                 {"--port=" + std::to_string(port_), "import", dir_.File("many.csv")},
                  dir_.File("out"));
   server_->process().Stop();
-  std::this_thread::sleep_for(std::chrono::milliseconds(1200));  // so that it lasts longer than a second
+  // So that it lasts longer than a second.
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));
   server_->process().Kill(SIGCONT);
   EXPECT_EQ(import.Wait(), 0) << Output();
   EXPECT_THAT(Output(), HasSubstr("warning: --resume will not be possible"));
@@ -198,11 +213,13 @@ TEST_F(ImportExportTest, WhereNoStateCanBeKeptTheImportGoesOn) {
 
 TEST_F(ImportExportTest, WrongRecordsAreCountedAndTheFirstIsShown) {
   Write("bad.jsonl",
-        "{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"b\"}\n\nnonsense\n{\"key\":\"c\",\"more\":[1,{\"x\":null}],"
+        "{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"b\"}\n\nnonsense\n{\"key\":\"c\",\"more\":[1,{"
+        "\"x\":null}],"
         "\"value\":\"3\"}\n");
   EXPECT_EQ(Run({"import", dir_.File("bad.jsonl")}), 2);
   EXPECT_THAT(Output(), HasSubstr("2 errors, the first:"));
-  EXPECT_THAT(Output(), HasSubstr("bad.jsonl: line 2 (offset 24): byte 12: the object has no \"value\""));
+  EXPECT_THAT(Output(),
+              HasSubstr("bad.jsonl: line 2 (offset 24): byte 12: the object has no \"value\""));
   EXPECT_EQ(Stored(), (Pairs{{"a", "1"}, {"c", "3"}}));
   Empty();
   Write("bad.csv", "a,1\nb\n\"c\"x,3\nd,\"4\n");
@@ -212,7 +229,8 @@ TEST_F(ImportExportTest, WrongRecordsAreCountedAndTheFirstIsShown) {
   EXPECT_EQ(Stored(), (Pairs{{"a", "1"}}));
   // A reply that is an error counts, too.
   Write("bad.resp",
-        "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n*2\r\n$4\r\nINCR\r\n$1\r\na\r\n*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$"
+        "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n*2\r\n$4\r\nINCR\r\n$1\r\na\r\n*3\r\n$"
+        "3\r\nSET\r\n$1\r\nb\r\n$"
         "1\r\nx\r\n*2\r\n$4\r\n"
         "INCR\r\n$1\r\nb\r\n");
   EXPECT_EQ(Run({"import", dir_.File("bad.resp")}), 2);
@@ -237,13 +255,14 @@ TEST_F(ImportExportTest, WrongRecordsAreCountedAndTheFirstIsShown) {
 TEST_F(ImportExportTest, AnInterruptedImportIsResumed) {
   constexpr int kKeys = 400000;
   std::string csv = "key,value\n";
-  for (int i = 0; i < kKeys; ++i) csv += "key" + std::to_string(i) + ",value" + std::to_string(i) + "\n";
+  for (int i = 0; i < kKeys; ++i)
+    csv += "key" + std::to_string(i) + ",value" + std::to_string(i) + "\n";
   Write("many.csv", csv);
   int resumed = 0;
   int code = 2;
   for (int round = 0; round < 20 && code != 0; ++round) {
-    std::vector<std::string> arguments = {"--port=" + std::to_string(port_), "import", dir_.File("many.csv"),
-                                          "--reconnect=1"};
+    std::vector<std::string> arguments = {"--port=" + std::to_string(port_), "import",
+                                          dir_.File("many.csv"), "--reconnect=1"};
     if (round > 0) arguments.push_back("--resume");
     Process import(VARVE_CLIENT_MAIN, arguments, dir_.File("out"));
     const std::string ahead = "key" + std::to_string((round + 1) * 100000);
@@ -273,7 +292,8 @@ TEST_F(ImportExportTest, ALostConnectionDoesNotEndAnImport) {
   std::string csv;
   for (int i = 0; i < 300000; ++i) csv += "key" + std::to_string(i) + ",v\n";
   Write("many.csv", csv);
-  Process import(VARVE_CLIENT_MAIN, {"--port=" + std::to_string(port_), "import", dir_.File("many.csv")},
+  Process import(VARVE_CLIENT_MAIN,
+                 {"--port=" + std::to_string(port_), "import", dir_.File("many.csv")},
                  dir_.File("out"));
   {
     const std::unique_ptr<Client> client = Connect();
@@ -292,9 +312,10 @@ TEST_F(ImportExportTest, CommandsThatMustNotRunTwiceAreNotResumedBlindly) {
   std::string commands;
   for (int i = 0; i < 200000; ++i) commands += "*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n";
   Write("incr.resp", commands);
-  Process import(VARVE_CLIENT_MAIN,
-                 {"--port=" + std::to_string(port_), "import", dir_.File("incr.resp"), "--reconnect=1"},
-                 dir_.File("out"));
+  Process import(
+      VARVE_CLIENT_MAIN,
+      {"--port=" + std::to_string(port_), "import", dir_.File("incr.resp"), "--reconnect=1"},
+      dir_.File("out"));
   {
     const std::unique_ptr<Client> client = Connect();
     while (import.Running() && !client->Get("n")->has_value()) continue;
@@ -314,7 +335,8 @@ TEST_F(ImportExportTest, WhatWasExecutedBeforeADamagedPlaceIsNotExecutedAgain) {
   Write("damaged.resp", increment + increment + increment);  // mended, and shorter
   EXPECT_EQ(Run({"import", dir_.File("damaged.resp"), "--resume"}), 2);
   EXPECT_THAT(Output(), HasSubstr("when the import began"));
-  Write("damaged.resp", increment + increment + increment + "*2\r\n$4\r");  // cut, and as long as it was
+  // Cut, and as long as it was.
+  Write("damaged.resp", increment + increment + increment + "*2\r\n$4\r");
   EXPECT_EQ(Run({"import", dir_.File("damaged.resp"), "--resume"}), 2);
   EXPECT_THAT(Output(), HasSubstr("the file is cut short"));
   EXPECT_EQ(*Connect()->Get("n"), "3");
@@ -322,18 +344,22 @@ TEST_F(ImportExportTest, WhatWasExecutedBeforeADamagedPlaceIsNotExecutedAgain) {
 
 TEST_F(ImportExportTest, BenchMeasuresBothWays) {
   Fill({{"bench:1", "mine"}});
-  ASSERT_EQ(Run({"bench", "--seconds=1", "--connections=4", "--pipeline=8", "--keyspace=100", "--json"}), 0)
+  ASSERT_EQ(
+      Run({"bench", "--seconds=1", "--connections=4", "--pipeline=8", "--keyspace=100", "--json"}),
+      0)
       << Output();
   EXPECT_THAT(Output(), HasSubstr("{\"test\":\"SET\",\"requests_per_second\":"));
   EXPECT_THAT(Output(), HasSubstr("{\"test\":\"GET\",\"requests_per_second\":"));
-  EXPECT_EQ(Stored(), (Pairs{{"bench:1", "mine"}}));  // what it wrote is gone, what was there is not
+  // What it wrote is gone, what was there is not.
+  EXPECT_EQ(Stored(), (Pairs{{"bench:1", "mine"}}));
 }
 
 TEST(ProgressTest, TellsTheRateOfThisRun) {
   Progress progress("importing", 1000, false);
   progress.StartFrom(500, 50, 500);
-  EXPECT_EQ(progress.Render(750, 75, 750, 5),
-            "importing [##################......]  75%  75 keys  750 B  5 keys/s  50 B/s  5 s left");
+  EXPECT_EQ(
+      progress.Render(750, 75, 750, 5),
+      "importing [##################......]  75%  75 keys  750 B  5 keys/s  50 B/s  5 s left");
 }
 
 TEST_F(ImportExportTest, ProgressIsShownWhenAskedFor) {

@@ -1,4 +1,5 @@
-// Keyspace notifications beside those of redis-server: the same events in the same order for the same commands.
+// Keyspace notifications beside those of redis-server: the same events in the same order for the
+// same commands.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +38,8 @@ class EventLog {
   explicit EventLog(ClientOptions options) {
     options.protocol = 3;
     options.on_push = [this](const Reply& push) {
-      if (push.elements[0].text == "pmessage") told_.push_back(push.elements[2].text + " " + push.elements[3].text);
+      if (push.elements[0].text == "pmessage")
+        told_.push_back(push.elements[2].text + " " + push.elements[3].text);
     };
     client_ = *Client::Connect(options);
     EXPECT_EQ(client_->Call({"PSUBSCRIBE", "__key*"}).status(), absl::OkStatus());
@@ -232,9 +234,10 @@ TEST_F(KeyspaceEventsBesideRedisTest, TheSameIsTold) {
 TEST_F(KeyspaceEventsBesideRedisTest, LettersAreShownAlike) {
   const std::unique_ptr<Client> redis = redis_->Connect(), varve = *Client::Connect(options_);
   EXPECT_EQ(Ask(*varve, {"CONFIG", "GET", "notify-keyspace-events"}), "xKE");
-  for (const char* letters : {"", "KEA", "$gKE", "Elshmd", "tdzslhexg$", "KKK", "Az", "KEy", "K E", "kea"}) {
-    for (const Words& request :
-         {Words{"CONFIG", "SET", "notify-keyspace-events", letters}, {"CONFIG", "GET", "notify-keyspace-events"}}) {
+  for (const char* letters :
+       {"", "KEA", "$gKE", "Elshmd", "tdzslhexg$", "KKK", "Az", "KEy", "K E", "kea"}) {
+    for (const Words& request : {Words{"CONFIG", "SET", "notify-keyspace-events", letters},
+                                 {"CONFIG", "GET", "notify-keyspace-events"}}) {
       EXPECT_EQ(Ask(*varve, request), Ask(*redis, request)) << letters;
     }
   }

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "client/cli/command_docs.h"
+#include "client/client.h"
 #include "client/console/output.h"
 #include "client/console/text.h"
-#include "client/client.h"
 #include "unit-tests/client/redis_process.h"
 #include "unit-tests/client/restarting_server.h"
 #include "unit-tests/client/terminal.h"
@@ -86,7 +86,8 @@ TEST_F(PromptTest, HintsStandAtTheRight) {
 }
 
 TEST_F(PromptTest, ATerminalGetsTablesAndColours) {
-  ASSERT_EQ((*Client::Connect("127.0.0.1", server_->port()))->Put("k\x1b[2J", "v\n"), absl::OkStatus());
+  ASSERT_EQ((*Client::Connect("127.0.0.1", server_->port()))->Put("k\x1b[2J", "v\n"),
+            absl::OkStatus());
   Terminal coloured(server_->port(), "", {"range"});
   EXPECT_SHOWN(coloured, "\x1b[36mk\\x1b[2J\x1b[0m  v\\n");
   EXPECT_EQ(coloured.Wait(), 0);
@@ -140,7 +141,8 @@ TEST_F(PromptTest, CtrlDTypedWhileARequestIsUnderWayEndsThePrompt) {
     terminal.Type(ahead);
     server_->process().Kill(SIGCONT);
     EXPECT_SHOWN(terminal, "PONG");
-    EXPECT_EQ(terminal.ShownToTheEnd().find("(integer) 0") != std::string::npos, *ahead == 'd') << ahead;
+    EXPECT_EQ(terminal.ShownToTheEnd().find("(integer) 0") != std::string::npos, *ahead == 'd')
+        << ahead;
     EXPECT_EQ(terminal.Wait(), 0);
   }
 }
@@ -156,7 +158,8 @@ TEST_F(PromptTest, SubcommandsAreCompletedToo) {
   EXPECT_SHOWN(terminal, "OK");
   terminal.Type("latency history ");
   EXPECT_SHOWN(terminal, "HISTORY event");
-  EXPECT_EQ(terminal.ShownUntil("event").find("DOCTOR"), std::string::npos);  // only what may follow now
+  EXPECT_EQ(terminal.ShownUntil("event").find("DOCTOR"),
+            std::string::npos);  // only what may follow now
   terminal.Type("\x03");
   terminal.Type("set k v ifn\t");
   EXPECT_SHOWN(terminal, "ifn");
@@ -350,9 +353,10 @@ TEST(CompletionTest, RedisDescribesItsArgumentsInAnotherWay) {
     const CommandDocs docs = CommandDocs::FromReply(*client->Call({"COMMAND", "DOCS"}));
     ASSERT_NE(docs.Find("set"), nullptr);
     EXPECT_EQ(docs.Find("mget")->syntax, "key [key ...]");
-    EXPECT_EQ(docs.Find("set")->syntax,
-              "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT "
-              "unix-time-milliseconds | KEEPTTL]");
+    EXPECT_EQ(
+        docs.Find("set")->syntax,
+        "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT "
+        "unix-time-milliseconds | KEEPTTL]");
     EXPECT_EQ(Complete(docs, "config rew").insertion, "rite ");
     EXPECT_EQ(docs.Find("object")->SyntaxAfter("freq"), "FREQ key");
   }
@@ -393,11 +397,13 @@ TEST(RenderTest, RepliesAsJson) {
   Reply array;
   array.type = Reply::Type::kArray;
   array.elements = {bulk, bytes, number, Reply(), map};
-  EXPECT_EQ(JsonOf(array), "[\"a\\\"\\n\\u0001\",{\"base64\":\"/w==\"},5,null,{\"a\\\"\\\\n\\\\x01\":5}]");
+  EXPECT_EQ(JsonOf(array),
+            "[\"a\\\"\\n\\u0001\",{\"base64\":\"/w==\"},5,null,{\"a\\\"\\\\n\\\\x01\":5}]");
   Output table;
   table.style = OutputStyle::kTable;
   EXPECT_EQ(RenderReply(array, table),
-            "1) \"a\\\"\\n\\x01\"\n2) \"\\xff\"\n3) (integer) 5\n4) (nil)\n5) 1# \"a\\\"\\n\\x01\" => (integer) 5\n");
+            "1) \"a\\\"\\n\\x01\"\n2) \"\\xff\"\n3) (integer) 5\n4) (nil)\n5) 1# \"a\\\"\\n\\x01\" "
+            "=> (integer) 5\n");
 }
 
 }  // namespace

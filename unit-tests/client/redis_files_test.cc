@@ -43,8 +43,8 @@ class RedisFilesTest : public ImportExportTest {
   // Strings in all encodings, and one value of each other type in small and large encodings.
   static Pairs FillRedis(Client* redis) {
     Pairs pairs;
-    for (const std::string number : {"0", "-1", "127", "-128", "128", "32767", "-32768", "40000", "2147483647",
-                                     "-2147483648", "2147483648", "99999999999999"}) {
+    for (const std::string number : {"0", "-1", "127", "-128", "128", "32767", "-32768", "40000",
+                                     "2147483647", "-2147483648", "2147483648", "99999999999999"}) {
       pairs["int:" + number] = number;
     }
     pairs["text"] = "plain";
@@ -64,7 +64,8 @@ class RedisFilesTest : public ImportExportTest {
                                                                    {"ZADD", "zset", n, n},
                                                                    {"HSET", "hash", n, n},
                                                                    {"XADD", "stream", "*", "f", n}};
-      for (const auto& command : commands) EXPECT_EQ(redis->Call(command).status(), absl::OkStatus());
+      for (const auto& command : commands)
+        EXPECT_EQ(redis->Call(command).status(), absl::OkStatus());
     }
     const std::vector<std::vector<std::string_view>> small = {
         {"RPUSH", "small list", "1"},
@@ -99,8 +100,8 @@ TEST_F(RedisFilesTest, AnRdbFile) {
   ASSERT_EQ(Run({"import", File("dump.rdb")}), 0) << Output();
   EXPECT_TRUE(Stored() == pairs);
   EXPECT_THAT(Output(), HasSubstr("imported 19 keys"));
-  for (const char* type :
-       {"list: 2", "set: 2", "sorted set: 2", "hash: 2", "stream: 1", "key of another database: 1"}) {
+  for (const char* type : {"list: 2", "set: 2", "sorted set: 2", "hash: 2", "stream: 1",
+                           "key of another database: 1"}) {
     EXPECT_THAT(Output(), HasSubstr(std::string("left out: ") + type));
   }
   EXPECT_THAT(Output(), HasSubstr("keys with an expiry: 1"));
@@ -120,11 +121,15 @@ TEST_F(RedisFilesTest, AnRdbFile) {
 
 // As Redis 7.4 writes them, which is not everywhere to be had.
 TEST_F(RedisFilesTest, HashesWhoseFieldsExpireAreLeftOut) {
-  const auto text = [](const std::string& bytes) { return static_cast<char>(bytes.size()) + bytes; };
+  const auto text = [](const std::string& bytes) {
+    return static_cast<char>(bytes.size()) + bytes;
+  };
   const std::string time("\x00\x10\xa5\xd4\xe8\x00\x00\x00", 8);
-  const std::string absolute = "\x81" + std::string(time.rbegin(), time.rend());  // a length of 64 bits
+  // A length of 64 bits.
+  const std::string absolute = "\x81" + std::string(time.rbegin(), time.rend());
   const std::string none(1, '\0');
-  const std::string slot("\xf4\x05\x05\x00", 4);  // of a cluster: its number, keys, keys with an expiry
+  // Of a cluster: its number, keys, keys with an expiry.
+  const std::string slot("\xf4\x05\x05\x00", 4);
   const std::string pair = text("field") + text("value");
   std::string rdb = "REDIS0012" + slot;
   rdb += "\x16" + text("candidate's hash") + "\x02" + absolute + pair + none + pair;
@@ -145,13 +150,16 @@ TEST_F(RedisFilesTest, AnAppendOnlyDirectory) {
     std::filesystem::remove_all(dir_.File("redis"));
     std::filesystem::create_directory(dir_.File("redis"));
     // With everysec it puts off writing for as long as a sync takes.
-    RedisProcess redis(dir_.File("redis"), {"--appendonly", "yes", "--appendfsync", "always", "--aof-use-rdb-preamble",
-                                            preamble, "--aof-timestamp-enabled", "yes"});
+    RedisProcess redis(dir_.File("redis"),
+                       {"--appendonly", "yes", "--appendfsync", "always", "--aof-use-rdb-preamble",
+                        preamble, "--aof-timestamp-enabled", "yes"});
     const std::unique_ptr<Client> client = redis.Connect();
     ASSERT_NE(client, nullptr) << redis.log();
     Pairs pairs = FillRedis(client.get());
     ASSERT_EQ(client->Call({"BGREWRITEAOF"}).status(), absl::OkStatus());
-    while (client->Call({"INFO", "persistence"})->text.find("aof_rewrite_in_progress:0") == std::string::npos) continue;
+    while (client->Call({"INFO", "persistence"})->text.find("aof_rewrite_in_progress:0") ==
+           std::string::npos)
+      continue;
     // After the rewrite, in the incremental file.
     ASSERT_EQ(client->Call({"INCR", "int:127"}).status(), absl::OkStatus());
     pairs["int:127"] = "128";
@@ -164,11 +172,12 @@ TEST_F(RedisFilesTest, AnAppendOnlyDirectory) {
     pairs["in"] = "transaction";
     pairs["expired"] = "v";
     // Redis writes the instant, whatever it was told.
-    for (const auto& command : std::vector<std::vector<std::string_view>>{{"SETEX", "later", "100", "1"},
-                                                                          {"SET", "expiring", "2", "KEEPTTL"},
-                                                                          {"EXPIRE", "in", "200"},
-                                                                          {"SET", "stays", "1", "EX", "100"},
-                                                                          {"PERSIST", "stays"}}) {
+    for (const auto& command :
+         std::vector<std::vector<std::string_view>>{{"SETEX", "later", "100", "1"},
+                                                    {"SET", "expiring", "2", "KEEPTTL"},
+                                                    {"EXPIRE", "in", "200"},
+                                                    {"SET", "stays", "1", "EX", "100"},
+                                                    {"PERSIST", "stays"}}) {
       ASSERT_EQ(client->Call(command).status(), absl::OkStatus());
     }
     pairs["later"] = "1";
@@ -183,9 +192,11 @@ TEST_F(RedisFilesTest, AnAppendOnlyDirectory) {
 
 TEST_F(RedisFilesTest, AnAppendOnlyFileThatWasCut) {
   Write("one.aof",
-        "#TS:1700000000\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*5\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n$4\r\nPXAT\r\n$"
+        "#TS:1700000000\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*5\r\n$3\r\nSET\r\n$1\r\na\r\n$"
+        "1\r\n1\r\n$4\r\nPXAT\r\n$"
         "1\r\n5\r\n"
-        "*4\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$1\r\n1\r\n$1\r\n2\r\n*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$1\r\n2\r\n*3\r\n$"
+        "*4\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$1\r\n1\r\n$1\r\n2\r\n*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$"
+        "1\r\n2\r\n*3\r\n$"
         "3\r\nSET\r\n$1\r\nc");
   EXPECT_EQ(Run({"import", dir_.File("one.aof")}), 0) << Output();
   EXPECT_EQ(Stored(), (Pairs{{"b", "2"}}));
@@ -204,9 +215,11 @@ TEST_F(RedisFilesTest, WhatWasNeverExecutedIsLeftOut) {
 }
 
 TEST_F(RedisFilesTest, AnExpiryOfItsOwnIsNoticed) {
-  Write("expire.aof",
-        "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n*3\r\n$9\r\nPEXPIREAT\r\n$1\r\na\r\n$4\r\n1000\r\n"
-        "*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$1\r\n2\r\n*3\r\n$8\r\nEXPIREAT\r\n$1\r\nb\r\n$10\r\n9999999999\r\n");
+  Write(
+      "expire.aof",
+      "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n*3\r\n$9\r\nPEXPIREAT\r\n$1\r\na\r\n$4\r\n1000\r\n"
+      "*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$1\r\n2\r\n*3\r\n$8\r\nEXPIREAT\r\n$1\r\nb\r\n$"
+      "10\r\n9999999999\r\n");
   EXPECT_EQ(Run({"import", dir_.File("expire.aof")}), 0) << Output();
   EXPECT_THAT(Output(), HasSubstr("keys with an expiry: 1"));
   EXPECT_THAT(Output(), HasSubstr("have expired, left out: 1"));

@@ -1,4 +1,5 @@
-// Debian's redis-server as a process of its own: a second server to hold the client against, and the source of RDB and AOF files.
+// Debian's redis-server as a process of its own: a second server to hold the client against, and
+// the source of RDB and AOF files.
 #pragma once
 
 #include <unistd.h>
@@ -17,12 +18,15 @@ namespace varve::testing {
 class RedisProcess {
  public:
   // Whether redis-server is installed; tests that need it are skipped where it isn't.
-  static bool IsInstalled() { return Process("/bin/sh", {"-c", "command -v redis-server >/dev/null"}).Wait() == 0; }
+  static bool IsInstalled() {
+    return Process("/bin/sh", {"-c", "command -v redis-server >/dev/null"}).Wait() == 0;
+  }
 
   // Serves a Unix socket in `directory`, which exists, with its files there too.
   explicit RedisProcess(const std::string& directory, std::vector<std::string> arguments = {})
       : socket_(directory + "/redis.sock"), log_(directory + "/redis.log") {
-    arguments.insert(arguments.begin(), {"--port", "0", "--unixsocket", socket_, "--dir", directory, "--save", ""});
+    arguments.insert(arguments.begin(),
+                     {"--port", "0", "--unixsocket", socket_, "--dir", directory, "--save", ""});
     process_ = std::make_unique<Process>("redis-server", arguments, log_);
   }
 
@@ -39,7 +43,8 @@ class RedisProcess {
   std::unique_ptr<Client> Connect(ClientOptions options) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (process_->Running() && std::chrono::steady_clock::now() < deadline) {
-      if (auto client = Client::Connect(options); client.ok() && (*client)->Ping().ok()) return *std::move(client);
+      if (auto client = Client::Connect(options); client.ok() && (*client)->Ping().ok())
+        return *std::move(client);
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     return nullptr;

@@ -26,7 +26,8 @@ class RequestQueueTest : public ::testing::Test {
     absl::StatusOr<Reply> reply = Reply();
     switch (queue->Take(&reply)) {
       case RequestQueue::Taken::kReply:
-        return reply.ok() ? reply->text : std::string(absl::StatusCodeToString(reply.status().code()));
+        return reply.ok() ? reply->text
+                          : std::string(absl::StatusCodeToString(reply.status().code()));
       case RequestQueue::Taken::kNothing:
         return "nothing";
       case RequestQueue::Taken::kBroken:
@@ -51,7 +52,8 @@ TEST_F(RequestQueueTest, ALostConnectionIsMadeGoodWhereThatIsSafe) {
   queue.ConnectionLost(absl::UnavailableError("gone"), true);
   SendAll(&queue);
   const std::string again =
-      "*2\r\n$3\r\nGET\r\n$1\r\na\r\n*3\r\n$3\r\nSET\r\n$1\r\nc\r\n$1\r\n1\r\n*2\r\n$4\r\nINCR\r\n$1\r\ne\r\n";
+      "*2\r\n$3\r\nGET\r\n$1\r\na\r\n*3\r\n$3\r\nSET\r\n$1\r\nc\r\n$1\r\n1\r\n*2\r\n$4\r\nINCR\r\n$"
+      "1\r\ne\r\n";
   EXPECT_TRUE(wire_.ends_with(again)) << wire_;
   Arrive(&queue, "+first\r\n+third\r\n+fifth\r\n");
   EXPECT_EQ(Outcome(&queue), "first");
@@ -109,7 +111,8 @@ TEST_F(RequestQueueTest, ATransactionWithoutItsWatchIsNotBegun) {
     SendAll(&queue);
     EXPECT_EQ(wire_, "*2\r\n$3\r\nGET\r\n$1\r\na\r\n");
     Arrive(&queue, "+1\r\n");
-    for (const char* outcome : {"1", "ABORTED", "ABORTED", "ABORTED"}) EXPECT_EQ(Outcome(&queue), outcome);
+    for (const char* outcome : {"1", "ABORTED", "ABORTED", "ABORTED"})
+      EXPECT_EQ(Outcome(&queue), outcome);
     // Begun anew it is sent.
     for (const std::vector<std::string_view>& request :
          {std::vector<std::string_view>{"WATCH", "a"}, {"MULTI"}, {"SET", "a", "2"}, {"EXEC"}}) {
@@ -184,9 +187,9 @@ TEST_F(RequestQueueTest, TheHandshakeComesFirstAndMayBeRefused) {
   queue.Add({"GET", "a"}, WhenLost::kByCommand);
   queue.BeginConnection();
   SendAll(&queue);
-  EXPECT_EQ(
-      wire_,
-      "*7\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$7\r\ndefault\r\n$6\r\nsecret\r\n$7\r\nSETNAME\r\n$2\r\nme\r\n");
+  EXPECT_EQ(wire_,
+            "*7\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$7\r\ndefault\r\n$6\r\nsecret\r\n$"
+            "7\r\nSETNAME\r\n$2\r\nme\r\n");
   EXPECT_FALSE(queue.handshaken());
   Arrive(&queue, "%1\r\n+proto\r\n:3\r\n");
   EXPECT_EQ(Outcome(&queue), "nothing");
@@ -213,7 +216,8 @@ TEST_F(RequestQueueTest, PushMessagesAreNoReplies) {
   queue.Add({"GET", "k"}, WhenLost::kByCommand);
   EXPECT_EQ(Outcome(&queue), "nothing");
   SendAll(&queue);
-  Arrive(&queue, ">3\r\n+subscribe\r\n$1\r\na\r\n$1\r\n1\r\n>3\r\n+message\r\n$1\r\na\r\n$5\r\nhello\r\n");
+  Arrive(&queue,
+         ">3\r\n+subscribe\r\n$1\r\na\r\n$1\r\n1\r\n>3\r\n+message\r\n$1\r\na\r\n$5\r\nhello\r\n");
   EXPECT_EQ(Outcome(&queue), "nothing");
   Arrive(&queue, ">3\r\n+subscribe\r\n$1\r\nb\r\n$1\r\n2\r\n+value\r\n");
   EXPECT_EQ(Outcome(&queue), "");  // the second confirmation is the reply of SUBSCRIBE
@@ -223,7 +227,9 @@ TEST_F(RequestQueueTest, PushMessagesAreNoReplies) {
   wire_.clear();
   queue.ConnectionLost(absl::UnavailableError("gone"), true);
   SendAll(&queue);
-  EXPECT_TRUE(wire_.ends_with("*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\na\r\n*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\nb\r\n")) << wire_;
+  EXPECT_TRUE(
+      wire_.ends_with("*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\na\r\n*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\nb\r\n"))
+      << wire_;
 }
 
 TEST_F(RequestQueueTest, ShardChannelsAreSubscriptionsToo) {

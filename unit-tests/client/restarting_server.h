@@ -1,4 +1,5 @@
-// A server_main that a test stops, kills and starts again on the same port, and how clients reach it.
+// A server_main that a test stops, kills and starts again on the same port, and how clients reach
+// it.
 #pragma once
 
 #include <gtest/gtest.h>

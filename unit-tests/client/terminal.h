@@ -41,7 +41,9 @@ class Terminal {
     close(terminal_);
   }
 
-  void Type(std::string_view keys) { ASSERT_EQ(write(terminal_, keys.data(), keys.size()), ssize_t(keys.size())); }
+  void Type(std::string_view keys) {
+    ASSERT_EQ(write(terminal_, keys.data(), keys.size()), ssize_t(keys.size()));
+  }
   // Everything shown up to `text`, since the last call; what was shown without it after 20 s.
   std::string ShownUntil(std::string_view text) {
     std::string& shown = shown_;
@@ -68,7 +70,8 @@ class Terminal {
     pid_ = -1;
     return code_ = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  // Ctrl-D on an empty line until it has ended: one that is typed before the prompt takes keys is a character.
+  // Ctrl-D on an empty line until it has ended: one that is typed before the prompt takes keys is a
+  // character.
   int End() {
     for (int i = 0; i < 200 && pid_ > 0; ++i, Wait(WNOHANG)) {
       if (write(terminal_, "\x15\x04", 2) == 2) usleep(100'000);

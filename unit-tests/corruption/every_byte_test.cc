@@ -1,5 +1,6 @@
-// One bit flipped in every byte of every file of a store, and each file cut at every length: no answer is ever wrong, nothing is
-// missing without an error that names file and offset, and what refuses to start is the manifest or what was acknowledged of the log.
+// One bit flipped in every byte of every file of a store, and each file cut at every length: no
+// answer is ever wrong, nothing is missing without an error that names file and offset, and what
+// refuses to start is the manifest or what was acknowledged of the log.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -115,7 +116,8 @@ TEST_F(EveryByteTest, TheManifest) {
 TEST_F(EveryByteTest, TheCopyOfTheManifest) {
   const std::string path = Killed().Path("MANIFEST.copy");
   const auto harmless = [&](uint64_t, const Reading& reading, bool found) {
-    EXPECT_TRUE(reading.opened.ok() && reading.scanned && reading.failed_keys == 0) << reading.opened;
+    EXPECT_TRUE(reading.opened.ok() && reading.scanned && reading.failed_keys == 0)
+        << reading.opened;
     EXPECT_TRUE(found);
   };
   Flip(path, All, harmless);
@@ -157,14 +159,16 @@ class EveryLogByteTest : public EveryByteTest, public ::testing::WithParamInterf
   uint64_t refused_ = 0;
 };
 
-// Acknowledged blocks keep the store from opening, and so does the header of their file; what nobody needs harms nothing: what is in
-// segments, the space between blocks, the zeros behind the last one, and spare files.
+// Acknowledged blocks keep the store from opening, and so does the header of their file; what
+// nobody needs harms nothing: what is in segments, the space between blocks, the zeros behind the
+// last one, and spare files.
 TEST_P(EveryLogByteTest, WhatNobodyElseHoldsKeepsTheStoreFromOpening) {
   for (const std::string& path : Paths()) {
     const std::string& whole = Killed().files.at(path);
     // Every byte of a block; of the zeros between blocks, and behind the last one, some.
     const auto wanted = [&](uint64_t offset) {
-      return whole.find_first_not_of('\0', offset < 16 ? 0 : offset - 16) < offset + 16 || offset % 61 == 0;
+      return whole.find_first_not_of('\0', offset < 16 ? 0 : offset - 16) < offset + 16 ||
+             offset % 61 == 0;
     };
     Flip(path, wanted, [&](uint64_t offset, const Reading& reading, bool found) {
       if (ExpectWholeOrRefused(path, reading, found)) {
@@ -182,8 +186,11 @@ TEST_P(EveryLogByteTest, CutAtAnyLength) {
     const std::string& whole = Killed().files.at(path);
     const uint64_t used = whole.find_last_not_of('\0') + 1;
     Cut(
-        path, [&](uint64_t size) { return size < used || size % 97 == 0 || size + 1 == whole.size(); },
-        [&](uint64_t, const Reading& reading, bool found) { ExpectWholeOrRefused(path, reading, found); });
+        path,
+        [&](uint64_t size) { return size < used || size % 97 == 0 || size + 1 == whole.size(); },
+        [&](uint64_t, const Reading& reading, bool found) {
+          ExpectWholeOrRefused(path, reading, found);
+        });
     if (IsNeeded(path)) {
       EXPECT_GT(refused_, 40000 / DamageStep());
     }
@@ -198,7 +205,8 @@ TEST_F(EveryByteTest, TheLogOfAStoreThatWasClosed) {
   for (const auto& [path, whole] : image.files) {
     if (!path.ends_with(".log")) continue;
     Files files = image.files;
-    for (uint64_t offset = 0; offset < whole.size(); offset += whole[offset] != 0 ? DamageStep() : 53 * DamageStep()) {
+    for (uint64_t offset = 0; offset < whole.size();
+         offset += whole[offset] != 0 ? DamageStep() : 53 * DamageStep()) {
       SCOPED_TRACE(path + " with a flip at " + std::to_string(offset));
       files.at(path)[offset] = static_cast<char>(whole[offset] ^ 8);
       const Reading reading = ReadDamagedStore(image, files, path, offset);
@@ -290,7 +298,8 @@ TEST_P(EverySegmentByteTest, OnlyWhatIsDamagedIsUnreadable) {
     EXPECT_TRUE(found);
     if (offset < footer_.data_size) broken_scans += !reading.scanned;
     for (const std::string& key : reading.failed) {
-      EXPECT_TRUE(key >= footer_.info.smallest.substr(4) && key <= footer_.info.largest.substr(4)) << key;
+      EXPECT_TRUE(key >= footer_.info.smallest.substr(4) && key <= footer_.info.largest.substr(4))
+          << key;
     }
   });
   EXPECT_GE(broken_scans, footer_.data_size / DamageStep() * 3 / 5);
@@ -301,7 +310,8 @@ TEST_P(EverySegmentByteTest, CutAtAnyLength) {
     ASSERT_TRUE(reading.opened.ok()) << reading.opened;
     EXPECT_TRUE(found);
     for (const std::string& key : reading.failed) {
-      EXPECT_TRUE(key >= footer_.info.smallest.substr(4) && key <= footer_.info.largest.substr(4)) << key;
+      EXPECT_TRUE(key >= footer_.info.smallest.substr(4) && key <= footer_.info.largest.substr(4))
+          << key;
     }
   });
 }

@@ -1,4 +1,5 @@
-// What a repair makes of stores with clones: with a manifest they stay clones, without one they hold what was written to them alone.
+// What a repair makes of stores with clones: with a manifest they stay clones, without one they
+// hold what was written to them alone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,8 +8,8 @@
 #include <fstream>
 #include <string>
 
-#include "tools/repair.h"
 #include "fmt/format.h"
+#include "tools/repair.h"
 #include "unit-tests/testing/namespace_calls.h"
 #include "unit-tests/testing/server_process.h"
 
@@ -25,7 +26,8 @@ class RepairClonesTest : public ::testing::Test {
  protected:
   void Fill(NamespaceId space, int keys, const std::string& value) {
     WriteBatch batch;
-    for (int i = 0; i < keys; ++i) batch.Put(fmt::format("key{:04}", i), value + std::string(100, '.'), space);
+    for (int i = 0; i < keys; ++i)
+      batch.Put(fmt::format("key{:04}", i), value + std::string(100, '.'), space);
     ASSERT_TRUE(store_->Write({}, &batch).ok());
   }
   // In the newest file of the kind that holds the value.
@@ -34,8 +36,9 @@ class RepairClonesTest : public ::testing::Test {
     size_t offset = 0;
     for (const auto& file : std::filesystem::directory_iterator(store_.directory.path())) {
       const std::string path = file.path().string();
-      const size_t found =
-          path.ends_with(kind) && path > newest ? testing::ReadFile(path).rfind(value) : std::string::npos;
+      const size_t found = path.ends_with(kind) && path > newest
+                               ? testing::ReadFile(path).rfind(value)
+                               : std::string::npos;
       if (found == std::string::npos) continue;
       newest = path;
       offset = found;
@@ -47,7 +50,8 @@ class RepairClonesTest : public ::testing::Test {
   }
   // The store is closed; afterwards it is open.
   std::string Repair() {
-    const absl::StatusOr<RepairReport> report = RepairStore(PosixFileSystem(), store_.directory.path(), {});
+    const absl::StatusOr<RepairReport> report =
+        RepairStore(PosixFileSystem(), store_.directory.path(), {});
     EXPECT_TRUE(report.ok()) << report.status();
     std::string lost;
     for (const RepairReport::Entry& entry : report->lost) lost += entry.what + "\n";

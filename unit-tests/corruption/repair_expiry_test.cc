@@ -1,5 +1,5 @@
-// What a repair makes of keys that expire and of namespaces: what it saves keeps its instants and its place, and whatever was lost of the
-// index, each key goes when its time is up.
+// What a repair makes of keys that expire and of namespaces: what it saves keeps its instants and
+// its place, and whatever was lost of the index, each key goes when its time is up.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "db/format/file_names.h"
-#include "tools/repair.h"
-#include "varve/storage_engine.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
+#include "tools/repair.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/memory_file_system.h"
+#include "varve/storage_engine.h"
 
 namespace varve {
 namespace {
@@ -44,13 +44,17 @@ class RepairExpiryTest : public ::testing::Test {
     for (int segment = 0; segment < 3; ++segment) {
       if (segment > 0) ASSERT_TRUE(store->Flush().ok());
       for (int i = 0; i < 10; ++i) {
-        const std::string key = fmt::format("key{}", segment * 5 + i), value = fmt::format("{}.{}", segment, i);
-        batch.Put(key, value, kDefaultNamespace, i % 2 == 0 ? ManualClock::kStart + kHour * (1 + i) : kNoExpiry);
-        batch.Put(key, value, kUsers, i % 3 == 0 ? ManualClock::kStart + kHour * (1 + i) : kNoExpiry);
+        const std::string key = fmt::format("key{}", segment * 5 + i),
+                          value = fmt::format("{}.{}", segment, i);
+        batch.Put(key, value, kDefaultNamespace,
+                  i % 2 == 0 ? ManualClock::kStart + kHour * (1 + i) : kNoExpiry);
+        batch.Put(key, value, kUsers,
+                  i % 3 == 0 ? ManualClock::kStart + kHour * (1 + i) : kNoExpiry);
       }
       ASSERT_TRUE(store->Write({}, &batch).ok());
     }
-    // Something without expiry in the place of what has one: the index is looked at, and forgets about it.
+    // Something without expiry in the place of what has one: the index is looked at, and forgets
+    // about it.
     batch.Put("key0", "stays");
     ASSERT_TRUE(store->Write({}, &batch).ok());
     whole_ = ContentOf(store.get(), kUsers);
@@ -89,12 +93,14 @@ class RepairExpiryTest : public ::testing::Test {
     ASSERT_TRUE(report.ok()) << report.status();
     ASSERT_FALSE(report->nothing_to_do());
     saved_.clear();
-    for (const RepairReport::Entry& entry : report->saved) saved_ += entry.file + ": " + entry.what + "\n";
+    for (const RepairReport::Entry& entry : report->saved)
+      saved_ += entry.file + ": " + entry.what + "\n";
     const auto verified = VerifyStore(&file_system, kDirectory, {});
     ASSERT_TRUE(verified.ok() && verified->damaged_places == 0) << verified.status();
     repaired_ = file_system.files();
   }
-  // Of the repaired store, whose second namespace is called `users`. Then all that expires goes, and the counts are right.
+  // Of the repaired store, whose second namespace is called `users`. Then all that expires goes,
+  // and the counts are right.
   Content Check(std::string_view users) {
     clock_.SetWall(ManualClock::kStart);
     MemoryFileSystem file_system(repaired_);
@@ -121,7 +127,8 @@ class RepairExpiryTest : public ::testing::Test {
       const auto of_whole = whole_.find(key);
       ASSERT_NE(of_whole, whole_.end()) << key;
       if (value == of_whole->second) continue;
-      EXPECT_THAT(value.substr(0, value.find('.')), ::testing::AnyOf("0", "1")) << "older: " << key << ' ' << value;
+      EXPECT_THAT(value.substr(0, value.find('.')), ::testing::AnyOf("0", "1"))
+          << "older: " << key << ' ' << value;
     }
   }
   static std::string Path(std::string_view name) { return kDirectory + "/" + std::string(name); }
@@ -187,7 +194,8 @@ TEST_F(RepairExpiryTest, WithoutAnyManifestThereAreTheKeysAndNoNames) {
   const Content content = Check("recovered-1");
   Content expected;  // the highest generation is taken for the default namespace
   for (const auto& [key, value] : whole_) {
-    expected[key.starts_with("users/") ? "default" + key.substr(5) : "users" + key.substr(7)] = value;
+    expected[key.starts_with("users/") ? "default" + key.substr(5) : "users" + key.substr(7)] =
+        value;
   }
   EXPECT_EQ(content, expected);
 }

@@ -1,5 +1,5 @@
-// A repair that loses its process or its power after any of its changes to the disk, and is started again: the store
-// that comes out is the one that comes out of a repair which nothing disturbs.
+// A repair that loses its process or its power after any of its changes to the disk, and is started
+// again: the store that comes out is the one that comes out of a repair which nothing disturbs.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -11,9 +11,9 @@
 
 #include "db/format/file_names.h"
 #include "tools/repair.h"
-#include "varve/storage_engine.h"
 #include "unit-tests/corruption/store_image.h"
 #include "unit-tests/testing/simulated_file_system.h"
+#include "varve/storage_engine.h"
 
 namespace varve {
 namespace {
@@ -31,7 +31,8 @@ using testing::SimulatedFileSystem;
 using Files = MemoryFileSystem::Files;
 
 const std::string kDirectory(kStoreDirectory);
-constexpr uint64_t kDrawnChoices = 30;  // of what a power cut leaves, beside those that SimulatedDisk names
+// Of what a power cut leaves, beside those that SimulatedDisk names.
+constexpr uint64_t kDrawnChoices = 30;
 
 // All of it on disk.
 SimulatedDisk DiskWith(const Files& files) {
@@ -40,7 +41,9 @@ SimulatedDisk DiskWith(const Files& files) {
   for (const auto& [path, bytes] : files) {
     const uint64_t inode = disk.next_inode();
     disk.Apply({.type = DiskEvent::Type::kCreate, .path = path});
-    disk.Apply({.type = DiskEvent::Type::kWrite, .inode = inode, .data = std::make_shared<std::string>(bytes)});
+    disk.Apply({.type = DiskEvent::Type::kWrite,
+                .inode = inode,
+                .data = std::make_shared<std::string>(bytes)});
   }
   return disk.CutPower(SimulatedDisk::kKeepAll);
 }
@@ -96,13 +99,16 @@ class RepairPowerCutTest : public ::testing::Test {
     SimulatedDisk whole;
     const std::vector<DiskEvent> trace = Repair(first, &whole);
     expected_ = ContentOf(FilesOf(whole));
-    ASSERT_EQ(ContentOf(FilesOf(whole.CutPower(SimulatedDisk::kLoseAll))), expected_) << "power cut right behind it";
+    ASSERT_EQ(ContentOf(FilesOf(whole.CutPower(SimulatedDisk::kLoseAll))), expected_)
+        << "power cut right behind it";
     SimulatedDisk disk = first;
     for (size_t at = 0; at <= trace.size(); ++at) {
       if (at > 0) disk.Apply(trace[at - 1]);
-      SCOPED_TRACE("after " + std::to_string(at) + " of " + std::to_string(trace.size()) + " changes");
+      SCOPED_TRACE("after " + std::to_string(at) + " of " + std::to_string(trace.size()) +
+                   " changes");
       StartAgain(disk, "killed", /*interrupted_again=*/at % DamageStep() == 0);
-      for (uint64_t choice = 0; choice < SimulatedDisk::kKeepContents + 1 + kDrawnChoices; ++choice) {
+      for (uint64_t choice = 0; choice < SimulatedDisk::kKeepContents + 1 + kDrawnChoices;
+           ++choice) {
         const uint64_t seed = choice <= SimulatedDisk::kKeepContents ? choice : at * 100 + choice;
         StartAgain(disk.CutPower(seed), "power cut, choice " + std::to_string(seed), choice == 0);
         if (HasFailure()) return;
@@ -113,13 +119,15 @@ class RepairPowerCutTest : public ::testing::Test {
   }
 
  private:
-  // Repairs what an interrupted one has left, unless it was done before. Nobody opens what is half repaired.
+  // Repairs what an interrupted one has left, unless it was done before. Nobody opens what is half
+  // repaired.
   void StartAgain(const SimulatedDisk& disk, const std::string& what, bool interrupted_again) {
     if (!seen_.insert(disk.Hash()).second) return;
     SCOPED_TRACE(what);
     if (disk.Find(RepairPlanPath(kDirectory))) {
       MemoryFileSystem half(FilesOf(disk));
-      ASSERT_TRUE(absl::IsFailedPrecondition(StorageEngine::Open(kDirectory, ImageOptions(&half)).status()));
+      ASSERT_TRUE(absl::IsFailedPrecondition(
+          StorageEngine::Open(kDirectory, ImageOptions(&half)).status()));
     }
     SimulatedDisk after;
     const std::vector<DiskEvent> trace = Repair(disk, &after);
@@ -130,7 +138,8 @@ class RepairPowerCutTest : public ::testing::Test {
     SimulatedDisk second = disk;
     const size_t end = std::mt19937_64(seen_.size())() % (trace.size() + 1);
     for (size_t at = 0; at < end; ++at) second.Apply(trace[at]);
-    StartAgain(second.CutPower(seen_.size()), "and a power cut after " + std::to_string(end) + " changes", false);
+    StartAgain(second.CutPower(seen_.size()),
+               "and a power cut after " + std::to_string(end) + " changes", false);
   }
 
   Files files_;  // damaged

@@ -1,5 +1,6 @@
-// What a repair makes of damaged stores: it opens, nothing damaged is left, every key that could be read before has its value, those
-// that are lost or older than they should be are in the list, and the originals are still there. Also when it is interrupted.
+// What a repair makes of damaged stores: it opens, nothing damaged is left, every key that could be
+// read before has its value, those that are lost or older than they should be are in the list, and
+// the originals are still there. Also when it is interrupted.
 #include "tools/repair.h"
 
 #include <gmock/gmock.h>
@@ -16,8 +17,8 @@
 #include "db/format/file_names.h"
 #include "db/format/log_format.h"
 #include "db/segment/segment_footer.h"
-#include "varve/storage_engine.h"
 #include "unit-tests/corruption/store_image.h"
+#include "varve/storage_engine.h"
 
 namespace varve {
 namespace {
@@ -68,7 +69,9 @@ class RepairTest : public ::testing::Test {
     }
     return "";
   }
-  static SegmentFooter FooterOf(const std::string& path) { return testing::FooterOf(Killed().files, path); }
+  static SegmentFooter FooterOf(const std::string& path) {
+    return testing::FooterOf(Killed().files, path);
+  }
 
   // Repairs files_, which are damaged, and checks what holds for every repair.
   void Repair() {
@@ -96,17 +99,20 @@ class RepairTest : public ::testing::Test {
       EXPECT_TRUE(kept.contains(bytes) || path.find("MANIFEST") != std::string::npos) << path;
     }
   }
-  // Keys for which `is_affected` says no have the model's values; all others have some that they once had, or none.
+  // Keys for which `is_affected` says no have the model's values; all others have some that they
+  // once had, or none.
   template <typename Affected>
   void ExpectValues(const Affected& is_affected) const {
     for (const auto& [key, value] : content_) {
       const auto history = Killed().history.find(key);
-      ASSERT_TRUE(history != Killed().history.end() && history->second.contains(value)) << key << '=' << value;
+      ASSERT_TRUE(history != Killed().history.end() && history->second.contains(value))
+          << key << '=' << value;
     }
     for (const std::string& key : Killed().probes) {
       if (is_affected(key)) continue;
       const auto expected = Killed().model.find(key), found = content_.find(key);
-      ASSERT_EQ(found != content_.end(), expected != Killed().model.end()) << key << '\n' << Listed(report_);
+      ASSERT_EQ(found != content_.end(), expected != Killed().model.end()) << key << '\n'
+                                                                           << Listed(report_);
       if (found != content_.end()) {
         ASSERT_EQ(found->second, expected->second) << key;
       }
@@ -142,7 +148,8 @@ TEST_F(RepairTest, AFlipAnywhereInASegment) {
       Repair();
       const SegmentFooter footer = FooterOf(path);
       const bool records_are_whole = offset >= footer.data_size;
-      const bool ranges_are_whole = offset < footer.range_tombstones_offset || footer.info.range_tombstones == 0;
+      const bool ranges_are_whole =
+          offset < footer.range_tombstones_offset || footer.info.range_tombstones == 0;
       ExpectValues([&](const std::string& key) {
         return !(records_are_whole && ranges_are_whole) && before.failed.contains(key);
       });
@@ -165,7 +172,8 @@ TEST_F(RepairTest, ASegmentCutAnywhere) {
       Repair();
       const SegmentFooter footer = FooterOf(path);
       const bool all_there = size >= footer.data_size && footer.info.range_tombstones == 0;
-      ExpectValues([&](const std::string& key) { return !all_there && before.failed.contains(key); });
+      ExpectValues(
+          [&](const std::string& key) { return !all_there && before.failed.contains(key); });
       if (HasFailure()) return;
     }
     Bytes(path) = whole;
@@ -198,13 +206,14 @@ TEST_F(RepairTest, AFlipAnywhereInTheLog) {
       ExpectValues([&](const std::string& key) {
         const auto expected = Killed().model.find(key);
         const auto found = std::as_const(content_).find(key);
-        const bool right = found == content_.end()
-                               ? expected == Killed().model.end()
-                               : expected != Killed().model.end() && found->second == expected->second;
+        const bool right = found == content_.end() ? expected == Killed().model.end()
+                                                   : expected != Killed().model.end() &&
+                                                         found->second == expected->second;
         wrong += !right;
         return logged.contains(key);
       });
-      EXPECT_LE(wrong, offset < kLogPageSize ? 0u : 5u) << "one operation, at most a deleted range of five";
+      EXPECT_LE(wrong, offset < kLogPageSize ? 0u : 5u)
+          << "one operation, at most a deleted range of five";
     }
     Flip(path, offset);
     if (HasFailure()) return;
@@ -217,7 +226,8 @@ TEST_F(RepairTest, ALogCutAnywhere) {
   for (uint64_t size = 0; size < whole.size(); size += 1009) {
     SCOPED_TRACE("cut to " + std::to_string(size));
     Bytes(path) = whole.substr(0, size);
-    if (ReadDamagedStore(Killed(), files_, path, 0).opened.ok()) continue;  // nothing was cut that the next file misses
+    // Nothing was cut that the next file misses.
+    if (ReadDamagedStore(Killed(), files_, path, 0).opened.ok()) continue;
     Repair();
     EXPECT_THAT(Listed(report_), HasSubstr("are lost"));
     ExpectValues([&](const std::string& key) {
@@ -260,12 +270,13 @@ TEST_F(RepairTest, WithoutAnyManifestTheTreeIsRebuilt) {
   const Reading before = ReadDamagedStore(Killed(), Killed().files, Segment(0), 0);
   ASSERT_TRUE(before.opened.ok());
   size_t wrong = 0;
-  for (const auto& [key, value] : Killed().model) wrong += !content_.contains(key) || content_.at(key) != value;
+  for (const auto& [key, value] : Killed().model)
+    wrong += !content_.contains(key) || content_.at(key) != value;
   EXPECT_LE(wrong, 1u);
 }
 
-// A crash can leave the segments that a merge wrote, and those that it replaced: most records are in two of them, with
-// the same sequence.
+// A crash can leave the segments that a merge wrote, and those that it replaced: most records are
+// in two of them, with the same sequence.
 TEST_F(RepairTest, RecordsThatTwoSegmentsHoldAreMergedIntoOne) {
   MemoryFileSystem merged(files_);
   {
@@ -290,7 +301,8 @@ TEST_F(RepairTest, RecordsThatTwoSegmentsHoldAreMergedIntoOne) {
   for (const auto& [path, bytes] : repaired_) {
     const auto number = ParseSegmentName(NameOf(path));
     if (!number) continue;
-    const auto footer = ReadSegmentFooter(*repaired.OpenForRead(path).value(), *number, bytes.size(), nullptr);
+    const auto footer =
+        ReadSegmentFooter(*repaired.OpenForRead(path).value(), *number, bytes.size(), nullptr);
     records += footer.value().info.entries;
   }
   EXPECT_EQ(records, Killed().model.size());
@@ -347,19 +359,22 @@ TEST_F(RepairTest, ABadSectorInASegmentAndInTheLog) {
   const auto verified = VerifyStore(&file_system, Directory(), {});
   ASSERT_TRUE(verified.ok()) << verified.status();
   std::string found;
-  for (const StoreFinding& finding : verified->findings) found += finding.file + ": " + finding.what + "\n";
+  for (const StoreFinding& finding : verified->findings)
+    found += finding.file + ": " + finding.what + "\n";
   EXPECT_THAT(found, HasSubstr("read " + Segment(0) + " at offset 0: Input/output error"));
   EXPECT_THAT(found, HasSubstr("read " + Log() + " at offset 8192: Input/output error"));
   const auto report = RepairStore(&file_system, Directory(), {});
   ASSERT_TRUE(report.ok()) << report.status();
   report_ = *report;
   Files repaired = file_system.files();
-  std::erase_if(repaired, [](const auto& file) { return file.first.find("/damaged/") != std::string::npos; });
+  std::erase_if(repaired,
+                [](const auto& file) { return file.first.find("/damaged/") != std::string::npos; });
   content_ = ContentOf(repaired);
   EXPECT_GT(content_.size(), Killed().model.size() / 2);
 }
 
-// Killed after each of its steps, and started again: the same store comes out, and nobody opens what is half repaired.
+// Killed after each of its steps, and started again: the same store comes out, and nobody opens
+// what is half repaired.
 TEST_F(RepairTest, InterruptedAnywhere) {
   for (const bool without_manifest : {false, true}) {
     files_ = Killed().files;
@@ -381,7 +396,8 @@ TEST_F(RepairTest, InterruptedAnywhere) {
       const Files half = file_system.files();
       if (half.contains(RepairPlanPath(Directory()))) {
         MemoryFileSystem opened(half);
-        EXPECT_TRUE(absl::IsFailedPrecondition(StorageEngine::Open(Directory(), ImageOptions(&opened)).status()));
+        EXPECT_TRUE(absl::IsFailedPrecondition(
+            StorageEngine::Open(Directory(), ImageOptions(&opened)).status()));
       }
       MemoryFileSystem rest(half);
       const auto report = RepairStore(&rest, Directory(), {});

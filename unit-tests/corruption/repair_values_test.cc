@@ -1,13 +1,14 @@
-// What a repair makes of stores with damaged value files: the values that can't be read are listed and given up, all others stay.
+// What a repair makes of stores with damaged value files: the values that can't be read are listed
+// and given up, all others stay.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 
 #include "tools/repair.h"
-#include "varve/storage_engine.h"
 #include "tools/verify.h"
 #include "unit-tests/corruption/store_image.h"
+#include "varve/storage_engine.h"
 
 namespace varve {
 namespace {
@@ -45,8 +46,9 @@ Content Repaired(const StoreImage& image, const Files& files, size_t* lost) {
   const auto verified = VerifyStore(&again, std::string(kStoreDirectory), {});
   EXPECT_TRUE(verified.ok() && verified->damaged_places == 0) << verified.status();
   for (const auto& before : files) {
-    const bool is_kept =
-        std::any_of(repaired.begin(), repaired.end(), [&](const auto& after) { return after.second == before.second; });
+    const bool is_kept = std::any_of(repaired.begin(), repaired.end(), [&](const auto& after) {
+      return after.second == before.second;
+    });
     EXPECT_TRUE(is_kept || before.first.find("MANIFEST") != std::string::npos) << before.first;
   }
   Content content = ContentOf(repaired);
@@ -62,7 +64,8 @@ void ExpectOneKeyLostAtMost(const StoreImage& image) {
   ASSERT_NE(path, "");
   const size_t size = image.files.at(path).size();
   size_t keys_lost = 0;
-  for (size_t offset = 5000; offset < size; offset += DamageStep() * std::max<size_t>(1, size / 40)) {
+  for (size_t offset = 5000; offset < size;
+       offset += DamageStep() * std::max<size_t>(1, size / 40)) {
     SCOPED_TRACE(path + " with a flip at " + std::to_string(offset));
     Files files = image.files;
     files.at(path)[offset] ^= 4;
@@ -80,9 +83,12 @@ void ExpectOneKeyLostAtMost(const StoreImage& image) {
 
 TEST(RepairValuesTest, AFlipInAValueFile) { ExpectOneKeyLostAtMost(Killed()); }
 
-TEST(RepairValuesTest, AFlipInAFormerFileOfTheLog) { ExpectOneKeyLostAtMost(MakeDenseStoreImage()); }
+TEST(RepairValuesTest, AFlipInAFormerFileOfTheLog) {
+  ExpectOneKeyLostAtMost(MakeDenseStoreImage());
+}
 
-// A lookup goes from the offset table straight to the value. So it finds keys whose records are damaged, and a repair has to keep them.
+// A lookup goes from the offset table straight to the value. So it finds keys whose records are
+// damaged, and a repair has to keep them.
 TEST(RepairValuesTest, AFlipInARecordOfAValue) {
   const StoreImage image = MakeDenseStoreImage();
   size_t segments = 0;
@@ -98,7 +104,8 @@ TEST(RepairValuesTest, AFlipInARecordOfAValue) {
       size_t listed = 0;
       const Content content = Repaired(image, files, &listed);
       EXPECT_GT(listed, 0u);
-      for (const auto& [key, value] : image.model) EXPECT_TRUE(content.contains(key) || before.failed.contains(key));
+      for (const auto& [key, value] : image.model)
+        EXPECT_TRUE(content.contains(key) || before.failed.contains(key));
       if (::testing::Test::HasFailure()) return;
     }
   }
@@ -110,7 +117,8 @@ TEST(RepairValuesTest, AllRecordsOfASegmentAreGone) {
   StoreImage image;
   MemoryFileSystem file_system;
   {
-    const auto store = StorageEngine::Open(std::string(kStoreDirectory), ImageOptions(&file_system)).value();
+    const auto store =
+        StorageEngine::Open(std::string(kStoreDirectory), ImageOptions(&file_system)).value();
     const auto put = [&](const std::string& key, char letter) {
       image.model[key] = std::string(2000, letter);
       ASSERT_TRUE(store->Put(key, image.model[key]).ok());
@@ -121,8 +129,8 @@ TEST(RepairValuesTest, AllRecordsOfASegmentAreGone) {
     ASSERT_TRUE(store->Flush().ok() && store->Close().ok());
   }
   const Files whole = file_system.files();
-  const auto segment =
-      std::find_if(whole.begin(), whole.end(), [](const auto& file) { return file.first.ends_with(".seg"); });
+  const auto segment = std::find_if(whole.begin(), whole.end(),
+                                    [](const auto& file) { return file.first.ends_with(".seg"); });
   ASSERT_NE(segment, whole.end());
   const SegmentFooter footer = FooterOf(whole, segment->first);
   ASSERT_EQ(footer.info.entries, 5u) << "with those that the snapshot sees";

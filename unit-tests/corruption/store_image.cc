@@ -10,10 +10,10 @@
 #include "absl/time/clock.h"
 #include "db/format/file_names.h"
 #include "db/format/log_format.h"
-#include "varve/storage_engine.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 #include "util/base/coding.h"
+#include "varve/storage_engine.h"
 
 namespace varve::testing {
 namespace {
@@ -80,7 +80,8 @@ class ImageBuilder {
       if (!number) continue;
       const uint64_t store_id = DecodeFixed64(bytes.data() + 24);
       for (uint64_t offset = kLogPageSize; offset < bytes.size(); offset += kLogPageSize) {
-        const auto block = DecodeLogBlockHeader(std::string_view(bytes).substr(offset), *number, store_id, offset);
+        const auto block =
+            DecodeLogBlockHeader(std::string_view(bytes).substr(offset), *number, store_id, offset);
         if (block.has_value() && block->durable_mark == last) return true;
       }
     }
@@ -96,7 +97,8 @@ class ImageBuilder {
 
 class Reader {
  public:
-  Reader(const StoreImage& image, StorageEngine* store, const std::string& damaged, Reading* reading)
+  Reader(const StoreImage& image, StorageEngine* store, const std::string& damaged,
+         Reading* reading)
       : image_(image), store_(*store), damaged_(damaged), reading_(*reading) {}
 
   void Run(uint64_t variant) {
@@ -111,7 +113,8 @@ class Reader {
  private:
   void ExpectNamed(const absl::Status& status) const {
     ASSERT_TRUE(absl::IsDataLoss(status)) << status;
-    ASSERT_NE(status.message().find(damaged_ + " is damaged at offset "), std::string::npos) << status;
+    ASSERT_NE(status.message().find(damaged_ + " is damaged at offset "), std::string::npos)
+        << status;
   }
 
   void ReadKeys() {
@@ -133,7 +136,8 @@ class Reader {
   }
 
   bool Scan(bool forward) {
-    const std::unique_ptr<Iterator> iterator = store_.NewIterator({.fill_cache = forward}, {}, {}, nullptr);
+    const std::unique_ptr<Iterator> iterator =
+        store_.NewIterator({.fill_cache = forward}, {}, {}, nullptr);
     auto next = image_.model.begin();
     auto before = image_.model.end();
     size_t seen = 0;
@@ -185,7 +189,8 @@ EngineOptions ImageOptions(FileSystem* file_system) {
 SegmentFooter FooterOf(const MemoryFileSystem::Files& files, const std::string& path) {
   MemoryFileSystem file_system(&files);
   const auto file = file_system.OpenForRead(path).value();
-  return ReadSegmentFooter(*file, *ParseSegmentName(NameOf(path)), file->Size().value(), nullptr).value();
+  return ReadSegmentFooter(*file, *ParseSegmentName(NameOf(path)), file->Size().value(), nullptr)
+      .value();
 }
 
 StoreImage MakeStoreImage(bool clean) {
@@ -193,13 +198,16 @@ StoreImage MakeStoreImage(bool clean) {
   ImageBuilder builder;
   for (int i = 0; i < 20; ++i) builder.Put(i, "of a generation that is gone");
   builder.Clear();
-  for (int i = 0; i < 120; ++i) builder.Put(i, fmt::format("first {} {}", i, std::string(20 + i % 30, 'a')));
+  for (int i = 0; i < 120; ++i)
+    builder.Put(i, fmt::format("first {} {}", i, std::string(20 + i % 30, 'a')));
   builder.Flush();
-  for (int i = 0; i < 120; i += 3) builder.Put(i, fmt::format("second {} {}", i, std::string(60, 'b')));
+  for (int i = 0; i < 120; i += 3)
+    builder.Put(i, fmt::format("second {} {}", i, std::string(60, 'b')));
   for (int i = 1; i < 120; i += 10) builder.Delete(i);
   builder.DeleteRange(20, 30);
   builder.Flush();
-  for (int i = 100; i < 180; ++i) builder.Put(i, fmt::format("third {} {}", i, std::string(40, 'c')));
+  for (int i = 100; i < 180; ++i)
+    builder.Put(i, fmt::format("third {} {}", i, std::string(40, 'c')));
   builder.Put(150, std::string(5000, 'L'));
   builder.DeleteRange(110, 115);
   builder.DeleteRange(40, 44);
@@ -227,15 +235,16 @@ const StoreImage& Killed() {
   return *image;
 }
 
-Reading ReadDamagedStore(const StoreImage& image, const MemoryFileSystem::Files& files, const std::string& damaged,
-                         uint64_t variant) {
+Reading ReadDamagedStore(const StoreImage& image, const MemoryFileSystem::Files& files,
+                         const std::string& damaged, uint64_t variant) {
   MemoryFileSystem file_system(&files);
   EngineOptions options = ImageOptions(&file_system);
   if (variant % 3 == 1) options.offset_table_cache_size = options.block_cache_size = 0;
   if (variant % 3 == 2) options.block_cache_size = 0;
   if (variant % 3 != 1) options.offset_table_cache_size = options.block_cache_size = 1u << 20;
   Reading reading;
-  absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(std::string(kStoreDirectory), options);
+  absl::StatusOr<std::unique_ptr<StorageEngine>> store =
+      StorageEngine::Open(std::string(kStoreDirectory), options);
   reading.opened = store.status();
   if (store.ok()) Reader(image, store->get(), damaged, &reading).Run(variant);
   return reading;

@@ -3,16 +3,18 @@
 #include <algorithm>
 #include <utility>
 
-#include "varve/namespace_status.h"
 #include "fmt/format.h"
 #include "util/base/status.h"
+#include "varve/namespace_status.h"
 
 namespace varve::testing {
 namespace {
 
 constexpr int kKeys = 60;  // that are read one by one
 
-std::string Shown(std::string_view value) { return fmt::format("{} ({} bytes)", value.substr(0, 24), value.size()); }
+std::string Shown(std::string_view value) {
+  return fmt::format("{} ({} bytes)", value.substr(0, 24), value.size());
+}
 
 struct ShownEntry {
   std::string value;
@@ -22,8 +24,13 @@ using ShownKeys = std::map<std::string, ShownEntry, std::less<>>;
 
 class SpaceReader {
  public:
-  SpaceReader(StorageEngine* store, NamespaceId space, const SpaceContents& contents, const Known& known)
-      : store_(*store), space_(space), contents_(contents), known_(known), now_ms_(store->NowMillis()) {}
+  SpaceReader(StorageEngine* store, NamespaceId space, const SpaceContents& contents,
+              const Known& known)
+      : store_(*store),
+        space_(space),
+        contents_(contents),
+        known_(known),
+        now_ms_(store->NowMillis()) {}
 
   absl::Status Run(std::vector<Value>* gone) {
     VARVE_RETURN_IF_ERROR(Scan());
@@ -37,7 +44,8 @@ class SpaceReader {
   absl::Status Scan() {
     const auto iterator = store_.NewIterator({.space = space_}, {}, {}, nullptr);
     for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
-      shown_[std::string(iterator->key())] = {std::string(iterator->value()), iterator->expiry_ms()};
+      shown_[std::string(iterator->key())] = {std::string(iterator->value()),
+                                              iterator->expiry_ms()};
     }
     return iterator->status();
   }
@@ -47,18 +55,22 @@ class SpaceReader {
       const auto shown = shown_.find(key);
       const Presence presence = PresenceOf(entry, known_, now_ms_);
       if (shown == shown_.end()) {
-        if (presence == Presence::kThere) return WrongAnswer(fmt::format("{} is missing in a scan", key));
+        if (presence == Presence::kThere)
+          return WrongAnswer(fmt::format("{} is missing in a scan", key));
         if (gone != nullptr) gone->push_back(entry.value);
         continue;
       }
       if (presence == Presence::kGone) {
-        return WrongAnswer(fmt::format("a scan shows {}, which expired at {}, at {}", key, entry.expiry_ms, now_ms_));
+        return WrongAnswer(fmt::format("a scan shows {}, which expired at {}, at {}", key,
+                                       entry.expiry_ms, now_ms_));
       }
       if (shown->second.value != *entry.value) {
-        return WrongAnswer(fmt::format("{} has {}, not {}", key, Shown(shown->second.value), Shown(*entry.value)));
+        return WrongAnswer(
+            fmt::format("{} has {}, not {}", key, Shown(shown->second.value), Shown(*entry.value)));
       }
       if (shown->second.expiry_ms != entry.expiry_ms) {
-        return WrongAnswer(fmt::format("{} expires at {}, not {}", key, shown->second.expiry_ms, entry.expiry_ms));
+        return WrongAnswer(
+            fmt::format("{} expires at {}, not {}", key, shown->second.expiry_ms, entry.expiry_ms));
       }
     }
     for (const auto& [key, entry] : shown_) {
@@ -74,14 +86,16 @@ class SpaceReader {
     iterator->SeekToLast();
     for (auto entry = shown_.rbegin(); entry != shown_.rend(); ++entry) {
       VARVE_RETURN_IF_ERROR(iterator->status());
-      if (!iterator->Valid() || iterator->key() != entry->first || iterator->value() != entry->second.value) {
+      if (!iterator->Valid() || iterator->key() != entry->first ||
+          iterator->value() != entry->second.value) {
         return WrongAnswer(fmt::format("a scan backwards does not show {}", entry->first));
       }
       iterator->Prev();
     }
     VARVE_RETURN_IF_ERROR(iterator->status());
     if (!iterator->Valid()) return absl::OkStatus();
-    return WrongAnswer(fmt::format("a scan backwards shows {} before the first key", iterator->key()));
+    return WrongAnswer(
+        fmt::format("a scan backwards shows {} before the first key", iterator->key()));
   }
 
   absl::Status GetEach() const {
@@ -90,10 +104,12 @@ class SpaceReader {
       const std::string key = fmt::format("key{}", i);
       VARVE_ASSIGN_OR_RETURN(const ReadResult result, store_.Get({.space = space_}, key, &value));
       const auto entry = contents_.keys.find(key);
-      VARVE_RETURN_IF_ERROR(
-          CheckAnswer(key, result, value, entry == contents_.keys.end() ? nullptr : &entry->second, known_, now_ms_));
+      VARVE_RETURN_IF_ERROR(CheckAnswer(key, result, value,
+                                        entry == contents_.keys.end() ? nullptr : &entry->second,
+                                        known_, now_ms_));
       if (result.found != shown_.contains(key)) {
-        return WrongAnswer(fmt::format("{} is {}, and a scan says otherwise", key, result.found ? "there" : "missing"));
+        return WrongAnswer(fmt::format("{} is {}, and a scan says otherwise", key,
+                                       result.found ? "there" : "missing"));
       }
     }
     return absl::OkStatus();
@@ -104,8 +120,8 @@ class SpaceReader {
     for (const auto& [key, entry] : shown_) bytes += key.size() + entry.value.size();
     VARVE_ASSIGN_OR_RETURN(const CountResult count, store_.Count({.space = space_}, {}, {}));
     if (count.keys == shown_.size() && count.bytes == bytes) return absl::OkStatus();
-    return WrongAnswer(
-        fmt::format("{} keys of {} bytes are counted, not {} of {}", count.keys, count.bytes, shown_.size(), bytes));
+    return WrongAnswer(fmt::format("{} keys of {} bytes are counted, not {} of {}", count.keys,
+                                   count.bytes, shown_.size(), bytes));
   }
 
   StorageEngine& store_;
@@ -121,29 +137,35 @@ absl::Status CheckNamespaces(const StorageEngine& store, const Contents& content
   for (const NamespaceDescription& space : list.namespaces) {
     const auto expected = contents.spaces.find(space.id);
     if (expected == contents.spaces.end()) {
-      return WrongAnswer(fmt::format("namespace {} is there, which was dropped or not created yet", space.id));
+      return WrongAnswer(
+          fmt::format("namespace {} is there, which was dropped or not created yet", space.id));
     }
     const NamespaceDescription& description = expected->second.description;
     if (space.name != description.name || space.options != description.options) {
-      return WrongAnswer(
-          fmt::format("namespace {} is '{}', not '{}', or has other options", space.id, space.name, description.name));
+      return WrongAnswer(fmt::format("namespace {} is '{}', not '{}', or has other options",
+                                     space.id, space.name, description.name));
     }
   }
-  if (list.namespaces.size() != contents.spaces.size()) return WrongAnswer("a namespace is missing");
+  if (list.namespaces.size() != contents.spaces.size())
+    return WrongAnswer("a namespace is missing");
   if (list.next_id == contents.next_named) return absl::OkStatus();
-  return WrongAnswer(fmt::format("the next namespace is {}, not {}", list.next_id, contents.next_named));
+  return WrongAnswer(
+      fmt::format("the next namespace is {}, not {}", list.next_id, contents.next_named));
 }
 
 absl::Status CheckMissing(StorageEngine* store, NamespaceId space) {
   std::string value;
   const absl::Status missing = store->Get({.space = space}, "key", &value).status();
-  if (missing.ok()) return WrongAnswer("a namespace that was dropped, or not created yet, is there");
+  if (missing.ok())
+    return WrongAnswer("a namespace that was dropped, or not created yet, is there");
   return IsNoSuchNamespace(missing) ? absl::OkStatus() : missing;
 }
 
 }  // namespace
 
-absl::Status WrongAnswer(const std::string& what) { return absl::FailedPreconditionError("wrong answer: " + what); }
+absl::Status WrongAnswer(const std::string& what) {
+  return absl::FailedPreconditionError("wrong answer: " + what);
+}
 
 uint64_t Known::LatestSince(uint64_t moment) const {
   uint64_t latest = 0;
@@ -159,17 +181,19 @@ Presence PresenceOf(const Entry& entry, const Known& known, uint64_t now_ms) {
   return entry.expiry_ms <= known.LatestSince(entry.moment) ? Presence::kEither : Presence::kThere;
 }
 
-absl::Status CheckAnswer(std::string_view key, const ReadResult& read, std::string_view value, const Entry* entry,
-                         const Known& known, uint64_t now_ms) {
+absl::Status CheckAnswer(std::string_view key, const ReadResult& read, std::string_view value,
+                         const Entry* entry, const Known& known, uint64_t now_ms) {
   const Presence presence = entry == nullptr ? Presence::kGone : PresenceOf(*entry, known, now_ms);
   if (read.found ? presence == Presence::kGone : presence == Presence::kThere) {
-    return WrongAnswer(fmt::format("{} is {} at {}", key, read.found ? "there" : "missing", now_ms));
+    return WrongAnswer(
+        fmt::format("{} is {} at {}", key, read.found ? "there" : "missing", now_ms));
   }
   if (read.found && value != *entry->value) {
     return WrongAnswer(fmt::format("{} reads {}, not {}", key, Shown(value), Shown(*entry->value)));
   }
   if (read.found && read.expiry_ms != entry->expiry_ms) {
-    return WrongAnswer(fmt::format("{} is to expire at {}, not {}", key, read.expiry_ms, entry->expiry_ms));
+    return WrongAnswer(
+        fmt::format("{} is to expire at {}, not {}", key, read.expiry_ms, entry->expiry_ms));
   }
   return absl::OkStatus();
 }

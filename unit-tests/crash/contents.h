@@ -1,5 +1,6 @@
-// What a store holds, as its user knows it, and whether a store shows just that: namespaces with their names and options, and keys with their
-// values and the instants at which they expire. Plain values; the checks read a store in all ways there are.
+// What a store holds, as its user knows it, and whether a store shows just that: namespaces with
+// their names and options, and keys with their values and the instants at which they expire. Plain
+// values; the checks read a store in all ways there are.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,15 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "varve/storage_engine.h"
+#include "type/sequence.h"
 #include "varve/namespace.h"
 #include "varve/options.h"
-#include "type/sequence.h"
+#include "varve/storage_engine.h"
 
 namespace varve::testing {
 
-// Shared between the contents of successive moments. Each write has one of its own, also where the bytes are the same.
+// Shared between the contents of successive moments. Each write has one of its own, also where the
+// bytes are the same.
 using Value = std::shared_ptr<const std::string>;
 
 struct Entry {
@@ -50,19 +52,19 @@ struct Known {
   uint64_t LatestSince(uint64_t moment) const;
 };
 
-// While the store's clock shows `now_ms`. kEither: its time was up before the clock was set back, and nobody saw that, but it may have been
-// removed.
+// While the store's clock shows `now_ms`. kEither: its time was up before the clock was set back,
+// and nobody saw that, but it may have been removed.
 enum class Presence : uint8_t { kThere, kGone, kEither };
 Presence PresenceOf(const Entry& entry, const Known& known, uint64_t now_ms);
 
-// FailedPrecondition: the store shows something else, and what. Other errors are the store's. `*gone` (if not null): the values of
-// `contents` that it didn't show.
+// FailedPrecondition: the store shows something else, and what. Other errors are the store's.
+// `*gone` (if not null): the values of `contents` that it didn't show.
 absl::Status CheckContents(StorageEngine* store, const Contents& contents, const Known& known,
                            std::vector<Value>* gone = nullptr);
 
 // The answer to a Get.
-absl::Status CheckAnswer(std::string_view key, const ReadResult& read, std::string_view value, const Entry* entry,
-                         const Known& known, uint64_t now_ms);
+absl::Status CheckAnswer(std::string_view key, const ReadResult& read, std::string_view value,
+                         const Entry* entry, const Known& known, uint64_t now_ms);
 
 absl::Status WrongAnswer(const std::string& what);
 

@@ -20,8 +20,9 @@
 namespace varve::testing {
 namespace {
 
-constexpr uint64_t kChangesPerRecoveryCrash = 6;  // of a recovery's changes, one in so many is a place to crash
-constexpr uint64_t kStatesPerRecovery = 16;       // of so many states, one has its recovery crashed
+// Of a recovery's changes, one in so many is a place to crash.
+constexpr uint64_t kChangesPerRecoveryCrash = 6;
+constexpr uint64_t kStatesPerRecovery = 16;  // of so many states, one has its recovery crashed
 constexpr int kStepsAfterwards = 4;
 constexpr uint64_t kLongerThanMostKeysLive = 7'200'000;  // ms
 
@@ -34,7 +35,8 @@ absl::Status Bad(const std::string& what) { return absl::FailedPreconditionError
 
 // Where the machine's clock may be after a crash: set back, as it was, or later.
 void SetClock(const Known& known, uint64_t dice, ManualClock* clock) {
-  const uint64_t before = known.clocks.empty() ? ManualClock::kStart : known.clocks.back().instant_ms;
+  const uint64_t before =
+      known.clocks.empty() ? ManualClock::kStart : known.clocks.back().instant_ms;
   switch (dice % 4) {
     case 0:
       return clock->SetWall(ManualClock::kStart - uint64_t{30} * 86'400'000);
@@ -47,20 +49,22 @@ void SetClock(const Known& known, uint64_t dice, ManualClock* clock) {
   }
 }
 
-// What a crash left is one of the states that it may leave: the end of its last batch. `*gone`: as CheckContents.
-absl::StatusOr<SequenceNumber> CheckOpened(StorageEngine* store, const History::Bounds& bounds, const History& history,
-                                           std::vector<Value>* gone) {
+// What a crash left is one of the states that it may leave: the end of its last batch. `*gone`: as
+// CheckContents.
+absl::StatusOr<SequenceNumber> CheckOpened(StorageEngine* store, const History::Bounds& bounds,
+                                           const History& history, std::vector<Value>* gone) {
   const SequenceNumber sequence = StatisticOf(*store, "recovered_sequence");
   const SequenceNumber last = history.BatchAt(sequence);
   if (sequence < bounds.least) {
     return Bad(fmt::format("{} was acknowledged, and only {} is there", bounds.least, sequence));
   }
-  if (last > bounds.most) return Bad(fmt::format("{} is there, and only {} was sent", last, bounds.most));
+  if (last > bounds.most)
+    return Bad(fmt::format("{} is there, and only {} was sent", last, bounds.most));
   const Contents* const contents = history.At(sequence);
   if (contents == nullptr) return Bad(fmt::format("{} is in the middle of a batch", sequence));
   if (absl::Status status = CheckContents(store, *contents, bounds.known, gone); !status.ok()) {
-    return Bad(fmt::format("at {} (acknowledged: {}, sent: {}): {}", sequence, bounds.least, bounds.most,
-                           std::string(status.message())));
+    return Bad(fmt::format("at {} (acknowledged: {}, sent: {}): {}", sequence, bounds.least,
+                           bounds.most, std::string(status.message())));
   }
   return last;
 }
@@ -73,10 +77,12 @@ absl::Status CheckFiles(SimulatedFileSystem* file_system) {
   for (const auto& level : manifest.levels) {
     for (const auto& run : level) {
       for (const SegmentInfo& segment : run) {
-        expected.insert(SegmentPath(kStoreDirectory, segment.number).substr(kStoreDirectory.size() + 1));
+        expected.insert(
+            SegmentPath(kStoreDirectory, segment.number).substr(kStoreDirectory.size() + 1));
         for (const ValueReference& file : segment.value_files) {
           if (expected.contains(LogFileName(file.file_number))) continue;  // still the log's
-          expected.insert(ValueFilePath(kStoreDirectory, file.file_number).substr(kStoreDirectory.size() + 1));
+          expected.insert(
+              ValueFilePath(kStoreDirectory, file.file_number).substr(kStoreDirectory.size() + 1));
         }
       }
     }
@@ -85,12 +91,14 @@ absl::Status CheckFiles(SimulatedFileSystem* file_system) {
   for (const std::string& name : names) {
     if (expected.erase(name) == 0) return Bad(name + " belongs to nobody");
   }
-  return expected.empty() ? absl::OkStatus() : Bad(*expected.begin() + " is missing after a clean stop");
+  return expected.empty() ? absl::OkStatus()
+                          : Bad(*expected.begin() + " is missing after a clean stop");
 }
 
 }  // namespace
 
-CrashStates::CrashStates(uint64_t seed, int steps) : seed_(seed), steps_(steps), first_(EmptyDisk()) {
+CrashStates::CrashStates(uint64_t seed, int steps)
+    : seed_(seed), steps_(steps), first_(EmptyDisk()) {
   SetUpLibraries();
   const DeterministicThreads threads(seed);
   SimulatedFileSystem file_system(first_, &DeterministicThreads::MaySwitch);
@@ -151,8 +159,8 @@ absl::Status CrashStates::CheckAll(uint64_t most, Counts* counts) {
       const uint64_t hash = state.disk.Hash();
       if (!seen.insert(Mixed(hash, state.bounds.least)).second) continue;
       if (absl::Status status = CheckState(state, &counts->in_recovery); !status.ok()) {
-        return Bad(fmt::format("crash state {} of seed {} with {} steps, after {} changes: {}", index, seed_, steps_,
-                               at, std::string(status.message())));
+        return Bad(fmt::format("crash state {} of seed {} with {} steps, after {} changes: {}",
+                               index, seed_, steps_, at, std::string(status.message())));
       }
       if (!distinct.insert(hash).second) continue;
       ++counts->distinct;
@@ -164,8 +172,9 @@ absl::Status CrashStates::CheckAll(uint64_t most, Counts* counts) {
 }
 
 std::string CrashStates::Describe(uint64_t index, uint64_t count) const {
-  static constexpr const char* kNames[] = {"make directory", "create", "rename",     "remove",     "write",
-                                           "truncate",       "sync",   "sync write", "sync fails", "sync directory"};
+  static constexpr const char* kNames[] = {
+      "make directory", "create", "rename",     "remove",     "write",
+      "truncate",       "sync",   "sync write", "sync fails", "sync directory"};
   const uint64_t end = std::min<uint64_t>(index / kStatesPerChange, trace_.size());
   std::map<uint64_t, std::string> paths;
   uint64_t next_inode = first_.next_inode();
@@ -184,7 +193,8 @@ std::string CrashStates::Describe(uint64_t index, uint64_t count) const {
     text += fmt::format("{:6} {} {}", at + 1, kNames[static_cast<size_t>(event.type)],
                         event.path.empty() ? paths[event.inode] : event.path);
     if (!event.to.empty()) text += " to " + event.to;
-    if (event.data != nullptr) text += fmt::format(" [{}, {})", event.offset, event.offset + event.data->size());
+    if (event.data != nullptr)
+      text += fmt::format(" [{}, {})", event.offset, event.offset + event.data->size());
     text += fmt::format("   (acknowledged {}, sent {})\n", bounds.least, bounds.most);
   }
   return text;
@@ -192,7 +202,8 @@ std::string CrashStates::Describe(uint64_t index, uint64_t count) const {
 
 absl::Status CrashStates::Check(uint64_t index) {
   SimulatedDisk disk = first_;
-  for (uint64_t at = 0; at < std::min<uint64_t>(index / kStatesPerChange, trace_.size()); ++at) disk.Apply(trace_[at]);
+  for (uint64_t at = 0; at < std::min<uint64_t>(index / kStatesPerChange, trace_.size()); ++at)
+    disk.Apply(trace_[at]);
   uint64_t in_recovery = 0;
   return CheckState(MakeState(disk, index), &in_recovery);
 }
@@ -208,12 +219,14 @@ absl::Status CrashStates::CheckState(const State& state, uint64_t* deep) const {
     const DeterministicThreads threads(dice, 16);
     SimulatedFileSystem file_system(state.disk, &DeterministicThreads::MaySwitch);
     {
-      VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<StorageEngine> store,
-                             StorageEngine::Open(kStoreDirectory, SmallOptions(seed_, &file_system, &clock)));
+      VARVE_ASSIGN_OR_RETURN(
+          const std::unique_ptr<StorageEngine> store,
+          StorageEngine::Open(kStoreDirectory, SmallOptions(seed_, &file_system, &clock)));
       const uint64_t opened_at = file_system.trace_size();
       after.ClockIs(store->NowMillis(), 0);
       std::vector<Value> gone;
-      VARVE_ASSIGN_OR_RETURN(const SequenceNumber last, CheckOpened(store.get(), state.bounds, history_, &gone));
+      VARVE_ASSIGN_OR_RETURN(const SequenceNumber last,
+                             CheckOpened(store.get(), state.bounds, history_, &gone));
       after.Sent(last, last, Durability::kAlways, *history_.At(last), 0);
       after.Acknowledged(last, Durability::kAlways, state.disk.HasUnsynced() ? opened_at : 0);
       after.SeenGone(gone, file_system.trace_size());
@@ -238,7 +251,8 @@ absl::Status CrashStates::CheckState(const State& state, uint64_t* deep) const {
     VARVE_RETURN_IF_ERROR(CheckFiles(&file_system));
     trace = file_system.trace();
   }
-  return dice / 2 % kStatesPerRecovery == 0 ? CheckRecoveries(state, trace, after, deep) : absl::OkStatus();
+  return dice / 2 % kStatesPerRecovery == 0 ? CheckRecoveries(state, trace, after, deep)
+                                            : absl::OkStatus();
 }
 
 absl::Status CrashStates::CheckRecoveries(const State& state, const std::vector<DiskEvent>& trace,
@@ -253,20 +267,22 @@ absl::Status CrashStates::CheckRecoveries(const State& state, const std::vector<
     History::Bounds bounds = history.After(at + 1, power_was_cut);
     bounds.least = std::max(bounds.least, state.least_after_power_cut);
     const DeterministicThreads threads(random(), 16);
-    SimulatedFileSystem file_system(power_was_cut ? disk.CutPower(choice) : disk, &DeterministicThreads::MaySwitch);
+    SimulatedFileSystem file_system(power_was_cut ? disk.CutPower(choice) : disk,
+                                    &DeterministicThreads::MaySwitch);
     ManualClock clock;
     SetClock(bounds.known, random(), &clock);
     const auto check = [&]() -> absl::Status {
-      VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<StorageEngine> store,
-                             StorageEngine::Open(kStoreDirectory, SmallOptions(seed_, &file_system, &clock)));
+      VARVE_ASSIGN_OR_RETURN(
+          const std::unique_ptr<StorageEngine> store,
+          StorageEngine::Open(kStoreDirectory, SmallOptions(seed_, &file_system, &clock)));
       VARVE_RETURN_IF_ERROR(CheckOpened(store.get(), bounds, history, nullptr).status());
       return store->Close();
     };
     absl::Status status = check();
     if (status.ok()) status = CheckFiles(&file_system);
     if (!status.ok()) {
-      return Bad(fmt::format("after {} changes of its recovery, with what is left by choice {}: {}", at + 1, choice,
-                             std::string(status.message())));
+      return Bad(fmt::format("after {} changes of its recovery, with what is left by choice {}: {}",
+                             at + 1, choice, std::string(status.message())));
     }
     ++*deep;
   }

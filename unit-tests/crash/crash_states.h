@@ -1,10 +1,13 @@
-// Every state in which a crash could leave a store, made from one recorded run of a Workload: each beginning of the run's changes to
-// the disk, times what a kill of the process or a power cut then leaves of what was not synced (SimulatedDisk::CutPower).
+// Every state in which a crash could leave a store, made from one recorded run of a Workload: each
+// beginning of the run's changes to the disk, times what a kill of the process or a power cut then
+// leaves of what was not synced (SimulatedDisk::CutPower).
 //
-// A state is good if the store opens on it, whatever the machine's clock shows then; holds what was acknowledged and nothing but what
-// was sent, up to the end of some batch, in all ways of reading it; shows no key that somebody has seen expired, and counts none that
-// is about to; shows the same when it is opened again, also when recovery itself crashed at any point; takes writes; and leaves no file
-// behind that belongs to nobody. Seed and index name a state for good: the run repeats itself to the letter.
+// A state is good if the store opens on it, whatever the machine's clock shows then; holds what was
+// acknowledged and nothing but what was sent, up to the end of some batch, in all ways of reading
+// it; shows no key that somebody has seen expired, and counts none that is about to; shows the same
+// when it is opened again, also when recovery itself crashed at any point; takes writes; and leaves
+// no file behind that belongs to nobody. Seed and index name a state for good: the run repeats
+// itself to the letter.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +29,10 @@ class CrashStates {
   static constexpr uint64_t kStatesPerChange = 8;
 
   struct Counts {
-    uint64_t distinct = 0;     // states of the disk that were opened and found good
-    uint64_t kills = 0;        // of these, left by the process alone
-    uint64_t in_recovery = 0;  // further ones, left by crashes of recoveries and of what was written after them
+    uint64_t distinct = 0;  // states of the disk that were opened and found good
+    uint64_t kills = 0;     // of these, left by the process alone
+    // Further ones, left by crashes of recoveries and of what was written after them.
+    uint64_t in_recovery = 0;
   };
 
   // Records a run of `steps` things done to a store.
@@ -42,11 +46,12 @@ class CrashStates {
   const std::vector<DiskEvent>& trace() const { return trace_; }
   // What was done in the run (Workload::done).
   const std::map<std::string, uint64_t>& done() const { return done_; }
-  // The last `count` changes before the state's crash, and what had been acknowledged and sent by then. For people.
+  // The last `count` changes before the state's crash, and what had been acknowledged and sent by
+  // then. For people.
   std::string Describe(uint64_t index, uint64_t count) const;
 
-  // Looks at states until `most` distinct ones were good, or all were seen. With fewer, they are spread over the run. The error of
-  // the first bad one names its seed and index.
+  // Looks at states until `most` distinct ones were good, or all were seen. With fewer, they are
+  // spread over the run. The error of the first bad one names its seed and index.
   [[nodiscard]] absl::Status CheckAll(uint64_t most, Counts* counts);
   // Looks at one.
   [[nodiscard]] absl::Status Check(uint64_t index);
@@ -62,8 +67,8 @@ class CrashStates {
   State MakeState(const SimulatedDisk& at_change, uint64_t index) const;
   // `deep`: counts how many crashes of its recovery were tried.
   absl::Status CheckState(const State& state, uint64_t* deep) const;
-  absl::Status CheckRecoveries(const State& state, const std::vector<DiskEvent>& trace, const History& history,
-                               uint64_t* deep) const;
+  absl::Status CheckRecoveries(const State& state, const std::vector<DiskEvent>& trace,
+                               const History& history, uint64_t* deep) const;
 
   const uint64_t seed_;
   const int steps_;

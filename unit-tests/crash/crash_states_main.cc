@@ -1,4 +1,5 @@
-// Crash states in any number, by hand (docs/durability.md). Exits with 1 at the first state that is not good, and says how to see it again.
+// Crash states in any number, by hand (docs/durability.md). Exits with 1 at the first state that is
+// not good, and says how to see it again.
 #include <cstdio>
 
 #include "absl/flags/flag.h"
@@ -34,7 +35,8 @@ int Run() {
     CrashStates states(seed, steps);
     if (!states.status().ok()) return Fail(seed, states.status());
     fmt::print("{}", states.Describe(static_cast<uint64_t>(index), absl::GetFlag(FLAGS_changes)));
-    if (const absl::Status status = states.Check(static_cast<uint64_t>(index)); !status.ok()) return Fail(seed, status);
+    if (const absl::Status status = states.Check(static_cast<uint64_t>(index)); !status.ok())
+      return Fail(seed, status);
     fmt::print("state {} of seed {} (run {:016x}): good\n", index, seed, states.Fingerprint());
     return 0;
   }
@@ -45,13 +47,17 @@ int Run() {
     CrashStates states(seed, steps);
     if (!states.status().ok()) return Fail(seed, states.status());
     changes += states.trace().size();
-    const uint64_t most = std::min(absl::GetFlag(FLAGS_states) - counts.distinct, absl::GetFlag(FLAGS_states_per_run));
-    if (const absl::Status status = states.CheckAll(most, &counts); !status.ok()) return Fail(seed, status);
+    const uint64_t most = std::min(absl::GetFlag(FLAGS_states) - counts.distinct,
+                                   absl::GetFlag(FLAGS_states_per_run));
+    if (const absl::Status status = states.CheckAll(most, &counts); !status.ok())
+      return Fail(seed, status);
   }
   fmt::print(
-      "{} distinct crash states of {} runs ({} changes), {} of them by kill; {} more by crashes of recovery; "
+      "{} distinct crash states of {} runs ({} changes), {} of them by kill; {} more by crashes of "
+      "recovery; "
       "{:.1f} s; all good\n",
-      counts.distinct, runs, changes, counts.kills, counts.in_recovery, absl::ToDoubleSeconds(absl::Now() - begun));
+      counts.distinct, runs, changes, counts.kills, counts.in_recovery,
+      absl::ToDoubleSeconds(absl::Now() - begun));
   return 0;
 }
 

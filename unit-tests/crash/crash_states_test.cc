@@ -1,5 +1,5 @@
-// What a crash could leave, thousands of times. VARVE_CRASH_STATES sets how many states are looked at; the sanitizers, which take ten
-// times as long, look at a tenth.
+// What a crash could leave, thousands of times. VARVE_CRASH_STATES sets how many states are looked
+// at; the sanitizers, which take ten times as long, look at a tenth.
 #include "unit-tests/crash/crash_states.h"
 
 #include <gtest/gtest.h>
@@ -44,8 +44,10 @@ TEST_F(CrashStatesTest, EveryStateOfEveryRunIsGood) {
   for (uint64_t seed = 1; counts.distinct < wanted; ++seed) {
     CrashStates states(seed, kSteps);
     ASSERT_TRUE(states.status().ok()) << "seed " << seed << ": " << states.status();
-    const absl::Status status = states.CheckAll(std::min(kStatesPerRun, wanted - counts.distinct), &counts);
-    ASSERT_TRUE(status.ok()) << status << "\nagain: crash_states_main --seed=" << seed << " --index=...";
+    const absl::Status status =
+        states.CheckAll(std::min(kStatesPerRun, wanted - counts.distinct), &counts);
+    ASSERT_TRUE(status.ok()) << status << "\nagain: crash_states_main --seed=" << seed
+                             << " --index=...";
   }
   RecordProperty("distinct_states", std::to_string(counts.distinct));
   RecordProperty("states_of_recoveries", std::to_string(counts.in_recovery));
@@ -62,11 +64,13 @@ TEST_F(CrashStatesTest, RunsHoldEverythingThatAStoreIsToSurvive) {
     for (const auto& [what, times] : states.done()) done[what] += times;
     done["files written over"] +=
         std::count_if(states.trace().begin(), states.trace().end(), [](const DiskEvent& event) {
-          return event.type == DiskEvent::Type::kRename && event.path.ends_with(FileRecycler::kSpareSuffix);
+          return event.type == DiskEvent::Type::kRename &&
+                 event.path.ends_with(FileRecycler::kSpareSuffix);
         });
   }
-  for (const std::string what : {"keys removed", "clock marks", "merges", "files written over", "changes of namespaces",
-                                 "refused for a quota", "transactions", "transactions refused", "conflicts"}) {
+  for (const std::string what :
+       {"keys removed", "clock marks", "merges", "files written over", "changes of namespaces",
+        "refused for a quota", "transactions", "transactions refused", "conflicts"}) {
     EXPECT_GE(done[what], 8u) << what;
     RecordProperty(what, std::to_string(done[what]));
   }

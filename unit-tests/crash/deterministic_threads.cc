@@ -30,8 +30,9 @@ namespace {
 
 constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kStartOfTime = 1'700'000'000 * kSecond;  // what every simulation's clock shows at first, in ns
-constexpr uint64_t kLookAtTheClock = 100;                   // ns that pass meanwhile
+// What every simulation's clock shows at first, in ns.
+constexpr uint64_t kStartOfTime = 1'700'000'000 * kSecond;
+constexpr uint64_t kLookAtTheClock = 100;  // ns that pass meanwhile
 constexpr uint64_t kYield = 1'000;
 constexpr uint64_t kOperation = 10'000;
 
@@ -43,7 +44,8 @@ struct Thread {
   bool waits = false;
   bool finished = false;
   bool timed_out = false;
-  const void* address = nullptr;  // of the futex it waits on, or the thread it joins; null: it sleeps
+  // Of the futex it waits on, or the thread it joins; null: it sleeps.
+  const void* address = nullptr;
   uint64_t wakes_at = kNever;
   pthread_t handle{};
   void* (*routine)(void*) = nullptr;
@@ -54,16 +56,16 @@ class World;
 thread_local Thread* mine = nullptr;
 World* world = nullptr;
 
-// Keeps the calling thread, and those that it and they start, on the processor that it is on: passing the turn on between processors takes
-// three times as long.
+// Keeps the calling thread, and those that it and they start, on the processor that it is on:
+// passing the turn on between processors takes three times as long.
 class OneProcessor {
  public:
   OneProcessor() {
     cpu_set_t here;
     CPU_ZERO(&here);
     CPU_SET(std::max(sched_getcpu(), 0), &here);
-    was_changed_ =
-        sched_getaffinity(0, sizeof(before_), &before_) == 0 && sched_setaffinity(0, sizeof(here), &here) == 0;
+    was_changed_ = sched_getaffinity(0, sizeof(before_), &before_) == 0 &&
+                   sched_setaffinity(0, sizeof(here), &here) == 0;
   }
   ~OneProcessor() {
     if (was_changed_) sched_setaffinity(0, sizeof(before_), &before_);
@@ -77,7 +79,8 @@ class OneProcessor {
 // Only the thread that has the turn touches it.
 class World {
  public:
-  World(uint64_t seed, uint64_t calls_per_switch) : random_(seed), calls_per_switch_(calls_per_switch) {
+  World(uint64_t seed, uint64_t calls_per_switch)
+      : random_(seed), calls_per_switch_(calls_per_switch) {
     threads_.push_back(std::make_unique<Thread>());
     mine = threads_.back().get();
   }
@@ -92,12 +95,14 @@ class World {
   }
   Thread* Find(pthread_t handle) {
     for (const auto& thread : threads_) {
-      if (thread.get() != threads_.front().get() && pthread_equal(thread->handle, handle)) return thread.get();
+      if (thread.get() != threads_.front().get() && pthread_equal(thread->handle, handle))
+        return thread.get();
     }
     return nullptr;
   }
   void Forget(Thread* thread) {
-    std::erase_if(threads_, [&](const std::unique_ptr<Thread>& each) { return each.get() == thread; });
+    std::erase_if(threads_,
+                  [&](const std::unique_ptr<Thread>& each) { return each.get() == thread; });
   }
   size_t size() const { return threads_.size(); }
 
@@ -145,14 +150,16 @@ class World {
         }
         if (!thread->waits) {
           if (thread.get() != but_not) able.push_back(thread.get());
-        } else if (thread->wakes_at != kNever && (first_timer == nullptr || thread->wakes_at < first_timer->wakes_at)) {
+        } else if (thread->wakes_at != kNever &&
+                   (first_timer == nullptr || thread->wakes_at < first_timer->wakes_at)) {
           first_timer = thread.get();
         }
       }
       if (!able.empty()) return able[random_() % able.size()];
       if (but_not != nullptr && !but_not->finished) return mine;
       if (first_timer == nullptr) {
-        fprintf(stderr, "deterministic threads: all %zu threads wait for each other\n", threads_.size());
+        fprintf(stderr, "deterministic threads: all %zu threads wait for each other\n",
+                threads_.size());
         abort();
       }
       now_ = first_timer->wakes_at;
@@ -174,8 +181,9 @@ class World {
   uint64_t now_ = kStartOfTime;
 };
 
-// What a thread keeps for itself is destroyed when it ends, and that may take and give locks, too. So it keeps the turn until the last but
-// one of the rounds in which the C library calls such destructors.
+// What a thread keeps for itself is destroyed when it ends, and that may take and give locks, too.
+// So it keeps the turn until the last but one of the rounds in which the C library calls such
+// destructors.
 pthread_key_t EndKey();
 
 void CountRounds(void* rounds) {
@@ -266,7 +274,7 @@ void DeterministicThreads::MaySwitch() {
 
 }  // namespace varve::testing
 
-// --- In abseil's place: its clock reads the processor's ----------------------------------------------------------------------
+// --- In abseil's place: its clock reads the processor's ------------------------------------------
 
 namespace absl {
 ABSL_NAMESPACE_BEGIN
@@ -282,7 +290,7 @@ Time Now() { return FromUnixNanos(GetCurrentTimeNanos()); }
 ABSL_NAMESPACE_END
 }  // namespace absl
 
-// --- In the C library's place ----------------------------------------------------------------------------------------------
+// --- In the C library's place --------------------------------------------------------------------
 
 using varve::testing::mine;
 using varve::testing::world;
@@ -296,11 +304,13 @@ long syscall(long number, ...) noexcept {
   for (long& argument : arguments) argument = va_arg(list, long);
   va_end(list);
   if (mine != nullptr && number == SYS_futex) {
-    return varve::testing::Futex(reinterpret_cast<const uint32_t*>(arguments[0]), static_cast<int>(arguments[1]),
-                                 static_cast<uint32_t>(arguments[2]), reinterpret_cast<const timespec*>(arguments[3]));
+    return varve::testing::Futex(
+        reinterpret_cast<const uint32_t*>(arguments[0]), static_cast<int>(arguments[1]),
+        static_cast<uint32_t>(arguments[2]), reinterpret_cast<const timespec*>(arguments[3]));
   }
   static auto* const real = varve::testing::Library<long(long, ...)>("syscall");
-  return real(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
+  return real(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
+              arguments[5]);
 }
 
 int nanosleep(const timespec* duration, timespec* left) {
@@ -345,14 +355,16 @@ int sched_yield() noexcept {
 }
 
 // The sanitizers' own, through which they learn of threads, where they are part of the program.
-int __interceptor_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) __attribute__((weak));
+int __interceptor_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)
+    __attribute__((weak));
 
 int pthread_create(pthread_t* handle, const pthread_attr_t* attributes, void* (*routine)(void*),
                    void* argument) noexcept {
   static auto* const real =
       __interceptor_pthread_create != nullptr
           ? __interceptor_pthread_create
-          : varve::testing::Library<int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
+          : varve::testing::Library<int(pthread_t*, const pthread_attr_t*, void* (*)(void*),
+                                        void*)>("pthread_create");
   if (mine == nullptr) return real(handle, attributes, routine, argument);
   varve::testing::Thread* const thread = world->Add();
   thread->routine = routine;

@@ -1,5 +1,6 @@
-// The n-th call fails, for every n of a run, once or until the resource is back: no false answer, no false acknowledgement, no crash;
-// what can go on goes on without a restart; and a crash afterwards finds what was acknowledged and nothing that was never sent.
+// The n-th call fails, for every n of a run, once or until the resource is back: no false answer,
+// no false acknowledgement, no crash; what can go on goes on without a restart; and a crash
+// afterwards finds what was acknowledged and nothing that was never sent.
 //
 // VARVE_FAULT_SEEDS sets how many runs there are; the sanitizers try one call in some only.
 #include <errno.h>
@@ -30,7 +31,8 @@ constexpr uint64_t kSeeds = 1, kStride = 7;
 // Some calls are rare: more runs are made for them.
 constexpr uint64_t kFewCalls = 8, kMostSeeds = 20;
 constexpr int kSteps = 60;
-constexpr int kPatience = 60;  // seconds of the simulation's clock until a store that can go on does
+// Seconds of the simulation's clock until a store that can go on does.
+constexpr int kPatience = 60;
 
 struct Fault {
   int error;
@@ -40,7 +42,8 @@ struct Fault {
 
 // Once a log could not be written or synced, it is over; nothing else may end it.
 bool MayEndTheLog(const Fault& fault) {
-  return fault.error == EIO && (fault.operation == FileOperation::kWrite || fault.operation == FileOperation::kSync);
+  return fault.error == EIO &&
+         (fault.operation == FileOperation::kWrite || fault.operation == FileOperation::kSync);
 }
 
 bool MayFailReads(const Fault& fault) {
@@ -57,12 +60,14 @@ class FaultRun {
         file_system_(EmptyDisk(), &DeterministicThreads::MaySwitch),
         workload_(seed, &file_system_, &history_, &clock_) {
     if (nth > 0) {
-      file_system_.Fail(fault.operation, nth, IoError(fault.error, NameOf(fault.operation), "injected"), fault.times);
+      file_system_.Fail(fault.operation, nth,
+                        IoError(fault.error, NameOf(fault.operation), "injected"), fault.times);
     }
   }
 
   absl::Status Run() {
-    if (const absl::Status opened = workload_.Open(); absl::IsFailedPrecondition(opened)) return opened;
+    if (const absl::Status opened = workload_.Open(); absl::IsFailedPrecondition(opened))
+      return opened;
     VARVE_RETURN_IF_ERROR(workload_.Run(kSteps));
     if (!MayFailReads(fault_) && workload_.store() != nullptr) {
       workload_.Put().IgnoreError();  // notices what a read would only learn by waiting
@@ -90,7 +95,8 @@ class FaultRun {
     if (workload_.store() == nullptr) return Bad("does not open: " + written.ToString());
     if (const absl::Status log = workload_.store()->log_status(); !log.ok()) {
       if (!MayEndTheLog(fault_)) return Bad("the log gave up: " + log.ToString());
-      if (!absl::IsUnavailable(written)) return Bad("a write after the log's end: " + written.ToString());
+      if (!absl::IsUnavailable(written))
+        return Bad("a write after the log's end: " + written.ToString());
       return workload_.Check();
     }
     const auto go_on = [&]() -> absl::Status {
@@ -109,14 +115,18 @@ class FaultRun {
   }
 
   absl::Status CheckAfterPowerCut(uint64_t choice) {
-    const History::Bounds bounds = history_.After(file_system_.trace_size(), /*power_was_cut=*/true);
-    SimulatedFileSystem after(file_system_.disk().CutPower(choice), &DeterministicThreads::MaySwitch);
-    VARVE_ASSIGN_OR_RETURN(const auto store,
-                           StorageEngine::Open(kStoreDirectory, SmallOptions(seed_, &after, &clock_)));
+    const History::Bounds bounds =
+        history_.After(file_system_.trace_size(), /*power_was_cut=*/true);
+    SimulatedFileSystem after(file_system_.disk().CutPower(choice),
+                              &DeterministicThreads::MaySwitch);
+    VARVE_ASSIGN_OR_RETURN(
+        const auto store,
+        StorageEngine::Open(kStoreDirectory, SmallOptions(seed_, &after, &clock_)));
     const SequenceNumber last = StatisticOf(*store, "recovered_sequence");
-    if (last < bounds.least || history_.BatchAt(last) > bounds.most || history_.At(last) == nullptr) {
-      return Bad(
-          fmt::format("after a power cut: {} is there, {} was acknowledged, {} sent", last, bounds.least, bounds.most));
+    if (last < bounds.least || history_.BatchAt(last) > bounds.most ||
+        history_.At(last) == nullptr) {
+      return Bad(fmt::format("after a power cut: {} is there, {} was acknowledged, {} sent", last,
+                             bounds.least, bounds.most));
     }
     VARVE_RETURN_IF_ERROR(CheckContents(store.get(), *history_.At(last), bounds.known));
     return store->Close();
@@ -166,7 +176,8 @@ TEST_P(FaultInjectionTest, NoCallThatFailsMakesTheStoreLie) {
     for (uint64_t nth = 1; nth <= calls; nth += kStride) {
       FaultRun run(seed, fault, nth);
       const absl::Status status = run.Run();
-      ASSERT_TRUE(status.ok()) << fmt::format("seed {}, call {} of {}: ", seed, nth, calls) << status;
+      ASSERT_TRUE(status.ok()) << fmt::format("seed {}, call {} of {}: ", seed, nth, calls)
+                               << status;
       ++tried;
       if (run.failed_calls() > 0) ++hit;
     }
@@ -179,7 +190,8 @@ TEST_P(FaultInjectionTest, NoCallThatFailsMakesTheStoreLie) {
 std::vector<Fault> AllFaults() {
   std::vector<Fault> faults;
   for (const uint64_t times : {uint64_t{1}, SimulatedFileSystem::kUnlimited}) {
-    for (size_t operation = 0; operation < static_cast<size_t>(FileOperation::kCount); ++operation) {
+    for (size_t operation = 0; operation < static_cast<size_t>(FileOperation::kCount);
+         ++operation) {
       // Files as small as these are never cut.
       if (operation != static_cast<size_t>(FileOperation::kGrow) &&
           operation != static_cast<size_t>(FileOperation::kTruncate)) {
@@ -187,11 +199,13 @@ std::vector<Fault> AllFaults() {
       }
     }
     for (const FileOperation operation :
-         {FileOperation::kCreate, FileOperation::kGrow, FileOperation::kRename, FileOperation::kCreateDirectory}) {
+         {FileOperation::kCreate, FileOperation::kGrow, FileOperation::kRename,
+          FileOperation::kCreateDirectory}) {
       faults.push_back({ENOSPC, operation, times});
     }
-    for (const FileOperation operation : {FileOperation::kOpen, FileOperation::kCreate, FileOperation::kSyncDirectory,
-                                          FileOperation::kList, FileOperation::kLock}) {
+    for (const FileOperation operation :
+         {FileOperation::kOpen, FileOperation::kCreate, FileOperation::kSyncDirectory,
+          FileOperation::kList, FileOperation::kLock}) {
       faults.push_back({EMFILE, operation, times});
     }
   }
@@ -200,9 +214,10 @@ std::vector<Fault> AllFaults() {
 
 INSTANTIATE_TEST_SUITE_P(Faults, FaultInjectionTest, ::testing::ValuesIn(AllFaults()),
                          [](const ::testing::TestParamInfo<Fault>& tested) {
-                           std::string name = fmt::format("{}_{}_{}", strerrorname_np(tested.param.error),
-                                                          NameOf(tested.param.operation),
-                                                          tested.param.times == 1 ? "once" : "for_good");
+                           std::string name =
+                               fmt::format("{}_{}_{}", strerrorname_np(tested.param.error),
+                                           NameOf(tested.param.operation),
+                                           tested.param.times == 1 ? "once" : "for_good");
                            std::replace(name.begin(), name.end(), ' ', '_');
                            return name;
                          });

@@ -1,4 +1,5 @@
-// What the crash states and failing calls of this folder have found, each by itself (docs/decisions.md).
+// What the crash states and failing calls of this folder have found, each by itself
+// (docs/decisions.md).
 #include <errno.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +43,8 @@ class FindsTest : public ::testing::Test {
     }
     return iterator->status().ok() ? text : iterator->status().ToString();
   }
-  static absl::Status PutUnsynced(StorageEngine* store, std::string_view key, std::string_view value) {
+  static absl::Status PutUnsynced(StorageEngine* store, std::string_view key,
+                                  std::string_view value) {
     WriteBatch batch;
     batch.Put(key, value);
     return store->Write(kUnsynced, &batch).status();
@@ -65,7 +67,8 @@ TEST_F(FindsTest, SegmentsThatTheManifestOnDiskMayStillNameAreNotRemovedByAnOpen
     ASSERT_TRUE(store.ok()) << store.status();
     ASSERT_TRUE((*store)->Put("key", "value").ok());
     ASSERT_TRUE((*store)->Flush().ok());
-    // The manifest without the segment is there for programs, but its name is not on disk when the process is killed.
+    // The manifest without the segment is there for programs, but its name is not on disk when the
+    // process is killed.
     file_system_.Fail(FileOperation::kSyncDirectory, 1, IoError(EIO, "sync directory", "injected"));
     WriteBatch batch;
     batch.ClearNamespace();
@@ -80,7 +83,8 @@ TEST_F(FindsTest, SegmentsThatTheManifestOnDiskMayStillNameAreNotRemovedByAnOpen
     opening.StopAfter(calls);
     Open(&opening).status().IgnoreError();
     for (uint64_t choice = 0; choice < 40; ++choice) {
-      ASSERT_EQ(Opened(opening.disk().CutPower(choice)), "") << calls << " calls, choice " << choice;
+      ASSERT_EQ(Opened(opening.disk().CutPower(choice)), "")
+          << calls << " calls, choice " << choice;
     }
   }
 }
@@ -101,7 +105,8 @@ TEST_F(FindsTest, ScansAndCountsGoOnAfterAFailedWriteOfAModeWithoutSync) {
 TEST_F(FindsTest, OnceTheLogHasFailedWritesSaySoWhateverElseFails) {
   const auto store = Open(&file_system_);
   ASSERT_TRUE(store.ok()) << store.status();
-  file_system_.Fail(FileOperation::kSync, 1, IoError(EIO, "sync", "injected"), SimulatedFileSystem::kUnlimited, ".seg");
+  file_system_.Fail(FileOperation::kSync, 1, IoError(EIO, "sync", "injected"),
+                    SimulatedFileSystem::kUnlimited, ".seg");
   ASSERT_TRUE(PutUnsynced(store->get(), "key", std::string(20'000, 'v')).ok());
   absl::SleepFor(absl::Seconds(1));
   EXPECT_TRUE(absl::IsResourceExhausted((*store)->Put("key", "value"))) << "flushes fail";
@@ -117,8 +122,8 @@ TEST_F(FindsTest, WhatWasCountedBesideAnEmptyingThatACrashTookBackIsCountedAgain
   ASSERT_TRUE((*store)->Put("key9", "value").ok());
   ASSERT_TRUE((*store)->Flush().ok());
   ASSERT_TRUE((*store)->Put("key5", "value").ok());
-  file_system_.Fail(FileOperation::kCreate, 1, IoError(ENOSPC, "create", "injected"), SimulatedFileSystem::kUnlimited,
-                    ".seg");
+  file_system_.Fail(FileOperation::kCreate, 1, IoError(ENOSPC, "create", "injected"),
+                    SimulatedFileSystem::kUnlimited, ".seg");
   ASSERT_FALSE((*store)->Flush().ok());
   WriteBatch batch;
   batch.ClearNamespace();
@@ -134,17 +139,20 @@ TEST_F(FindsTest, WhatWasCountedBesideAnEmptyingThatACrashTookBackIsCountedAgain
   for (size_t at = 0; at < file_system_.trace().size(); ++at) {
     disk.Apply(file_system_.trace()[at]);
     if (at < emptied_at) continue;
-    SimulatedFileSystem after(disk.CutPower(SimulatedDisk::kLoseAll), &DeterministicThreads::MaySwitch);
+    SimulatedFileSystem after(disk.CutPower(SimulatedDisk::kLoseAll),
+                              &DeterministicThreads::MaySwitch);
     const auto again = Open(&after);
     ASSERT_TRUE(again.ok()) << again.status();
-    ASSERT_EQ(Scan(again->get()), "key1=value key5=value key9=value ") << "the emptying was not on disk";
+    ASSERT_EQ(Scan(again->get()), "key1=value key5=value key9=value ")
+        << "the emptying was not on disk";
     ASSERT_EQ((*again)->Count({}, {}, {}).value().keys, 3u) << "after " << at << " changes";
   }
 }
 
 TEST_F(FindsTest, ReadsOfWhatHasExpiredGoOnAfterTheLogFailedWithTheMarkThatSaysSo) {
   ManualClock clock;
-  const auto store = StorageEngine::Open(kStoreDirectory, SmallOptions(1, &file_system_, &clock)).value();
+  const auto store =
+      StorageEngine::Open(kStoreDirectory, SmallOptions(1, &file_system_, &clock)).value();
   WriteBatch batch;
   batch.Put("brief", "value", kDefaultNamespace, ManualClock::kStart + 10);
   batch.Put("durable", "1");

@@ -6,7 +6,8 @@
 
 namespace varve::testing {
 
-void History::Sent(SequenceNumber first, SequenceNumber last, Durability mode, Contents contents, uint64_t sent_at) {
+void History::Sent(SequenceNumber first, SequenceNumber last, Durability mode, Contents contents,
+                   uint64_t sent_at) {
   batches_[last] = {first, std::move(contents), mode, sent_at};
 }
 
@@ -24,14 +25,18 @@ void History::SeenGone(const std::vector<Value>& values, uint64_t at) {
   if (!values.empty()) sights_.push_back({at, values});
 }
 
-void History::ClockIs(uint64_t instant_ms, uint64_t at) { clocks_.push_back({at, {++moment_, instant_ms}}); }
+void History::ClockIs(uint64_t instant_ms, uint64_t at) {
+  clocks_.push_back({at, {++moment_, instant_ms}});
+}
 
 void History::Inherit(const Known& known) {
   for (const Known::Clock& clock : known.clocks) clocks_.push_back({0, clock});
   SeenGone({known.gone.begin(), known.gone.end()}, 0);
 }
 
-void History::Forget(SequenceNumber last) { batches_.erase(batches_.upper_bound(last), batches_.end()); }
+void History::Forget(SequenceNumber last) {
+  batches_.erase(batches_.upper_bound(last), batches_.end());
+}
 
 SequenceNumber History::last_acknowledged() const {
   return acknowledgements_.empty() ? kNoSequence : acknowledgements_.back().in_kernel;

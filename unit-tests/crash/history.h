@@ -1,23 +1,24 @@
-// What was sent to a store, what the store acknowledged, and when, counted in changes of the disk: from it follows what a crash at
-// any moment may leave. Not thread-safe.
+// What was sent to a store, what the store acknowledged, and when, counted in changes of the disk:
+// from it follows what a crash at any moment may leave. Not thread-safe.
 //
-// The store writes operations of its own between those it is sent: it removes what has expired, and notes where its clock has been. They have
-// sequences, too, and change nothing that a user sees.
+// The store writes operations of its own between those it is sent: it removes what has expired, and
+// notes where its clock has been. They have sequences, too, and change nothing that a user sees.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <vector>
 
-#include "varve/options.h"
 #include "type/sequence.h"
 #include "unit-tests/crash/contents.h"
+#include "varve/options.h"
 
 namespace varve::testing {
 
 class History {
  public:
-  // A crash leaves a state of `least` or later, up to the batch that ends at `most` and what the store wrote by itself.
+  // A crash leaves a state of `least` or later, up to the batch that ends at `most` and what the
+  // store wrote by itself.
   struct Bounds {
     SequenceNumber least = kNoSequence;
     SequenceNumber most = kNoSequence;
@@ -28,10 +29,12 @@ class History {
   explicit History(const History* before = nullptr)
       : before_(before), moment_(before == nullptr ? 0 : before->moment_) {}
 
-  // A batch that left `contents`, with `first` and `last` as its first and last operation's sequences; the disk had seen `sent_at` changes
-  // before it was sent.
-  void Sent(SequenceNumber first, SequenceNumber last, Durability mode, Contents contents, uint64_t sent_at);
-  // All up to `last` was acknowledged, as durable as the mode promises, when the disk had seen `at` changes.
+  // A batch that left `contents`, with `first` and `last` as its first and last operation's
+  // sequences; the disk had seen `sent_at` changes before it was sent.
+  void Sent(SequenceNumber first, SequenceNumber last, Durability mode, Contents contents,
+            uint64_t sent_at);
+  // All up to `last` was acknowledged, as durable as the mode promises, when the disk had seen `at`
+  // changes.
   void Acknowledged(SequenceNumber last, Durability mode, uint64_t at);
   // Somebody was told that these have expired.
   void SeenGone(const std::vector<Value>& values, uint64_t at);
@@ -48,7 +51,8 @@ class History {
   // Of what is written now.
   uint64_t moment() const { return moment_; }
 
-  // After a crash when the disk had seen `at` changes; where the power was not cut, the kernel still had everything.
+  // After a crash when the disk had seen `at` changes; where the power was not cut, the kernel
+  // still had everything.
   Bounds After(uint64_t at, bool power_was_cut) const;
   Known KnownAt(uint64_t at) const;
   // The end of the newest batch that `sequence` holds.

@@ -1,6 +1,7 @@
-// Two writers, readers of snapshots and iterators, flushes, merges and the closing of the store, in orders that seeds decide: what a
-// snapshot or an iterator shows is what was written up to one sequence and stays that, nothing that was acknowledged is lost, and
-// nobody waits for ever (a deadlock ends the program and says so).
+// Two writers, readers of snapshots and iterators, flushes, merges and the closing of the store, in
+// orders that seeds decide: what a snapshot or an iterator shows is what was written up to one
+// sequence and stays that, nothing that was acknowledged is lost, and nobody waits for ever (a
+// deadlock ends the program and says so).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +34,9 @@ using Shown = std::map<std::string, std::string>;
 class Interleaving {
  public:
   explicit Interleaving(uint64_t seed)
-      : seed_(seed), threads_(seed, 1 + seed % 5), file_system_(EmptyDisk(), &DeterministicThreads::MaySwitch) {}
+      : seed_(seed),
+        threads_(seed, 1 + seed % 5),
+        file_system_(EmptyDisk(), &DeterministicThreads::MaySwitch) {}
 
   void Run() {
     Open();
@@ -94,19 +97,22 @@ class Interleaving {
           const std::string end = key + "~";
           const std::string begin = key.substr(0, 4);
           batch.DeleteRange(begin, end);
-          changes.push_back(
-              [begin, end](Shown* shown) { shown->erase(shown->lower_bound(begin), shown->lower_bound(end)); });
+          changes.push_back([begin, end](Shown* shown) {
+            shown->erase(shown->lower_bound(begin), shown->lower_bound(end));
+          });
         }
       }
       const auto mode = static_cast<Durability>(random() % 3);
-      const absl::StatusOr<CommitResult> sent = store_->Submit({.sync = mode, .override_sync = true}, &batch);
+      const absl::StatusOr<CommitResult> sent =
+          store_->Submit({.sync = mode, .override_sync = true}, &batch);
       ExpectOkOrClosed(sent.status());
       if (!sent.ok()) return;
       {
         absl::MutexLock lock(&mutex_);
         history_[sent->sequence] = std::move(changes);
       }
-      const absl::Status durable = random() % 2 == 0 ? store_->WaitUntilDurable(sent->sequence) : store_->Push();
+      const absl::Status durable =
+          random() % 2 == 0 ? store_->WaitUntilDurable(sent->sequence) : store_->Push();
       ExpectOkOrClosed(durable);
       if (durable.ok()) {
         absl::MutexLock lock(&mutex_);
@@ -142,7 +148,8 @@ class Interleaving {
       const SequenceNumber at = snapshot->sequence();
       Shown first = Walk(store_.get(), snapshot.get());
       absl::SleepFor(absl::Milliseconds(random() % 60));
-      EXPECT_TRUE(Walk(store_.get(), snapshot.get()) == first) << "a snapshot at " << at << " has changed";
+      EXPECT_TRUE(Walk(store_.get(), snapshot.get()) == first)
+          << "a snapshot at " << at << " has changed";
       std::string value;
       const std::string key = fmt::format("key{:02}", random() % 40);
       const absl::StatusOr<ReadResult> read =
@@ -162,7 +169,8 @@ class Interleaving {
       const SequenceNumber to = store_->GetSnapshot()->sequence();
       Shown first = WalkWith(iterator.get(), random() % 2 == 0);
       absl::SleepFor(absl::Milliseconds(random() % 60));
-      EXPECT_TRUE(WalkWith(iterator.get(), random() % 2 == 0) == first) << "what an iterator shows has changed";
+      EXPECT_TRUE(WalkWith(iterator.get(), random() % 2 == 0) == first)
+          << "what an iterator shows has changed";
       Observe({from, to, std::move(first)});
     }
   }
@@ -208,7 +216,8 @@ class Interleaving {
       for (SequenceNumber at = observation.from; at <= observation.to && !found; ++at) {
         found = At(at) == observation.shown;
       }
-      EXPECT_TRUE(found) << "what was read at " << observation.from << " to " << observation.to << " was never there";
+      EXPECT_TRUE(found) << "what was read at " << observation.from << " to " << observation.to
+                         << " was never there";
     }
   }
 
@@ -218,7 +227,8 @@ class Interleaving {
   std::unique_ptr<StorageEngine> store_;
 
   absl::Mutex mutex_;
-  std::map<SequenceNumber, std::vector<Change>> history_ ABSL_GUARDED_BY(mutex_);  // by the last sequence of the batch
+  // By the last sequence of the batch.
+  std::map<SequenceNumber, std::vector<Change>> history_ ABSL_GUARDED_BY(mutex_);
   SequenceNumber acknowledged_ = kNoSequence;
   std::vector<Observation> observations_;
 };

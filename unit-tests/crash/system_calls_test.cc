@@ -1,5 +1,6 @@
-// Files on calls that are interrupted, do only a part, or fail: what the kernel may answer, at the n-th call for every n. The program's
-// own definitions of the calls stand before the C library's, and pass on all but the one that a test has asked to go wrong.
+// Files on calls that are interrupted, do only a part, or fail: what the kernel may answer, at the
+// n-th call for every n. The program's own definitions of the calls stand before the C library's,
+// and pass on all but the one that a test has asked to go wrong.
 #include <dlfcn.h>
 #include <errno.h>
 #include <gtest/gtest.h>
@@ -18,7 +19,17 @@
 
 namespace {
 
-enum class Call { kOpen, kRead, kWrite, kSync, kSyncDirectory, kWriteback, kTruncate, kLock, kCount };
+enum class Call {
+  kOpen,
+  kRead,
+  kWrite,
+  kSync,
+  kSyncDirectory,
+  kWriteback,
+  kTruncate,
+  kLock,
+  kCount
+};
 constexpr int kCalls = static_cast<int>(Call::kCount);
 
 // What goes wrong on this thread: the n-th call of a kind.
@@ -117,7 +128,8 @@ class SystemCallsTest : public ::testing::Test {
   // Does everything there is to do with files, calls of each kind; what ended it.
   absl::Status UseFiles() {
     const testing::TempDir directory;
-    const std::string path = directory.File("a"), content = std::string(3000, 'a') + std::string(3000, 'b');
+    const std::string path = directory.File("a"),
+                      content = std::string(3000, 'a') + std::string(3000, 'b');
     FileSystem* const files = PosixFileSystem();
     plan.active = true;
     absl::Status status = [&]() -> absl::Status {
@@ -126,7 +138,9 @@ class SystemCallsTest : public ::testing::Test {
       auto file = files->OpenForWrite(path, /*create=*/true);
       if (!file.ok()) return file.status();
       for (const size_t offset : {0, 3000}) {
-        if (absl::Status written = (*file)->Write(offset, content.substr(offset, 3000)); !written.ok()) return written;
+        if (absl::Status written = (*file)->Write(offset, content.substr(offset, 3000));
+            !written.ok())
+          return written;
         (*file)->StartWriteback(offset, 3000);
       }
       if (absl::Status longer = (*file)->Write(6000, "too long"); !longer.ok()) return longer;
@@ -195,20 +209,23 @@ TEST_F(SystemCallsTest, AnErrorIsSaidAndNothingIsTriedAgain) {
         plan = {.call = static_cast<Call>(call), .nth = nth, .error = error};
         const absl::Status status = UseFiles();
         EXPECT_EQ(plan.counted[call], nth) << "made again after an error";
-        EXPECT_EQ(status.code(), error == EIO ? absl::StatusCode::kInternal : absl::StatusCode::kResourceExhausted)
+        EXPECT_EQ(status.code(),
+                  error == EIO ? absl::StatusCode::kInternal : absl::StatusCode::kResourceExhausted)
             << status;
       }
     }
   }
 }
 
-// A store whose directory's name was never synced would be gone after a power cut, with all that is in it.
+// A store whose directory's name was never synced would be gone after a power cut, with all that is
+// in it.
 TEST_F(SystemCallsTest, DirectoriesThatWereMadeOnTheWayAreOnDisk) {
   const testing::TempDir directory;
   plan = {.active = true};
   EXPECT_TRUE(PosixFileSystem()->CreateDirectory(directory.File("a/b/c")).ok());
   plan.active = false;
-  EXPECT_EQ(plan.counted[static_cast<int>(Call::kSyncDirectory)], 2) << "the names of a and of b, but not of c";
+  EXPECT_EQ(plan.counted[static_cast<int>(Call::kSyncDirectory)], 2)
+      << "the names of a and of b, but not of c";
 }
 
 }  // namespace

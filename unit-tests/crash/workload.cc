@@ -17,7 +17,8 @@ namespace varve::testing {
 
 SimulatedDisk EmptyDisk() {
   SimulatedDisk disk;
-  disk.Apply({.type = DiskEvent::Type::kMakeDirectory, .path = SimulatedDisk::ParentOf(kStoreDirectory)});
+  disk.Apply(
+      {.type = DiskEvent::Type::kMakeDirectory, .path = SimulatedDisk::ParentOf(kStoreDirectory)});
   return disk.CutPower(SimulatedDisk::kKeepAll);
 }
 
@@ -48,7 +49,8 @@ uint64_t StatisticOf(const StorageEngine& store, std::string_view name) {
 
 void SetUpLibraries() {
   static const absl::Status status = []() -> absl::Status {
-    absl::base_internal::NominalCPUFrequency();  // measured by sleeping, once, when two threads first meet at a lock
+    // Measured by sleeping, once, when two threads first meet at a lock.
+    absl::base_internal::NominalCPUFrequency();
     const DeterministicThreads threads(0);
     SimulatedFileSystem file_system(EmptyDisk(), &DeterministicThreads::MaySwitch);
     History history;
@@ -61,7 +63,8 @@ void SetUpLibraries() {
   if (!status.ok()) spdlog::error("the first simulation: {}", status.ToString());
 }
 
-Workload::Workload(uint64_t seed, SimulatedFileSystem* file_system, History* history, ManualClock* clock)
+Workload::Workload(uint64_t seed, SimulatedFileSystem* file_system, History* history,
+                   ManualClock* clock)
     : random_(seed), seed_(seed), file_system_(file_system), history_(history), clock_(clock) {}
 
 Workload::~Workload() = default;
@@ -70,13 +73,14 @@ absl::Status Workload::Open() {
   store_.reset();
   const History::Bounds bounds = {history_->last_acknowledged(), history_->last(), {}};
   const uint64_t began_at = file_system_->trace_size();
-  VARVE_ASSIGN_OR_RETURN(store_, StorageEngine::Open(kStoreDirectory, SmallOptions(seed_, file_system_, clock_)));
+  VARVE_ASSIGN_OR_RETURN(
+      store_, StorageEngine::Open(kStoreDirectory, SmallOptions(seed_, file_system_, clock_)));
   history_->ClockIs(store_->NowMillis(), began_at);
   const SequenceNumber sequence = StatisticOf(*store_, "recovered_sequence");
   last_ = history_->BatchAt(sequence);
   if (sequence < bounds.least || last_ > bounds.most || history_->At(sequence) == nullptr) {
-    return WrongAnswer(
-        fmt::format("opened at {}, but {} was acknowledged and {} sent", sequence, bounds.least, bounds.most));
+    return WrongAnswer(fmt::format("opened at {}, but {} was acknowledged and {} sent", sequence,
+                                   bounds.least, bounds.most));
   }
   history_->Forget(last_);
   history_->Acknowledged(last_, Durability::kAlways, file_system_->trace_size());
@@ -101,7 +105,8 @@ void Workload::NoteFigures() {
 absl::Status Workload::Run(int count) {
   for (int i = 0; i < count; ++i) {
     if (const absl::Status status = Step(); !status.ok()) {
-      return absl::Status(status.code(), fmt::format("step {}: {}", i, std::string(status.message())));
+      return absl::Status(status.code(),
+                          fmt::format("step {}: {}", i, std::string(status.message())));
     }
   }
   return absl::OkStatus();
@@ -119,7 +124,7 @@ void Workload::ForgetWhatWasLost() {
   if (const Contents* contents = history_->At(durable)) contents_ = *contents;
 }
 
-// --- Time ------------------------------------------------------------------------------------------------------------------
+// --- Time ----------------------------------------------------------------------------------------
 
 void Workload::ClockIs() {
   const uint64_t now_ms = store_ == nullptr ? clock_->WallMillis() : store_->NowMillis();
@@ -131,7 +136,8 @@ void Workload::PassTime(uint64_t millis) {
   ClockIs();
 }
 
-// By somebody who gets it wrong, or puts it right. What was being removed by the clock as it was is gone before anybody looks.
+// By somebody who gets it wrong, or puts it right. What was being removed by the clock as it was is
+// gone before anybody looks.
 void Workload::SetClock() {
   constexpr uint64_t kLeaps[] = {10'000, 600'000, uint64_t{30} * 86'400'000};
   const uint64_t leap = kLeaps[Dice(3)];
@@ -149,19 +155,20 @@ void Workload::SetClock() {
   if (store_ != nullptr) absl::SleepFor(absl::Seconds(1));
 }
 
-// Long enough for everything that is put off: the second between syncs, the counting of keys, the removing of those that have expired, another
-// try after an error.
+// Long enough for everything that is put off: the second between syncs, the counting of keys, the
+// removing of those that have expired, another try after an error.
 absl::Status Workload::Rest() {
   const uint64_t seconds = 3 + Dice(10);
   PassTime(seconds * 1000);
   absl::SleepFor(absl::Seconds(seconds));
   if (store_->log_status().ok() && last_every_second_ != kNoSequence) {
-    history_->Acknowledged(std::min(last_every_second_, last_), Durability::kAlways, file_system_->trace_size());
+    history_->Acknowledged(std::min(last_every_second_, last_), Durability::kAlways,
+                           file_system_->trace_size());
   }
   return absl::OkStatus();
 }
 
-// --- Reading ---------------------------------------------------------------------------------------------------------------
+// --- Reading -------------------------------------------------------------------------------------
 
 absl::Status Workload::Check() {
   std::vector<Value> gone;
@@ -182,7 +189,8 @@ absl::Status Workload::Read() {
   Note(status);
   if (status.ok()) {
     // What was shown can't be taken back, but for writes of the modes that promise nothing.
-    history_->Acknowledged(store_->durable_sequence(), Durability::kAlways, file_system_->trace_size());
+    history_->Acknowledged(store_->durable_sequence(), Durability::kAlways,
+                           file_system_->trace_size());
   }
   return absl::OkStatus();
 }
@@ -191,7 +199,8 @@ absl::Status Workload::ReadOne() {
   const NamespaceId space = AnySpace(contents_);
   const auto& keys = contents_.spaces.at(space).keys;
   std::string key = Key();
-  // Rather one that expires: who finds it gone leaves a mark of the clock, as nobody has removed it yet.
+  // Rather one that expires: who finds it gone leaves a mark of the clock, as nobody has removed it
+  // yet.
   for (auto next = keys.lower_bound(key); next != keys.end(); ++next) {
     if (next->second.expiry_ms == kNoExpiry) continue;
     key = next->first;
@@ -202,13 +211,15 @@ absl::Status Workload::ReadOne() {
   const absl::StatusOr<ReadResult> read = store_->Get({.space = space}, key, &value);
   Note(read.status());
   if (!read.ok() || !store_->log_status().ok()) return absl::OkStatus();
-  VARVE_RETURN_IF_ERROR(
-      CheckAnswer(key, *read, value, entry == keys.end() ? nullptr : &entry->second, KnownNow(), store_->NowMillis()));
-  if (entry != keys.end() && !read->found) history_->SeenGone({entry->second.value}, file_system_->trace_size());
+  VARVE_RETURN_IF_ERROR(CheckAnswer(key, *read, value,
+                                    entry == keys.end() ? nullptr : &entry->second, KnownNow(),
+                                    store_->NowMillis()));
+  if (entry != keys.end() && !read->found)
+    history_->SeenGone({entry->second.value}, file_system_->trace_size());
   return absl::OkStatus();
 }
 
-// --- Steps -----------------------------------------------------------------------------------------------------------------
+// --- Steps ---------------------------------------------------------------------------------------
 
 absl::Status Workload::Restart(bool killed) {
   if (killed) {

@@ -1,9 +1,12 @@
-// A user of a store who does a bit of everything, and remembers what he was told: puts, deletes, batches, range deletes, emptyings,
-// keys that expire, namespaces that come, go, change and are swapped, quotas, conditional writes, transactions, in all durability modes,
-// with reads, counts, flushes, merges, rests, restarts, and a clock that goes on, leaps and is set back in between. The seed decides.
+// A user of a store who does a bit of everything, and remembers what he was told: puts, deletes,
+// batches, range deletes, emptyings, keys that expire, namespaces that come, go, change and are
+// swapped, quotas, conditional writes, transactions, in all durability modes, with reads, counts,
+// flushes, merges, rests, restarts, and a clock that goes on, leaps and is set back in between. The
+// seed decides.
 //
-// Every answer is held against what was written; the first that is wrong ends the run. Errors of the store are no wrong answers: what
-// was refused was not written, what was not acknowledged may be there or not. One thread.
+// Every answer is held against what was written; the first that is wrong ends the run. Errors of
+// the store are no wrong answers: what was refused was not written, what was not acknowledged may
+// be there or not. One thread.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +18,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "varve/storage_engine.h"
-#include "varve/transaction.h"
 #include "unit-tests/crash/contents.h"
 #include "unit-tests/crash/history.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/simulated_file_system.h"
+#include "varve/storage_engine.h"
+#include "varve/transaction.h"
 
 namespace varve::testing {
 
@@ -28,10 +31,12 @@ inline const std::string kStoreDirectory = "/disk/store";
 
 // A disk on which a store may be made in kStoreDirectory.
 SimulatedDisk EmptyDisk();
-// Libraries measure and set up things when they are first used, which takes turns and time from a simulation: the first one in a process
-// would not be like the others. Call it before each; it does something once.
+// Libraries measure and set up things when they are first used, which takes turns and time from a
+// simulation: the first one in a process would not be like the others. Call it before each; it does
+// something once.
 void SetUpLibraries();
-// Everything small, so that flushes, merges and changes of files come often; how small, the seed decides.
+// Everything small, so that flushes, merges and changes of files come often; how small, the seed
+// decides.
 EngineOptions SmallOptions(uint64_t seed, FileSystem* file_system, const Clock* clock = nullptr);
 
 // The store's figure of this name.
@@ -43,9 +48,11 @@ class Workload {
   Workload(uint64_t seed, SimulatedFileSystem* file_system, History* history, ManualClock* clock);
   ~Workload();
 
-  // Opens the store: at first, and after everything that closed it. What it holds then must be in the history.
+  // Opens the store: at first, and after everything that closed it. What it holds then must be in
+  // the history.
   [[nodiscard]] absl::Status Open();
-  // Does `count` things. An error is a wrong answer, and says which; a store that refuses everything is none.
+  // Does `count` things. An error is a wrong answer, and says which; a store that refuses
+  // everything is none.
   [[nodiscard]] absl::Status Run(int count);
   // One acknowledged write, or why not.
   [[nodiscard]] absl::Status Put();
@@ -98,8 +105,8 @@ class Workload {
   // Commits it. An error of the store's is noted.
   absl::Status Commit(Write* write, Durability mode);
   // What was submitted is sent, and acknowledged when it is as durable as its mode promises.
-  absl::Status Remember(absl::StatusOr<CommitResult> sent, size_t operations, Contents next, Durability mode,
-                        uint64_t sent_at);
+  absl::Status Remember(absl::StatusOr<CommitResult> sent, size_t operations, Contents next,
+                        Durability mode, uint64_t sent_at);
   absl::Status ConditionalWrite();
   absl::Status ChangeExpiry();
   absl::Status RunTransaction();

@@ -3,10 +3,10 @@
 #include <iterator>
 #include <utility>
 
-#include "varve/namespace_status.h"
 #include "fmt/format.h"
 #include "unit-tests/crash/workload.h"
 #include "util/base/status.h"
+#include "varve/namespace_status.h"
 
 namespace varve::testing {
 namespace {
@@ -41,11 +41,12 @@ Durability Workload::Mode() {
   return dice < 5 ? Durability::kAlways : dice < 8 ? Durability::kEverySecond : Durability::kNone;
 }
 
-// --- Batches ---------------------------------------------------------------------------------------------------------------
+// --- Batches -------------------------------------------------------------------------------------
 
 NamespaceId Workload::AnySpace(const Contents& contents) {
   if (Dice(3) != 0) return kDefaultNamespace;
-  return std::next(contents.spaces.begin(), static_cast<ptrdiff_t>(Dice(contents.spaces.size())))->first;
+  return std::next(contents.spaces.begin(), static_cast<ptrdiff_t>(Dice(contents.spaces.size())))
+      ->first;
 }
 
 void Workload::AddPut(Write* write, NamespaceId space) {
@@ -128,7 +129,9 @@ void Workload::AddDrop(Write* write) {
 
 void Workload::AddSwap(Write* write) {
   auto& spaces = write->next.spaces;
-  const auto any = [&] { return std::next(spaces.begin(), static_cast<ptrdiff_t>(Dice(spaces.size()))); };
+  const auto any = [&] {
+    return std::next(spaces.begin(), static_cast<ptrdiff_t>(Dice(spaces.size())));
+  };
   const auto one = any(), other = any();
   write->batch.SwapNamespaces(one->first, other->first);
   if (one != other) std::swap(one->second.keys, other->second.keys);
@@ -156,7 +159,7 @@ void Workload::AddChangeOfNamespaces(Write* write) {
   write->next.spaces.at(space).keys.clear();
 }
 
-// --- Commits ---------------------------------------------------------------------------------------------------------------
+// --- Commits -------------------------------------------------------------------------------------
 
 uint64_t Workload::CountOf(const SpaceContents& space, bool at_most) const {
   const Known known = KnownNow();
@@ -194,14 +197,15 @@ absl::Status Workload::CheckRefused(const Write& write, size_t operations) const
   return WrongAnswer("a write was refused that is within all quotas");
 }
 
-absl::Status Workload::Remember(absl::StatusOr<CommitResult> sent, size_t operations, Contents next, Durability mode,
-                                uint64_t sent_at) {
+absl::Status Workload::Remember(absl::StatusOr<CommitResult> sent, size_t operations, Contents next,
+                                Durability mode, uint64_t sent_at) {
   VARVE_RETURN_IF_ERROR(sent.status());
   last_ = sent->sequence;
   if (mode == Durability::kEverySecond) last_every_second_ = last_;
   contents_ = next;
   history_->Sent(last_ - operations + 1, last_, mode, std::move(next), sent_at);
-  VARVE_RETURN_IF_ERROR(mode == Durability::kAlways ? store_->WaitUntilDurable(sent->gate) : store_->Push());
+  VARVE_RETURN_IF_ERROR(mode == Durability::kAlways ? store_->WaitUntilDurable(sent->gate)
+                                                    : store_->Push());
   history_->Acknowledged(last_, mode, file_system_->trace_size());
   return absl::OkStatus();
 }
@@ -210,7 +214,8 @@ absl::Status Workload::Commit(Write* write, Durability mode) {
   const size_t operations = write->batch.size();
   if (operations == 0) return absl::OkStatus();
   const uint64_t sent_at = file_system_->trace_size();
-  absl::StatusOr<CommitResult> sent = store_->Submit({.sync = mode, .override_sync = true}, &write->batch);
+  absl::StatusOr<CommitResult> sent =
+      store_->Submit({.sync = mode, .override_sync = true}, &write->batch);
   if (IsNamespaceFull(sent.status())) {
     ++done_["refused for a quota"];
     return CheckRefused(*write, operations);
@@ -247,7 +252,8 @@ absl::Status Workload::ConditionalWrite() {
   const NamespaceId space = AnySpace(contents_);
   const std::string key = Key();
   std::string value;
-  const absl::StatusOr<ReadResult> read = store_->Get({.space = space, .wait_until_durable = false}, key, &value);
+  const absl::StatusOr<ReadResult> read =
+      store_->Get({.space = space, .wait_until_durable = false}, key, &value);
   if (!read.ok()) {
     Note(read.status());
     return absl::OkStatus();
@@ -281,7 +287,8 @@ absl::Status Workload::ChangeExpiry() {
   const absl::StatusOr<ReadResult> read = store_->Get({.space = space}, key, &value);
   Note(read.status());
   if (!read.ok() || !store_->log_status().ok()) return absl::OkStatus();
-  VARVE_RETURN_IF_ERROR(CheckAnswer(key, *read, value, &entry->second, KnownNow(), store_->NowMillis()));
+  VARVE_RETURN_IF_ERROR(
+      CheckAnswer(key, *read, value, &entry->second, KnownNow(), store_->NowMillis()));
   if (!read->found) {
     history_->SeenGone({entry->second.value}, file_system_->trace_size());
     return absl::OkStatus();
@@ -294,9 +301,10 @@ absl::Status Workload::ChangeExpiry() {
   return Commit(&write, Mode());
 }
 
-// --- Transactions ----------------------------------------------------------------------------------------------------------
+// --- Transactions --------------------------------------------------------------------------------
 
-absl::Status Workload::ReadInTransaction(Transaction* transaction, std::string* key, NamespaceId* space) {
+absl::Status Workload::ReadInTransaction(Transaction* transaction, std::string* key,
+                                         NamespaceId* space) {
   *space = AnySpace(contents_);
   *key = Key();
   const auto& keys = contents_.spaces.at(*space).keys;
@@ -305,9 +313,11 @@ absl::Status Workload::ReadInTransaction(Transaction* transaction, std::string* 
   const absl::StatusOr<ReadResult> read = transaction->Get({.space = *space}, *key, &value);
   Note(read.status());
   if (!read.ok() || !store_->log_status().ok()) return absl::OkStatus();
-  VARVE_RETURN_IF_ERROR(
-      CheckAnswer(*key, *read, value, entry == keys.end() ? nullptr : &entry->second, KnownNow(), store_->NowMillis()));
-  if (entry != keys.end() && !read->found) history_->SeenGone({entry->second.value}, file_system_->trace_size());
+  VARVE_RETURN_IF_ERROR(CheckAnswer(*key, *read, value,
+                                    entry == keys.end() ? nullptr : &entry->second, KnownNow(),
+                                    store_->NowMillis()));
+  if (entry != keys.end() && !read->found)
+    history_->SeenGone({entry->second.value}, file_system_->trace_size());
   return absl::OkStatus();
 }
 
@@ -342,7 +352,8 @@ absl::Status Workload::RunTransaction() {
   Transaction transaction(store_.get(), {.write = {.sync = mode, .override_sync = true}});
   std::string key;
   NamespaceId space = kDefaultNamespace;
-  for (uint64_t i = 1 + Dice(3); i > 0; --i) VARVE_RETURN_IF_ERROR(ReadInTransaction(&transaction, &key, &space));
+  for (uint64_t i = 1 + Dice(3); i > 0; --i)
+    VARVE_RETURN_IF_ERROR(ReadInTransaction(&transaction, &key, &space));
   const SequenceNumber at = last_;
   if (Dice(3) == 0) {
     // Somebody else writes what was read.
@@ -357,7 +368,8 @@ absl::Status Workload::RunTransaction() {
   WriteInTransaction(&transaction, &next);
   const uint64_t sent_at = file_system_->trace_size();
   absl::StatusOr<CommitResult> sent = transaction.Submit();
-  if (sent.ok() && before != at) return WrongAnswer(fmt::format("a transaction went on that had read {} before", key));
+  if (sent.ok() && before != at)
+    return WrongAnswer(fmt::format("a transaction went on that had read {} before", key));
   if (absl::IsAborted(sent.status()) || IsNamespaceFull(sent.status())) {
     ++done_["transactions refused"];
     return absl::OkStatus();

@@ -8,7 +8,8 @@ namespace varve::differential {
 
 using namespace std::string_literals;
 
-// Numbers from 100,000 to 2^32 - 1 are never made: as an offset of a write they would ask for hundreds of megabytes.
+// Numbers from 100,000 to 2^32 - 1 are never made: as an offset of a write they would ask for
+// hundreds of megabytes.
 
 const std::vector<std::string>& CommandGenerator::Keys() {
   static const std::vector<std::string> keys = {
@@ -18,7 +19,8 @@ const std::vector<std::string>& CommandGenerator::Keys() {
   return keys;
 }
 
-CommandGenerator::CommandGenerator(uint64_t seed, const std::set<std::string>& known) : random_(seed), known_(known) {
+CommandGenerator::CommandGenerator(uint64_t seed, const std::set<std::string>& known)
+    : random_(seed), known_(known) {
   AddStrings();
   AddNumbers();
   AddKeys();
@@ -29,7 +31,8 @@ CommandGenerator::CommandGenerator(uint64_t seed, const std::set<std::string>& k
   AddConnection();
 }
 
-void CommandGenerator::Add(const char* name, int weight, std::function<void(CommandLine*)> arguments) {
+void CommandGenerator::Add(const char* name, int weight,
+                           std::function<void(CommandLine*)> arguments) {
   if (!known_.contains(name)) return;
   kinds_.push_back({name, weight, std::move(arguments)});
   weights_ += weight;
@@ -156,7 +159,8 @@ std::string CommandGenerator::Database() {
 }
 
 std::string CommandGenerator::Float() {
-  if (OneIn(2)) return std::to_string(static_cast<double>(static_cast<int64_t>(Below(20001)) - 10000) / 64);
+  if (OneIn(2))
+    return std::to_string(static_cast<double>(static_cast<int64_t>(Below(20001)) - 10000) / 64);
   if (OneIn(2)) return Integer();
   return Pick({"0.1",
                "3.0e3",
@@ -195,7 +199,8 @@ std::string CommandGenerator::BitOffset() {
 
 std::string CommandGenerator::FieldType() {
   if (OneIn(25))
-    return Pick({"u64", "i65", "u0", "i0", "U8", "I8", "8", "", "u", "i", "u08", "i-5", "u8 ", "x8", "i99999"});
+    return Pick({"u64", "i65", "u0", "i0", "U8", "I8", "8", "", "u", "i", "u08", "i-5", "u8 ", "x8",
+                 "i99999"});
   const bool is_signed = OneIn(2);
   std::string type(1, is_signed ? 'i' : 'u');
   type += std::to_string(1 + Below(is_signed ? 64 : 63));
@@ -335,7 +340,8 @@ void CommandGenerator::AddKeys() {
       if (OneIn(15)) continue;
       if (word == "match") line->push_back(Pattern());
       if (word == "type") line->push_back(Word(Pick({"string", "list", "hash", "foo", ""})));
-      if (word == "count") line->push_back(OneIn(3) ? Pick({"0", "-1", "abc", "", "99999999999999999999"}) : "500"s);
+      if (word == "count")
+        line->push_back(OneIn(3) ? Pick({"0", "-1", "abc", "", "99999999999999999999"}) : "500"s);
     }
   });
   Add("object", 10, [this](CommandLine* line) {

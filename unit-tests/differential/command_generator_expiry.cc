@@ -1,5 +1,6 @@
-// Commands on expiries. Both servers go by the same clock, but not in the same millisecond: so times are far ahead, or long past, and no
-// line is spoiled into one that would let a key expire while the test runs.
+// Commands on expiries. Both servers go by the same clock, but not in the same millisecond: so
+// times are far ahead, or long past, and no line is spoiled into one that would let a key expire
+// while the test runs.
 #include <algorithm>
 #include <iterator>
 
@@ -25,7 +26,8 @@ bool Holds(const char* const (&texts)[kCount], const std::string& text) {
 }  // namespace
 
 bool CommandGenerator::MayExpireSoon(const CommandLine& line) {
-  constexpr const char* kNames[] = {"set", "getex", "setex", "psetex", "expire", "pexpire", "expireat", "pexpireat"};
+  constexpr const char* kNames[] = {"set",    "getex",   "setex",    "psetex",
+                                    "expire", "pexpire", "expireat", "pexpireat"};
   const auto is_name = [&](const char* name) { return EqualsIgnoreCase(line[0], name); };
   if (std::none_of(std::begin(kNames), std::end(kNames), is_name)) return false;
   const size_t first = is_name("set") ? 3 : 2;
@@ -33,10 +35,14 @@ bool CommandGenerator::MayExpireSoon(const CommandLine& line) {
   for (size_t i = first; i < line.size(); ++i) {
     int64_t number = 0;
     if (!ParseRespInteger(line[i], &number) || number <= 0 || number >= kFarAhead) continue;
-    const bool in_seconds = is_name("expire") || is_name("setex") || EqualsIgnoreCase(line[i - 1], "ex");
-    const bool in_millis = is_name("pexpire") || is_name("psetex") || EqualsIgnoreCase(line[i - 1], "px");
-    if ((in_seconds && Holds(kSeconds, line[i])) || (in_millis && Holds(kMillis, line[i]))) continue;
-    if (may_be_past && (is_name("expireat") || is_name("pexpireat"))) continue;  // both delete the key at once
+    const bool in_seconds =
+        is_name("expire") || is_name("setex") || EqualsIgnoreCase(line[i - 1], "ex");
+    const bool in_millis =
+        is_name("pexpire") || is_name("psetex") || EqualsIgnoreCase(line[i - 1], "px");
+    if ((in_seconds && Holds(kSeconds, line[i])) || (in_millis && Holds(kMillis, line[i])))
+      continue;
+    // Both delete the key at once.
+    if (may_be_past && (is_name("expireat") || is_name("pexpireat"))) continue;
     return true;
   }
   return false;
@@ -59,7 +65,9 @@ void CommandGenerator::AddTime(CommandLine* line) {
 }
 
 void CommandGenerator::AddExpiry() {
-  const auto refused = [this] { return Pick({"0", "-1", "abc", "", "9223372036854775807", "-9223372036854775808"}); };
+  const auto refused = [this] {
+    return Pick({"0", "-1", "abc", "", "9223372036854775807", "-9223372036854775808"});
+  };
   const auto time_left = [=, this](const char* name, const auto& times) {
     Add(name, 8, [=, this](CommandLine* line) {
       line->push_back(Key());
@@ -68,7 +76,8 @@ void CommandGenerator::AddExpiry() {
       if (OneIn(12)) line->push_back(Word(Pick({"nx", "xx"})));
     });
   };
-  // Which of two times is the later one must not hang on the millisecond in which they came: each is used once in a while.
+  // Which of two times is the later one must not hang on the millisecond in which they came: each
+  // is used once in a while.
   const auto compared = [=, this](const char* name, const char* unit) {
     Add(name, 3, [=, this](CommandLine* line) {
       line->push_back(Key());

@@ -33,7 +33,8 @@ std::map<std::string, Names> DocumentedCommands() {
     const std::string how = line.substr(second + 2, third - second - 3);
     for (size_t at = line.find('`'); at < second; at = line.find('`', line.find('`', at + 1) + 1)) {
       std::string name = line.substr(at + 1, line.find('`', at + 1) - at - 1);
-      for (char& c : name) c = c == ' ' ? '|' : c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+      for (char& c : name)
+        c = c == ' ' ? '|' : c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
       EXPECT_TRUE(seen.insert(name).second) << name << " is listed twice";
       commands[how].insert(name);
     }
@@ -70,7 +71,8 @@ TEST(CommandListTest, TheTableNamesEveryCommandOfTheServer) {
     known.insert(std::string(command.name));
     for (const Subcommand& subcommand : SubcommandsOf(command)) known.insert(subcommand.name);
   }
-  EXPECT_THAT(Joined(Joined(documented["yes"], documented["differs"]), documented["own"]), ContainerEq(known));
+  EXPECT_THAT(Joined(Joined(documented["yes"], documented["differs"]), documented["own"]),
+              ContainerEq(known));
   EXPECT_EQ(documented.size(), 4u) << "a row says something else than yes, differs, no or own";
 }
 
@@ -85,7 +87,8 @@ TEST(CommandListTest, TheTableNamesEveryCommandOfRedis) {
     const std::string container = name.substr(0, name.find('|'));
     if (container == name || !documented["no"].contains(container)) named.insert(name);
   }
-  EXPECT_THAT(Joined(Joined(documented["yes"], documented["differs"]), documented["no"]), ContainerEq(named));
+  EXPECT_THAT(Joined(Joined(documented["yes"], documented["differs"]), documented["no"]),
+              ContainerEq(named));
 }
 
 // What routers and libraries go by: Redis' own words for every command that both have.
@@ -98,12 +101,14 @@ TEST(CommandListTest, CommandInfoIsThatOfRedis) {
   const auto compare = [&](std::string_view name) {
     if (name == "dbsize" || !redis->contains(std::string(name)))
       return;  // Varve's DBSIZE may take long, so it isn't "fast"
-    absl::StatusOr<DifferentialRun::Answers> answers = run->Ask({"COMMAND", "INFO", std::string(name)});
+    absl::StatusOr<DifferentialRun::Answers> answers =
+        run->Ask({"COMMAND", "INFO", std::string(name)});
     ASSERT_TRUE(answers.ok()) << answers.status();
     for (Reply* reply : {&answers->redis, &answers->varve}) {
       ASSERT_EQ(reply->elements.size(), 1u);
       ASSERT_EQ(reply->elements[0].elements.size(), 10u) << name;
-      reply->elements[0].elements.pop_back();  // the subcommands come in any order, and are looked at one by one
+      // The subcommands come in any order, and are looked at one by one.
+      reply->elements[0].elements.pop_back();
     }
     EXPECT_EQ(Text(answers->varve), Text(answers->redis));
     ++compared;

@@ -29,7 +29,8 @@ bool HasNumberBelow(const CommandLine& line, int64_t bound) {
 bool IsBitField(const CommandLine& line) { return Is(line, "bitfield") || Is(line, "bitfield_ro"); }
 
 constexpr Difference kDifferences[] = {
-    {"OBJECT ENCODING and REFCOUNT: Redis tells how the value came about, Varve what a value of its kind has at first",
+    {"OBJECT ENCODING and REFCOUNT: Redis tells how the value came about, Varve what a value of "
+     "its kind has at first",
      false,
      [](const CommandLine& line) {
        return Is(line, "object") && line.size() == 3 &&
@@ -40,12 +41,15 @@ constexpr Difference kDifferences[] = {
     {"SCAN with a cursor that no SCAN gave: Varve refuses it", false,
      [](const CommandLine& line) { return Is(line, "scan") && line.size() > 1 && line[1] != "0"; }},
     {"KEYS and SCAN with the pattern **: in Redis it doesn't match the empty key", false,
-     [](const CommandLine& line) { return (Is(line, "keys") || Is(line, "scan")) && HasWord(line, "**"); }},
+     [](const CommandLine& line) {
+       return (Is(line, "keys") || Is(line, "scan")) && HasWord(line, "**");
+     }},
     {"INFO of anything but the keyspace: each server tells of itself", false,
      [](const CommandLine& line) {
        return Is(line, "info") && (line.size() != 2 || !EqualsIgnoreCase(line[1], "keyspace"));
      }},
-    {"words of more than 1,024 bytes: Varve's errors repeat no more of them, and connections and channels have no "
+    {"words of more than 1,024 bytes: Varve's errors repeat no more of them, and connections and "
+     "channels have no "
      "longer "
      "names",
      false,
@@ -54,32 +58,41 @@ constexpr Difference kDifferences[] = {
                                                  "expire", "pexpire", "expireat", "pexpireat"};
        return std::any_of(std::begin(kCommands), std::end(kCommands),
                           [&](std::string_view name) { return Is(line, name); }) &&
-              std::any_of(line.begin() + 1, line.end(), [](const std::string& text) { return text.size() > 1024; });
+              std::any_of(line.begin() + 1, line.end(),
+                          [](const std::string& text) { return text.size() > 1024; });
      }},
     {"COMMAND without the names of commands: each server has its own", false,
      [](const CommandLine& line) { return Is(line, "command") && line.size() <= 2; }},
     {"CONFIG GET with a pattern: each server has its own settings", false,
      [](const CommandLine& line) {
-       return Is(line, "config") && std::any_of(line.begin() + 1, line.end(), [](const std::string& text) {
+       return Is(line, "config") &&
+              std::any_of(line.begin() + 1, line.end(), [](const std::string& text) {
                 return text.find_first_of("*?[") != std::string::npos;
               });
      }},
     {"CLIENT LIST: each server has its own connections", false,
-     [](const CommandLine& line) { return Is(line, "client") && HasWord(line, "list") && !HasWord(line, "type"); }},
-    {"BITFIELD with OVERFLOW SAT, SET of a number near -2^63 to a narrower signed field: Redis stores the largest "
+     [](const CommandLine& line) {
+       return Is(line, "client") && HasWord(line, "list") && !HasWord(line, "type");
+     }},
+    {"BITFIELD with OVERFLOW SAT, SET of a number near -2^63 to a narrower signed field: Redis "
+     "stores the largest "
      "number, as "
      "its comparison overflows, Varve the smallest",
      true,
      [](const CommandLine& line) {
-       return IsBitField(line) && HasWord(line, "sat") && HasWord(line, "set") && HasNumberBelow(line, INT64_MIN / 2);
+       return IsBitField(line) && HasWord(line, "sat") && HasWord(line, "set") &&
+              HasNumberBelow(line, INT64_MIN / 2);
      }},
-    {"BITFIELD with an offset #N of which N times the width is beyond 64 bits: Redis takes what is left of it, Varve "
+    {"BITFIELD with an offset #N of which N times the width is beyond 64 bits: Redis takes what is "
+     "left of it, Varve "
      "refuses",
      true,
      [](const CommandLine& line) {
-       return IsBitField(line) && std::any_of(line.begin() + 1, line.end(), [](const std::string& text) {
+       return IsBitField(line) &&
+              std::any_of(line.begin() + 1, line.end(), [](const std::string& text) {
                 int64_t fields = 0;
-                return text.starts_with('#') && ParseRespInteger(std::string_view(text).substr(1), &fields) &&
+                return text.starts_with('#') &&
+                       ParseRespInteger(std::string_view(text).substr(1), &fields) &&
                        (fields >= INT64_MAX / 64 || fields <= INT64_MIN / 64);
               });
      }},
@@ -89,7 +102,8 @@ std::string Sorted(const Reply& reply) {
   std::vector<std::string> texts;
   for (const Reply& element : reply.elements) texts.push_back(element.text);
   std::sort(texts.begin(), texts.end());
-  texts.erase(std::unique(texts.begin(), texts.end()), texts.end());  // SCAN may tell of a key twice
+  // SCAN may tell of a key twice.
+  texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
   std::string sorted;
   for (const std::string& text : texts) sorted += std::to_string(text.size()) + ":" + text + "\n";
   return sorted;
@@ -102,7 +116,8 @@ bool TellsTime(const CommandLine& line) {
 
 // "expires=1,avg_ttl=100" counts keys that expire, which Varve doesn't.
 std::string WithoutExpiries(std::string text) {
-  for (size_t at = text.find(",expires="); at != std::string::npos; at = text.find(",expires=", at + 1)) {
+  for (size_t at = text.find(",expires="); at != std::string::npos;
+       at = text.find(",expires=", at + 1)) {
     text.erase(at, std::min(text.find('\r', at), text.size()) - at);
   }
   return text.substr(std::min(text.find("\r\n"), text.size()));  // without its length
@@ -131,7 +146,9 @@ std::string WithoutIdentity(const Reply& reply) {
   return text;
 }
 
-bool IsPairs(const Reply& reply) { return reply.type == Reply::Type::kMap || reply.type == Reply::Type::kArray; }
+bool IsPairs(const Reply& reply) {
+  return reply.type == Reply::Type::kMap || reply.type == Reply::Type::kArray;
+}
 
 }  // namespace
 
@@ -148,7 +165,8 @@ std::string Comparable(const CommandLine& line, const std::string& reply) {
   size_t consumed = 0;
   if (ParseReply(reply, &parsed, &consumed) != ReplyResult::kReply) return reply;
   if (Is(line, "randomkey")) return parsed.type == Reply::Type::kBulk ? "some key" : reply;
-  if ((config || hello) && IsPairs(parsed)) return config ? SortedPairs(parsed) : WithoutIdentity(parsed);
+  if ((config || hello) && IsPairs(parsed))
+    return config ? SortedPairs(parsed) : WithoutIdentity(parsed);
   if (parsed.type != Reply::Type::kArray) return reply;
   if (!scan) return Sorted(parsed);
   if (parsed.elements.size() != 2) return reply;

@@ -1,4 +1,5 @@
-// When two replies count as the same, and the differences between Varve and Redis 7.0 that are meant. Pure functions.
+// When two replies count as the same, and the differences between Varve and Redis 7.0 that are
+// meant. Pure functions.
 #pragma once
 
 #include <string>
@@ -14,7 +15,8 @@ std::string Comparable(const CommandLine& line, const std::string& reply);
 // A difference that is meant, told by the command alone.
 struct Difference {
   const char* reason;
-  bool changes_data;  // the servers may hold different data behind such a command, whatever they answered
+  // The servers may hold different data behind such a command, whatever they answered.
+  bool changes_data;
   bool (*applies)(const CommandLine& line);
 };
 

@@ -1,4 +1,5 @@
-// The differential test at any length, by hand: see docs/protocol.md. Exits with 1 when it found a difference that nothing explains.
+// The differential test at any length, by hand: see docs/protocol.md. Exits with 1 when it found a
+// difference that nothing explains.
 #include <cstdio>
 
 #include "absl/flags/flag.h"
@@ -34,12 +35,14 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", result.status().ToString());
     return 2;
   }
-  for (const std::string& difference : result->differences) fmt::print("difference: {}\n", difference);
-  for (const auto& [reason, times] : result->explained) fmt::print("explained {} times: {}\n", times, reason);
+  for (const std::string& difference : result->differences)
+    fmt::print("difference: {}\n", difference);
+  for (const auto& [reason, times] : result->explained)
+    fmt::print("explained {} times: {}\n", times, reason);
   std::string counts;
   for (const auto& [name, times] : result->by_command) counts += fmt::format(" {} {}", name, times);
   fmt::print("compared:{}\n", counts);
-  fmt::print("{} commands in {} rounds, {} unexplained differences\n", result->commands, result->rounds,
-             result->differences.size());
+  fmt::print("{} commands in {} rounds, {} unexplained differences\n", result->commands,
+             result->rounds, result->differences.size());
   return result->differences.empty() ? 0 : 1;
 }

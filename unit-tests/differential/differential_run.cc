@@ -8,8 +8,8 @@
 #include "fmt/format.h"
 #include "server/commands/command_table.h"
 #include "type/reply.h"
-#include "util/resp/resp_reply.h"
 #include "util/base/status.h"
+#include "util/resp/resp_reply.h"
 
 namespace varve::differential {
 namespace {
@@ -47,12 +47,14 @@ std::string Shown(const CommandLine& line) {
 }
 
 constexpr const char* kUntoldWrite =
-    "EXEC after a BITFIELD with OVERFLOW FAIL, which may have made a value longer without setting a field: Redis "
+    "EXEC after a BITFIELD with OVERFLOW FAIL, which may have made a value longer without setting "
+    "a field: Redis "
     "doesn't "
     "count that as a write to a watched key";
 
 constexpr const char* kFlushedWatch =
-    "EXEC after WATCH of a key that was missing, and a flush in between: Varve takes such a key for written";
+    "EXEC after WATCH of a key that was missing, and a flush in between: Varve takes such a key "
+    "for written";
 
 bool IsNullArray(std::string_view reply) { return reply == "*-1\r\n" || reply == "_\r\n"; }
 
@@ -94,14 +96,16 @@ absl::Status DifferentialRun::StartServers() {
     return absl::UnavailableError(options_.redis_server + " can't be started");
   }
   // Write buffers so small that what is read was flushed and merged now and then.
-  varve_server_ =
-      std::make_unique<testing::ServerProcess>(options_.varve_server, directory_.File("varve"),
-                                               std::vector<std::string>{"--sync=no", "--write_buffer_size=256KiB"});
-  if (varve_server_->port() == 0) return absl::UnavailableError("server_main: " + varve_server_->log());
+  varve_server_ = std::make_unique<testing::ServerProcess>(
+      options_.varve_server, directory_.File("varve"),
+      std::vector<std::string>{"--sync=no", "--write_buffer_size=256KiB"});
+  if (varve_server_->port() == 0)
+    return absl::UnavailableError("server_main: " + varve_server_->log());
   for (size_t i = 0; i < kConnections; ++i) {
     absl::StatusOr<std::unique_ptr<Peer>> redis = Peer::Connect("redis-server", redis_server_.port);
     if (!redis.ok()) return redis.status();
-    absl::StatusOr<std::unique_ptr<Peer>> varve = Peer::Connect("server_main", varve_server_->port());
+    absl::StatusOr<std::unique_ptr<Peer>> varve =
+        Peer::Connect("server_main", varve_server_->port());
     if (!varve.ok()) return varve.status();
     redis_[i] = *std::move(redis);
     varve_[i] = *std::move(varve);
@@ -110,8 +114,8 @@ absl::Status DifferentialRun::StartServers() {
   if (!redis_names.ok()) return redis_names.status();
   const absl::StatusOr<std::set<std::string>> varve_names = CommandNames(varve_[0].get());
   if (!varve_names.ok()) return varve_names.status();
-  std::set_intersection(redis_names->begin(), redis_names->end(), varve_names->begin(), varve_names->end(),
-                        std::inserter(known_, known_.end()));
+  std::set_intersection(redis_names->begin(), redis_names->end(), varve_names->begin(),
+                        varve_names->end(), std::inserter(known_, known_.end()));
   return absl::OkStatus();
 }
 
@@ -140,8 +144,8 @@ absl::StatusOr<DifferentialRun::Answers> DifferentialRun::Ask(const CommandLine&
   return Answers{.redis = Parsed(replies->redis[0]), .varve = Parsed(replies->varve[0])};
 }
 
-absl::StatusOr<DifferentialRun::Replies> DifferentialRun::Exchange(absl::Span<const CommandLine> lines,
-                                                                   size_t connection) {
+absl::StatusOr<DifferentialRun::Replies> DifferentialRun::Exchange(
+    absl::Span<const CommandLine> lines, size_t connection) {
   for (Peer* const peer : {redis_[connection].get(), varve_[connection].get()}) {
     if (absl::Status sent = peer->Send(lines); !sent.ok()) return sent;
   }
@@ -171,7 +175,8 @@ absl::StatusOr<DifferentialRun::Replies> DifferentialRun::Exchange(absl::Span<co
 
 // RESET ends what is left of a transaction.
 absl::Status DifferentialRun::Begin(int protocol) {
-  const CommandLine lines[] = {{"RESET"}, {"SELECT", "0"}, {"FLUSHALL"}, {"HELLO", std::to_string(protocol)}};
+  const CommandLine lines[] = {
+      {"RESET"}, {"SELECT", "0"}, {"FLUSHALL"}, {"HELLO", std::to_string(protocol)}};
   for (size_t i = 0; i < kConnections; ++i) {
     if (absl::Status begun = Exchange(lines, i).status(); !begun.ok()) return begun;
   }
@@ -181,8 +186,10 @@ absl::Status DifferentialRun::Begin(int protocol) {
 absl::StatusOr<RunResult> DifferentialRun::Run() {
   RunResult result;
   for (uint64_t seed = options_.seed;
-       result.commands < options_.commands && result.differences.size() < options_.max_differences; ++seed) {
-    const int protocol = options_.protocol != 0 ? options_.protocol : 2 + static_cast<int>(seed % 2);
+       result.commands < options_.commands && result.differences.size() < options_.max_differences;
+       ++seed) {
+    const int protocol =
+        options_.protocol != 0 ? options_.protocol : 2 + static_cast<int>(seed % 2);
     if (absl::Status done = Round(seed, protocol, &result); !done.ok()) return done;
   }
   return result;
@@ -196,21 +203,25 @@ absl::Status DifferentialRun::Round(uint64_t seed, int protocol, RunResult* resu
   queues_ = Queues();
   differs_ = false;
   std::deque<CommandGenerator> generators;  // which don't like to be moved
-  for (size_t i = 0; i < kConnections; ++i) generators.emplace_back(seed * kConnections + i, known_);
+  for (size_t i = 0; i < kConnections; ++i)
+    generators.emplace_back(seed * kConnections + i, known_);
   std::mt19937_64 random(seed);
   const uint64_t wanted = std::min(kCommandsPerRound, options_.commands - result->commands);
   while (history_.size() < wanted) {
     const size_t first = history_.size();
-    const size_t batch = std::min(wanted - first, 1 + random() % (random() % 2 == 0 ? kLongestBatch : 4));
+    const size_t batch =
+        std::min(wanted - first, 1 + random() % (random() % 2 == 0 ? kLongestBatch : 4));
     const size_t connection = random() % kConnections;
-    while (history_.size() < first + batch) history_.push_back({connection, generators[connection].Next()});
+    while (history_.size() < first + batch)
+      history_.push_back({connection, generators[connection].Next()});
     const absl::StatusOr<Replies> replies = Exchange(absl::MakeConstSpan(history_).subspan(first));
     if (!replies.ok()) {
       return absl::UnavailableError(fmt::format("{} (round with --seed={}, first of the batch:{})",
                                                 std::string(replies.status().message()), seed,
                                                 Shown(history_[first].line)));
     }
-    if (Compare(*replies, first, result)) return differs_ ? Report(seed, protocol, result) : absl::OkStatus();
+    if (Compare(*replies, first, result))
+      return differs_ ? Report(seed, protocol, result) : absl::OkStatus();
   }
   const CommandLine end[] = {{"RESET"}, {"HELLO", std::to_string(protocol)}};
   if (absl::Status ended = Exchange(end).status(); !ended.ok()) return ended;
@@ -239,7 +250,8 @@ bool DifferentialRun::Compare(const Replies& replies, size_t first, RunResult* r
 }
 
 DifferentialRun::Verdict DifferentialRun::CompareOne(const Step& step, const std::string& redis,
-                                                     const std::string& varve, Queues* queues, RunResult* result) {
+                                                     const std::string& varve, Queues* queues,
+                                                     RunResult* result) {
   std::optional<std::vector<CommandLine>>& queue = queues->of[step.connection];
   if (IsFailingBitField(step.line)) queues->fails_fields = true;
   if (redis == "+QUEUED\r\n" && varve == redis) {
@@ -257,7 +269,8 @@ DifferentialRun::Verdict DifferentialRun::CompareOne(const Step& step, const std
     return Verdict::kOver;
   }
   const std::vector<std::string> redis_parts = Elements(redis), varve_parts = Elements(varve);
-  if (redis_parts.size() != executed.size() || varve_parts.size() != executed.size() || executed.empty()) {
+  if (redis_parts.size() != executed.size() || varve_parts.size() != executed.size() ||
+      executed.empty()) {
     return CompareReplies(step.line, redis, varve, result);
   }
   Verdict verdict = Verdict::kSame;
@@ -270,12 +283,15 @@ DifferentialRun::Verdict DifferentialRun::CompareOne(const Step& step, const std
   return verdict;
 }
 
-DifferentialRun::Verdict DifferentialRun::CompareReplies(const CommandLine& line, const std::string& redis,
-                                                         const std::string& varve, RunResult* result) {
+DifferentialRun::Verdict DifferentialRun::CompareReplies(const CommandLine& line,
+                                                         const std::string& redis,
+                                                         const std::string& varve,
+                                                         RunResult* result) {
   redis_reply_ = Comparable(line, redis);
   varve_reply_ = Comparable(line, varve);
   const Difference* const difference = Explain(line);
-  if (redis_reply_ == varve_reply_ && (difference == nullptr || !difference->changes_data)) return Verdict::kSame;
+  if (redis_reply_ == varve_reply_ && (difference == nullptr || !difference->changes_data))
+    return Verdict::kSame;
   if (difference == nullptr) return Verdict::kDiffers;
   if (result != nullptr) ++result->explained[difference->reason];
   return difference->changes_data ? Verdict::kOver : Verdict::kExplained;
@@ -297,7 +313,8 @@ absl::Status DifferentialRun::CompareData() {
     varve_reply_ = replies->varve[i];
     history_.push_back({.connection = kConnections - 1, .line = {"RESET"}});
     for (size_t from = i; from > 0 && lines[from][0] != "SELECT"; --from) {
-      if (lines[from - 1][0] == "SELECT") history_.push_back({.connection = kConnections - 1, .line = lines[from - 1]});
+      if (lines[from - 1][0] == "SELECT")
+        history_.push_back({.connection = kConnections - 1, .line = lines[from - 1]});
     }
     history_.push_back({.connection = kConnections - 1, .line = lines[i]});
   }
@@ -316,7 +333,8 @@ absl::StatusOr<bool> DifferentialRun::Differs(const std::vector<Step>& steps, in
   return last == Verdict::kDiffers;
 }
 
-// Leaves out ever smaller parts of the history for as long as the last command's replies go on to differ.
+// Leaves out ever smaller parts of the history for as long as the last command's replies go on to
+// differ.
 absl::Status DifferentialRun::Report(uint64_t seed, int protocol, RunResult* result) {
   const std::string redis_reply = redis_reply_, varve_reply = varve_reply_;
   VARVE_ASSIGN_OR_RETURN(const std::string flushes, Flushes());
@@ -326,7 +344,8 @@ absl::Status DifferentialRun::Report(uint64_t seed, int protocol, RunResult* res
   if (!again.ok()) return again.status();
   const bool repeatable = *again;
   // When buffers are flushed no history can repeat.
-  if (!repeatable && has_flushed && IsNullArray(varve_reply) && EqualsIgnoreCase(history_.back().line[0], "exec") &&
+  if (!repeatable && has_flushed && IsNullArray(varve_reply) &&
+      EqualsIgnoreCase(history_.back().line[0], "exec") &&
       std::any_of(history_.begin(), history_.end(),
                   [](const Step& step) { return EqualsIgnoreCase(step.line[0], "watch"); })) {
     ++result->explained[kFlushedWatch];
@@ -347,9 +366,11 @@ absl::Status DifferentialRun::Report(uint64_t seed, int protocol, RunResult* res
       }
     }
   }
-  if (repeatable && !Differs(shortest, protocol).ok()) return absl::UnavailableError("a server is gone");
-  std::string text = fmt::format("--seed={} --protocol={}{}\n", seed, protocol,
-                                 repeatable ? "" : ", not when sent again in one go; the last commands were");
+  if (repeatable && !Differs(shortest, protocol).ok())
+    return absl::UnavailableError("a server is gone");
+  std::string text =
+      fmt::format("--seed={} --protocol={}{}\n", seed, protocol,
+                  repeatable ? "" : ", not when sent again in one go; the last commands were");
   const size_t shown = std::min<size_t>(shortest.size(), 20);
   for (size_t i = shortest.size() - shown; i < shortest.size(); ++i) {
     text += fmt::format("  {}>{}\n", shortest[i].connection, Shown(shortest[i].line));

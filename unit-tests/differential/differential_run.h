@@ -1,8 +1,8 @@
-// Sends the same random commands to a server_main and a redis-server and compares their replies byte by byte. The commands come
-// in rounds that begin with empty servers; in a round they go in pipelined batches, alternately in RESP2 and RESP3. After each
-// round the data itself is compared. Several connections take turns, each with transactions of its own. A difference is reported with the
-// shortest list of commands found that shows it again.
-// Not thread-safe.
+// Sends the same random commands to a server_main and a redis-server and compares their replies
+// byte by byte. The commands come in rounds that begin with empty servers; in a round they go in
+// pipelined batches, alternately in RESP2 and RESP3. After each round the data itself is compared.
+// Several connections take turns, each with transactions of its own. A difference is reported with
+// the shortest list of commands found that shows it again. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -50,8 +50,11 @@ class DifferentialRun {
   // Fails when a server can't be spoken to any more.
   [[nodiscard]] absl::StatusOr<RunResult> Run();
 
-  // Names of the commands that Redis has (in COMMAND LIST), those of its containers' subcommands among them.
-  [[nodiscard]] absl::StatusOr<std::set<std::string>> RedisCommands() { return CommandNames(redis_[0].get()); }
+  // Names of the commands that Redis has (in COMMAND LIST), those of its containers' subcommands
+  // among them.
+  [[nodiscard]] absl::StatusOr<std::set<std::string>> RedisCommands() {
+    return CommandNames(redis_[0].get());
+  }
 
   // Both servers' answers to one request.
   struct Answers {
@@ -91,10 +94,10 @@ class DifferentialRun {
   absl::Status Round(uint64_t seed, int protocol, RunResult* result);
   // Compares the replies to one request, or to what EXEC executed, one by one.
   enum class Verdict { kSame, kExplained, kOver, kDiffers };
-  Verdict CompareOne(const Step& step, const std::string& redis, const std::string& varve, Queues* queues,
-                     RunResult* result);
-  Verdict CompareReplies(const CommandLine& line, const std::string& redis, const std::string& varve,
-                         RunResult* result);
+  Verdict CompareOne(const Step& step, const std::string& redis, const std::string& varve,
+                     Queues* queues, RunResult* result);
+  Verdict CompareReplies(const CommandLine& line, const std::string& redis,
+                         const std::string& varve, RunResult* result);
   // Compares the replies from `first` on. True: the round is over.
   bool Compare(const Replies& replies, size_t first, RunResult* result);
   absl::Status CompareData();
@@ -112,7 +115,8 @@ class DifferentialRun {
   std::vector<Step> history_;  // of this round
   Queues queues_;
   std::string flushes_before_;  // the round
-  bool differs_ = false;        // the replies to the last command of history_ do, and nothing explains it
+  // The replies to the last command of history_ do, and nothing explains it.
+  bool differs_ = false;
   std::string redis_reply_;
   std::string varve_reply_;
 };

@@ -18,13 +18,14 @@ TEST(DifferentialTest, AnswersAsRedisDoes) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->commands, options.commands);
   for (const std::string& difference : result->differences) ADD_FAILURE() << difference;
-  for (const char* name : {"get", "set", "setbit", "bitfield", "bitop", "lcs", "client", "config", "hello", "multi",
-                           "watch", "expire", "setex", "getex"}) {
+  for (const char* name : {"get", "set", "setbit", "bitfield", "bitop", "lcs", "client", "config",
+                           "hello", "multi", "watch", "expire", "setex", "getex"}) {
     EXPECT_GT(result->by_command.at(name), 50u) << name;
   }
 }
 
-// A Redis with other limits refuses what Varve takes. A round has hundreds of commands, a report the few that matter.
+// A Redis with other limits refuses what Varve takes. A round has hundreds of commands, a report
+// the few that matter.
 TEST(DifferentialTest, FindsADifferenceAndShortensIt) {
   RunOptions options;
   options.varve_server = VARVE_SERVER_MAIN;
@@ -44,10 +45,12 @@ TEST(DifferentialTest, FindsADifferenceAndShortensIt) {
 TEST(DifferentialTest, OnlyTheOrderOfUnorderedRepliesIsForgiven) {
   EXPECT_EQ(Comparable({"KEYS", "*"}, "*2\r\n$1\r\nb\r\n$1\r\na\r\n"),
             Comparable({"keys", "*"}, "*2\r\n$1\r\na\r\n$1\r\nb\r\n"));
-  EXPECT_NE(Comparable({"KEYS", "*"}, "*2\r\n$1\r\nb\r\n$1\r\na\r\n"), Comparable({"KEYS", "*"}, "*1\r\n$1\r\na\r\n"));
+  EXPECT_NE(Comparable({"KEYS", "*"}, "*2\r\n$1\r\nb\r\n$1\r\na\r\n"),
+            Comparable({"KEYS", "*"}, "*1\r\n$1\r\na\r\n"));
   EXPECT_NE(Comparable({"MGET", "a"}, "*2\r\n$1\r\nb\r\n$1\r\na\r\n"),
             Comparable({"MGET", "a"}, "*2\r\n$1\r\na\r\n$1\r\nb\r\n"));
-  EXPECT_NE(Comparable({"SCAN", "0"}, "*2\r\n$1\r\n0\r\n*0\r\n"), Comparable({"SCAN", "0"}, "*2\r\n$1\r\n5\r\n*0\r\n"));
+  EXPECT_NE(Comparable({"SCAN", "0"}, "*2\r\n$1\r\n0\r\n*0\r\n"),
+            Comparable({"SCAN", "0"}, "*2\r\n$1\r\n5\r\n*0\r\n"));
   EXPECT_EQ(Comparable({"RANDOMKEY"}, "$1\r\na\r\n"), Comparable({"RANDOMKEY"}, "$1\r\nb\r\n"));
   EXPECT_NE(Comparable({"RANDOMKEY"}, "$1\r\na\r\n"), Comparable({"RANDOMKEY"}, "$-1\r\n"));
 }
@@ -60,9 +63,11 @@ TEST(DifferentialTest, OnlyTheIdentityOfAServerIsForgivenInHello) {
   EXPECT_NE(Comparable({"HELLO"}, redis), Comparable({"HELLO"}, other));
   const std::string ab = "*4\r\n$1\r\na\r\n$1\r\n1\r\n$1\r\nb\r\n$1\r\n2\r\n";
   EXPECT_EQ(Comparable({"CONFIG", "GET", "a", "b"}, ab),
-            Comparable({"CONFIG", "GET", "a", "b"}, "*4\r\n$1\r\nb\r\n$1\r\n2\r\n$1\r\na\r\n$1\r\n1\r\n"));
+            Comparable({"CONFIG", "GET", "a", "b"},
+                       "*4\r\n$1\r\nb\r\n$1\r\n2\r\n$1\r\na\r\n$1\r\n1\r\n"));
   EXPECT_NE(Comparable({"CONFIG", "GET", "a", "b"}, ab),
-            Comparable({"CONFIG", "GET", "a", "b"}, "*4\r\n$1\r\na\r\n$1\r\n2\r\n$1\r\nb\r\n$1\r\n1\r\n"));
+            Comparable({"CONFIG", "GET", "a", "b"},
+                       "*4\r\n$1\r\na\r\n$1\r\n2\r\n$1\r\nb\r\n$1\r\n1\r\n"));
 }
 
 // What random commands leave out, since a wrong password is answered late.
@@ -72,30 +77,31 @@ TEST(DifferentialTest, PasswordsAreAskedForAlike) {
   if (!ProgramExists(options.redis_server)) GTEST_SKIP() << "redis-server is not installed";
   const auto run = DifferentialRun::Start(options);
   ASSERT_TRUE(run.ok()) << run.status();
-  for (const CommandLine& line : std::vector<CommandLine>{{"CONFIG", "SET", "requirepass", "secret"},
-                                                          {"GET", "a"},
-                                                          {"AUTH", "wrong"},
-                                                          {"GET", "a"},
-                                                          {"HELLO", "3", "AUTH", "default", "wrong"},
-                                                          {"HELLO", "3", "AUTH", "nobody", "secret", "SETNAME", "n"},
-                                                          {"CLIENT", "GETNAME"},
-                                                          {"RESET"},
-                                                          {"GET", "a"},
-                                                          {"GET"},
-                                                          {"nosuchcommand"},
-                                                          {"HELLO"},
-                                                          {"HELLO", "3"},
-                                                          {"HELLO", "4"},
-                                                          {"AUTH", "nobody", "secret"},
-                                                          {"AUTH", "secret"},
-                                                          {"GET", "a"},
-                                                          {"CONFIG", "GET", "requirepass"},
-                                                          {"RESET"},
-                                                          {"HELLO", "2", "SETNAME", "n", "AUTH", "default", "secret"},
-                                                          {"CLIENT", "GETNAME"},
-                                                          {"CONFIG", "SET", "requirepass", ""},
-                                                          {"RESET"},
-                                                          {"GET", "a"}}) {
+  for (const CommandLine& line :
+       std::vector<CommandLine>{{"CONFIG", "SET", "requirepass", "secret"},
+                                {"GET", "a"},
+                                {"AUTH", "wrong"},
+                                {"GET", "a"},
+                                {"HELLO", "3", "AUTH", "default", "wrong"},
+                                {"HELLO", "3", "AUTH", "nobody", "secret", "SETNAME", "n"},
+                                {"CLIENT", "GETNAME"},
+                                {"RESET"},
+                                {"GET", "a"},
+                                {"GET"},
+                                {"nosuchcommand"},
+                                {"HELLO"},
+                                {"HELLO", "3"},
+                                {"HELLO", "4"},
+                                {"AUTH", "nobody", "secret"},
+                                {"AUTH", "secret"},
+                                {"GET", "a"},
+                                {"CONFIG", "GET", "requirepass"},
+                                {"RESET"},
+                                {"HELLO", "2", "SETNAME", "n", "AUTH", "default", "secret"},
+                                {"CLIENT", "GETNAME"},
+                                {"CONFIG", "SET", "requirepass", ""},
+                                {"RESET"},
+                                {"GET", "a"}}) {
     const auto answers = (*run)->Ask(line);
     ASSERT_TRUE(answers.ok()) << answers.status();
     EXPECT_EQ(answers->varve.type, answers->redis.type) << line[0];

@@ -71,7 +71,9 @@ absl::Status Peer::Send(absl::Span<const CommandLine> lines) {
   }
   while (!out.empty()) {
     const ssize_t sent = ::send(descriptor_, out.data(), out.size(), MSG_NOSIGNAL);
-    if (sent <= 0) return absl::UnavailableError(fmt::format("{}: sending failed: {}", name_, std::strerror(errno)));
+    if (sent <= 0)
+      return absl::UnavailableError(
+          fmt::format("{}: sending failed: {}", name_, std::strerror(errno)));
     out.Consume(static_cast<size_t>(sent));
   }
   return absl::OkStatus();
@@ -109,9 +111,11 @@ RedisServer StartRedis(const std::string& program, const std::string& directory,
   for (int attempt = 0; attempt < 5; ++attempt) {
     RedisServer server;
     server.port = FreePort();
-    std::vector<std::string> all = {
-        "--port", std::to_string(server.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir",
-        directory};
+    std::vector<std::string> all = {"--port",       std::to_string(server.port),
+                                    "--bind",       "127.0.0.1",
+                                    "--save",       "",
+                                    "--appendonly", "no",
+                                    "--dir",        directory};
     all.insert(all.end(), arguments.begin(), arguments.end());
     server.process = std::make_unique<testing::Process>(program, all, directory + "/redis.log");
     for (int tick = 0; tick < 2000 && server.process->Running(); ++tick) {

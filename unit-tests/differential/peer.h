@@ -1,5 +1,5 @@
-// One of the two servers of the differential test: a connection that carries pipelined requests and gives back each reply as the
-// bytes it came in. Not thread-safe.
+// One of the two servers of the differential test: a connection that carries pipelined requests and
+// gives back each reply as the bytes it came in. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ namespace varve::differential {
 
 class Peer {
  public:
-  [[nodiscard]] static absl::StatusOr<std::unique_ptr<Peer>> Connect(const std::string& name, uint16_t port);
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<Peer>> Connect(const std::string& name,
+                                                                     uint16_t port);
   ~Peer();
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
@@ -34,7 +35,8 @@ class Peer {
   std::string in_;
 };
 
-// A redis-server without persistence on a free port, its files in `directory`; null if the program can't be started.
+// A redis-server without persistence on a free port, its files in `directory`; null if the program
+// can't be started.
 struct RedisServer {
   std::unique_ptr<testing::Process> process;
   uint16_t port = 0;

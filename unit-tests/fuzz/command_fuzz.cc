@@ -1,5 +1,6 @@
-// Commands: whatever arguments come, each is answered by well-formed replies, and the store behind them stays in order. The requests go
-// the way that a session's do, from the parser through the executor into a store; only sockets and threads are left out.
+// Commands: whatever arguments come, each is answered by well-formed replies, and the store behind
+// them stays in order. The requests go the way that a session's do, from the parser through the
+// executor into a store; only sockets and threads are left out.
 //
 //   input = [ flags: 1; bit 0: replies in RESP3 ][ requests, as a client sends them ]
 #include <algorithm>
@@ -9,18 +10,18 @@
 #include <string_view>
 #include <vector>
 
-#include "varve/storage_engine.h"
-#include "varve/write_batch.h"
-#include "server/execution/batch_executor.h"
 #include "server/clients/client_modes.h"
-#include "server/commands/command_table.h"
 #include "server/clients/gated_replies.h"
 #include "server/clients/request_batch.h"
+#include "server/commands/command_table.h"
+#include "server/execution/batch_executor.h"
 #include "server/server_state.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "util/resp/resp_parser.h"
 #include "util/resp/resp_reply.h"
+#include "varve/storage_engine.h"
+#include "varve/write_batch.h"
 
 namespace varve::fuzz {
 namespace {
@@ -96,9 +97,11 @@ class Connection {
   BatchExecutor executor_{&server_->state, &client_};
 };
 
-// What waits, ends the server, or changes what later inputs meet; and offsets so far out that values would take long to fill.
+// What waits, ends the server, or changes what later inputs meet; and offsets so far out that
+// values would take long to fill.
 bool IsLeftOut(const Command& command, Arguments arguments) {
-  constexpr std::array<std::string_view, 5> kLeftOut = {"wait", "shutdown", "save", "bgsave", "config"};
+  constexpr std::array<std::string_view, 5> kLeftOut = {"wait", "shutdown", "save", "bgsave",
+                                                        "config"};
   constexpr std::array<std::string_view, 3> kFarOut = {"setrange", "setbit", "bitfield"};
   constexpr int kFarDigits = 6;
   if ((command.flags & kMaintenanceCommand) != 0) return true;
@@ -136,7 +139,8 @@ void Run(std::string_view bytes) {
         batch.arguments.resize(first);
         continue;
       }
-      batch.requests.push_back({command, static_cast<uint32_t>(first), static_cast<uint32_t>(count)});
+      batch.requests.push_back(
+          {command, static_cast<uint32_t>(first), static_cast<uint32_t>(count)});
     }
     connection.Execute(batch);
   }
@@ -148,19 +152,25 @@ std::vector<std::string> Seeds() {
       "SET k v\nGET k\nSET k w GET EX 10 NX\nMSET a 1 b 2\nMGET a b c\nSETNX a 1\nGETEX a\n",
       "SET n 10\nINCRBY n 5\nINCRBYFLOAT n 1.5e2\nDECR n\nINCRBYFLOAT n inf\n",
       "SETRANGE s 5 abc\nGETRANGE s -3 -1\nAPPEND s xyz\nSTRLEN s\nSUBSTR s 0 2\n",
-      "SETBIT b 7 1\nBITCOUNT b 0 -1 BIT\nBITPOS b 1 0 -1 BYTE\nBITOP NOT c b\nBITFIELD b OVERFLOW SAT INCRBY i5 #1 "
+      "SETBIT b 7 1\nBITCOUNT b 0 -1 BIT\nBITPOS b 1 0 -1 BYTE\nBITOP NOT c b\nBITFIELD b OVERFLOW "
+      "SAT INCRBY i5 #1 "
       "300 GET u64 0 SET i64 3 "
       "-1\nBITFIELD_RO b GET u8 0\n",
-      "MSET a1 x a2 y b1 z\nKEYS a*\nSCAN 0 MATCH [ab]1 COUNT 1 TYPE string\nRANGE [a (b LIMIT 2 REVERSE\nPREFIX "
+      "MSET a1 x a2 y b1 z\nKEYS a*\nSCAN 0 MATCH [ab]1 COUNT 1 TYPE string\nRANGE [a (b LIMIT 2 "
+      "REVERSE\nPREFIX "
       "a\nCOUNT - +\nRANDOMKEY\n",
       "SET a ohmytext\nSET b mynewtext\nLCS a b IDX MINMATCHLEN 4 WITHMATCHLEN\nLCS a b LEN\n",
-      "RENAME a b\nCOPY a b REPLACE\nEXISTS a a b\nTYPE a\nTOUCH a\nUNLINK a b\nDELRANGE a z\nDBSIZE\n",
-      "HELLO 3 SETNAME me\nCLIENT LIST\nCLIENT INFO\nCLIENT REPLY SKIP\nPING\nCLIENT NO-EVICT ON\nECHO hi\nRESET\n",
+      "RENAME a b\nCOPY a b REPLACE\nEXISTS a a b\nTYPE a\nTOUCH a\nUNLINK a b\nDELRANGE a "
+      "z\nDBSIZE\n",
+      "HELLO 3 SETNAME me\nCLIENT LIST\nCLIENT INFO\nCLIENT REPLY SKIP\nPING\nCLIENT NO-EVICT "
+      "ON\nECHO hi\nRESET\n",
       "SUBSCRIBE c d\nPUBLISH c m\nPSUBSCRIBE c*\nPUBSUB NUMSUB c\nPUBSUB CHANNELS "
       "*\nUNSUBSCRIBE\nPUNSUBSCRIBE\nMONITOR\n",
-      "COMMAND DOCS get set\nCOMMAND INFO get nosuch\nCOMMAND GETKEYS MSET a 1 b 2\nCOMMAND LIST FILTERBY PATTERN "
+      "COMMAND DOCS get set\nCOMMAND INFO get nosuch\nCOMMAND GETKEYS MSET a 1 b 2\nCOMMAND LIST "
+      "FILTERBY PATTERN "
       "x*\nCOMMAND COUNT\n",
-      "INFO everything\nSLOWLOG GET 1\nLATENCY HISTOGRAM get\nEXPLAIN GET k\nMEMORY USAGE k\nOBJECT ENCODING k\nDEBUG "
+      "INFO everything\nSLOWLOG GET 1\nLATENCY HISTOGRAM get\nEXPLAIN GET k\nMEMORY USAGE "
+      "k\nOBJECT ENCODING k\nDEBUG "
       "x\n",
       "FLUSHALL ASYNC\nFLUSHDB\nSELECT 0\nAUTH x y\nTIME\nLOLWUT\nROLE\nQUIT\n",
   };

@@ -1,5 +1,5 @@
-// Every fuzz target over its own seeds and over the inputs in the repository: those that fuzzing found to reach most, and those that
-// once broke a promise. A broken one ends the program.
+// Every fuzz target over its own seeds and over the inputs in the repository: those that fuzzing
+// found to reach most, and those that once broke a promise. A broken one ends the program.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,9 +20,11 @@ class CorpusTest : public ::testing::TestWithParam<Target> {};
 
 std::vector<std::filesystem::path> FilesOf(const std::string& target) {
   std::vector<std::filesystem::path> files;
-  const std::filesystem::path directory = std::filesystem::path(VARVE_SOURCE_DIR) / "unit-tests/fuzz/corpus" / target;
+  const std::filesystem::path directory =
+      std::filesystem::path(VARVE_SOURCE_DIR) / "unit-tests/fuzz/corpus" / target;
   if (!std::filesystem::exists(directory)) return files;
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) files.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(directory))
+    files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   return files;
 }

@@ -1,8 +1,9 @@
 // What every fuzz target says of itself, and what inputs are taken apart with.
 //
-// A target is one function that takes any bytes and ends the process when a promise is broken. libfuzzer_main.cc drives it with inputs
-// that it makes up (`make fuzz`); corpus_test.cc runs it over its seeds and the files of corpus/<name> (`make test`).
-// In the inputs of formats with checksums, a target writes the right checksum over the bytes where the format has it, so that
+// A target is one function that takes any bytes and ends the process when a promise is broken.
+// libfuzzer_main.cc drives it with inputs that it makes up (`make fuzz`); corpus_test.cc runs it
+// over its seeds and the files of corpus/<name> (`make test`). In the inputs of formats with
+// checksums, a target writes the right checksum over the bytes where the format has it, so that
 // mutations get past it; each target says how an input asks for a wrong one. Not thread-safe.
 #pragma once
 

@@ -1,6 +1,8 @@
-// Patterns: the matcher agrees with a plain one that tries everything, and what it says every match begins with is true.
+// Patterns: the matcher agrees with a plain one that tries everything, and what it says every match
+// begins with is true.
 //
-//   input = [ flags: 1; bit 0: case does not matter, bit 1: try the pattern many times over, too ][ pattern, as a piece ][ text ]
+//   input = [ flags: 1; bit 0: case does not matter, bit 1: try the pattern many times over, too ][
+//   pattern, as a piece ][ text ]
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -15,7 +17,8 @@ namespace {
 constexpr size_t kLongestPattern = 48;
 constexpr size_t kLongestText = 64;
 
-// Element by element from behind: matches_[t] says whether what follows in the pattern matches the text from t on.
+// Element by element from behind: matches_[t] says whether what follows in the pattern matches the
+// text from t on.
 class PlainMatcher {
  public:
   PlainMatcher(std::string_view text, bool fold) : text_(text), fold_(fold) {}
@@ -62,7 +65,9 @@ class PlainMatcher {
     return items.size() > 2 && items[1] == '-' ? 3 : 1;
   }
 
-  signed char Fold(char c) const { return static_cast<signed char>(fold_ && c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); }
+  signed char Fold(char c) const {
+    return static_cast<signed char>(fold_ && c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  }
 
   bool One(std::string_view element, char c) const {
     if (element == "?") return true;

@@ -1,4 +1,5 @@
-// Hands the one target that is linked in to libFuzzer. `--write-seeds=DIR` writes its seeds into DIR instead of fuzzing.
+// Hands the one target that is linked in to libFuzzer. `--write-seeds=DIR` writes its seeds into
+// DIR instead of fuzzing.
 #include <spdlog/spdlog.h>
 
 #include <cstdio>
@@ -35,6 +36,7 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  varve::fuzz::RunTarget(varve::fuzz::Targets().front(), {reinterpret_cast<const char*>(data), size});
+  varve::fuzz::RunTarget(varve::fuzz::Targets().front(),
+                         {reinterpret_cast<const char*>(data), size});
   return 0;
 }

@@ -1,14 +1,17 @@
-// Log files and their recovery: whatever lies there, batches come in order without a gap, recovering once more gives the same, and so
-// does recovering after the manifest has learnt where the files end, which is what the engine does next.
+// Log files and their recovery: whatever lies there, batches come in order without a gap,
+// recovering once more gives the same, and so does recovering after the manifest has learnt where
+// the files end, which is what the engine does next.
 //
 //   input = [ flushed: 1 ][ count of files less 1: 1, modulo 3 ] files
-//   file  = [ header: 1, modulo 4; 0: as it should be, 1: zeros, 2: its fields follow (32 bytes), 3: damaged ]
+//   file  = [ header: 1, modulo 4; 0: as it should be, 1: zeros, 2: its fields follow (32 bytes),
+//         3: damaged ]
 //           [ known end: 1; bit 0: there is one ][ its offset / 8: 2 ][ its last sequence: 1 ]
 //           blocks, each with a byte of how_* other than 0 before it; 0 ends them
 //           [ count of damages: 1, modulo 8 ] each [ offset: 2 ][ byte to be XORed: 1 ]
 //           [ bytes cut off the end: 2 ]
-//   block = [ first sequence: 1 ][ durable mark: 1 ][ count of batches: 1, modulo 4 ] each [ operations: 1 ][ piece ]
-//   or, with kRawBlock: a piece with header and batches as they are on disk, of which only the checksums are made right
+//   block = [ first sequence: 1 ][ durable mark: 1 ][ count of batches: 1, modulo 4 ] each [
+//   operations: 1 ][ piece ] or, with kRawBlock: a piece with header and batches as they are on
+//   disk, of which only the checksums are made right
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -16,9 +19,9 @@
 #include <vector>
 
 #include "db/format/batch_codec.h"
-#include "tools/dump.h"
-#include "db/log/log.h"
 #include "db/format/log_format.h"
+#include "db/log/log.h"
+#include "tools/dump.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "unit-tests/testing/memory_file_system.h"
 #include "util/base/coding.h"
@@ -48,22 +51,25 @@ std::string Batch(SequenceNumber first, uint32_t count, std::string_view operati
 
 class FileBuilder {
  public:
-  explicit FileBuilder(uint64_t number) : number_(number), bytes_(EncodeLogHeaderPage(number, kStore)) {}
+  explicit FileBuilder(uint64_t number)
+      : number_(number), bytes_(EncodeLogHeaderPage(number, kStore)) {}
 
   void Header(Input* input) {
     const uint8_t how = input->Byte() % 4;
     if (how == 1) bytes_.assign(kLogPageSize, '\0');
     if (how == 2) {
       const std::string_view fields = input->Take(32);
-      std::string page = EncodeLogHeaderPage(fields.size() < 32 ? number_ : DecodeFixed64(fields.data() + 16),
-                                             fields.size() < 32 ? kStore : DecodeFixed64(fields.data() + 24));
+      std::string page =
+          EncodeLogHeaderPage(fields.size() < 32 ? number_ : DecodeFixed64(fields.data() + 16),
+                              fields.size() < 32 ? kStore : DecodeFixed64(fields.data() + 24));
       bytes_ = std::move(page);
     }
     if (how == 3) bytes_[input->Byte() % 32] ^= 1;
   }
 
   void Block(uint8_t how, Input* input) {
-    bytes_.resize((how & kOnNewPage) != 0 ? LogPageAlign(bytes_.size()) : LogBlockAlign(bytes_.size()));
+    bytes_.resize((how & kOnNewPage) != 0 ? LogPageAlign(bytes_.size())
+                                          : LogBlockAlign(bytes_.size()));
     const size_t offset = bytes_.size();
     LogBlockHeader header;
     std::string payload;
@@ -130,7 +136,8 @@ struct Recovered {
   std::vector<std::pair<SequenceNumber, std::string>> batches;
 };
 
-Recovered Recover(MemoryFileSystem* files, SequenceNumber flushed, const std::vector<LogEnd>& known_ends) {
+Recovered Recover(MemoryFileSystem* files, SequenceNumber flushed,
+                  const std::vector<LogEnd>& known_ends) {
   Recovered recovered;
   SequenceNumber next = 0;
   auto result = RecoverLog(files, std::string(kDirectory), kStore, flushed, known_ends,
@@ -177,7 +184,8 @@ void Run(std::string_view bytes) {
   const Recovered again = Recover(&files, flushed, known_ends);
   VARVE_FUZZ_REQUIRE(again.status.ok() && again.batches == first.batches);
 
-  for (const std::string& path : first.recovery.obsolete_paths) VARVE_FUZZ_REQUIRE(files.Remove(path).ok());
+  for (const std::string& path : first.recovery.obsolete_paths)
+    VARVE_FUZZ_REQUIRE(files.Remove(path).ok());
   const Recovered later = Recover(&files, flushed, first.recovery.files);
   VARVE_FUZZ_REQUIRE(later.status.ok() && later.batches == first.batches);
   VARVE_FUZZ_REQUIRE(later.recovery.last_sequence == first.recovery.last_sequence);
@@ -185,7 +193,7 @@ void Run(std::string_view bytes) {
   VARVE_FUZZ_REQUIRE(flushed_all.status.ok() && flushed_all.batches.empty());
 }
 
-// --- Seeds, in the grammar above ---------------------------------------------------------------------------------------------
+// --- Seeds, in the grammar above -----------------------------------------------------------------
 
 std::string Operation(std::string_view key) {
   const std::string tree_key = std::string(4, '\0') + std::string(key);
@@ -194,8 +202,8 @@ std::string Operation(std::string_view key) {
 }
 
 std::string SeedBlock(uint8_t how, uint8_t first, uint8_t mark, int batches) {
-  std::string block = {static_cast<char>(how | kBlock), static_cast<char>(first), static_cast<char>(mark),
-                       static_cast<char>(batches)};
+  std::string block = {static_cast<char>(how | kBlock), static_cast<char>(first),
+                       static_cast<char>(mark), static_cast<char>(batches)};
   for (int i = 0; i < batches; ++i) {
     block.push_back(1);
     AppendPiece(Operation("key"), &block);
@@ -203,7 +211,8 @@ std::string SeedBlock(uint8_t how, uint8_t first, uint8_t mark, int batches) {
   return block;
 }
 
-std::string SeedFile(const std::string& blocks, const std::string& damages = std::string("\0\0\0", 3),
+std::string SeedFile(const std::string& blocks,
+                     const std::string& damages = std::string("\0\0\0", 3),
                      const std::string& known_end = std::string(4, '\0')) {
   return '\0' + known_end + blocks + '\0' + damages;
 }
@@ -211,11 +220,14 @@ std::string SeedFile(const std::string& blocks, const std::string& damages = std
 std::vector<std::string> Seeds() {
   const std::string two = SeedBlock(0, 1, 0, 2) + SeedBlock(kOnNewPage, 3, 2, 1);
   const std::string rest = SeedBlock(0, 4, 3, 1) + SeedBlock(kOnNewPage, 5, 4, 0);
-  const std::string raw_header = std::string(4, '\0') +
-                                 std::string("\x16\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0", 28) +
-                                 std::string(8, '\0');
+  const std::string raw_header =
+      std::string(4, '\0') +
+      std::string("\x16\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0", 28) +
+      std::string(8, '\0');
   std::string raw = {kBlock | kRawBlock};
-  AppendPiece(raw_header + std::string(4, '\0') + std::string("\2\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0op", 18), &raw);
+  AppendPiece(
+      raw_header + std::string(4, '\0') + std::string("\2\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0op", 18),
+      &raw);
   const auto files = [](std::vector<std::string> each, char flushed = 0) {
     std::string input = {flushed, static_cast<char>(each.size() - 1)};
     for (const std::string& file : each) input += file;
@@ -228,7 +240,8 @@ std::vector<std::string> Seeds() {
       files({SeedFile(two, std::string("\1\x50\x10\1\0\0", 6))}),
       files({SeedFile(two, std::string("\1\x10\x20\1\0\0", 6)), SeedFile(rest)}),
       files({SeedFile(two, std::string("\0\x10\0", 3))}),
-      files({SeedFile(two, std::string("\0\0\0", 3), std::string("\1\x10\2\2", 4)), SeedFile(SeedBlock(0, 3, 2, 1))}),
+      files({SeedFile(two, std::string("\0\0\0", 3), std::string("\1\x10\2\2", 4)),
+             SeedFile(SeedBlock(0, 3, 2, 1))}),
       files({SeedFile(SeedBlock(kWrongBatchChecksum, 1, 0, 1) + SeedBlock(kOnNewPage, 2, 1, 1))}),
       files({SeedFile(SeedBlock(kWrongBlockChecksum, 1, 0, 1) + SeedBlock(kOnNewPage, 2, 0, 1))}),
       files({SeedFile(raw)}),

@@ -1,6 +1,8 @@
-// Manifests: what is accepted has exactly one form, so encoding what was decoded gives the same bytes.
+// Manifests: what is accepted has exactly one form, so encoding what was decoded gives the same
+// bytes.
 //
-//   input = [ how: 1; bit 0: the rest is the whole file, else its fields, under a right header ][ rest ]
+//   input = [ how: 1; bit 0: the rest is the whole file, else its fields, under a right header ][
+//   rest ]
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,7 +23,8 @@ std::string WithHeader(std::string_view fields) {
   std::string bytes = EncodeManifest(Manifest()).substr(0, kHeaderSize);
   bytes += fields;
   EncodeFixed64(bytes.data() + 16, fields.size());
-  EncodeFixed32(bytes.data() + 12, Checksum(std::string_view(bytes).substr(16), DecodeFixed32(bytes.data() + 8)));
+  EncodeFixed32(bytes.data() + 12,
+                Checksum(std::string_view(bytes).substr(16), DecodeFixed32(bytes.data() + 8)));
   return bytes;
 }
 
@@ -61,8 +64,9 @@ std::vector<std::string> Seeds() {
   manifests[1].namespaces = {{0, 0}, {1, 7}};
   manifests[1].log_ends = {{1, 4096, 10}, {3, 8192, 300}};
   manifests[1].clean_end = true;
-  manifests[2].levels = {
-      {{Segment(5, "a", "c"), Segment(6, "d", "f")}, {Segment(4, "", "z")}}, {}, {{Segment(2, "k", "k")}}};
+  manifests[2].levels = {{{Segment(5, "a", "c"), Segment(6, "d", "f")}, {Segment(4, "", "z")}},
+                         {},
+                         {{Segment(2, "k", "k")}}};
   manifests[2].levels[0][0][0].largest_is_exclusive = true;
   manifests[2].levels[0][0][0].range_tombstones = 1;
   manifests[3] = manifests[2];

@@ -1,5 +1,5 @@
-// Plain typed lines: what is read is read again when it is written with every byte escaped. Also what people write in flags and
-// settings: sizes, durations and integers.
+// Plain typed lines: what is read is read again when it is written with every byte escaped. Also
+// what people write in flags and settings: sizes, durations and integers.
 #include <absl/status/statusor.h>
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "unit-tests/fuzz/fuzz_target.h"
-#include "util/resp/resp_parser.h"
 #include "util/base/size_text.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve::fuzz {
 namespace {
@@ -20,7 +20,8 @@ bool Split(std::string_view line, std::vector<std::string>* words) {
   if (!SplitPlainLine(copy.data(), copy.size(), &views)) return false;
   size_t total = 0;
   for (const std::string_view view : views) {
-    VARVE_FUZZ_REQUIRE(view.data() >= copy.data() && view.data() + view.size() <= copy.data() + copy.size());
+    VARVE_FUZZ_REQUIRE(view.data() >= copy.data() &&
+                       view.data() + view.size() <= copy.data() + copy.size());
     total += view.size();
   }
   VARVE_FUZZ_REQUIRE(total <= line.size());

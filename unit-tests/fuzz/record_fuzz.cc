@@ -1,17 +1,18 @@
-// Records of segments and batches of the log: what is accepted is written again as the same bytes, and everything that is handed out
-// lies within the input.
+// Records of segments and batches of the log: what is accepted is written again as the same bytes,
+// and everything that is handed out lies within the input.
 //
-//   input = [ how: 1; bit 0: leave the checksum as it is, bit 1: a batch, else a record ][ the record or batch ]
+//   input = [ how: 1; bit 0: leave the checksum as it is, bit 1: a batch, else a record ][ the
+//   record or batch ]
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "db/format/batch_codec.h"
-#include "tools/dump.h"
 #include "db/format/log_format.h"
 #include "db/format/namespace_change.h"
 #include "db/format/record_format.h"
+#include "tools/dump.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "util/base/checksum.h"
 #include "util/base/coding.h"
@@ -22,13 +23,15 @@ namespace {
 constexpr uint64_t kSeed = 7;
 
 bool Within(std::string_view part, std::string_view whole) {
-  return part.empty() || (part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size());
+  return part.empty() ||
+         (part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size());
 }
 
 void RunRecord(std::string bytes, bool leave_checksum) {
   const size_t size = RecordSize(bytes);
   if (!leave_checksum && size > kRecordChecksumSize && size <= bytes.size()) {
-    const std::string_view body = std::string_view(bytes).substr(0, size).substr(kRecordChecksumSize);
+    const std::string_view body =
+        std::string_view(bytes).substr(0, size).substr(kRecordChecksumSize);
     EncodeFixed32(bytes.data(), Checksum(body, kSeed));
   }
   const ExactCopy copy(bytes);
@@ -37,7 +40,8 @@ void RunRecord(std::string bytes, bool leave_checksum) {
   RecordView record;
   const size_t decoded = DecodeRecord(copy.view(), kSeed, ChecksumMode::kVerify, &record);
   RecordView trusted;
-  VARVE_FUZZ_REQUIRE(decoded == 0 || DecodeRecord(copy.view(), kSeed, ChecksumMode::kTrusted, &trusted) == decoded);
+  VARVE_FUZZ_REQUIRE(decoded == 0 ||
+                     DecodeRecord(copy.view(), kSeed, ChecksumMode::kTrusted, &trusted) == decoded);
   if (decoded == 0) return;
   VARVE_FUZZ_REQUIRE(decoded == size);
   VARVE_FUZZ_REQUIRE(Within(record.key, copy.view()) && Within(record.value, copy.view()) &&
@@ -123,14 +127,21 @@ void Run(std::string_view bytes) {
 std::vector<std::string> Seeds() {
   const std::string key = std::string("\0\0\0\1", 4) + "key";
   const std::string end = std::string("\0\0\0\1", 4) + "kez";
-  const std::string change = EncodeNamespaceChange(
-      {.space = {.id = 1, .name = "users", .options = {.max_bytes = 300, .sync = Durability::kNone}}, .generation = 3});
+  const std::string change =
+      EncodeNamespaceChange({.space = {.id = 1,
+                                       .name = "users",
+                                       .options = {.max_bytes = 300, .sync = Durability::kNone}},
+                             .generation = 3});
   const std::vector<RecordView> records = {
       {.key = key, .value = "value", .sequence = 9},
       {.key = key, .sequence = 1ull << 40, .kind = RecordKind::kTombstone},
       {.key = key, .value = end, .sequence = 300, .kind = RecordKind::kRangeTombstone},
-      {.key = std::string_view(key).substr(0, 4), .value = "\0\0\0\2", .kind = RecordKind::kSwitchGeneration},
-      {.key = std::string_view(key).substr(0, 4), .value = change, .kind = RecordKind::kChangeNamespace},
+      {.key = std::string_view(key).substr(0, 4),
+       .value = "\0\0\0\2",
+       .kind = RecordKind::kSwitchGeneration},
+      {.key = std::string_view(key).substr(0, 4),
+       .value = change,
+       .kind = RecordKind::kChangeNamespace},
       {.key = key,
        .value = std::string_view(key),
        .metadata = "meta",

@@ -1,5 +1,6 @@
-// Replies as a client reads them: a beginning of a reply asks for more and is never taken for the whole or for an error; what was
-// read is read again from its canonical form; and the client's ways to show a reply take any.
+// Replies as a client reads them: a beginning of a reply asks for more and is never taken for the
+// whole or for an error; what was read is read again from its canonical form; and the client's ways
+// to show a reply take any.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -19,11 +20,14 @@ constexpr size_t kPrefixes = 16;
 
 bool Same(const Reply& a, const Reply& b) {
   return a.type == b.type && a.text == b.text && a.integer == b.integer &&
-         std::equal(a.elements.begin(), a.elements.end(), b.elements.begin(), b.elements.end(), Same);
+         std::equal(a.elements.begin(), a.elements.end(), b.elements.begin(), b.elements.end(),
+                    Same);
 }
 
 void Append(const Reply& reply, std::string* out) {
-  const auto line = [out](char marker, std::string_view text) { (*out += marker).append(text).append("\r\n"); };
+  const auto line = [out](char marker, std::string_view text) {
+    (*out += marker).append(text).append("\r\n");
+  };
   const auto elements = [&](char marker, size_t each) {
     line(marker, std::to_string(reply.elements.size() / each));
     for (const Reply& element : reply.elements) Append(element, out);
@@ -97,27 +101,29 @@ void Run(std::string_view input) {
 }
 
 std::vector<std::string> Seeds() {
-  return {"+OK\r\n",
-          "-ERR no such key\r\n",
-          ":-42\r\n",
-          "$5\r\nhello\r\n",
-          "$-1\r\n",
-          "$0\r\n\r\n",
-          "_\r\n",
-          "#t\r\n#f\r\n",
-          ",1.5e3\r\n",
-          "=15\r\ntxt:Some string\r\n",
-          "*2\r\n$1\r\na\r\n*1\r\n:1\r\n",
-          "%1\r\n+a\r\n*-1\r\n",
-          "~1\r\n:1\r\n",
-          ">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n",
-          "*2\r\n$3\r\nget\r\n*4\r\n$7\r\nsummary\r\n$3\r\nGet\r\n$6\r\nsyntax\r\n$3\r\nkey\r\n",
-          "%1\r\n$3\r\nset\r\n%2\r\n$7\r\nsummary\r\n$3\r\nSet\r\n$9\r\narguments\r\n*1\r\n%4\r\n$4\r\nname\r\n$"
-          "3\r\nkey\r\n"
-          "$4\r\ntype\r\n$5\r\noneof\r\n$5\r\nflags\r\n*1\r\n+optional\r\n$9\r\narguments\r\n*0\r\n",
-          "*9223372036854775807\r\n",
-          "%4611686018427387904\r\n",
-          "!3\r\n"};
+  return {
+      "+OK\r\n",
+      "-ERR no such key\r\n",
+      ":-42\r\n",
+      "$5\r\nhello\r\n",
+      "$-1\r\n",
+      "$0\r\n\r\n",
+      "_\r\n",
+      "#t\r\n#f\r\n",
+      ",1.5e3\r\n",
+      "=15\r\ntxt:Some string\r\n",
+      "*2\r\n$1\r\na\r\n*1\r\n:1\r\n",
+      "%1\r\n+a\r\n*-1\r\n",
+      "~1\r\n:1\r\n",
+      ">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n",
+      "*2\r\n$3\r\nget\r\n*4\r\n$7\r\nsummary\r\n$3\r\nGet\r\n$6\r\nsyntax\r\n$3\r\nkey\r\n",
+      "%1\r\n$3\r\nset\r\n%2\r\n$7\r\nsummary\r\n$3\r\nSet\r\n$9\r\narguments\r\n*1\r\n%4\r\n$"
+      "4\r\nname\r\n$"
+      "3\r\nkey\r\n"
+      "$4\r\ntype\r\n$5\r\noneof\r\n$5\r\nflags\r\n*1\r\n+optional\r\n$9\r\narguments\r\n*0\r\n",
+      "*9223372036854775807\r\n",
+      "%4611686018427387904\r\n",
+      "!3\r\n"};
 }
 
 const Announced kTarget({"resp_reply", Run, Seeds});

@@ -1,7 +1,8 @@
-// Requests as a server reads them: what comes in pieces is read as what comes at once, whatever the pieces, and what was read is read
-// again from its canonical form.
+// Requests as a server reads them: what comes in pieces is read as what comes at once, whatever the
+// pieces, and what was read is read again from its canonical form.
 //
-//   input = [ flags: 1; bit 0: small limits, bit 1: not logged in ][ seed of the pieces' sizes: 1 ][ the connection's bytes ]
+//   input = [ flags: 1; bit 0: small limits, bit 1: not logged in ][ seed of the pieces' sizes: 1
+//   ][ the connection's bytes ]
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -18,7 +19,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr RespLimits kSmallLimits = {.max_line = 64, .max_arguments = 12, .max_bulk = 40, .max_request = 200};
+constexpr RespLimits kSmallLimits = {
+    .max_line = 64, .max_arguments = 12, .max_bulk = 40, .max_request = 200};
 
 struct Outcome {
   std::vector<Words> requests;
@@ -27,7 +29,9 @@ struct Outcome {
   size_t consumed = 0;  // by the requests
 };
 
-Words Owned(const std::vector<std::string_view>& views) { return Words(views.begin(), views.end()); }
+Words Owned(const std::vector<std::string_view>& views) {
+  return Words(views.begin(), views.end());
+}
 
 // Feeds `bytes`, in pieces of the sizes that `next_size` gives.
 template <typename NextSize>
@@ -42,9 +46,9 @@ Outcome Parse(std::string_view bytes, const RespLimits& limits, bool trusted, Ne
     ExactCopy buffer(held);
     std::vector<std::string_view> arguments;
     size_t consumed = 0;
-    const RespParser::Result result = waiting && held.empty()
-                                          ? RespParser::Result::kNeedMore
-                                          : parser.Next(buffer.data(), buffer.size(), &arguments, &consumed);
+    const RespParser::Result result =
+        waiting && held.empty() ? RespParser::Result::kNeedMore
+                                : parser.Next(buffer.data(), buffer.size(), &arguments, &consumed);
     held.assign(buffer.view());
     if (result == RespParser::Result::kError) {
       VARVE_FUZZ_REQUIRE(parser.error().starts_with("ERR Protocol error: "));
@@ -115,7 +119,8 @@ std::vector<std::string> Seeds() {
       "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n",
       "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$0\r\n\r\nPING\r\n",
       "GET \"k\\x00\\n\" 'it\\'s'\n\r\nSET a b\r\n",
-      "*0\r\n*-1\r\n*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nECHO\r\n$40\r\n0123456789012345678901234567890123456789\r\n",
+      "*0\r\n*-1\r\n*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nECHO\r\n$"
+      "40\r\n0123456789012345678901234567890123456789\r\n",
       "*1\r\n$-1\r\n",
       "*1\r\n$5\r\nPING\r\n",
       "*12345678901\r\n",
@@ -128,7 +133,8 @@ std::vector<std::string> Seeds() {
   };
   std::vector<std::string> seeds;
   for (const std::string& stream : streams) {
-    for (const char flags : {'\0', '\1', '\2'}) seeds.push_back(std::string(1, flags) + "\x07" + stream);
+    for (const char flags : {'\0', '\1', '\2'})
+      seeds.push_back(std::string(1, flags) + "\x07" + stream);
   }
   return seeds;
 }

@@ -1,7 +1,9 @@
-// Segments: a good one is changed, its checksums are made right again, and it is read in every way. Nothing crashes and everything ends;
-// and where the verifier finds nothing wrong, walking both ways, seeking and looking up agree.
+// Segments: a good one is changed, its checksums are made right again, and it is read in every way.
+// Nothing crashes and everything ends; and where the verifier finds nothing wrong, walking both
+// ways, seeking and looking up agree.
 //
-//   input  = [ image: 1 ][ checksums to be left as they are: 1, a bit for each Part ][ bytes cut off the end: 2 ] changes
+//   input  = [ image: 1 ][ checksums to be left as they are: 1, a bit for each Part ][ bytes cut
+//          off the end: 2 ] changes
 //   change = [ part: 1 ][ offset in it, modulo its size: 2 ][ size less 1: 1, modulo 8 ][ bytes ]
 //            or, for part kNewFooter: [ piece: takes the place of the footer ]
 //   Image 255: the bytes behind the first four are the file as it is.
@@ -12,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "tools/dump.h"
 #include "db/format/file_names.h"
 #include "db/format/record_format.h"
 #include "db/segment/segment.h"
@@ -20,6 +21,7 @@
 #include "db/segment/segment_caches.h"
 #include "db/segment/segment_footer.h"
 #include "db/segment/segment_format.h"
+#include "tools/dump.h"
 #include "tools/segment_verifier.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "unit-tests/testing/memory_file_system.h"
@@ -36,7 +38,16 @@ constexpr uint64_t kNumber = 7;
 constexpr uint8_t kRawImage = 255;
 constexpr size_t kMostSteps = 100'000;
 
-enum Part : uint8_t { kData, kTable, kFences, kRangeTombstones, kFooter, kTail, kParts, kNewFooter = kParts };
+enum Part : uint8_t {
+  kData,
+  kTable,
+  kFences,
+  kRangeTombstones,
+  kFooter,
+  kTail,
+  kParts,
+  kNewFooter = kParts
+};
 
 struct OwnedRecord {
   std::string key, value;
@@ -77,7 +88,9 @@ struct Image {
   }
 };
 
-std::string Key(int number) { return std::string(4, '\0') + "key:" + std::to_string(1000 + number); }
+std::string Key(int number) {
+  return std::string(4, '\0') + "key:" + std::to_string(1000 + number);
+}
 
 // `value_size` bytes a value; every third key is deleted, every fifth has older versions.
 Image MakeImage(int keys, size_t value_size, bool tombstones, uint32_t block_size) {
@@ -132,7 +145,8 @@ void RepairRecords(const Image& image, std::string* bytes) {
   for (size_t at = 0; at < std::min<size_t>(image.footer.data_size, bytes->size());) {
     const size_t size = RecordSize(std::string_view(*bytes).substr(at));
     if (size <= kRecordChecksumSize || size > bytes->size() - at) break;
-    const std::string_view body = std::string_view(*bytes).substr(at + kRecordChecksumSize, size - kRecordChecksumSize);
+    const std::string_view body =
+        std::string_view(*bytes).substr(at + kRecordChecksumSize, size - kRecordChecksumSize);
     EncodeFixed32(bytes->data() + at, Checksum(body, kNumber));
     at += size;
   }
@@ -140,8 +154,10 @@ void RepairRecords(const Image& image, std::string* bytes) {
 
 void RepairTable(const Image& image, std::string* bytes) {
   for (uint32_t page = 0; page < image.footer.table_pages; ++page) {
-    char* const begin = bytes->data() + image.footer.table_offset + size_t{page} * kOffsetTablePageSize;
-    EncodeFixed32(begin, Checksum({begin + 4, kOffsetTablePageSize - 4}, OffsetTablePageSeed(kNumber, page)));
+    char* const begin =
+        bytes->data() + image.footer.table_offset + size_t{page} * kOffsetTablePageSize;
+    EncodeFixed32(
+        begin, Checksum({begin + 4, kOffsetTablePageSize - 4}, OffsetTablePageSeed(kNumber, page)));
   }
 }
 
@@ -160,15 +176,19 @@ void RepairFences(const Image& image, std::string* bytes) {
 void RepairRangeTombstones(const Image& image, std::string* bytes) {
   const auto [begin, size] = image.SpanOf(kRangeTombstones);
   if (size < 4) return;
-  EncodeFixed32(bytes->data() + begin + size - 4, Checksum(std::string_view(*bytes).substr(begin, size - 4),
-                                                           SegmentPartSeed(kNumber, SegmentPart::kRangeTombstones)));
+  EncodeFixed32(bytes->data() + begin + size - 4,
+                Checksum(std::string_view(*bytes).substr(begin, size - 4),
+                         SegmentPartSeed(kNumber, SegmentPart::kRangeTombstones)));
 }
 
 void RepairEnd(size_t footer_begin, bool footer, bool tail, std::string* bytes) {
   char* const end = bytes->data() + bytes->size() - kSegmentTailSize;
-  const std::string_view body(bytes->data() + footer_begin, static_cast<size_t>(end - bytes->data()) - footer_begin);
-  if (footer) EncodeFixed32(end + 16, Checksum(body, SegmentPartSeed(kNumber, SegmentPart::kFooter)));
-  if (tail) EncodeFixed32(end + 20, Checksum({end, 20}, SegmentPartSeed(kNumber, SegmentPart::kTail)));
+  const std::string_view body(bytes->data() + footer_begin,
+                              static_cast<size_t>(end - bytes->data()) - footer_begin);
+  if (footer)
+    EncodeFixed32(end + 16, Checksum(body, SegmentPartSeed(kNumber, SegmentPart::kFooter)));
+  if (tail)
+    EncodeFixed32(end + 20, Checksum({end, 20}, SegmentPartSeed(kNumber, SegmentPart::kTail)));
 }
 
 std::string Changed(const Image& image, uint8_t left, Input* input) {
@@ -181,7 +201,8 @@ std::string Changed(const Image& image, uint8_t left, Input* input) {
       const std::string tail = bytes.substr(bytes.size() - kSegmentTailSize);
       bytes.resize(footer_begin);
       bytes.append(footer).append(tail);
-      EncodeFixed32(bytes.data() + bytes.size() - kSegmentTailSize + 8, static_cast<uint32_t>(footer.size()));
+      EncodeFixed32(bytes.data() + bytes.size() - kSegmentTailSize + 8,
+                    static_cast<uint32_t>(footer.size()));
       continue;
     }
     Image::Span span = image.SpanOf(part);
@@ -218,7 +239,8 @@ std::vector<OwnedRecord> Walk(Segment* segment, bool fill_cache, bool forward, b
 }
 
 // Looks every key up and seeks to it; `records`, where all is well, says what must come.
-void LookUp(Segment* segment, const std::vector<OwnedRecord>& records, bool verified, bool fill_cache) {
+void LookUp(Segment* segment, const std::vector<OwnedRecord>& records, bool verified,
+            bool fill_cache) {
   const std::unique_ptr<InternalIterator> iterator = segment->NewIterator(fill_cache);
   FoundRecord found;
   for (const OwnedRecord& record : records) {
@@ -245,8 +267,10 @@ void ReadInEveryWay(MemoryFileSystem* files, const SegmentInfo& info, bool verif
     std::vector<OwnedRecord> forward = Walk(segment->get(), fill_cache, true, &good);
     VARVE_FUZZ_REQUIRE(good || !verified);
     const std::vector<OwnedRecord> backward = Walk(segment->get(), fill_cache, false, &good);
-    VARVE_FUZZ_REQUIRE((good && forward == backward && forward.size() == info.entries) || !verified);
-    if (forward.empty()) forward = {{Key(0), "", 1, RecordKind::kValue}, {Key(4), "", 41, RecordKind::kValue}};
+    VARVE_FUZZ_REQUIRE((good && forward == backward && forward.size() == info.entries) ||
+                       !verified);
+    if (forward.empty())
+      forward = {{Key(0), "", 1, RecordKind::kValue}, {Key(4), "", 41, RecordKind::kValue}};
     LookUp(segment->get(), forward, verified && info.entries > 0, fill_cache);
     for (const OwnedRecord& record : forward) {
       (void)(*segment)->range_tombstones()->CoveringSequence(record.key, kMaxSequence);
@@ -260,14 +284,16 @@ void Run(std::string_view bytes) {
   const uint8_t left = input.Byte();
   const size_t cut = input.Short();
   const Image& image = Images()[which % Images().size()];
-  std::string content = which == kRawImage ? std::string(input.Rest()) : Changed(image, left, &input);
+  std::string content =
+      which == kRawImage ? std::string(input.Rest()) : Changed(image, left, &input);
   content.resize(content.size() - std::min(cut, content.size()));
   SegmentInfo info = image.info;
   info.file_size = content.size();
   const std::string path = SegmentPath("store", kNumber);
   MemoryFileSystem files(MemoryFileSystem::Files{{path, std::move(content)}});
   // The manifest would say what the footer says.
-  const auto footer = ReadSegmentFooter(**files.OpenForRead(path), kNumber, info.file_size, nullptr);
+  const auto footer =
+      ReadSegmentFooter(**files.OpenForRead(path), kNumber, info.file_size, nullptr);
   if (footer.ok()) info = footer->info;
   const bool verified = VerifySegment(&files, path, info).ok();
   ReadInEveryWay(&files, info, verified);
@@ -275,8 +301,8 @@ void Run(std::string_view bytes) {
 }
 
 std::string Change(Part part, uint16_t offset, std::string_view bytes) {
-  std::string change = {static_cast<char>(part), static_cast<char>(offset), static_cast<char>(offset >> 8),
-                        static_cast<char>(bytes.size() - 1)};
+  std::string change = {static_cast<char>(part), static_cast<char>(offset),
+                        static_cast<char>(offset >> 8), static_cast<char>(bytes.size() - 1)};
   return change.append(bytes);
 }
 
@@ -288,11 +314,13 @@ std::vector<std::string> Seeds() {
     for (const Part part : {kData, kTable, kFences, kRangeTombstones, kFooter, kTail}) {
       seeds.push_back(head + Change(part, 0, "\1"));
       seeds.push_back(head + Change(part, 8, std::string(8, '\xff')));
-      seeds.push_back(std::string{image, static_cast<char>(1 << part), 0, 0} + Change(part, 20, "x"));
+      seeds.push_back(std::string{image, static_cast<char>(1 << part), 0, 0} +
+                      Change(part, 20, "x"));
     }
     std::string replaced = head + static_cast<char>(kNewFooter);
     const auto [begin, size] = Images()[static_cast<size_t>(image)].SpanOf(kFooter);
-    AppendPiece(std::string_view(Images()[static_cast<size_t>(image)].bytes).substr(begin, size), &replaced);
+    AppendPiece(std::string_view(Images()[static_cast<size_t>(image)].bytes).substr(begin, size),
+                &replaced);
     seeds.push_back(replaced);
     seeds.push_back({image, 0, 1, 0});
   }

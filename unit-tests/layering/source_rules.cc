@@ -104,7 +104,8 @@ SourceFile Load(const std::string& root, const fs::path& path) {
   return file;
 }
 
-// "db" for include/varve/store.h, "unit-tests/db" for unit-tests/db/store_test.cc, "" for a file in the root.
+// "db" for include/varve/store.h, "unit-tests/db" for unit-tests/db/store_test.cc, "" for a file in
+// the root.
 std::string_view FolderOf(std::string_view path) {
   size_t end = path.find('/');
   if (end == std::string_view::npos) return "";
@@ -120,7 +121,9 @@ std::optional<std::string> QuotedInclude(std::string_view line) {
   return std::string(line.substr(0, line.find('"')));
 }
 
-bool IsOurs(std::string_view folder) { return Arrows().contains(folder) || folder.starts_with(kTests); }
+bool IsOurs(std::string_view folder) {
+  return Arrows().contains(folder) || folder.starts_with(kTests);
+}
 
 class Checker {
  public:
@@ -146,7 +149,8 @@ class Checker {
 
   void CheckLength(const SourceFile& file) {
     if (file.lines.size() <= static_cast<size_t>(kMaxLines)) return;
-    Report(file, file.lines.size() - 1, fmt::format("{} lines, and {} is the limit", file.lines.size(), kMaxLines));
+    Report(file, file.lines.size() - 1,
+           fmt::format("{} lines, and {} is the limit", file.lines.size(), kMaxLines));
   }
 
   void CheckIncludes(const SourceFile& file) {
@@ -156,13 +160,15 @@ class Checker {
       if (!include.has_value()) continue;
       const std::string_view to = FolderOf(*include);
       if (to.empty() || include->starts_with('.')) {
-        Report(file, i, fmt::format("\"{}\" is not named from the root of the repository", *include));
+        Report(file, i,
+               fmt::format("\"{}\" is not named from the root of the repository", *include));
       } else if (!IsOurs(to)) {
         continue;  // another project's header
       } else if (!fs::exists(fs::path(root_) / *include)) {
         Report(file, i, fmt::format("\"{}\" does not exist", *include));
       } else if (!MayInclude(file.path == kClientProgram ? kTopOfTheTree : from, to)) {
-        Report(file, i, fmt::format("{} may not include \"{}\": arrows only point down", from, *include));
+        Report(file, i,
+               fmt::format("{} may not include \"{}\": arrows only point down", from, *include));
       }
     }
   }
@@ -177,10 +183,12 @@ class Checker {
   }
 
   template <size_t N>
-  void CheckWords(const SourceFile& file, const std::array<std::string, N>& words, std::string_view what) {
+  void CheckWords(const SourceFile& file, const std::array<std::string, N>& words,
+                  std::string_view what) {
     for (size_t i = 0; i < file.lines.size(); ++i) {
       for (const std::string& word : words) {
-        if (file.lines[i].find(word) != std::string::npos) Report(file, i, fmt::format("{} {}", word, what));
+        if (file.lines[i].find(word) != std::string::npos)
+          Report(file, i, fmt::format("{} {}", word, what));
       }
     }
   }
@@ -197,7 +205,8 @@ bool MayInclude(std::string_view from, std::string_view to) {
     from.remove_prefix(std::min(from.size(), kTests.size() + 1));
     if (from == "testing") from = "db";
     if (from == "layering") from = "util";
-    if (from == "server" && to == "client") return true;  // who speaks to a server under test may use the client
+    // Who speaks to a server under test may use the client.
+    if (from == "server" && to == "client") return true;
   }
   const auto allowed = Arrows().find(from);
   return allowed != Arrows().end() && allowed->second.contains(to);

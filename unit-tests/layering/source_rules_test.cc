@@ -42,10 +42,12 @@ TEST(SourceTreeTest, KeepsTheRules) {
 
 TEST_F(SourceRulesTest, ATreeInOrderHasNoViolations) {
   WriteHeader("type/key.h");
-  WriteHeader("util/base/coding.h", "#include <string>\n#include \"absl/status/status.h\"\n#include \"type/key.h\"\n");
+  WriteHeader("util/base/coding.h",
+              "#include <string>\n#include \"absl/status/status.h\"\n#include \"type/key.h\"\n");
   Write("server/server.cc", "#include \"util/base/coding.h\"\n");
   WriteHeader("unit-tests/testing/temp.h");
-  Write("unit-tests/util/base/coding_test.cc", "#include \"util/base/coding.h\"\n#include \"unit-tests/testing/temp.h\"\n");
+  Write("unit-tests/util/base/coding_test.cc",
+        "#include \"util/base/coding.h\"\n#include \"unit-tests/testing/temp.h\"\n");
   EXPECT_THAT(Violations(), IsEmpty());
   EXPECT_EQ(CountScannedFiles(tree_.path()), 5u);
 }
@@ -53,24 +55,29 @@ TEST_F(SourceRulesTest, ATreeInOrderHasNoViolations) {
 TEST_F(SourceRulesTest, AnArrowThatPointsUpIsFound) {
   WriteHeader("include/varve/store.h");
   WriteHeader("util/base/coding.h", "#include \"include/varve/store.h\"\n");
-  EXPECT_THAT(Violations(), ElementsAre(AllOf(HasSubstr("util/base/coding.h:3"), HasSubstr("include/varve/store.h"))));
+  EXPECT_THAT(Violations(), ElementsAre(AllOf(HasSubstr("util/base/coding.h:3"),
+                                              HasSubstr("include/varve/store.h"))));
 }
 
 TEST_F(SourceRulesTest, TheClientDoesNotSeeTheEngine) {
   WriteHeader("include/varve/store.h");
   Write("client/client.cc", "#include \"include/varve/store.h\"\n");
   Write("client/cli/run.cc", "#include \"include/varve/store.h\"\n");
-  Write("client/client_main.cc", "#include \"include/varve/store.h\"\n");  // its program, which links both
+  // Its program, which links both.
+  Write("client/client_main.cc", "#include \"include/varve/store.h\"\n");
   Write("unit-tests/client/client_test.cc", "#include \"include/varve/store.h\"\n");
-  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("client/cli/run.cc:1"), HasSubstr("client/client.cc:1"),
-                                        HasSubstr("client_test.cc:1")));
+  EXPECT_THAT(Violations(),
+              ElementsAre(HasSubstr("client/cli/run.cc:1"), HasSubstr("client/client.cc:1"),
+                          HasSubstr("client_test.cc:1")));
 }
 
 TEST_F(SourceRulesTest, IncludesAreNamedFromTheRoot) {
   WriteHeader("include/varve/store.h");
-  Write("db/store.cc", "#include \"store.h\"\n#include \"../include/varve/store.h\"\n#include \"db/gone.h\"\n");
-  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("store.cc:1"), HasSubstr("store.cc:2"),
-                                        AllOf(HasSubstr("store.cc:3"), HasSubstr("does not exist"))));
+  Write("db/store.cc",
+        "#include \"store.h\"\n#include \"../include/varve/store.h\"\n#include \"db/gone.h\"\n");
+  EXPECT_THAT(Violations(),
+              ElementsAre(HasSubstr("store.cc:1"), HasSubstr("store.cc:2"),
+                          AllOf(HasSubstr("store.cc:3"), HasSubstr("does not exist"))));
 }
 
 TEST_F(SourceRulesTest, AHeaderSaysWhatItIsForAndIsIncludedOnce) {

@@ -61,10 +61,16 @@ void* operator new(size_t size, std::align_val_t alignment) {
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
-void* operator new(size_t size, const std::nothrow_t&) noexcept { return MustFail() ? nullptr : malloc(size); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return MustFail() ? nullptr : malloc(size);
+}
 void* operator new[](size_t size) { return operator new(size); }
-void* operator new[](size_t size, std::align_val_t alignment) { return operator new(size, alignment); }
-void* operator new[](size_t size, const std::nothrow_t& nothrow) noexcept { return operator new(size, nothrow); }
+void* operator new[](size_t size, std::align_val_t alignment) {
+  return operator new(size, alignment);
+}
+void* operator new[](size_t size, const std::nothrow_t& nothrow) noexcept {
+  return operator new(size, nothrow);
+}
 void operator delete(void* memory) noexcept { free(memory); }
 void operator delete(void* memory, size_t) noexcept { free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { free(memory); }
@@ -77,7 +83,9 @@ void operator delete[](void* memory, size_t, std::align_val_t) noexcept { free(m
 // The linker's names for the functions and their stand-ins (--wrap).
 extern "C" {
 void* __real_calloc(size_t count, size_t size);
-void* __wrap_calloc(size_t count, size_t size) { return MustFail() ? nullptr : __real_calloc(count, size); }
+void* __wrap_calloc(size_t count, size_t size) {
+  return MustFail() ? nullptr : __real_calloc(count, size);
+}
 }
 
 namespace varve::testing {

@@ -1,5 +1,6 @@
-// The engine where memory runs out at any of its allocations: each call answers ResourceExhausted and changes nothing, or does all
-// that it says; no thread ends, no lock stays held, and as soon as there is memory everything goes on. What the tests of it share.
+// The engine where memory runs out at any of its allocations: each call answers ResourceExhausted
+// and changes nothing, or does all that it says; no thread ends, no lock stays held, and as soon as
+// there is memory everything goes on. What the tests of it share.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -47,7 +48,8 @@ class MemoryTest : public ::testing::Test {
   // Some keys in segments, some in the write buffer, some deleted.
   void Fill() {
     store_->SetSync(Durability::kNone);
-    for (int i = 0; i < 300; ++i) Put(fmt::format("key{:04}", i), std::string(200, static_cast<char>('a' + i % 26)));
+    for (int i = 0; i < 300; ++i)
+      Put(fmt::format("key{:04}", i), std::string(200, static_cast<char>('a' + i % 26)));
     EXPECT_TRUE(store_->DeleteRange("key0100", "key0110").ok());
     content_.erase(content_.lower_bound("key0100"), content_.lower_bound("key0110"));
     EXPECT_TRUE(store_->Flush().ok());
@@ -106,18 +108,22 @@ class MemoryTest : public ::testing::Test {
   static void ExpectLackOfMemory(const absl::Status& status, const std::string& when) {
     EXPECT_TRUE(absl::IsResourceExhausted(status)) << when << ": " << status;
     const std::string_view message(status.message().data(), status.message().size());
-    EXPECT_TRUE(message.empty() || message.find("out of memory") != message.npos) << when << ": " << status;
+    EXPECT_TRUE(message.empty() || message.find("out of memory") != message.npos)
+        << when << ": " << status;
   }
 
-  // Runs `operation` with its n-th allocation failing alone, and with all from the n-th on, for every n until it needs fewer (behind
-  // `all_up_to`, which spares operations that take the disk's time, only for some).
-  // `prepare` runs before each, `check` after each.
+  // Runs `operation` with its n-th allocation failing alone, and with all from the n-th on, for
+  // every n until it needs fewer (behind `all_up_to`, which spares operations that take the disk's
+  // time, only for some). `prepare` runs before each, `check` after each.
   void FailEach(const std::string& name, const std::function<absl::Status()>& operation,
-                const std::function<void()>& prepare, const std::function<void(const std::string&)>& check,
-                uint64_t times = AllocationFaults::kForGood, uint64_t all_up_to = AllocationFaults::kForGood) {
+                const std::function<void()>& prepare,
+                const std::function<void(const std::string&)>& check,
+                uint64_t times = AllocationFaults::kForGood,
+                uint64_t all_up_to = AllocationFaults::kForGood) {
     for (const uint64_t failures : {uint64_t{1}, times}) {
       for (uint64_t nth = 1;; nth += 1 + nth / all_up_to) {
-        const std::string when = fmt::format("{}, allocation {} of {} failing", name, nth, failures);
+        const std::string when =
+            fmt::format("{}, allocation {} of {} failing", name, nth, failures);
         prepare();
         absl::Status status;
         bool reached;
@@ -135,7 +141,8 @@ class MemoryTest : public ::testing::Test {
     }
   }
 
-  // The same for operations that write: `operation` changes content_ when it was told that it was done.
+  // The same for operations that write: `operation` changes content_ when it was told that it was
+  // done.
   void FailEachWrite(const std::string& name, const std::function<absl::Status()>& operation) {
     FailEach(
         name, operation, [] {}, [this](const std::string& when) { ExpectContent(when); });

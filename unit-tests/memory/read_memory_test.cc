@@ -9,7 +9,8 @@ namespace {
 TEST_F(MemoryTest, Get) {
   Fill();
   for (const bool cold : {false, true}) {
-    for (const std::string key : {"key0001", "key0007", "key0105", "no such key in this store at all"}) {
+    for (const std::string key :
+         {"key0001", "key0007", "key0105", "no such key in this store at all"}) {
       std::string value;
       const auto get = [&]() -> absl::Status {
         value.clear();
@@ -25,9 +26,12 @@ TEST_F(MemoryTest, Get) {
             if (cold) store_.Reopen();
           },
           [&](const std::string& when) { EXPECT_TRUE(get().ok()) << when; });
-      const auto explain = [&] { return Call([&] { return store_->ExplainGet({}, key).status(); }); };
+      const auto explain = [&] {
+        return Call([&] { return store_->ExplainGet({}, key).status(); });
+      };
       FailEach(
-          "explain", explain, [] {}, [&](const std::string& when) { EXPECT_TRUE(explain().ok()) << when; });
+          "explain", explain, [] {},
+          [&](const std::string& when) { EXPECT_TRUE(explain().ok()) << when; });
     }
   }
 }
@@ -48,8 +52,8 @@ TEST_F(MemoryTest, MultiGet) {
     return status;
   };
   FailEach(
-      "multiget", get, [&] { store_.Reopen(); }, [&](const std::string& when) { EXPECT_TRUE(get().ok()) << when; },
-      AllocationFaults::kForGood,
+      "multiget", get, [&] { store_.Reopen(); },
+      [&](const std::string& when) { EXPECT_TRUE(get().ok()) << when; }, AllocationFaults::kForGood,
       /*all_up_to=*/16);
 }
 
@@ -71,7 +75,8 @@ TEST_F(MemoryTest, Iterate) {
       }
       return iterator->status();
     };
-    // Keys arrive in the write buffer before each walk: what was sorted only in part is made up for.
+    // Keys arrive in the write buffer before each walk: what was sorted only in part is made up
+    // for.
     int i = 0;
     const auto prepare = [&] {
       Put(fmt::format("key{:04}", 299 - i % 100), fmt::format("version {} ------------", i));
@@ -120,7 +125,8 @@ TEST_F(MemoryTest, Count) {
       if (i % 16 == 0) ASSERT_TRUE(store_->Flush().ok());
     };
     FailEach(
-        "count", count, prepare, [&](const std::string& when) { EXPECT_TRUE(count().ok()) << when; }, /*times=*/20);
+        "count", count, prepare,
+        [&](const std::string& when) { EXPECT_TRUE(count().ok()) << when; }, /*times=*/20);
   }
 }
 
@@ -139,17 +145,20 @@ TEST_F(MemoryTest, CountOfWhatExpires) {
   const auto prepare = [&] {
     WriteBatch batch;
     for (int i = 0; i < 3; ++i) {
-      batch.Put(fmt::format("session{}", i), "value", kDefaultNamespace, clock.WallMillis() + 10'000);
+      batch.Put(fmt::format("session{}", i), "value", kDefaultNamespace,
+                clock.WallMillis() + 10'000);
     }
     const absl::StatusOr<CommitResult> written = store_->Write({}, &batch);
     ASSERT_TRUE(written.ok()) << written.status();
     clock.Advance(10'000);
   };
   FailEach(
-      "count", count, prepare, [&](const std::string& when) { EXPECT_TRUE(count().ok()) << when; }, /*times=*/20);
+      "count", count, prepare, [&](const std::string& when) { EXPECT_TRUE(count().ok()) << when; },
+      /*times=*/20);
 }
 
-// A snapshot for which there was no memory is none: nothing can be read through it, and nothing is held for it.
+// A snapshot for which there was no memory is none: nothing can be read through it, and nothing is
+// held for it.
 TEST_F(MemoryTest, Snapshot) {
   Fill();
   std::string value;

@@ -1,4 +1,5 @@
-// What requests allocate once the server has served some: nothing, but for the memory of write buffers.
+// What requests allocate once the server has served some: nothing, but for the memory of write
+// buffers.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -7,11 +8,11 @@
 #include <vector>
 
 #include "client/pipeline.h"
-#include "varve/storage_engine.h"
 #include "fmt/format.h"
 #include "server/server.h"
 #include "unit-tests/memory/allocation_faults.h"
 #include "unit-tests/testing/temp_dir.h"
+#include "varve/storage_engine.h"
 
 namespace varve::testing {
 namespace {

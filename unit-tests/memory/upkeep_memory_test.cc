@@ -1,4 +1,5 @@
-// Flushes, merges, opening, closing and the background threads where memory runs out (memory_fixture.h).
+// Flushes, merges, opening, closing and the background threads where memory runs out
+// (memory_fixture.h).
 #include "unit-tests/memory/memory_fixture.h"
 
 namespace varve::testing {
@@ -52,11 +53,13 @@ TEST_F(MemoryTest, CloseAndOpen) {
     ASSERT_TRUE(open().ok());
   };
   FailEach(
-      "close", [&] { return Call([&] { return store->Close(); }); }, opened, check, AllocationFaults::kForGood,
+      "close", [&] { return Call([&] { return store->Close(); }); }, opened, check,
+      AllocationFaults::kForGood,
       /*all_up_to=*/16);
 }
 
-class BackgroundMemoryTest : public MemoryTest, public ::testing::WithParamInterface<const char*> {};
+class BackgroundMemoryTest : public MemoryTest,
+                             public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(BackgroundMemoryTest, ThreadGoesOn) {
   Fill();
@@ -85,7 +88,8 @@ TEST_P(BackgroundMemoryTest, ThreadGoesOn) {
   };
   for (const uint64_t failures : {uint64_t{1}, AllocationFaults::kForGood}) {
     for (uint64_t nth = 1; nth < 5000; nth += 1 + nth / 3) {
-      const std::string when = fmt::format("{}, allocation {} of {} failing", GetParam(), nth, failures);
+      const std::string when =
+          fmt::format("{}, allocation {} of {} failing", GetParam(), nth, failures);
       bool reached;
       {
         const AllocationFaults faults(GetParam(), nth, failures);
@@ -112,8 +116,8 @@ TEST_P(BackgroundMemoryTest, ThreadGoesOn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, BackgroundMemoryTest,
-                         ::testing::Values("varve-flush", "varve-merge", "varve-log", "varve-log-files",
-                                           "varve-recycle"),
+                         ::testing::Values("varve-flush", "varve-merge", "varve-log",
+                                           "varve-log-files", "varve-recycle"),
                          [](const auto& thread) {
                            std::string name = thread.param;
                            std::erase(name, '-');

@@ -23,7 +23,8 @@ TEST_F(MemoryTest, PutAndDelete) {
   });
 }
 
-// Of values that don't fit into what log and write buffer have at hand, and fill buffers on the way.
+// Of values that don't fit into what log and write buffer have at hand, and fill buffers on the
+// way.
 TEST_F(MemoryTest, PutOfLargeValues) {
   Fill();
   int i = 0;
@@ -61,7 +62,8 @@ TEST_F(MemoryTest, Batch) {
     WriteBatch batch;
     Content next = content_;
     for (int k = 0; k < 30; ++k) {
-      const std::string key = fmt::format("batch{:03}", k), value = fmt::format("{} of batch {} ------------", k, i);
+      const std::string key = fmt::format("batch{:03}", k),
+                        value = fmt::format("{} of batch {} ------------", k, i);
       batch.Put(key, value);
       next[key] = value;
     }
@@ -117,11 +119,12 @@ TEST_F(MemoryTest, WriteAsync) {
     int calls = 0;
     absl::Status status;
     absl::Mutex mutex;
-    const std::function<void(absl::StatusOr<CommitResult>)> done = [&](absl::StatusOr<CommitResult> result) {
-      absl::MutexLock lock(&mutex);
-      status = result.status();
-      ++calls;
-    };
+    const std::function<void(absl::StatusOr<CommitResult>)> done =
+        [&](absl::StatusOr<CommitResult> result) {
+          absl::MutexLock lock(&mutex);
+          status = result.status();
+          ++calls;
+        };
     std::function<void(absl::StatusOr<CommitResult>)> given = done;
     Call([&] { store_->WriteAsync({}, &batch, std::move(given)); });
     const absl::Status synced = Call([&] { return store_->Sync(); });

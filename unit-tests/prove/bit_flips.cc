@@ -62,7 +62,8 @@ class BitFlips {
     // Killed under load, recovered, killed again: what the recovery found is what must be there.
     for (const bool write : {true, false}) {
       ServerProcess server(options_.server, store_, flags_);
-      if (server.port() == 0) return absl::InternalError("the server does not start: " + server.log());
+      if (server.port() == 0)
+        return absl::InternalError("the server does not start: " + server.log());
       if (write) {
         VARVE_RETURN_IF_ERROR(fleet_.Start(server.port(), kDepth));
         std::this_thread::sleep_for(std::chrono::milliseconds(400));
@@ -85,12 +86,15 @@ class BitFlips {
   }
 
   Flip RandomFlip() {
-    Flip flip{.file = files_[random_() % files_.size()], .offset = 0, .bit = static_cast<int>(random_() % 8)};
+    Flip flip{.file = files_[random_() % files_.size()],
+              .offset = 0,
+              .bit = static_cast<int>(random_() % 8)};
     flip.offset = random_() % fs::file_size(fs::path(store_) / flip.file);
     return flip;
   }
 
-  // A kill may leave a segment that is not the store's, yet or any more: verify doesn't miss it where it is gone.
+  // A kill may leave a segment that is not the store's, yet or any more: verify doesn't miss it
+  // where it is gone.
   bool IsTheStores(const std::string& file) {
     fs::remove_all(copy_);
     fs::copy(store_, copy_);
@@ -102,7 +106,8 @@ class BitFlips {
     fs::remove_all(copy_);
     fs::copy(store_, copy_);
     {
-      std::fstream file(fs::path(copy_) / flip.file, std::ios::in | std::ios::out | std::ios::binary);
+      std::fstream file(fs::path(copy_) / flip.file,
+                        std::ios::in | std::ios::out | std::ios::binary);
       file.seekg(static_cast<std::streamoff>(flip.offset));
       const int byte = file.get();
       file.seekp(static_cast<std::streamoff>(flip.offset));
@@ -113,7 +118,8 @@ class BitFlips {
     result_.verified += verified;
     const uint64_t harmless = result_.harmless;
     VARVE_RETURN_IF_ERROR(Serve(flip));
-    if (!verified && (result_.harmless == harmless || (!flip.file.ends_with(".log") && IsTheStores(flip.file)))) {
+    if (!verified && (result_.harmless == harmless ||
+                      (!flip.file.ends_with(".log") && IsTheStores(flip.file)))) {
       Complain(flip.Words() + ": client_main verify does not find it");
     }
     return absl::OkStatus();
@@ -148,7 +154,8 @@ class BitFlips {
 
   // Whether the damage was reported.
   bool IsReport(const std::string& error, const Flip& flip) {
-    if (error.find("DATALOSS") != std::string::npos && error.find(flip.file) != std::string::npos) return true;
+    if (error.find("DATALOSS") != std::string::npos && error.find(flip.file) != std::string::npos)
+      return true;
     Complain(flip.Words() + ": an error that doesn't name it: " + error);
     return false;
   }
@@ -197,7 +204,8 @@ class BitFlips {
 
 }  // namespace
 
-absl::StatusOr<FlipFigures> RunBitFlips(const CycleOptions& options, const std::string& client_main) {
+absl::StatusOr<FlipFigures> RunBitFlips(const CycleOptions& options,
+                                        const std::string& client_main) {
   return BitFlips(options, client_main).Run();
 }
 

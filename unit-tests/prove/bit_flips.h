@@ -1,10 +1,11 @@
-// Flips one bit of a store's files at a time, each time in a fresh copy, has `client_main verify` look at it, starts a
-// server on it and reads everything, by point reads and by scans. The store is one that was killed under load:
-// segments, a manifest, and a log whose writes are in no segment yet. Each flip is then found (an error names the file:
-// of a key, of a scan, or of the start) or harmless (everything is as it was); a wrong value, or a key that is missing
-// without a word, is what must not be. Only the manifest and the log may keep the server from starting. The verifier
-// finds whatever anybody finds, and every flip but those in the log that harm nothing: there it lies in what is in
-// segments already, or in room for what is to come. Not thread-safe.
+// Flips one bit of a store's files at a time, each time in a fresh copy, has `client_main verify`
+// look at it, starts a server on it and reads everything, by point reads and by scans. The store is
+// one that was killed under load: segments, a manifest, and a log whose writes are in no segment
+// yet. Each flip is then found (an error names the file: of a key, of a scan, or of the start) or
+// harmless (everything is as it was); a wrong value, or a key that is missing without a word, is
+// what must not be. Only the manifest and the log may keep the server from starting. The verifier
+// finds whatever anybody finds, and every flip but those in the log that harm nothing: there it
+// lies in what is in segments already, or in room for what is to come. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,9 @@ struct FlipFigures {
   std::vector<std::string> complaints;
 };
 
-// options.cycles: how many flips. Ends with the first that goes unnoticed. `client_main`: the program that verifies.
-[[nodiscard]] absl::StatusOr<FlipFigures> RunBitFlips(const CycleOptions& options, const std::string& client_main);
+// options.cycles: how many flips. Ends with the first that goes unnoticed. `client_main`: the
+// program that verifies.
+[[nodiscard]] absl::StatusOr<FlipFigures> RunBitFlips(const CycleOptions& options,
+                                                      const std::string& client_main);
 
 }  // namespace varve::prove

@@ -1,4 +1,5 @@
-// A server whose wall clock is set forward and back by 30 days while it is written to: whatever waits or measures goes by the steady clock.
+// A server whose wall clock is set forward and back by 30 days while it is written to: whatever
+// waits or measures goes by the steady clock.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -38,7 +39,8 @@ class ClockTest : public ::testing::Test {
   std::unique_ptr<ServerProcess> Start(std::vector<std::string> flags) {
     auto server = std::make_unique<ServerProcess>(
         VARVE_SERVER_MAIN, directory_.File("data"), std::move(flags),
-        std::vector<std::string>{"env", "LD_PRELOAD=" VARVE_CLOCK_SHIM, "VARVE_CLOCK_OFFSET=" + offset_});
+        std::vector<std::string>{"env", "LD_PRELOAD=" VARVE_CLOCK_SHIM,
+                                 "VARVE_CLOCK_OFFSET=" + offset_});
     EXPECT_NE(server->port(), 0) << server->log();
     return server;
   }
@@ -53,7 +55,9 @@ class ClockTest : public ::testing::Test {
     EXPECT_TRUE(info.ok()) << info.status();
     const size_t at = info.ok() ? info->text.find("\n" + name + ":") : std::string::npos;
     EXPECT_NE(at, std::string::npos) << name;
-    return at == std::string::npos ? -1 : std::strtoll(info->text.c_str() + at + name.size() + 2, nullptr, 10);
+    return at == std::string::npos
+               ? -1
+               : std::strtoll(info->text.c_str() + at + name.size() + 2, nullptr, 10);
   }
 
   TempDir directory_;
@@ -68,9 +72,12 @@ TEST_F(ClockTest, WritesAreSyncedEachSecondWhateverTheClockSays) {
   const std::unique_ptr<Client> client = Connect(*server);
   for (const int64_t offset : {kMonth, -kMonth, int64_t{0}, -kMonth, kMonth}) {
     SetClock(offset);
-    const int64_t now =
-        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-    EXPECT_NEAR(static_cast<double>(Info(client.get(), "server_time_usec") / 1'000'000 - now - offset), 0, 100);
+    const int64_t now = std::chrono::duration_cast<std::chrono::seconds>(
+                            std::chrono::system_clock::now().time_since_epoch())
+                            .count();
+    EXPECT_NEAR(
+        static_cast<double>(Info(client.get(), "server_time_usec") / 1'000'000 - now - offset), 0,
+        100);
     ASSERT_TRUE(client->Put("k", std::to_string(offset)).ok());
     const int64_t written = Info(client.get(), "sequence");
     ASSERT_TRUE(Eventually([&] { return Info(client.get(), "durable_sequence") >= written; }))
@@ -82,16 +89,18 @@ TEST_F(ClockTest, NothingBreaksUnderLoad) {
   Fleet fleet(3, 1);
   for (const char* flag : {"--sync=always", "--sync=everysec"}) {
     SetClock(-kMonth);
-    const std::unique_ptr<ServerProcess> server = Start({flag, "--write-buffer-size=64KiB", "--group-max-delay=1ms",
-                                                         "--timeout=3600", "--slowlog-log-slower-than=30000000"});
+    const std::unique_ptr<ServerProcess> server =
+        Start({flag, "--write-buffer-size=64KiB", "--group-max-delay=1ms", "--timeout=3600",
+               "--slowlog-log-slower-than=30000000"});
     const std::unique_ptr<Client> idle = Connect(*server);
     ASSERT_TRUE(fleet.Start(server->port(), 4).ok());
     for (const int64_t offset : {int64_t{0}, kMonth, -kMonth, kMonth}) {
       SetClock(offset);
       const int64_t before = Info(idle.get(), "total_commands_processed");
       std::this_thread::sleep_for(milliseconds(300));
-      EXPECT_TRUE(Eventually([&] { return Info(idle.get(), "total_commands_processed") > before + 10; }))
-          << "it stands still";
+      EXPECT_TRUE(Eventually([&] {
+        return Info(idle.get(), "total_commands_processed") > before + 10;
+      })) << "it stands still";
     }
     const std::unique_ptr<Client> client = Connect(*server);
     EXPECT_LT(Info(client.get(), "uptime_in_seconds"), 1000);

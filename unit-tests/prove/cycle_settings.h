@@ -1,5 +1,5 @@
-// The settings of one cycle: modes take turns, the rest is drawn. Buffers are mostly small, so that flushes and merges are always under way.
-// Pure functions of their arguments.
+// The settings of one cycle: modes take turns, the rest is drawn. Buffers are mostly small, so that
+// flushes and merges are always under way. Pure functions of their arguments.
 #pragma once
 
 #include <random>

@@ -29,7 +29,9 @@ constexpr const char* kCalls[] = {"fdatasync", "fsync", "pwrite64"};
 
 uint64_t CountInjected(const std::string& trace) {
   uint64_t count = 0;
-  for (size_t at = trace.find("(INJECTED)"); at != std::string::npos; at = trace.find("(INJECTED)", at + 1)) ++count;
+  for (size_t at = trace.find("(INJECTED)"); at != std::string::npos;
+       at = trace.find("(INJECTED)", at + 1))
+    ++count;
   return count;
 }
 
@@ -47,7 +49,8 @@ class FailingCalls {
 
   absl::StatusOr<FailureFigures> Run() {
     const auto begin = steady_clock::now();
-    for (uint64_t cycle = 0; cycle < 3 * options_.cycles && result_.figures.complaints.empty(); ++cycle) {
+    for (uint64_t cycle = 0; cycle < 3 * options_.cycles && result_.figures.complaints.empty();
+         ++cycle) {
       if (options_.at_most.count() > 0 && steady_clock::now() - begin > options_.at_most) break;
       VARVE_RETURN_IF_ERROR(Cycle(kCalls[cycle % 3], Nth(kCalls[cycle % 3], cycle / 3)));
       ++result_.figures.cycles;
@@ -56,7 +59,8 @@ class FailingCalls {
   }
 
  private:
-  // Writes are many, most of them zeros for the log's next file: one n after the other at first, then in leaps.
+  // Writes are many, most of them zeros for the log's next file: one n after the other at first,
+  // then in leaps.
   static uint64_t Nth(std::string_view call, uint64_t index) {
     return call == "pwrite64" && index >= 8 ? 8 + (index - 8) * 29 : index + 1;
   }
@@ -72,7 +76,8 @@ class FailingCalls {
                             fmt::format("inject={}:error=EIO:when={}", call, n)});
       if (server.port() == 0) {
         ++result_.failed_starts;
-        if (server.log().find("EIO") == std::string::npos) Complain(what + ": no reason is given: " + server.log());
+        if (server.log().find("EIO") == std::string::npos)
+          Complain(what + ": no reason is given: " + server.log());
       } else {
         VARVE_RETURN_IF_ERROR(fleet_.Start(server.port(), /*depth=*/1));
         std::this_thread::sleep_for(milliseconds(50 + random_() % 300));
@@ -101,22 +106,27 @@ class FailingCalls {
 
   // A server that refuses writes says so to everybody, and why; one that doesn't takes them.
   void CheckWords(uint16_t port, const std::string& what) {
-    const absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect("127.0.0.1", port, std::chrono::seconds(60));
+    const absl::StatusOr<std::unique_ptr<Client>> client =
+        Client::Connect("127.0.0.1", port, std::chrono::seconds(60));
     if (!client.ok()) return Complain(what + ": " + client.status().ToString());
     const absl::Status put = (*client)->Put("probe", "x");
     const absl::StatusOr<Reply> info = (*client)->Call({"INFO", "persistence"});
     if (!info.ok()) return Complain(what + ": " + info.status().ToString());
     const bool says_failed = info->text.find("aof_last_write_status:err") != std::string::npos &&
                              info->text.find("(EIO)") != std::string::npos;
-    // Where only a segment or the log's next file can't be made, nothing is at stake, and writes resume by themselves.
+    // Where only a segment or the log's next file can't be made, nothing is at stake, and writes
+    // resume by themselves.
     const std::string words(put.message());
-    const bool for_now = words.starts_with("MISCONF ") && words.find("writes resume when") != std::string::npos;
+    const bool for_now =
+        words.starts_with("MISCONF ") && words.find("writes resume when") != std::string::npos;
     const bool for_good = words.starts_with("MISCONF the log failed");
     if (for_good) ++result_.refusing;
     if ((!put.ok() && !for_now && !for_good) || for_good != says_failed) {
-      Complain(fmt::format("{}: a write ends with \"{}\", but INFO says {}", what, put.ToString(), info->text));
+      Complain(fmt::format("{}: a write ends with \"{}\", but INFO says {}", what, put.ToString(),
+                           info->text));
     }
-    if (const absl::StatusOr<int64_t> gone = (*client)->Delete({"probe"}); for_good && gone.value_or(0) > 0) {
+    if (const absl::StatusOr<int64_t> gone = (*client)->Delete({"probe"});
+        for_good && gone.value_or(0) > 0) {
       Complain(what + ": a delete was taken after a write was refused");
     }
     if (const absl::StatusOr<Reply> read = (*client)->Call({"GET", "w0:0000"}); !read.ok()) {
@@ -124,7 +134,9 @@ class FailingCalls {
     }
   }
 
-  void Complain(std::string complaint) { result_.figures.complaints.push_back(std::move(complaint)); }
+  void Complain(std::string complaint) {
+    result_.figures.complaints.push_back(std::move(complaint));
+  }
 
   const CycleOptions options_;
   const std::unique_ptr<LoopDevice> device_;
@@ -140,7 +152,8 @@ class FailingCalls {
 absl::StatusOr<FailureFigures> RunFailingCalls(const CycleOptions& options) {
   const std::string log = options.directory + "/strace.log";
   if (Process("strace", {"-f", "-qq", "-o", "/dev/null", "true"}, log).Wait() != 0) {
-    return absl::UnavailableError("strace is not installed, or may not trace: " + ReadFile(log).substr(0, 200));
+    return absl::UnavailableError("strace is not installed, or may not trace: " +
+                                  ReadFile(log).substr(0, 200));
   }
   absl::StatusOr<std::unique_ptr<LoopDevice>> device = LoopDevice::Mount(options.directory);
   return FailingCalls(options, device.ok() ? *std::move(device) : nullptr).Run();

@@ -18,20 +18,24 @@ absl::StatusOr<std::unique_ptr<Client>> ConnectTo(uint16_t port) {
   return Client::Connect("127.0.0.1", port, kPatience);
 }
 
-std::vector<std::string_view> Views(const std::vector<std::string>& texts) { return {texts.begin(), texts.end()}; }
+std::vector<std::string_view> Views(const std::vector<std::string>& texts) {
+  return {texts.begin(), texts.end()};
+}
 
 // All keys of a writer, by a scan; and by point reads, which go another way, the same.
 absl::StatusOr<Pairs> ReadAll(Client* client, const Writer& writer) {
   VARVE_ASSIGN_OR_RETURN(const Client::Pairs scanned, client->Prefix(writer.prefix()));
   Pairs pairs(scanned.begin(), scanned.end());
-  if (pairs.size() != scanned.size()) return absl::DataLossError(writer.prefix() + " a scan shows a key twice");
+  if (pairs.size() != scanned.size())
+    return absl::DataLossError(writer.prefix() + " a scan shows a key twice");
   std::vector<std::string> request = {"MGET"};
   for (size_t key = 0; key < Writer::kKeys; ++key) request.push_back(writer.Key(key));
   VARVE_ASSIGN_OR_RETURN(const Reply reply, client->Call(Views(request)));
   for (size_t key = 0; key < Writer::kKeys; ++key) {
     const Reply& value = reply.elements[key];
     const auto pair = pairs.find(request[key + 1]);
-    if (value.is_null() != (pair == pairs.end()) || (!value.is_null() && value.text != pair->second)) {
+    if (value.is_null() != (pair == pairs.end()) ||
+        (!value.is_null() && value.text != pair->second)) {
       return absl::DataLossError(request[key + 1] + ": a scan and a point read differ");
     }
   }
@@ -78,8 +82,9 @@ absl::Status Fleet::Start(uint16_t port, size_t depth, bool may_go_back) {
       Write(writers_[i].get(), std::move(client), depth);
     });
   }
-  threads_.emplace_back(
-      [this, may_go_back, client = std::move(clients.back())]() mutable { Watch(std::move(client), may_go_back); });
+  threads_.emplace_back([this, may_go_back, client = std::move(clients.back())]() mutable {
+    Watch(std::move(client), may_go_back);
+  });
   return absl::OkStatus();
 }
 
@@ -100,7 +105,8 @@ void Fleet::Write(Writer* writer, std::unique_ptr<Client> client, size_t depth) 
     for (size_t i = 0; i < depth; ++i) {
       const absl::StatusOr<Reply> reply = client->Receive();
       if (!reply.ok()) return;
-      if (!writer->Acknowledge(*reply, Writer::Clock::now(), &complaint)) return Complain(std::move(complaint));
+      if (!writer->Acknowledge(*reply, Writer::Clock::now(), &complaint))
+        return Complain(std::move(complaint));
     }
     if (writer->refusals() > refusals) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     refusals = writer->refusals();
@@ -163,8 +169,8 @@ void Fleet::CheckRefusals(Figures* figures) const {
   }
   for (const std::unique_ptr<Writer>& writer : writers_) {
     if (writer->LastChangeSentAt() > first) {
-      figures->complaints.push_back(writer->prefix() +
-                                    " was acknowledged what was sent after another client got an error");
+      figures->complaints.push_back(
+          writer->prefix() + " was acknowledged what was sent after another client got an error");
     }
   }
 }
@@ -186,11 +192,13 @@ absl::Status Fleet::CheckAgainst(Client* client, const Grace& grace, Figures* fi
     }
     least.push_back(must);
     const Verdict verdict = writer.Check(found[i], must);
-    if (verdict.survived > 0) last_survivor = std::max(last_survivor, writer.SentAt(verdict.survived - 1));
+    if (verdict.survived > 0)
+      last_survivor = std::max(last_survivor, writer.SentAt(verdict.survived - 1));
   }
   for (size_t i = 0; i < writers_.size(); ++i) {
     Writer& writer = *writers_[i];
-    // What was acknowledged before a survivor was even sent comes before it in the log, and nothing is lost but an end of the log.
+    // What was acknowledged before a survivor was even sent comes before it in the log, and nothing
+    // is lost but an end of the log.
     const uint64_t must = std::max(least[i], writer.AcknowledgedBefore(last_survivor));
     const Verdict verdict = writer.Check(found[i], must);
     figures->sent += writer.sent();
@@ -198,26 +206,32 @@ absl::Status Fleet::CheckAgainst(Client* client, const Grace& grace, Figures* fi
     figures->released += writer.acknowledged() - std::min(writer.acknowledged(), must);
     figures->lost += verdict.lost;
     figures->torn += verdict.torn;
-    for (const std::string& complaint : verdict.complaints) figures->complaints.push_back(complaint);
-    if (verdict.survived > writer.acknowledged()) figures->unasked += verdict.survived - writer.acknowledged();
+    for (const std::string& complaint : verdict.complaints)
+      figures->complaints.push_back(complaint);
+    if (verdict.survived > writer.acknowledged())
+      figures->unasked += verdict.survived - writer.acknowledged();
     CountTaken(writer, verdict.survived, grace, figures);
     writer.GoOnFrom(verdict.survived);
     shown_[i] = 0;
   }
   VARVE_ASSIGN_OR_RETURN(const Reply size, client->Call({"DBSIZE"}));
   if (size.integer != static_cast<int64_t>(keys)) {
-    return absl::DataLossError(fmt::format("DBSIZE is {}, but there are {} keys", size.integer, keys));
+    return absl::DataLossError(
+        fmt::format("DBSIZE is {}, but there are {} keys", size.integer, keys));
   }
   VARVE_ASSIGN_OR_RETURN(const int64_t all, client->Count("-", "+"));
-  if (all != size.integer) return absl::DataLossError(fmt::format("there are {} keys in all, not {}", all, keys));
+  if (all != size.integer)
+    return absl::DataLossError(fmt::format("there are {} keys in all, not {}", all, keys));
   return absl::OkStatus();
 }
 
-void Fleet::CountTaken(const Writer& writer, uint64_t survived, const Grace& grace, Figures* figures) const {
+void Fleet::CountTaken(const Writer& writer, uint64_t survived, const Grace& grace,
+                       Figures* figures) const {
   if (!grace.any || survived >= writer.acknowledged()) return;
   figures->taken += writer.acknowledged() - survived;
   const auto age = grace.crash - writer.AcknowledgedAt(survived);
-  figures->oldest_taken = std::max(figures->oldest_taken, std::chrono::duration_cast<std::chrono::milliseconds>(age));
+  figures->oldest_taken =
+      std::max(figures->oldest_taken, std::chrono::duration_cast<std::chrono::milliseconds>(age));
 }
 
 }  // namespace varve::prove

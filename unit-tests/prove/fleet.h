@@ -1,8 +1,9 @@
-// Several writers on a server at once, pipelined, and a reader beside them; and what they find when it is back after a crash.
+// Several writers on a server at once, pipelined, and a reader beside them; and what they find when
+// it is back after a crash.
 //
-// The reader looks at the writers' first keys: what it is shown must survive like what is acknowledged, in all modes for a crash of the
-// process, and with --sync=always for a loss of power.
-// Thread-compatible; Start makes threads of its own, which Join ends.
+// The reader looks at the writers' first keys: what it is shown must survive like what is
+// acknowledged, in all modes for a crash of the process, and with --sync=always for a loss of
+// power. Thread-compatible; Start makes threads of its own, which Join ends.
 #pragma once
 
 #include <atomic>
@@ -26,23 +27,27 @@ struct Figures {
   uint64_t cycles = 0;
   uint64_t sent = 0;
   uint64_t acknowledged = 0;  // promised to survive and looked for
-  uint64_t released = 0;      // acknowledged, and not promised to survive this crash (everysec and no, power)
-  uint64_t taken = 0;         // of them, those that were gone
-  uint64_t unasked = 0;       // not acknowledged, and there all the same
-  uint64_t shown = 0;         // values shown to readers, and looked for
-  uint64_t lost = 0;          // keys
+  // Acknowledged, and not promised to survive this crash (everysec and no, power).
+  uint64_t released = 0;
+  uint64_t taken = 0;    // of them, those that were gone
+  uint64_t unasked = 0;  // not acknowledged, and there all the same
+  uint64_t shown = 0;    // values shown to readers, and looked for
+  uint64_t lost = 0;     // keys
   uint64_t torn = 0;
   std::chrono::milliseconds longest_start{0};
-  std::chrono::milliseconds oldest_taken{0};  // how long before the crash the oldest of `taken` was acknowledged
-  std::vector<std::string> complaints;        // all else that must not be, and in words what is lost or torn
+  // How long before the crash the oldest of `taken` was acknowledged.
+  std::chrono::milliseconds oldest_taken{0};
+  // All else that must not be, and in words what is lost or torn.
+  std::vector<std::string> complaints;
 
   void Add(const Figures& other);
 };
 
 // What a crash may take of what was acknowledged.
 struct Grace {
-  bool any = false;                               // false: nothing
-  std::chrono::milliseconds age{0};               // what was acknowledged longer ago is there; 0: no promise
+  bool any = false;  // false: nothing
+  // What was acknowledged longer ago is there; 0: no promise.
+  std::chrono::milliseconds age{0};
   std::chrono::steady_clock::time_point crash{};  // counted from here
 };
 
@@ -51,14 +56,16 @@ class Fleet {
   Fleet(size_t writers, uint64_t seed);
   ~Fleet() { Join(); }
 
-  // Connects them and has them write until the connection is lost, or there was an error reply, or Stop. `depth`: requests each sends
-  // ahead. `may_go_back`: with everysec and no, reads show what is durable once the log has failed, which is less than they had shown.
+  // Connects them and has them write until the connection is lost, or there was an error reply, or
+  // Stop. `depth`: requests each sends ahead. `may_go_back`: with everysec and no, reads show what
+  // is durable once the log has failed, which is less than they had shown.
   [[nodiscard]] absl::Status Start(uint16_t port, size_t depth, bool may_go_back = false);
   // Lets them collect what is under way, and end.
   void Stop() { stop_ = true; }
   void Join();
 
-  // After Join: looks at what the server has now. Then goes on from there. The figures are those of this crash.
+  // After Join: looks at what the server has now. Then goes on from there. The figures are those of
+  // this crash.
   Figures Check(uint16_t port, const Grace& grace = {});
 
   // Of all writers, after Check: what is there, and the keys that can be.
@@ -70,7 +77,8 @@ class Fleet {
   void Watch(std::unique_ptr<Client> client, bool may_go_back);
   absl::Status CheckAgainst(Client* client, const Grace& grace, Figures* figures);
   void CheckRefusals(Figures* figures) const;
-  void CountTaken(const Writer& writer, uint64_t survived, const Grace& grace, Figures* figures) const;
+  void CountTaken(const Writer& writer, uint64_t survived, const Grace& grace,
+                  Figures* figures) const;
   void Complain(std::string complaint);
 
   std::vector<std::unique_ptr<Writer>> writers_;

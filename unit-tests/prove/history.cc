@@ -27,7 +27,9 @@ constexpr std::string_view kNone = "-";
 
 int64_t Now() { return steady_clock::now().time_since_epoch().count(); }
 
-std::string ValueText(const std::string& number) { return number + ":" + std::string(kPadding, 'v'); }
+std::string ValueText(const std::string& number) {
+  return number + ":" + std::string(kPadding, 'v');
+}
 
 // One operation: the reply, or nothing when it was lost.
 struct Operation {
@@ -47,7 +49,8 @@ class Caller {
   Caller(size_t id, const HistoryOptions& options, LastSeen* seen)
       : id_(id), keys_(options.keys), random_(options.seed * 1000 + id), seen_(seen) {}
 
-  // Calls until the connection is lost; the operation under way then stays without a result. Internal: an answer that must not be.
+  // Calls until the connection is lost; the operation under way then stays without a result.
+  // Internal: an answer that must not be.
   absl::Status Run(Client* client) {
     while (true) {
       operations_.push_back({});
@@ -77,7 +80,8 @@ class Caller {
 
   void Write(std::vector<std::string>* lines) const {
     for (const Operation& operation : operations_) {
-      lines->push_back(fmt::format("{} {} {} {} {}", id_, operation.call, operation.done, operation.words,
+      lines->push_back(fmt::format("{} {} {} {} {}", id_, operation.call, operation.done,
+                                   operation.words,
                                    operation.result.empty() ? "?" : operation.result));
     }
   }
@@ -97,8 +101,10 @@ class Caller {
     operation->words = "get " + name;
     operation->call = Now();
     VARVE_ASSIGN_OR_RETURN(const std::optional<std::string> value, client->Get(name));
-    const std::string number = value.has_value() ? value->substr(0, value->find(':')) : std::string();
-    if (value.has_value() && *value != ValueText(number)) return absl::DataLossError("a value that nobody wrote");
+    const std::string number =
+        value.has_value() ? value->substr(0, value->find(':')) : std::string();
+    if (value.has_value() && *value != ValueText(number))
+      return absl::DataLossError("a value that nobody wrote");
     seen_->values[key] = number.empty() ? 0 : std::stoull(number);
     operation->result = value.has_value() ? number : std::string(kNone);
     return absl::OkStatus();
@@ -121,7 +127,8 @@ class Caller {
     return absl::OkStatus();
   }
 
-  absl::Status CompareAndSet(Client* client, const std::string& name, uint64_t seen, Operation* operation) {
+  absl::Status CompareAndSet(Client* client, const std::string& name, uint64_t seen,
+                             Operation* operation) {
     const std::string number = NewNumber();
     const std::string expected = seen == 0 ? std::string(kNone) : fmt::format("{}", seen);
     operation->words = fmt::format("cas {} {} {}", name, expected, number);
@@ -148,8 +155,8 @@ class Caller {
   std::vector<Operation> operations_;
 };
 
-absl::Status OneLife(const HistoryOptions& options, const std::vector<std::string>& flags, uint64_t millis,
-                     std::vector<Caller>* callers) {
+absl::Status OneLife(const HistoryOptions& options, const std::vector<std::string>& flags,
+                     uint64_t millis, std::vector<Caller>* callers) {
   ServerProcess server(options.server, options.directory + "/data", flags);
   if (server.port() == 0) return absl::InternalError("the server does not start: " + server.log());
   std::vector<std::unique_ptr<Client>> clients;
@@ -180,7 +187,8 @@ absl::StatusOr<std::vector<std::string>> RecordHistory(const HistoryOptions& opt
   std::vector<Caller> callers;
   for (size_t i = 0; i < options.clients; ++i) callers.emplace_back(i, options, &seen);
   for (int life = 0; life <= options.kills; ++life) {
-    VARVE_RETURN_IF_ERROR(OneLife(options, SettingsOf(static_cast<uint64_t>(life) + options.seed, &random),
+    VARVE_RETURN_IF_ERROR(OneLife(options,
+                                  SettingsOf(static_cast<uint64_t>(life) + options.seed, &random),
                                   10 + random() % 120, &callers));
   }
   std::vector<std::string> lines;

@@ -1,4 +1,5 @@
-// history_main SERVER_MAIN DIRECTORY SEED [KILLS]: prints a history for linearizability/check.go; see there.
+// history_main SERVER_MAIN DIRECTORY SEED [KILLS]: prints a history for linearizability/check.go;
+// see there.
 #include <cstdio>
 #include <cstdlib>
 

@@ -27,7 +27,9 @@ class KillCycles {
   Figures Run() {
     const auto begin = std::chrono::steady_clock::now();
     for (uint64_t cycle = 0; cycle < options_.cycles && figures_.complaints.empty(); ++cycle) {
-      if (options_.at_most.count() > 0 && std::chrono::steady_clock::now() - begin > options_.at_most) break;
+      if (options_.at_most.count() > 0 &&
+          std::chrono::steady_clock::now() - begin > options_.at_most)
+        break;
       Cycle(cycle);
       ++figures_.cycles;
     }
@@ -39,10 +41,13 @@ class KillCycles {
   void Complain(std::string complaint) { figures_.complaints.push_back(std::move(complaint)); }
 
   // Null: something was wrong.
-  std::unique_ptr<ServerProcess> StartAndCheck(const std::vector<std::string>& flags, const std::string& what) {
+  std::unique_ptr<ServerProcess> StartAndCheck(const std::vector<std::string>& flags,
+                                               const std::string& what) {
     const auto begin = std::chrono::steady_clock::now();
-    auto server = std::make_unique<ServerProcess>(options_.server, options_.directory + "/data", flags);
-    const auto took = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
+    auto server =
+        std::make_unique<ServerProcess>(options_.server, options_.directory + "/data", flags);
+    const auto took =
+        std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
     figures_.longest_start = std::max(figures_.longest_start, took);
     if (server->port() == 0) {
       Complain(what + ": the server does not start: " + server->log());
@@ -56,7 +61,8 @@ class KillCycles {
 
   void Cycle(uint64_t cycle) {
     const std::vector<std::string> flags = SettingsOf(cycle, &random_);
-    const std::string what = fmt::format("cycle {} (seed {}, {})", cycle, options_.seed, fmt::join(flags, " "));
+    const std::string what =
+        fmt::format("cycle {} (seed {}, {})", cycle, options_.seed, fmt::join(flags, " "));
     if (random_() % 8 == 0) KillWhileStarting(flags);
     const std::unique_ptr<ServerProcess> server = StartAndCheck(flags, what);
     if (server == nullptr) return;

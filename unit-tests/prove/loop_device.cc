@@ -19,12 +19,15 @@ namespace varve::prove {
 namespace {
 
 constexpr off_t kImageSize = 512 << 20;
-constexpr unsigned long kShutdown = _IOR('X', 125, uint32_t);  // EXT4_IOC_SHUTDOWN, which no header of user space has
+// EXT4_IOC_SHUTDOWN, which no header of user space has.
+constexpr unsigned long kShutdown = _IOR('X', 125, uint32_t);
 
 }  // namespace
 
 LoopDevice::LoopDevice(const std::string& directory)
-    : image_(directory + "/disk.image"), path_(directory + "/disk"), log_(directory + "/disk.log") {}
+    : image_(directory + "/disk.image"),
+      path_(directory + "/disk"),
+      log_(directory + "/disk.log") {}
 
 absl::StatusOr<std::unique_ptr<LoopDevice>> LoopDevice::Mount(const std::string& directory) {
   std::unique_ptr<LoopDevice> device(new LoopDevice(directory));
@@ -33,7 +36,8 @@ absl::StatusOr<std::unique_ptr<LoopDevice>> LoopDevice::Mount(const std::string&
   if (image < 0) return IoError(errno, "open", device->image_);
   const bool sized = ftruncate(image, kImageSize) == 0;
   close(image);
-  if (!sized || mkdir(device->path_.c_str(), 0700) != 0) return IoError(errno, "make", device->path_);
+  if (!sized || mkdir(device->path_.c_str(), 0700) != 0)
+    return IoError(errno, "make", device->path_);
   absl::Status status = device->Run("mkfs.ext4", {"-q", "-F", device->image_});
   if (status.ok()) status = device->Run("mount", {"-o", "loop", device->image_, device->path_});
   if (!status.ok()) return absl::UnavailableError(std::string(status.message()));
@@ -42,7 +46,8 @@ absl::StatusOr<std::unique_ptr<LoopDevice>> LoopDevice::Mount(const std::string&
 }
 
 LoopDevice::~LoopDevice() {
-  if (mounted_) Run("umount", {"-l", path_}).IgnoreError();  // it is removed with its directory anyway
+  // It is removed with its directory anyway.
+  if (mounted_) Run("umount", {"-l", path_}).IgnoreError();
 }
 
 absl::Status LoopDevice::CutPower(Cut cut) const {
@@ -52,7 +57,8 @@ absl::Status LoopDevice::CutPower(Cut cut) const {
   const int result = ioctl(root, kShutdown, &flags);
   const int error = errno;
   close(root);
-  if (result != 0) return absl::InternalError(fmt::format("EXT4_IOC_SHUTDOWN: {}", strerror(error)));
+  if (result != 0)
+    return absl::InternalError(fmt::format("EXT4_IOC_SHUTDOWN: {}", strerror(error)));
   return absl::OkStatus();
 }
 
@@ -70,10 +76,11 @@ absl::Status LoopDevice::Remount() {
   return absl::OkStatus();
 }
 
-absl::Status LoopDevice::Run(const std::string& program, const std::vector<std::string>& arguments) const {
+absl::Status LoopDevice::Run(const std::string& program,
+                             const std::vector<std::string>& arguments) const {
   if (testing::Process(program, arguments, log_).Wait() == 0) return absl::OkStatus();
-  return absl::InternalError(
-      fmt::format("{} {}: {}", program, fmt::join(arguments, " "), testing::ReadFile(log_).substr(0, 200)));
+  return absl::InternalError(fmt::format("{} {}: {}", program, fmt::join(arguments, " "),
+                                         testing::ReadFile(log_).substr(0, 200)));
 }
 
 }  // namespace varve::prove

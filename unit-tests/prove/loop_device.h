@@ -1,7 +1,8 @@
-// An ext4 of our own, in a file that a loop device shows as a disk, whose power can be cut: the kernel forgets all that it had not put on
-// the disk, and the next mount replays the journal. What this leaves out: a disk that had acknowledged a flush and forgets it, and a sector
-// written in halves (the simulated disk of the engine's tests has both). Needs root, loop devices and the right to mount.
-// Not thread-safe. Unmounts when it goes.
+// An ext4 of our own, in a file that a loop device shows as a disk, whose power can be cut: the
+// kernel forgets all that it had not put on the disk, and the next mount replays the journal. What
+// this leaves out: a disk that had acknowledged a flush and forgets it, and a sector written in
+// halves (the simulated disk of the engine's tests has both). Needs root, loop devices and the
+// right to mount. Not thread-safe. Unmounts when it goes.
 #pragma once
 
 #include <memory>
@@ -22,8 +23,10 @@ class LoopDevice {
     kNothing = 2,     // none of it
   };
 
-  // Makes an image in `directory` and mounts it. Unavailable: this machine doesn't allow it; the message says what failed.
-  [[nodiscard]] static absl::StatusOr<std::unique_ptr<LoopDevice>> Mount(const std::string& directory);
+  // Makes an image in `directory` and mounts it. Unavailable: this machine doesn't allow it; the
+  // message says what failed.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<LoopDevice>> Mount(
+      const std::string& directory);
   ~LoopDevice();
 
   // Where it is mounted.

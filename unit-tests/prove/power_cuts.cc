@@ -46,14 +46,18 @@ class PowerCuts {
   absl::Status Cycle(uint64_t cycle) {
     Figures& figures = *figures_[cycle % 3];
     const std::vector<std::string> flags = SettingsOf(cycle, &random_);
-    const std::string what = fmt::format("cycle {} (seed {}, {})", cycle, options_.seed, fmt::join(flags, " "));
+    const std::string what =
+        fmt::format("cycle {} (seed {}, {})", cycle, options_.seed, fmt::join(flags, " "));
     Grace grace;
     {
       ServerProcess server(options_.server, device_->path() + "/data", flags);
-      if (server.port() == 0) return Complain(&figures, what + ": the server does not start: " + server.log());
-      VARVE_RETURN_IF_ERROR(fleet_.Start(server.port(), RandomDepth(&random_), ModeOf(cycle) != "always"));
+      if (server.port() == 0)
+        return Complain(&figures, what + ": the server does not start: " + server.log());
+      VARVE_RETURN_IF_ERROR(
+          fleet_.Start(server.port(), RandomDepth(&random_), ModeOf(cycle) != "always"));
       const bool long_enough_for_a_sync = ModeOf(cycle) == "everysec" && random_() % 5 == 0;
-      std::this_thread::sleep_for(milliseconds((long_enough_for_a_sync ? 2700 : 5) + random_() % 400));
+      std::this_thread::sleep_for(
+          milliseconds((long_enough_for_a_sync ? 2700 : 5) + random_() % 400));
       grace = {.any = ModeOf(cycle) != "always",
                .age = ModeOf(cycle) == "everysec" ? kEverySecondPromise : milliseconds(0),
                .crash = steady_clock::now()};
@@ -69,7 +73,8 @@ class PowerCuts {
 
     const auto begin = steady_clock::now();
     ServerProcess server(options_.server, device_->path() + "/data", flags);
-    if (server.port() == 0) return Complain(&figures, what + ": the server does not start again: " + server.log());
+    if (server.port() == 0)
+      return Complain(&figures, what + ": the server does not start again: " + server.log());
     const auto took = std::chrono::duration_cast<milliseconds>(steady_clock::now() - begin);
     Figures found = fleet_.Check(server.port(), grace);
     found.longest_start = took;
@@ -77,7 +82,8 @@ class PowerCuts {
     figures.Add(found);
     if (!found.complaints.empty()) return Complain(&figures, what);
     server.process().Kill(SIGTERM);
-    if (server.process().Wait() != 0) return Complain(&figures, what + ": no clean end: " + server.log());
+    if (server.process().Wait() != 0)
+      return Complain(&figures, what + ": no clean end: " + server.log());
     return absl::OkStatus();
   }
 
@@ -94,7 +100,9 @@ class PowerCuts {
 
   LoopDevice::Cut RandomCut() {
     const uint64_t kind = random_() % 20;
-    return kind == 0 ? LoopDevice::Cut::kEverything : kind < 5 ? LoopDevice::Cut::kJournal : LoopDevice::Cut::kNothing;
+    return kind == 0  ? LoopDevice::Cut::kEverything
+           : kind < 5 ? LoopDevice::Cut::kJournal
+                      : LoopDevice::Cut::kNothing;
   }
 
   static absl::Status Complain(Figures* figures, std::string complaint) {

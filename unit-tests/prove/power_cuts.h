@@ -1,7 +1,8 @@
-// Cuts the power of a file system under a server that is being written to, again and again, mounts it anew and starts the server: with
-// --sync=always everything that was acknowledged or shown is there. With everysec what was acknowledged more than kEverySecondPromise ago
-// is there, with no anything may be gone; but in both what is gone is an end: whatever was acknowledged before a survivor was sent
-// has survived. Not thread-safe.
+// Cuts the power of a file system under a server that is being written to, again and again, mounts
+// it anew and starts the server: with --sync=always everything that was acknowledged or shown is
+// there. With everysec what was acknowledged more than kEverySecondPromise ago is there, with no
+// anything may be gone; but in both what is gone is an end: whatever was acknowledged before a
+// survivor was sent has survived. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -21,7 +22,8 @@ struct PowerFigures {
   Figures none;
 };
 
-// Ends with the first cycle in which something is wrong. Unavailable: this machine doesn't allow it, the message says why.
+// Ends with the first cycle in which something is wrong. Unavailable: this machine doesn't allow
+// it, the message says why.
 [[nodiscard]] absl::StatusOr<PowerFigures> RunPowerCuts(const CycleOptions& options);
 
 }  // namespace varve::prove

@@ -1,5 +1,6 @@
-// make prove: kills a fresh server, cuts its power, fails its calls and flips its bits for about a minute, and says in one table what was
-// acknowledged and what of it was lost. Exits with 1 when anything was.
+// make prove: kills a fresh server, cuts its power, fails its calls and flips its bits for about a
+// minute, and says in one table what was acknowledged and what of it was lost. Exits with 1 when
+// anything was.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -33,14 +34,18 @@ namespace {
 constexpr int kKillShare = 40, kCutShare = 30, kCallShare = 15, kFlipShare = 15;
 
 CycleOptions Options(const std::string& directory, uint64_t cycles, int percent, uint64_t seed) {
-  CycleOptions options{.server = absl::GetFlag(FLAGS_server), .directory = directory, .cycles = cycles, .seed = seed};
+  CycleOptions options{.server = absl::GetFlag(FLAGS_server),
+                       .directory = directory,
+                       .cycles = cycles,
+                       .seed = seed};
   const int seconds = absl::GetFlag(FLAGS_seconds);
   if (seconds > 0) options.at_most = std::chrono::seconds(std::max(1, seconds * percent / 100));
   return options;
 }
 
 int Main() {
-  const uint64_t seed = absl::GetFlag(FLAGS_seed) != 0 ? absl::GetFlag(FLAGS_seed) : std::random_device{}();
+  const uint64_t seed =
+      absl::GetFlag(FLAGS_seed) != 0 ? absl::GetFlag(FLAGS_seed) : std::random_device{}();
   Report report;
   if (const uint64_t kills = absl::GetFlag(FLAGS_kills); kills > 0) {
     testing::TempDir directory;
@@ -56,7 +61,8 @@ int Main() {
   }
   if (const uint64_t flips = absl::GetFlag(FLAGS_flips); flips > 0) {
     testing::TempDir directory;
-    report.AddFlips(RunBitFlips(Options(directory.path(), flips, kFlipShare, seed), VARVE_CLIENT_MAIN));
+    report.AddFlips(
+        RunBitFlips(Options(directory.path(), flips, kFlipShare, seed), VARVE_CLIENT_MAIN));
   }
   fmt::print("{}", report.Text());
   if (!report.good()) fmt::print("again: --seed={}\n", seed);
@@ -67,7 +73,8 @@ int Main() {
 }  // namespace varve::prove
 
 int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage("kills a server again and again, and shows what of the acknowledged writes was lost");
+  absl::SetProgramUsageMessage(
+      "kills a server again and again, and shows what of the acknowledged writes was lost");
   absl::ParseCommandLine(argc, argv);
   return varve::prove::Main();
 }

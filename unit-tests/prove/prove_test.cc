@@ -27,9 +27,12 @@ uint64_t RandomSeed() { return std::random_device{}(); }
 
 TEST(ProveTest, AHundredKillsLoseNothing) {
   TempDir directory;
-  const Figures figures = RunKillCycles(
-      {.server = VARVE_SERVER_MAIN, .directory = directory.path(), .cycles = kKills, .seed = RandomSeed()});
-  EXPECT_EQ(figures.complaints.size(), 0u) << fmt::format("{}", fmt::join(figures.complaints, "\n"));
+  const Figures figures = RunKillCycles({.server = VARVE_SERVER_MAIN,
+                                         .directory = directory.path(),
+                                         .cycles = kKills,
+                                         .seed = RandomSeed()});
+  EXPECT_EQ(figures.complaints.size(), 0u)
+      << fmt::format("{}", fmt::join(figures.complaints, "\n"));
   EXPECT_EQ(figures.cycles, kKills);
   EXPECT_GT(figures.acknowledged, kKills);  // how many more is the disk's matter
   EXPECT_GT(figures.shown, 0u);
@@ -38,8 +41,10 @@ TEST(ProveTest, AHundredKillsLoseNothing) {
 
 TEST(ProveTest, PowerCutsTakeNoMoreThanTheModeAllows) {
   TempDir directory;
-  const absl::StatusOr<PowerFigures> figures =
-      RunPowerCuts({.server = VARVE_SERVER_MAIN, .directory = directory.path(), .cycles = kCuts, .seed = RandomSeed()});
+  const absl::StatusOr<PowerFigures> figures = RunPowerCuts({.server = VARVE_SERVER_MAIN,
+                                                             .directory = directory.path(),
+                                                             .cycles = kCuts,
+                                                             .seed = RandomSeed()});
   if (absl::IsUnavailable(figures.status())) GTEST_SKIP() << figures.status();
   ASSERT_TRUE(figures.ok()) << figures.status();
   for (const Figures* each : {&figures->always, &figures->every_second, &figures->none}) {
@@ -62,7 +67,8 @@ TEST(ProveTest, NothingIsAcknowledgedAfterACallThatFailed) {
   if (absl::IsUnavailable(failures.status())) GTEST_SKIP() << failures.status();
   ASSERT_TRUE(failures.ok()) << failures.status();
   const Figures& figures = failures->figures;
-  EXPECT_EQ(figures.complaints.size(), 0u) << fmt::format("{}", fmt::join(figures.complaints, "\n"));
+  EXPECT_EQ(figures.complaints.size(), 0u)
+      << fmt::format("{}", fmt::join(figures.complaints, "\n"));
   EXPECT_EQ(figures.cycles, 3 * kCalls);
   EXPECT_EQ(figures.lost + figures.torn, 0u);
   EXPECT_GT(failures->failed_calls, 0u);
@@ -72,11 +78,14 @@ TEST(ProveTest, NothingIsAcknowledgedAfterACallThatFailed) {
 
 TEST(ProveTest, EveryFlippedBitIsFoundOrHarmless) {
   TempDir directory;
-  const absl::StatusOr<FlipFigures> figures =
-      RunBitFlips({.server = VARVE_SERVER_MAIN, .directory = directory.path(), .cycles = kFlips, .seed = RandomSeed()},
-                  VARVE_CLIENT_MAIN);
+  const absl::StatusOr<FlipFigures> figures = RunBitFlips({.server = VARVE_SERVER_MAIN,
+                                                           .directory = directory.path(),
+                                                           .cycles = kFlips,
+                                                           .seed = RandomSeed()},
+                                                          VARVE_CLIENT_MAIN);
   ASSERT_TRUE(figures.ok()) << figures.status();
-  EXPECT_EQ(figures->complaints.size(), 0u) << fmt::format("{}", fmt::join(figures->complaints, "\n"));
+  EXPECT_EQ(figures->complaints.size(), 0u)
+      << fmt::format("{}", fmt::join(figures->complaints, "\n"));
   EXPECT_EQ(figures->flips, kFlips);
   EXPECT_GT(figures->refused + figures->reported, 0u);
   EXPECT_GE(figures->verified, figures->refused + figures->reported);

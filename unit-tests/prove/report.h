@@ -1,4 +1,5 @@
-// What a run of `make prove` came to, as one table. A part that this machine doesn't allow has a line that says why. Not thread-safe.
+// What a run of `make prove` came to, as one table. A part that this machine doesn't allow has a
+// line that says why. Not thread-safe.
 #pragma once
 
 #include <chrono>

@@ -45,7 +45,8 @@ std::optional<Content> Content::Of(std::string_view text) {
   content.counter = !text.starts_with('s');
   if (!content.counter) content.size = static_cast<uint32_t>(text.size());
   const char* const begin = text.data() + (content.counter ? 0 : 1);
-  if (std::from_chars(begin, text.data() + text.size(), content.number).ec != std::errc()) return std::nullopt;
+  if (std::from_chars(begin, text.data() + text.size(), content.number).ec != std::errc())
+    return std::nullopt;
   if (content.Text() != text) return std::nullopt;
   return content;
 }
@@ -134,7 +135,8 @@ std::vector<std::string> Writer::DeleteRange(Step* step) {
   const size_t first = RandomKey();
   const size_t end = std::min(kKeys, first + 1 + random_() % 40);
   for (size_t key = first; key < end; ++key) {
-    if (planned_[key].has_value()) step->effects.push_back({static_cast<uint32_t>(key), std::nullopt});
+    if (planned_[key].has_value())
+      step->effects.push_back({static_cast<uint32_t>(key), std::nullopt});
   }
   return {"DELRANGE", "[" + Key(first), "(" + Key(end)};
 }
@@ -183,7 +185,8 @@ void Writer::Apply(const Step& step, State* state) {
 
 bool Writer::Acknowledge(const Reply& reply, Clock::time_point now, std::string* complaint) {
   if (reply.is_error()) {
-    if (acknowledged_ + 1 == steps_.size() && reply.text.find(kRefusalForNow) != std::string::npos) {
+    if (acknowledged_ + 1 == steps_.size() &&
+        reply.text.find(kRefusalForNow) != std::string::npos) {
       for (const Effect& effect : undo_) planned_[effect.key] = effect.content;
       steps_.pop_back();
       ++refusals_;
@@ -198,14 +201,16 @@ bool Writer::Acknowledge(const Reply& reply, Clock::time_point now, std::string*
   if (!error_.empty()) {
     // What found nothing to change (DEL of what was never set) is no promise.
     if (reply.is_null() || (reply.type == Reply::Type::kInteger && reply.integer == 0)) return true;
-    *complaint = fmt::format("{}step {} was acknowledged behind the error \"{}\"", prefix_, acknowledged_, error_);
+    *complaint = fmt::format("{}step {} was acknowledged behind the error \"{}\"", prefix_,
+                             acknowledged_, error_);
     return false;
   }
   const Expected& expected = steps_[acknowledged_].reply;
-  if (reply.type != expected.type || (reply.type == Reply::Type::kInteger && reply.integer != expected.integer)) {
-    *complaint = fmt::format("{}step {} was answered {} \"{}\" {} instead of {} {}", prefix_, acknowledged_,
-                             static_cast<int>(reply.type), reply.text, reply.integer, static_cast<int>(expected.type),
-                             expected.integer);
+  if (reply.type != expected.type ||
+      (reply.type == Reply::Type::kInteger && reply.integer != expected.integer)) {
+    *complaint = fmt::format("{}step {} was answered {} \"{}\" {} instead of {} {}", prefix_,
+                             acknowledged_, static_cast<int>(reply.type), reply.text, reply.integer,
+                             static_cast<int>(expected.type), expected.integer);
     return false;
   }
   ++acknowledged_;
@@ -268,10 +273,11 @@ Verdict Writer::Check(const Pairs& pairs, uint64_t least) const {
     found[key] = Content::Of(pair->second);
     if (found[key].has_value()) continue;
     ++verdict.torn;
-    verdict.complaints.push_back(fmt::format("{} has {} bytes that nobody wrote: {}", pair->first, pair->second.size(),
-                                             pair->second.substr(0, 40)));
+    verdict.complaints.push_back(fmt::format("{} has {} bytes that nobody wrote: {}", pair->first,
+                                             pair->second.size(), pair->second.substr(0, 40)));
   }
-  if (known != pairs.size()) verdict.complaints.push_back(fmt::format("{}: keys that nobody wrote", prefix_));
+  if (known != pairs.size())
+    verdict.complaints.push_back(fmt::format("{}: keys that nobody wrote", prefix_));
   if (!verdict.good()) return verdict;
 
   State state = base_;
@@ -294,8 +300,8 @@ Verdict Writer::Check(const Pairs& pairs, uint64_t least) const {
   }
   if (too_early.has_value()) {
     verdict.lost = least - *too_early;
-    verdict.complaints.push_back(
-        fmt::format("{} is as it was after {} steps, but {} must have survived", prefix_, *too_early, least));
+    verdict.complaints.push_back(fmt::format(
+        "{} is as it was after {} steps, but {} must have survived", prefix_, *too_early, least));
   } else {
     Complain(found, least, &verdict);
   }
@@ -316,15 +322,16 @@ void Writer::Complain(const State& found, uint64_t least, Verdict* verdict) cons
     if (allowed[key]) continue;
     ++verdict->lost;
     if (verdict->complaints.size() < kMaxComplaints) {
-      verdict->complaints.push_back(fmt::format("{} has {}, which is not what it had after {} steps, {}, nor later",
-                                                Key(key), Describe(found[key]), least, Describe(state[key])));
+      verdict->complaints.push_back(
+          fmt::format("{} has {}, which is not what it had after {} steps, {}, nor later", Key(key),
+                      Describe(found[key]), least, Describe(state[key])));
     }
   }
   if (!verdict->good()) return;
   ++verdict->torn;
-  verdict->complaints.push_back(
-      fmt::format("{}: each key is as it was at some moment between steps {} and {}, but not all at one", prefix_,
-                  least, steps_.size()));
+  verdict->complaints.push_back(fmt::format(
+      "{}: each key is as it was at some moment between steps {} and {}, but not all at one",
+      prefix_, least, steps_.size()));
 }
 
 void Writer::GoOnFrom(uint64_t steps) {

@@ -1,12 +1,16 @@
-// One connection's side of the bargain: what it sent, what was acknowledged, and what may therefore be there after a crash.
+// One connection's side of the bargain: what it sent, what was acknowledged, and what may therefore
+// be there after a crash.
 //
-// A writer has keys of its own ("w3:0000" to "w3:0399") and changes them with requests of many kinds, of which each is atomic and none
-// leaves the keys as they were in a way that a later one would hide. A server executes a connection's requests in order and logs
-// them in that order. So after a crash the keys must be as they were after the first n requests, for one n between those that had to
-// survive and those that were sent: then nothing is lost, no batch is torn, nothing deleted comes back, nothing overtakes.
+// A writer has keys of its own ("w3:0000" to "w3:0399") and changes them with requests of many
+// kinds, of which each is atomic and none leaves the keys as they were in a way that a later one
+// would hide. A server executes a connection's requests in order and logs them in that order. So
+// after a crash the keys must be as they were after the first n requests, for one n between those
+// that had to survive and those that were sent: then nothing is lost, no batch is torn, nothing
+// deleted comes back, nothing overtakes.
 //
-// Values are not kept but described (who wrote them, how long they are) and made again to be compared byte by byte.
-// Thread-compatible: one thread sends and receives; Check comes when it is done.
+// Values are not kept but described (who wrote them, how long they are) and made again to be
+// compared byte by byte. Thread-compatible: one thread sends and receives; Check comes when it is
+// done.
 #pragma once
 
 #include <chrono>
@@ -22,7 +26,8 @@
 
 namespace varve::prove {
 
-// What a value must be. A counter's is its number in decimal; every other begins with the number of its step.
+// What a value must be. A counter's is its number in decimal; every other begins with the number of
+// its step.
 struct Content {
   bool counter = false;
   uint32_t size = 0;  // bytes; 0 for counters
@@ -37,9 +42,10 @@ struct Content {
 using Pairs = std::map<std::string, std::string, std::less<>>;
 
 struct Verdict {
-  uint64_t survived = 0;                // requests since the last check whose effect is there
-  uint64_t survived_unasked = 0;        // of them, beyond those that had to
-  uint64_t lost = 0;                    // requests that are missing at the end, or keys that are older than they may be
+  uint64_t survived = 0;          // requests since the last check whose effect is there
+  uint64_t survived_unasked = 0;  // of them, beyond those that had to
+  // Requests that are missing at the end, or keys that are older than they may be.
+  uint64_t lost = 0;
   uint64_t torn = 0;                    // keys are each as they may be, but not together
   std::vector<std::string> complaints;  // the first few, in words
 
@@ -65,9 +71,10 @@ class Writer {
   std::vector<std::string> Next();
   // The requests of Next from here on leave at `now` or later.
   void SendingAt(Clock::time_point now) { sent_times_.push_back({steps_.size(), now}); }
-  // The reply to the first request that has none yet. False: it is none that the request may have; `complaint` says what is wrong.
-  // Errors don't acknowledge: after the first one no other write may be acknowledged. But a refusal "until writes resume" of the
-  // only request under way says that nothing was done; then the writer goes on as if it had never been sent.
+  // The reply to the first request that has none yet. False: it is none that the request may have;
+  // `complaint` says what is wrong. Errors don't acknowledge: after the first one no other write
+  // may be acknowledged. But a refusal "until writes resume" of the only request under way says
+  // that nothing was done; then the writer goes on as if it had never been sent.
   [[nodiscard]] bool Acknowledge(const Reply& reply, Clock::time_point now, std::string* complaint);
 
   uint64_t sent() const { return steps_.size(); }
@@ -80,8 +87,11 @@ class Writer {
   // How many requests must survive because another client was shown key 0 at `value`.
   uint64_t StepsUntilCount(uint64_t value) const;
   // Whether the error says that no write will be taken any more.
-  bool refused_for_good() const { return !error_.empty() && error_.find(kRefusalForNow) == std::string::npos; }
-  // When the last acknowledged request that changed something was sent, at the earliest; the beginning of time if there is none.
+  bool refused_for_good() const {
+    return !error_.empty() && error_.find(kRefusalForNow) == std::string::npos;
+  }
+  // When the last acknowledged request that changed something was sent, at the earliest; the
+  // beginning of time if there is none.
   Clock::time_point LastChangeSentAt() const;
   // How many were acknowledged before `moment`.
   uint64_t AcknowledgedBefore(Clock::time_point moment) const;

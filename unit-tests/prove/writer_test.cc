@@ -14,14 +14,16 @@ void Execute(const std::vector<std::string>& request, Pairs* pairs) {
   const std::string& name = request[0];
   if (name == "SET") {
     const auto pair = pairs->find(request[1]);
-    const bool holds = request.size() == 3 || (request[3] == "NX" ? pair == pairs->end() : pair->second == request[4]);
+    const bool holds = request.size() == 3 ||
+                       (request[3] == "NX" ? pair == pairs->end() : pair->second == request[4]);
     if (holds) (*pairs)[request[1]] = request[2];
   } else if (name == "MSET") {
     for (size_t i = 1; i < request.size(); i += 2) (*pairs)[request[i]] = request[i + 1];
   } else if (name == "DEL") {
     for (size_t i = 1; i < request.size(); ++i) pairs->erase(request[i]);
   } else if (name == "DELRANGE") {
-    pairs->erase(pairs->lower_bound(request[1].substr(1)), pairs->lower_bound(request[2].substr(1)));
+    pairs->erase(pairs->lower_bound(request[1].substr(1)),
+                 pairs->lower_bound(request[2].substr(1)));
   } else if (name == "INCR") {
     std::string& count = (*pairs)[request[1]];
     count = std::to_string(count.empty() ? 1 : std::stoull(count) + 1);
@@ -132,11 +134,14 @@ TEST_F(WriterTest, RepliesAreHeldAgainstWhatTheyMustBe) {
   std::string complaint;
   Writer writer(1, 1);
   writer.Next();
-  EXPECT_FALSE(writer.Acknowledge({.type = Reply::Type::kInteger, .integer = 99}, Writer::Clock::now(), &complaint));
+  EXPECT_FALSE(writer.Acknowledge({.type = Reply::Type::kInteger, .integer = 99},
+                                  Writer::Clock::now(), &complaint));
   EXPECT_THAT(complaint, HasSubstr("instead of"));
-  EXPECT_TRUE(writer.Acknowledge({.type = Reply::Type::kError, .text = "MISCONF"}, Writer::Clock::now(), &complaint));
+  EXPECT_TRUE(writer.Acknowledge({.type = Reply::Type::kError, .text = "MISCONF"},
+                                 Writer::Clock::now(), &complaint));
   EXPECT_EQ(writer.acknowledged(), 0u);
-  EXPECT_FALSE(writer.Acknowledge({.type = Reply::Type::kSimple, .text = "OK"}, Writer::Clock::now(), &complaint));
+  EXPECT_FALSE(writer.Acknowledge({.type = Reply::Type::kSimple, .text = "OK"},
+                                  Writer::Clock::now(), &complaint));
   EXPECT_THAT(complaint, HasSubstr("behind the error"));
 }
 

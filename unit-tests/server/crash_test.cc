@@ -1,4 +1,5 @@
-// server_main as a process: kill -9 while it is written to, signals, a second server on its directory, foreign clients.
+// server_main as a process: kill -9 while it is written to, signals, a second server on its
+// directory, foreign clients.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +43,9 @@ struct Writer {
   int acknowledged = 0;  // of them, in order
 
   std::string Key(int i) const { return name + ":" + std::to_string(i); }
-  static std::string Value(int i) { return std::to_string(i) + std::string(static_cast<size_t>(i * 37 % 900), 'v'); }
+  static std::string Value(int i) {
+    return std::to_string(i) + std::string(static_cast<size_t>(i * 37 % 900), 'v');
+  }
   static bool IsPair(int i) { return i % 5 == 4; }
 
   // Writes, 16 requests ahead, until the server is gone.
@@ -51,8 +54,9 @@ struct Writer {
       for (int i = 0; i < 16; ++i, ++sent) {
         const std::string key = Key(sent);
         const std::string value = Value(sent);
-        const absl::Status status = IsPair(sent) ? client->Send({"MSET", key + "a", value, key + "b", value})
-                                                 : client->Send({"SET", key, value});
+        const absl::Status status = IsPair(sent)
+                                        ? client->Send({"MSET", key + "a", value, key + "b", value})
+                                        : client->Send({"SET", key, value});
         if (!status.ok()) return;
       }
       for (int i = 0; i < 16; ++i) {
@@ -108,12 +112,14 @@ TEST_P(KillTest, EveryAcknowledgedWriteSurvivesAndEachBatchIsWhole) {
     if (HasFatalFailure()) return;
 
     const size_t before = writers.size();
-    for (int t = 0; t < 4; ++t) writers.push_back({std::to_string(cycle) + "-" + std::to_string(t)});
+    for (int t = 0; t < 4; ++t)
+      writers.push_back({std::to_string(cycle) + "-" + std::to_string(t)});
     std::vector<std::thread> threads;
     for (size_t i = before; i < writers.size(); ++i) {
       std::unique_ptr<Client> client = Connect(server);
       ASSERT_NE(client, nullptr);
-      threads.emplace_back([&writers, i, client = std::move(client)] { writers[i].Run(client.get()); });
+      threads.emplace_back(
+          [&writers, i, client = std::move(client)] { writers[i].Run(client.get()); });
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(30 + random() % 200));
     server.process().Kill(SIGKILL);
@@ -142,7 +148,8 @@ TEST_P(KillTest, AHundredThousandPutsSurviveAKill) {
     const std::unique_ptr<Client> client = Connect(server);
     for (int i = 0; i < kPuts; i += kAhead) {
       for (int j = i; j < i + kAhead; ++j) {
-        ASSERT_TRUE(client->Send({"PUT", "key" + std::to_string(j), "value" + std::to_string(j)}).ok());
+        ASSERT_TRUE(
+            client->Send({"PUT", "key" + std::to_string(j), "value" + std::to_string(j)}).ok());
       }
       for (int j = 0; j < kAhead; ++j) ASSERT_EQ(client->Receive()->text, "OK");
     }
@@ -154,8 +161,10 @@ TEST_P(KillTest, AHundredThousandPutsSurviveAKill) {
   const std::unique_ptr<Client> client = Connect(server);
   EXPECT_EQ(*client->Count("-", "+"), kPuts);
   for (int i = 0; i < kPuts; i += kAhead) {
-    for (int j = i; j < i + kAhead; ++j) ASSERT_TRUE(client->Send({"GET", "key" + std::to_string(j)}).ok());
-    for (int j = i; j < i + kAhead; ++j) ASSERT_EQ(client->Receive()->text, "value" + std::to_string(j));
+    for (int j = i; j < i + kAhead; ++j)
+      ASSERT_TRUE(client->Send({"GET", "key" + std::to_string(j)}).ok());
+    for (int j = i; j < i + kAhead; ++j)
+      ASSERT_EQ(client->Receive()->text, "value" + std::to_string(j));
   }
 }
 
@@ -180,11 +189,13 @@ TEST(SignalTest, ASecondSignalForcesTheEnd) {
   ServerProcess server(kServer, dir.File("data"));
   ASSERT_NE(server.port(), 0) << server.log();
   ASSERT_TRUE(Connect(server)->Put("large", std::string(16u << 20, 'x')).ok());
-  RawConnection hanging(server.port(), 64 << 10);  // takes no replies, so a graceful stop waits for it
+  // Takes no replies, so a graceful stop waits for it.
+  RawConnection hanging(server.port(), 64 << 10);
   ASSERT_TRUE(hanging.Send(Resp({"GET", "large"})));
   ASSERT_EQ(hanging.Receive(10).size(), 10u);
   server.process().Kill(SIGTERM);
-  ASSERT_TRUE(Eventually([&] { return server.log().find("stopping") != std::string::npos; })) << server.log();
+  ASSERT_TRUE(Eventually([&] { return server.log().find("stopping") != std::string::npos; }))
+      << server.log();
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_TRUE(server.process().Running());
   server.process().Kill(SIGTERM);
@@ -221,8 +232,8 @@ TEST(StartTest, WrongSettingsAreNamed) {
   }
   Process help(kServer, {"--help"}, dir.File("log"));
   EXPECT_EQ(help.Wait(), 0);
-  for (const char* flag :
-       {"--bind=", "--port=7777", "--sync=always", "--write-buffer-size=64MiB", "--maxclients=10000"}) {
+  for (const char* flag : {"--bind=", "--port=7777", "--sync=always", "--write-buffer-size=64MiB",
+                           "--maxclients=10000"}) {
     EXPECT_NE(ReadFile(dir.File("log")).find(flag), std::string::npos) << flag;
   }
 }
@@ -231,19 +242,23 @@ TEST(StartTest, WrongSettingsAreNamed) {
 #if !defined(VARVE_WATCHED_MEMORY)
 TEST(StartTest, TooLittleMemoryForItsThreadsIsSaidInWords) {
   TempDir dir;
-  Process process(
-      "sh", {"-c", "ulimit -v 1500000; exec \"$0\" --threads=256 --port=0 --dir=\"$1\"", kServer, dir.File("data")},
-      dir.File("log"));
+  Process process("sh",
+                  {"-c", "ulimit -v 1500000; exec \"$0\" --threads=256 --port=0 --dir=\"$1\"",
+                   kServer, dir.File("data")},
+                  dir.File("log"));
   EXPECT_EQ(process.Wait(), 1);
-  EXPECT_NE(ReadFile(dir.File("log")).find("--threads=256: the system gives only"), std::string::npos)
+  EXPECT_NE(ReadFile(dir.File("log")).find("--threads=256: the system gives only"),
+            std::string::npos)
       << ReadFile(dir.File("log"));
 }
 
 TEST(StartTest, RunningOutOfMemoryIsSaidInWordsAndLosesNothing) {
   TempDir dir;
   const std::string log = dir.File("log");
-  Process process(
-      "sh", {"-c", "ulimit -v 700000; exec \"$0\" --threads=2 --port=0 --dir=\"$1\"", kServer, dir.File("data")}, log);
+  Process process("sh",
+                  {"-c", "ulimit -v 700000; exec \"$0\" --threads=2 --port=0 --dir=\"$1\"", kServer,
+                   dir.File("data")},
+                  log);
   constexpr std::string_view kBefore = " on 127.0.0.1:";
   size_t at = std::string::npos;
   for (int i = 0; i < 2000 && at == std::string::npos; ++i) {
@@ -254,7 +269,8 @@ TEST(StartTest, RunningOutOfMemoryIsSaidInWordsAndLosesNothing) {
   const auto port = static_cast<uint16_t>(std::atoi(ReadFile(log).c_str() + at + kBefore.size()));
   ASSERT_TRUE((*Client::Connect("127.0.0.1", port, std::chrono::seconds(10)))->Put("k", "v").ok());
   RawConnection greedy(port);
-  greedy.Send("*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$500000000\r\n" + std::string(500'000'000, 'x') + "\r\n");
+  greedy.Send("*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$500000000\r\n" + std::string(500'000'000, 'x') +
+              "\r\n");
   EXPECT_EQ(process.Wait(), 1) << ReadFile(log);
   EXPECT_NE(ReadFile(log).find("server_main: out of memory"), std::string::npos) << ReadFile(log);
   ServerProcess again(kServer, dir.File("data"));
@@ -282,7 +298,8 @@ TEST(ForeignClientsTest, RedisCliAndRedisBenchmarkWork) {
   EXPECT_NE(cli({"INFO"}).find("varve_version"), std::string::npos);
   for (const char* pipeline : {"1", "16"}) {
     Process benchmark("redis-benchmark",
-                      {"-p", port, "-t", "ping,set,get,incr,mset", "-n", "5000", "-r", "1000", "-P", pipeline, "-q"},
+                      {"-p", port, "-t", "ping,set,get,incr,mset", "-n", "5000", "-r", "1000", "-P",
+                       pipeline, "-q"},
                       out);
     EXPECT_EQ(benchmark.Wait(), 0) << ReadFile(out);
     const std::string text = ReadFile(out);

@@ -1,4 +1,5 @@
-// A disk that damages data under server_main: what clients and the log are told, and what client_main makes of it.
+// A disk that damages data under server_main: what clients and the log are told, and what
+// client_main makes of it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +41,8 @@ class DamageTest : public ::testing::Test {
     server_->process().Kill(signal);
     server_->process().Wait();
   }
-  // Flips a bit of the byte that `text` begins with, in the one file with that suffix that holds it; returns the file.
+  // Flips a bit of the byte that `text` begins with, in the one file with that suffix that holds
+  // it; returns the file.
   std::string Damage(const std::string& text, const std::string& suffix) {
     for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
       const std::string path = entry.path().string();
@@ -99,13 +101,15 @@ TEST_F(DamageTest, OfASegmentIsNamedToTheClientAndInTheLogAndRepaired) {
 
   const std::string name = path.substr(path.find_last_of('/') + 1);
   EXPECT_EQ(Run({"verify", directory_}), 2);
-  EXPECT_THAT(output_,
-              AllOf(HasSubstr(name), HasSubstr("199 of the segment's 200 records"), HasSubstr("1 damaged place")));
+  EXPECT_THAT(output_, AllOf(HasSubstr(name), HasSubstr("199 of the segment's 200 records"),
+                             HasSubstr("1 damaged place")));
   EXPECT_EQ(Run({"--json", "verify", directory_}), 2);
-  EXPECT_THAT(output_, AllOf(HasSubstr("{\"kind\":\"damage\",\"file\":\"" + name + "\",\"offset\":"),
-                             HasSubstr("\"damaged_places\":1,")));
+  EXPECT_THAT(output_,
+              AllOf(HasSubstr("{\"kind\":\"damage\",\"file\":\"" + name + "\",\"offset\":"),
+                    HasSubstr("\"damaged_places\":1,")));
   EXPECT_EQ(Run({"--table", "repair", directory_}), 0);
-  EXPECT_THAT(output_, AllOf(HasSubstr("between \"key1099\" and \"key1101\""), HasSubstr("199 records")));
+  EXPECT_THAT(output_,
+              AllOf(HasSubstr("between \"key1099\" and \"key1101\""), HasSubstr("199 records")));
   EXPECT_TRUE(std::filesystem::exists(directory_ + "/damaged/" + name));
   EXPECT_EQ(Run({"verify", directory_}), 0) << output_;
   EXPECT_EQ(Run({"repair", directory_}), 0);
@@ -122,8 +126,8 @@ TEST_F(DamageTest, OfTheLogOrTheManifestKeepsTheServerFromStartingUntilItIsRepai
   const std::string path = Damage("value of " + Key(10), ".log");
   Start();
   EXPECT_EQ(server_->port(), 0);
-  EXPECT_THAT(server_->log(),
-              AllOf(HasSubstr(path + " is damaged at offset "), HasSubstr("`client_main repair " + directory_ + "`")));
+  EXPECT_THAT(server_->log(), AllOf(HasSubstr(path + " is damaged at offset "),
+                                    HasSubstr("`client_main repair " + directory_ + "`")));
   EXPECT_EQ(Run({"verify", directory_}), 2);
   EXPECT_THAT(output_, HasSubstr("operations from 11 to 11 can't be read"));
   EXPECT_EQ(Run({"repair", directory_}), 0) << output_;
@@ -136,7 +140,8 @@ TEST_F(DamageTest, OfTheLogOrTheManifestKeepsTheServerFromStartingUntilItIsRepai
   const std::string manifest = Damage("VARVEMAN", "/MANIFEST");
   Start();
   EXPECT_EQ(server_->port(), 0);
-  EXPECT_THAT(server_->log(), AllOf(HasSubstr(manifest + " is damaged at offset 0"), HasSubstr("take its copy")));
+  EXPECT_THAT(server_->log(),
+              AllOf(HasSubstr(manifest + " is damaged at offset 0"), HasSubstr("take its copy")));
   EXPECT_EQ(Run({"repair", directory_}), 0) << output_;
   Start();
   ASSERT_NE(client_, nullptr) << server_->log();

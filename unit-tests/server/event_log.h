@@ -32,7 +32,8 @@ class EventLog {
   }
   // The next message; empty when none comes.
   std::string Next() {
-    constexpr int kLines = 9;  // *4, $8, pmessage, $6, the pattern, $n, the channel, $n, the message
+    // *4, $8, pmessage, $6, the pattern, $n, the channel, $n, the message.
+    constexpr int kLines = 9;
     constexpr int kChannel = 6, kMessage = 8;
     std::string event;
     for (int line = 0; line < kLines; ++line) {

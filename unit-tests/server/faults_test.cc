@@ -32,13 +32,15 @@ class FaultsTest : public ::testing::TestWithParam<Durability> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Modes, FaultsTest,
-                         ::testing::Values(Durability::kAlways, Durability::kEverySecond, Durability::kNone));
+                         ::testing::Values(Durability::kAlways, Durability::kEverySecond,
+                                           Durability::kNone));
 
 TEST_P(FaultsTest, AFailedLogRefusesWritesAndLiesToNobody) {
   server_.ExpectUncleanClose();
   const std::unique_ptr<Client> reader = server_.Connect();
   ASSERT_TRUE(reader->Put("safe", "1").ok());
-  ASSERT_TRUE(server_.store().Sync().ok());  // a failed log shows what is durable, whatever the mode
+  // A failed log shows what is durable, whatever the mode.
+  ASSERT_TRUE(server_.store().Sync().ok());
   files_.Fail(GetParam() == Durability::kAlways ? FileOperation::kSync : FileOperation::kWrite, 1,
               absl::InternalError("EIO"), FaultFileSystem::kUnlimited, ".log");
   std::vector<std::thread> writers;
@@ -79,13 +81,15 @@ TEST_P(FaultsTest, AFailedLogAcknowledgesNothingInFrontOfALongReply) {
   TestServer server(options, Engine());
   server.ExpectUncleanClose();
   const std::unique_ptr<Client> client = server.Connect();
-  for (int i = 0; i < 16; ++i) ASSERT_TRUE(client->Put("k" + std::to_string(i), std::string(64u << 10, 'v')).ok());
+  for (int i = 0; i < 16; ++i)
+    ASSERT_TRUE(client->Put("k" + std::to_string(i), std::string(64u << 10, 'v')).ok());
   ASSERT_TRUE(server.store().Sync().ok());
   files_.Fail(GetParam() == Durability::kAlways ? FileOperation::kSync : FileOperation::kWrite, 1,
               absl::InternalError("EIO"), FaultFileSystem::kUnlimited, ".log");
   RawConnection connection(server.port());
   ASSERT_TRUE(connection.Send(Resp({"SET", "lost", "1"}) + Resp({"RANGE", "-", "+"})));
-  const std::string replies = connection.Receive(3);  // an error, or nothing before the connection closes
+  // An error, or nothing before the connection closes.
+  const std::string replies = connection.Receive(3);
   EXPECT_NE(replies, "+OK");
   EXPECT_TRUE(replies == "-MI" || connection.closed()) << replies;
 }
@@ -105,7 +109,8 @@ TEST_P(FaultsTest, AFullDiskRefusesWritesUntilThereIsRoomAgain) {
   ASSERT_FALSE(refused.ok());
   EXPECT_TRUE(std::string(refused.message()).starts_with("MISCONF")) << refused;
   EXPECT_EQ(**client->Get("kept"), "1");
-  for (int i = 0; i < written; ++i) ASSERT_TRUE((*client->Get("k" + std::to_string(i))).has_value()) << i;
+  for (int i = 0; i < written; ++i)
+    ASSERT_TRUE((*client->Get("k" + std::to_string(i))).has_value()) << i;
   EXPECT_EQ(*client->Delete({"doomed"}), 1);
   EXPECT_FALSE((*client->Get("doomed")).has_value());
   files_.SetFreeBytes(FaultFileSystem::kUnlimited);

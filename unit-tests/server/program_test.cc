@@ -1,4 +1,5 @@
-// server_main as a service: its configuration file, signals, Unix socket, service manager, and how it is told to stop.
+// server_main as a service: its configuration file, signals, Unix socket, service manager, and how
+// it is told to stop.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -64,7 +65,8 @@ TEST(ProgramTest, ConfigurationsAreCheckedWithoutStarting) {
   std::ofstream(file) << "\nmaxclient = 5\n";
   Process wrong(kServer, {"--config", file, "--check-config"}, output);
   EXPECT_EQ(wrong.Wait(), 1);
-  EXPECT_NE(ReadFile(output).find(file + ":2: maxclient is no setting, did you mean maxclients?"), std::string::npos)
+  EXPECT_NE(ReadFile(output).find(file + ":2: maxclient is no setting, did you mean maxclients?"),
+            std::string::npos)
       << ReadFile(output);
   Process flag(kServer, {"--check-config", "--port=x"}, output);
   EXPECT_EQ(flag.Wait(), 1);
@@ -83,8 +85,8 @@ TEST(ProgramTest, AFileIsServedWithAndRewritten) {
             "(dir " + dir.File("data") + " maxclients 5 sync everysec)");
   EXPECT_EQ(Ask(*client, {"CONFIG", "SET", "maxclients", "6"}), "OK");
   EXPECT_EQ(Ask(*client, {"CONFIG", "REWRITE"}), "OK");
-  EXPECT_EQ(ReadFile(file),
-            "# small\nmaxclients = 6\nsync = \"everysec\"\ndir = \"" + dir.File("data") + "\"\nport = 0\n");
+  EXPECT_EQ(ReadFile(file), "# small\nmaxclients = 6\nsync = \"everysec\"\ndir = \"" +
+                                dir.File("data") + "\"\nport = 0\n");
 }
 
 TEST(ProgramTest, SizesThatAreGivenAreKeptAndTheOthersChosen) {
@@ -99,15 +101,17 @@ TEST(ProgramTest, SizesThatAreGivenAreKeptAndTheOthersChosen) {
   EXPECT_EQ(Ask(*client, {"CONFIG", "GET", "maxmemory-clients"}), "(maxmemory-clients 439003818)");
   EXPECT_EQ(Ask(*client, {"CONFIG", "SET", "maxmemory-clients", "2GiB"}), "OK");
   EXPECT_EQ(Ask(*client, {"CONFIG", "REWRITE"}), "OK");
-  EXPECT_EQ(ReadFile(file), "block-cache-size = \"512MiB\"\nport = 0\nmaxmemory-clients = \"2GiB\"\ndir = \"" +
-                                dir.File("data") + "\"\nmemory-limit = \"2GiB\"\n");
+  EXPECT_EQ(ReadFile(file),
+            "block-cache-size = \"512MiB\"\nport = 0\nmaxmemory-clients = \"2GiB\"\ndir = \"" +
+                dir.File("data") + "\"\nmemory-limit = \"2GiB\"\n");
 }
 
 TEST(ProgramTest, HangupOpensTheLogAnew) {
   TempDir dir;
   const std::string log = dir.File("varve.log");
   const std::string socket = dir.File("varve.sock");
-  Process process(kServer, {"--dir=" + dir.File("data"), "--port=0", "--unixsocket=" + socket, "--logfile=" + log});
+  Process process(kServer, {"--dir=" + dir.File("data"), "--port=0", "--unixsocket=" + socket,
+                            "--logfile=" + log});
   ASSERT_TRUE(Holds(log, " on " + socket + ", opened in ")) << ReadFile(log);
   std::filesystem::rename(log, log + ".1");
   process.Kill(SIGHUP);
@@ -138,10 +142,10 @@ TEST(ProgramTest, HangupReadsThePasswordAnew) {
   ASSERT_TRUE(Holds(dir.File("data") + ".log", "SIGHUP"));
   const std::unique_ptr<Client> client = Connect(server);
   EXPECT_EQ(Ask(*client, {"AUTH", "second"}), "OK");
-  EXPECT_EQ(
-      Ask(*client, {"CONFIG", "SET", "requirepass", "third"}),
-      "!ERR CONFIG SET failed (possibly related to argument 'requirepass') - it comes from requirepass-file: change "
-      "that file and send SIGHUP");
+  EXPECT_EQ(Ask(*client, {"CONFIG", "SET", "requirepass", "third"}),
+            "!ERR CONFIG SET failed (possibly related to argument 'requirepass') - it comes from "
+            "requirepass-file: change "
+            "that file and send SIGHUP");
   std::ofstream(file) << "";
   server.process().Kill(SIGHUP);
   ASSERT_TRUE(Holds(dir.File("data") + ".log", "the old password stays in force"));
@@ -172,7 +176,8 @@ TEST(ProgramTest, AUnixSocketStandsBesideTcpOrAlone) {
     // Somebody serves it: a second server doesn't take it away.
     auto second = Server::Start(store->get(), {.server = options});
     ASSERT_FALSE(second.ok());
-    EXPECT_NE(second.status().ToString().find(socket + ": --unixsocket: another process serves it"), std::string::npos)
+    EXPECT_NE(second.status().ToString().find(socket + ": --unixsocket: another process serves it"),
+              std::string::npos)
         << second.status();
     EXPECT_EQ(Ask(*client, {"GET", "k"}), "v");
   }
@@ -187,7 +192,8 @@ TEST(ProgramTest, ASocketThatACrashLeftBehindIsReplaced) {
   const std::string socket = dir.File("varve.sock");
   for (int i = 0; i < 2; ++i) {
     const std::string log = dir.File("log" + std::to_string(i));
-    Process process(kServer, {"--dir=" + dir.File("data"), "--port=0", "--unixsocket=" + socket}, log);
+    Process process(kServer, {"--dir=" + dir.File("data"), "--port=0", "--unixsocket=" + socket},
+                    log);
     ASSERT_TRUE(Holds(log, "opened in")) << ReadFile(log);
     const std::unique_ptr<Client> client = ConnectUnix(socket);
     ASSERT_NE(client, nullptr);
@@ -200,8 +206,9 @@ TEST(ProgramTest, ASocketThatACrashLeftBehindIsReplaced) {
 
 TEST(ProgramTest, ShutdownStopsAsASignalDoes) {
   TempDir dir;
-  for (const std::vector<std::string>& request :
-       {std::vector<std::string>{"SHUTDOWN"}, {"SHUTDOWN", "NOSAVE", "NOW", "FORCE"}, {"SHUTDOWN", "SAVE"}}) {
+  for (const std::vector<std::string>& request : {std::vector<std::string>{"SHUTDOWN"},
+                                                  {"SHUTDOWN", "NOSAVE", "NOW", "FORCE"},
+                                                  {"SHUTDOWN", "SAVE"}}) {
     ServerProcess server(kServer, dir.File("data"));
     ASSERT_NE(server.port(), 0) << server.log();
     const std::unique_ptr<Client> client = Connect(server);
@@ -213,7 +220,8 @@ TEST(ProgramTest, ShutdownStopsAsASignalDoes) {
     // No reply, and what was asked before it is answered.
     testing::RawConnection connection(server.port());
     ASSERT_TRUE(connection.Send("GET k\r\n" + testing::Resp(request) + "GET k\r\n"));
-    EXPECT_EQ(connection.ReceiveAll(), "$" + std::to_string(request.back().size()) + "\r\n" + request.back() + "\r\n");
+    EXPECT_EQ(connection.ReceiveAll(),
+              "$" + std::to_string(request.back().size()) + "\r\n" + request.back() + "\r\n");
     EXPECT_TRUE(connection.closed());
     EXPECT_EQ(server.process().Wait(), 0);
     EXPECT_NE(server.log().find("SHUTDOWN: stopping"), std::string::npos) << server.log();
@@ -321,7 +329,8 @@ TEST(SaveTest, WhatThereIsNoneOfIsAnsweredClearly) {
   const std::unique_ptr<Client> client = server.Connect();
   EXPECT_EQ(Ask(*client, {"FUNCTION", "FLUSH"}), "OK");
   EXPECT_EQ(Ask(*client, {"FUNCTION", "FLUSH", "ASYNC"}), "OK");
-  EXPECT_EQ(Ask(*client, {"FUNCTION", "FLUSH", "x"}), "!ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
+  EXPECT_EQ(Ask(*client, {"FUNCTION", "FLUSH", "x"}),
+            "!ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
   EXPECT_EQ(Ask(*client, {"FUNCTION", "LIST"}), "()");
   EXPECT_EQ(Ask(*client, {"FUNCTION", "LOAD", "x"}),
             "!ERR Varve runs no functions: of FUNCTION there are FLUSH and LIST");
@@ -331,7 +340,8 @@ TEST(SaveTest, WhatThereIsNoneOfIsAnsweredClearly) {
   EXPECT_EQ(Ask(*client, {"SWAPDB", "0", "x"}), "!ERR invalid second DB index");
   EXPECT_EQ(Ask(*client, {"MOVE", "k", "16"}), "!ERR DB index is out of range");
   EXPECT_EQ(Ask(*client, {"MOVE", "k", "0"}), "!ERR source and destination objects are the same");
-  EXPECT_EQ(Ask(*client, {"SHUTDOWN"}), "!ERR this server is stopped by the program that it is a part of");
+  EXPECT_EQ(Ask(*client, {"SHUTDOWN"}),
+            "!ERR this server is stopped by the program that it is a part of");
   const std::string time = Ask(*client, {"TIME"});
   EXPECT_NEAR(std::stod(time.substr(1)), static_cast<double>(std::time(nullptr)), 60);
 }

@@ -33,10 +33,12 @@ class ProtocolTest : public ::testing::TestWithParam<std::tuple<Execution, Durab
   TestServer server_{WithExecution(std::get<0>(GetParam())), Engine()};
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    Modes, ProtocolTest,
-    ::testing::Combine(::testing::Values(Execution::kAdaptive, Execution::kPool, Execution::kInline),
-                       ::testing::Values(Durability::kAlways, Durability::kEverySecond, Durability::kNone)));
+INSTANTIATE_TEST_SUITE_P(Modes, ProtocolTest,
+                         ::testing::Combine(::testing::Values(Execution::kAdaptive,
+                                                              Execution::kPool, Execution::kInline),
+                                            ::testing::Values(Durability::kAlways,
+                                                              Durability::kEverySecond,
+                                                              Durability::kNone)));
 
 struct Exchange {
   std::string request;
@@ -109,8 +111,9 @@ TEST_P(ProtocolTest, ALongPipelineIsAnsweredInOrder) {
       values[which].clear();
     } else {
       requests += Resp({"GET", key});
-      replies += values[which].empty() ? "$-1\r\n"
-                                       : "$" + std::to_string(values[which].size()) + "\r\n" + values[which] + "\r\n";
+      replies += values[which].empty()
+                     ? "$-1\r\n"
+                     : "$" + std::to_string(values[which].size()) + "\r\n" + values[which] + "\r\n";
     }
   }
   RawConnection connection(server_.port());
@@ -182,10 +185,13 @@ TEST_F(HostileInputTest, ATlsHelloIsTurnedAway) {
 TEST_F(HostileInputTest, ProtocolErrorsAreAnsweredAfterWhatCameBefore) {
   EXPECT_EQ(AnswerUntilClosed("PING\r\n*1\r\n$-5\r\nPING\r\n"),
             "+PONG\r\n-ERR Protocol error: invalid bulk length\r\n");
-  EXPECT_EQ(AnswerUntilClosed("*1000000000\r\n"), "-ERR Protocol error: invalid multibulk length\r\n");
+  EXPECT_EQ(AnswerUntilClosed("*1000000000\r\n"),
+            "-ERR Protocol error: invalid multibulk length\r\n");
   EXPECT_EQ(AnswerUntilClosed("*1\r\nPING\r\n"), "-ERR Protocol error: expected '$', got 'P'\r\n");
-  EXPECT_EQ(AnswerUntilClosed("SET a \"b\r\n"), "-ERR Protocol error: unbalanced quotes in request\r\n");
-  EXPECT_EQ(AnswerUntilClosed(std::string(70000, 'a')), "-ERR Protocol error: too big inline request\r\n");
+  EXPECT_EQ(AnswerUntilClosed("SET a \"b\r\n"),
+            "-ERR Protocol error: unbalanced quotes in request\r\n");
+  EXPECT_EQ(AnswerUntilClosed(std::string(70000, 'a')),
+            "-ERR Protocol error: too big inline request\r\n");
 }
 
 TEST_F(HostileInputTest, AnnouncedLengthsCostNothing) {
@@ -207,8 +213,9 @@ TEST_F(HostileInputTest, UnknownVerbsAndWrongArityLeaveTheConnectionOpen) {
       "-ERR syntax error\r\n"
       "-ERR unknown subcommand 'what'. Try CLIENT HELP.\r\n"
       "+PONG\r\n";
-  ASSERT_TRUE(connection.Send(Resp({"foo", "bar", "b\r\nz"}) +
-                              "foo\r\nget\r\nmset a b c\r\nset a b c d\r\nclient what\r\nPING\r\n"));
+  ASSERT_TRUE(
+      connection.Send(Resp({"foo", "bar", "b\r\nz"}) +
+                      "foo\r\nget\r\nmset a b c\r\nset a b c d\r\nclient what\r\nPING\r\n"));
   EXPECT_EQ(connection.Receive(expected.size()), expected);
 }
 
@@ -218,7 +225,8 @@ TEST_F(HostileInputTest, RandomBytesNeverEndTheServer) {
   for (int round = 0; round < 300; ++round) {
     RawConnection connection(server_.port());
     std::string bytes;
-    for (size_t i = random() % 300; i > 0; --i) bytes.push_back(alphabet[random() % alphabet.size()]);
+    for (size_t i = random() % 300; i > 0; --i)
+      bytes.push_back(alphabet[random() % alphabet.size()]);
     connection.Send(bytes);
     if (round % 2 == 0) connection.Vanish();
   }

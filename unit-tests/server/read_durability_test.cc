@@ -1,5 +1,6 @@
-// What a client was shown stays, in every mode: a value is visible before the kernel has it, and a process that dies in between
-// takes it back. A copy of the files is what a killed process leaves behind.
+// What a client was shown stays, in every mode: a value is visible before the kernel has it, and a
+// process that dies in between takes it back. A copy of the files is what a killed process leaves
+// behind.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -27,13 +28,15 @@ class ReadDurabilityTest : public ::testing::TestWithParam<std::tuple<Durability
     EngineOptions engine = TestServer::SmallEngine();
     engine.sync = std::get<0>(GetParam());
     engine.file_system = &files_;
-    absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(dir_.File("data"), engine);
+    absl::StatusOr<std::unique_ptr<StorageEngine>> store =
+        StorageEngine::Open(dir_.File("data"), engine);
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
     ServerOptions options;
     options.port = 0;
     options.execution = std::get<1>(GetParam());
-    absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(store_.get(), {.server = options});
+    absl::StatusOr<std::unique_ptr<Server>> server =
+        Server::Start(store_.get(), {.server = options});
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     ASSERT_TRUE(store_->Put("kept", "1").ok());
@@ -52,7 +55,8 @@ class ReadDurabilityTest : public ::testing::TestWithParam<std::tuple<Durability
   std::string AfterAKill(const std::string& key) {
     const std::string copy = dir_.File("copy" + std::to_string(++copies_));
     std::filesystem::copy(dir_.File("data"), copy, std::filesystem::copy_options::recursive);
-    absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(copy, TestServer::SmallEngine());
+    absl::StatusOr<std::unique_ptr<StorageEngine>> store =
+        StorageEngine::Open(copy, TestServer::SmallEngine());
     EXPECT_TRUE(store.ok()) << store.status();
     if (!store.ok()) return "lost";
     std::string value;
@@ -68,9 +72,10 @@ class ReadDurabilityTest : public ::testing::TestWithParam<std::tuple<Durability
   int copies_ = 0;
 };
 
-INSTANTIATE_TEST_SUITE_P(Modes, ReadDurabilityTest,
-                         ::testing::Combine(::testing::Values(Durability::kEverySecond, Durability::kNone),
-                                            ::testing::Values(Execution::kInline, Execution::kPool)));
+INSTANTIATE_TEST_SUITE_P(
+    Modes, ReadDurabilityTest,
+    ::testing::Combine(::testing::Values(Durability::kEverySecond, Durability::kNone),
+                       ::testing::Values(Execution::kInline, Execution::kPool)));
 
 TEST_P(ReadDurabilityTest, WhatWasReadSurvivesAKill) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> reads = {
@@ -120,13 +125,15 @@ TEST_P(ReadDurabilityTest, ALibrarysReadSurvivesAKill) {
 }
 
 TEST_P(ReadDurabilityTest, WhatTheKernelRefusedIsNotShown) {
-  files_.Fail(FileOperation::kWrite, 1, absl::InternalError("EIO"), FaultFileSystem::kUnlimited, ".log");
+  files_.Fail(FileOperation::kWrite, 1, absl::InternalError("EIO"), FaultFileSystem::kUnlimited,
+              ".log");
   WriteWithoutPush();
   RawConnection connection(server_->port());
   ASSERT_TRUE(connection.Send(Resp({"GET", "fresh"})));
   EXPECT_EQ(connection.Receive(8), "-MISCONF");
   // From then on reads show what is durable, and go on.
-  const absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect("127.0.0.1", server_->port());
+  const absl::StatusOr<std::unique_ptr<Client>> client =
+      Client::Connect("127.0.0.1", server_->port());
   ASSERT_TRUE(client.ok());
   for (int i = 0; i < 50; ++i) {
     const absl::StatusOr<std::optional<std::string>> kept = (*client)->Get("kept");

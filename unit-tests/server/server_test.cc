@@ -85,7 +85,8 @@ TEST(ServerTest, LargeValuesAreReadFewAtATime) {
   if (kMemoryIsTold) {
     EXPECT_LT(ResidentBytes(), before + (100u << 20));
   }
-  const std::string large_reply = "$" + std::to_string(kValueSize) + "\r\n" + std::string(kValueSize, 'x') + "\r\n";
+  const std::string large_reply =
+      "$" + std::to_string(kValueSize) + "\r\n" + std::string(kValueSize, 'x') + "\r\n";
   for (size_t i = 0; i < kKeys; ++i) {
     const std::string expected = i % 8 == 7 ? "$1\r\ns\r\n" : large_reply;
     ASSERT_TRUE(connection.Receive(expected.size()) == expected) << i;
@@ -184,7 +185,8 @@ TEST(ServerTest, WhatWasAcknowledgedBeforeAStopIsThereAfterIt) {
   const std::unique_ptr<Client> client = server.Connect();
   for (size_t t = 0; t < acknowledged.size(); ++t) {
     for (int i = 0; i <= acknowledged[t]; ++i) {
-      ASSERT_TRUE((*client->Get(std::to_string(t) + ":" + std::to_string(i))).has_value()) << t << ":" << i;
+      ASSERT_TRUE((*client->Get(std::to_string(t) + ":" + std::to_string(i))).has_value())
+          << t << ":" << i;
     }
   }
 }
@@ -209,9 +211,11 @@ TEST(ServerTest, ABusyPortIsAnErrorThatNamesIt) {
   ASSERT_TRUE(store.ok());
   ServerOptions options;
   options.port = server.port();
-  const absl::StatusOr<std::unique_ptr<Server>> second = Server::Start(store->get(), {.server = options});
+  const absl::StatusOr<std::unique_ptr<Server>> second =
+      Server::Start(store->get(), {.server = options});
   ASSERT_FALSE(second.ok());
-  EXPECT_NE(second.status().ToString().find(std::to_string(server.port())), std::string::npos) << second.status();
+  EXPECT_NE(second.status().ToString().find(std::to_string(server.port())), std::string::npos)
+      << second.status();
 }
 
 TEST(ServerTest, ALoneWriterDoesNotWaitForCompany) {
@@ -219,7 +223,8 @@ TEST(ServerTest, ALoneWriterDoesNotWaitForCompany) {
   const std::unique_ptr<Client> client = server.Connect();
   ASSERT_TRUE(client->Put("warm", "up").ok());
   constexpr int kWrites = 50;
-  // A sync takes well under a millisecond; a timer of a group would show in each round, a busy machine only in some.
+  // A sync takes well under a millisecond; a timer of a group would show in each round, a busy
+  // machine only in some.
   EXPECT_TRUE(Eventually([&] {
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < kWrites; ++i) EXPECT_TRUE(client->Put("k", "v").ok());

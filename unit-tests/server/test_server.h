@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "client/client.h"
-#include "varve/storage_engine.h"
 #include "server/server.h"
 #include "unit-tests/testing/eager_picker.h"
 #include "unit-tests/testing/temp_dir.h"
+#include "varve/storage_engine.h"
 
 namespace varve::testing {
 
@@ -42,7 +42,8 @@ class TestServer {
   }
 
   void Start() {
-    absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(dir_.File("data"), engine_);
+    absl::StatusOr<std::unique_ptr<StorageEngine>> store =
+        StorageEngine::Open(dir_.File("data"), engine_);
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
     absl::StatusOr<std::unique_ptr<Server>> server =
@@ -78,7 +79,8 @@ class TestServer {
   const ServerState& state() const { return server_->state(); }
 
   std::unique_ptr<Client> Connect() const {
-    absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect("127.0.0.1", port(), std::chrono::seconds(60));
+    absl::StatusOr<std::unique_ptr<Client>> client =
+        Client::Connect("127.0.0.1", port(), std::chrono::seconds(60));
     EXPECT_TRUE(client.ok()) << client.status();
     return client.ok() ? *std::move(client) : nullptr;
   }
@@ -100,7 +102,8 @@ class RawConnection {
   explicit RawConnection(uint16_t port, int receive_buffer = 0, const char* host = "127.0.0.1",
                          const char* from = nullptr)
       : descriptor_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    if (receive_buffer > 0) ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer));
+    if (receive_buffer > 0)
+      ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer));
     sockaddr_in address{};
     if (from != nullptr) {
       address.sin_family = AF_INET;
@@ -135,7 +138,8 @@ class RawConnection {
     while (bytes.size() < size) {
       if (!Wait()) break;
       char buffer[1 << 16];
-      const ssize_t got = ::recv(descriptor_, buffer, std::min(sizeof(buffer), size - bytes.size()), 0);
+      const ssize_t got =
+          ::recv(descriptor_, buffer, std::min(sizeof(buffer), size - bytes.size()), 0);
       if (got <= 0) {
         closed_ = true;
         break;

@@ -28,7 +28,8 @@ TEST_F(VersionTest, GetAnswersValueAndVersion) {
   EXPECT_EQ(Do({"GET", "k", "withversion"}), "( " + VersionOf("k") + ")");
   EXPECT_EQ(Do({"GET", "k"}), "");
   EXPECT_EQ(Do({"GET", "k", "WITHVERSIONS"}), "!ERR wrong number of arguments for 'get' command");
-  EXPECT_EQ(Do({"GET", "k", "WITHVERSION", "x"}), "!ERR wrong number of arguments for 'get' command");
+  EXPECT_EQ(Do({"GET", "k", "WITHVERSION", "x"}),
+            "!ERR wrong number of arguments for 'get' command");
   EXPECT_EQ(Do({"COMMAND", "GETKEYS", "GET", "k", "WITHVERSION"}), "(k)");
 }
 
@@ -108,7 +109,8 @@ TEST_F(VersionTest, GoesTogetherWithExpiries) {
 
 TEST_F(VersionTest, RefusesWhatIsNoVersion) {
   for (const char* version : {"", "x", "-1", "1.0", "99999999999999999999"}) {
-    EXPECT_EQ(Do({"PUT", "k", "v", "IFVERSION", version}), "!ERR a version is an integer, and 0 that of a missing key");
+    EXPECT_EQ(Do({"PUT", "k", "v", "IFVERSION", version}),
+              "!ERR a version is an integer, and 0 that of a missing key");
   }
   for (const std::vector<std::string>& options : {std::vector<std::string>{"IFVERSION"},
                                                   {"IFVERSION", "0", "GET"},
@@ -127,13 +129,14 @@ TEST_F(VersionTest, InsideExecTheNewVersionIsNotKnown) {
   Do({"SET", "a", "1"});
   const std::string version = VersionOf("a");
   Do({"MULTI"});
-  for (const std::vector<std::string>& request : {std::vector<std::string>{"GET", "a", "WITHVERSION"},
-                                                  {"PUT", "a", "2", "IFVERSION", "1234567"},
-                                                  {"PUT", "a", "2", "IFVERSION", version},
-                                                  {"GET", "a", "WITHVERSION"},
-                                                  {"PUT", "a", "3", "IFVERSION", version},
-                                                  {"PUT", "a", "3", "IFVERSION", "0"},
-                                                  {"PUT", "b", "1", "IFVERSION", "0"}}) {
+  for (const std::vector<std::string>& request :
+       {std::vector<std::string>{"GET", "a", "WITHVERSION"},
+        {"PUT", "a", "2", "IFVERSION", "1234567"},
+        {"PUT", "a", "2", "IFVERSION", version},
+        {"GET", "a", "WITHVERSION"},
+        {"PUT", "a", "3", "IFVERSION", version},
+        {"PUT", "a", "3", "IFVERSION", "0"},
+        {"PUT", "b", "1", "IFVERSION", "0"}}) {
     EXPECT_EQ(Do(request), "QUEUED");
   }
   EXPECT_EQ(Do({"EXEC"}), "((1 " + version + ") nil OK (2 nil) nil nil OK)");
@@ -150,7 +153,8 @@ TEST_F(VersionTest, AmongPipelinedReadsAndWrites) {
   const std::vector<std::vector<std::string_view>> requests = {
       {"GET", "k"},      {"GET", "k"},      {"GET", "k", "WITHVERSION"},         {"GET", "k"},
       {"SET", "l", "1"}, {"SET", "l", "2"}, {"SET", "l", "3", "IFVERSION", "0"}, {"GET", "l"}};
-  for (const std::vector<std::string_view>& request : requests) ASSERT_TRUE(client_->Send(request).ok());
+  for (const std::vector<std::string_view>& request : requests)
+    ASSERT_TRUE(client_->Send(request).ok());
   std::string replies;
   for (size_t i = 0; i < requests.size(); ++i) {
     const absl::StatusOr<Reply> reply = client_->Receive();
@@ -172,7 +176,8 @@ TEST_F(VersionTest, CountersOfManyAddUp) {
         const auto read = client->GetWithVersion("counter");
         ASSERT_TRUE(read.ok()) << read.status();
         const VersionedValue old = read->value_or(VersionedValue{"0", 0});
-        const auto put = client->PutIfVersion("counter", std::to_string(std::stoi(old.value) + 1), old.version);
+        const auto put =
+            client->PutIfVersion("counter", std::to_string(std::stoi(old.value) + 1), old.version);
         ASSERT_TRUE(put.ok()) << put.status();
         if (put->has_value()) ++added;
       }

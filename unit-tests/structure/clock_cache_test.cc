@@ -91,7 +91,8 @@ TEST(ClockCacheTest, WhatIsInUseIsNotEvicted) {
   ClockCache cache(50000);
   std::vector<ClockCache::Handle> held;
   for (uint64_t i = 0; i < 10; ++i)
-    held.push_back(cache.Insert(1, i, Buffer(cache, std::string(4000, static_cast<char>('a' + i)))));
+    held.push_back(
+        cache.Insert(1, i, Buffer(cache, std::string(4000, static_cast<char>('a' + i)))));
   for (uint64_t i = 0; i < 1000; ++i) cache.Insert(2, i, cache.New(4000));
   for (uint64_t i = 0; i < 10; ++i) {
     const ClockCache::Handle again = cache.Lookup(1, i, 0);

@@ -77,7 +77,8 @@ class OffsetTableSizeTest : public ::testing::TestWithParam<size_t> {};
 
 TEST_P(OffsetTableSizeTest, EachKeyIsFoundWithItsOffset) {
   OffsetTableBuilder builder;
-  for (size_t i = 0; i < GetParam(); ++i) builder.Add(HashKey(std::to_string(i)), i * 100, i % 5000 + 1);
+  for (size_t i = 0; i < GetParam(); ++i)
+    builder.Add(HashKey(std::to_string(i)), i * 100, i % 5000 + 1);
   const Table table(&builder);
   for (size_t i = 0; i < GetParam(); ++i) {
     const OffsetTableCandidates candidates = Find(table.view(), HashKey(std::to_string(i)));
@@ -85,7 +86,8 @@ TEST_P(OffsetTableSizeTest, EachKeyIsFoundWithItsOffset) {
   }
   for (uint32_t page = 0; page < table.page_count; ++page) {
     EXPECT_TRUE(OffsetTablePageIsIntact(
-        std::string_view(table.bytes).substr(page * kOffsetTablePageSize, kOffsetTablePageSize), kFile, page));
+        std::string_view(table.bytes).substr(page * kOffsetTablePageSize, kOffsetTablePageSize),
+        kFile, page));
   }
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, OffsetTableSizeTest,
@@ -97,7 +99,8 @@ TEST(OffsetTableTest, TheArithmeticInTheHeaderHolds) {
   std::mt19937_64 random(1);
   for (size_t i = 0; i < kKeys; ++i) builder.Add(random(), i, 100);
   const Table table(&builder);
-  const double bytes_a_key = static_cast<double>(table.bytes.size() + table.overflow.size() * 24) / kKeys;
+  const double bytes_a_key =
+      static_cast<double>(table.bytes.size() + table.overflow.size() * 24) / kKeys;
   EXPECT_LE(bytes_a_key, 9.5);
   EXPECT_LE(table.overflow.size(), kKeys / 4096 + 16);
   size_t false_positives = 0;
@@ -114,7 +117,8 @@ TEST(OffsetTableTest, ALookupInOnePageFindsWhatTheWholeTableDoes) {
   for (size_t i = 0; i < 3000; ++i) {
     const uint64_t hash = HashKey(std::to_string(i));
     const OffsetTablePlace place = OffsetTablePlace::Of(hash, table.page_count);
-    const std::string page = table.bytes.substr(size_t{place.page} * kOffsetTablePageSize, kOffsetTablePageSize);
+    const std::string page =
+        table.bytes.substr(size_t{place.page} * kOffsetTablePageSize, kOffsetTablePageSize);
     OffsetTableCandidates candidates;
     LookupInOffsetTablePage(page.data(), place, hash, table.overflow, &candidates);
     ASSERT_TRUE(Has(candidates, i, LengthClassFor(50)));
@@ -129,7 +133,8 @@ TEST(OffsetTableTest, KeysOfOneHashAllFindAPlace) {
     for (size_t i = 0; i < 1000; ++i) builder.Add(HashKey(std::to_string(i)), i, 20);
     const Table table(&builder);
     const OffsetTableCandidates candidates = Find(table.view(), hash);
-    for (size_t i = 0; i < same; ++i) ASSERT_TRUE(Has(candidates, 1000000 + i, LengthClassFor(20))) << same;
+    for (size_t i = 0; i < same; ++i)
+      ASSERT_TRUE(Has(candidates, 1000000 + i, LengthClassFor(20))) << same;
     for (size_t i = 0; i < 1000; ++i) {
       ASSERT_TRUE(Has(Find(table.view(), HashKey(std::to_string(i))), i, LengthClassFor(20)));
     }
@@ -178,7 +183,8 @@ TEST(OffsetTableTest, PagesAreTheseBytes) {
   EXPECT_EQ(place.first_bucket, 33);
   EXPECT_EQ(place.fingerprint, 0x3cdefu);
   const size_t at = kOffsetTableHeaderSize + 33 * 64;
-  EXPECT_EQ(DecodeFixed64(table.bytes.data() + at), uint64_t{0x3cdef} << 45 | uint64_t{0x1122334455} << 8 | 21 << 1);
+  EXPECT_EQ(DecodeFixed64(table.bytes.data() + at),
+            uint64_t{0x3cdef} << 45 | uint64_t{0x1122334455} << 8 | 21 << 1);
   EXPECT_EQ(Checksum(table.bytes, 0), 518820329u) << "the whole page";
 }
 

@@ -50,9 +50,11 @@ TEST(RangeSetTest, HoldsWhatWasAdded) {
       for (char c = begin; c < (open ? '{' : end); ++c) held.insert(c);
     }
     size_t bytes = 0;
-    for (const auto& [begin, end] : set.ranges()) bytes += begin.size() + end.size() + RangeSet::kBytesPerRange;
+    for (const auto& [begin, end] : set.ranges())
+      bytes += begin.size() + end.size() + RangeSet::kBytesPerRange;
     EXPECT_EQ(set.bytes(), bytes);
-    for (char c = 'a'; c <= 'z'; ++c) EXPECT_EQ(set.Find(std::string(1, c)).has_value(), held.contains(c)) << Text(set);
+    for (char c = 'a'; c <= 'z'; ++c)
+      EXPECT_EQ(set.Find(std::string(1, c)).has_value(), held.contains(c)) << Text(set);
   }
 }
 

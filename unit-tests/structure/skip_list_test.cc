@@ -78,7 +78,8 @@ TEST(SkipListTest, ASeekNeverLandsInFrontOfItsTargetWhileTheListGrows) {
       ASSERT_EQ(cursor.item(), kTarget);
     }
   });
-  for (uint64_t number = 1; number < 300000; ++number) list.Insert(number);  // each right in front of the target
+  // Each right in front of the target.
+  for (uint64_t number = 1; number < 300000; ++number) list.Insert(number);
   done = true;
   reader.join();
 }

@@ -47,7 +47,8 @@ TEST(SlabAllocatorTest, PiecesDontOverlapWhateverComesAndGoes) {
       check_and_free(pieces.back());
       pieces.pop_back();
     }
-    const size_t size = SlabAllocator::kSmallest + 1 + random() % (SlabAllocator::kLargest - SlabAllocator::kSmallest);
+    const size_t size = SlabAllocator::kSmallest + 1 +
+                        random() % (SlabAllocator::kLargest - SlabAllocator::kSmallest);
     const Piece piece{static_cast<char*>(allocator.Allocate(size)), size, static_cast<char>(i)};
     ASSERT_EQ(reinterpret_cast<uintptr_t>(piece.bytes) % 64, 0u);
     std::memset(piece.bytes, piece.filled_with, size);
@@ -126,7 +127,8 @@ TEST(SlabAllocatorTest, FreeSlabsKeepTheirMemoryWithinTheBudgetAndOneIsMadeAhead
   EXPECT_EQ(allocator.kept(), 4 * kSlabSize);
   fill_up_to(5);
   EXPECT_TRUE(ComesToKeep(allocator, 1));
-  // Those in use count, too: beyond the budget nothing is made ahead, and what comes free is given back.
+  // Those in use count, too: beyond the budget nothing is made ahead, and what comes free is given
+  // back.
   fill_up_to(9);
   EXPECT_EQ(allocator.kept(), 0u);
   free_all();

@@ -1,4 +1,5 @@
-// The default picker as if there were no bursts: tests fill small buffers one right after the other and want merges beside that.
+// The default picker as if there were no bursts: tests fill small buffers one right after the other
+// and want merges beside that.
 #pragma once
 
 #include <memory>
@@ -10,7 +11,8 @@ namespace varve::testing {
 
 class EagerPicker final : public CompactionPicker {
  public:
-  std::optional<CompactionPlan> Pick(const Version& version, const EngineOptions& options, bool) const override {
+  std::optional<CompactionPlan> Pick(const Version& version, const EngineOptions& options,
+                                     bool) const override {
     return picker_->Pick(version, options, /*in_burst=*/false);
   }
   double Debt(const Version& version, const EngineOptions& options) const override {

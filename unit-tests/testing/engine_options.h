@@ -1,5 +1,6 @@
-// The options with which engine tests open a store: the defaults, changed by the environment, so that every engine test
-// runs a second time with write buffers so small that flush and compaction happen in it (ctest db_tests_small_buffers).
+// The options with which engine tests open a store: the defaults, changed by the environment, so
+// that every engine test runs a second time with write buffers so small that flush and compaction
+// happen in it (ctest db_tests_small_buffers).
 #pragma once
 
 #include <stdio.h>
@@ -7,9 +8,9 @@
 
 #include <memory>
 
-#include "varve/options.h"
 #include "unit-tests/testing/eager_picker.h"
 #include "util/base/size_text.h"
+#include "varve/options.h"
 
 namespace varve::testing {
 

@@ -6,7 +6,8 @@
 
 namespace varve::testing {
 
-// Whether `condition` comes to hold within two minutes: machines of continuous integration stand still now and then.
+// Whether `condition` comes to hold within two minutes: machines of continuous integration stand
+// still now and then.
 template <typename Condition>
 bool Eventually(const Condition& condition) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);

@@ -1,7 +1,9 @@
 // What file systems for tests have in common: calls that fail on command, and a size.
 //
-//   Fail(op, n, error)      the n-th call of `op` from now fails with `error`, and all later ones too unless said otherwise
-//   SetFreeBytes(n)         files grow by n bytes altogether, then growing them is ResourceExhausted; cutting and removing gives back
+//   Fail(op, n, error)      the n-th call of `op` from now fails with `error`, and all later ones
+//                           too unless said otherwise
+//   SetFreeBytes(n)         files grow by n bytes altogether, then growing them is
+//                           ResourceExhausted; cutting and removing gives back
 //
 // Thread-safe.
 #pragma once
@@ -19,8 +21,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "util/os/file_system.h"
 #include "util/base/status.h"
+#include "util/os/file_system.h"
 
 namespace varve::testing {
 
@@ -43,9 +45,9 @@ enum class FileOperation {
 };
 
 inline const char* NameOf(FileOperation operation) {
-  static constexpr const char* kNames[] = {"open",           "create",           "read", "write",  "growing write",
-                                           "sync",           "truncate",         "size", "rename", "remove",
-                                           "sync directory", "create directory", "list", "lock"};
+  static constexpr const char* kNames[] = {
+      "open", "create", "read",   "write",          "growing write",    "sync", "truncate",
+      "size", "rename", "remove", "sync directory", "create directory", "list", "lock"};
   static_assert(std::size(kNames) == static_cast<size_t>(FileOperation::kCount));
   return kNames[static_cast<size_t>(operation)];
 }
@@ -85,7 +87,8 @@ class FailingFileSystem : public FileSystem {
 
  protected:
   // Counts the call; an error if it is to fail.
-  absl::Status Count(FileOperation operation, const std::string& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  absl::Status Count(FileOperation operation, const std::string& path)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     ++calls_[static_cast<size_t>(operation)];
     for (Fault& fault : faults_) {
       if (fault.operation != operation || path.find(fault.path_part) == std::string::npos) continue;
@@ -101,7 +104,8 @@ class FailingFileSystem : public FileSystem {
     return absl::OkStatus();
   }
   // Before a write that makes a file larger.
-  absl::Status TakeSpace(uint64_t bytes, const std::string& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  absl::Status TakeSpace(uint64_t bytes, const std::string& path)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     VARVE_RETURN_IF_ERROR(Count(FileOperation::kGrow, path));
     if (free_bytes_ == kUnlimited) return absl::OkStatus();
     if (bytes > free_bytes_) return IoError(ENOSPC, "write", path);
@@ -125,7 +129,8 @@ class FailingFileSystem : public FileSystem {
 
   uint64_t free_bytes_ ABSL_GUARDED_BY(mutex_) = kUnlimited;
   uint64_t failed_calls_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::array<uint64_t, static_cast<size_t>(FileOperation::kCount)> calls_ ABSL_GUARDED_BY(mutex_) = {};
+  std::array<uint64_t, static_cast<size_t>(FileOperation::kCount)> calls_
+      ABSL_GUARDED_BY(mutex_) = {};
   std::vector<Fault> faults_ ABSL_GUARDED_BY(mutex_);
 };
 

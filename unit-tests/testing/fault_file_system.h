@@ -1,5 +1,6 @@
-// Real files whose calls fail on command and whose disk has a size (unit-tests/testing/failing_file_system.h). For tests that look at the
-// files by other means, too; unit-tests/testing/simulated_file_system.h needs no files, and loses power.
+// Real files whose calls fail on command and whose disk has a size
+// (unit-tests/testing/failing_file_system.h). For tests that look at the files by other means, too;
+// unit-tests/testing/simulated_file_system.h needs no files, and loses power.
 //
 // A sync does not reach the device. Thread-safe. Files must not outlive their file system.
 #pragma once
@@ -17,16 +18,16 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "unit-tests/testing/failing_file_system.h"
+#include "util/base/status.h"
 #include "util/os/file_system.h"
 #include "util/os/forwarding_file.h"
-#include "util/base/status.h"
 
 namespace varve::testing {
 
 class FaultFileSystem : public FailingFileSystem {
  public:
-  // Nothing is written, created, renamed or removed while `look` runs: what a process leaves that is killed at this moment.
-  // `look` must not use this file system.
+  // Nothing is written, created, renamed or removed while `look` runs: what a process leaves that
+  // is killed at this moment. `look` must not use this file system.
   void StandStill(const std::function<void()>& look) {
     absl::MutexLock lock(&mutex_);
     look();
@@ -37,7 +38,8 @@ class FaultFileSystem : public FailingFileSystem {
     VARVE_RETURN_IF_ERROR(Count(FileOperation::kOpen, path));
     return Wrap(base_->OpenForRead(path));
   }
-  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path, bool create) override {
+  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path,
+                                                     bool create) override {
     absl::MutexLock lock(&mutex_);
     VARVE_RETURN_IF_ERROR(Count(create ? FileOperation::kCreate : FileOperation::kOpen, path));
     if (create) GiveSpace(SizeOf(path));
@@ -59,14 +61,21 @@ class FaultFileSystem : public FailingFileSystem {
     absl::MutexLock lock(&mutex_);
     return Count(FileOperation::kSyncDirectory, path);
   }
-  absl::Status CreateDirectory(const std::string& path) override { return base_->CreateDirectory(path); }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override { return base_->List(path); }
-  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override { return base_->Lock(path); }
+  absl::Status CreateDirectory(const std::string& path) override {
+    return base_->CreateDirectory(path);
+  }
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
+    return base_->List(path);
+  }
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
+    return base_->Lock(path);
+  }
 
  private:
   class FaultFile : public ForwardingFile {
    public:
-    FaultFile(FaultFileSystem* owner, std::unique_ptr<File> file) : ForwardingFile(std::move(file)), owner_(owner) {}
+    FaultFile(FaultFileSystem* owner, std::unique_ptr<File> file)
+        : ForwardingFile(std::move(file)), owner_(owner) {}
 
     absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const override {
       {

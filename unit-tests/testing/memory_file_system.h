@@ -1,8 +1,10 @@
-// Files in memory, for fuzz targets and tests that open a store a hundred thousand times. Nothing is ever lost: syncs do nothing.
+// Files in memory, for fuzz targets and tests that open a store a hundred thousand times. Nothing
+// is ever lost: syncs do nothing.
 //
-// The files of a directory can be taken and put as one value, so that a test damages a copy. CutAfter(n) lets n calls that change
-// something succeed and fails all later ones, as if the process had been killed there. Thread-safe. Paths are plain keys: a directory
-// is what lies before the last slash.
+// The files of a directory can be taken and put as one value, so that a test damages a copy.
+// CutAfter(n) lets n calls that change something succeed and fails all later ones, as if the
+// process had been killed there. Thread-safe. Paths are plain keys: a directory is what lies before
+// the last slash.
 #pragma once
 
 #include <errno.h>
@@ -22,8 +24,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "util/os/file_system.h"
 #include "util/base/status.h"
+#include "util/os/file_system.h"
 
 namespace varve::testing {
 
@@ -68,7 +70,8 @@ class MemoryFileSystem final : public FileSystem {
     if (node == nodes_.end()) return absl::NotFoundError("open " + path + ": no such file");
     return std::make_unique<MemoryFile>(this, path, node->second);
   }
-  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path, bool create) override {
+  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path,
+                                                     bool create) override {
     if (!create) return OpenForRead(path);
     VARVE_RETURN_IF_ERROR(Change());
     absl::MutexLock lock(&mutex_);
@@ -86,7 +89,8 @@ class MemoryFileSystem final : public FileSystem {
   absl::Status Remove(const std::string& path) override {
     VARVE_RETURN_IF_ERROR(Change());
     absl::MutexLock lock(&mutex_);
-    return nodes_.erase(path) > 0 ? absl::OkStatus() : absl::NotFoundError("remove " + path + ": no such file");
+    return nodes_.erase(path) > 0 ? absl::OkStatus()
+                                  : absl::NotFoundError("remove " + path + ": no such file");
   }
   absl::Status SyncDirectory(const std::string&) override { return absl::OkStatus(); }
   absl::Status CreateDirectory(const std::string&) override { return absl::OkStatus(); }
@@ -94,16 +98,20 @@ class MemoryFileSystem final : public FileSystem {
     absl::MutexLock lock(&mutex_);
     const std::string prefix = path + "/";
     std::set<std::string> names;  // of files, and of directories below
-    for (auto at = nodes_.lower_bound(prefix); at != nodes_.end() && at->first.starts_with(prefix); ++at) {
+    for (auto at = nodes_.lower_bound(prefix); at != nodes_.end() && at->first.starts_with(prefix);
+         ++at) {
       const std::string rest = at->first.substr(prefix.size());
       names.insert(rest.substr(0, rest.find('/')));
     }
     return std::vector<std::string>(names.begin(), names.end());
   }
-  absl::StatusOr<uint64_t> FreeSpace(const std::string&) override { return std::numeric_limits<uint64_t>::max(); }
+  absl::StatusOr<uint64_t> FreeSpace(const std::string&) override {
+    return std::numeric_limits<uint64_t>::max();
+  }
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
     absl::MutexLock lock(&mutex_);
-    if (!locks_.insert(path).second) return absl::FailedPreconditionError("lock " + path + ": held");
+    if (!locks_.insert(path).second)
+      return absl::FailedPreconditionError("lock " + path + ": held");
     return std::make_unique<MemoryLock>(this, path);
   }
 
@@ -117,7 +125,9 @@ class MemoryFileSystem final : public FileSystem {
       absl::ReaderMutexLock lock(&mutex);
       return bytes();
     }
-    const std::string& bytes() const ABSL_SHARED_LOCKS_REQUIRED(mutex) { return borrowed == nullptr ? own : *borrowed; }
+    const std::string& bytes() const ABSL_SHARED_LOCKS_REQUIRED(mutex) {
+      return borrowed == nullptr ? own : *borrowed;
+    }
     // For writing.
     std::string& Own() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
       if (borrowed != nullptr) own = *std::exchange(borrowed, nullptr);

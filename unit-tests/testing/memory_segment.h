@@ -1,4 +1,5 @@
-// A segment in memory, for tests of what is done with segments: the shape of the tree, plans and versions.
+// A segment in memory, for tests of what is done with segments: the shape of the tree, plans and
+// versions.
 #pragma once
 
 #include <algorithm>
@@ -52,8 +53,8 @@ class MemorySegment final : public Segment {
   }
 
   // A segment of `bytes` bytes with keys of [smallest, largest], of which nothing is ever read.
-  static std::shared_ptr<Segment> Sized(uint64_t number, const std::string& smallest, const std::string& largest,
-                                        uint64_t bytes) {
+  static std::shared_ptr<Segment> Sized(uint64_t number, const std::string& smallest,
+                                        const std::string& largest, uint64_t bytes) {
     SegmentInfo info;
     info.number = number;
     info.file_size = bytes;
@@ -69,7 +70,8 @@ class MemorySegment final : public Segment {
   void PrefetchLookup(uint64_t) const override {}
   bool Peek(uint64_t, PeekedRecord*) const override { return true; }
   bool PrefetchRecord(PeekedRecord*, bool) const override { return false; }
-  absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t, SequenceNumber at, bool, FoundRecord* found) override {
+  absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t, SequenceNumber at, bool,
+                           FoundRecord* found) override {
     const TestRecord wanted{std::string(tree_key), at, {}, RecordKind::kValue};
     const auto record = std::lower_bound(records_.begin(), records_.end(), wanted, TreeOrder);
     if (record == records_.end() || record->key != tree_key) return false;

@@ -28,7 +28,8 @@ inline absl::Status Drop(TestStore& store, NamespaceId id) {
   batch.DropNamespace(id);
   return store->Write({}, &batch).status();
 }
-inline absl::Status Put(TestStore& store, NamespaceId space, const std::string& key, const std::string& value) {
+inline absl::Status Put(TestStore& store, NamespaceId space, const std::string& key,
+                        const std::string& value) {
   WriteBatch batch;
   batch.UseNamespace(space);
   batch.Put(key, value);

@@ -1,4 +1,5 @@
-// What the tests of segments share: records that own their bytes, and a directory with one or more segments in it.
+// What the tests of segments share: records that own their bytes, and a directory with one or more
+// segments in it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,8 +15,8 @@
 #include "db/segment/segment_builder.h"
 #include "db/segment/segment_caches.h"
 #include "unit-tests/testing/temp_dir.h"
-#include "util/os/file_system.h"
 #include "util/base/hash.h"
+#include "util/os/file_system.h"
 
 namespace varve::testing {
 
@@ -36,18 +37,23 @@ inline bool Before(const OwnedRecord& a, const OwnedRecord& b) {
 }
 
 inline OwnedRecord Copy(const RecordView& record) {
-  return {std::string(record.key), std::string(record.value),   record.sequence, record.kind, record.flags,
-          record.expiry_ms,        std::string(record.metadata)};
+  return {std::string(record.key),
+          std::string(record.value),
+          record.sequence,
+          record.kind,
+          record.flags,
+          record.expiry_ms,
+          std::string(record.metadata)};
 }
 
 inline bool operator==(const OwnedRecord& a, const OwnedRecord& b) {
-  return a.key == b.key && a.value == b.value && a.sequence == b.sequence && a.kind == b.kind && a.flags == b.flags &&
-         a.expiry_ms == b.expiry_ms && a.metadata == b.metadata;
+  return a.key == b.key && a.value == b.value && a.sequence == b.sequence && a.kind == b.kind &&
+         a.flags == b.flags && a.expiry_ms == b.expiry_ms && a.metadata == b.metadata;
 }
 
 inline std::string Describe(const OwnedRecord& record) {
-  return record.key.substr(0, 40) + "@" + std::to_string(record.sequence) + " (" + std::to_string(record.value.size()) +
-         " bytes)";
+  return record.key.substr(0, 40) + "@" + std::to_string(record.sequence) + " (" +
+         std::to_string(record.value.size()) + " bytes)";
 }
 inline void PrintTo(const OwnedRecord& record, std::ostream* out) { *out << Describe(record); }
 
@@ -59,8 +65,9 @@ class SegmentFixture {
 
   std::string Path(uint64_t number) const { return SegmentPath(directory.path(), number); }
 
-  SegmentInfo Build(uint64_t number, const std::vector<OwnedRecord>& records, uint32_t block_size = 4096,
-                    const std::vector<RangeTombstone>& tombstones = {}, bool hand_over = false) {
+  SegmentInfo Build(uint64_t number, const std::vector<OwnedRecord>& records,
+                    uint32_t block_size = 4096, const std::vector<RangeTombstone>& tombstones = {},
+                    bool hand_over = false) {
     SegmentBuilder::Options options;
     options.directory = directory.path();
     options.number = number;
@@ -97,7 +104,8 @@ struct Lookup {
   bool found = false;
   OwnedRecord record;
 };
-inline Lookup Get(Segment& segment, std::string_view key, SequenceNumber at = kMaxSequence, bool fill_cache = true) {
+inline Lookup Get(Segment& segment, std::string_view key, SequenceNumber at = kMaxSequence,
+                  bool fill_cache = true) {
   FoundRecord found;
   const absl::StatusOr<bool> result = segment.Get(key, HashKey(key), at, fill_cache, &found);
   if (!result.ok()) return {result.status(), false, {}};
@@ -110,7 +118,8 @@ inline std::string NumberedKey(uint64_t number) {
 }
 
 // `count` keys in order, each with one version.
-inline std::vector<OwnedRecord> NumberedRecords(uint64_t count, size_t value_size, uint64_t step = 2) {
+inline std::vector<OwnedRecord> NumberedRecords(uint64_t count, size_t value_size,
+                                                uint64_t step = 2) {
   std::vector<OwnedRecord> records(count);
   for (uint64_t i = 0; i < count; ++i) {
     records[i].key = NumberedKey(i * step);
@@ -120,8 +129,10 @@ inline std::vector<OwnedRecord> NumberedRecords(uint64_t count, size_t value_siz
   return records;
 }
 
-// Keys of many lengths, up to `max_versions` versions each, values of `value_sizes`, tombstones, and every optional field.
-inline std::vector<OwnedRecord> RandomRecords(uint64_t seed, size_t count, const std::vector<size_t>& value_sizes,
+// Keys of many lengths, up to `max_versions` versions each, values of `value_sizes`, tombstones,
+// and every optional field.
+inline std::vector<OwnedRecord> RandomRecords(uint64_t seed, size_t count,
+                                              const std::vector<size_t>& value_sizes,
                                               int max_versions) {
   std::mt19937_64 random(seed);
   std::vector<OwnedRecord> records;
@@ -139,7 +150,8 @@ inline std::vector<OwnedRecord> RandomRecords(uint64_t seed, size_t count, const
       if (random() % 5 == 0) {
         record.kind = RecordKind::kTombstone;
       } else {
-        record.value.assign(value_sizes[random() % value_sizes.size()], static_cast<char>(random()));
+        record.value.assign(value_sizes[random() % value_sizes.size()],
+                            static_cast<char>(random()));
       }
       if (random() % 6 == 0) {
         record.flags |= kHasExpiry;

@@ -1,4 +1,5 @@
-// A server_main (or client_main) as a process of its own, for tests that kill it or look at its exit code.
+// A server_main (or client_main) as a process of its own, for tests that kill it or look at its
+// exit code.
 #pragma once
 
 #include <fcntl.h>
@@ -21,11 +22,12 @@ namespace varve::testing {
 class Process {
  public:
   // `output`: file for standard output and error; empty: they go where the test's go.
-  Process(const std::string& program, const std::vector<std::string>& arguments, const std::string& output = "",
-          const std::string& input = "/dev/null") {
+  Process(const std::string& program, const std::vector<std::string>& arguments,
+          const std::string& output = "", const std::string& input = "/dev/null") {
     if (!output.empty()) unlink(output.c_str());  // nobody reads what an earlier process wrote
     std::vector<char*> argv = {const_cast<char*>(program.c_str())};
-    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    for (const std::string& argument : arguments)
+      argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
     pid_ = fork();
     if (pid_ != 0) return;
@@ -91,7 +93,8 @@ inline std::string ReadFile(const std::string& path) {
 class ServerProcess {
  public:
   // `wrapper`: a command that runs it, such as {"strace", "-D"}; empty: none.
-  ServerProcess(const std::string& program, const std::string& directory, std::vector<std::string> arguments = {},
+  ServerProcess(const std::string& program, const std::string& directory,
+                std::vector<std::string> arguments = {},
                 const std::vector<std::string>& wrapper = {})
       : log_(directory + ".log"),
         process_(wrapper.empty() ? program : wrapper[0],
@@ -115,7 +118,8 @@ class ServerProcess {
   Process& process() { return process_; }
 
  private:
-  static std::vector<std::string> WithDefaults(const std::string& program, const std::string& directory,
+  static std::vector<std::string> WithDefaults(const std::string& program,
+                                               const std::string& directory,
                                                std::vector<std::string> arguments,
                                                const std::vector<std::string>& wrapper) {
     arguments.insert(arguments.begin(), {"--dir=" + directory, "--port=0"});

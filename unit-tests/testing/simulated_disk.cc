@@ -38,12 +38,13 @@ std::vector<std::string> SimulatedDisk::List(const std::string& directory) const
   std::vector<std::string> names;
   for (auto entry = live_names_.lower_bound(directory + "/");
        entry != live_names_.end() && entry->first.starts_with(directory + "/"); ++entry) {
-    if (ParentOf(entry->first) == directory) names.push_back(entry->first.substr(directory.size() + 1));
+    if (ParentOf(entry->first) == directory)
+      names.push_back(entry->first.substr(directory.size() + 1));
   }
   return names;
 }
 
-// --- Changes ---------------------------------------------------------------------------------------------------------------
+// --- Changes -------------------------------------------------------------------------------------
 
 SimulatedDisk::Bytes SimulatedDisk::Own(Bytes* bytes) {
   if (bytes->use_count() > 1) *bytes = std::make_shared<std::string>(**bytes);
@@ -60,13 +61,15 @@ void SimulatedDisk::Perform(const Change& change, std::string* content) {
     content->resize(change.offset);
     return;
   }
-  if (content->size() < change.offset + change.data->size()) content->resize(change.offset + change.data->size());
+  if (content->size() < change.offset + change.data->size())
+    content->resize(change.offset + change.data->size());
   content->replace(change.offset, change.data->size(), *change.data);
 }
 
 void SimulatedDisk::Rename(NameChange change) {
   const std::string& gone = change.to.empty() ? change.from : change.to;
-  if (const auto old = live_names_.find(gone); old != live_names_.end() && old->second != change.inode) {
+  if (const auto old = live_names_.find(gone);
+      old != live_names_.end() && old->second != change.inode) {
     removed_ = inodes_.at(old->second).live;
   }
   Perform(change, &live_names_);
@@ -103,12 +106,14 @@ void SimulatedDisk::Apply(const DiskEvent& event) {
       change({event.offset, nullptr});
       break;
     case DiskEvent::Type::kSync:
-      for (const Change& done : inode->second.unsynced) Perform(done, Own(&inode->second.durable).get());
+      for (const Change& done : inode->second.unsynced)
+        Perform(done, Own(&inode->second.durable).get());
       inode->second.unsynced.clear();
       break;
     case DiskEvent::Type::kSyncWrite:
       Perform({event.offset, event.data}, Own(&inode->second.durable).get());
-      std::erase_if(inode->second.unsynced, [&](const Change& done) { return done.data == event.data; });
+      std::erase_if(inode->second.unsynced,
+                    [&](const Change& done) { return done.data == event.data; });
       break;
     case DiskEvent::Type::kFailedSync: {
       Random random(event.offset);
@@ -126,7 +131,7 @@ void SimulatedDisk::Apply(const DiskEvent& event) {
   }
 }
 
-// --- Crashes ---------------------------------------------------------------------------------------------------------------
+// --- Crashes -------------------------------------------------------------------------------------
 
 bool SimulatedDisk::HasUnsynced() const {
   if (!name_changes_.empty()) return true;
@@ -150,7 +155,8 @@ SimulatedDisk SimulatedDisk::CutPower(uint64_t choice) const {
     if (!named.contains(number)) continue;
     Inode& left = disk.inodes_[number];
     left.is_directory = inode.is_directory;
-    left.durable = left.live = inode.unsynced.empty() ? inode.durable : ContentAfterPowerCut(inode, choice, &random);
+    left.durable = left.live =
+        inode.unsynced.empty() ? inode.durable : ContentAfterPowerCut(inode, choice, &random);
   }
   disk.live_names_ = disk.durable_names_;
   disk.next_inode_ = next_inode_;
@@ -193,13 +199,15 @@ SimulatedDisk::Names SimulatedDisk::NamesAfterPowerCut(uint64_t choice, Random* 
           names.erase(name);
         }
       }
-      // A rename is one change of a journal: a file that had a name on disk keeps it, or has its new one.
+      // A rename is one change of a journal: a file that had a name on disk keeps it, or has its
+      // new one.
       for (const NameChange& change : name_changes_) {
         if (change.from.empty() || change.to.empty()) continue;
         const auto had_name = durable_names_.find(change.from);
         if (had_name == durable_names_.end() || had_name->second != change.inode) continue;
-        const bool has_name =
-            std::any_of(names.begin(), names.end(), [&](const auto& name) { return name.second == change.inode; });
+        const bool has_name = std::any_of(names.begin(), names.end(), [&](const auto& name) {
+          return name.second == change.inode;
+        });
         if (!has_name) names.try_emplace(change.from, change.inode);
       }
       return names;
@@ -207,7 +215,8 @@ SimulatedDisk::Names SimulatedDisk::NamesAfterPowerCut(uint64_t choice, Random* 
   }
 }
 
-SimulatedDisk::Bytes SimulatedDisk::ContentAfterPowerCut(const Inode& inode, uint64_t choice, Random* random) const {
+SimulatedDisk::Bytes SimulatedDisk::ContentAfterPowerCut(const Inode& inode, uint64_t choice,
+                                                         Random* random) const {
   if (choice == kLoseAll || choice == kKeepNames) return inode.durable;
   if (choice == kKeepAll || choice == kKeepContents) return inode.live;
   enum { kNone, kAll, kFirst, kAny, kSectors, kMoreSectors, kCount };
@@ -240,7 +249,8 @@ std::string SimulatedDisk::TornContent(const Inode& inode, Random* random) const
   std::vector<size_t> sizes = {content.size()};
   size_t size = content.size();
   for (const Change& change : inode.unsynced) {
-    size = change.data == nullptr ? change.offset : std::max(size, change.offset + change.data->size());
+    size = change.data == nullptr ? change.offset
+                                  : std::max(size, change.offset + change.data->size());
     sizes.push_back(size);
     if (change.data != nullptr) {
       KeepSomeSectors(change, stale, random, &content);
@@ -252,7 +262,8 @@ std::string SimulatedDisk::TornContent(const Inode& inode, Random* random) const
   return content;
 }
 
-void SimulatedDisk::KeepSomeSectors(const Change& change, bool stale, Random* random, std::string* content) const {
+void SimulatedDisk::KeepSomeSectors(const Change& change, bool stale, Random* random,
+                                    std::string* content) const {
   const uint64_t end = change.offset + change.data->size();
   for (uint64_t begin = change.offset; begin < end;) {
     const uint64_t next = std::min(end, (begin / kSectorSize + 1) * kSectorSize);
@@ -261,11 +272,12 @@ void SimulatedDisk::KeepSomeSectors(const Change& change, bool stale, Random* ra
       const size_t old_size = content->size();
       content->resize(next);
       if (stale && removed_ != nullptr && removed_->size() > old_size) {
-        content->replace(old_size, std::min<size_t>(next, removed_->size()) - old_size, *removed_, old_size,
-                         std::min<size_t>(next, removed_->size()) - old_size);
+        content->replace(old_size, std::min<size_t>(next, removed_->size()) - old_size, *removed_,
+                         old_size, std::min<size_t>(next, removed_->size()) - old_size);
       }
     }
-    if (Coin(random)) content->replace(begin, next - begin, *change.data, begin - change.offset, next - begin);
+    if (Coin(random))
+      content->replace(begin, next - begin, *change.data, begin - change.offset, next - begin);
     begin = next;
   }
 }

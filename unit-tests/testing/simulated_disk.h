@@ -1,15 +1,19 @@
-// A disk with the kernel's memory before it, as plain values: what programs see, what has reached the disk, and what is on its way.
+// A disk with the kernel's memory before it, as plain values: what programs see, what has reached
+// the disk, and what is on its way.
 //
-// Nothing reaches the disk but by a sync: a file's content (data and size) by that of the file, a directory's names by that of the
-// directory. What a power cut leaves of the rest is drawn from a seed, harder than any one file system is known to be:
+// Nothing reaches the disk but by a sync: a file's content (data and size) by that of the file, a
+// directory's names by that of the directory. What a power cut leaves of the rest is drawn from a
+// seed, harder than any one file system is known to be:
 //
-//   names     none of the changes since the sync; all; the first few (a journal in order); any of them; or for each name by itself
-//             any state that it has been in
-//   content   none of the writes; all; the first few; any of them; any of their sectors, each by itself, where a later write to a
-//             sector may be lost and an earlier one kept
-//   size      any that the file had since its sync: what is missing before it reads as zeros, or as the bytes of a removed file
+//   names     none of the changes since the sync; all; the first few (a journal in order); any of
+//             them; or for each name by itself any state that it has been in
+//   content   none of the writes; all; the first few; any of them; any of their sectors, each by
+//             itself, where a later write to a sector may be lost and an earlier one kept
+//   size      any that the file had since its sync: what is missing before it reads as zeros, or as
+//             the bytes of a removed file
 //
-// A failed sync keeps a random part, and what it lost is lost: the kernel takes the pages for clean, and shows them until the end.
+// A failed sync keeps a random part, and what it lost is lost: the kernel takes the pages for
+// clean, and shows them until the end.
 //
 // A value: copying is cheap (contents are shared until they are written). Not thread-safe.
 #pragma once
@@ -25,7 +29,8 @@
 
 namespace varve::testing {
 
-// One change to a disk. A trace of them, applied to a copy of the disk they began with, gives the same disk.
+// One change to a disk. A trace of them, applied to a copy of the disk they began with, gives the
+// same disk.
 struct DiskEvent {
   enum class Type : uint8_t {
     kMakeDirectory,  // path
@@ -68,9 +73,8 @@ class SimulatedDisk {
   // The event must make sense: the names that it speaks of exist.
   void Apply(const DiskEvent& event);
 
-  // --- Crashes.
-  // What a power cut leaves; all of it is on disk then. kLoseAll and kKeepAll first, then the two ways between names and contents,
-  // then any number of others.
+  // --- Crashes. What a power cut leaves; all of it is on disk then. kLoseAll and kKeepAll first,
+  // then the two ways between names and contents, then any number of others.
   static constexpr uint64_t kLoseAll = 0, kKeepAll = 1, kKeepNames = 2, kKeepContents = 3;
   SimulatedDisk CutPower(uint64_t choice) const;
   // Whether a power cut could lose anything.
@@ -109,7 +113,8 @@ class SimulatedDisk {
   Names NamesAfterPowerCut(uint64_t choice, Random* random) const;
   Bytes ContentAfterPowerCut(const Inode& inode, uint64_t choice, Random* random) const;
   std::string TornContent(const Inode& inode, Random* random) const;
-  void KeepSomeSectors(const Change& change, bool stale, Random* random, std::string* content) const;
+  void KeepSomeSectors(const Change& change, bool stale, Random* random,
+                       std::string* content) const;
 
   Names live_names_, durable_names_;
   std::vector<NameChange> name_changes_;  // oldest first

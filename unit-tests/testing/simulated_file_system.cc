@@ -31,7 +31,8 @@ class SimulatedFileSystem::SimulatedFile : public File {
   absl::Status WriteDurably(uint64_t offset, std::string_view data) override {
     const auto bytes = std::make_shared<const std::string>(data);
     VARVE_RETURN_IF_ERROR(Write(offset, bytes));
-    return Sync({.type = DiskEvent::Type::kSyncWrite, .inode = inode_, .offset = offset, .data = bytes});
+    return Sync(
+        {.type = DiskEvent::Type::kSyncWrite, .inode = inode_, .offset = offset, .data = bytes});
   }
 
   absl::Status Sync() override { return Sync({.type = DiskEvent::Type::kSync, .inode = inode_}); }
@@ -65,7 +66,10 @@ class SimulatedFileSystem::SimulatedFile : public File {
     const uint64_t size = owner_->disk_.Content(inode_).size();
     const uint64_t end = offset + data->size();
     if (end > size) VARVE_RETURN_IF_ERROR(owner_->TakeSpace(end - size, path_));
-    owner_->Do({.type = DiskEvent::Type::kWrite, .inode = inode_, .offset = offset, .data = std::move(data)});
+    owner_->Do({.type = DiskEvent::Type::kWrite,
+                .inode = inode_,
+                .offset = offset,
+                .data = std::move(data)});
     return absl::OkStatus();
   }
 
@@ -74,7 +78,8 @@ class SimulatedFileSystem::SimulatedFile : public File {
     const absl::Status entered = owner_->Enter(FileOperation::kSync, path_);
     if (owner_->stopped_) return entered;
     if (!entered.ok()) {
-      sync = {.type = DiskEvent::Type::kFailedSync, .inode = inode_, .offset = owner_->trace_.size()};
+      sync = {
+          .type = DiskEvent::Type::kFailedSync, .inode = inode_, .offset = owner_->trace_.size()};
     }
     owner_->Do(std::move(sync));
     return entered;
@@ -88,7 +93,8 @@ class SimulatedFileSystem::SimulatedFile : public File {
 
 class SimulatedFileSystem::SimulatedLock : public FileLock {
  public:
-  SimulatedLock(SimulatedFileSystem* owner, std::string path) : owner_(owner), path_(std::move(path)) {}
+  SimulatedLock(SimulatedFileSystem* owner, std::string path)
+      : owner_(owner), path_(std::move(path)) {}
   ~SimulatedLock() override {
     absl::MutexLock lock(&owner_->mutex_);
     owner_->locks_.erase(path_);
@@ -99,7 +105,7 @@ class SimulatedFileSystem::SimulatedLock : public FileLock {
   const std::string path_;
 };
 
-// --- Power -----------------------------------------------------------------------------------------------------------------
+// --- Power ---------------------------------------------------------------------------------------
 
 void SimulatedFileSystem::StopHere() {
   absl::MutexLock lock(&mutex_);
@@ -147,7 +153,8 @@ absl::Status SimulatedFileSystem::Enter(FileOperation operation, const std::stri
     stopped_ = true;
     calls_until_stop_ = kUnlimited;
   }
-  if (stopped_) return absl::InternalError(fmt::format("{} {}: the power is off", NameOf(operation), path));
+  if (stopped_)
+    return absl::InternalError(fmt::format("{} {}: the power is off", NameOf(operation), path));
   return Count(operation, path);
 }
 
@@ -156,13 +163,14 @@ void SimulatedFileSystem::Do(DiskEvent event) {
   trace_.push_back(std::move(event));
 }
 
-absl::StatusOr<uint64_t> SimulatedFileSystem::Find(const std::string& path, const char* operation) const {
+absl::StatusOr<uint64_t> SimulatedFileSystem::Find(const std::string& path,
+                                                   const char* operation) const {
   const std::optional<uint64_t> inode = disk_.Find(path);
   if (!inode) return IoError(ENOENT, operation, path);
   return *inode;
 }
 
-// --- Calls -----------------------------------------------------------------------------------------------------------------
+// --- Calls ---------------------------------------------------------------------------------------
 
 absl::StatusOr<std::unique_ptr<File>> SimulatedFileSystem::OpenForRead(const std::string& path) {
   absl::MutexLock lock(&mutex_);
@@ -171,7 +179,8 @@ absl::StatusOr<std::unique_ptr<File>> SimulatedFileSystem::OpenForRead(const std
   return std::make_unique<SimulatedFile>(this, path, inode, /*writable=*/false);
 }
 
-absl::StatusOr<std::unique_ptr<File>> SimulatedFileSystem::OpenForWrite(const std::string& path, bool create) {
+absl::StatusOr<std::unique_ptr<File>> SimulatedFileSystem::OpenForWrite(const std::string& path,
+                                                                        bool create) {
   absl::MutexLock lock(&mutex_);
   VARVE_RETURN_IF_ERROR(Enter(create ? FileOperation::kCreate : FileOperation::kOpen, path));
   if (create) {
@@ -219,7 +228,8 @@ absl::Status SimulatedFileSystem::CreateDirectory(const std::string& path) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string directory = path.substr(0, end);
     if (disk_.Find(directory)) return IoError(ENOTDIR, "create directory", directory);
-    if (!disk_.IsDirectory(directory)) Do({.type = DiskEvent::Type::kMakeDirectory, .path = directory});
+    if (!disk_.IsDirectory(directory))
+      Do({.type = DiskEvent::Type::kMakeDirectory, .path = directory});
     if (end == std::string::npos) return absl::OkStatus();
     Do({.type = DiskEvent::Type::kSyncDirectory, .path = SimulatedDisk::ParentOf(directory)});
   }
@@ -237,8 +247,8 @@ absl::StatusOr<std::unique_ptr<FileLock>> SimulatedFileSystem::Lock(const std::s
   VARVE_RETURN_IF_ERROR(Enter(FileOperation::kLock, path));
   if (!disk_.IsDirectory(SimulatedDisk::ParentOf(path))) return IoError(ENOENT, "open", path);
   if (!locks_.insert(path).second) {
-    return absl::FailedPreconditionError(
-        fmt::format("lock {}: held by another process or store; stop it, or choose another directory", path));
+    return absl::FailedPreconditionError(fmt::format(
+        "lock {}: held by another process or store; stop it, or choose another directory", path));
   }
   if (!disk_.Find(path)) Do({.type = DiskEvent::Type::kCreate, .path = path});
   return std::make_unique<SimulatedLock>(this, path);

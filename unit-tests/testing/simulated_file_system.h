@@ -1,12 +1,16 @@
-// A file system in memory whose calls fail on command and whose disk has a size (unit-tests/testing/failing_file_system.h), that loses
-// what was not synced, and writes down what was done to it.
+// A file system in memory whose calls fail on command and whose disk has a size
+// (unit-tests/testing/failing_file_system.h), that loses what was not synced, and writes down what
+// was done to it.
 //
-//   StopHere(), GoOn()       in between every call fails and changes nothing: for programs, what a killed process finds later
-//   RestorePower(choice)     GoOn() after a power cut: what was not synced is lost, kept or torn (SimulatedDisk::CutPower)
+//   StopHere(), GoOn()       in between every call fails and changes nothing: for programs, what a
+//                            killed process finds later
+//   RestorePower(choice)     GoOn() after a power cut: what was not synced is lost, kept or torn
+//                            (SimulatedDisk::CutPower)
 //   trace()                  every change so far: crash states are made of its beginnings
 //
-// A sync that fails loses a random part of what it should have put on disk, for good. Thread-safe. Files and locks must not outlive
-// their file system; a file that is open when power is restored still stands for what it was, and must not be used any more.
+// A sync that fails loses a random part of what it should have put on disk, for good. Thread-safe.
+// Files and locks must not outlive their file system; a file that is open when power is restored
+// still stands for what it was, and must not be used any more.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +34,8 @@ namespace varve::testing {
 class SimulatedFileSystem : public FailingFileSystem {
  public:
   // `before_each_call`: a place where threads may be switched.
-  explicit SimulatedFileSystem(SimulatedDisk disk = {}, std::function<void()> before_each_call = nullptr)
+  explicit SimulatedFileSystem(SimulatedDisk disk = {},
+                               std::function<void()> before_each_call = nullptr)
       : before_each_call_(std::move(before_each_call)), disk_(std::move(disk)) {}
 
   void StopHere();
@@ -57,9 +62,11 @@ class SimulatedFileSystem : public FailingFileSystem {
   class SimulatedFile;
   class SimulatedLock;
 
-  // Before each call, with the lock that it is made under: what happens to the power falls between calls, never into one. An error if
-  // it is to fail. Other threads run in between where they may be switched.
-  absl::Status Enter(FileOperation operation, const std::string& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Before each call, with the lock that it is made under: what happens to the power falls between
+  // calls, never into one. An error if it is to fail. Other threads run in between where they may
+  // be switched.
+  absl::Status Enter(FileOperation operation, const std::string& path)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Applied and written down.
   void Do(DiskEvent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<uint64_t> Find(const std::string& path, const char* operation) const

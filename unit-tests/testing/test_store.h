@@ -7,15 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "varve/storage_engine.h"
 #include "unit-tests/testing/engine_options.h"
 #include "unit-tests/testing/temp_dir.h"
+#include "varve/storage_engine.h"
 
 namespace varve::testing {
 
 class TestStore {
  public:
-  explicit TestStore(EngineOptions engine_options = TestEngineOptions()) : options(std::move(engine_options)) {
+  explicit TestStore(EngineOptions engine_options = TestEngineOptions())
+      : options(std::move(engine_options)) {
     Open();
   }
 

@@ -57,19 +57,21 @@ class VectorIterator final : public InternalIterator {
   void SeekToLast() override { MoveTo(records_.size() - 1); }
   void Seek(std::string_view tree_key, SequenceNumber sequence) override {
     const TestRecord wanted{std::string(tree_key), sequence, {}, RecordKind::kValue};
-    MoveTo(
-        static_cast<size_t>(std::lower_bound(records_.begin(), records_.end(), wanted, TreeOrder) - records_.begin()));
+    MoveTo(static_cast<size_t>(
+        std::lower_bound(records_.begin(), records_.end(), wanted, TreeOrder) - records_.begin()));
   }
   void Next() override { MoveTo(position_ + 1); }
-  void Prev() override { MoveTo(position_ - 1); }  // before the first: wraps around to an invalid position
+  // Before the first: wraps around to an invalid position.
+  void Prev() override { MoveTo(position_ - 1); }
   const RecordView& record() const override { return record_; }
   absl::Status status() const override { return status_; }
 
  private:
   void MoveTo(size_t position) {
     position_ = position;
-    status_ = position < records_.size() && position == fails_at_ ? absl::DataLossError("damaged on purpose")
-                                                                  : absl::OkStatus();
+    status_ = position < records_.size() && position == fails_at_
+                  ? absl::DataLossError("damaged on purpose")
+                  : absl::OkStatus();
     if (Valid()) record_ = records_[position_].view();
   }
 

@@ -28,10 +28,12 @@ struct VersionHistory {
   std::string Read(const std::string& key, SequenceNumber at) const {
     const TestRecord* newest = nullptr;
     for (const TestRecord& record : records) {
-      if (record.key == key && record.sequence <= at && (newest == nullptr || record.sequence > newest->sequence))
+      if (record.key == key && record.sequence <= at &&
+          (newest == nullptr || record.sequence > newest->sequence))
         newest = &record;
     }
-    if (newest == nullptr || newest->kind == RecordKind::kTombstone || Covering(key, at) > newest->sequence)
+    if (newest == nullptr || newest->kind == RecordKind::kTombstone ||
+        Covering(key, at) > newest->sequence)
       return "(none)";
     return newest->value;
   }

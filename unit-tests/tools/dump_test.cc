@@ -11,8 +11,8 @@
 
 #include "db/format/batch_codec.h"
 #include "db/format/log_format.h"
-#include "varve/storage_engine.h"
 #include "unit-tests/testing/temp_dir.h"
+#include "varve/storage_engine.h"
 
 namespace varve {
 namespace {
@@ -64,12 +64,14 @@ class DumpTest : public ::testing::Test {
   }
   std::string Log(const std::string& path) {
     std::string text;
-    status_ = DumpLog(PosixFileSystem(), path, [&](std::string_view line) { text.append(line).append("\n"); });
+    status_ = DumpLog(PosixFileSystem(), path,
+                      [&](std::string_view line) { text.append(line).append("\n"); });
     return text;
   }
   std::string Segment(const std::string& path) {
     std::string text;
-    status_ = DumpSegment(PosixFileSystem(), path, [&](std::string_view line) { text.append(line).append("\n"); });
+    status_ = DumpSegment(PosixFileSystem(), path,
+                          [&](std::string_view line) { text.append(line).append("\n"); });
     return text;
   }
 
@@ -103,7 +105,8 @@ TEST_F(DumpTest, ADamagedLogIsReadOnBehindTheDamage) {
   EXPECT_THAT(Log(path), HasSubstr("value of c"));
 }
 
-// Two damaged batches in one block, a block whose header is damaged, and a file that ends too early: each is named.
+// Two damaged batches in one block, a block whose header is damaged, and a file that ends too
+// early: each is named.
 TEST_F(DumpTest, EachDamagedPlaceOfALogIsShownWithItsChecksums) {
   constexpr uint64_t kStore = 5;
   const auto batch = [](SequenceNumber sequence, std::string_view key) {
@@ -111,11 +114,13 @@ TEST_F(DumpTest, EachDamagedPlaceOfALogIsShownWithItsChecksums) {
     std::string record(kBatchHeaderSize, '\0');
     record += {static_cast<char>(RecordKind::kValue), static_cast<char>(tree_key.size()), 5};
     record += tree_key + "value";
-    SealBatch(sequence, 1, HashOperations(std::string_view(record).substr(kBatchHeaderSize)), &record);
+    SealBatch(sequence, 1, HashOperations(std::string_view(record).substr(kBatchHeaderSize)),
+              &record);
     return record;
   };
   std::string bytes = EncodeLogHeaderPage(1, kStore);
-  const auto add_block = [&](SequenceNumber first, SequenceNumber last, const std::string& payload) {
+  const auto add_block = [&](SequenceNumber first, SequenceNumber last,
+                             const std::string& payload) {
     LogBlockHeader header;
     header.payload_size = static_cast<uint32_t>(payload.size());
     header.epoch = 1;
@@ -134,18 +139,23 @@ TEST_F(DumpTest, EachDamagedPlaceOfALogIsShownWithItsChecksums) {
   add_block(7, 7, batch(7, "third"));
   const size_t damaged_value = bytes.find("first2") + 8;
   bytes[damaged_value] ^= 1;
-  const size_t damaged_size = bytes.find("first4") - 19;  // the batch says that it is longer than its block
+  // The batch says that it is longer than its block.
+  const size_t damaged_size = bytes.find("first4") - 19;
   bytes[damaged_size] ^= 0x40;
   bytes[second + 20] ^= 1;
   std::ofstream(dir_.File("000001.log"), std::ios::binary) << bytes;
   std::string text = Log(dir_.File("000001.log"));
   EXPECT_THAT(status_.message(), HasSubstr("3 damaged places")) << text;
-  for (const char* key : {"first1", "first3", "first5", "second", "third"}) EXPECT_THAT(text, HasSubstr(key));
+  for (const char* key : {"first1", "first3", "first5", "second", "third"})
+    EXPECT_THAT(text, HasSubstr(key));
   for (const char* key : {"first2", "first4"}) EXPECT_THAT(text, Not(HasSubstr(key)));
-  EXPECT_THAT(text, ContainsRegex("DAMAGED: batch: checksum [0-9a-f]{8}, but its [0-9]+ bytes give [0-9a-f]{8}"));
-  EXPECT_THAT(text, ContainsRegex(std::to_string(second) +
-                                  "  DAMAGED: no block that can be read up to [0-9]+: its "
-                                  "header has checksum [0-9a-f]{8}, but its 40 bytes give [0-9a-f]{8}"));
+  EXPECT_THAT(
+      text,
+      ContainsRegex("DAMAGED: batch: checksum [0-9a-f]{8}, but its [0-9]+ bytes give [0-9a-f]{8}"));
+  EXPECT_THAT(text,
+              ContainsRegex(std::to_string(second) +
+                            "  DAMAGED: no block that can be read up to [0-9]+: its "
+                            "header has checksum [0-9a-f]{8}, but its 40 bytes give [0-9a-f]{8}"));
   std::ofstream(dir_.File("000001.log"), std::ios::binary) << bytes.substr(0, bytes.size() - 3);
   text = Log(dir_.File("000001.log"));
   EXPECT_THAT(status_.message(), HasSubstr("5 damaged places")) << text;
@@ -169,7 +179,9 @@ TEST_F(DumpTest, EachDamagedPlaceOfASegmentIsShownWithItsChecksums) {
   EXPECT_THAT(status_.message(), HasSubstr("3 damaged places")) << text;
   EXPECT_THAT(text, HasSubstr("value of b"));
   EXPECT_THAT(text, HasSubstr("\"odd\""));
-  EXPECT_THAT(text, ContainsRegex("DAMAGED: record: checksum [0-9a-f]{8}, but its [0-9]+ bytes give [0-9a-f]{8}"));
+  EXPECT_THAT(text,
+              ContainsRegex(
+                  "DAMAGED: record: checksum [0-9a-f]{8}, but its [0-9]+ bytes give [0-9a-f]{8}"));
   EXPECT_THAT(text, HasSubstr("DAMAGED: page 0 of the offset table"));
 }
 

@@ -10,7 +10,8 @@ const char* DecodeLongVarint(const char* p, const char* limit, T* value) {
   for (int shift = 0; shift < kBits && p < limit; shift += 7) {
     const T byte = static_cast<unsigned char>(*p++);
     const T payload = byte & 0x7f;
-    if (shift + 7 > kBits && (payload >> (kBits - shift)) != 0) return nullptr;  // bits beyond the type
+    // Bits beyond the type.
+    if (shift + 7 > kBits && (payload >> (kBits - shift)) != 0) return nullptr;
     result |= payload << shift;
     if (byte < 0x80) {
       if (byte == 0 && shift != 0) return nullptr;  // a shorter form exists
@@ -42,11 +43,21 @@ const char* DecodeLongVarint64(const char* p, const char* limit, uint64_t* value
 
 }  // namespace coding_internal
 
-void PutFixed16(std::string* dst, uint16_t value) { EncodeFixed16(Extend(dst, sizeof(value)), value); }
-void PutFixed32(std::string* dst, uint32_t value) { EncodeFixed32(Extend(dst, sizeof(value)), value); }
-void PutFixed64(std::string* dst, uint64_t value) { EncodeFixed64(Extend(dst, sizeof(value)), value); }
-void PutBigEndian32(std::string* dst, uint32_t value) { EncodeBigEndian32(Extend(dst, sizeof(value)), value); }
-void PutBigEndian64(std::string* dst, uint64_t value) { EncodeBigEndian64(Extend(dst, sizeof(value)), value); }
+void PutFixed16(std::string* dst, uint16_t value) {
+  EncodeFixed16(Extend(dst, sizeof(value)), value);
+}
+void PutFixed32(std::string* dst, uint32_t value) {
+  EncodeFixed32(Extend(dst, sizeof(value)), value);
+}
+void PutFixed64(std::string* dst, uint64_t value) {
+  EncodeFixed64(Extend(dst, sizeof(value)), value);
+}
+void PutBigEndian32(std::string* dst, uint32_t value) {
+  EncodeBigEndian32(Extend(dst, sizeof(value)), value);
+}
+void PutBigEndian64(std::string* dst, uint64_t value) {
+  EncodeBigEndian64(Extend(dst, sizeof(value)), value);
+}
 
 void PutVarint64(std::string* dst, uint64_t value) {
   char buffer[kMaxVarint64Bytes];

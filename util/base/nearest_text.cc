@@ -11,7 +11,8 @@ namespace {
 constexpr size_t kLongest = 64;  // no name is longer, and what is longer is no slip of the finger
 
 size_t Changes(std::string_view from, std::string_view to) {
-  std::vector<size_t> row(to.size() + 1);  // changes from what was read of `from` to each beginning of `to`
+  // Changes from what was read of `from` to each beginning of `to`.
+  std::vector<size_t> row(to.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 0; i < from.size(); ++i) {
     size_t diagonal = row[0];

@@ -1,4 +1,5 @@
-// "Did you mean ...?": finds the known name that somebody who mistyped one most likely meant. Pure function.
+// "Did you mean ...?": finds the known name that somebody who mistyped one most likely meant. Pure
+// function.
 #pragma once
 
 #include <span>
@@ -6,8 +7,9 @@
 
 namespace varve {
 
-// The candidate with the fewest changes of one character (insert, remove, replace) from `text`; empty when even that one differs
-// in more than a third of it. Of equals, the first. Takes time of the product of the lengths (Wagner and Fischer, 1974).
+// The candidate with the fewest changes of one character (insert, remove, replace) from `text`;
+// empty when even that one differs in more than a third of it. Of equals, the first. Takes time of
+// the product of the lengths (Wagner and Fischer, 1974).
 std::string_view NearestText(std::string_view text, std::span<const std::string_view> candidates);
 
 }  // namespace varve

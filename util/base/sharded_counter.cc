@@ -8,8 +8,8 @@ thread_local constinit size_t thread_slot = kUnclaimed;
 
 namespace {
 
-// Bit i is set while slot i has an owner. Claiming acquires what the last owner released, so that the new owner's
-// plain additions continue from its last value.
+// Bit i is set while slot i has an owner. Claiming acquires what the last owner released, so that
+// the new owner's plain additions continue from its last value.
 std::atomic<uint32_t> owned_slots{0};
 
 size_t ClaimOwnSlot() {
@@ -17,19 +17,21 @@ size_t ClaimOwnSlot() {
   for (;;) {
     const size_t free_slot = static_cast<size_t>(std::countr_one(owned));
     if (free_slot >= kSharedSlot) return kSharedSlot;
-    if (owned_slots.compare_exchange_weak(owned, owned | (uint32_t{1} << free_slot), std::memory_order_acquire,
-                                          std::memory_order_relaxed)) {
+    if (owned_slots.compare_exchange_weak(owned, owned | (uint32_t{1} << free_slot),
+                                          std::memory_order_acquire, std::memory_order_relaxed)) {
       return free_slot;
     }
   }
 }
 
-// Gives the slot back when the thread ends; what the thread still counts after that goes to the shared slot.
+// Gives the slot back when the thread ends; what the thread still counts after that goes to the
+// shared slot.
 struct SlotOwner {
   SlotOwner() : slot(ClaimOwnSlot()) {}
   ~SlotOwner() {
     thread_slot = kSharedSlot;
-    if (slot != kSharedSlot) owned_slots.fetch_and(~(uint32_t{1} << slot), std::memory_order_release);
+    if (slot != kSharedSlot)
+      owned_slots.fetch_and(~(uint32_t{1} << slot), std::memory_order_release);
   }
   const size_t slot;
 };

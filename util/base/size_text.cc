@@ -16,7 +16,8 @@ struct Unit {
   uint64_t factor;
 };
 
-constexpr uint64_t kKi = 1024, kMi = kKi * 1024, kGi = kMi * 1024, kTi = kGi * 1024, kPi = kTi * 1024;
+constexpr uint64_t kKi = 1024, kMi = kKi * 1024, kGi = kMi * 1024, kTi = kGi * 1024,
+                   kPi = kTi * 1024;
 
 constexpr Unit kSizeUnits[] = {
     {"", 1},
@@ -48,9 +49,13 @@ constexpr Unit kDurationUnits[] = {
 };
 
 // What the formatters choose from: the largest first.
-constexpr Unit kSizeOutput[] = {{"PiB", kPi}, {"TiB", kTi}, {"GiB", kGi}, {"MiB", kMi}, {"KiB", kKi}};
-constexpr Unit kDurationOutput[] = {
-    {"h", 3'600'000'000'000}, {"min", 60'000'000'000}, {"s", 1'000'000'000}, {"ms", 1'000'000}, {"us", 1'000}};
+constexpr Unit kSizeOutput[] = {
+    {"PiB", kPi}, {"TiB", kTi}, {"GiB", kGi}, {"MiB", kMi}, {"KiB", kKi}};
+constexpr Unit kDurationOutput[] = {{"h", 3'600'000'000'000},
+                                    {"min", 60'000'000'000},
+                                    {"s", 1'000'000'000},
+                                    {"ms", 1'000'000},
+                                    {"us", 1'000}};
 
 // What may be written where this kind of quantity is expected, for messages.
 struct Quantity {
@@ -60,10 +65,11 @@ struct Quantity {
   uint64_t max;
 };
 
-constexpr Quantity kSize = {"size", "bytes or a number with a unit such as 512k, 64MiB or 10MB", kSizeUnits,
-                            std::numeric_limits<uint64_t>::max()};
-constexpr Quantity kDuration = {"duration", "a number with a unit such as 200us, 5ms, 1s, 10min or 1h", kDurationUnits,
-                                static_cast<uint64_t>(std::numeric_limits<int64_t>::max())};
+constexpr Quantity kSize = {"size", "bytes or a number with a unit such as 512k, 64MiB or 10MB",
+                            kSizeUnits, std::numeric_limits<uint64_t>::max()};
+constexpr Quantity kDuration = {
+    "duration", "a number with a unit such as 200us, 5ms, 1s, 10min or 1h", kDurationUnits,
+    static_cast<uint64_t>(std::numeric_limits<int64_t>::max())};
 
 std::string LowerCase(std::string_view text) {
   std::string lower(text);
@@ -82,15 +88,16 @@ std::optional<uint64_t> FactorOf(std::string_view unit, std::span<const Unit> un
 }
 
 absl::Status Refuse(std::string_view text, const Quantity& quantity, std::string_view reason) {
-  return absl::InvalidArgumentError(
-      fmt::format("\"{}\" is not a {}: {}; write {}", text, quantity.name, reason, quantity.examples));
+  return absl::InvalidArgumentError(fmt::format("\"{}\" is not a {}: {}; write {}", text,
+                                                quantity.name, reason, quantity.examples));
 }
 
 absl::StatusOr<uint64_t> Parse(std::string_view text, const Quantity& quantity) {
   uint64_t number = 0;
   const char* const limit = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data(), limit, number);
-  if (error == std::errc::result_out_of_range) return Refuse(text, quantity, "the number is too large");
+  if (error == std::errc::result_out_of_range)
+    return Refuse(text, quantity, "the number is too large");
   if (error != std::errc()) return Refuse(text, quantity, "it does not begin with a digit");
 
   std::string_view unit(end, static_cast<size_t>(limit - end));
@@ -99,7 +106,8 @@ absl::StatusOr<uint64_t> Parse(std::string_view text, const Quantity& quantity) 
   const std::optional<uint64_t> factor = FactorOf(unit, quantity.units);
   if (!factor.has_value()) {
     return Refuse(text, quantity,
-                  unit.empty() ? std::string("the unit is missing") : fmt::format("unknown unit \"{}\"", unit));
+                  unit.empty() ? std::string("the unit is missing")
+                               : fmt::format("unknown unit \"{}\"", unit));
   }
   if (number > quantity.max / *factor) return Refuse(text, quantity, "it is too large");
   return number * *factor;
@@ -108,7 +116,8 @@ absl::StatusOr<uint64_t> Parse(std::string_view text, const Quantity& quantity) 
 // The largest unit that divides `value`, else the plain number with `base`.
 std::string Format(uint64_t value, std::span<const Unit> units, std::string_view base) {
   for (const Unit& unit : units) {
-    if (value != 0 && value % unit.factor == 0) return fmt::format("{}{}", value / unit.factor, unit.name);
+    if (value != 0 && value % unit.factor == 0)
+      return fmt::format("{}{}", value / unit.factor, unit.name);
   }
   return fmt::format("{}{}", value, base);
 }

@@ -23,9 +23,11 @@ ErrnoMeaning MeaningOf(int errno_value) {
     case EFBIG:
       return {absl::StatusCode::kResourceExhausted, "raise the file size limit (ulimit -f)"};
     case EMFILE:
-      return {absl::StatusCode::kResourceExhausted, "raise the process's limit of open files (ulimit -n)"};
+      return {absl::StatusCode::kResourceExhausted,
+              "raise the process's limit of open files (ulimit -n)"};
     case ENFILE:
-      return {absl::StatusCode::kResourceExhausted, "raise the machine's limit of open files (fs.file-max)"};
+      return {absl::StatusCode::kResourceExhausted,
+              "raise the machine's limit of open files (fs.file-max)"};
     case ENOMEM:
       return {absl::StatusCode::kResourceExhausted, "free memory on this machine"};
     case ENOENT:
@@ -54,7 +56,8 @@ std::string Describe(int errno_value) {
 
 }  // namespace
 
-absl::Status IoError(int errno_value, std::string_view operation, std::string_view path, uint64_t offset) noexcept {
+absl::Status IoError(int errno_value, std::string_view operation, std::string_view path,
+                     uint64_t offset) noexcept {
   const ErrnoMeaning meaning = MeaningOf(errno_value);
   return StatusInWords(meaning.code, [&] {
     std::string message = fmt::format("{} {}", operation, path);
@@ -66,8 +69,9 @@ absl::Status IoError(int errno_value, std::string_view operation, std::string_vi
 }
 
 absl::Status Corruption(std::string_view path, uint64_t offset, std::string_view what) noexcept {
-  return StatusInWords(absl::StatusCode::kDataLoss,
-                       [&] { return fmt::format("{} is damaged at offset {}: {}", path, offset, what); });
+  return StatusInWords(absl::StatusCode::kDataLoss, [&] {
+    return fmt::format("{} is damaged at offset {}: {}", path, offset, what);
+  });
 }
 
 }  // namespace varve

@@ -15,7 +15,8 @@ constexpr size_t kWorthAHugePage = kHugePage / 4 * 3;  // bytes: what is left of
 
 AlignedBytes::AlignedBytes(size_t size) : size_(size), capacity_(size) {
   const size_t in_whole_pages = size / kHugePage * kHugePage;
-  const size_t huge = size - in_whole_pages >= kWorthAHugePage ? in_whole_pages + kHugePage : in_whole_pages;
+  const size_t huge =
+      size - in_whole_pages >= kWorthAHugePage ? in_whole_pages + kHugePage : in_whole_pages;
   if (huge > size) capacity_ = huge;
   const auto alignment = static_cast<std::align_val_t>(huge > 0 ? kHugePage : kSmallAlignment);
   data_ = {static_cast<char*>(::operator new(capacity_, alignment)), Free{alignment}};

@@ -1,5 +1,5 @@
-// Memory that is touched at random: aligned to lines of the processor's cache and, where it is large, in huge pages of the system, so that
-// an access rarely has to look up its page first.
+// Memory that is touched at random: aligned to lines of the processor's cache and, where it is
+// large, in huge pages of the system, so that an access rarely has to look up its page first.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,8 @@
 
 namespace varve {
 
-// Uninitialized bytes, aligned to kSmallAlignment at least. Movable; empty by default. Throws std::bad_alloc.
+// Uninitialized bytes, aligned to kSmallAlignment at least. Movable; empty by default. Throws
+// std::bad_alloc.
 class AlignedBytes {
  public:
   static constexpr size_t kSmallAlignment = 64;
@@ -31,7 +32,8 @@ class AlignedBytes {
   size_t capacity_ = 0;
 };
 
-// Has the system back fresh bytes with memory now, not when each of them is first written to; overwrites some of them.
+// Has the system back fresh bytes with memory now, not when each of them is first written to;
+// overwrites some of them.
 void TakeMemory(char* bytes, size_t size);
 // Gives the memory of whole pages among the bytes back to the system; they stay readable, as zeros.
 void DropMemory(char* bytes, size_t size);

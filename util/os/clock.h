@@ -1,8 +1,9 @@
-// Time, behind an interface so that what depends on time (expiry, rates, delays) can be tested without waiting.
+// Time, behind an interface so that what depends on time (expiry, rates, delays) can be tested
+// without waiting.
 //
-// Two readings that are never mixed: wall time places an event in the calendar, may jump when somebody sets the clock,
-// and is what is written to disk; monotonic time only measures spans within this process and never goes back.
-// Thread-safety: every Clock may be read from any thread.
+// Two readings that are never mixed: wall time places an event in the calendar, may jump when
+// somebody sets the clock, and is what is written to disk; monotonic time only measures spans
+// within this process and never goes back. Thread-safety: every Clock may be read from any thread.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@ class Clock {
   virtual uint64_t MonotonicNanos() const = 0;
 };
 
-// The machine's clock, which lives as long as the process. A reading takes tens of nanoseconds and no system call.
+// The machine's clock, which lives as long as the process. A reading takes tens of nanoseconds and
+// no system call.
 const Clock& RealClock();
 
 }  // namespace varve

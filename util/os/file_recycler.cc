@@ -34,7 +34,8 @@ FileRecycler::~FileRecycler() {
   for (const Spare& spare : spares_) RemoveNow(spare.path);
 }
 
-void FileRecycler::Retire(const std::string& path, bool is_sound, std::function<void()> first) noexcept {
+void FileRecycler::Retire(const std::string& path, bool is_sound,
+                          std::function<void()> first) noexcept {
   const bool put_off = TryWithMemory([&] {
     absl::MutexLock lock(&mutex_);
     tasks_.push_back({path, is_sound, std::move(first)});
@@ -47,7 +48,8 @@ void FileRecycler::Retire(const std::string& path, bool is_sound, std::function<
   });
 }
 
-absl::StatusOr<std::unique_ptr<File>> FileRecycler::Create(const std::string& path, uint64_t expected_size,
+absl::StatusOr<std::unique_ptr<File>> FileRecycler::Create(const std::string& path,
+                                                           uint64_t expected_size,
                                                            uint64_t* old_size) {
   *old_size = 0;
   if (const Spare spare = TakeSpare(expected_size); !spare.path.empty()) {
@@ -58,7 +60,8 @@ absl::StatusOr<std::unique_ptr<File>> FileRecycler::Create(const std::string& pa
     };
     absl::Status status = file_system_->Rename(spare.path, path);
     if (status.ok()) {
-      absl::StatusOr<std::unique_ptr<File>> file = file_system_->OpenForWrite(path, /*create=*/false);
+      absl::StatusOr<std::unique_ptr<File>> file =
+          file_system_->OpenForWrite(path, /*create=*/false);
       if (file.ok()) {
         std::move(remove).Cancel();
         *old_size = spare.size;
@@ -76,8 +79,9 @@ FileRecycler::Spare FileRecycler::TakeSpare(uint64_t expected_size) {
   const auto distance = [expected_size](const Spare& spare) {
     return std::max(spare.size, expected_size) - std::min(spare.size, expected_size);
   };
-  const auto best = std::min_element(spares_.begin(), spares_.end(),
-                                     [&](const Spare& a, const Spare& b) { return distance(a) < distance(b); });
+  const auto best =
+      std::min_element(spares_.begin(), spares_.end(),
+                       [&](const Spare& a, const Spare& b) { return distance(a) < distance(b); });
   if (best == spares_.end() || best->size > largest) return {};
   Spare spare = std::move(*best);
   spares_.erase(best);
@@ -101,7 +105,7 @@ bool FileRecycler::Pause() {
   return !stopping_;
 }
 
-// --- The thread ------------------------------------------------------------------------------------------------------------
+// --- The thread ----------------------------------------------------------------------------------
 
 void FileRecycler::Run() {
   NameThread("varve-recycle");
@@ -148,7 +152,8 @@ void FileRecycler::RemoveUnwanted() {
     Spare spare;
     {
       absl::MutexLock lock(&mutex_);
-      if (spares_.empty() || (spare_bytes_ <= room && SteadyNow() < spares_.front().expires)) return;
+      if (spares_.empty() || (spare_bytes_ <= room && SteadyNow() < spares_.front().expires))
+        return;
       spare = std::move(spares_.front());
       spares_.erase(spares_.begin());
       spare_bytes_ -= spare.size;

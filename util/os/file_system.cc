@@ -15,15 +15,16 @@
 #include <mutex>
 #include <utility>
 
-#include "util/os/mapped_window.h"
 #include "util/base/status.h"
+#include "util/os/mapped_window.h"
 
 namespace varve {
 namespace {
 
 constexpr mode_t kFileMode = 0600;
 constexpr mode_t kDirectoryMode = 0700;
-// More is written by a system call: it brings in pages without zeroing them first, and many at once.
+// More is written by a system call: it brings in pages without zeroing them first, and many at
+// once.
 constexpr size_t kMostInPlace = 2u << 10;
 
 // Owns a descriptor.
@@ -45,7 +46,8 @@ class Descriptor {
   int fd_;
 };
 
-// Makes the call until no signal comes in between. That says nothing of what the call was to do: a sync, too, may be made again then.
+// Makes the call until no signal comes in between. That says nothing of what the call was to do: a
+// sync, too, may be made again then.
 template <typename Call>
 auto Uninterrupted(const Call& call) {
   auto result = call();
@@ -61,13 +63,16 @@ absl::StatusOr<Descriptor> OpenDescriptor(const std::string& path, int flags) {
 
 class PosixFile : public File {
  public:
-  PosixFile(std::string path, Descriptor descriptor) : path_(std::move(path)), descriptor_(std::move(descriptor)) {}
+  PosixFile(std::string path, Descriptor descriptor)
+      : path_(std::move(path)), descriptor_(std::move(descriptor)) {}
 
   absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const override {
     size_t done = 0;
     while (done < size) {
-      const ssize_t n = Uninterrupted(
-          [&] { return ::pread(descriptor_.get(), buffer + done, size - done, static_cast<off_t>(offset + done)); });
+      const ssize_t n = Uninterrupted([&] {
+        return ::pread(descriptor_.get(), buffer + done, size - done,
+                       static_cast<off_t>(offset + done));
+      });
       if (n == 0) break;
       if (n < 0) return IoError(errno, "read", path_, offset + done);
       done += static_cast<size_t>(n);
@@ -77,8 +82,9 @@ class PosixFile : public File {
 
   absl::Status Write(uint64_t offset, std::string_view data) override {
     while (!data.empty()) {
-      const ssize_t n = Uninterrupted(
-          [&] { return ::pwrite(descriptor_.get(), data.data(), data.size(), static_cast<off_t>(offset)); });
+      const ssize_t n = Uninterrupted([&] {
+        return ::pwrite(descriptor_.get(), data.data(), data.size(), static_cast<off_t>(offset));
+      });
       if (n < 0) return IoError(errno, "write", path_, offset);
       if (n == 0) return IoError(EIO, "write", path_, offset);  // else it would never end
       data.remove_prefix(static_cast<size_t>(n));
@@ -101,24 +107,30 @@ class PosixFile : public File {
   }
 
   absl::Status Sync() override {
-    if (const int error = writeback_error_.load(); error != 0) return IoError(error, "write back", path_);
-    if (Uninterrupted([&] { return ::fdatasync(descriptor_.get()); }) != 0) return IoError(errno, "fdatasync", path_);
+    if (const int error = writeback_error_.load(); error != 0)
+      return IoError(error, "write back", path_);
+    if (Uninterrupted([&] { return ::fdatasync(descriptor_.get()); }) != 0)
+      return IoError(errno, "fdatasync", path_);
     return absl::OkStatus();
   }
 
   // Around the kernel's cache, through a descriptor of its own, which the first such write opens.
   absl::Status WriteDurably(uint64_t offset, std::string_view data) override {
-    const bool aligned = (reinterpret_cast<uintptr_t>(data.data()) | offset | data.size()) % kDirectAlignment == 0;
+    const bool aligned =
+        (reinterpret_cast<uintptr_t>(data.data()) | offset | data.size()) % kDirectAlignment == 0;
     if (!aligned) return File::WriteDurably(offset, data);
     std::call_once(direct_once_, [this] {
       char same[32];  // the file may have been renamed
       *fmt::format_to_n(same, sizeof(same) - 1, "/proc/self/fd/{}", descriptor_.get()).out = '\0';
-      direct_ = Descriptor(Uninterrupted([&same] { return ::open(same, O_WRONLY | O_DIRECT | O_DSYNC | O_CLOEXEC); }));
+      direct_ = Descriptor(Uninterrupted(
+          [&same] { return ::open(same, O_WRONLY | O_DIRECT | O_DSYNC | O_CLOEXEC); }));
     });
     while (direct_.get() >= 0 && !data.empty()) {
-      const ssize_t n =
-          Uninterrupted([&] { return ::pwrite(direct_.get(), data.data(), data.size(), static_cast<off_t>(offset)); });
-      if (n < 0 && errno == EINVAL) break;  // not with this file system, or not with what is left of a short write
+      const ssize_t n = Uninterrupted([&] {
+        return ::pwrite(direct_.get(), data.data(), data.size(), static_cast<off_t>(offset));
+      });
+      // Not with this file system, or not with what is left of a short write.
+      if (n < 0 && errno == EINVAL) break;
       if (n < 0) return IoError(errno, "write", path_, offset);
       if (n == 0) return IoError(EIO, "write", path_, offset);
       data.remove_prefix(static_cast<size_t>(n));
@@ -134,15 +146,18 @@ class PosixFile : public File {
   }
 
   absl::Status Allocate(uint64_t begin, uint64_t end) override {
-    const int result = Uninterrupted(
-        [&] { return ::fallocate(descriptor_.get(), 0, static_cast<off_t>(begin), static_cast<off_t>(end - begin)); });
+    const int result = Uninterrupted([&] {
+      return ::fallocate(descriptor_.get(), 0, static_cast<off_t>(begin),
+                         static_cast<off_t>(end - begin));
+    });
     if (result == 0) return absl::OkStatus();
     if (errno == EOPNOTSUPP || errno == ENOSYS) return File::Allocate(begin, end);
     return IoError(errno, "fallocate", path_, begin);
   }
 
   absl::Status Truncate(uint64_t size) override {
-    if (Uninterrupted([&] { return ::ftruncate(descriptor_.get(), static_cast<off_t>(size)); }) != 0)
+    if (Uninterrupted([&] { return ::ftruncate(descriptor_.get(), static_cast<off_t>(size)); }) !=
+        0)
       return IoError(errno, "truncate", path_, size);
     return absl::OkStatus();
   }
@@ -154,21 +169,25 @@ class PosixFile : public File {
   }
 
   void Prefetch(uint64_t offset, uint64_t size) const override {
-    ::posix_fadvise(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(size), POSIX_FADV_WILLNEED);
+    ::posix_fadvise(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(size),
+                    POSIX_FADV_WILLNEED);
   }
 
   const std::string& path() const override { return path_; }
 
  private:
-  // The kernel tells a descriptor only once of what could not be written: fdatasync is silent about what was said here.
+  // The kernel tells a descriptor only once of what could not be written: fdatasync is silent about
+  // what was said here.
   bool SyncRange(uint64_t offset, uint64_t size, unsigned flags) {
     if (writeback_error_.load() != 0) return false;
     const int result = Uninterrupted([&] {
-      return ::sync_file_range(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(size), flags);
+      return ::sync_file_range(descriptor_.get(), static_cast<off_t>(offset),
+                               static_cast<off_t>(size), flags);
     });
     if (result == 0) return true;
     const bool is_refused =
-        errno == EINVAL || errno == ENOSYS || errno == ESPIPE || errno == EPERM;  // no such call here
+        // No such call here.
+        errno == EINVAL || errno == ENOSYS || errno == ESPIPE || errno == EPERM;
     if (!is_refused) writeback_error_.store(errno);
     return false;
   }
@@ -197,13 +216,16 @@ class RealFileSystem : public FileSystem {
     return std::make_unique<PosixFile>(path, std::move(descriptor));
   }
 
-  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path, bool create) override {
-    VARVE_ASSIGN_OR_RETURN(Descriptor descriptor, OpenDescriptor(path, O_RDWR | (create ? O_CREAT | O_TRUNC : 0)));
+  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path,
+                                                     bool create) override {
+    VARVE_ASSIGN_OR_RETURN(Descriptor descriptor,
+                           OpenDescriptor(path, O_RDWR | (create ? O_CREAT | O_TRUNC : 0)));
     return std::make_unique<PosixFile>(path, std::move(descriptor));
   }
 
   absl::Status Rename(const std::string& from, const std::string& to) override {
-    if (::rename(from.c_str(), to.c_str()) != 0) return IoError(errno, fmt::format("rename to {}:", to), from);
+    if (::rename(from.c_str(), to.c_str()) != 0)
+      return IoError(errno, fmt::format("rename to {}:", to), from);
     return absl::OkStatus();
   }
 
@@ -213,8 +235,10 @@ class RealFileSystem : public FileSystem {
   }
 
   absl::Status SyncDirectory(const std::string& path) override {
-    VARVE_ASSIGN_OR_RETURN(const Descriptor descriptor, OpenDescriptor(path, O_RDONLY | O_DIRECTORY));
-    if (Uninterrupted([&] { return ::fsync(descriptor.get()); }) != 0) return IoError(errno, "fsync directory", path);
+    VARVE_ASSIGN_OR_RETURN(const Descriptor descriptor,
+                           OpenDescriptor(path, O_RDONLY | O_DIRECTORY));
+    if (Uninterrupted([&] { return ::fsync(descriptor.get()); }) != 0)
+      return IoError(errno, "fsync directory", path);
     return absl::OkStatus();
   }
 
@@ -229,7 +253,8 @@ class RealFileSystem : public FileSystem {
     }
     const int error = errno;
     struct stat info;
-    if (error == EEXIST && ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return absl::OkStatus();
+    if (error == EEXIST && ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
+      return absl::OkStatus();
     return IoError(error, "create directory", path);
   }
 
@@ -250,7 +275,8 @@ class RealFileSystem : public FileSystem {
 
   absl::StatusOr<uint64_t> FreeSpace(const std::string& path) override {
     struct statvfs info;
-    if (Uninterrupted([&] { return ::statvfs(path.c_str(), &info); }) != 0) return IoError(errno, "statvfs", path);
+    if (Uninterrupted([&] { return ::statvfs(path.c_str(), &info); }) != 0)
+      return IoError(errno, "statvfs", path);
     return uint64_t{info.f_bavail} * info.f_frsize;
   }
 
@@ -258,8 +284,8 @@ class RealFileSystem : public FileSystem {
     VARVE_ASSIGN_OR_RETURN(Descriptor descriptor, OpenDescriptor(path, O_RDWR | O_CREAT));
     if (Uninterrupted([&] { return ::flock(descriptor.get(), LOCK_EX | LOCK_NB); }) != 0) {
       if (errno != EWOULDBLOCK) return IoError(errno, "lock", path);
-      return absl::FailedPreconditionError(
-          fmt::format("lock {}: held by another process or store; stop it, or choose another directory", path));
+      return absl::FailedPreconditionError(fmt::format(
+          "lock {}: held by another process or store; stop it, or choose another directory", path));
     }
     return std::make_unique<PosixFileLock>(std::move(descriptor));
   }

@@ -1,8 +1,10 @@
-// Files as the engine sees them: the seam where faults are injected. Everything the engine does to a disk goes through here.
+// Files as the engine sees them: the seam where faults are injected. Everything the engine does to
+// a disk goes through here.
 //
-// Thread-safe: one File may be read and written by several threads at once (positions are explicit). Errors name operation,
-// path and offset; their codes are those of IoError (util/base/status.h): a full disk is ResourceExhausted, a missing file
-// NotFound, a failing device Internal.
+// Thread-safe: one File may be read and written by several threads at once (positions are
+// explicit). Errors name operation, path and offset; their codes are those of IoError
+// (util/base/status.h): a full disk is ResourceExhausted, a missing file NotFound, a failing device
+// Internal.
 #pragma once
 
 #include <cstdint>
@@ -22,33 +24,40 @@ class File {
  public:
   virtual ~File() = default;  // closes
 
-  // Reads up to `size` bytes at `offset` into `buffer`; fewer only at the end of the file. Retries EINTR and short reads.
-  [[nodiscard]] virtual absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const = 0;
-  // Writes all of `data` at `offset`, growing the file where needed. Retries EINTR and short writes.
+  // Reads up to `size` bytes at `offset` into `buffer`; fewer only at the end of the file. Retries
+  // EINTR and short reads.
+  [[nodiscard]] virtual absl::StatusOr<size_t> Read(uint64_t offset, size_t size,
+                                                    char* buffer) const = 0;
+  // Writes all of `data` at `offset`, growing the file where needed. Retries EINTR and short
+  // writes.
   [[nodiscard]] virtual absl::Status Write(uint64_t offset, std::string_view data) = 0;
-  // As Write, for bytes within the file, and by one thread at a time: small ones may be copied into memory that is mapped from the file, in
-  // place of a system call.
+  // As Write, for bytes within the file, and by one thread at a time: small ones may be copied into
+  // memory that is mapped from the file, in place of a system call.
   [[nodiscard]] virtual absl::Status WriteInPlace(uint64_t offset, std::string_view data) {
     return Write(offset, data);
   }
-  // Puts data (and the size, where it changed) on disk. A failure is final for what was written before: never call it again to "retry".
+  // Puts data (and the size, where it changed) on disk. A failure is final for what was written
+  // before: never call it again to "retry".
   [[nodiscard]] virtual absl::Status Sync() = 0;
-  // Writes these bytes and puts them on disk, them alone: what else was written stays as it is. Several such writes to one file may be
-  // under way at once. Fastest where `offset`, data.size() and data.data() are multiples of kDirectAlignment and the bytes lie within the
-  // file. A failure is as final as that of Sync.
+  // Writes these bytes and puts them on disk, them alone: what else was written stays as it is.
+  // Several such writes to one file may be under way at once. Fastest where `offset`, data.size()
+  // and data.data() are multiples of kDirectAlignment and the bytes lie within the file. A failure
+  // is as final as that of Sync.
   [[nodiscard]] virtual absl::Status WriteDurably(uint64_t offset, std::string_view data) {
     const absl::Status written = Write(offset, data);
     return written.ok() ? Sync() : written;
   }
-  // Has the kernel begin to put [offset, offset + size) on disk, once it is through with what it began before. So a long file
-  // is written while it grows, and other files' syncs don't wait behind all of it. Promises nothing: what fails is Sync's to tell.
+  // Has the kernel begin to put [offset, offset + size) on disk, once it is through with what it
+  // began before. So a long file is written while it grows, and other files' syncs don't wait
+  // behind all of it. Promises nothing: what fails is Sync's to tell.
   virtual void StartWriteback(uint64_t offset, uint64_t size) = 0;
-  // Reserves room on disk for [begin, end), behind the file's end: it grows, and what is new reads as zeros. Cheaper than writing them,
-  // which is what it does where there is no other way.
+  // Reserves room on disk for [begin, end), behind the file's end: it grows, and what is new reads
+  // as zeros. Cheaper than writing them, which is what it does where there is no other way.
   [[nodiscard]] virtual absl::Status Allocate(uint64_t begin, uint64_t end);
   [[nodiscard]] virtual absl::Status Truncate(uint64_t size) = 0;
   [[nodiscard]] virtual absl::StatusOr<uint64_t> Size() const = 0;
-  // Tells the kernel that [offset, offset + size) will be read soon / in sequence. A hint: never fails.
+  // Tells the kernel that [offset, offset + size) will be read soon / in sequence. A hint: never
+  // fails.
   virtual void Prefetch(uint64_t offset, uint64_t size) const = 0;
   virtual const std::string& path() const = 0;
 };
@@ -63,15 +72,17 @@ class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
-  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<File>> OpenForRead(const std::string& path) = 0;
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<File>> OpenForRead(
+      const std::string& path) = 0;
   // Opens for reading and writing; `create` makes it (mode 0600), and empties it if it exists.
-  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path, bool create) = 0;
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path,
+                                                                           bool create) = 0;
   [[nodiscard]] virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   [[nodiscard]] virtual absl::Status Remove(const std::string& path) = 0;
   // Makes created, renamed and removed names in `path` survive a power cut.
   [[nodiscard]] virtual absl::Status SyncDirectory(const std::string& path) = 0;
-  // Creates the directory (mode 0700) and missing parents, which are on disk when it returns; its own name in the last of them is not.
-  // Fine if it is there.
+  // Creates the directory (mode 0700) and missing parents, which are on disk when it returns; its
+  // own name in the last of them is not. Fine if it is there.
   [[nodiscard]] virtual absl::Status CreateDirectory(const std::string& path) = 0;
   // Names (not paths) in the directory, without . and .., sorted.
   [[nodiscard]] virtual absl::StatusOr<std::vector<std::string>> List(const std::string& path) = 0;

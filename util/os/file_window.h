@@ -1,4 +1,5 @@
-// A window that moves over a file, mostly forwards: reads in pieces of 1 MiB, or what is wanted where that is more. Not thread-safe.
+// A window that moves over a file, mostly forwards: reads in pieces of 1 MiB, or what is wanted
+// where that is more. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +19,10 @@ class FileWindow {
   // `file` outlives the window.
   explicit FileWindow(const File& file) : file_(file) {}
 
-  // Has at least `wanted` bytes from `offset` on (fewer only at `end`, which is not before it, and at the end of the file), and returns
-  // all there are before `end`. They stay until the next call.
-  [[nodiscard]] absl::StatusOr<std::string_view> Bytes(uint64_t offset, uint64_t wanted, uint64_t end);
+  // Has at least `wanted` bytes from `offset` on (fewer only at `end`, which is not before it, and
+  // at the end of the file), and returns all there are before `end`. They stay until the next call.
+  [[nodiscard]] absl::StatusOr<std::string_view> Bytes(uint64_t offset, uint64_t wanted,
+                                                       uint64_t end);
 
  private:
   const File& file_;

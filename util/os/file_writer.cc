@@ -18,17 +18,20 @@ void FileMaker::Discard(const std::string& path, bool is_sound) const noexcept {
   TryWithMemory([&] { file_system->Remove(path).IgnoreError(); });
 }
 
-absl::StatusOr<std::unique_ptr<FileWriter>> FileWriter::Create(const FileMaker& maker, const std::string& path,
+absl::StatusOr<std::unique_ptr<FileWriter>> FileWriter::Create(const FileMaker& maker,
+                                                               const std::string& path,
                                                                uint64_t expected_size) {
   // What needs memory comes before the file is there.
   std::unique_ptr<FileWriter> writer(new FileWriter(maker, path));
-  VARVE_ASSIGN_OR_RETURN(writer->file_, maker.recycler != nullptr
-                                            ? maker.recycler->Create(path, expected_size, &writer->old_size_)
-                                            : maker.file_system->OpenForWrite(path, /*create=*/true));
+  VARVE_ASSIGN_OR_RETURN(writer->file_,
+                         maker.recycler != nullptr
+                             ? maker.recycler->Create(path, expected_size, &writer->old_size_)
+                             : maker.file_system->OpenForWrite(path, /*create=*/true));
   return writer;
 }
 
-FileWriter::FileWriter(const FileMaker& maker, std::string path) : maker_(maker), path_(std::move(path)) {
+FileWriter::FileWriter(const FileMaker& maker, std::string path)
+    : maker_(maker), path_(std::move(path)) {
   buffer_.reserve(kStep + kPage);
 }
 

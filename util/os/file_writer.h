@@ -1,8 +1,9 @@
 // Writes a new file from its start to its end, so that it goes to disk while it grows.
 //
-// What is appended gathers in a buffer, which goes out in whole pages: a page that is still written to would go to disk twice, and of one in
-// a spare (util/os/file_recycler.h) that is not in memory the rest would be read first. For one thread. After an error of the disk status() and
-// all further writes fail.
+// What is appended gathers in a buffer, which goes out in whole pages: a page that is still written
+// to would go to disk twice, and of one in a spare (util/os/file_recycler.h) that is not in memory
+// the rest would be read first. For one thread. After an error of the disk status() and all further
+// writes fail.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +18,14 @@
 
 namespace varve {
 
-// Who makes files and removes them. Without a recycler (null) they are always new, and removed at once.
+// Who makes files and removes them. Without a recycler (null) they are always new, and removed at
+// once.
 struct FileMaker {
   FileSystem* file_system = nullptr;
   FileRecycler* recycler = nullptr;
 
-  // A file that turned out not to be wanted. One that can't be removed is an orphan for the next open.
+  // A file that turned out not to be wanted. One that can't be removed is an orphan for the next
+  // open.
   void Discard(const std::string& path, bool is_sound = true) const noexcept;
 };
 
@@ -42,7 +45,9 @@ class FileWriter {
   // To be appended to, and then WriteFull() to be called.
   std::string* buffer() { return &buffer_; }
   // Writes what makes whole pages, if that is enough for a step.
-  [[nodiscard]] absl::Status WriteFull() { return buffer_.size() >= kStep ? WritePages() : absl::OkStatus(); }
+  [[nodiscard]] absl::Status WriteFull() {
+    return buffer_.size() >= kStep ? WritePages() : absl::OkStatus();
+  }
   // Appends bytes too many to go through the buffer.
   [[nodiscard]] absl::Status Append(std::string_view bytes);
   // The file ends here, and is on disk; its name is not.
@@ -51,8 +56,9 @@ class FileWriter {
   void Keep() { kept_ = true; }
 
  private:
-  // The step in which the file goes to disk. Larger ones hold up the log's syncs: the p99 of pipelined writes was 4.6 ms when files were
-  // synced in one go at their end, 4.1 ms in steps of 1 MiB, 3.0 ms in steps of 256 KiB, no better below.
+  // The step in which the file goes to disk. Larger ones hold up the log's syncs: the p99 of
+  // pipelined writes was 4.6 ms when files were synced in one go at their end, 4.1 ms in steps of 1
+  // MiB, 3.0 ms in steps of 256 KiB, no better below.
   static constexpr size_t kStep = size_t{256} << 10;
 
   FileWriter(const FileMaker& maker, std::string path);

@@ -1,5 +1,5 @@
-// A file that passes every call on to another one: for those that do something of their own in a few of them.
-// Thread-safe as the file beneath it, which it owns.
+// A file that passes every call on to another one: for those that do something of their own in a
+// few of them. Thread-safe as the file beneath it, which it owns.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,13 @@ class ForwardingFile : public File {
   absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const override {
     return file_->Read(offset, size, buffer);
   }
-  absl::Status Write(uint64_t offset, std::string_view data) override { return file_->Write(offset, data); }
+  absl::Status Write(uint64_t offset, std::string_view data) override {
+    return file_->Write(offset, data);
+  }
   absl::Status Sync() override { return file_->Sync(); }
-  void StartWriteback(uint64_t offset, uint64_t size) override { file_->StartWriteback(offset, size); }
+  void StartWriteback(uint64_t offset, uint64_t size) override {
+    file_->StartWriteback(offset, size);
+  }
   absl::Status Truncate(uint64_t size) override { return file_->Truncate(size); }
   absl::StatusOr<uint64_t> Size() const override { return file_->Size(); }
   void Prefetch(uint64_t offset, uint64_t size) const override { file_->Prefetch(offset, size); }

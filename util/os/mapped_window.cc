@@ -33,8 +33,8 @@ void OnBusError(int signal, siginfo_t* info, void* context) {
     copy->mask = static_cast<const ucontext_t*>(context)->uc_sigmask;
     siglongjmp(copy->failed, 1);
   }
-  const bool is_access = info->si_code == BUS_ADRALN || info->si_code == BUS_ADRERR || info->si_code == BUS_OBJERR ||
-                         info->si_code == BUS_MCEERR_AR;
+  const bool is_access = info->si_code == BUS_ADRALN || info->si_code == BUS_ADRERR ||
+                         info->si_code == BUS_OBJERR || info->si_code == BUS_MCEERR_AR;
   if ((previous_action.sa_flags & SA_SIGINFO) != 0) {
     previous_action.sa_sigaction(signal, info, context);
   } else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
@@ -72,15 +72,18 @@ bool CopyGuarded(char* to, std::string_view from, const char* begin, const char*
   return true;
 }
 
-// File systems that answer what TakesWrites asks, or never shut down. xfs and overlayfs let a write of no bytes pass without a look.
+// File systems that answer what TakesWrites asks, or never shut down. xfs and overlayfs let a write
+// of no bytes pass without a look.
 bool IsMapped(int descriptor) {
   constexpr unsigned kMapped[] = {0xef53 /* ext4 */, 0x01021994 /* tmpfs */};
   struct statfs info;
   if (::fstatfs(descriptor, &info) != 0) return false;
-  return std::find(std::begin(kMapped), std::end(kMapped), static_cast<unsigned>(info.f_type)) != std::end(kMapped);
+  return std::find(std::begin(kMapped), std::end(kMapped), static_cast<unsigned>(info.f_type)) !=
+         std::end(kMapped);
 }
 
-// A file system that shut down after an error goes on taking mapped pages, and drops them; a write of no bytes it refuses.
+// A file system that shut down after an error goes on taking mapped pages, and drops them; a write
+// of no bytes it refuses.
 bool TakesWrites(int descriptor) {
   ssize_t written;
   do {
@@ -94,16 +97,19 @@ bool TakesWrites(int descriptor) {
 MappedWindow::Result MappedWindow::Write(int descriptor, uint64_t offset, std::string_view data) {
   while (!data.empty()) {
     const uint64_t begin = offset - offset % kSize;
-    if ((memory_ == nullptr || begin != begin_) && !MapAt(descriptor, begin)) return Result::kNotMapped;
+    if ((memory_ == nullptr || begin != begin_) && !MapAt(descriptor, begin))
+      return Result::kNotMapped;
     const std::string_view piece = data.substr(0, begin + kSize - offset);
-    if (!CopyGuarded(memory_ + (offset - begin), piece, memory_, memory_ + kSize)) return Result::kFailed;
+    if (!CopyGuarded(memory_ + (offset - begin), piece, memory_, memory_ + kSize))
+      return Result::kFailed;
     offset += piece.size();
     data.remove_prefix(piece.size());
   }
   return TakesWrites(descriptor) ? Result::kWritten : Result::kFailed;
 }
 
-// What was written before a window could not be mapped is written again, in another way: nothing is lost.
+// What was written before a window could not be mapped is written again, in another way: nothing is
+// lost.
 bool MappedWindow::MapAt(int descriptor, uint64_t begin) {
   static const bool handles_errors = InstallHandler();
   Unmap();
@@ -111,8 +117,8 @@ bool MappedWindow::MapAt(int descriptor, uint64_t begin) {
     refused_ = true;
     return false;
   }
-  void* const memory =
-      ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, static_cast<off_t>(begin));
+  void* const memory = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor,
+                              static_cast<off_t>(begin));
   if (memory == MAP_FAILED) return false;
   memory_ = static_cast<char*>(memory);
   begin_ = begin;

@@ -1,8 +1,10 @@
-// A condition variable for absl::Mutex whose time-outs are measured by the steady clock. absl::CondVar measures them by the wall clock:
-// when that is set back by a month while somebody waits for a second, the second takes a month.
+// A condition variable for absl::Mutex whose time-outs are measured by the steady clock.
+// absl::CondVar measures them by the wall clock: when that is set back by a month while somebody
+// waits for a second, the second takes a month.
 //
-// Used like absl::CondVar: the mutex is held around every wait, waits may end for no reason, and what is waited for is changed under the
-// mutex; Signal may come with or without it. Nobody waiting: a signal costs an addition and a load. Thread-safe.
+// Used like absl::CondVar: the mutex is held around every wait, waits may end for no reason, and
+// what is waited for is changed under the mutex; Signal may come with or without it. Nobody
+// waiting: a signal costs an addition and a load. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -19,7 +21,9 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 inline constexpr SteadyTime kEndOfTime = SteadyTime::max();
 
 inline SteadyTime SteadyNow() { return std::chrono::steady_clock::now(); }
-inline SteadyTime operator+(SteadyTime time, absl::Duration span) { return time + absl::ToChronoNanoseconds(span); }
+inline SteadyTime operator+(SteadyTime time, absl::Duration span) {
+  return time + absl::ToChronoNanoseconds(span);
+}
 
 class SteadyCondition {
  public:
@@ -27,9 +31,12 @@ class SteadyCondition {
   SteadyCondition(const SteadyCondition&) = delete;
   SteadyCondition& operator=(const SteadyCondition&) = delete;
 
-  void Wait(absl::Mutex* mutex) ABSL_SHARED_LOCKS_REQUIRED(mutex) { WaitWithDeadline(mutex, kEndOfTime); }
+  void Wait(absl::Mutex* mutex) ABSL_SHARED_LOCKS_REQUIRED(mutex) {
+    WaitWithDeadline(mutex, kEndOfTime);
+  }
   // True: the time is over.
-  bool WaitWithTimeout(absl::Mutex* mutex, absl::Duration timeout) ABSL_SHARED_LOCKS_REQUIRED(mutex) {
+  bool WaitWithTimeout(absl::Mutex* mutex, absl::Duration timeout)
+      ABSL_SHARED_LOCKS_REQUIRED(mutex) {
     return WaitWithDeadline(mutex, SteadyNow() + timeout);
   }
   bool WaitWithDeadline(absl::Mutex* mutex, SteadyTime deadline) ABSL_SHARED_LOCKS_REQUIRED(mutex);

@@ -73,7 +73,8 @@ void ThreadPace::Rest(bool hurries) {
     step_ = std::min<std::chrono::nanoseconds>(taken / 3, kLongestShare);
   } else if (Yield()) {
     step_ = kYieldingStep;
-  } else if (missed > taken.count() / kNoticeable && taken < kStep * 100) {  // one that began long ago was not all work
+    // One that began long ago was not all work.
+  } else if (missed > taken.count() / kNoticeable && taken < kStep * 100) {
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(2 * taken, kLongestRest));
     const SteadyTime end = SteadyNow();
     rested_ += end - now;

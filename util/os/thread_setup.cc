@@ -20,7 +20,9 @@ bool SetPolicy(int policy) {
 
 }  // namespace
 
-void NameThread(const std::string& name) { pthread_setname_np(pthread_self(), name.substr(0, kLongestName).c_str()); }
+void NameThread(const std::string& name) {
+  pthread_setname_np(pthread_self(), name.substr(0, kLongestName).c_str());
+}
 
 // Where the kernel refuses, the thread goes on as it was.
 void YieldToForeground() {

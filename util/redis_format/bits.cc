@@ -12,7 +12,9 @@ constexpr uint8_t Mask(unsigned from, unsigned to) {
   return static_cast<uint8_t>((0xFFu >> from) & (0xFFu << (7 - to)));
 }
 
-uint8_t ByteAt(std::string_view bytes, uint64_t index) { return static_cast<uint8_t>(bytes[index]); }
+uint8_t ByteAt(std::string_view bytes, uint64_t index) {
+  return static_cast<uint8_t>(bytes[index]);
+}
 
 uint64_t LoadWord(const char* bytes) {
   uint64_t word = 0;
@@ -23,7 +25,8 @@ uint64_t LoadWord(const char* bytes) {
 uint64_t CountOnesOfBytes(std::string_view bytes) {
   uint64_t ones = 0;
   size_t i = 0;
-  for (; i + 8 <= bytes.size(); i += 8) ones += static_cast<uint64_t>(std::popcount(LoadWord(bytes.data() + i)));
+  for (; i + 8 <= bytes.size(); i += 8)
+    ones += static_cast<uint64_t>(std::popcount(LoadWord(bytes.data() + i)));
   for (; i < bytes.size(); ++i) ones += static_cast<uint64_t>(std::popcount(ByteAt(bytes, i)));
   return ones;
 }
@@ -37,7 +40,8 @@ void CombineWith(std::string_view operand, std::string* result, Combine combine)
     std::memcpy(out + i, &word, sizeof(word));
   }
   for (; i < operand.size(); ++i) {
-    out[i] = static_cast<char>(combine(static_cast<uint8_t>(out[i]), static_cast<uint8_t>(operand[i])));
+    out[i] =
+        static_cast<char>(combine(static_cast<uint8_t>(out[i]), static_cast<uint8_t>(operand[i])));
   }
 }
 
@@ -62,7 +66,8 @@ uint64_t CountOnes(std::string_view bytes, uint64_t first, uint64_t last) {
   // What was counted of the outer bytes beyond the range.
   const uint8_t before = ByteAt(bytes, first_byte) & static_cast<uint8_t>(~Mask(first % 8, 7));
   const uint8_t behind = ByteAt(bytes, last_byte) & static_cast<uint8_t>(~Mask(0, last % 8));
-  ones -= static_cast<uint64_t>(std::popcount(before)) + static_cast<uint64_t>(std::popcount(behind));
+  ones -=
+      static_cast<uint64_t>(std::popcount(before)) + static_cast<uint64_t>(std::popcount(behind));
   return ones;
 }
 

@@ -1,5 +1,5 @@
-// Bits of a byte string, numbered as Redis numbers them: bit 0 is the highest bit of the first byte. Behind the end of the
-// string all bits are zero. Pure functions, thread-safe.
+// Bits of a byte string, numbered as Redis numbers them: bit 0 is the highest bit of the first
+// byte. Behind the end of the string all bits are zero. Pure functions, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,14 @@ void SetBitAt(std::string* bytes, uint64_t bit, bool value);
 // Ones among the bits [first, last], which lie in `bytes`; 0 if first > last.
 uint64_t CountOnes(std::string_view bytes, uint64_t first, uint64_t last);
 
-// The first bit with that value among [first, last], which lie in `bytes`; nothing if there is none.
+// The first bit with that value among [first, last], which lie in `bytes`; nothing if there is
+// none.
 std::optional<uint64_t> FindBit(std::string_view bytes, bool value, uint64_t first, uint64_t last);
 
 enum class BitOperation { kAnd, kOr, kXor };
 
-// `*result` becomes `*result` op `operand`. The shorter of the two counts as filled with zeros to the length of the longer.
+// `*result` becomes `*result` op `operand`. The shorter of the two counts as filled with zeros to
+// the length of the longer.
 void CombineBits(BitOperation operation, std::string_view operand, std::string* result);
 
 void InvertBits(std::string* bytes);

@@ -15,7 +15,8 @@ constexpr Tables MakeTables() {
   Tables tables{};
   for (uint64_t byte = 0; byte < 256; ++byte) {
     uint64_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? kReflectedPolynomial : 0);
+    for (int bit = 0; bit < 8; ++bit)
+      crc = (crc >> 1) ^ ((crc & 1) != 0 ? kReflectedPolynomial : 0);
     tables[0][byte] = crc;
   }
   for (size_t table = 1; table < 8; ++table) {
@@ -39,7 +40,8 @@ uint64_t Crc64(uint64_t crc, std::string_view bytes) {
     crc = next;
     bytes.remove_prefix(8);
   }
-  for (const char c : bytes) crc = kTables[0][(crc ^ static_cast<unsigned char>(c)) & 0xFF] ^ (crc >> 8);
+  for (const char c : bytes)
+    crc = kTables[0][(crc ^ static_cast<unsigned char>(c)) & 0xFF] ^ (crc >> 8);
   return crc;
 }
 

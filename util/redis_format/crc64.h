@@ -1,5 +1,6 @@
-// The CRC-64 of Redis' RDB files: polynomial 0xad93d23594c935a9 ("Jones"), reflected, initial value and final XOR 0. Eight bytes a
-// step, with a table for each ("slicing by 8": Kounavis and Berry, 2005). Thread-safe.
+// The CRC-64 of Redis' RDB files: polynomial 0xad93d23594c935a9 ("Jones"), reflected, initial value
+// and final XOR 0. Eight bytes a step, with a table for each ("slicing by 8": Kounavis and Berry,
+// 2005). Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
-// A growable run of raw bytes with a moving front: what a connection reads into and what its replies are written to.
-// Bytes are not zeroed on growth, `Reserve` + `Commit` let a writer or recv() fill it in place, and `Consume` drops bytes from
-// the front without moving the rest. Not thread-safe. Invariant: begin_ <= end_ <= capacity_.
+// A growable run of raw bytes with a moving front: what a connection reads into and what its
+// replies are written to. Bytes are not zeroed on growth, `Reserve` + `Commit` let a writer or
+// recv() fill it in place, and `Consume` drops bytes from the front without moving the rest. Not
+// thread-safe. Invariant: begin_ <= end_ <= capacity_.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +31,8 @@ class ByteBuffer {
   size_t room() const { return capacity_ - end_; }
   std::string_view view() const { return {data(), size()}; }
 
-  // Where the next `bytes` bytes may be written; they count after Commit(). Moves the content when it must grow.
+  // Where the next `bytes` bytes may be written; they count after Commit(). Moves the content when
+  // it must grow.
   char* Reserve(size_t bytes) {
     if (room() < bytes) MakeRoom(bytes);
     return bytes_ + end_;
@@ -51,7 +53,8 @@ class ByteBuffer {
   // Keeps the first `size` bytes.
   void Truncate(size_t size) { end_ = begin_ + size; }
   void Clear() { begin_ = end_ = 0; }
-  // Gives memory back when the content needs at most a quarter of it and more than `keep` bytes are held.
+  // Gives memory back when the content needs at most a quarter of it and more than `keep` bytes are
+  // held.
   void ShrinkAbove(size_t keep);
   void Swap(ByteBuffer& other) noexcept;
 

@@ -30,12 +30,14 @@ char Unescape(char c) {
   }
 }
 
-// Reads what follows an opening quote up to the closing one and writes it to `*out`. `*in` ends behind the closing quote.
+// Reads what follows an opening quote up to the closing one and writes it to `*out`. `*in` ends
+// behind the closing quote.
 bool CopyQuoted(char quote, const char** in, const char* end, char** out) {
   const char* p = *in;
   char* to = *out;
   while (p < end && *p != quote) {
-    if (quote == '"' && *p == '\\' && p + 3 < end && p[1] == 'x' && HexDigit(p[2]) >= 0 && HexDigit(p[3]) >= 0) {
+    if (quote == '"' && *p == '\\' && p + 3 < end && p[1] == 'x' && HexDigit(p[2]) >= 0 &&
+        HexDigit(p[3]) >= 0) {
       *to++ = static_cast<char>(HexDigit(p[2]) * 16 + HexDigit(p[3]));
       p += 4;
     } else if (quote == '"' && *p == '\\' && p + 1 < end) {
@@ -64,7 +66,8 @@ bool SplitPlainLine(char* line, size_t size, std::vector<std::string_view>* argu
   while (true) {
     while (p < end && IsBlank(*p)) ++p;
     if (p == end) return true;
-    // The unquoted argument is never longer than what it was read from, so it is written over its own source.
+    // The unquoted argument is never longer than what it was read from, so it is written over its
+    // own source.
     char* const begin = line + (p - line);
     char* out = begin;
     while (p < end && *p != ' ' && *p != '\t' && *p != '\r' && *p != '\n') {

@@ -13,7 +13,8 @@ constexpr char kTlsHandshake = 0x16;  // the first byte of a TLS hello; no comma
 constexpr uint64_t kPlainArguments = 32;
 constexpr int kPlainDigits = 9;
 
-// Reads a marker, up to kPlainDigits digits without leading zeros, a CR and the byte behind it. Null: something else stands there.
+// Reads a marker, up to kPlainDigits digits without leading zeros, a CR and the byte behind it.
+// Null: something else stands there.
 const char* TakePlainHeader(const char* at, const char* end, char marker, uint64_t* value) {
   if (end - at < kPlainDigits + 3 || *at != marker) return nullptr;
   const auto digit_at = [at](int i) { return static_cast<unsigned char>(at[i]) - unsigned{'0'}; };
@@ -61,13 +62,14 @@ RespParser::Result RespParser::Fail(std::string_view what) {
   return Result::kError;
 }
 
-RespParser::Result RespParser::Next(char* data, size_t size, std::vector<std::string_view>* arguments,
-                                    size_t* consumed) {
+RespParser::Result RespParser::Next(char* data, size_t size,
+                                    std::vector<std::string_view>* arguments, size_t* consumed) {
   missing_ = 1;
   if (size == 0) return Result::kNeedMore;
   if (data[0] != '*') {
     const size_t arguments_before = arguments->size();
-    const char* newline = static_cast<const char*>(std::memchr(data + position_, '\n', size - position_));
+    const char* newline =
+        static_cast<const char*>(std::memchr(data + position_, '\n', size - position_));
     if (data[0] == kTlsHandshake) return Fail("TLS is not spoken on this port");
     if (newline == nullptr) {
       position_ = size;
@@ -84,7 +86,8 @@ RespParser::Result RespParser::Next(char* data, size_t size, std::vector<std::st
     }
     return Result::kRequest;
   }
-  if (position_ == 0 && trusted_ && TakePlainArray(data, size, arguments, consumed)) return Result::kRequest;
+  if (position_ == 0 && trusted_ && TakePlainArray(data, size, arguments, consumed))
+    return Result::kRequest;
   const Result result = NextArray(data, size);
   if (result != Result::kRequest) return result;
   for (const Range& range : ranges_) arguments->emplace_back(data + range.offset, range.size);
@@ -95,8 +98,8 @@ RespParser::Result RespParser::Next(char* data, size_t size, std::vector<std::st
   return Result::kRequest;
 }
 
-bool RespParser::TakePlainArray(const char* data, size_t size, std::vector<std::string_view>* arguments,
-                                size_t* consumed) const {
+bool RespParser::TakePlainArray(const char* data, size_t size,
+                                std::vector<std::string_view>* arguments, size_t* consumed) const {
   const char* const end = data + size;
   uint64_t count = 0;
   const char* at = TakePlainHeader(data, end, '*', &count);
@@ -122,14 +125,18 @@ bool RespParser::TakePlainArray(const char* data, size_t size, std::vector<std::
 RespParser::Result RespParser::ReadLength(const char* data, size_t size, std::string_view too_long,
                                           std::string_view invalid, int64_t* value) {
   uint64_t number = 0;
-  if (const char* const behind = TakePlainHeader(data + position_, data + size, data[position_], &number)) {
+  if (const char* const behind =
+          TakePlainHeader(data + position_, data + size, data[position_], &number)) {
     *value = static_cast<int64_t>(number);
     position_ = static_cast<size_t>(behind - data);
     return Result::kRequest;
   }
   const size_t begin = position_ + 1;
-  // The bound holds for every header, complete or not: which bytes came together must not change the answer.
-  const char* end = begin < size ? static_cast<const char*>(std::memchr(data + begin, '\r', size - begin)) : nullptr;
+  // The bound holds for every header, complete or not: which bytes came together must not change
+  // the answer.
+  const char* end = begin < size
+                        ? static_cast<const char*>(std::memchr(data + begin, '\r', size - begin))
+                        : nullptr;
   const size_t end_offset = end == nullptr ? size : static_cast<size_t>(end - data);
   if (end_offset - position_ > limits_.max_line) return Fail(too_long);
   if (end_offset + 1 >= size) return Result::kNeedMore;
@@ -141,7 +148,8 @@ RespParser::Result RespParser::ReadLength(const char* data, size_t size, std::st
 RespParser::Result RespParser::NextArray(const char* data, size_t size) {
   if (position_ == 0) {
     int64_t count = 0;
-    const Result header = ReadLength(data, size, "too big mbulk count string", "invalid multibulk length", &count);
+    const Result header =
+        ReadLength(data, size, "too big mbulk count string", "invalid multibulk length", &count);
     if (header != Result::kRequest) return header;
     if (count > limits_.max_arguments) return Fail("invalid multibulk length");
     if (!trusted_ && count > kUntrustedArguments) return Fail("unauthenticated multibulk length");
@@ -150,12 +158,15 @@ RespParser::Result RespParser::NextArray(const char* data, size_t size) {
   while (remaining_ > 0) {
     if (bulk_ < 0) {
       if (position_ >= size) return Result::kNeedMore;
-      if (data[position_] != '$') return Fail(fmt::format("expected '$', got '{}'", data[position_]));
-      const Result header = ReadLength(data, size, "too big bulk count string", "invalid bulk length", &bulk_);
+      if (data[position_] != '$')
+        return Fail(fmt::format("expected '$', got '{}'", data[position_]));
+      const Result header =
+          ReadLength(data, size, "too big bulk count string", "invalid bulk length", &bulk_);
       if (header != Result::kRequest) return header;
       if (bulk_ < 0 || bulk_ > limits_.max_bulk) return Fail("invalid bulk length");
       if (!trusted_ && bulk_ > kUntrustedBulk) return Fail("unauthenticated bulk length");
-      if (position_ + static_cast<size_t>(bulk_) + 2 > limits_.max_request) return Fail("too big request");
+      if (position_ + static_cast<size_t>(bulk_) + 2 > limits_.max_request)
+        return Fail("too big request");
     }
     const size_t length = static_cast<size_t>(bulk_);
     if (size - position_ < length + 2) {

@@ -75,9 +75,11 @@ class Reader {
     return Text(reply, Reply::Type::kBulk, text);
   }
 
-  ReplyResult Elements(Reply* reply, Reply::Type type, std::string_view header, int64_t each, int depth) {
+  ReplyResult Elements(Reply* reply, Reply::Type type, std::string_view header, int64_t each,
+                       int depth) {
     int64_t count = 0;
-    if (!ParseRespInteger(header, &count) || count < -1 || count > INT64_MAX / each) return ReplyResult::kError;
+    if (!ParseRespInteger(header, &count) || count < -1 || count > INT64_MAX / each)
+      return ReplyResult::kError;
     if (count < 0) return ReplyResult::kReply;
     for (int64_t i = 0; i < count * each; ++i) {
       const ReplyResult result = Read(&reply->elements.emplace_back(), depth + 1);

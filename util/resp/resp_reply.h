@@ -1,5 +1,5 @@
-// Reads replies (RESP2 and RESP3) from the bytes a server sent: the client's half of the protocol. Also encodes requests.
-// Not thread-safe.
+// Reads replies (RESP2 and RESP3) from the bytes a server sent: the client's half of the protocol.
+// Also encodes requests. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace varve {
 
 enum class ReplyResult { kReply, kNeedMore, kError };
 
-// Reads one reply from the front of `bytes`. kReply: `*consumed` is its length. kNeedMore: call again with more bytes.
-// kError: these bytes are no RESP. Nested deeper than 32 levels is an error.
+// Reads one reply from the front of `bytes`. kReply: `*consumed` is its length. kNeedMore: call
+// again with more bytes. kError: these bytes are no RESP. Nested deeper than 32 levels is an error.
 ReplyResult ParseReply(std::string_view bytes, Reply* reply, size_t* consumed);
 
 // Appends the request as a RESP array of bulk strings.

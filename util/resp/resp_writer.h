@@ -1,5 +1,6 @@
-// Writes replies in RESP2 or RESP3 to a ByteBuffer. Where RESP2 has no such type, the RESP3 type falls back as Redis does it:
-// a map becomes a flat array, a double a bulk string, a boolean an integer, null "$-1". Not thread-safe.
+// Writes replies in RESP2 or RESP3 to a ByteBuffer. Where RESP2 has no such type, the RESP3 type
+// falls back as Redis does it: a map becomes a flat array, a double a bulk string, a boolean an
+// integer, null "$-1". Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,11 @@ class RespWriter {
 
   void Ok() { out_->Append("+OK\r\n"); }
   void Simple(std::string_view text) { Line('+', text); }
-  // `text` begins with its code, e.g. "ERR no such key". Line ends inside become blanks; at its end they go.
-  void Error(std::string_view text) { Line('-', text.substr(0, text.find_last_not_of("\r\n") + 1)); }
+  // `text` begins with its code, e.g. "ERR no such key". Line ends inside become blanks; at its end
+  // they go.
+  void Error(std::string_view text) {
+    Line('-', text.substr(0, text.find_last_not_of("\r\n") + 1));
+  }
   void Integer(int64_t value) { Header(':', value); }
   void Bulk(std::string_view bytes) {
     char* const begin = out_->Reserve(bytes.size() + kMaxHeader + 2);

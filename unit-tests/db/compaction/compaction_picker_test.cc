@@ -30,7 +30,8 @@ class Tree {
 
   void Flush(uint64_t smallest, uint64_t largest, uint64_t bytes) {
     flushed_bytes_ += bytes;
-    Install(ApplyFlush(*version_, {MemorySegment::Sized(next_number_++, Key(smallest), Key(largest), bytes)}));
+    Install(ApplyFlush(*version_,
+                       {MemorySegment::Sized(next_number_++, Key(smallest), Key(largest), bytes)}));
   }
 
   // Until the tree is in shape. Checks what every plan has to keep.
@@ -57,7 +58,9 @@ class Tree {
  private:
   using Segments = std::vector<std::shared_ptr<Segment>>;
 
-  void Install(std::vector<Level> levels) { version_ = std::make_shared<Version>(std::move(levels), version_.get()); }
+  void Install(std::vector<Level> levels) {
+    version_ = std::make_shared<Version>(std::move(levels), version_.get());
+  }
 
   Segments Merge(const CompactionPlan& plan) {
     Segments inputs;
@@ -71,15 +74,18 @@ class Tree {
     std::sort(inputs.begin(), inputs.end(),
               [](const auto& a, const auto& b) { return a->info().smallest < b->info().smallest; });
     if (plan.move_only) {
-      for (size_t i = 1; i < inputs.size(); ++i) EXPECT_FALSE(Overlap(inputs[i - 1]->info(), inputs[i]->info()));
+      for (size_t i = 1; i < inputs.size(); ++i)
+        EXPECT_FALSE(Overlap(inputs[i - 1]->info(), inputs[i]->info()));
       return inputs;
     }
     merged_bytes_ += bytes;
     Segments outputs;
-    for (size_t begin = 0, end; begin < inputs.size(); begin = end) {  // inputs that touch each other
+    // Inputs that touch each other.
+    for (size_t begin = 0, end; begin < inputs.size(); begin = end) {
       uint64_t largest = NumberOf(inputs[begin]->info().largest);
       uint64_t part = inputs[begin]->info().file_size;
-      for (end = begin + 1; end < inputs.size() && NumberOf(inputs[end]->info().smallest) <= largest; ++end) {
+      for (end = begin + 1;
+           end < inputs.size() && NumberOf(inputs[end]->info().smallest) <= largest; ++end) {
         largest = std::max(largest, NumberOf(inputs[end]->info().largest));
         part += inputs[end]->info().file_size;
       }
@@ -89,8 +95,8 @@ class Tree {
   }
 
   void Cut(uint64_t smallest, uint64_t largest, uint64_t bytes, Segments* outputs) {
-    const uint64_t count =
-        std::min((bytes + options_.segment_size - 1) / options_.segment_size, largest - smallest + 1);
+    const uint64_t count = std::min((bytes + options_.segment_size - 1) / options_.segment_size,
+                                    largest - smallest + 1);
     for (uint64_t i = 0; i < count; ++i) {
       const uint64_t from = smallest + (largest + 1 - smallest) * i / count;
       const uint64_t to = smallest + (largest + 1 - smallest) * (i + 1) / count - 1;
@@ -99,7 +105,8 @@ class Tree {
     }
   }
 
-  // What goes in is newer than everything of its key range that is left between it and the place of the output.
+  // What goes in is newer than everything of its key range that is left between it and the place of
+  // the output.
   void CheckOrder(const CompactionPlan& plan) {
     std::vector<uint64_t> numbers;
     for (const auto& input : plan.inputs) {
@@ -110,7 +117,8 @@ class Tree {
     };
     for (const auto& input : plan.inputs) {
       for (const auto& segment : input.segments) {
-        for (size_t level = static_cast<size_t>(input.level); level < version_->levels().size(); ++level) {
+        for (size_t level = static_cast<size_t>(input.level); level < version_->levels().size();
+             ++level) {
           const bool is_below = static_cast<int>(level) >= plan.output_level;
           if (is_below && !plan.drops_tombstones && !plan.joins_last_run) break;
           for (const auto& run : version_->levels()[level].runs) {
@@ -283,14 +291,17 @@ Amplification AfterManyFlushes(bool in_burst) {
     result.runs += static_cast<double>(runs) / kFlushes;
     if (tree.version().levels().size() < 2) continue;
     result.least_share_of_last_level =
-        std::min(result.least_share_of_last_level, static_cast<double>(tree.version().levels().back().bytes()) /
-                                                       static_cast<double>(tree.version().bytes()));
+        std::min(result.least_share_of_last_level,
+                 static_cast<double>(tree.version().levels().back().bytes()) /
+                     static_cast<double>(tree.version().bytes()));
   }
-  result.merged = static_cast<double>(tree.merged_bytes()) / static_cast<double>(tree.flushed_bytes());
+  result.merged =
+      static_cast<double>(tree.merged_bytes()) / static_cast<double>(tree.flushed_bytes());
   ::testing::Test::RecordProperty(
       in_burst ? "in_burst" : "at_rest",
-      fmt::format("{:.2f} bytes merged a byte flushed, {:.1f} runs, {} at most, last level {:.2f} at least",
-                  result.merged, result.runs, result.most_runs, result.least_share_of_last_level));
+      fmt::format(
+          "{:.2f} bytes merged a byte flushed, {:.1f} runs, {} at most, last level {:.2f} at least",
+          result.merged, result.runs, result.most_runs, result.least_share_of_last_level));
   return result;
 }
 
@@ -312,11 +323,13 @@ TEST(LazyLevelingTest, MixedWorkKeepsTheShape) {
     Tree tree(8 * kMiB);
     for (int i = 0; i < 150; ++i) {
       const uint64_t from = random() % 100000;
-      tree.Flush(from, from + random() % (random() % 2 == 0 ? 100000 : 100), (1 + random() % 64) * kMiB / 8);
+      tree.Flush(from, from + random() % (random() % 2 == 0 ? 100000 : 100),
+                 (1 + random() % 64) * kMiB / 8);
       if (random() % 3 != 0) continue;
       if (random() % 10 == 0) {
         const uint64_t lower = random() % 200000;
-        const std::optional<CompactionPlan> plan = PlanRange(tree.version(), Key(lower), Key(lower + random() % 1000));
+        const std::optional<CompactionPlan> plan =
+            PlanRange(tree.version(), Key(lower), Key(lower + random() % 1000));
         if (plan) tree.Run(*plan);
       }
       tree.CompactAll(/*in_burst=*/random() % 2 == 0);
@@ -385,7 +398,8 @@ TEST(PlanAroundDamageTest, RunsStayFewAndRecordsAreWrittenFewTimes) {
     const std::optional<CompactionPlan> wanted = tree.Pick();
     if (!wanted) continue;
     EXPECT_TRUE(ReadsDamage(*wanted));
-    while (const std::optional<CompactionPlan> plan = PlanAroundDamage(tree.version(), tree.options())) {
+    while (const std::optional<CompactionPlan> plan =
+               PlanAroundDamage(tree.version(), tree.options())) {
       EXPECT_FALSE(ReadsDamage(*plan));
       EXPECT_FALSE(plan->drops_tombstones);
       tree.Run(*plan);

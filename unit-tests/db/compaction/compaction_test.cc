@@ -16,8 +16,8 @@
 #include "unit-tests/testing/temp_dir.h"
 #include "unit-tests/testing/vector_iterator.h"
 #include "unit-tests/testing/version_history.h"
-#include "util/os/file_recycler.h"
 #include "util/base/hash.h"
+#include "util/os/file_recycler.h"
 
 namespace varve {
 namespace {
@@ -26,7 +26,8 @@ using testing::TestRecord;
 using testing::VectorIterator;
 using testing::VersionHistory;
 
-// A tree of real segments that is flushed to and merged, beside everything that was ever written to it.
+// A tree of real segments that is flushed to and merged, beside everything that was ever written to
+// it.
 class CompactionTest : public ::testing::Test {
  protected:
   CompactionTest() {
@@ -57,14 +58,15 @@ class CompactionTest : public ::testing::Test {
       if (in_order) key.resize(4), key += "z" + std::to_string(1000000 + sequence);
       keys_.insert(key);
       if (random_() % 40 == 0) {
-        const std::string end =
-            random_() % 4 == 0 ? EndTreeKey(GenerationOf(key)) : key.substr(0, 4) + RandomKey().substr(4);
+        const std::string end = random_() % 4 == 0 ? EndTreeKey(GenerationOf(key))
+                                                   : key.substr(0, 4) + RandomKey().substr(4);
         tombstones.push_back({key, end, sequence});
       } else if (random_() % 4 == 0) {
         records.push_back({key, sequence, "", RecordKind::kTombstone});
       } else {
-        records.push_back(
-            {key, sequence, "v" + std::to_string(sequence) + std::string(random_() % 60, 'x'), RecordKind::kValue});
+        records.push_back({key, sequence,
+                           "v" + std::to_string(sequence) + std::string(random_() % 60, 'x'),
+                           RecordKind::kValue});
       }
     }
     history_.records.insert(history_.records.end(), records.begin(), records.end());
@@ -72,7 +74,8 @@ class CompactionTest : public ::testing::Test {
     const uint64_t entries = records.size();
     VectorIterator input(std::move(records));
     const absl::StatusOr<CompactionResult> flushed =
-        RunFlush(&input, tombstones, {entries, entries * 60}, version_->segment_count() == 0, nullptr, context_);
+        RunFlush(&input, tombstones, {entries, entries * 60}, version_->segment_count() == 0,
+                 nullptr, context_);
     ASSERT_TRUE(flushed.ok()) << flushed.status();
     Install(ApplyFlush(*version_, flushed->segments));
   }
@@ -110,7 +113,8 @@ class CompactionTest : public ::testing::Test {
       const absl::StatusOr<bool> known = segment->Get(key, HashKey(key), at, false, &found);
       EXPECT_TRUE(known.ok()) << known.status();
       if (!known.ok() || !*known) continue;
-      if (found.record.kind == RecordKind::kTombstone || covering > found.record.sequence) return "(none)";
+      if (found.record.kind == RecordKind::kTombstone || covering > found.record.sequence)
+        return "(none)";
       return std::string(found.record.value);
     }
     return "(none)";
@@ -121,7 +125,8 @@ class CompactionTest : public ::testing::Test {
     readers.push_back(kMaxSequence);
     for (const std::string& key : keys_) {
       if (GenerationOf(key) == dead) continue;
-      for (const SequenceNumber at : readers) ASSERT_EQ(Read(key, at), history_.Read(key, at)) << key << " at " << at;
+      for (const SequenceNumber at : readers)
+        ASSERT_EQ(Read(key, at), history_.Read(key, at)) << key << " at " << at;
     }
   }
 
@@ -147,7 +152,8 @@ class CompactionTest : public ::testing::Test {
 
   const testing::TempDir directory_;
   SegmentCaches caches_{1 << 20, 0};
-  std::unique_ptr<FileRecycler> recycler_ = std::make_unique<FileRecycler>(PosixFileSystem(), FileRecycler::Options{});
+  std::unique_ptr<FileRecycler> recycler_ =
+      std::make_unique<FileRecycler>(PosixFileSystem(), FileRecycler::Options{});
   EngineOptions options_;
   CompactionContext context_;
   std::shared_ptr<const Version> version_ = std::make_shared<const Version>();
@@ -182,13 +188,15 @@ TEST_F(CompactionTest, EveryReaderFindsTheSameThroughFlushesMergesMovesAndRangeC
         const std::string lower = RandomKey();
         if (const auto plan = PlanRange(*version_, lower, lower + "zz")) Compact(*plan);
       }
-      if (const auto plan = PlanDeadSegments(*version_, context_.snapshots, context_.is_live)) Compact(*plan);
+      if (const auto plan = PlanDeadSegments(*version_, context_.snapshots, context_.is_live))
+        Compact(*plan);
       for (int merges = 0; merges < 20; ++merges) {
         const auto plan = picker->Pick(*version_, options_, /*in_burst=*/false);
         if (!plan) break;
         Compact(*plan);
       }
-      EXPECT_FALSE(picker->Pick(*version_, options_, /*in_burst=*/false)) << "merging comes to an end";
+      EXPECT_FALSE(picker->Pick(*version_, options_, /*in_burst=*/false))
+          << "merging comes to an end";
       if (step % 4 == 3) ExpectSameAsHistory(dead);
       if (HasFatalFailure()) return;
     }
@@ -210,8 +218,8 @@ TEST_F(CompactionTest, AMoveWritesNothingAndARemovalReadsNothing) {
   for (int i = 0; i < 4; ++i) {
     std::vector<TestRecord> records;
     for (int j = 0; j < 1000; ++j) {
-      records.push_back(
-          {FirstTreeKey(1) + std::to_string(100000 + i * 1000 + j), ++last_sequence_, std::string(400, 'x')});
+      records.push_back({FirstTreeKey(1) + std::to_string(100000 + i * 1000 + j), ++last_sequence_,
+                         std::string(400, 'x')});
     }
     VectorIterator input(std::move(records));
     const auto flushed = RunFlush(&input, {}, {1000, 420000}, false, nullptr, context_);

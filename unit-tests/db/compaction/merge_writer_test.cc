@@ -45,13 +45,15 @@ class MergeWriterTest : public ::testing::Test {
     options_.next_file_number = [this] { return next_number_++; };
   }
 
-  absl::StatusOr<MergeResult> Merge(std::vector<TestRecord> records, std::vector<RangeTombstone> tombstones = {}) {
+  absl::StatusOr<MergeResult> Merge(std::vector<TestRecord> records,
+                                    std::vector<RangeTombstone> tombstones = {}) {
     VectorIterator input(std::move(records));
     return MergeToSegments(&input, std::move(tombstones), options_);
   }
 
-  // Merges and reads back all that was written, with versions as "key@sequence=value", tombstones as "key@sequence-" and range
-  // tombstones behind each segment as "[begin,end)@sequence"; segments are separated by "|".
+  // Merges and reads back all that was written, with versions as "key@sequence=value", tombstones
+  // as "key@sequence-" and range tombstones behind each segment as "[begin,end)@sequence"; segments
+  // are separated by "|".
   std::string Merged(std::vector<TestRecord> records, std::vector<RangeTombstone> tombstones = {}) {
     const absl::StatusOr<MergeResult> result = Merge(std::move(records), std::move(tombstones));
     EXPECT_TRUE(result.ok()) << result.status();
@@ -64,8 +66,9 @@ class MergeWriterTest : public ::testing::Test {
         text += record.kind == RecordKind::kTombstone ? "- " : "=" + record.value + " ";
       }
       for (const RangeTombstone& tombstone : TombstonesOf(info)) {
-        text += "[" + tombstone.begin.substr(kGenerationSize) + "," + tombstone.end.substr(kGenerationSize) + ")@" +
-                std::to_string(tombstone.sequence) + " ";
+        text += "[" + tombstone.begin.substr(kGenerationSize) + "," +
+                tombstone.end.substr(kGenerationSize) + ")@" + std::to_string(tombstone.sequence) +
+                " ";
       }
     }
     return text;
@@ -78,7 +81,8 @@ class MergeWriterTest : public ::testing::Test {
     const std::shared_ptr<Segment> segment = Open(info);
     const std::unique_ptr<InternalIterator> iterator = segment->NewIterator(false);
     std::vector<TestRecord> records;
-    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) records.push_back(CopyOf(iterator->record()));
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next())
+      records.push_back(CopyOf(iterator->record()));
     EXPECT_TRUE(iterator->status().ok()) << iterator->status();
     return records;
   }
@@ -105,7 +109,8 @@ TEST_F(MergeWriterTest, OnlyTheNewestVersionSurvives) {
 
 TEST_F(MergeWriterTest, EachSnapshotKeepsItsVersion) {
   options_.snapshots = {3, 6};
-  EXPECT_EQ(Merged({Value("a", 1), Value("a", 2), Value("a", 3), Value("a", 4), Value("a", 7), Value("a", 8)}),
+  EXPECT_EQ(Merged({Value("a", 1), Value("a", 2), Value("a", 3), Value("a", 4), Value("a", 7),
+                    Value("a", 8)}),
             "a@8=v8 a@4=v4 a@3=v3 ");
 }
 
@@ -115,13 +120,15 @@ TEST_F(MergeWriterTest, TombstonesGoOnlyWhereNothingOlderNeedsThem) {
   options_.drops_tombstones = true;
   EXPECT_EQ(Merged(records), "");
   options_.snapshots = {3};
-  EXPECT_EQ(Merged(records), "a@5- a@1=v1 b@6- ") << "the tombstone hides from the present what the snapshot sees";
+  EXPECT_EQ(Merged(records), "a@5- a@1=v1 b@6- ")
+      << "the tombstone hides from the present what the snapshot sees";
   options_.snapshots = {7};
   EXPECT_EQ(Merged(records), "");
 }
 
 TEST_F(MergeWriterTest, RangeTombstonesDeleteInTheirStripe) {
-  const std::vector<TestRecord> records = {Value("a", 1), Value("b", 1), Value("b", 9), Value("c", 4)};
+  const std::vector<TestRecord> records = {Value("a", 1), Value("b", 1), Value("b", 9),
+                                           Value("c", 4)};
   const std::vector<RangeTombstone> tombstones = {{Key("b"), Key("d"), 5}};
   EXPECT_EQ(Merged(records, tombstones), "a@1=v1 b@9=v9 [b,d)@5 ");
   options_.drops_tombstones = true;
@@ -143,7 +150,8 @@ TEST_F(MergeWriterTest, RangeTombstonesHiddenByNewerOnesGo) {
 TEST_F(MergeWriterTest, DeadGenerationsAreLeftOut) {
   options_.is_live = [](NamespaceGeneration generation) { return generation != 2; };
   std::vector<TestRecord> records = {Value("a", 1)};
-  for (int i = 0; i < 50; ++i) records.push_back({Key("k" + std::to_string(i), 2), 7, "dead", RecordKind::kValue});
+  for (int i = 0; i < 50; ++i)
+    records.push_back({Key("k" + std::to_string(i), 2), 7, "dead", RecordKind::kValue});
   records.push_back({Key("z", 3), 9, "v9", RecordKind::kValue});
   const absl::StatusOr<MergeResult> result = Merge(records, {{Key("a", 2), EndTreeKey(2), 10}});
   ASSERT_TRUE(result.ok()) << result.status();
@@ -161,7 +169,8 @@ class DropsOddSequences final : public CompactionFilter {
 TEST_F(MergeWriterTest, WhatTheFilterDropsNeverLetsOlderVersionsBack) {
   const DropsOddSequences filter;
   options_.filter = &filter;
-  const std::vector<TestRecord> records = {Value("a", 2), Value("a", 5), Value("b", 6), Value("c", 7)};
+  const std::vector<TestRecord> records = {Value("a", 2), Value("a", 5), Value("b", 6),
+                                           Value("c", 7)};
   EXPECT_EQ(Merged(records), "a@5- b@6=v6 c@7- ") << "older runs may hold something";
   options_.drops_tombstones = true;
   EXPECT_EQ(Merged(records), "b@6=v6 ");
@@ -189,7 +198,8 @@ TEST_F(MergeWriterTest, NoOutputReachesAcrossABorder) {
 
 TEST_F(MergeWriterTest, AfterAnErrorNothingIsLeft) {
   options_.segment_size = 1;
-  VectorIterator input({Value("a", 1), Value("b", 2), Value("c", 3), Value("d", 4)}, /*fails_at=*/3);
+  VectorIterator input({Value("a", 1), Value("b", 2), Value("c", 3), Value("d", 4)},
+                       /*fails_at=*/3);
   EXPECT_EQ(MergeToSegments(&input, {}, options_).status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(next_number_, 4u) << "there were outputs";
   EXPECT_EQ(Files(), 0u);
@@ -209,7 +219,8 @@ TEST_F(MergeWriterTest, ACancelledMergeLeavesNothing) {
   EXPECT_EQ(Files(), 0u);
 }
 
-// Every reader finds after the merge what it found before, and nothing is kept that no reader could find.
+// Every reader finds after the merge what it found before, and nothing is kept that no reader could
+// find.
 TEST_F(MergeWriterTest, ReadersFindTheSameAndNoMoreIsKeptThanTheyNeed) {
   std::mt19937 random(20);
   for (int round = 0; round < 100; ++round) {
@@ -219,11 +230,12 @@ TEST_F(MergeWriterTest, ReadersFindTheSameAndNoMoreIsKeptThanTheyNeed) {
     const auto random_key = [&] {
       return Key(std::string(1, static_cast<char>('a' + random() % 16)), 1 + random() % 3);
     };
-    for (SequenceNumber sequence = 1; sequence <= static_cast<SequenceNumber>(operations); ++sequence) {
+    for (SequenceNumber sequence = 1; sequence <= static_cast<SequenceNumber>(operations);
+         ++sequence) {
       const std::string key = random_key();
       if (random() % 8 == 0) {
-        const std::string end =
-            random() % 4 == 0 ? EndTreeKey(GenerationOf(key)) : key.substr(0, 4) + random_key().substr(4);
+        const std::string end = random() % 4 == 0 ? EndTreeKey(GenerationOf(key))
+                                                  : key.substr(0, 4) + random_key().substr(4);
         history.tombstones.push_back({key, end, sequence});
       } else {
         const bool deletes = random() % 4 == 0;
@@ -235,7 +247,8 @@ TEST_F(MergeWriterTest, ReadersFindTheSameAndNoMoreIsKeptThanTheyNeed) {
     options_.segment_size = random() % 2 == 0 ? 1 << 20 : 1 + random() % 200;
     options_.drops_tombstones = random() % 2 == 0;
     options_.snapshots.clear();
-    for (int i = static_cast<int>(random() % 4); i > 0; --i) options_.snapshots.push_back(random() % (operations + 3));
+    for (int i = static_cast<int>(random() % 4); i > 0; --i)
+      options_.snapshots.push_back(random() % (operations + 3));
     std::sort(options_.snapshots.begin(), options_.snapshots.end());
     const NamespaceGeneration dead = random() % 5;
     options_.is_live = [dead](NamespaceGeneration generation) { return generation != dead; };
@@ -260,17 +273,21 @@ TEST_F(MergeWriterTest, ReadersFindTheSameAndNoMoreIsKeptThanTheyNeed) {
     for (const std::string& key : keys) {
       if (GenerationOf(key) == dead) continue;
       for (const SequenceNumber at : readers) {
-        ASSERT_EQ(after.Read(key, at), history.Read(key, at)) << "round " << round << " " << key << " at " << at;
+        ASSERT_EQ(after.Read(key, at), history.Read(key, at))
+            << "round " << round << " " << key << " at " << at;
         SequenceNumber newest = kNoSequence;
         for (const TestRecord& record : history.records) {
-          if (record.key == key && record.sequence <= at) newest = std::max(newest, record.sequence);
+          if (record.key == key && record.sequence <= at)
+            newest = std::max(newest, record.sequence);
         }
         if (history.Covering(key, at) < newest) visible.insert({key, newest});
       }
     }
     for (const TestRecord& record : after.records) {
-      ASSERT_TRUE(visible.contains({record.key, record.sequence})) << "round " << round << " " << record.key;
-      ASSERT_NE(std::find(history.records.begin(), history.records.end(), record), history.records.end());
+      ASSERT_TRUE(visible.contains({record.key, record.sequence}))
+          << "round " << round << " " << record.key;
+      ASSERT_NE(std::find(history.records.begin(), history.records.end(), record),
+                history.records.end());
       if (options_.drops_tombstones && options_.snapshots.empty()) {
         ASSERT_EQ(record.kind, RecordKind::kValue);
       }
@@ -286,7 +303,8 @@ TEST_F(MergeWriterTest, ReadersFindTheSameAndNoMoreIsKeptThanTheyNeed) {
           below.records.push_back({key, 0, "from below", RecordKind::kValue});
           VersionHistory expected = history;
           expected.records.push_back({key, 0, "from below", RecordKind::kValue});
-          ASSERT_EQ(below.Read(key, at), expected.Read(key, at)) << "round " << round << " " << key << " at " << at;
+          ASSERT_EQ(below.Read(key, at), expected.Read(key, at))
+              << "round " << round << " " << key << " at " << at;
         }
       }
     }

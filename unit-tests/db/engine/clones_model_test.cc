@@ -1,5 +1,5 @@
-// Clones of namespaces against maps: all that can happen to them and to what they share, at random, with keys that expire, snapshots,
-// flushes, merges and restarts in between.
+// Clones of namespaces against maps: all that can happen to them and to what they share, at random,
+// with keys that expire, snapshots, flushes, merges and restarts in between.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,7 +45,9 @@ class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
   }
 
   std::string RandomKey() { return fmt::format("key{:02}", random_() % kKeys); }
-  NamespaceId Any() { return std::next(models_.begin(), static_cast<ptrdiff_t>(random_() % models_.size()))->first; }
+  NamespaceId Any() {
+    return std::next(models_.begin(), static_cast<ptrdiff_t>(random_() % models_.size()))->first;
+  }
   static bool IsLive(const Entry& entry, uint64_t now_ms) {
     return entry.expiry_ms == kNoExpiry || entry.expiry_ms > now_ms;
   }
@@ -61,7 +63,8 @@ class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
   }
   std::string Scan(NamespaceId space, const Snapshot* snapshot = nullptr, bool reverse = false) {
     std::string text;
-    const auto iterator = store_->NewIterator({.snapshot = snapshot, .space = space}, {}, {}, nullptr);
+    const auto iterator =
+        store_->NewIterator({.snapshot = snapshot, .space = space}, {}, {}, nullptr);
     for (reverse ? iterator->SeekToLast() : iterator->SeekToFirst(); iterator->Valid();
          reverse ? iterator->Prev() : iterator->Next()) {
       text.append(iterator->key()).append("=").append(iterator->value()).append(" ");
@@ -85,7 +88,8 @@ class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
         batch.Delete(key, id);
         next[id].erase(key);
       } else {
-        Entry entry{std::string(random_() % 300, static_cast<char>('a' + random_() % 26)), kNoExpiry};
+        Entry entry{std::string(random_() % 300, static_cast<char>('a' + random_() % 26)),
+                    kNoExpiry};
         if (random_() % 6 == 0) entry.expiry_ms = clock_.WallMillis() + 1 + random_() % 4000;
         batch.Put(key, entry.value, id, entry.expiry_ms);
         next[id][key] = entry;
@@ -143,7 +147,8 @@ class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
     const uint64_t now_ms = clock_.WallMillis();
     for (const auto& [space, model] : models_) {
       ASSERT_EQ(Scan(space), Text(model, now_ms)) << "namespace " << space;
-      ASSERT_EQ(Scan(space, nullptr, /*reverse=*/true), Text(model, now_ms, true)) << "namespace " << space;
+      ASSERT_EQ(Scan(space, nullptr, /*reverse=*/true), Text(model, now_ms, true))
+          << "namespace " << space;
     }
   }
 
@@ -156,7 +161,8 @@ class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
     ASSERT_TRUE(store_->MultiGet({.space = space}, views, absl::MakeSpan(results)).ok());
     for (size_t i = 0; i < keys.size(); ++i) {
       const auto entry = models_[space].find(keys[i]);
-      const bool is_there = entry != models_[space].end() && IsLive(entry->second, clock_.WallMillis());
+      const bool is_there =
+          entry != models_[space].end() && IsLive(entry->second, clock_.WallMillis());
       std::string value;
       const absl::StatusOr<ReadResult> read = store_->Get({.space = space}, keys[i], &value);
       ASSERT_TRUE(read.ok()) << read.status();
@@ -211,7 +217,8 @@ class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
     } else if (dice < 81 && !snapshots_.empty()) {
       const Held& held = snapshots_[random_() % snapshots_.size()];
       for (const auto& [space, model] : held.models) {
-        ASSERT_EQ(Scan(space, held.snapshot.get()), Text(model, held.instant_ms)) << "namespace " << space;
+        ASSERT_EQ(Scan(space, held.snapshot.get()), Text(model, held.instant_ms))
+            << "namespace " << space;
       }
     } else if (dice < 86) {
       CheckReads();

@@ -1,4 +1,5 @@
-// Clones of namespaces: what each side keeps when the other one changes, goes, or what is below them is merged away.
+// Clones of namespaces: what each side keeps when the other one changes, goes, or what is below
+// them is merged away.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -7,11 +8,11 @@
 #include <thread>
 
 #include "db/format/namespace_bases.h"
-#include "varve/namespace_status.h"
 #include "fmt/format.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/namespace_calls.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 namespace {
@@ -40,7 +41,8 @@ uint64_t Keys(TestStore& store, NamespaceId space) {
 }
 void Fill(TestStore& store, NamespaceId space, int keys) {
   WriteBatch batch;
-  for (int i = 0; i < keys; ++i) batch.Put(fmt::format("key{:04}", i), std::string(100, 'v'), space);
+  for (int i = 0; i < keys; ++i)
+    batch.Put(fmt::format("key{:04}", i), std::string(100, 'v'), space);
   ASSERT_TRUE(store->Write({}, &batch).ok());
 }
 
@@ -112,14 +114,16 @@ TEST(ClonesTest, OutliveWhatTheirSourceDeletes) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     ASSERT_TRUE(store->Compact({}, {}, kClone).ok());
     ASSERT_TRUE(store->Compact({}, {}, 0).ok());
-    EXPECT_EQ(Keys(store, kClone), 500u) << "way " << way << ", compactions before: " << compactions;
+    EXPECT_EQ(Keys(store, kClone), 500u)
+        << "way " << way << ", compactions before: " << compactions;
     std::string value;
     EXPECT_TRUE(store->Get({.space = kClone}, "key0123", &value)->found);
     // When the clone goes, too, nothing keeps them.
     ASSERT_TRUE(Drop(store, kClone).ok());
     ASSERT_TRUE(store->Flush().ok());
     ASSERT_TRUE(store->Compact({}, {}, 0).ok());
-    EXPECT_TRUE(Eventually([&] { return store.Statistic("segment_entries") == 1; })) << "way " << way;
+    EXPECT_TRUE(Eventually([&] { return store.Statistic("segment_entries") == 1; }))
+        << "way " << way;
   }
 }
 
@@ -181,7 +185,8 @@ class ExpiryInClonesTest : public ::testing::Test {
 
 TEST_F(ExpiryInClonesTest, WhatExpiresIsRemovedOnEachSideWhereItHas) {
   const uint64_t soon = ManualClock::kStart + 1000, later = soon + 1000;
-  for (const std::string key : {"both", "kept by source", "kept by clone", "renewed"}) Expire(0, key, soon);
+  for (const std::string key : {"both", "kept by source", "kept by clone", "renewed"})
+    Expire(0, key, soon);
   ASSERT_TRUE(Clone(store_, 0, kClone).ok());
   Expire(0, "kept by source", kNoExpiry);
   Expire(kClone, "kept by clone", kNoExpiry);
@@ -201,7 +206,8 @@ TEST_F(ExpiryInClonesTest, WhatExpiresIsRemovedOnEachSideWhereItHas) {
   EXPECT_EQ(Keys(store_, 0), 1u);
 }
 
-// Where a clone comes between the sweep's look and its removal, the clone's key would stay for ever.
+// Where a clone comes between the sweep's look and its removal, the clone's key would stay for
+// ever.
 TEST_F(ExpiryInClonesTest, ACloneMadeDuringTheSweepLosesWhatHasExpired) {
   std::atomic<bool> stop{false};
   std::thread counting([&] {
@@ -298,7 +304,9 @@ TEST(ClonesTest, ACountOfAYoungCloneSeesWhatWasDeletedAboveItsBase) {
 TEST(ClonesTest, NothingStaysOfClonesThatAreGone) {
   TestStore store;
   ASSERT_TRUE(Put(store, 0, "a", "1").ok());
-  const auto manifest_bytes = [&] { return std::filesystem::file_size(store.directory.path() + "/MANIFEST"); };
+  const auto manifest_bytes = [&] {
+    return std::filesystem::file_size(store.directory.path() + "/MANIFEST");
+  };
   store.Reopen();
   const size_t before = manifest_bytes();
   for (int i = 0; i < 300; ++i) {
@@ -311,7 +319,8 @@ TEST(ClonesTest, NothingStaysOfClonesThatAreGone) {
   EXPECT_LT(manifest_bytes(), before + 200);
 }
 
-// A clone's segment is settled by looking its keys up in what they stand on, never by reading that as a whole.
+// A clone's segment is settled by looking its keys up in what they stand on, never by reading that
+// as a whole.
 TEST(ClonesTest, CountingReadsLittleHoweverManyClonesThereAre) {
   EngineOptions options = testing::TestEngineOptions();
   options.block_cache_size = 0;

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "varve/compaction_picker.h"
 #include "db/version/version_edit.h"
 #include "type/tree_key.h"
 #include "unit-tests/testing/memory_segment.h"
+#include "varve/compaction_picker.h"
 
 namespace varve {
 namespace {
@@ -16,7 +16,8 @@ using testing::MemorySegment;
 using testing::TestRecord;
 
 std::vector<TestRecord> Some(NamespaceGeneration generation, SequenceNumber sequence) {
-  return {{FirstTreeKey(generation) + "b", sequence, "v"}, {FirstTreeKey(generation) + "d", sequence + 1, "v"}};
+  return {{FirstTreeKey(generation) + "b", sequence, "v"},
+          {FirstTreeKey(generation) + "d", sequence + 1, "v"}};
 }
 
 TEST(PlanDeadSegmentsTest, SegmentsOfDeadGenerationsGoUnread) {
@@ -28,12 +29,14 @@ TEST(PlanDeadSegmentsTest, SegmentsOfDeadGenerationsGoUnread) {
   const Version version(levels);
   EXPECT_FALSE(PlanDeadSegments(version, {}, nullptr));
   EXPECT_FALSE(PlanDeadSegments(version, {}, [](NamespaceGeneration) { return true; }));
-  const auto plan = PlanDeadSegments(version, {}, [](NamespaceGeneration generation) { return generation != 1; });
+  const auto plan =
+      PlanDeadSegments(version, {}, [](NamespaceGeneration generation) { return generation != 1; });
   ASSERT_TRUE(plan);
   EXPECT_TRUE(plan->remove_only);
   ASSERT_EQ(plan->inputs.size(), 1u);
   ASSERT_EQ(plan->inputs[0].segments.size(), 1u);
-  EXPECT_EQ(plan->inputs[0].segments[0]->info().number, 1u) << "the other one holds live records too";
+  EXPECT_EQ(plan->inputs[0].segments[0]->info().number, 1u)
+      << "the other one holds live records too";
   const std::vector<Level> after = ApplyCompaction(version, *plan, {});
   EXPECT_EQ(after[1].runs[0].segments.size(), 1u);
   EXPECT_EQ(after[0].runs.size(), 1u);
@@ -42,9 +45,10 @@ TEST(PlanDeadSegmentsTest, SegmentsOfDeadGenerationsGoUnread) {
 TEST(PlanDeadSegmentsTest, SegmentsUnderNewerRangeTombstonesGoUnlessASnapshotSeesThem) {
   const std::string base = FirstTreeKey(1);
   std::vector<Level> levels(2);
-  levels[0].runs = {{{MemorySegment::Of(3, {}, {{base + "a", base + "c", 20}, {base + "c", base + "dd", 21}})}}};
-  levels[1].runs = {
-      {{MemorySegment::Of(1, Some(1, 10)), MemorySegment::Of(2, {{base + "dc", 12, ""}, {base + "e", 12, ""}})}}};
+  levels[0].runs = {
+      {{MemorySegment::Of(3, {}, {{base + "a", base + "c", 20}, {base + "c", base + "dd", 21}})}}};
+  levels[1].runs = {{{MemorySegment::Of(1, Some(1, 10)),
+                      MemorySegment::Of(2, {{base + "dc", 12, ""}, {base + "e", 12, ""}})}}};
   const Version version(levels);
   const auto removed = [&version](const std::vector<SequenceNumber>& snapshots) {
     const auto plan = PlanDeadSegments(version, snapshots, nullptr);

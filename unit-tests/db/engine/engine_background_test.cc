@@ -17,14 +17,14 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "varve/compaction_filter.h"
 #include "fmt/format.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/test_store.h"
-#include "util/os/forwarding_file.h"
 #include "util/base/status.h"
+#include "util/os/forwarding_file.h"
 #include "util/os/thread_setup.h"
+#include "varve/compaction_filter.h"
 
 namespace varve {
 namespace {
@@ -45,7 +45,8 @@ class SlowGrowth final : public FaultFileSystem {
  public:
   explicit SlowGrowth(uint64_t limit) : limit_(limit) {}
 
-  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path, bool create) override {
+  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path,
+                                                     bool create) override {
     VARVE_ASSIGN_OR_RETURN(std::unique_ptr<File> file, FaultFileSystem::OpenForWrite(path, create));
     return std::make_unique<SlowFile>(this, std::move(file));
   }
@@ -55,7 +56,8 @@ class SlowGrowth final : public FaultFileSystem {
  private:
   class SlowFile final : public ForwardingFile {
    public:
-    SlowFile(SlowGrowth* owner, std::unique_ptr<File> file) : ForwardingFile(std::move(file)), owner_(owner) {}
+    SlowFile(SlowGrowth* owner, std::unique_ptr<File> file)
+        : ForwardingFile(std::move(file)), owner_(owner) {}
 
     absl::Status Write(uint64_t offset, std::string_view data) override {
       if (offset >= owner_->limit_ && path().ends_with(".log")) {
@@ -85,7 +87,8 @@ TEST(EngineLogRoomTest, OthersWriteWhileALargeRecordsRoomIsMade) {
   // So much that the file that grows comes into use meanwhile.
   auto others = std::async(std::launch::async, [&] {
     for (int i = 0; i < 30; ++i) {
-      if (absl::Status status = store->Put(fmt::format("other{}", i), std::string(50'000, 'v')); !status.ok())
+      if (absl::Status status = store->Put(fmt::format("other{}", i), std::string(50'000, 'v'));
+          !status.ok())
         return status;
     }
     return absl::OkStatus();
@@ -111,7 +114,8 @@ TEST(EngineLogRoomTest, ManyLargeRecordsAtOnceAllGetRoom) {
     writers.push_back(std::async(std::launch::async, [&store, writer] {
       for (int i = 0; i < 10; ++i) {
         const std::string value((writer % 2 == 0 ? 700'000 : 3000) + i, 'v');
-        if (absl::Status status = store->Put(fmt::format("{}.{}", writer, i), value); !status.ok()) return status;
+        if (absl::Status status = store->Put(fmt::format("{}.{}", writer, i), value); !status.ok())
+          return status;
       }
       return absl::OkStatus();
     }));
@@ -140,7 +144,8 @@ class TroubledBackgroundTest : public ::testing::Test {
   }
   // One run.
   void FlushSome(int from) {
-    for (int i = from; i < from + 100; ++i) ASSERT_TRUE(store_->Put(fmt::format("key{:06}", i), "value").ok());
+    for (int i = from; i < from + 100; ++i)
+      ASSERT_TRUE(store_->Put(fmt::format("key{:06}", i), "value").ok());
     const absl::Status flushed = store_->Flush();
     ASSERT_TRUE(flushed.ok()) << flushed;
   }
@@ -156,7 +161,8 @@ TEST_F(TroubledBackgroundTest, ADamagedSegmentHoldsUpNoOtherMerge) {
   for (const auto& entry : std::filesystem::directory_iterator(store_.directory.path())) {
     if (entry.path().extension() == ".seg") damaged = entry.path().filename();
   }
-  std::fstream file(store_.directory.File(damaged), std::ios::in | std::ios::out | std::ios::binary);
+  std::fstream file(store_.directory.File(damaged),
+                    std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(100);
   file.put('\xff');
   file.close();
@@ -165,7 +171,8 @@ TEST_F(TroubledBackgroundTest, ADamagedSegmentHoldsUpNoOtherMerge) {
     absl::SleepFor(absl::Milliseconds(2));
   }
   EXPECT_TRUE(Eventually([&] { return store_.Statistic("compactions") >= 5; }));
-  EXPECT_TRUE(Eventually([&] { return store_.Statistic("runs") <= 12; })) << store_.Statistic("runs");
+  EXPECT_TRUE(Eventually([&] { return store_.Statistic("runs") <= 12; }))
+      << store_.Statistic("runs");
   EXPECT_EQ(store_.Statistic("failed_compactions"), 1u);
   EXPECT_EQ(store_.Statistic("pressure_percent") / 51, 0u) << "writers are not slowed";
   size_t errors = 0;
@@ -184,8 +191,8 @@ TEST_F(TroubledBackgroundTest, AMergeThatFailsIsTriedAgainLessAndLess) {
   for (const auto& entry : std::filesystem::directory_iterator(store_.directory.path())) {
     if (entry.path().extension() == ".seg") damaged = entry.path().filename();
   }
-  file_system_.Fail(FileOperation::kRead, 1, absl::ResourceExhaustedError("no memory"), FaultFileSystem::kUnlimited,
-                    damaged);
+  file_system_.Fail(FileOperation::kRead, 1, absl::ResourceExhaustedError("no memory"),
+                    FaultFileSystem::kUnlimited, damaged);
   const absl::Time begin = absl::Now();
   for (int i = 1; i < 20; ++i) {  // each flush changes the tree
     FlushSome(i * 10);
@@ -206,15 +213,16 @@ TEST_F(TroubledBackgroundTest, WithoutDescriptorsFlushesAndMergesFailClearlyAndR
   for (int i = 0; i < 3; ++i) FlushSome(i * 10);
   const absl::Status no_descriptors = IoError(EMFILE, "open", "a file");
   ASSERT_TRUE(absl::IsResourceExhausted(no_descriptors)) << no_descriptors;
-  // At the first file that is made, and at each of the next: the new segment, the manifest, its copy, what the merge makes; and when
-  // segments are opened for reading.
+  // At the first file that is made, and at each of the next: the new segment, the manifest, its
+  // copy, what the merge makes; and when segments are opened for reading.
   for (const auto& [operation, nth] : {std::pair{FileOperation::kCreate, 1},
                                        {FileOperation::kCreate, 2},
                                        {FileOperation::kCreate, 3},
                                        {FileOperation::kCreate, 4},
                                        {FileOperation::kOpen, 1},
                                        {FileOperation::kOpen, 2}}) {
-    const std::string value = fmt::format("{} {}", operation == FileOperation::kCreate ? "made" : "opened", nth);
+    const std::string value =
+        fmt::format("{} {}", operation == FileOperation::kCreate ? "made" : "opened", nth);
     SCOPED_TRACE(value);
     ASSERT_TRUE(store_->Put("key", value).ok());
     file_system_.Fail(operation, nth, no_descriptors);
@@ -242,7 +250,8 @@ TEST(EngineBurstTest, MergesThatCanWaitAreBegunOnceTheBurstIsOver) {
     last_flush = std::chrono::steady_clock::now();
     ASSERT_TRUE(store->Flush().ok());
   }
-  EXPECT_TRUE(Eventually([&] { return store.Statistic("compactions") == 1; })) << "though nothing more was written";
+  EXPECT_TRUE(Eventually([&] { return store.Statistic("compactions") == 1; }))
+      << "though nothing more was written";
   EXPECT_GE(std::chrono::steady_clock::now() - last_flush, std::chrono::seconds(1));
   EXPECT_EQ(store.Get("key"), "value4");
 }
@@ -260,14 +269,16 @@ class PolicyFilter final : public CompactionFilter {
 TEST(EngineUpkeepTest, AMergeWithoutHurryWorksInWhatTimeOthersLeave) {
   bool may_yield = false;
   std::thread([&] { may_yield = YieldToEveryone(); }).join();
-  if (!may_yield || !std::filesystem::exists("/proc/thread-self/schedstat")) GTEST_SKIP() << "takes CAP_SYS_NICE";
+  if (!may_yield || !std::filesystem::exists("/proc/thread-self/schedstat"))
+    GTEST_SKIP() << "takes CAP_SYS_NICE";
   const auto filter = std::make_shared<PolicyFilter>();
   EngineOptions options = testing::TestEngineOptions();
   options.sync = Durability::kNone;
   options.compaction_filter = filter;
   TestStore store(options);
   for (int run = 0; run < 3; ++run) {
-    for (int i = 0; i < 20000; ++i) ASSERT_TRUE(store->Put(fmt::format("key{:06}", i * 3 + run), "value").ok());
+    for (int i = 0; i < 20000; ++i)
+      ASSERT_TRUE(store->Put(fmt::format("key{:06}", i * 3 + run), "value").ok());
     ASSERT_TRUE(store->Flush().ok());
   }
   ASSERT_TRUE(store->Compact({}, {}).ok());
@@ -295,7 +306,8 @@ TEST(EngineGenerationsTest, WhatWasEmptiedIsForgottenOnceNobodyCanSeeIt) {
   ASSERT_TRUE(store->Flush().ok());
   EXPECT_EQ(store.Statistic("left_generations"), 0u);
   ASSERT_TRUE(store->Compact({}, {}).ok());
-  EXPECT_TRUE(Eventually([&] { return store.Statistic("segment_entries") == 1; })) << "only what can be seen is left";
+  EXPECT_TRUE(Eventually([&] { return store.Statistic("segment_entries") == 1; }))
+      << "only what can be seen is left";
   EXPECT_EQ(store.Scan(), "last=1 ");
   store.Reopen();
   EXPECT_EQ(store.Scan(), "last=1 ");

@@ -1,4 +1,5 @@
-// Many threads on one store: nobody misses what is there, nobody sees what can't be. Meant for ThreadSanitizer too.
+// Many threads on one store: nobody misses what is there, nobody sees what can't be. Meant for
+// ThreadSanitizer too.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -28,7 +29,8 @@ EngineOptions SmallOptions() {
   return options;
 }
 
-// Every even key is always there, with a value that begins with its name; odd keys come and go. Nobody may miss an even one.
+// Every even key is always there, with a value that begins with its name; odd keys come and go.
+// Nobody may miss an even one.
 class ReadersTest : public ::testing::Test {
  protected:
   static constexpr uint64_t kKeys = 400;
@@ -108,17 +110,22 @@ TEST_F(ReadersTest, NeverMissAKeyDuringFlushesAndMerges) {
     std::vector<MultiGetResult> results(keys.size());
     ASSERT_TRUE(store_->MultiGet({}, views, absl::MakeSpan(results)).ok());
     for (size_t i = 0; i < keys.size(); ++i) {
-      ASSERT_TRUE(results[i].status.ok() && results[i].result.found) << keys[i] << results[i].status;
+      ASSERT_TRUE(results[i].status.ok() && results[i].result.found)
+          << keys[i] << results[i].status;
       ASSERT_EQ(results[i].value.substr(0, keys[i].size()), keys[i]);
     }
   });
-  Start([this](uint64_t random) { CheckWalk(store_->NewIterator({}, {}, {}, nullptr).get(), random % 2 == 0); });
+  Start([this](uint64_t random) {
+    CheckWalk(store_->NewIterator({}, {}, {}, nullptr).get(), random % 2 == 0);
+  });
   Start([this](uint64_t random) {
     const auto snapshot = store_->GetSnapshot();
     const std::string first = store_.Scan(Key(0), Key(40), random % 2 == 0, snapshot.get());
     std::this_thread::yield();
-    ASSERT_EQ(store_.Scan(Key(0), Key(40), random % 2 == 0, snapshot.get()), first) << "a snapshot has changed";
-    CheckWalk(store_->NewIterator({.snapshot = snapshot.get()}, {}, {}, nullptr).get(), random % 4 < 2);
+    ASSERT_EQ(store_.Scan(Key(0), Key(40), random % 2 == 0, snapshot.get()), first)
+        << "a snapshot has changed";
+    CheckWalk(store_->NewIterator({.snapshot = snapshot.get()}, {}, {}, nullptr).get(),
+              random % 4 < 2);
   });
   EXPECT_TRUE(testing::Eventually([this] { return store_.Statistic("flushes") > 3; }));
   RunFor(absl::Seconds(3));
@@ -231,10 +238,12 @@ TEST(EngineConcurrencyTest, ConditionsHoldAmongConcurrentWriters) {
         const std::string_view keys[] = {from, to};
         const auto moved = store->Update({}, keys, [&](WriteBatch* batch) -> absl::Status {
           MultiGetResult results[2];
-          if (absl::Status read = store->MultiGet({.wait_until_durable = false}, keys, absl::MakeSpan(results));
+          if (absl::Status read =
+                  store->MultiGet({.wait_until_durable = false}, keys, absl::MakeSpan(results));
               !read.ok())
             return read;
-          for (int k = 0; k < 2; ++k) batch->RequireUnchanged(keys[k], results[k].result.read_sequence);
+          for (int k = 0; k < 2; ++k)
+            batch->RequireUnchanged(keys[k], results[k].result.read_sequence);
           batch->Put(from, std::to_string(std::stoi(results[0].value) - 1));
           batch->Put(to, std::to_string(std::stoi(results[1].value) + 1));
           return absl::OkStatus();
@@ -256,7 +265,8 @@ TEST(EngineConcurrencyTest, CloseWhileOthersWriteReadFlushAndCompact) {
     std::atomic<uint64_t> acknowledged{0};
     std::vector<std::thread> threads;
     threads.emplace_back([&] {
-      for (uint64_t i = 0; store->Put(Key(i), std::string(300, 'v')).ok(); ++i) acknowledged = i + 1;
+      for (uint64_t i = 0; store->Put(Key(i), std::string(300, 'v')).ok(); ++i)
+        acknowledged = i + 1;
     });
     threads.emplace_back([&] {
       while (store->Compact({}, {}).ok()) {
@@ -285,7 +295,8 @@ TEST(EngineConcurrencyTest, CloseWhileOthersWriteReadFlushAndCompact) {
   }
 }
 
-// While a flush takes its time, each deleted range replaces the readers' state: the replaced ones must not pile up.
+// While a flush takes its time, each deleted range replaces the readers' state: the replaced ones
+// must not pile up.
 TEST(EngineConcurrencyTest, ReadersGoOnWhileRangesAreDeletedByTheThousand) {
   TestStore store(SmallOptions());
   std::atomic<bool> stop{false};

@@ -5,11 +5,11 @@
 #include <random>
 
 #include "absl/time/clock.h"
-#include "varve/compaction_filter.h"
 #include "fmt/format.h"
 #include "unit-tests/db/log/log_test_util.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/test_store.h"
+#include "varve/compaction_filter.h"
 
 namespace varve {
 namespace {
@@ -32,15 +32,17 @@ EngineOptions CountOptions() {
 uint64_t Keys(TestStore& store) { return store->Count({}, {}, {}).value().keys; }
 
 uint64_t Reads(TestStore& store) {
-  return store.Statistic("segment_lookups") + store.Statistic("record_reads") + store.Statistic("table_page_reads") +
-         store.Statistic("scan_reads");
+  return store.Statistic("segment_lookups") + store.Statistic("record_reads") +
+         store.Statistic("table_page_reads") + store.Statistic("scan_reads");
 }
 
 void Fill(TestStore& store, uint64_t begin, uint64_t end, uint64_t step = 1) {
-  for (uint64_t i = begin; i < end; i += step) ASSERT_TRUE(store->Put(Key(i), std::string(100, 'v')).ok());
+  for (uint64_t i = begin; i < end; i += step)
+    ASSERT_TRUE(store->Put(Key(i), std::string(100, 'v')).ok());
 }
 
-// Layers of every kind over a large last run, so that they are settled by lookups, side by side, together, and by merges.
+// Layers of every kind over a large last run, so that they are settled by lookups, side by side,
+// together, and by merges.
 class CountModelTest : public ::testing::TestWithParam<uint64_t> {};
 
 TEST_P(CountModelTest, IsThatOfAMap) {
@@ -78,7 +80,9 @@ TEST_P(CountModelTest, IsThatOfAMap) {
     } else if (dice < 80) {
       ASSERT_TRUE(store->Flush().ok());
     } else if (dice < 82) {
-      ASSERT_TRUE(store->Compact(random() % 2 == 0 ? "" : begin, random() % 2 == 0 ? "" : begin + "~").ok());
+      ASSERT_TRUE(
+          store->Compact(random() % 2 == 0 ? "" : begin, random() % 2 == 0 ? "" : begin + "~")
+              .ok());
     } else if (dice < 84) {
       snapshots.push_back(store->GetSnapshot());
       if (snapshots.size() > 3) snapshots.erase(snapshots.begin());

@@ -37,12 +37,14 @@ class EngineExpiryTest : public ::testing::Test {
     return options;
   }
 
-  static absl::Status Put(TestStore& store, std::string_view key, std::string_view value, uint64_t expiry_ms) {
+  static absl::Status Put(TestStore& store, std::string_view key, std::string_view value,
+                          uint64_t expiry_ms) {
     WriteBatch batch;
     batch.Put(key, value, kDefaultNamespace, expiry_ms);
     return store->Write({}, &batch).status();
   }
-  static uint64_t Count(TestStore& store, std::string_view lower = {}, std::string_view upper = {}) {
+  static uint64_t Count(TestStore& store, std::string_view lower = {},
+                        std::string_view upper = {}) {
     const absl::StatusOr<CountResult> count = store->Count({}, lower, upper);
     EXPECT_TRUE(count.ok()) << count.status();
     return count.ok() ? count->keys : 0;
@@ -196,8 +198,8 @@ TEST_F(EngineExpiryTest, AFailedLogKeepsNobodyFromReadingWhatHasExpired) {
   ASSERT_TRUE(Put(store, "first", "v", kStart + 1000).ok());
   ASSERT_TRUE(Put(store, "second", "v", kStart + 2000).ok());
   ASSERT_TRUE(store->Put("stays", "v").ok());
-  file_system.Fail(FileOperation::kSync, 1, absl::InternalError("the device says no"), FaultFileSystem::kUnlimited,
-                   ".log");
+  file_system.Fail(FileOperation::kSync, 1, absl::InternalError("the device says no"),
+                   FaultFileSystem::kUnlimited, ".log");
   clock_.Advance(1000);
   EXPECT_EQ(store.Get("first"), "(missing)") << "though its mark can't be made durable";
   EXPECT_FALSE(store->log_status().ok());
@@ -215,14 +217,16 @@ TEST_F(EngineExpiryTest, SweepingGivesTheSpaceBack) {
   const std::string value(1000, 'v');
   for (int i = 0; i < 3000; ++i) {
     WriteBatch batch;
-    batch.Put(fmt::format("k{:05}", i), value, kDefaultNamespace, i % 3 == 0 ? 0 : kStart + 1000 + i % 50);
+    batch.Put(fmt::format("k{:05}", i), value, kDefaultNamespace,
+              i % 3 == 0 ? 0 : kStart + 1000 + i % 50);
     ASSERT_TRUE(store->Submit({}, &batch).ok());
   }
   ASSERT_TRUE(store->Sync().ok());
   ASSERT_TRUE(store->Flush().ok());
   EXPECT_EQ(Count(store), 3000u);
   clock_.Advance(1200);
-  EXPECT_TRUE(Eventually([&] { return store.Statistic("expired_keys") == 2000; })) << "without anybody's asking";
+  EXPECT_TRUE(Eventually([&] { return store.Statistic("expired_keys") == 2000; }))
+      << "without anybody's asking";
   EXPECT_EQ(Count(store), 1000u);
   ASSERT_TRUE(store->Flush().ok());
   ASSERT_TRUE(store->Compact({}, {}).ok());
@@ -233,7 +237,8 @@ TEST_F(EngineExpiryTest, SweepingGivesTheSpaceBack) {
 
 TEST_F(EngineExpiryTest, ARestartGoesOnWithWhatIsDue) {
   TestStore store(Options());
-  for (int i = 0; i < 100; ++i) ASSERT_TRUE(Put(store, fmt::format("k{}", i), "v", kStart + 1000).ok());
+  for (int i = 0; i < 100; ++i)
+    ASSERT_TRUE(Put(store, fmt::format("k{}", i), "v", kStart + 1000).ok());
   ASSERT_TRUE(store->Flush().ok());
   ASSERT_TRUE(Put(store, "buffered", "v", kStart + 1000).ok());
   store.Close();
@@ -246,11 +251,12 @@ TEST_F(EngineExpiryTest, ARestartGoesOnWithWhatIsDue) {
 TEST_F(EngineExpiryTest, WhoCountsDoesNotPutTheSweepToSleep) {
   TestStore store(Options());
   WriteBatch batch;
-  for (int i = 0; i < 20'000; ++i) batch.Put(fmt::format("key{}", i), "value", kDefaultNamespace, kStart + 990);
+  for (int i = 0; i < 20'000; ++i)
+    batch.Put(fmt::format("key{}", i), "value", kDefaultNamespace, kStart + 990);
   ASSERT_TRUE(store->Write({}, &batch).ok());
   ASSERT_TRUE(Put(store, "later", "value", kStart + 1020).ok());
-  // All have expired but one, and the thread looks every few milliseconds whether an entry is due: also while this counts,
-  // which removes them.
+  // All have expired but one, and the thread looks every few milliseconds whether an entry is due:
+  // also while this counts, which removes them.
   clock_.Advance(990);
   absl::SleepFor(absl::Milliseconds(1200));
   EXPECT_EQ(Count(store), 1u);
@@ -261,7 +267,8 @@ TEST_F(EngineExpiryTest, WhoCountsDoesNotPutTheSweepToSleep) {
 
 TEST_F(EngineExpiryTest, EmptyingANamespaceTakesTheEntriesAlong) {
   TestStore store(Options());
-  for (int i = 0; i < 100; ++i) ASSERT_TRUE(Put(store, fmt::format("k{}", i), "v", kStart + 1000).ok());
+  for (int i = 0; i < 100; ++i)
+    ASSERT_TRUE(Put(store, fmt::format("k{}", i), "v", kStart + 1000).ok());
   WriteBatch clear;
   clear.ClearNamespace();
   ASSERT_TRUE(store->Write({}, &clear).ok());
@@ -279,12 +286,15 @@ TEST_F(EngineExpiryTest, RandomWorkAgainstAModel) {
   for (int i = 0; i < 4000; ++i) {
     const std::string key = fmt::format("k{:02}", random() % 60);
     const uint64_t now = store->NowMillis();
-    std::erase_if(model, [&](const auto& each) { return each.second.second != 0 && each.second.second <= now; });
+    std::erase_if(model, [&](const auto& each) {
+      return each.second.second != 0 && each.second.second <= now;
+    });
     switch (random() % 8) {
       case 0:
       case 1:
       case 2: {
-        const uint64_t expiry = random() % 3 == 0 ? 0 : now + 1 + (random() % 5000 >> random() % 12);
+        const uint64_t expiry =
+            random() % 3 == 0 ? 0 : now + 1 + (random() % 5000 >> random() % 12);
         const std::string value = fmt::format("v{}", i);
         ASSERT_TRUE(Put(store, key, value, expiry).ok());
         model[key] = {value, expiry};
@@ -298,7 +308,8 @@ TEST_F(EngineExpiryTest, RandomWorkAgainstAModel) {
         clock_.Advance(random() % 300);
         break;
       case 5:
-        ASSERT_EQ(store.Get(key), model.contains(key) ? model[key].first : "(missing)") << "step " << i;
+        ASSERT_EQ(store.Get(key), model.contains(key) ? model[key].first : "(missing)")
+            << "step " << i;
         break;
       case 6:
         ASSERT_EQ(Count(store), model.size()) << "step " << i;

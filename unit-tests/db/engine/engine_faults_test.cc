@@ -27,7 +27,8 @@ EngineOptions OptionsOn(FaultFileSystem* file_system) {
   return options;
 }
 
-absl::Status Put(TestStore& store, const WriteOptions& options, std::string_view key, std::string_view value) {
+absl::Status Put(TestStore& store, const WriteOptions& options, std::string_view key,
+                 std::string_view value) {
   WriteBatch batch;
   batch.Put(key, value);
   return store->Write(options, &batch).status();
@@ -46,8 +47,8 @@ class FailedLogTest : public ::testing::Test {
   ~FailedLogTest() override { store_->Close().IgnoreError(); }
 
   void FailSyncs() {
-    file_system_.Fail(FileOperation::kSync, 1, absl::InternalError("the device says no"), FaultFileSystem::kUnlimited,
-                      ".log");
+    file_system_.Fail(FileOperation::kSync, 1, absl::InternalError("the device says no"),
+                      FaultFileSystem::kUnlimited, ".log");
   }
 
   FaultFileSystem file_system_;
@@ -99,17 +100,20 @@ TEST_F(FailedLogTest, AReadOfAnEmptiedNamespaceHasTheEmptyingAsItsGate) {
   const absl::StatusOr<CommitResult> cleared = store_->Submit({}, &batch);
   ASSERT_TRUE(cleared.ok());
   std::string value;
-  const absl::StatusOr<ReadResult> read = store_->Get({.wait_until_durable = false}, "kept", &value);
+  const absl::StatusOr<ReadResult> read =
+      store_->Get({.wait_until_durable = false}, "kept", &value);
   ASSERT_TRUE(read.ok());
   EXPECT_FALSE(read->found);
   EXPECT_EQ(read->gate, cleared->gate);
   FailSyncs();
-  EXPECT_EQ(store_.Get("kept"), "1") << "a read that waited for the emptying falls back on what is durable";
+  EXPECT_EQ(store_.Get("kept"), "1")
+      << "a read that waited for the emptying falls back on what is durable";
 }
 
 TEST_F(FailedLogTest, AFailedWriteIsFinalToo) {
   ASSERT_TRUE(store_->Put("a", "1").ok());
-  file_system_.Fail(FileOperation::kWrite, 1, absl::InternalError("the device says no"), 1'000'000, ".log");
+  file_system_.Fail(FileOperation::kWrite, 1, absl::InternalError("the device says no"), 1'000'000,
+                    ".log");
   EXPECT_TRUE(absl::IsUnavailable(store_->Put("b", "2")));
   EXPECT_TRUE(absl::IsUnavailable(store_->Put("c", "3")));
   EXPECT_EQ(store_.Get("a"), "1");
@@ -146,14 +150,16 @@ TEST_F(FailedLogTest, WhatAFailedSyncLeftIsWrittenAgainBeforeItCounts) {
 
 TEST_F(FailedLogTest, EveryAsynchronousWriteIsAnsweredOnce) {
   std::atomic<int> good{0}, bad{0};
-  file_system_.Fail(FileOperation::kSync, 4, absl::InternalError("the device says no"), FaultFileSystem::kUnlimited,
-                    ".log");
+  file_system_.Fail(FileOperation::kSync, 4, absl::InternalError("the device says no"),
+                    FaultFileSystem::kUnlimited, ".log");
   int writes = 0;
   EXPECT_TRUE(Eventually([&] {
     for (int i = 0; i < 50; ++i) {
       WriteBatch batch;
       batch.Put(fmt::format("key{}", writes++), "v");
-      store_->WriteAsync({}, &batch, [&](const absl::StatusOr<CommitResult>& result) { ++(result.ok() ? good : bad); });
+      store_->WriteAsync({}, &batch, [&](const absl::StatusOr<CommitResult>& result) {
+        ++(result.ok() ? good : bad);
+      });
     }
     return bad > 0;
   }));
@@ -179,13 +185,14 @@ TEST(EngineCloseTest, AsynchronousWritesAreAnsweredByClose) {
   WriteBatch batch;
   batch.Put("late", "v");
   bool called = false;
-  store->WriteAsync({}, &batch,
-                    [&](const absl::StatusOr<CommitResult>& result) { called = absl::IsUnavailable(result.status()); });
+  store->WriteAsync({}, &batch, [&](const absl::StatusOr<CommitResult>& result) {
+    called = absl::IsUnavailable(result.status());
+  });
   EXPECT_TRUE(called);
   EXPECT_FALSE(store->Compact({}, {}).ok());
 }
 
-// --- A full disk -----------------------------------------------------------------------------------------------------------
+// --- A full disk ---------------------------------------------------------------------------------
 
 class FullDiskTest : public ::testing::Test {
  protected:
@@ -206,13 +213,15 @@ class FullDiskTest : public ::testing::Test {
   // Fills the disk; the error that ended it.
   absl::Status Fill() {
     for (; filled_ < 100000; ++filled_) {
-      if (absl::Status status = store_->Put(Key(filled_), std::string(1000, 'v')); !status.ok()) return status;
+      if (absl::Status status = store_->Put(Key(filled_), std::string(1000, 'v')); !status.ok())
+        return status;
     }
     return absl::OkStatus();
   }
   void ExpectAllReadable() {
     for (int i = 0; i < filled_; i += 7) ASSERT_EQ(store_.Get(Key(i)).size(), 1000u) << Key(i);
-    EXPECT_EQ(store_->Count({}, {}, {}).value_or(CountResult{}).keys, static_cast<uint64_t>(filled_));
+    EXPECT_EQ(store_->Count({}, {}, {}).value_or(CountResult{}).keys,
+              static_cast<uint64_t>(filled_));
   }
 
   FaultFileSystem file_system_;
@@ -227,8 +236,10 @@ TEST_F(FullDiskTest, PutsAreRefusedReadsGoOnAndWritesResumeWithoutARestart) {
   EXPECT_GT(filled_, 100);
   ExpectAllReadable();
   // A flush that was under way gives log files back, once; then nothing makes room.
-  EXPECT_TRUE(Eventually(
-      [&] { return absl::IsResourceExhausted(Fill()) && absl::IsResourceExhausted(store_->Put("one more", "x")); }));
+  EXPECT_TRUE(Eventually([&] {
+    return absl::IsResourceExhausted(Fill()) &&
+           absl::IsResourceExhausted(store_->Put("one more", "x"));
+  }));
   EXPECT_TRUE(store_->log_status().ok());
   file_system_.SetFreeBytes(FaultFileSystem::kUnlimited);
   EXPECT_TRUE(Eventually([&] { return store_->Put("one more", "x").ok(); }));
@@ -244,7 +255,8 @@ TEST_F(FullDiskTest, DeletesGoOn) {
   for (int i = 0; i < 20; ++i) {
     WriteBatch batch;
     batch.Delete(Key(i));
-    const absl::Status deleted = store_->Write({.sync = Durability::kAlways, .override_sync = true}, &batch).status();
+    const absl::Status deleted =
+        store_->Write({.sync = Durability::kAlways, .override_sync = true}, &batch).status();
     EXPECT_TRUE(deleted.ok()) << deleted;
     EXPECT_EQ(store_.Get(Key(i)), "(missing)");
   }
@@ -256,13 +268,15 @@ TEST_F(FullDiskTest, DeletesGoOn) {
 }
 
 TEST_F(FullDiskTest, EmptyingTheStoreGivesTheSpaceBack) {
-  for (; filled_ < 2000; ++filled_) ASSERT_TRUE(store_->Put(Key(filled_), std::string(1000, 'v')).ok());
+  for (; filled_ < 2000; ++filled_)
+    ASSERT_TRUE(store_->Put(Key(filled_), std::string(1000, 'v')).ok());
   ASSERT_TRUE(store_->Flush().ok());
   file_system_.SetFreeBytes(300 << 10);
   ASSERT_TRUE(absl::IsResourceExhausted(Fill()));
   WriteBatch batch;
   batch.ClearNamespace();
-  const absl::Status cleared = store_->Write({.sync = Durability::kAlways, .override_sync = true}, &batch).status();
+  const absl::Status cleared =
+      store_->Write({.sync = Durability::kAlways, .override_sync = true}, &batch).status();
   ASSERT_TRUE(cleared.ok()) << cleared;
   EXPECT_EQ(store_.Scan(), "");
   EXPECT_TRUE(Eventually([&] { return store_->Put("after", "x").ok(); }))
@@ -271,7 +285,8 @@ TEST_F(FullDiskTest, EmptyingTheStoreGivesTheSpaceBack) {
 }
 
 TEST_F(FullDiskTest, FailedFlushesAndMergesLeaveNothingBehind) {
-  for (; filled_ < 300; ++filled_) ASSERT_TRUE(store_->Put(Key(filled_), std::string(1000, 'v')).ok());
+  for (; filled_ < 300; ++filled_)
+    ASSERT_TRUE(store_->Put(Key(filled_), std::string(1000, 'v')).ok());
   ASSERT_TRUE(store_->Compact({}, {}).ok());
   // Eventually: what a merge replaced goes when its last reader has gone.
   const auto expect_no_others = [&](const char* where) {
@@ -293,12 +308,14 @@ TEST_F(FullDiskTest, FailedFlushesAndMergesLeaveNothingBehind) {
     EXPECT_FALSE(store_->Compact({}, {}).ok());
     expect_no_others(where);
     file_system_.ClearFaults();
-    EXPECT_EQ(store_->Count({}, {}, {}).value_or(CountResult{}).keys, static_cast<uint64_t>(filled_) + 1);
+    EXPECT_EQ(store_->Count({}, {}, {}).value_or(CountResult{}).keys,
+              static_cast<uint64_t>(filled_) + 1);
   }
 }
 
 TEST_F(FullDiskTest, TheLogRefusesBeforeItPromises) {
-  file_system_.Fail(FileOperation::kWrite, 1, absl::ResourceExhaustedError("no space left on the test's disk"),
+  file_system_.Fail(FileOperation::kWrite, 1,
+                    absl::ResourceExhaustedError("no space left on the test's disk"),
                     FaultFileSystem::kUnlimited, ".log.tmp");
   const absl::Status full = Fill();
   ASSERT_TRUE(absl::IsResourceExhausted(full)) << full;
@@ -310,13 +327,16 @@ TEST_F(FullDiskTest, TheLogRefusesBeforeItPromises) {
 }
 
 TEST_F(FullDiskTest, AFlushThatFailsRefusesWritesUntilItWorksAgain) {
-  for (; filled_ < 100; ++filled_) ASSERT_TRUE(store_->Put(Key(filled_), std::string(1000, 'v')).ok());
-  file_system_.Fail(FileOperation::kRename, 1, absl::InternalError("the device says no"), FaultFileSystem::kUnlimited,
-                    "MANIFEST");
+  for (; filled_ < 100; ++filled_)
+    ASSERT_TRUE(store_->Put(Key(filled_), std::string(1000, 'v')).ok());
+  file_system_.Fail(FileOperation::kRename, 1, absl::InternalError("the device says no"),
+                    FaultFileSystem::kUnlimited, "MANIFEST");
   EXPECT_FALSE(store_->Flush().ok());
   const absl::Status refused = store_->Put("more", "x");
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
-  EXPECT_NE(refused.message().find("writes resume when it succeeds: the device says no"), std::string::npos) << refused;
+  EXPECT_NE(refused.message().find("writes resume when it succeeds: the device says no"),
+            std::string::npos)
+      << refused;
   file_system_.ClearFaults();
   ASSERT_TRUE(Eventually([&] { return store_->Put("more", "x").ok(); }));
   ASSERT_TRUE(store_->Delete("more").ok());
@@ -325,7 +345,8 @@ TEST_F(FullDiskTest, AFlushThatFailsRefusesWritesUntilItWorksAgain) {
 }
 
 TEST_F(FullDiskTest, AnInstallWhoseRenameWasDoneButNotSyncedKeepsWhatBothManifestsName) {
-  for (; filled_ < 100; ++filled_) ASSERT_TRUE(store_->Put(Key(filled_), std::string(1000, 'v')).ok());
+  for (; filled_ < 100; ++filled_)
+    ASSERT_TRUE(store_->Put(Key(filled_), std::string(1000, 'v')).ok());
   ASSERT_TRUE(store_->Sync().ok());
   file_system_.Fail(FileOperation::kSyncDirectory, 1, absl::InternalError("the device says no"),
                     FaultFileSystem::kUnlimited);

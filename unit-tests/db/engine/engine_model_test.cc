@@ -1,5 +1,5 @@
-// The engine at random against std::map: every operation of the public header, with restarts, snapshots and small sizes, so that
-// flushes and compactions happen all the time.
+// The engine at random against std::map: every operation of the public header, with restarts,
+// snapshots and small sizes, so that flushes and compactions happen all the time.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -64,7 +64,9 @@ class RandomRun {
 
   std::string RandomValue() {
     const uint64_t shape = random_() % 100;
-    const size_t size = shape < 80 ? random_() % 200 : shape < 98 ? random_() % 3000 : random_() % 60000;
+    const size_t size = shape < 80   ? random_() % 200
+                        : shape < 98 ? random_() % 3000
+                                     : random_() % 60000;
     std::string value = std::to_string(++writes_) + ":";
     value.resize(std::max(size, value.size()), static_cast<char>('a' + writes_ % 26));
     return value;
@@ -94,13 +96,15 @@ class RandomRun {
   void Get() {
     const std::string key = RandomKey();
     const auto entry = model_.find(key);
-    ASSERT_EQ(store_.Get(key), entry == model_.end() ? "(missing)" : entry->second) << "key " << key;
+    ASSERT_EQ(store_.Get(key), entry == model_.end() ? "(missing)" : entry->second)
+        << "key " << key;
   }
 
-  static std::string Text(const Model& model, const std::string& lower, const std::string& upper, bool reverse) {
+  static std::string Text(const Model& model, const std::string& lower, const std::string& upper,
+                          bool reverse) {
     std::string text;
-    for (auto entry = model.lower_bound(lower); entry != model.end() && (upper.empty() || entry->first < upper);
-         ++entry) {
+    for (auto entry = model.lower_bound(lower);
+         entry != model.end() && (upper.empty() || entry->first < upper); ++entry) {
       const std::string one = entry->first + "=" + entry->second + " ";
       text = reverse ? one + text : text + one;
     }
@@ -108,7 +112,8 @@ class RandomRun {
   }
 
   void Scan() {
-    std::string lower = random_() % 3 == 0 ? "" : RandomKey(), upper = random_() % 3 == 0 ? "" : RandomKey();
+    std::string lower = random_() % 3 == 0 ? "" : RandomKey(),
+                upper = random_() % 3 == 0 ? "" : RandomKey();
     if (!upper.empty() && upper < lower) std::swap(lower, upper);
     const bool reverse = random_() % 2 == 0;
     ASSERT_EQ(store_.Scan(lower, upper, reverse), Text(model_, lower, upper, reverse));
@@ -163,7 +168,8 @@ class RandomRun {
   }
 
   void TakeSnapshot() {
-    if (snapshots_.size() >= 4) snapshots_.erase(snapshots_.begin() + random_() % snapshots_.size());
+    if (snapshots_.size() >= 4)
+      snapshots_.erase(snapshots_.begin() + random_() % snapshots_.size());
     snapshots_.emplace_back(store_->GetSnapshot(), model_);
   }
 
@@ -173,7 +179,8 @@ class RandomRun {
     const std::string key = RandomKey();
     const auto entry = model.find(key);
     ASSERT_EQ(store_.Get(key, snapshot.get()), entry == model.end() ? "(missing)" : entry->second);
-    ASSERT_EQ(store_.Scan({}, {}, random_() % 2 == 0, snapshot.get()).size(), Text(model, {}, {}, false).size());
+    ASSERT_EQ(store_.Scan({}, {}, random_() % 2 == 0, snapshot.get()).size(),
+              Text(model, {}, {}, false).size());
   }
 
   std::mt19937_64 random_;

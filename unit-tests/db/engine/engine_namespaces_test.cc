@@ -1,14 +1,15 @@
-// Namespaces of the engine: what is created, altered, dropped and swapped, across restarts; modes of their own.
+// Namespaces of the engine: what is created, altered, dropped and swapped, across restarts; modes
+// of their own.
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 #include <thread>
 
-#include "varve/namespace_status.h"
 #include "fmt/format.h"
 #include "unit-tests/testing/namespace_calls.h"
 #include "unit-tests/testing/simulated_file_system.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 namespace {
@@ -33,7 +34,8 @@ TEST(EngineNamespacesTest, AreApartFromEachOther) {
   TestStore store;
   ASSERT_TRUE(Create(store, 1).ok());
   ASSERT_TRUE(Create(store, kNamed, "users").ok());
-  for (const NamespaceId space : {0u, 1u, kNamed}) ASSERT_TRUE(Put(store, space, "key", fmt::format("{}", space)).ok());
+  for (const NamespaceId space : {0u, 1u, kNamed})
+    ASSERT_TRUE(Put(store, space, "key", fmt::format("{}", space)).ok());
   for (int round = 0; round < 3; ++round) {
     for (const NamespaceId space : {0u, 1u, kNamed}) {
       EXPECT_EQ(Scan(store, space), fmt::format("key={} ", space));
@@ -118,7 +120,8 @@ TEST(EngineNamespacesTest, WhatADroppedOneHeldGoes) {
   EngineOptions options = testing::TestEngineOptions();
   TestStore store(options);
   ASSERT_TRUE(Create(store, kNamed, "big").ok());
-  for (int i = 0; i < 100; ++i) ASSERT_TRUE(Put(store, kNamed, fmt::format("key{}", i), std::string(1000, 'v')).ok());
+  for (int i = 0; i < 100; ++i)
+    ASSERT_TRUE(Put(store, kNamed, fmt::format("key{}", i), std::string(1000, 'v')).ok());
   ASSERT_TRUE(store->Flush().ok());
   ASSERT_TRUE(Drop(store, kNamed).ok());
   ASSERT_TRUE(store->Flush().ok());
@@ -139,7 +142,8 @@ TEST(EngineNamespacesTest, WhatABatchMadeAndDroppedIsNobodysAfterACrash) {
   EngineOptions options = testing::TestEngineOptions();
   options.file_system = &disk;
   ASSERT_TRUE(disk.CreateDirectory("/disk").ok());
-  absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open("/disk/store", options);
+  absl::StatusOr<std::unique_ptr<StorageEngine>> store =
+      StorageEngine::Open("/disk/store", options);
   ASSERT_TRUE(store.ok()) << store.status();
   WriteBatch batch;
   batch.CreateNamespace({.id = kNamed, .name = "first"});
@@ -301,7 +305,8 @@ TEST_P(NamespacesModelTest, AgreesWithMaps) {
       store.Reopen();
     } else if (dice < 88 && !snapshots.empty()) {
       const auto& [snapshot, then] = snapshots[random() % snapshots.size()];
-      for (const auto& [space, model] : then) ASSERT_EQ(Scan(store, space, snapshot.get()), Text(model)) << step;
+      for (const auto& [space, model] : then)
+        ASSERT_EQ(Scan(store, space, snapshot.get()), Text(model)) << step;
     } else if (dice < 94) {
       for (const auto& [space, model] : models) ASSERT_EQ(Scan(store, space), Text(model)) << step;
       ASSERT_EQ(store->Namespaces()->namespaces.size(), models.size());

@@ -6,11 +6,11 @@
 #include <thread>
 #include <vector>
 
-#include "varve/namespace_status.h"
 #include "fmt/format.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/namespace_calls.h"
 #include "util/os/clock.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 namespace {
@@ -38,12 +38,15 @@ class TickingClock final : public Clock {
 TEST(EngineQuotaTest, NoKeyMoreThanTheQuotaAllows) {
   TestStore store;
   ASSERT_TRUE(Create(store, kNamed, "small", {.max_keys = 10}).ok());
-  for (int i = 0; i < 10; ++i) ASSERT_TRUE(Put(store, kNamed, fmt::format("key{}", i), "value").ok()) << i;
+  for (int i = 0; i < 10; ++i)
+    ASSERT_TRUE(Put(store, kNamed, fmt::format("key{}", i), "value").ok()) << i;
   const absl::Status full = Put(store, kNamed, "one more", "value");
   EXPECT_TRUE(IsNamespaceFull(full));
   EXPECT_EQ(full.message(),
-            "namespace 'small' is full: it holds 10 of 10 keys that its quota allows; delete some or raise it");
-  for (int i = 0; i < 30; ++i) ASSERT_TRUE(Put(store, kNamed, fmt::format("key{}", i % 10), "longer value").ok()) << i;
+            "namespace 'small' is full: it holds 10 of 10 keys that its quota allows; delete some "
+            "or raise it");
+  for (int i = 0; i < 30; ++i)
+    ASSERT_TRUE(Put(store, kNamed, fmt::format("key{}", i % 10), "longer value").ok()) << i;
   ASSERT_TRUE(Put(store, 0, "elsewhere", "value").ok());
   std::string value;
   EXPECT_TRUE(store->Get({.space = kNamed}, "key3", &value)->found);
@@ -109,14 +112,16 @@ TEST(EngineQuotaTest, AFullOneIsSaidWhileKeysGoOnExpiring) {
   ASSERT_TRUE(Put(store, kNamed, "a", "v").ok());
   const uint64_t begin = store->NowMillis() + 10'000'000;
   WriteBatch batch;
-  for (uint64_t i = 0; i < kKeys; ++i) batch.Put(fmt::format("k{}", i), "v", kDefaultNamespace, begin + i);
+  for (uint64_t i = 0; i < kKeys; ++i)
+    batch.Put(fmt::format("k{}", i), "v", kDefaultNamespace, begin + i);
   ASSERT_TRUE(store->Write({}, &batch).ok());
   clock.Advance(begin - store->NowMillis());
   EXPECT_TRUE(IsNamespaceFull(Put(store, kNamed, "b", "v")));
   EXPECT_LT(store.Statistic("expired_keys"), kKeys / 2) << "without waiting for the last one";
 }
 
-// What has expired may still be on disk; here it can't be removed, as somebody has the turn to write.
+// What has expired may still be on disk; here it can't be removed, as somebody has the turn to
+// write.
 TEST(EngineQuotaTest, WhoReplacesWhatHasExpiredAddsAKey) {
   ManualClock clock;
   EngineOptions options = testing::TestEngineOptions();

@@ -1,5 +1,6 @@
-// What a store finds when it is opened after a crash: killed processes (a copy of the running store's directory), torn ends, damage,
-// missing files. Power cuts at every moment are unit-tests/crash.
+// What a store finds when it is opened after a crash: killed processes (a copy of the running
+// store's directory), torn ends, damage, missing files. Power cuts at every moment are
+// unit-tests/crash.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -40,7 +41,9 @@ EngineOptions RecoveryOptions() {
 }
 
 std::string Key(uint64_t i) { return fmt::format("key{:06}", i); }
-std::string Value(uint64_t i) { return fmt::format("value{}:", i) + std::string(i * 37 % 900, 'v'); }
+std::string Value(uint64_t i) {
+  return fmt::format("value{}:", i) + std::string(i * 37 % 900, 'v');
+}
 
 // One batch: two keys that must be there both or not at all.
 absl::Status WritePair(StorageEngine* store, uint64_t i) {
@@ -50,7 +53,8 @@ absl::Status WritePair(StorageEngine* store, uint64_t i) {
   return store->Write({}, &batch).status();
 }
 
-// How many pairs, from 0 on without a gap, the store holds; nothing when a pair is torn or follows a gap.
+// How many pairs, from 0 on without a gap, the store holds; nothing when a pair is torn or follows
+// a gap.
 std::optional<uint64_t> CountPairs(StorageEngine* store) {
   uint64_t pairs = 0;
   const auto a = store->NewIterator({}, "a", "b", nullptr);
@@ -65,7 +69,8 @@ std::optional<uint64_t> CountPairs(StorageEngine* store) {
   return pairs;
 }
 
-absl::StatusOr<std::unique_ptr<StorageEngine>> OpenAt(const std::string& directory, EngineOptions options) {
+absl::StatusOr<std::unique_ptr<StorageEngine>> OpenAt(const std::string& directory,
+                                                      EngineOptions options) {
   return StorageEngine::Open(directory, options);
 }
 
@@ -212,8 +217,8 @@ TEST(EngineRecoveryTest, WhatACrashLeftBehindIsRemovedAndWhatIsNotOursStays) {
   ASSERT_TRUE(store->Put("a", "1").ok());
   ASSERT_TRUE(store->Flush().ok());
   store.Close();
-  for (const char* name :
-       {"000900.seg", "MANIFEST.tmp", "000901.log.tmp", "notes.tmp", "000902.val.spare", "notes.spare"})
+  for (const char* name : {"000900.seg", "MANIFEST.tmp", "000901.log.tmp", "notes.tmp",
+                           "000902.val.spare", "notes.spare"})
     WriteFile(store.directory.File(name), "x");
   store.Open();
   EXPECT_FALSE(std::filesystem::exists(store.directory.File("000900.seg")));
@@ -230,7 +235,8 @@ TEST(EngineRecoveryTest, ADamagedManifestIsRefusedWithFileAndOffset) {
   ASSERT_TRUE(store->Put("a", "1").ok());
   store.Close();
   const std::string path = store.directory.File("MANIFEST"), content = ReadFile(path);
-  for (const size_t at : {size_t{0}, size_t{9}, size_t{13}, content.size() / 2, content.size() - 1}) {
+  for (const size_t at :
+       {size_t{0}, size_t{9}, size_t{13}, content.size() / 2, content.size() - 1}) {
     std::string damaged = content;
     damaged[at] ^= 0x10;
     WriteFile(path, damaged);
@@ -250,7 +256,8 @@ TEST(EngineRecoveryTest, AMissingManifestOrSegmentIsNeitherAnEmptyNorAMissingSto
   store.Close();
   const std::string manifest = ReadFile(store.directory.File("MANIFEST"));
   std::filesystem::remove(store.directory.File("MANIFEST"));
-  EXPECT_TRUE(absl::IsDataLoss(OpenAt(store.directory.path(), store.options).status())) << "its log is there";
+  EXPECT_TRUE(absl::IsDataLoss(OpenAt(store.directory.path(), store.options).status()))
+      << "its log is there";
   WriteFile(store.directory.File("MANIFEST"), manifest);
   store.Open();
   ASSERT_TRUE(store->Flush().ok());
@@ -277,7 +284,8 @@ TEST(EngineRecoveryTest, ADamagedRecordIsNamedAndTheOthersStayReadable) {
   store.Close();
   std::string segment;
   for (const auto& entry : std::filesystem::directory_iterator(store.directory.path())) {
-    if (entry.path().extension() == ".seg" && ReadFile(entry.path()).find("needle" + Key(200)) != std::string::npos)
+    if (entry.path().extension() == ".seg" &&
+        ReadFile(entry.path()).find("needle" + Key(200)) != std::string::npos)
       segment = entry.path();
   }
   ASSERT_FALSE(segment.empty());
@@ -303,7 +311,8 @@ TEST(EngineRecoveryTest, SmallSyncedWritesDoNotLetTheLogGrowWithoutBound) {
   options.write_buffer_size = 1 << 20;
   options.file_system = &file_system;
   TestStore store(options);
-  for (int i = 0; i < 2500; ++i) ASSERT_TRUE(store->Put(Key(i), "v").ok());  // 10 MB of pages for 0.2 MB of records
+  // 10 MB of pages for 0.2 MB of records.
+  for (int i = 0; i < 2500; ++i) ASSERT_TRUE(store->Put(Key(i), "v").ok());
   EXPECT_GT(store.Statistic("log_bytes_written"), 9u << 20);
   EXPECT_TRUE(Eventually([&] { return store.Statistic("flushes") >= 1; }));
   EXPECT_TRUE(Eventually([&] { return store.Statistic("log_live_bytes") < 7u << 20; }));

@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "absl/synchronization/notification.h"
-#include "varve/storage_engine.h"
 #include "unit-tests/testing/test_store.h"
+#include "varve/storage_engine.h"
 
 namespace varve {
 namespace {
@@ -62,8 +62,9 @@ TEST(EngineTest, KeysAndValuesAreArbitraryBytes) {
 
 TEST(EngineTest, AValueMayEqualAnythingInside) {
   TestStore store;
-  const std::string values[] = {std::string("\x02", 1), std::string("\0\0\0\0", 4), "VARVELOG", "TOMBSTONE",
-                                "__deleted__",          std::string(4096, '\0')};
+  const std::string values[] = {
+      std::string("\x02", 1), std::string("\0\0\0\0", 4), "VARVELOG", "TOMBSTONE",
+      "__deleted__",          std::string(4096, '\0')};
   for (const std::string& value : values) ASSERT_TRUE(store->Put("key of " + value, value).ok());
   ASSERT_TRUE(store->Flush().ok());
   store.Reopen();
@@ -149,7 +150,8 @@ TEST(EngineTest, RangesAreDeletedInOneStepAndMayBeRefilled) {
 
 TEST(EngineTest, ClearEmptiesAtOnceAndForGood) {
   TestStore store;
-  for (int i = 0; i < 500; ++i) ASSERT_TRUE(store->Put("key" + std::to_string(i), std::string(100, 'v')).ok());
+  for (int i = 0; i < 500; ++i)
+    ASSERT_TRUE(store->Put("key" + std::to_string(i), std::string(100, 'v')).ok());
   ASSERT_TRUE(store->Flush().ok());
   const auto before = store->GetSnapshot();
   WriteBatch batch;
@@ -179,7 +181,8 @@ TEST(EngineTest, SnapshotsKeepWhatTheySaw) {
   }
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < 20; ++i) {
-      EXPECT_EQ(store.Get("counter", snapshots[i].get()), i % 5 == 4 ? "(missing)" : std::to_string(i));
+      EXPECT_EQ(store.Get("counter", snapshots[i].get()),
+                i % 5 == 4 ? "(missing)" : std::to_string(i));
       EXPECT_EQ(store.Scan({}, {}, i % 2 == 0, snapshots[i].get()),
                 i % 5 == 4 ? "" : "counter=" + std::to_string(i) + " ");
     }
@@ -269,7 +272,8 @@ TEST(EngineTest, ARefusedBatchCanBeSubmittedAgain) {
   ASSERT_TRUE(store->Put("k", "v").ok());
   WriteBatch clear;
   clear.ClearNamespace();
-  ASSERT_TRUE(store->Write({}, &clear).ok());  // the namespace's id and its generation differ from now on
+  // The namespace's id and its generation differ from now on.
+  ASSERT_TRUE(store->Write({}, &clear).ok());
   WriteBatch batch;
   batch.RequireUnchanged("k", 1);
   batch.Put("k", "w");
@@ -286,10 +290,11 @@ TEST(EngineTest, UpdatesOfOneKeyFromManyThreadsAllCount) {
     threads.emplace_back([&] {
       for (int i = 0; i < kIncrements; ++i) {
         const std::string_view key = "counter";
-        const auto updated =
-            store->Update({.sync = Durability::kNone, .override_sync = true}, {&key, 1}, [&](WriteBatch* batch) {
+        const auto updated = store->Update(
+            {.sync = Durability::kNone, .override_sync = true}, {&key, 1}, [&](WriteBatch* batch) {
               std::string value;
-              const absl::StatusOr<ReadResult> read = store->Get({.wait_until_durable = false}, key, &value);
+              const absl::StatusOr<ReadResult> read =
+                  store->Get({.wait_until_durable = false}, key, &value);
               if (!read.ok()) return read.status();
               batch->RequireUnchanged(key, read->read_sequence);
               batch->Put(key, std::to_string((read->found ? std::stoi(value) : 0) + 1));
@@ -341,7 +346,8 @@ TEST(EngineTest, MultiGetAnswersEachKeyAtOneSnapshot) {
 
 TEST(EngineTest, MultiGetStopsWhenTheValuesHaveReachedTheirBound) {
   TestStore store;
-  for (const char* key : {"a", "b", "c", "d"}) ASSERT_TRUE(store->Put(key, std::string(100, *key)).ok());
+  for (const char* key : {"a", "b", "c", "d"})
+    ASSERT_TRUE(store->Put(key, std::string(100, *key)).ok());
   ASSERT_TRUE(store->Flush().ok());
   ASSERT_TRUE(store->Put("b", "short").ok());
   const std::vector<std::string_view> keys = {"missing", "a", "b", "c", "d"};
@@ -375,8 +381,8 @@ TEST(EngineTest, OpeningReadsNoSegment) {
     ASSERT_TRUE(store->Flush().ok());
   }
   store.Reopen();
-  EXPECT_EQ(store.Statistic("record_reads") + store.Statistic("table_page_reads") + store.Statistic("scan_reads") +
-                store.Statistic("offset_table_loads"),
+  EXPECT_EQ(store.Statistic("record_reads") + store.Statistic("table_page_reads") +
+                store.Statistic("scan_reads") + store.Statistic("offset_table_loads"),
             0u);
   EXPECT_EQ(store.Get("key7of1"), std::string(100, 'v'));
   EXPECT_GT(store.Statistic("record_reads"), 0u);

@@ -4,10 +4,10 @@
 #include <memory>
 #include <string>
 
-#include "varve/transaction.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/test_store.h"
+#include "varve/transaction.h"
 
 namespace varve {
 namespace {
@@ -180,13 +180,14 @@ TEST_F(ExpiryInNamespacesTest, CountsOfTransactionsLeaveOutWhatHasExpired) {
   ASSERT_TRUE(Put("b", kDefaultNamespace).ok());
   clock_.Advance(1000);
   uint64_t keys = 0;
-  const absl::StatusOr<CommitResult> committed = RunTransaction(&*store_, {}, [&](Transaction* transaction) {
-    const absl::StatusOr<CountResult> count = transaction->Count({}, {}, {});
-    if (!count.ok()) return count.status();
-    keys = count->keys;
-    transaction->Put("c", "value");
-    return absl::OkStatus();
-  });
+  const absl::StatusOr<CommitResult> committed =
+      RunTransaction(&*store_, {}, [&](Transaction* transaction) {
+        const absl::StatusOr<CountResult> count = transaction->Count({}, {}, {});
+        if (!count.ok()) return count.status();
+        keys = count->keys;
+        transaction->Put("c", "value");
+        return absl::OkStatus();
+      });
   EXPECT_TRUE(committed.ok()) << committed.status();
   EXPECT_EQ(keys, 1u);
 }
@@ -237,7 +238,8 @@ TEST_F(ExpiryInNamespacesTest, TransactionsCreateAndSwapNamespaces) {
   const absl::StatusOr<CommitResult> committed = transaction.Commit();
   ASSERT_TRUE(committed.ok()) << committed.status();
   for (int round = 0; round < 2; ++round) {
-    EXPECT_TRUE(Has("new", kDefaultNamespace) && Has("later", kDefaultNamespace) && Has("a", kOther));
+    EXPECT_TRUE(Has("new", kDefaultNamespace) && Has("later", kDefaultNamespace) &&
+                Has("a", kOther));
     EXPECT_EQ(Count(kDefaultNamespace), 2u);
     EXPECT_EQ(Count(3), 0u);
     store_.Reopen();

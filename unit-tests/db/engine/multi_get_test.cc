@@ -1,4 +1,5 @@
-// MultiGet of keys that are in no cache: the disk is asked for all of a group before the first of them is waited for.
+// MultiGet of keys that are in no cache: the disk is asked for all of a group before the first of
+// them is waited for.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,8 +11,8 @@
 #include "fmt/format.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/test_store.h"
-#include "util/os/forwarding_file.h"
 #include "util/base/status.h"
+#include "util/os/forwarding_file.h"
 
 namespace varve {
 namespace {
@@ -37,7 +38,8 @@ class AskingFileSystem final : public FaultFileSystem {
  private:
   class AskingFile final : public ForwardingFile {
    public:
-    AskingFile(AskingFileSystem* owner, std::unique_ptr<File> file) : ForwardingFile(std::move(file)), owner_(*owner) {}
+    AskingFile(AskingFileSystem* owner, std::unique_ptr<File> file)
+        : ForwardingFile(std::move(file)), owner_(*owner) {}
     absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const override {
       owner_.has_read = true;
       return ForwardingFile::Read(offset, size, buffer);
@@ -65,7 +67,8 @@ TEST_P(ColdMultiGetTest, AsksForAGroupAtOnce) {
   options.sync = Durability::kNone;
   TestStore store(options);
   WriteBatch batch;
-  for (int i = 0; i < kKeys; ++i) batch.Put(Key(i), std::string(GetParam(), static_cast<char>('a' + i % 26)));
+  for (int i = 0; i < kKeys; ++i)
+    batch.Put(Key(i), std::string(GetParam(), static_cast<char>('a' + i % 26)));
   ASSERT_TRUE(store->Write({}, &batch).ok());
   ASSERT_TRUE(store->Compact({}, {}).ok());
   ASSERT_NE(store.Get(Key(7)), "(missing)");  // opens what values lie in
@@ -79,7 +82,8 @@ TEST_P(ColdMultiGetTest, AsksForAGroupAtOnce) {
   EXPECT_GT(file_system.asked_before_reading, kWanted / 2);
   for (int i = 0; i < kWanted; ++i) {
     ASSERT_TRUE(results[i].status.ok() && results[i].result.found) << keys[i];
-    EXPECT_EQ(results[i].value, std::string(GetParam(), static_cast<char>('a' + (100 + i * 37) % 26)));
+    EXPECT_EQ(results[i].value,
+              std::string(GetParam(), static_cast<char>('a' + (100 + i * 37) % 26)));
   }
   file_system.Watch();
   ASSERT_TRUE(store->MultiGet({}, views, absl::MakeSpan(results)).ok());

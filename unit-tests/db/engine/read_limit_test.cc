@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "varve/storage_engine.h"
 #include "unit-tests/testing/temp_dir.h"
+#include "varve/storage_engine.h"
 
 namespace varve {
 namespace {
@@ -56,7 +56,8 @@ TEST_P(ReadLimitTest, LongerValuesAreNamedAndNotRead) {
   look("after it was read");
 }
 
-INSTANTIATE_TEST_SUITE_P(WithAndWithoutCache, ReadLimitTest, ::testing::Values(size_t{0}, size_t{64} << 20));
+INSTANTIATE_TEST_SUITE_P(WithAndWithoutCache, ReadLimitTest,
+                         ::testing::Values(size_t{0}, size_t{64} << 20));
 
 }  // namespace
 }  // namespace varve

@@ -1,4 +1,5 @@
-// Files out of use that new segments are written over (util/os/file_recycler.h), as the engine does it.
+// Files out of use that new segments are written over (util/os/file_recycler.h), as the engine does
+// it.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -20,7 +21,8 @@ using testing::TestStore;
 class SpareFilesTest : public ::testing::Test {
  protected:
   SpareFilesTest() {
-    // Flushes and merges are these tests' own, whatever size of write buffer the environment asks for.
+    // Flushes and merges are these tests' own, whatever size of write buffer the environment asks
+    // for.
     store_.options.write_buffer_size = EngineOptions().write_buffer_size;
     store_.options.runs_per_level = 1000;
     store_.Reopen();
@@ -36,13 +38,15 @@ class SpareFilesTest : public ::testing::Test {
     ASSERT_TRUE(compacted.ok()) << compacted;
   }
   void ExpectAll(const std::string& value, int keys = 500) {
-    for (int i = 0; i < keys; ++i) ASSERT_TRUE(store_.Get(fmt::format("key{:06}", i)) == value) << i;
+    for (int i = 0; i < keys; ++i)
+      ASSERT_TRUE(store_.Get(fmt::format("key{:06}", i)) == value) << i;
   }
   std::set<ino_t> Inodes(const std::string& extension) const {
     std::set<ino_t> inodes;
     for (const auto& entry : std::filesystem::directory_iterator(store_.directory.path())) {
       struct stat info;
-      if (entry.path().extension() == extension && ::stat(entry.path().c_str(), &info) == 0) inodes.insert(info.st_ino);
+      if (entry.path().extension() == extension && ::stat(entry.path().c_str(), &info) == 0)
+        inodes.insert(info.st_ino);
     }
     return inodes;
   }
@@ -97,7 +101,8 @@ TEST_F(SpareFilesTest, WhatIsStillReadIsNone) {
 TEST_F(SpareFilesTest, ValueFilesAreSpares) {
   const std::string large(5000, 'v');
   // So much else that the log isn't kept for its large values.
-  for (int i = 0; i < 2500; ++i) ASSERT_TRUE(store_->Put(fmt::format("small{:06}", i), std::string(900, 's')).ok());
+  for (int i = 0; i < 2500; ++i)
+    ASSERT_TRUE(store_->Put(fmt::format("small{:06}", i), std::string(900, 's')).ok());
   Fill(large);
   const std::set<ino_t> old = Inodes(".val");
   Fill("small");
@@ -106,7 +111,8 @@ TEST_F(SpareFilesTest, ValueFilesAreSpares) {
   const std::set<ino_t> spares = Inodes(".spare");
   ASSERT_EQ(old.size(), 1u);
   EXPECT_TRUE(spares.contains(*old.begin()));
-  for (int i = 0; i < 2500; ++i) ASSERT_TRUE(store_->Put(fmt::format("small{:06}", i), std::string(900, 's')).ok());
+  for (int i = 0; i < 2500; ++i)
+    ASSERT_TRUE(store_->Put(fmt::format("small{:06}", i), std::string(900, 's')).ok());
   Fill(large + "!");
   ASSERT_EQ(Inodes(".val").size(), 1u);
   EXPECT_TRUE(spares.contains(*Inodes(".val").begin()));

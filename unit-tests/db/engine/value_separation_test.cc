@@ -1,4 +1,5 @@
-// Large values are written once: segments point to where they lie, and files of values come, stay and go as segments need them.
+// Large values are written once: segments point to where they lie, and files of values come, stay
+// and go as segments need them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -88,7 +89,8 @@ TEST(LargeOperationTest, GoldenBytes) {
   for (const char c : bytes) hex += fmt::format("{:02x}", static_cast<uint8_t>(c));
   EXPECT_EQ(hex, "b1050107000000000000009666e1350807060504030201046d657461000000016b76");
   EXPECT_EQ(bytes.size(), LargeOperationSizeOf(record));
-  EXPECT_EQ(LargeOperationSize(std::string_view(bytes).substr(0, kMaxLargeHeaderSize)), bytes.size());
+  EXPECT_EQ(LargeOperationSize(std::string_view(bytes).substr(0, kMaxLargeHeaderSize)),
+            bytes.size());
   RecordView decoded;
   const std::string longer = bytes + "more";
   ASSERT_EQ(DecodeLargeOperation(longer, &decoded), bytes.size());
@@ -102,7 +104,8 @@ TEST(LargeOperationTest, GoldenBytes) {
 
 TEST(LargeOperationTest, EachFlippedBitAndEachCutIsFound) {
   std::string bytes;
-  const RecordView record{.key = std::string_view("\0\0\0\1key", 7), .value = "value", .sequence = 300};
+  const RecordView record{
+      .key = std::string_view("\0\0\0\1key", 7), .value = "value", .sequence = 300};
   AppendLargeOperation(record, &bytes);
   RecordView decoded;
   for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
@@ -196,7 +199,8 @@ TEST(ValueSeparationTest, AScanLeavesItsValuesInTheBlockCache) {
   const auto scan = [&](bool fill_cache) {
     const auto iterator = store->NewIterator({.fill_cache = fill_cache}, {}, {}, nullptr);
     int at = 0;
-    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) EXPECT_EQ(iterator->value(), Value(at++));
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next())
+      EXPECT_EQ(iterator->value(), Value(at++));
     EXPECT_EQ(at, 40);
   };
   scan(false);
@@ -241,7 +245,8 @@ TEST(ValueSeparationTest, WhatIsNotDenseGoesToAFileOfItsOwn) {
   TestStore store(SmallOptions());
   for (int i = 0; i < 200; ++i) {
     WriteBatch batch;
-    for (int j = 0; j < 100; ++j) batch.Put(fmt::format("small{:03}{:03}", i, j), std::string(100, 's'));
+    for (int j = 0; j < 100; ++j)
+      batch.Put(fmt::format("small{:03}{:03}", i, j), std::string(100, 's'));
     if (i % 10 == 0) batch.Put(Key(i / 10), Value(i / 10));
     ASSERT_TRUE(store->Write({}, &batch).ok());
   }
@@ -305,7 +310,8 @@ TEST(ValueSeparationTest, ACloneReadsTheValuesOfItsBase) {
   EXPECT_EQ(value, Value(5));
   const auto iterator = store->NewIterator({.space = kFirstNamedNamespace}, {}, {}, nullptr);
   int i = 0;
-  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++i) ASSERT_EQ(iterator->value(), Value(i));
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++i)
+    ASSERT_EQ(iterator->value(), Value(i));
   EXPECT_EQ(i, 100);
   ExpectAll(store, 100, 1000);
 }
@@ -327,7 +333,9 @@ TEST(ValueSeparationTest, OverwritingGivesSpaceBack) {
   ASSERT_TRUE(store->Flush().ok());
   const uint64_t live = uint64_t{kKeys} * 4096;
   EXPECT_TRUE(Eventually([&] {
-    return BytesOnDisk(store.directory.path(), ".val") + BytesOnDisk(store.directory.path(), ".seg") < live * 3 / 2;
+    return BytesOnDisk(store.directory.path(), ".val") +
+               BytesOnDisk(store.directory.path(), ".seg") <
+           live * 3 / 2;
   })) << BytesOnDisk(store.directory.path(), ".val") * 1.0 / live;
   for (int i = 0; i < kKeys; ++i) ASSERT_EQ(store.Get(Key(i)), Value(i + versions[i])) << i;
   store.Reopen();

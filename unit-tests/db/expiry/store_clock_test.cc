@@ -32,7 +32,8 @@ TEST(StoreClockTest, GoesOnFromItsMarkAtThePaceOfTime) {
   clock.Mark(kStart);
   machine.SetWall(kStart - kHour);
   for (uint64_t passed = 0; passed < 3 * kHour; passed += kHour / 4) {
-    ASSERT_EQ(clock.NowMillis(), kStart + passed) << "also when the machine's clock passes the mark";
+    ASSERT_EQ(clock.NowMillis(), kStart + passed)
+        << "also when the machine's clock passes the mark";
     machine.Advance(kHour / 4);
   }
   clock.Mark(kStart + kHour);
@@ -42,7 +43,8 @@ TEST(StoreClockTest, GoesOnFromItsMarkAtThePaceOfTime) {
   machine.SetWall(kStart + 4 * kHour);
   EXPECT_EQ(clock.NowMillis(), kStart + 4 * kHour) << "it has caught up";
   machine.SetWall(kStart + 3 * kHour);
-  EXPECT_EQ(clock.NowMillis(), kStart + 3 * kHour) << "and leads again, as far as nobody has seen more";
+  EXPECT_EQ(clock.NowMillis(), kStart + 3 * kHour)
+      << "and leads again, as far as nobody has seen more";
 }
 
 TEST(StoreClockTest, NeverShowsLessThanItsMark) {

@@ -22,7 +22,8 @@ TEST(ExpiryIndexTest, AnEntryIsDueWhenItsKeyHasExpiredAndNotMuchLater) {
     EXPECT_LE(entry.due_ms - expiry, left / 16);
   }
   EXPECT_EQ(ExpiryIndexEntryFor(tree_key, kNow - 5, kNow).due_ms, kNow - 5);
-  EXPECT_GE(ExpiryIndexEntryFor(tree_key, ~uint64_t{0} - 1, kNow).due_ms, ~uint64_t{0} - 1) << "the end of time";
+  EXPECT_GE(ExpiryIndexEntryFor(tree_key, ~uint64_t{0} - 1, kNow).due_ms, ~uint64_t{0} - 1)
+      << "the end of time";
 }
 
 TEST(ExpiryIndexTest, AnEntryTellsWhenItsKeyExpires) {
@@ -48,7 +49,9 @@ TEST(ExpiryIndexTest, AKeyThatIsRefreshedLeavesFewEntries) {
     std::string key;
     EncodeExpiryIndexKey(ExpiryIndexEntryFor(tree_key, now + kTtl, now), &key);
     waiting.insert(key);
-    std::erase_if(waiting, [&](const std::string& each) { return DecodeExpiryIndexKey(each)->due_ms <= now; });
+    std::erase_if(waiting, [&](const std::string& each) {
+      return DecodeExpiryIndexKey(each)->due_ms <= now;
+    });
     most = std::max(most, waiting.size());
   }
   EXPECT_LE(most, 34u);
@@ -68,7 +71,8 @@ TEST(ExpiryIndexTest, KeysSortByWidthThenByTheTimeTheyAreDue) {
   EXPECT_EQ(decoded->width, 3);
   EXPECT_EQ(decoded->due_ms, 256u);
   EXPECT_EQ(decoded->tree_key, tree_key);
-  EXPECT_FALSE(DecodeExpiryIndexKey(std::string_view(late).substr(0, kExpiryIndexPrefixSize - 1)).has_value());
+  EXPECT_FALSE(DecodeExpiryIndexKey(std::string_view(late).substr(0, kExpiryIndexPrefixSize - 1))
+                   .has_value());
   late[0] = static_cast<char>(kExpiryWidths);
   EXPECT_FALSE(DecodeExpiryIndexKey(late).has_value());
 }

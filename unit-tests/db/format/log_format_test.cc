@@ -27,8 +27,8 @@ TEST(LogFormatTest, NamesCarryTheNumber) {
   EXPECT_EQ(ParseLogFileName("000007.log"), 7u);
   EXPECT_EQ(ParseLogFileName("12345678.log"), 12345678u);
   EXPECT_EQ(ParseLogTemporaryName(LogTemporaryName(9)), 9u);
-  for (const char* name : {"7.log", "000007.seg", "000007.log.tmp", "00000x.log", "-00007.log", ".log", "000007.logs",
-                           "99999999999999999999999.log"}) {
+  for (const char* name : {"7.log", "000007.seg", "000007.log.tmp", "00000x.log", "-00007.log",
+                           ".log", "000007.logs", "99999999999999999999999.log"}) {
     EXPECT_FALSE(ParseLogFileName(name).has_value()) << name;
   }
 }
@@ -54,7 +54,8 @@ TEST(LogFormatTest, GoldenBlock) {
   std::string block(kLogBlockHeaderSize, '\0');
   const std::string record = testing::MakeRecord(5, "operations", 2);
   block += record;
-  EncodeLogBlockHeader(block.data(), {static_cast<uint32_t>(record.size()), 7, 5, 6, 4}, testing::kTestStore, 8192);
+  EncodeLogBlockHeader(block.data(), {static_cast<uint32_t>(record.size()), 7, 5, 6, 4},
+                       testing::kTestStore, 8192);
   EXPECT_EQ(Hex(block),
             "b7ce949d1e000000070000000000000005000000000000000600000000000000"
             "04000000000000003fc933f70a0000000500000000000000020000006f7065726174696f6e73");
@@ -83,7 +84,8 @@ TEST(LogFormatTest, ABlockIsOneOfItsFilePlaceAndStoreOnly) {
 TEST(LogFormatTest, HeaderPagesSayWhatIsWrong) {
   const std::string good = EncodeLogHeaderPage(7, 42, 8192);
   EXPECT_TRUE(CheckLogHeaderPage(good, "f", 7, 42).ok());
-  EXPECT_TRUE(absl::IsFailedPrecondition(CheckLogHeaderPage(good, "f", 7, 43))) << "of another store";
+  EXPECT_TRUE(absl::IsFailedPrecondition(CheckLogHeaderPage(good, "f", 7, 43)))
+      << "of another store";
   EXPECT_TRUE(absl::IsDataLoss(CheckLogHeaderPage(good, "f", 8, 42))) << "under a wrong name";
   EXPECT_TRUE(absl::IsNotFound(CheckLogHeaderPage("", "f", 7, 42)));
   EXPECT_TRUE(absl::IsNotFound(CheckLogHeaderPage(std::string(kLogPageSize, '\0'), "f", 7, 42)));

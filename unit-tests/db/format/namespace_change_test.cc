@@ -6,8 +6,8 @@
 #include <string>
 
 #include "db/engine/commit.h"
-#include "varve/namespace_status.h"
 #include "db/namespaces/namespace_table.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 namespace {
@@ -35,25 +35,32 @@ NamespaceChange Of(NamespaceChange::Verb verb, NamespaceId id, NamespaceId other
   return {.verb = verb, .space = {.id = id}, .other = other};
 }
 
-NamespaceChange Clone(const NamespaceDescription& space, NamespaceGeneration generation, NamespaceId source,
-                      SequenceNumber cut = kNoSequence) {
-  return {.verb = NamespaceChange::Verb::kClone, .space = space, .generation = generation, .other = source, .cut = cut};
+NamespaceChange Clone(const NamespaceDescription& space, NamespaceGeneration generation,
+                      NamespaceId source, SequenceNumber cut = kNoSequence) {
+  return {.verb = NamespaceChange::Verb::kClone,
+          .space = space,
+          .generation = generation,
+          .other = source,
+          .cut = cut};
 }
 
 TEST(NamespaceChangeTest, TheBytesNeverChange) {
-  EXPECT_EQ(EncodeNamespaceChange(Create(Users(), 7)), "\1\0\0\0\7\5users\xac\2\2\xe8\7\2\x80\x20"s);
+  EXPECT_EQ(EncodeNamespaceChange(Create(Users(), 7)),
+            "\1\0\0\0\7\5users\xac\2\2\xe8\7\2\x80\x20"s);
   NamespaceChange alter = Of(NamespaceChange::Verb::kAlter, 3);
   EXPECT_EQ(EncodeNamespaceChange(alter), "\2\0\0\0\0\0\0"s);
   EXPECT_EQ(EncodeNamespaceChange(Of(NamespaceChange::Verb::kDrop, 3)), "\3"s);
   EXPECT_EQ(EncodeNamespaceChange(Of(NamespaceChange::Verb::kSwap, 3, 9)), "\4\0\0\0\11"s);
-  EXPECT_EQ(EncodeNamespaceChange(Clone(Users(), 7, 9)), "\5\0\0\0\7\0\0\0\11\5users\xac\2\2\xe8\7\2\x80\x20"s);
+  EXPECT_EQ(EncodeNamespaceChange(Clone(Users(), 7, 9)),
+            "\5\0\0\0\7\0\0\0\11\5users\xac\2\2\xe8\7\2\x80\x20"s);
 }
 
 TEST(NamespaceChangeTest, WhatComesBackIsWhatWasWrittenAndNothingElse) {
   const std::string key = KeyOf(kUsers);
   for (const NamespaceChange& change :
-       {Create(Users(), 7), Of(NamespaceChange::Verb::kAlter, kUsers), Of(NamespaceChange::Verb::kDrop, kUsers),
-        Of(NamespaceChange::Verb::kSwap, kUsers, 9), Clone(Users(), 7, 9)}) {
+       {Create(Users(), 7), Of(NamespaceChange::Verb::kAlter, kUsers),
+        Of(NamespaceChange::Verb::kDrop, kUsers), Of(NamespaceChange::Verb::kSwap, kUsers, 9),
+        Clone(Users(), 7, 9)}) {
     const std::string value = EncodeNamespaceChange(change);
     const auto decoded = DecodeNamespaceChange({.key = key, .value = value});
     ASSERT_TRUE(decoded);
@@ -62,7 +69,9 @@ TEST(NamespaceChangeTest, WhatComesBackIsWhatWasWrittenAndNothingElse) {
     EXPECT_EQ(decoded->generation, change.generation);
     EXPECT_EQ(decoded->other, change.other);
     for (size_t size = 0; size < value.size(); ++size) {
-      EXPECT_FALSE(DecodeNamespaceChange({.key = key, .value = std::string_view(value).substr(0, size)})) << size;
+      EXPECT_FALSE(
+          DecodeNamespaceChange({.key = key, .value = std::string_view(value).substr(0, size)}))
+          << size;
     }
     EXPECT_FALSE(DecodeNamespaceChange({.key = key, .value = value + '\0'}));
     EXPECT_FALSE(DecodeNamespaceChange({.key = key + "x", .value = value}));
@@ -125,19 +134,22 @@ TEST(NamespaceTableTest, RefusesWhatCannotBeAndChangesNothing) {
   EXPECT_TRUE(absl::IsAlreadyExists(table.Apply(Create(same_name, 3))));
   EXPECT_TRUE(absl::IsAlreadyExists(table.Apply(Create({.id = 0}, 3))));
   EXPECT_TRUE(absl::IsInvalidArgument(table.Apply(Create({.id = kUsers + 1}, 3)))) << "no name";
-  EXPECT_TRUE(absl::IsInvalidArgument(table.Apply(Create({.id = 1, .name = "one"}, 3)))) << "a database with a name";
+  EXPECT_TRUE(absl::IsInvalidArgument(table.Apply(Create({.id = 1, .name = "one"}, 3))))
+      << "a database with a name";
   EXPECT_TRUE(absl::IsInvalidArgument(
       table.Apply(Create({.id = kUsers + 1, .name = std::string(kMaxNamespaceName + 1, 'n')}, 3))));
   EXPECT_TRUE(absl::IsInvalidArgument(table.Apply(Of(NamespaceChange::Verb::kDrop, 0))));
   for (const NamespaceChange::Verb verb :
-       {NamespaceChange::Verb::kAlter, NamespaceChange::Verb::kDrop, NamespaceChange::Verb::kSwap}) {
+       {NamespaceChange::Verb::kAlter, NamespaceChange::Verb::kDrop,
+        NamespaceChange::Verb::kSwap}) {
     EXPECT_TRUE(IsNoSuchNamespace(table.Apply(Of(verb, 9, 0))));
   }
   EXPECT_TRUE(IsNoSuchNamespace(table.Apply(Of(NamespaceChange::Verb::kSwap, 0, 9))));
   EXPECT_EQ(table.entries().size(), 2u);
 
   ASSERT_TRUE(table.Apply(Of(NamespaceChange::Verb::kDrop, kUsers)).ok());
-  EXPECT_TRUE(absl::IsAlreadyExists(table.Apply(Create(Users(), 3)))) << "an id is never given again";
+  EXPECT_TRUE(absl::IsAlreadyExists(table.Apply(Create(Users(), 3))))
+      << "an id is never given again";
   NamespaceDescription again = Users();
   again.id = table.next_named();
   EXPECT_EQ(again.id, kUsers + 1);
@@ -190,9 +202,9 @@ TEST(NamespaceTableTest, OperationsOfTheLogThatMakeNoSenseAreRefused) {
   NamespaceTable table;
   table.Set(0, 1);
   const std::string key = KeyOf(0);
-  for (const auto& [kind, value] :
-       {std::pair(RecordKind::kSwitchGeneration, "\0\0"s), std::pair(RecordKind::kChangeNamespace, ""s),
-        std::pair(RecordKind::kChangeNamespace, "\3"s)}) {
+  for (const auto& [kind, value] : {std::pair(RecordKind::kSwitchGeneration, "\0\0"s),
+                                    std::pair(RecordKind::kChangeNamespace, ""s),
+                                    std::pair(RecordKind::kChangeNamespace, "\3"s)}) {
     EXPECT_TRUE(absl::IsDataLoss(table.Replay({.key = key, .value = value, .kind = kind})));
   }
   EXPECT_EQ(table.Generation(0), 1u);

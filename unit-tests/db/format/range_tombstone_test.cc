@@ -14,7 +14,8 @@ namespace {
 
 std::string Key(int number) { return fmt::format("{:06}", number); }
 
-SequenceNumber BruteForce(const std::vector<RangeTombstone>& tombstones, const std::string& key, SequenceNumber at) {
+SequenceNumber BruteForce(const std::vector<RangeTombstone>& tombstones, const std::string& key,
+                          SequenceNumber at) {
   SequenceNumber newest = kNoSequence;
   for (const RangeTombstone& tombstone : tombstones) {
     if (tombstone.begin <= key && key < tombstone.end && tombstone.sequence <= at) {
@@ -70,15 +71,18 @@ TEST(RangeTombstoneListTest, AgreesWithALookThroughAllTombstones) {
     const int count = static_cast<int>(random() % 12);
     const int keys = 1 + static_cast<int>(random() % 30);
     for (int i = 0; i < count; ++i) {
-      tombstones.push_back({Key(static_cast<int>(random() % keys)), Key(static_cast<int>(random() % keys)),
+      tombstones.push_back({Key(static_cast<int>(random() % keys)),
+                            Key(static_cast<int>(random() % keys)),
                             static_cast<SequenceNumber>(1 + random() % 20)});
     }
     const RangeTombstoneList list(tombstones);
-    for (size_t i = 1; i < list.size(); ++i) EXPECT_LE(list.fragments()[i - 1].end, list.fragments()[i].begin);
+    for (size_t i = 1; i < list.size(); ++i)
+      EXPECT_LE(list.fragments()[i - 1].end, list.fragments()[i].begin);
     for (int key = 0; key < keys; ++key) {
       for (SequenceNumber at = 0; at <= 21; ++at) {
         const SequenceNumber expected = BruteForce(tombstones, Key(key), at);
-        ASSERT_EQ(list.CoveringSequence(Key(key), at), expected) << round << " " << key << " " << at;
+        ASSERT_EQ(list.CoveringSequence(Key(key), at), expected)
+            << round << " " << key << " " << at;
         const RangeTombstoneList::Fragment* fragment = list.Covering(Key(key), at);
         ASSERT_EQ(fragment != nullptr, expected != kNoSequence);
         if (fragment != nullptr) {
@@ -94,8 +98,8 @@ TEST(RangeTombstoneListTest, AgreesWithALookThroughAllTombstones) {
   }
 }
 
-// One inside the other: each fragment lies under up to 20,000 of them. A list that wrote them down for each would take
-// 3 GB.
+// One inside the other: each fragment lies under up to 20,000 of them. A list that wrote them down
+// for each would take 3 GB.
 TEST(RangeTombstoneListTest, ManyNestedTombstones) {
   constexpr int kCount = 20000;
   std::vector<RangeTombstone> tombstones;
@@ -107,7 +111,8 @@ TEST(RangeTombstoneListTest, ManyNestedTombstones) {
   EXPECT_EQ(list.size(), static_cast<size_t>(2 * kCount - 1));
   for (int i = 0; i < kCount; ++i) {
     ASSERT_EQ(list.CoveringSequence(Key(i), kMaxSequence), static_cast<SequenceNumber>(i + 1));
-    ASSERT_EQ(list.CoveringSequence(Key(kCount - 1), static_cast<SequenceNumber>(i)), static_cast<SequenceNumber>(i));
+    ASSERT_EQ(list.CoveringSequence(Key(kCount - 1), static_cast<SequenceNumber>(i)),
+              static_cast<SequenceNumber>(i));
   }
 }
 

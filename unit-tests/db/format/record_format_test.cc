@@ -39,14 +39,16 @@ TEST(RecordFormatTest, RecordsAreTheseBytes) {
 }
 
 TEST(RecordFormatTest, RecordsComeBackAsTheyWere) {
-  for (const OwnedRecord& record : RandomRecords(1, 500, {0, 1, 127, 128, 16383, 16384, 20000}, 3)) {
+  for (const OwnedRecord& record :
+       RandomRecords(1, 500, {0, 1, 127, 128, 16383, 16384, 20000}, 3)) {
     const std::string bytes = Encode(record) + "what follows";
     RecordView view;
     ASSERT_EQ(DecodeRecord(bytes, kSeed, ChecksumMode::kVerify, &view), bytes.size() - 12);
     EXPECT_EQ(Copy(view), record);
     ASSERT_EQ(DecodeRecord(bytes, 0, ChecksumMode::kTrusted, &view), bytes.size() - 12);
     EXPECT_EQ(Copy(view), record);
-    EXPECT_EQ(RecordSize(std::string_view(bytes).substr(0, kMaxRecordHeaderSize)), bytes.size() - 12);
+    EXPECT_EQ(RecordSize(std::string_view(bytes).substr(0, kMaxRecordHeaderSize)),
+              bytes.size() - 12);
   }
 }
 
@@ -55,8 +57,12 @@ TEST(RecordFormatTest, ARecordCutShortIsRefusedAtEachLength) {
     const std::string bytes = Encode(record);
     RecordView view;
     for (size_t size = 0; size < bytes.size(); ++size) {
-      EXPECT_EQ(DecodeRecord(std::string_view(bytes).substr(0, size), kSeed, ChecksumMode::kVerify, &view), 0u);
-      EXPECT_EQ(DecodeRecord(std::string_view(bytes).substr(0, size), kSeed, ChecksumMode::kTrusted, &view), 0u);
+      EXPECT_EQ(DecodeRecord(std::string_view(bytes).substr(0, size), kSeed, ChecksumMode::kVerify,
+                             &view),
+                0u);
+      EXPECT_EQ(DecodeRecord(std::string_view(bytes).substr(0, size), kSeed, ChecksumMode::kTrusted,
+                             &view),
+                0u);
     }
   }
 }

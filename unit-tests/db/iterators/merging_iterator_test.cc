@@ -24,7 +24,8 @@ using testing::VectorIterator;
 
 std::unique_ptr<InternalIterator> Merged(const std::vector<std::vector<TestRecord>>& sources) {
   std::vector<std::unique_ptr<InternalIterator>> children;
-  for (const std::vector<TestRecord>& source : sources) children.push_back(std::make_unique<VectorIterator>(source));
+  for (const std::vector<TestRecord>& source : sources)
+    children.push_back(std::make_unique<VectorIterator>(source));
   return NewMergingIterator(std::move(children));
 }
 
@@ -40,7 +41,8 @@ TEST(MergingIteratorTest, NoChildrenAreAnEmptySequence) {
 }
 
 TEST(MergingIteratorTest, VersionsOfAKeyComeNewestFirst) {
-  const std::unique_ptr<InternalIterator> iterator = Merged({{{"b", 9, "new"}}, {{"a", 2, ""}, {"b", 3, "old"}}, {}});
+  const std::unique_ptr<InternalIterator> iterator =
+      Merged({{{"b", 9, "new"}}, {{"a", 2, ""}, {"b", 3, "old"}}, {}});
   iterator->SeekToFirst();
   ASSERT_TRUE(iterator->Valid());
   EXPECT_EQ(CopyOf(iterator->record()), (TestRecord{"a", 2, ""}));
@@ -52,14 +54,16 @@ TEST(MergingIteratorTest, VersionsOfAKeyComeNewestFirst) {
   EXPECT_FALSE(iterator->Valid());
   iterator->Seek("b", 8);
   ASSERT_TRUE(iterator->Valid());
-  EXPECT_EQ(CopyOf(iterator->record()), (TestRecord{"b", 3, "old"})) << "the version that a read at 8 sees";
+  EXPECT_EQ(CopyOf(iterator->record()), (TestRecord{"b", 3, "old"}))
+      << "the version that a read at 8 sees";
 }
 
 TEST(MergingIteratorTest, OfEqualRecordsTheEarlierChildComesFirst) {
   const std::unique_ptr<InternalIterator> iterator =
       Merged({{{"a", 1, "first"}}, {{"a", 1, "second"}}, {{"a", 1, "third"}}});
   std::vector<std::string> values;
-  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) values.emplace_back(iterator->record().value);
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next())
+    values.emplace_back(iterator->record().value);
   EXPECT_EQ(values, (std::vector<std::string>{"first", "second", "third"}));
   iterator->SeekToFirst();
   iterator->Next();
@@ -72,9 +76,10 @@ TEST(MergingIteratorTest, OfEqualRecordsTheEarlierChildComesFirst) {
 
 TEST(MergingIteratorTest, AFailedChildEndsTheIteratorWithItsError) {
   std::vector<std::unique_ptr<InternalIterator>> children;
-  children.push_back(std::make_unique<VectorIterator>(std::vector<TestRecord>{{"b", 1, ""}, {"d", 1, ""}}, 1));
   children.push_back(
-      std::make_unique<VectorIterator>(std::vector<TestRecord>{{"a", 1, ""}, {"c", 1, ""}, {"e", 1, ""}}));
+      std::make_unique<VectorIterator>(std::vector<TestRecord>{{"b", 1, ""}, {"d", 1, ""}}, 1));
+  children.push_back(std::make_unique<VectorIterator>(
+      std::vector<TestRecord>{{"a", 1, ""}, {"c", 1, ""}, {"e", 1, ""}}));
   const std::unique_ptr<InternalIterator> iterator = NewMergingIterator(std::move(children));
   iterator->SeekToFirst();
   ASSERT_TRUE(iterator->Valid());
@@ -96,7 +101,8 @@ TEST(MergingIteratorTest, WalksLikeTheSortedWholeInEveryDirection) {
     std::vector<TestRecord> all;
     const int records = static_cast<int>(random() % 60);
     for (int i = 0; i < records; ++i) {
-      TestRecord record{std::string(1, static_cast<char>('a' + random() % 12)), static_cast<SequenceNumber>(i + 1), ""};
+      TestRecord record{std::string(1, static_cast<char>('a' + random() % 12)),
+                        static_cast<SequenceNumber>(i + 1), ""};
       all.push_back(record);
       sources[random() % sources.size()].push_back(record);
     }
@@ -116,7 +122,8 @@ TEST(MergingIteratorTest, WalksLikeTheSortedWholeInEveryDirection) {
           const TestRecord wanted{std::string(1, static_cast<char>('a' + random() % 13)),
                                   static_cast<SequenceNumber>(random() % 62), ""};
           iterator->Seek(wanted.key, wanted.sequence);
-          expected = static_cast<size_t>(std::lower_bound(all.begin(), all.end(), wanted, TreeOrder) - all.begin());
+          expected = static_cast<size_t>(
+              std::lower_bound(all.begin(), all.end(), wanted, TreeOrder) - all.begin());
         }
       } else if (action < 9) {
         iterator->Next();
@@ -137,7 +144,8 @@ TEST(MergingIteratorTest, WalksLikeTheSortedWholeInEveryDirection) {
 // A cursor over a write buffer that grows by two records each time somebody has just sought in it.
 class GrowingIterator final : public InternalIterator {
  public:
-  explicit GrowingIterator(WriteBuffer* buffer) : buffer_(buffer), iterator_(buffer->NewIterator()) {}
+  explicit GrowingIterator(WriteBuffer* buffer)
+      : buffer_(buffer), iterator_(buffer->NewIterator()) {}
 
   bool Valid() const override { return iterator_->Valid(); }
   void SeekToFirst() override { iterator_->SeekToFirst(); }
@@ -146,7 +154,8 @@ class GrowingIterator final : public InternalIterator {
     iterator_->Seek(tree_key, sequence);
     for (int i = 0; i < 2; ++i) {  // between what was sought and what was found
       const std::string key = std::string(tree_key) + static_cast<char>('z' - ++grown_);
-      buffer_->Add({.key = key, .value = "late", .sequence = SequenceNumber{100} + grown_}, HashKey(key),
+      buffer_->Add({.key = key, .value = "late", .sequence = SequenceNumber{100} + grown_},
+                   HashKey(key),
                    /*gated=*/false);
     }
     buffer_->NewIterator();  // brings the order up to date
@@ -183,8 +192,8 @@ TEST(BaseIteratorTest, TheLastRecordIsFoundThoughAWriteBufferGrowsBehindTheBase)
   WriteBuffer buffer(1 << 20, 1);
   buffer.Add({.key = in_base, .value = "v", .sequence = 5}, HashKey(in_base), /*gated=*/false);
   buffer.Add({.key = behind, .value = "v", .sequence = 6}, HashKey(behind), /*gated=*/false);
-  const std::unique_ptr<InternalIterator> iterator =
-      NewBaseIterator(std::make_unique<GrowingIterator>(&buffer), {.generation = 7, .base = 1, .cut = 50});
+  const std::unique_ptr<InternalIterator> iterator = NewBaseIterator(
+      std::make_unique<GrowingIterator>(&buffer), {.generation = 7, .base = 1, .cut = 50});
   iterator->SeekToLast();
   ASSERT_TRUE(iterator->Valid());
   EXPECT_EQ(iterator->record().key, TreeKey(7, "k").view());

@@ -1,4 +1,5 @@
-// Direct groups: two under way at once, which count as there in the order in which they were issued.
+// Direct groups: two under way at once, which count as there in the order in which they were
+// issued.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -25,7 +26,8 @@ using testing::Replay;
 // Durable writes begin, and go on when they are told to.
 class HeldWrites : public FaultFileSystem {
  public:
-  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path, bool create) override {
+  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path,
+                                                     bool create) override {
     auto file = FaultFileSystem::OpenForWrite(path, create);
     if (!file.ok()) return file.status();
     return std::make_unique<HeldFile>(this, *std::move(file));
@@ -44,7 +46,8 @@ class HeldWrites : public FaultFileSystem {
  private:
   class HeldFile : public ForwardingFile {
    public:
-    HeldFile(HeldWrites* owner, std::unique_ptr<File> file) : ForwardingFile(std::move(file)), owner_(owner) {}
+    HeldFile(HeldWrites* owner, std::unique_ptr<File> file)
+        : ForwardingFile(std::move(file)), owner_(owner) {}
 
     absl::Status WriteDurably(uint64_t offset, std::string_view data) override {
       {
@@ -84,8 +87,9 @@ class LogDirectTest : public ::testing::Test {
   // Adds a record, for which a thread waits then; its result goes to `*status`.
   void CommitOnAThread(std::string_view operations, absl::Status* status) {
     ASSERT_TRUE(user_.Add(operations).ok());
-    threads_.emplace_back(
-        [this, status, sequence = user_.last()] { *status = user_.log().WaitUntilDurable(sequence); });
+    threads_.emplace_back([this, status, sequence = user_.last()] {
+      *status = user_.log().WaitUntilDurable(sequence);
+    });
   }
   std::vector<std::string> Replayed() {
     const testing::Replayed replayed = Replay(dir_.path());
@@ -115,7 +119,8 @@ TEST_F(LogDirectTest, TwoGroupsAreUnderWayAndCountInOrder) {
   EXPECT_EQ(user_.log().durable_sequence(), 0u) << "the second is there, but not the first";
   fs_.Release(0);
   ASSERT_TRUE(Eventually([this] { return user_.log().durable_sequence() == 2; }));
-  ASSERT_TRUE(Eventually([this] { return fs_.begun() == 3; })) << "whoever ends one begins the next";
+  ASSERT_TRUE(Eventually([this] { return fs_.begun() == 3; }))
+      << "whoever ends one begins the next";
   fs_.Release(2);
   Join();
   for (const absl::Status& status : statuses_) EXPECT_TRUE(status.ok()) << status;
@@ -137,7 +142,8 @@ TEST_F(LogDirectTest, WhatStandsBehindAFailedGroupIsNotAcknowledged) {
   EXPECT_TRUE(absl::IsUnavailable(statuses_[1])) << statuses_[1];
   EXPECT_EQ(user_.log().durable_sequence(), 0u);
   EXPECT_TRUE(absl::IsUnavailable(user_.Add("c"))) << "nothing more is taken";
-  EXPECT_EQ(Replayed(), std::vector<std::string>()) << "recovery cuts where the first one is missing";
+  EXPECT_EQ(Replayed(), std::vector<std::string>())
+      << "recovery cuts where the first one is missing";
 }
 
 TEST_F(LogDirectTest, WhatTheKernelHoldsIsSyncedTheOtherWayAndLaterGroupsGoDirectAgain) {

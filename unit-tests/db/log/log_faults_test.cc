@@ -35,7 +35,8 @@ class LogFaultsTest : public ::testing::Test {
  protected:
   // The spare is there: nothing goes on in the background.
   bool SpareIsReady(uint64_t number) {
-    return Eventually([&] { return PosixFileSystem()->OpenForRead(dir_.File(LogFileName(number))).ok(); });
+    return Eventually(
+        [&] { return PosixFileSystem()->OpenForRead(dir_.File(LogFileName(number))).ok(); });
   }
 
   testing::TempDir dir_;
@@ -53,7 +54,8 @@ TEST_F(LogFaultsTest, AFailedSyncIsFinal) {
   const absl::Status lost = user.Commit("lost");
   EXPECT_TRUE(absl::IsUnavailable(lost)) << lost;
   EXPECT_THAT(std::string(lost.message()), HasSubstr("EIO"));
-  EXPECT_TRUE(Eventually([&] { return heard.load() >= 1; })) << "parked requests hear of the failure";
+  EXPECT_TRUE(Eventually([&] { return heard.load() >= 1; }))
+      << "parked requests hear of the failure";
   EXPECT_EQ(user.log().durable_sequence(), 1u);
   // The disk works again, but nobody may believe that the lost pages are there.
   const uint64_t writes = fs_.calls(FileOperation::kWrite), syncs = fs_.calls(FileOperation::kSync);
@@ -74,7 +76,8 @@ TEST_F(LogFaultsTest, AFailedSyncOfAFileThatWasLeftIsFinal) {
   user.Open();
   ASSERT_TRUE(user.Commit("good").ok());
   while (user.log().Files().size() < 2) {
-    ASSERT_TRUE(Eventually([&] { return user.Add(std::string(6000, 'n'), Durability::kNone).ok(); }));
+    ASSERT_TRUE(
+        Eventually([&] { return user.Add(std::string(6000, 'n'), Durability::kNone).ok(); }));
     ASSERT_TRUE(user.log().Push().ok());
   }
   ASSERT_TRUE(SpareIsReady(3));
@@ -229,16 +232,18 @@ TEST_F(LogFaultsTest, RecycledFilesShowNothingOfTheirEarlierLife) {
       // A file may be renamed between the look at the directory and the look into it.
       if (absl::IsNotFound(replayed.status)) continue;
       ASSERT_TRUE(replayed.status.ok()) << replayed.status;
-      const std::map<SequenceNumber, std::string> found(replayed.batches.begin(), replayed.batches.end());
+      const std::map<SequenceNumber, std::string> found(replayed.batches.begin(),
+                                                        replayed.batches.end());
       ASSERT_TRUE(found == live) << found.size() << " batches, expected " << live.size();
     }
   }
   EXPECT_GT(user.log().statistics().files_recycled, 3u);
 }
 
-// --- Power cuts ------------------------------------------------------------------------------------------------------
+// --- Power cuts ----------------------------------------------------------------------------------
 
-// Many lives of one store: each recovers, goes on, and ends with a power cut somewhere, with what was not synced lost or torn.
+// Many lives of one store: each recovers, goes on, and ends with a power cut somewhere, with what
+// was not synced lost or torn.
 class LogLives {
  public:
   explicit LogLives(uint32_t seed) : random_(seed) {
@@ -277,7 +282,8 @@ class LogLives {
     SequenceNumber next = flushed_ + 1;
     for (const auto& [first, operations] : replayed.batches) {
       ASSERT_EQ(first, next++);
-      ASSERT_TRUE(operations == model_[first]) << first << ": not as the life that wrote it last had it";
+      ASSERT_TRUE(operations == model_[first])
+          << first << ": not as the life that wrote it last had it";
     }
     last_ = replayed.recovery.last_sequence;
     ASSERT_EQ(last_, next - 1);
@@ -291,15 +297,16 @@ class LogLives {
   void Write(LogUser* user) {
     LogOptions options = user->options();
     options.sync_backend = random_() % 2 == 0 ? SyncBackend::kPwrite : SyncBackend::kDirect;
-    const uint32_t modes = random_() % 2 == 0 ? 3 : 1;           // all of them, or always alone
-    const uint32_t waits_one_in = random_() % 2 == 0 ? 4 : 100;  // then files are left before they are synced
+    const uint32_t modes = random_() % 2 == 0 ? 3 : 1;  // all of them, or always alone
+    // Then files are left before they are synced.
+    const uint32_t waits_one_in = random_() % 2 == 0 ? 4 : 100;
     auto opened = Log::Open(&fs_, options, next_file_number_, last_);
     if (!opened.ok()) return;  // the power is off already
     Log& log = **opened;
     log.Adopt(adopted_);
     while (log.status().ok()) {
-      const std::string value =
-          std::to_string(life_) + ":" + std::to_string(last_ + 1) + std::string(random_() % 6000, 'v');
+      const std::string value = std::to_string(life_) + ":" + std::to_string(last_ + 1) +
+                                std::string(random_() % 6000, 'v');
       const std::string record = testing::MakeRecord(last_ + 1, value);
       if (!log.Reserve(record.size(), false).ok()) break;
       ++last_;
@@ -309,7 +316,8 @@ class LogLives {
       if (random_() % waits_one_in == 0) log.WaitUntilDurable(last_).IgnoreError();
       acknowledged_ = std::max(acknowledged_, log.durable_sequence());
       if (random_() % 16 == 0) {
-        flushed_ = std::max(flushed_, log.durable_sequence() - random_() % 3 * (log.durable_sequence() > 2));
+        flushed_ = std::max(flushed_,
+                            log.durable_sequence() - random_() % 3 * (log.durable_sequence() > 2));
         log.Retire(flushed_);
       }
     }

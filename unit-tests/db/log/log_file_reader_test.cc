@@ -11,8 +11,8 @@
 
 #include "unit-tests/db/log/log_test_util.h"
 #include "unit-tests/testing/fault_file_system.h"
-#include "util/os/forwarding_file.h"
 #include "util/base/status.h"
+#include "util/os/forwarding_file.h"
 
 namespace varve {
 namespace {
@@ -49,9 +49,11 @@ class MeasuringFileSystem final : public testing::FaultFileSystem {
 TEST(LogFileReaderTest, RecoveryReadsALongFileInPieces) {
   constexpr size_t kLargest = 2u << 20;
   std::vector<std::string> groups;
-  for (int i = 0; i < 60; ++i) groups.push_back(std::string(static_cast<size_t>(50'000 + i * 997), 'a' + i % 26));
+  for (int i = 0; i < 60; ++i)
+    groups.push_back(std::string(static_cast<size_t>(50'000 + i * 997), 'a' + i % 26));
   groups.push_back(std::string(kLargest, 'L'));
-  for (int i = 0; i < 60; ++i) groups.push_back(std::string(static_cast<size_t>(1 + i * 97), 'a' + i % 26));
+  for (int i = 0; i < 60; ++i)
+    groups.push_back(std::string(static_cast<size_t>(1 + i * 97), 'a' + i % 26));
   testing::TempDir dir;
   LogUser user(dir.path(), 16u << 20);
   user.Open();

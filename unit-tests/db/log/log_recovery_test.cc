@@ -74,21 +74,25 @@ TEST_F(LogRecoveryTest, EveryCutOfTheLastBlockLeavesAPrefix) {
     const size_t whole_batches =
         cut < begin + kLogBlockHeaderSize ? 0 : (cut - begin - kLogBlockHeaderSize) / record_size;
     ASSERT_EQ(replayed.batches.size(), 1 + whole_batches) << "cut at " << cut;
-    for (size_t i = 1; i <= whole_batches; ++i) EXPECT_EQ(replayed.batches[i].second, "batch " + std::to_string(i + 1));
+    for (size_t i = 1; i <= whole_batches; ++i)
+      EXPECT_EQ(replayed.batches[i].second, "batch " + std::to_string(i + 1));
     ASSERT_EQ(replayed.recovery.last_sequence, 1 + whole_batches);
   }
 }
 
-// A file has its size before it has its name: a shorter one lost an end that may have been acknowledged.
+// A file has its size before it has its name: a shorter one lost an end that may have been
+// acknowledged.
 TEST_F(LogRecoveryTest, AFileThatBecameShorterIsCorruption) {
   Write({"first", "second"});
   const std::string whole = ReadFile(Path());
-  for (const size_t cut : {size_t{0}, size_t{31}, kLogPageSize - 1, kLogPageSize, kLogPageSize + 50, 2 * kLogPageSize,
-                           2 * kLogPageSize + 60, 3 * kLogPageSize, whole.size() - 1}) {
+  for (const size_t cut :
+       {size_t{0}, size_t{31}, kLogPageSize - 1, kLogPageSize, kLogPageSize + 50, 2 * kLogPageSize,
+        2 * kLogPageSize + 60, 3 * kLogPageSize, whole.size() - 1}) {
     WriteFile(Path(), whole.substr(0, cut));
     const Replayed replayed = Replay(dir_.path());
     EXPECT_TRUE(absl::IsDataLoss(replayed.status)) << cut << ' ' << replayed.status;
-    EXPECT_THAT(Message(replayed.status), AllOf(HasSubstr(Path()), HasSubstr("offset " + std::to_string(cut))));
+    EXPECT_THAT(Message(replayed.status),
+                AllOf(HasSubstr(Path()), HasSubstr("offset " + std::to_string(cut))));
   }
   WriteFile(Path(), whole);
   WriteFile(dir_.File("000002.log"), "");
@@ -107,14 +111,15 @@ TEST_F(LogRecoveryTest, DamageInWhatWasFlushedHarmsNothingInTheMiddleOfAFile) {
   EXPECT_THAT(Replay(dir_.path(), 3).batches, ElementsAre(Pair(4, "fourth"), Pair(5, "fifth")));
 }
 
-// No writer leaves blocks that descend. Looking for where to go on behind what is flushed must not step over one that is too new.
+// No writer leaves blocks that descend. Looking for where to go on behind what is flushed must not
+// step over one that is too new.
 TEST_F(LogRecoveryTest, ABlockBehindANewerOneIsNotGoneOnWith) {
   std::string bytes = EncodeLogHeaderPage(1, kTestStore);
   const auto append = [&bytes](SequenceNumber first, SequenceNumber mark) {
     const std::string record = testing::MakeRecord(first, "operations", 50);
     char header[kLogBlockHeaderSize];
-    EncodeLogBlockHeader(header, {static_cast<uint32_t>(record.size()), 1, first, first + 49, mark}, kTestStore,
-                         bytes.size());
+    EncodeLogBlockHeader(header, {static_cast<uint32_t>(record.size()), 1, first, first + 49, mark},
+                         kTestStore, bytes.size());
     bytes.append(header, sizeof(header)).append(record);
     bytes.resize(LogBlockAlign(bytes.size()));
   };
@@ -151,7 +156,8 @@ TEST_F(LogRecoveryTest, ASurveyGoesOnBehindDamageAndChangesNothing) {
 TEST_F(LogRecoveryTest, OneFlippedBitInAnAcknowledgedBlockIsCorruption) {
   Write({"first", "second", "third"});
   const std::string whole = ReadFile(Path());
-  for (size_t page = 1; page <= 2; ++page) {  // the third block's mark says that these two are acknowledged
+  // The third block's mark says that these two are acknowledged.
+  for (size_t page = 1; page <= 2; ++page) {
     const size_t begin = page * kLogPageSize;
     const size_t size = kLogBlockHeaderSize + kBatchHeaderSize + (page == 1 ? 5 : 6);
     for (size_t i = 0; i < size; ++i) {
@@ -190,7 +196,8 @@ TEST_F(LogRecoveryTest, APauseMakesTheLastGroupsDamageCorruption) {
   }
   ASSERT_TRUE(user.Commit("after the mark").ok());
   testing::CopyDirectory(live.path(), dir_.path());
-  EXPECT_THAT(Replay(dir_.path()).batches, ElementsAre(Pair(1, "only group"), Pair(2, "after the mark")));
+  EXPECT_THAT(Replay(dir_.path()).batches,
+              ElementsAre(Pair(1, "only group"), Pair(2, "after the mark")));
   std::string content = ReadFile(Path());
   content.resize(3 * kLogPageSize);  // without the second group
   WriteFile(Path(), content);
@@ -233,7 +240,7 @@ TEST_F(LogRecoveryTest, ALogWithinAValueIsNoBlock) {
   EXPECT_EQ(replayed.recovery.last_sequence, 1u);
 }
 
-// --- Several files ---------------------------------------------------------------------------------------------------
+// --- Several files -------------------------------------------------------------------------------
 
 // Groups that fill about three small files.
 std::vector<std::string> ManyGroups() {
@@ -284,7 +291,8 @@ TEST_F(LogRecoveryTest, DamageAtTheEndOfAFullFileIsCorruption) {
 TEST_F(LogRecoveryTest, NumberedFilesWithoutContentArePassedOver) {
   Write({"first", "second"});
   WriteFile(dir_.File("000077.log"), EncodeLogHeaderPage(77, testing::kTestStore, kLogPageSize));
-  WriteFile(dir_.File("000078.log"), EncodeLogHeaderPage(78, testing::kTestStore, 8192) + std::string(4096, '\0'));
+  WriteFile(dir_.File("000078.log"),
+            EncodeLogHeaderPage(78, testing::kTestStore, 8192) + std::string(4096, '\0'));
   WriteFile(dir_.File("000079.log.tmp"), "half prepared");
   WriteFile(dir_.File("notes.txt"), "not a log");
   const Replayed replayed = Replay(dir_.path());
@@ -292,13 +300,15 @@ TEST_F(LogRecoveryTest, NumberedFilesWithoutContentArePassedOver) {
   EXPECT_EQ(replayed.batches.size(), 2u);
   EXPECT_EQ(replayed.recovery.last_file_number, 79u);
   EXPECT_THAT(replayed.recovery.obsolete_paths,
-              AllOf(::testing::Contains(dir_.File("000077.log")), ::testing::Contains(dir_.File("000078.log")),
+              AllOf(::testing::Contains(dir_.File("000077.log")),
+                    ::testing::Contains(dir_.File("000078.log")),
                     ::testing::Contains(dir_.File("000079.log.tmp"))));
 }
 
 TEST_F(LogRecoveryTest, AFileOfAnotherStoreIsRefused) {
   Write({"first"});
-  WriteFile(dir_.File("000077.log"), EncodeLogHeaderPage(77, testing::kTestStore + 1, kLogPageSize));
+  WriteFile(dir_.File("000077.log"),
+            EncodeLogHeaderPage(77, testing::kTestStore + 1, kLogPageSize));
   EXPECT_TRUE(absl::IsFailedPrecondition(Replay(dir_.path()).status));
 }
 
@@ -308,7 +318,7 @@ TEST_F(LogRecoveryTest, ADamagedFileHeaderIsCorruption) {
   EXPECT_TRUE(absl::IsDataLoss(Replay(dir_.path()).status));
 }
 
-// --- Ends that the manifest knows ------------------------------------------------------------------------------------
+// --- Ends that the manifest knows ----------------------------------------------------------------
 
 TEST_F(LogRecoveryTest, AfterACleanCloseAnyDamageIsCorruption) {
   LogUser user(dir_.path(), kSmallFile);
@@ -349,7 +359,8 @@ TEST_F(LogRecoveryTest, TheLogGoesOnBehindACut) {
   // A second life with the same sequences, and its own crash.
   testing::TempDir live_again;
   testing::CopyDirectory(dir_.path(), live_again.path());
-  LogUser second(live_again.path(), kSmallFile, /*last=*/2, /*file_number=*/cut.recovery.last_file_number + 1);
+  LogUser second(live_again.path(), kSmallFile, /*last=*/2,
+                 /*file_number=*/cut.recovery.last_file_number + 1);
   second.Open();
   second.log().Adopt(cut.recovery.files);
   for (const char* batch : {"three", "four", "five"}) ASSERT_TRUE(second.Commit(batch).ok());
@@ -359,8 +370,8 @@ TEST_F(LogRecoveryTest, TheLogGoesOnBehindACut) {
   for (const auto& known : {std::vector<LogEnd>{}, std::vector<LogEnd>{end}}) {
     const Replayed replayed = Replay(crashed.path(), 0, known);
     ASSERT_TRUE(replayed.status.ok()) << replayed.status;
-    EXPECT_THAT(replayed.batches,
-                ElementsAre(Pair(1, "one"), Pair(2, "two"), Pair(3, "three"), Pair(4, "four"), Pair(5, "five")));
+    EXPECT_THAT(replayed.batches, ElementsAre(Pair(1, "one"), Pair(2, "two"), Pair(3, "three"),
+                                              Pair(4, "four"), Pair(5, "five")));
     EXPECT_EQ(replayed.recovery.files.size(), 2u);
   }
   // With the cut known, damage before it is corruption.
@@ -372,10 +383,11 @@ TEST_F(LogRecoveryTest, TheLogGoesOnBehindACut) {
 
 TEST_F(LogRecoveryTest, ADeliveryThatFailsEndsRecovery) {
   Write({"first", "second"});
-  const auto recovered = RecoverLog(PosixFileSystem(), dir_.path(), testing::kTestStore, 0, {},
-                                    [](std::string_view, SequenceNumber first, uint32_t) {
-                                      return first == 2 ? absl::DataLossError("no such kind") : absl::OkStatus();
-                                    });
+  const auto recovered =
+      RecoverLog(PosixFileSystem(), dir_.path(), testing::kTestStore, 0, {},
+                 [](std::string_view, SequenceNumber first, uint32_t) {
+                   return first == 2 ? absl::DataLossError("no such kind") : absl::OkStatus();
+                 });
   EXPECT_TRUE(absl::IsDataLoss(recovered.status()));
   EXPECT_THAT(Message(recovered.status()), AllOf(HasSubstr(Path()), HasSubstr("no such kind")));
 }

@@ -42,7 +42,8 @@ TEST_F(LogTest, WhatIsDurableIsReplayedInOrder) {
   EXPECT_EQ(user.log().last_always_sequence(), 4u);
   const Replayed replayed = Replay(dir_.path());
   ASSERT_TRUE(replayed.status.ok()) << replayed.status;
-  EXPECT_THAT(replayed.batches, ElementsAre(Pair(1, "one"), Pair(2, "two and three"), Pair(4, "four")));
+  EXPECT_THAT(replayed.batches,
+              ElementsAre(Pair(1, "one"), Pair(2, "two and three"), Pair(4, "four")));
   EXPECT_EQ(replayed.recovery.last_sequence, 4u);
   EXPECT_EQ(replayed.recovery.torn_bytes, 0u);
 }
@@ -162,7 +163,8 @@ TEST_F(LogTest, ASyncTakesRecordsOfOtherModesAlong) {
   ASSERT_TRUE(user.log().WaitUntilDurable(2).ok());
   EXPECT_GE(user.log().durable_sequence(), 2u);
   EXPECT_EQ(user.log().last_always_sequence(), 2u);
-  ASSERT_TRUE(user.log().WaitUntilDurable(3).ok()) << "a sync that somebody asks for comes, whatever the mode";
+  ASSERT_TRUE(user.log().WaitUntilDurable(3).ok())
+      << "a sync that somebody asks for comes, whatever the mode";
   EXPECT_EQ(user.log().durable_sequence(), 3u);
   EXPECT_TRUE(absl::IsInvalidArgument(user.log().WaitUntilDurable(4)));
 }
@@ -174,7 +176,8 @@ TEST_F(LogTest, ListenersHearOfEachGroupUntilTheyAreRemoved) {
   const uint64_t token = user.log().AddListener([&] { heard = user.log().durable_sequence(); });
   ASSERT_TRUE(user.Add("parked").ok());
   ASSERT_TRUE(user.log().Push().ok());
-  EXPECT_TRUE(Eventually([&] { return heard == 1; })) << "nobody waits in a thread, the listener tells";
+  EXPECT_TRUE(Eventually([&] { return heard == 1; }))
+      << "nobody waits in a thread, the listener tells";
   user.log().RemoveListener(token);
   ASSERT_TRUE(user.Commit("unheard").ok());
   EXPECT_EQ(heard, 1u);
@@ -204,13 +207,14 @@ TEST_F(LogTest, WhoTriesToSyncWaitsForNobody) {
 TEST_F(LogTest, ALoneWriterIsNotDelayed) {
   LogUser user(dir_.path());
   user.Open();
-  // With no delay set, a commit costs one sync; twenty of them stay below a tick of the log thread, if the machine is
-  // not busy.
+  // With no delay set, a commit costs one sync; twenty of them stay below a tick of the log thread,
+  // if the machine is not busy.
   EXPECT_TRUE(Eventually([&] {
     const uint64_t syncs = user.log().statistics().syncs;
     const auto begin = steady_clock::now();
     for (int i = 0; i < 20; ++i) EXPECT_TRUE(user.Commit("alone").ok());
-    return steady_clock::now() - begin < std::chrono::milliseconds(900) && user.log().statistics().syncs == syncs + 20;
+    return steady_clock::now() - begin < std::chrono::milliseconds(900) &&
+           user.log().statistics().syncs == syncs + 20;
   }));
 }
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "db/format/batch_codec.h"
-#include "db/log/log.h"
 #include "db/format/log_format.h"
+#include "db/log/log.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "util/os/file_system.h"
 
@@ -22,7 +22,8 @@ namespace varve::testing {
 inline constexpr uint64_t kTestStore = 0x5EED;
 
 // A batch record whose operations are the bytes of `operations`: the log does not look inside.
-inline std::string MakeRecord(SequenceNumber first, std::string_view operations, uint32_t count = 1) {
+inline std::string MakeRecord(SequenceNumber first, std::string_view operations,
+                              uint32_t count = 1) {
   std::string record(kBatchHeaderSize, '\0');
   record += operations;
   SealBatch(first, count, HashOperations(operations), &record);
@@ -36,13 +37,15 @@ struct Replayed {
 };
 
 inline Replayed Replay(const std::string& directory, SequenceNumber flushed = 0,
-                       const std::vector<LogEnd>& known_ends = {}, FileSystem* file_system = PosixFileSystem()) {
+                       const std::vector<LogEnd>& known_ends = {},
+                       FileSystem* file_system = PosixFileSystem()) {
   Replayed replayed;
-  auto recovery = RecoverLog(file_system, directory, kTestStore, flushed, known_ends,
-                             [&](std::string_view operations, SequenceNumber first, uint32_t count) {
-                               replayed.batches.emplace_back(first, std::string(operations));
-                               return absl::OkStatus();
-                             });
+  auto recovery =
+      RecoverLog(file_system, directory, kTestStore, flushed, known_ends,
+                 [&](std::string_view operations, SequenceNumber first, uint32_t count) {
+                   replayed.batches.emplace_back(first, std::string(operations));
+                   return absl::OkStatus();
+                 });
   replayed.status = recovery.status();
   if (recovery.ok()) replayed.recovery = *std::move(recovery);
   return replayed;
@@ -51,8 +54,9 @@ inline Replayed Replay(const std::string& directory, SequenceNumber flushed = 0,
 // A log and the sequence that goes with it. One operation a batch, unless said otherwise.
 class LogUser {
  public:
-  explicit LogUser(const std::string& directory, size_t file_size = 1u << 20, SequenceNumber last = 0,
-                   uint64_t file_number = 1, FileSystem* file_system = PosixFileSystem())
+  explicit LogUser(const std::string& directory, size_t file_size = 1u << 20,
+                   SequenceNumber last = 0, uint64_t file_number = 1,
+                   FileSystem* file_system = PosixFileSystem())
       : last_(last) {
     options_.directory = directory;
     options_.store_id = kTestStore;
@@ -71,18 +75,22 @@ class LogUser {
   SequenceNumber last() const { return last_; }
   void Drop() { log_.reset(); }
 
-  absl::Status Add(std::string_view operations, Durability durability = Durability::kAlways, uint32_t count = 1,
-                   bool for_deletes = false) {
-    if (absl::Status status = log_->Reserve(kBatchHeaderSize + operations.size(), for_deletes); !status.ok())
+  absl::Status Add(std::string_view operations, Durability durability = Durability::kAlways,
+                   uint32_t count = 1, bool for_deletes = false) {
+    if (absl::Status status = log_->Reserve(kBatchHeaderSize + operations.size(), for_deletes);
+        !status.ok())
       return status;
     const std::string record = MakeRecord(last_ + 1, operations, count);
-    if (absl::Status status = log_->Append(record, last_ + 1, last_ + count, durability); !status.ok()) return status;
+    if (absl::Status status = log_->Append(record, last_ + 1, last_ + count, durability);
+        !status.ok())
+      return status;
     last_ += count;
     return absl::OkStatus();
   }
   // One group: appended, pushed and durable.
   absl::Status Commit(std::string_view operations, uint32_t count = 1) {
-    if (absl::Status status = Add(operations, Durability::kAlways, count); !status.ok()) return status;
+    if (absl::Status status = Add(operations, Durability::kAlways, count); !status.ok())
+      return status;
     if (absl::Status status = log_->Push(); !status.ok()) return status;
     return log_->WaitUntilDurable(last_);
   }

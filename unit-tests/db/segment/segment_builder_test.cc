@@ -30,7 +30,8 @@ std::string ReadFile(const std::string& path) {
   return bytes.str();
 }
 
-absl::StatusOr<std::unique_ptr<SegmentBuilder>> NewBuilder(const SegmentFixture& fixture, uint32_t block_size = 4096) {
+absl::StatusOr<std::unique_ptr<SegmentBuilder>> NewBuilder(const SegmentFixture& fixture,
+                                                           uint32_t block_size = 4096) {
   SegmentBuilder::Options options;
   options.directory = fixture.directory.path();
   options.number = 5;
@@ -41,8 +42,9 @@ absl::StatusOr<std::unique_ptr<SegmentBuilder>> NewBuilder(const SegmentFixture&
 // Golden bytes: this is on disk, so it never changes.
 TEST(SegmentBuilderTest, ASmallSegmentIsTheseBytes) {
   SegmentFixture fixture;
-  const std::vector<OwnedRecord> records = {
-      {"\0\0\0\1a"s, "new", 9}, {"\0\0\0\1a"s, "old", 3}, {"\0\0\0\1b"s, "", 4, RecordKind::kTombstone}};
+  const std::vector<OwnedRecord> records = {{"\0\0\0\1a"s, "new", 9},
+                                            {"\0\0\0\1a"s, "old", 3},
+                                            {"\0\0\0\1b"s, "", 4, RecordKind::kTombstone}};
   const SegmentInfo info = fixture.Build(5, records, 4096, {{"\0\0\0\1c"s, "\0\0\0\1d"s, 10}});
   const std::string bytes = ReadFile(fixture.Path(5));
   ASSERT_EQ(bytes.size(), info.file_size);
@@ -66,7 +68,8 @@ TEST(SegmentBuilderTest, EachSizeAndShapePassesTheVerifier) {
   for (const size_t count : {0u, 1u, 2u, 33u, 1000u, 30000u}) {
     for (const uint32_t block_size : {4096u, 65536u}) {
       SegmentFixture fixture;
-      const SegmentInfo info = fixture.Build(5, RandomRecords(count, count, {0, 1, 60}, 4), block_size);
+      const SegmentInfo info =
+          fixture.Build(5, RandomRecords(count, count, {0, 1, 60}, 4), block_size);
       const absl::Status status = VerifySegment(PosixFileSystem(), fixture.Path(5), info);
       EXPECT_TRUE(status.ok()) << status;
     }
@@ -144,8 +147,8 @@ class SegmentBuilderFaultTest : public ::testing::Test {
 
 TEST_F(SegmentBuilderFaultTest, WhateverFailsIsReportedAndTheFileGoes) {
   using testing::FileOperation;
-  for (const FileOperation operation :
-       {FileOperation::kCreate, FileOperation::kWrite, FileOperation::kSync, FileOperation::kSyncDirectory}) {
+  for (const FileOperation operation : {FileOperation::kCreate, FileOperation::kWrite,
+                                        FileOperation::kSync, FileOperation::kSyncDirectory}) {
     for (int nth = 1; nth <= 6; ++nth) {
       disk_.Fail(operation, nth, absl::InternalError("the disk is broken"), 1);
       const auto info = Build();
@@ -199,7 +202,8 @@ TEST(SegmentFooterTest, KeysWithoutASlotComeBackToo) {
   footer.info.largest = "z";
   footer.info.largest_is_exclusive = true;
   footer.block_size = 8192;
-  for (uint64_t i = 0; i < 500; ++i) footer.overflow.push_back({i * i, {i * 1000, static_cast<uint8_t>(i % 127 + 1)}});
+  for (uint64_t i = 0; i < 500; ++i)
+    footer.overflow.push_back({i * i, {i * 1000, static_cast<uint8_t>(i % 127 + 1)}});
   std::string bytes;
   AppendSegmentFooter(footer, &bytes);
   testing::TempDir directory;
@@ -226,8 +230,8 @@ TEST(SegmentFooterTest, AnUnknownVersionSaysSo) {
   std::string bytes = ReadFile(fixture.Path(5));
   const size_t tail = bytes.size() - kSegmentTailSize;
   bytes[tail + 12] = kSegmentFormatVersion + 1;
-  EncodeFixed32(bytes.data() + tail + 20,
-                Checksum(std::string_view(bytes).substr(tail, 20), SegmentPartSeed(5, SegmentPart::kTail)));
+  EncodeFixed32(bytes.data() + tail + 20, Checksum(std::string_view(bytes).substr(tail, 20),
+                                                   SegmentPartSeed(5, SegmentPart::kTail)));
   std::ofstream(fixture.Path(5), std::ios::binary) << bytes;
   const absl::Status status = VerifySegment(PosixFileSystem(), fixture.Path(5), info);
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;

@@ -1,4 +1,5 @@
-// A segment with one flipped bit, for each of its bytes: the verifier names it, and no reader ever gives a wrong answer.
+// A segment with one flipped bit, for each of its bytes: the verifier names it, and no reader ever
+// gives a wrong answer.
 
 #include <gtest/gtest.h>
 
@@ -34,7 +35,8 @@ class SegmentCorruptionTest : public ::testing::Test {
     info_ = fixture_.Build(7, records_, 4096, {{"a", "b", 5000}, {"c", "d", 6000}});
   }
 
-  // What reading says while the damage is there: each answer is right or an error that names the file.
+  // What reading says while the damage is there: each answer is right or an error that names the
+  // file.
   void ExpectNoWrongAnswers(bool fill_cache) {
     auto caches = std::make_unique<SegmentCaches>(1 << 20, fill_cache ? 1 << 20 : 0);
     auto segment = Segment::Open(PosixFileSystem(), fixture_.directory.path(), info_, caches.get());
@@ -127,7 +129,8 @@ TEST(SegmentContainmentTest, ADamagedRecordHidesNoOther) {
     SegmentFixture fixture(1 << 20, block_cache);
     const auto records = NumberedRecords(200, 100);
     const SegmentInfo info = fixture.Build(7, records);
-    // In the size of the value of record 40: what follows can't be found by walking through the block.
+    // In the size of the value of record 40: what follows can't be found by walking through the
+    // block.
     const uint64_t record_size = 4 + 1 + 1 + 1 + 1 + records[40].key.size() + 100;
     FlipBit(fixture.Path(7), 40 * record_size + 6, 0);
     const auto segment = fixture.Open(info);
@@ -136,7 +139,9 @@ TEST(SegmentContainmentTest, ADamagedRecordHidesNoOther) {
         const Lookup lookup = Get(*segment, records[i].key);
         if (i == 40) {
           EXPECT_TRUE(absl::IsDataLoss(lookup.status));
-          EXPECT_NE(lookup.status.message().find(std::to_string(40 * record_size)), std::string::npos) << lookup.status;
+          EXPECT_NE(lookup.status.message().find(std::to_string(40 * record_size)),
+                    std::string::npos)
+              << lookup.status;
         } else {
           EXPECT_TRUE(lookup.found && lookup.record == records[i]) << i << ' ' << lookup.status;
         }
@@ -147,7 +152,8 @@ TEST(SegmentContainmentTest, ADamagedRecordHidesNoOther) {
     for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) ++before;
     EXPECT_EQ(before, 40u);
     EXPECT_TRUE(absl::IsDataLoss(iterator->status()));
-    EXPECT_NE(iterator->status().message().find(std::to_string(40 * record_size)), std::string::npos);
+    EXPECT_NE(iterator->status().message().find(std::to_string(40 * record_size)),
+              std::string::npos);
   }
 }
 
@@ -155,7 +161,8 @@ TEST(SegmentContainmentTest, ADamagedTablePageHidesOnlyItsKeys) {
   SegmentFixture fixture(64 << 20, 0);
   const auto records = NumberedRecords(5000, 20);
   const SegmentInfo info = fixture.Build(7, records);
-  const uint64_t data_size = info.file_size - info.file_size % 4096;  // somewhere in the table or behind it
+  // Somewhere in the table or behind it.
+  const uint64_t data_size = info.file_size - info.file_size % 4096;
   FlipBit(fixture.Path(7), data_size - 5 * 4096 + 777, 3);
   const auto segment = fixture.Open(info);
   size_t errors = 0;

@@ -14,7 +14,8 @@ using testing::OwnedRecord;
 using testing::RandomRecords;
 using testing::SegmentFixture;
 
-void ExpectAt(const InternalIterator& iterator, const std::vector<OwnedRecord>& records, size_t index) {
+void ExpectAt(const InternalIterator& iterator, const std::vector<OwnedRecord>& records,
+              size_t index) {
   ASSERT_TRUE(iterator.status().ok()) << iterator.status();
   ASSERT_EQ(iterator.Valid(), index < records.size());
   if (index < records.size()) {
@@ -22,12 +23,13 @@ void ExpectAt(const InternalIterator& iterator, const std::vector<OwnedRecord>& 
   }
 }
 
-size_t LowerBound(const std::vector<OwnedRecord>& records, const std::string& key, SequenceNumber sequence) {
+size_t LowerBound(const std::vector<OwnedRecord>& records, const std::string& key,
+                  SequenceNumber sequence) {
   OwnedRecord target;
   target.key = key;
   target.sequence = sequence;
-  return static_cast<size_t>(std::lower_bound(records.begin(), records.end(), target, testing::Before) -
-                             records.begin());
+  return static_cast<size_t>(
+      std::lower_bound(records.begin(), records.end(), target, testing::Before) - records.begin());
 }
 
 struct Shape {
@@ -39,7 +41,8 @@ struct Shape {
 
 class SegmentIteratorTest : public ::testing::TestWithParam<Shape> {
  protected:
-  // Opens a segment of the records with the parameter's caches, and calls `check` with each block size.
+  // Opens a segment of the records with the parameter's caches, and calls `check` with each block
+  // size.
   template <typename Check>
   void WithSegments(const std::vector<OwnedRecord>& records, Check check) {
     for (const uint32_t block_size : {4096u, 16384u, 65536u}) {
@@ -64,7 +67,8 @@ TEST_P(SegmentIteratorTest, GoesThroughAllRecordsInBothDirections) {
         ASSERT_NO_FATAL_FAILURE(ExpectAt(iterator, records, i));
       ExpectAt(iterator, records, records.size());
       iterator.SeekToLast();
-      for (size_t i = records.size(); i-- > 0; iterator.Prev()) ASSERT_NO_FATAL_FAILURE(ExpectAt(iterator, records, i));
+      for (size_t i = records.size(); i-- > 0; iterator.Prev())
+        ASSERT_NO_FATAL_FAILURE(ExpectAt(iterator, records, i));
       ExpectAt(iterator, records, records.size());
     });
   }
@@ -76,11 +80,13 @@ TEST_P(SegmentIteratorTest, SeeksToTheFirstRecordAtOrAfterTheTarget) {
       const size_t step = records.size() / 60 + 1;
       for (size_t i = 0; i < records.size(); i += step) {
         const std::string& key = records[i].key;
-        for (const std::string& target : {key, key + '\0', key.substr(0, key.size() - 1), key + "zz"}) {
+        for (const std::string& target :
+             {key, key + '\0', key.substr(0, key.size() - 1), key + "zz"}) {
           for (const SequenceNumber sequence :
                {kMaxSequence, records[i].sequence, records[i].sequence - 1, uint64_t{0}}) {
             iterator.Seek(target, sequence);
-            ASSERT_NO_FATAL_FAILURE(ExpectAt(iterator, records, LowerBound(records, target, sequence)));
+            ASSERT_NO_FATAL_FAILURE(
+                ExpectAt(iterator, records, LowerBound(records, target, sequence)));
           }
         }
       }

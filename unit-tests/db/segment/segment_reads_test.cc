@@ -13,8 +13,12 @@ using testing::NumberedRecords;
 using testing::OwnedRecord;
 using testing::SegmentFixture;
 
-uint64_t RecordReads(const SegmentFixture& fixture) { return fixture.caches->statistics.record_reads.Sum(); }
-uint64_t PageReads(const SegmentFixture& fixture) { return fixture.caches->statistics.table_page_reads.Sum(); }
+uint64_t RecordReads(const SegmentFixture& fixture) {
+  return fixture.caches->statistics.record_reads.Sum();
+}
+uint64_t PageReads(const SegmentFixture& fixture) {
+  return fixture.caches->statistics.table_page_reads.Sum();
+}
 
 // Eight runs of 100,000 keys each, no key in two of them.
 class SegmentReadsTest : public ::testing::Test {
@@ -64,15 +68,18 @@ TEST_F(SegmentReadsTest, AHitCostsOneReadAndAMissNone) {
   constexpr uint64_t kLookups = 100000;
   constexpr uint64_t kStep = kRuns * kKeys / kLookups + 1;  // odd: all runs take part
   static_assert(kStep % 2 == 1);
-  for (uint64_t i = 0; i < kLookups; ++i) ASSERT_TRUE(Find(NumberedKey(i * kStep % (kRuns * kKeys) * 2), &found)) << i;
+  for (uint64_t i = 0; i < kLookups; ++i)
+    ASSERT_TRUE(Find(NumberedKey(i * kStep % (kRuns * kKeys) * 2), &found)) << i;
   const uint64_t after_hits = RecordReads(*fixture_);
-  for (uint64_t i = 0; i < kLookups; ++i) ASSERT_FALSE(Find(NumberedKey(i * kStep * 2 + 1), &found)) << i;
+  for (uint64_t i = 0; i < kLookups; ++i)
+    ASSERT_FALSE(Find(NumberedKey(i * kStep * 2 + 1), &found)) << i;
   const uint64_t after_misses = RecordReads(*fixture_);
   const double lookups = kLookups;
   EXPECT_LE(static_cast<double>(after_hits - before) / lookups, 1.002);
   EXPECT_LE(static_cast<double>(after_misses - after_hits) / lookups, 0.002);
   EXPECT_EQ(PageReads(*fixture_), 0u);
-  EXPECT_EQ(fixture_->caches->statistics.table_loads.Sum(), 0u) << "nothing is read back after building";
+  EXPECT_EQ(fixture_->caches->statistics.table_loads.Sum(), 0u)
+      << "nothing is read back after building";
 }
 
 TEST_F(SegmentReadsTest, TablesAndFencesTakeFewBytesAKey) {
@@ -93,9 +100,11 @@ TEST(SegmentMemoryTest, LargeRecordsToo) {
   for (const size_t value_size : {1000u, 4096u, 10000u}) {
     SegmentFixture fixture(64 << 20, 0);
     const uint64_t keys = 20000000 / value_size;
-    const auto segment = fixture.Open(
-        fixture.Build(1, NumberedRecords(keys, value_size), SegmentBuilder::BlockSizeFor(value_size + 30), {}, true));
-    EXPECT_LE(static_cast<double>(fixture.caches->tables.usage()) / static_cast<double>(keys), 16.0) << value_size;
+    const auto segment =
+        fixture.Open(fixture.Build(1, NumberedRecords(keys, value_size),
+                                   SegmentBuilder::BlockSizeFor(value_size + 30), {}, true));
+    EXPECT_LE(static_cast<double>(fixture.caches->tables.usage()) / static_cast<double>(keys), 16.0)
+        << value_size;
   }
 }
 
@@ -159,10 +168,12 @@ TEST(SegmentBlockCacheTest, ASecondReadOfABlockOrRecordComesFromMemory) {
   for (const size_t value_size : {100u, 3000u}) {
     SegmentFixture fixture(64 << 20, 64 << 20);
     const auto records = NumberedRecords(300, value_size);
-    const auto segment = fixture.Open(fixture.Build(1, records, SegmentBuilder::BlockSizeFor(value_size), {}, true));
+    const auto segment =
+        fixture.Open(fixture.Build(1, records, SegmentBuilder::BlockSizeFor(value_size), {}, true));
     for (const OwnedRecord& record : records) ASSERT_EQ(Get(*segment, record.key).record, record);
     const uint64_t first_round = RecordReads(fixture);
-    EXPECT_EQ(first_round, value_size == 100 ? (300 * (records[0].key.size() + 109) + 4095) / 4096 : 300);
+    EXPECT_EQ(first_round,
+              value_size == 100 ? (300 * (records[0].key.size() + 109) + 4095) / 4096 : 300);
     for (const OwnedRecord& record : records) ASSERT_EQ(Get(*segment, record.key).record, record);
     EXPECT_EQ(RecordReads(fixture), first_round);
   }
@@ -183,8 +194,10 @@ TEST(SegmentBlockCacheTest, LookupsOfLargeRecordsUseTheBlocksThatAScanLeft) {
 TEST(SegmentBlockCacheTest, AReadThatDoesNotFillTheCacheLeavesItAlone) {
   for (const size_t value_size : {100u, 3000u}) {
     SegmentFixture fixture(64 << 20, 64 << 20);
-    const auto segment = fixture.Open(fixture.Build(1, NumberedRecords(300, value_size), 4096, {}, true));
-    for (uint64_t i = 0; i < 300; ++i) ASSERT_TRUE(Get(*segment, NumberedKey(i * 2), kMaxSequence, false).found);
+    const auto segment =
+        fixture.Open(fixture.Build(1, NumberedRecords(300, value_size), 4096, {}, true));
+    for (uint64_t i = 0; i < 300; ++i)
+      ASSERT_TRUE(Get(*segment, NumberedKey(i * 2), kMaxSequence, false).found);
     EXPECT_EQ(fixture.caches->blocks.usage(), 0u);
     EXPECT_EQ(RecordReads(fixture), 300u);
   }

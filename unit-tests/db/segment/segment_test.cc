@@ -24,7 +24,8 @@ using testing::RandomRecords;
 using testing::SegmentFixture;
 
 // What a lookup of (key, at) must find among sorted records; null: nothing.
-const OwnedRecord* Expected(const std::vector<OwnedRecord>& records, std::string_view key, SequenceNumber at) {
+const OwnedRecord* Expected(const std::vector<OwnedRecord>& records, std::string_view key,
+                            SequenceNumber at) {
   OwnedRecord target;
   target.key = key;
   target.sequence = at;
@@ -59,8 +60,8 @@ class SegmentGetTest : public ::testing::TestWithParam<Shape> {};
 
 TEST_P(SegmentGetTest, FindsEachVersionOfEachKeyAndNothingElse) {
   const Shape& shape = GetParam();
-  for (const std::vector<size_t>& sizes :
-       std::vector<std::vector<size_t>>{{0, 1, 100}, {0, 10, 900, 1100, 5000}, {0, 3000, 70000, (1 << 20) + 17}}) {
+  for (const std::vector<size_t>& sizes : std::vector<std::vector<size_t>>{
+           {0, 1, 100}, {0, 10, 900, 1100, 5000}, {0, 3000, 70000, (1 << 20) + 17}}) {
     const bool large = sizes.back() > 100000;
     const auto records = RandomRecords(sizes.back(), large ? 30 : 600, sizes, 5);
     for (const uint32_t block_size : {4096u, 65536u}) {
@@ -85,7 +86,8 @@ TEST_P(SegmentGetTest, FindsEachVersionOfEachKeyAndNothingElse) {
 INSTANTIATE_TEST_SUITE_P(Caches, SegmentGetTest,
                          ::testing::Values(Shape{"Resident", 64 << 20, 0, true},
                                            Shape{"Cached", 64 << 20, 64 << 20, true},
-                                           Shape{"ReadBack", 64 << 20, 1 << 20, false}, Shape{"NoCaches", 0, 0, false},
+                                           Shape{"ReadBack", 64 << 20, 1 << 20, false},
+                                           Shape{"NoCaches", 0, 0, false},
                                            Shape{"BlocksOnly", 0, 4 << 20, true}),
                          [](const auto& shape) { return shape.param.name; });
 
@@ -109,7 +111,8 @@ TEST(SegmentTest, TheInfoSaysWhatTheSegmentHolds) {
 TEST(SegmentTest, RangeTombstonesWidenTheSegmentAndComeBack) {
   SegmentFixture fixture;
   const SegmentInfo info =
-      fixture.Build(3, NumberedRecords(100, 10), 4096, {{"a", "b", 500}, {NumberedKey(50), NumberedKey(70), 600}});
+      fixture.Build(3, NumberedRecords(100, 10), 4096,
+                    {{"a", "b", 500}, {NumberedKey(50), NumberedKey(70), 600}});
   EXPECT_EQ(info.range_tombstones, 2u);
   EXPECT_EQ(info.smallest, NumberedKey(0));
   EXPECT_EQ(info.largest, "b");
@@ -118,7 +121,8 @@ TEST(SegmentTest, RangeTombstonesWidenTheSegmentAndComeBack) {
   const auto segment = fixture.Open(info);
   EXPECT_EQ(segment->range_tombstones()->CoveringSequence("aa", kMaxSequence), 500u);
   EXPECT_EQ(segment->range_tombstones()->CoveringSequence(NumberedKey(69), kMaxSequence), 600u);
-  EXPECT_EQ(segment->range_tombstones()->CoveringSequence(NumberedKey(70), kMaxSequence), kNoSequence);
+  EXPECT_EQ(segment->range_tombstones()->CoveringSequence(NumberedKey(70), kMaxSequence),
+            kNoSequence);
 }
 
 TEST(SegmentTest, ASegmentOfRangeTombstonesAloneHasNoRecords) {
@@ -164,7 +168,8 @@ TEST(SegmentTest, ReadersOfAllKindsMayRunTogether) {
   SegmentFixture fixture(60000, 100000);
   std::vector<std::shared_ptr<Segment>> segments;
   const auto records = NumberedRecords(2000, 50);
-  for (uint64_t number = 1; number <= 4; ++number) segments.push_back(fixture.Open(fixture.Build(number, records)));
+  for (uint64_t number = 1; number <= 4; ++number)
+    segments.push_back(fixture.Open(fixture.Build(number, records)));
   std::vector<std::thread> threads;
   std::atomic<int> failures{0};
   for (int thread = 0; thread < 4; ++thread) {
@@ -181,7 +186,9 @@ TEST(SegmentTest, ReadersOfAllKindsMayRunTogether) {
         if (i % 100 == 0) {
           const auto iterator = segment.NewIterator(thread % 2 == 0);
           iterator->Seek(key, kMaxSequence);
-          if (n < 3999 && (!iterator->Valid() || iterator->record().key != NumberedKey((n + 1) / 2 * 2))) ++failures;
+          if (n < 3999 &&
+              (!iterator->Valid() || iterator->record().key != NumberedKey((n + 1) / 2 * 2)))
+            ++failures;
         }
       }
     });

@@ -1,5 +1,6 @@
-// Parts of a segment that are under right checksums and yet make no sense, as a wrong builder would write them: the verifier names
-// them, and readers answer with an error instead of following them out of the data.
+// Parts of a segment that are under right checksums and yet make no sense, as a wrong builder would
+// write them: the verifier names them, and readers answer with an error instead of following them
+// out of the data.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -40,7 +41,8 @@ class SegmentWrongPartsTest : public ::testing::Test {
   // Of the fences, which fit one chunk.
   void SealFences() {
     const std::string_view body(fences(), footer_.fences_size - 4);
-    EncodeFixed32(fences() + body.size(), Checksum(body, SegmentPartSeed(kNumber, SegmentPart::kFences, 0)));
+    EncodeFixed32(fences() + body.size(),
+                  Checksum(body, SegmentPartSeed(kNumber, SegmentPart::kFences, 0)));
     Write();
   }
 
@@ -52,20 +54,24 @@ class SegmentWrongPartsTest : public ::testing::Test {
       if (const uint64_t slot = DecodeFixed64(page + at); (slot >> 1 & 0x7f) != 0)
         EncodeFixed64(page + at, change(slot));
     }
-    EncodeFixed32(page, Checksum({page + 4, kOffsetTablePageSize - 4}, OffsetTablePageSeed(kNumber, 0)));
+    EncodeFixed32(page,
+                  Checksum({page + 4, kOffsetTablePageSize - 4}, OffsetTablePageSeed(kNumber, 0)));
     Write();
   }
 
   void SealFooter() {
     const size_t begin = footer_.range_tombstones_offset + footer_.range_tombstones_size;
     char* const tail = bytes_.data() + bytes_.size() - kSegmentTailSize;
-    const std::string_view body = std::string_view(bytes_).substr(begin, bytes_.size() - kSegmentTailSize - begin);
+    const std::string_view body =
+        std::string_view(bytes_).substr(begin, bytes_.size() - kSegmentTailSize - begin);
     EncodeFixed32(tail + 16, Checksum(body, SegmentPartSeed(kNumber, SegmentPart::kFooter)));
     EncodeFixed32(tail + 20, Checksum({tail, 20}, SegmentPartSeed(kNumber, SegmentPart::kTail)));
     Write();
   }
 
-  std::string Verified() const { return VerifySegment(PosixFileSystem(), fixture_.Path(kNumber), info_).ToString(); }
+  std::string Verified() const {
+    return VerifySegment(PosixFileSystem(), fixture_.Path(kNumber), info_).ToString();
+  }
 
   SegmentFixture fixture_;
   std::vector<testing::OwnedRecord> records_ = NumberedRecords(200, 100);
@@ -88,7 +94,8 @@ TEST_F(SegmentWrongPartsTest, FencesOutOfOrderAreRefused) {
   EXPECT_TRUE(absl::IsDataLoss(iterator->status())) << iterator->status();
 }
 
-// Blocks are cached by their number: with the wrong one of the two in its place, a seek left the block it thought it was in.
+// Blocks are cached by their number: with the wrong one of the two in its place, a seek left the
+// block it thought it was in.
 TEST_F(SegmentWrongPartsTest, TwoFencesOfOneBlockAreRefused) {
   EncodeFixed64(fences() + 16, DecodeFixed64(fences() + 8) + 1);
   SealFences();
@@ -118,7 +125,8 @@ TEST_F(SegmentWrongPartsTest, TheVerifierFindsFencesOfOtherRecords) {
 TEST_F(SegmentWrongPartsTest, ATableThatLeadsOutOfTheDataIsAnError) {
   constexpr uint64_t kFar = kMaxTableOffset << 8;
   ChangeSlots([](uint64_t slot) { return slot | kFar; });
-  EXPECT_NE(Verified().find("the offset table doesn't lead to it"), std::string::npos) << Verified();
+  EXPECT_NE(Verified().find("the offset table doesn't lead to it"), std::string::npos)
+      << Verified();
   const auto segment = fixture_.Open(info_);
   for (const bool fill_cache : {false, true, true}) {  // the last time the index is in memory
     for (const auto& record : records_) {
@@ -130,17 +138,24 @@ TEST_F(SegmentWrongPartsTest, ATableThatLeadsOutOfTheDataIsAnError) {
 
 TEST_F(SegmentWrongPartsTest, TheVerifierFindsSlotsThatWouldReadTooLittle) {
   ChangeSlots([](uint64_t slot) { return (slot & ~uint64_t{0xfe}) | 1 << 1; });
-  EXPECT_NE(Verified().find("the offset table doesn't lead to it"), std::string::npos) << Verified();
+  EXPECT_NE(Verified().find("the offset table doesn't lead to it"), std::string::npos)
+      << Verified();
 }
 
 TEST_F(SegmentWrongPartsTest, AFooterWithSizesThatNoSegmentHasIsRefused) {
-  char* const footer = bytes_.data() + footer_.range_tombstones_offset + footer_.range_tombstones_size;
+  char* const footer =
+      bytes_.data() + footer_.range_tombstones_offset + footer_.range_tombstones_size;
   const std::string good(footer, 120);
-  for (const auto& [field, value] : std::vector<std::pair<int, uint64_t>>{
-           {1, std::numeric_limits<uint64_t>::max()}, {2, 0}, {2, 4097}, {2, 1u << 20}, {4, uint64_t{1} << 32}}) {
+  for (const auto& [field, value] :
+       std::vector<std::pair<int, uint64_t>>{{1, std::numeric_limits<uint64_t>::max()},
+                                             {2, 0},
+                                             {2, 4097},
+                                             {2, 1u << 20},
+                                             {4, uint64_t{1} << 32}}) {
     EncodeFixed64(footer + field * 8, value);
     SealFooter();
-    EXPECT_NE(Verified().find("its fields contradict each other"), std::string::npos) << field << ": " << Verified();
+    EXPECT_NE(Verified().find("its fields contradict each other"), std::string::npos)
+        << field << ": " << Verified();
     good.copy(footer, good.size());
   }
 }

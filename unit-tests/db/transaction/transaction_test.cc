@@ -16,7 +16,8 @@ namespace {
 
 using testing::TestStore;
 
-void Set(Store* store, std::string_view key, std::string_view value, NamespaceId space = kDefaultNamespace) {
+void Set(Store* store, std::string_view key, std::string_view value,
+         NamespaceId space = kDefaultNamespace) {
   WriteBatch batch;
   batch.Put(key, value, space);
   ASSERT_TRUE(store->Write({}, &batch).ok());
@@ -126,7 +127,8 @@ TEST(TransactionTest, FailsWhenARangeThatItReadWasWritten) {
   EXPECT_EQ(outcome(scan, [&] { Set(&*store, "bb", "phantom"); }), kAborted);
   EXPECT_EQ(outcome(scan, [&] { ASSERT_TRUE(store->Delete("c").ok()); }), kAborted);
   EXPECT_EQ(outcome(scan, [&] { ASSERT_TRUE(store->DeleteRange("ba", "bc").ok()); }), kAborted);
-  EXPECT_EQ(outcome(scan, [&] { ASSERT_TRUE(store->DeleteRange("bz", "c").ok()); }), kOk);  // nothing was there
+  // Nothing was there.
+  EXPECT_EQ(outcome(scan, [&] { ASSERT_TRUE(store->DeleteRange("bz", "c").ok()); }), kOk);
   EXPECT_EQ(outcome(scan, [&] { ASSERT_TRUE(store->DeleteRange("d", "e").ok()); }), kOk);
   EXPECT_EQ(outcome(scan, [&] { Set(&*store, "d", "behind"); }), kOk);
   Set(&*store, "c", "again");
@@ -234,7 +236,9 @@ TEST(TransactionTest, IteratorTurnsAroundAndSeesWritesAsItMoves) {
   const auto iterator = transaction.NewIterator({}, "", "", nullptr);
   iterator->Seek("c");
   std::string way;
-  const auto note = [&] { way += iterator->Valid() ? std::string(iterator->key()) : std::string("-"); };
+  const auto note = [&] {
+    way += iterator->Valid() ? std::string(iterator->key()) : std::string("-");
+  };
   note();
   iterator->Next(), note();
   iterator->Next(), note();
@@ -320,11 +324,13 @@ TEST(TransactionTest, EqualsAModelUnderRandomOperations) {
   }
 }
 
-// Money moves between accounts, some of which come and go; whoever looks at all of them always finds the same sum.
+// Money moves between accounts, some of which come and go; whoever looks at all of them always
+// finds the same sum.
 TEST(TransactionTest, TransfersSideBySideKeepTheSum) {
   TestStore store;
   constexpr int kAccounts = 12, kEach = 100, kThreads = 4, kTransfers = 100;
-  for (int i = 0; i < kAccounts; ++i) Set(&*store, "account:" + std::to_string(i), std::to_string(kEach));
+  for (int i = 0; i < kAccounts; ++i)
+    Set(&*store, "account:" + std::to_string(i), std::to_string(kEach));
   std::atomic<int> wrong_sums{0}, failures{0};
   const auto sum = [](Transaction* transaction) {
     int total = 0;
@@ -339,26 +345,29 @@ TEST(TransactionTest, TransfersSideBySideKeepTheSum) {
       const std::string from = "account:" + std::to_string(random() % kAccounts);
       const std::string to = "account:" + std::to_string(random() % kAccounts);
       const bool looks_at_all = random() % 8 == 0;
-      const auto result = RunTransaction(&*store, {}, [&](Transaction* transaction) -> absl::Status {
-        if (looks_at_all) {
-          if (sum(transaction) != kAccounts * kEach) ++wrong_sums;
-          transaction->Put("audit:" + std::to_string(seed), std::to_string(i));
-          return absl::OkStatus();
-        }
-        const std::string have = Read(transaction, from);
-        if (have == "(missing)" || from == to) return absl::OkStatus();
-        const int amount = 1 + static_cast<int>(random() % 50);
-        if (std::stoi(have) <= amount) {  // all of it: the account goes
-          const std::string there = Read(transaction, to);
-          transaction->Delete(from);
-          transaction->Put(to, std::to_string((there == "(missing)" ? 0 : std::stoi(there)) + std::stoi(have)));
-          return absl::OkStatus();
-        }
-        const std::string there = Read(transaction, to);
-        transaction->Put(from, std::to_string(std::stoi(have) - amount));
-        transaction->Put(to, std::to_string((there == "(missing)" ? 0 : std::stoi(there)) + amount));
-        return absl::OkStatus();
-      });
+      const auto result =
+          RunTransaction(&*store, {}, [&](Transaction* transaction) -> absl::Status {
+            if (looks_at_all) {
+              if (sum(transaction) != kAccounts * kEach) ++wrong_sums;
+              transaction->Put("audit:" + std::to_string(seed), std::to_string(i));
+              return absl::OkStatus();
+            }
+            const std::string have = Read(transaction, from);
+            if (have == "(missing)" || from == to) return absl::OkStatus();
+            const int amount = 1 + static_cast<int>(random() % 50);
+            if (std::stoi(have) <= amount) {  // all of it: the account goes
+              const std::string there = Read(transaction, to);
+              transaction->Delete(from);
+              transaction->Put(to, std::to_string((there == "(missing)" ? 0 : std::stoi(there)) +
+                                                  std::stoi(have)));
+              return absl::OkStatus();
+            }
+            const std::string there = Read(transaction, to);
+            transaction->Put(from, std::to_string(std::stoi(have) - amount));
+            transaction->Put(
+                to, std::to_string((there == "(missing)" ? 0 : std::stoi(there)) + amount));
+            return absl::OkStatus();
+          });
       if (!result.ok()) ++failures;
     }
   };

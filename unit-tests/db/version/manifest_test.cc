@@ -41,9 +41,10 @@ Manifest Example() {
   manifest.clean_end = true;
   SegmentInfo exclusive = Segment(9, "\0\0\0\1n"s, "\0\0\0\2"s);
   exclusive.largest_is_exclusive = true;
-  manifest.levels = {{{Segment(12, "\0\0\0\1a"s, "\0\0\0\1b"s)}, {Segment(11, "\0\0\0\1\0"s, "\0\0\0\1x"s)}},
-                     {},
-                     {{Segment(8, "\0\0\0\1a"s, "\0\0\0\1m"s), exclusive}}};
+  manifest.levels = {
+      {{Segment(12, "\0\0\0\1a"s, "\0\0\0\1b"s)}, {Segment(11, "\0\0\0\1\0"s, "\0\0\0\1x"s)}},
+      {},
+      {{Segment(8, "\0\0\0\1a"s, "\0\0\0\1m"s), exclusive}}};
   KeyTallies change;
   change.Add(1, {-3, 1000});
   manifest.settled = {{{11, 12}, change}};
@@ -58,17 +59,19 @@ Manifest Example() {
 // The header again over fields that were changed on purpose.
 std::string Sealed(std::string bytes) {
   EncodeFixed64(bytes.data() + 16, bytes.size() - 24);
-  EncodeFixed32(bytes.data() + 12, Checksum(std::string_view(bytes).substr(16), DecodeFixed32(bytes.data() + 8)));
+  EncodeFixed32(bytes.data() + 12,
+                Checksum(std::string_view(bytes).substr(16), DecodeFixed32(bytes.data() + 8)));
   return bytes;
 }
 
 // What every version writes of a small store.
 constexpr std::string_view kFieldsOfAllVersions =
     "\x08\x07\x06\x05\x04\x03\x02\x01"  // store id
-    "\xac\x02\x05\x02\x01"              // next file number, flushed sequence, next generation, clean end
-    "\x01\x00\x01"                      // one namespace
-    "\x01\x02\x80\x01\x05"              // one log end
-    "\x01\x01\x01"                      // one level with one run of one segment
+    // Next file number, flushed sequence, next generation, clean end.
+    "\xac\x02\x05\x02\x01"
+    "\x01\x00\x01"          // one namespace
+    "\x01\x02\x80\x01\x05"  // one log end
+    "\x01\x01\x01"          // one level with one run of one segment
     "\x01\x80\x20\xac\x02\x02\x01\x0a\xb6\x02\x01"
     "\x05\0\0\0\1a\x05\0\0\0\1b\x01\x01\x04\x80\x01"  // keys, one tally
     "\x01\x01\x01\x01\x01\x01\x00"sv;                 // one settled group
@@ -99,19 +102,22 @@ TEST(ManifestTest, TheBytesNeverChange) {
   EXPECT_EQ(plain.substr(0, 12), "VARVEMAN\2\0\0\0"s);
   manifest.clock_mark = 300;
   manifest.next_named_namespace += 5;
-  manifest.descriptions = {{.id = kFirstNamedNamespace, .name = "users", .options = {.max_bytes = 300}}};
-  EXPECT_EQ(
-      EncodeManifest(manifest).substr(24),
-      std::string(kFieldsOfAllVersions) + "\xac\x02\x05\x01\x80\x80\x04\x05users\xac\x02\x00\x00\x00\x00\x00\x00"s);
+  manifest.descriptions = {
+      {.id = kFirstNamedNamespace, .name = "users", .options = {.max_bytes = 300}}};
+  EXPECT_EQ(EncodeManifest(manifest).substr(24),
+            std::string(kFieldsOfAllVersions) +
+                "\xac\x02\x05\x01\x80\x80\x04\x05users\xac\x02\x00\x00\x00\x00\x00\x00"s);
   manifest = SmallManifest();
   manifest.bases = {{7, 1, 300}};
   manifest.base_tallies.Add(7, {2, 64});
-  EXPECT_EQ(EncodeManifest(manifest).substr(24),
-            std::string(kFieldsOfAllVersions) + "\x00\x00\x00\x01\x07\x01\xac\x02\x01\x07\x04\x80\x01"s);
+  EXPECT_EQ(
+      EncodeManifest(manifest).substr(24),
+      std::string(kFieldsOfAllVersions) + "\x00\x00\x00\x01\x07\x01\xac\x02\x01\x07\x04\x80\x01"s);
 }
 
 TEST(ManifestTest, VersionOneIsRead) {
-  const std::string bytes = "VARVEMAN\1\0\0\0u2e\xb4;\0\0\0\0\0\0\0"s + std::string(kFieldsOfAllVersions);
+  const std::string bytes =
+      "VARVEMAN\1\0\0\0u2e\xb4;\0\0\0\0\0\0\0"s + std::string(kFieldsOfAllVersions);
   const absl::StatusOr<Manifest> manifest = DecodeManifest(bytes, "MANIFEST");
   ASSERT_TRUE(manifest.ok()) << manifest.status();
   EXPECT_EQ(EncodeManifest(*manifest), EncodeManifest(SmallManifest()));
@@ -120,19 +126,23 @@ TEST(ManifestTest, VersionOneIsRead) {
 TEST(ManifestTest, NamespacesComeInOrder) {
   Manifest manifest = Example();
   std::swap(manifest.namespaces[0], manifest.namespaces[1]);
-  EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "m").status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "m").status().code(),
+            absl::StatusCode::kDataLoss);
   manifest = Example();
   manifest.descriptions.push_back(manifest.descriptions[0]);
-  EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "m").status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "m").status().code(),
+            absl::StatusCode::kDataLoss);
 }
 
 TEST(ManifestTest, BasesThatMakeNoSenseAreRefused) {
   Manifest manifest = Example();
   std::swap(manifest.bases[0], manifest.bases[1]);
-  EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "m").status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "m").status().code(),
+            absl::StatusCode::kDataLoss);
   manifest = Example();
   manifest.bases[0].base = manifest.bases[0].generation;
-  EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "m").status().code(), absl::StatusCode::kDataLoss)
+  EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "m").status().code(),
+            absl::StatusCode::kDataLoss)
       << "it would stand on itself";
 }
 
@@ -179,7 +189,8 @@ TEST(ManifestTest, EveryFlippedBitIsFound) {
     damaged[i / 8] = static_cast<char>(damaged[i / 8] ^ (1 << (i % 8)));
     const absl::StatusOr<Manifest> decoded = DecodeManifest(damaged, "dir/MANIFEST");
     ASSERT_EQ(decoded.status().code(), absl::StatusCode::kDataLoss) << "bit " << i;
-    ASSERT_NE(decoded.status().message().find("dir/MANIFEST"), std::string::npos) << decoded.status();
+    ASSERT_NE(decoded.status().message().find("dir/MANIFEST"), std::string::npos)
+        << decoded.status();
   }
 }
 
@@ -213,7 +224,8 @@ TEST(ManifestTest, FieldsThatMakeNoSenseAreRefusedOrReadWithinTheirBounds) {
 
 TEST(ManifestTest, ADeclaredCountAsksForNoMoreThanThereIs) {
   std::string bytes = EncodeManifest(Manifest{});
-  bytes.resize(bytes.size() - 8);  // the counts of namespaces, log ends, levels and settled groups, and what follows
+  // The counts of namespaces, log ends, levels and settled groups, and what follows.
+  bytes.resize(bytes.size() - 8);
   PutVarint64(&bytes, uint64_t{1} << 60);  // namespaces
   EXPECT_EQ(DecodeManifest(Sealed(bytes), "m").status().code(), absl::StatusCode::kDataLoss);
 }
@@ -221,14 +233,16 @@ TEST(ManifestTest, ADeclaredCountAsksForNoMoreThanThereIs) {
 TEST(ManifestTest, SegmentsOfARunThatOverlapAreRefused) {
   Manifest manifest = Example();
   manifest.levels[2][0][0].largest = "\0\0\0\1n"s;  // where the next one begins
-  EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "m").status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "m").status().code(),
+            absl::StatusCode::kDataLoss);
   manifest.levels[2][0][0].largest_is_exclusive = true;
   EXPECT_TRUE(DecodeManifest(EncodeManifest(manifest), "m").ok());
 }
 
 TEST(ManifestTest, TheFileIsReplacedWhole) {
   const testing::TempDir directory;
-  EXPECT_EQ(ReadManifest(PosixFileSystem(), directory.path()).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ReadManifest(PosixFileSystem(), directory.path()).status().code(),
+            absl::StatusCode::kNotFound);
   ASSERT_TRUE(WriteManifest(PosixFileSystem(), directory.path(), Example()).ok());
   Manifest next = Example();
   next.levels.clear();
@@ -237,7 +251,8 @@ TEST(ManifestTest, TheFileIsReplacedWhole) {
   const absl::StatusOr<Manifest> read = ReadManifest(PosixFileSystem(), directory.path());
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->next_file_number, 43u);
-  EXPECT_EQ(PosixFileSystem()->List(directory.path()).value(), (std::vector<std::string>{"MANIFEST", "MANIFEST.copy"}));
+  EXPECT_EQ(PosixFileSystem()->List(directory.path()).value(),
+            (std::vector<std::string>{"MANIFEST", "MANIFEST.copy"}));
   EXPECT_EQ(ReadManifestCopy(PosixFileSystem(), directory.path())->next_file_number, 43u);
   // What a crash in the middle of the next one leaves beside it changes nothing.
   std::ofstream(directory.File("MANIFEST.tmp")) << "VARVEM";

@@ -15,7 +15,8 @@ using testing::MemorySegment;
 using testing::TestRecord;
 
 std::vector<TestRecord> Some(NamespaceGeneration generation, SequenceNumber sequence) {
-  return {{FirstTreeKey(generation) + "b", sequence, "v"}, {FirstTreeKey(generation) + "d", sequence + 1, "v"}};
+  return {{FirstTreeKey(generation) + "b", sequence, "v"},
+          {FirstTreeKey(generation) + "d", sequence + 1, "v"}};
 }
 
 TEST(VersionEditTest, EmptyLastLevelsVanish) {

@@ -17,15 +17,18 @@ using testing::TestRecord;
 
 std::string Key(const std::string& user_key) { return FirstTreeKey(1) + user_key; }
 
-std::vector<TestRecord> Records(const std::vector<std::string>& user_keys, SequenceNumber sequence) {
+std::vector<TestRecord> Records(const std::vector<std::string>& user_keys,
+                                SequenceNumber sequence) {
   std::vector<TestRecord> records;
-  for (const std::string& user_key : user_keys) records.push_back({Key(user_key), sequence, "v" + user_key});
+  for (const std::string& user_key : user_keys)
+    records.push_back({Key(user_key), sequence, "v" + user_key});
   return records;
 }
 
 TEST(RunTest, FindsTheOneSegmentThatCouldHoldAKey) {
   varve::Run run;
-  run.segments = {MemorySegment::Of(1, Records({"b", "d"}, 5)), MemorySegment::Of(2, {}, {{Key("f"), Key("h"), 6}}),
+  run.segments = {MemorySegment::Of(1, Records({"b", "d"}, 5)),
+                  MemorySegment::Of(2, {}, {{Key("f"), Key("h"), 6}}),
                   MemorySegment::Of(3, Records({"h", "k"}, 5))};
   const auto number = [&run](const std::string& user_key) {
     const Segment* const segment = run.Find(Key(user_key));
@@ -48,8 +51,8 @@ TEST(VersionTest, RunsGoFromNewestToOldest) {
   std::vector<Level> levels(2);
   levels[0].runs = {{{MemorySegment::Sized(5, Key("a"), Key("b"), 10)}},
                     {{MemorySegment::Sized(4, Key("a"), Key("b"), 20)}}};
-  levels[1].runs = {
-      {{MemorySegment::Sized(1, Key("a"), Key("b"), 30), MemorySegment::Sized(2, Key("c"), Key("d"), 40)}}};
+  levels[1].runs = {{{MemorySegment::Sized(1, Key("a"), Key("b"), 30),
+                      MemorySegment::Sized(2, Key("c"), Key("d"), 40)}}};
   const Version version(std::move(levels));
   ASSERT_EQ(version.runs().size(), 3u);
   EXPECT_EQ(version.runs()[0]->segments[0]->info().number, 5u);
@@ -80,9 +83,12 @@ TEST(VersionTest, RangeTombstonesOfAllSegmentsCountTogetherAndAreSharedWhileThey
 
 TEST(RunIteratorTest, OpensOnlyTheSegmentsItComesTo) {
   std::vector<std::shared_ptr<Segment>> segments = {
-      MemorySegment::Of(1, Records({"a", "b"}, 5)), MemorySegment::Of(2, {}, {{Key("c"), Key("d"), 6}}),
+      MemorySegment::Of(1, Records({"a", "b"}, 5)),
+      MemorySegment::Of(2, {}, {{Key("c"), Key("d"), 6}}),
       MemorySegment::Of(3, Records({"e", "f"}, 5)), MemorySegment::Of(4, Records({"h"}, 5))};
-  const auto opened = [&segments](size_t i) { return static_cast<MemorySegment*>(segments[i].get())->iterators(); };
+  const auto opened = [&segments](size_t i) {
+    return static_cast<MemorySegment*>(segments[i].get())->iterators();
+  };
   const std::unique_ptr<InternalIterator> iterator = NewRunIterator(segments, true);
   EXPECT_FALSE(iterator->Valid());
   iterator->Seek(Key("bb"), kMaxSequence);
@@ -92,11 +98,13 @@ TEST(RunIteratorTest, OpensOnlyTheSegmentsItComesTo) {
   EXPECT_EQ(opened(3), 0);
 
   std::string keys;
-  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) keys += iterator->record().key.back();
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next())
+    keys += iterator->record().key.back();
   EXPECT_EQ(keys, "abefh");
   EXPECT_TRUE(iterator->status().ok());
   keys.clear();
-  for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) keys += iterator->record().key.back();
+  for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev())
+    keys += iterator->record().key.back();
   EXPECT_EQ(keys, "hfeba");
   iterator->Seek(Key("f"), 4);
   ASSERT_TRUE(iterator->Valid());

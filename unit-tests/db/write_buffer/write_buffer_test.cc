@@ -18,15 +18,17 @@ std::string Key(const std::string& user_key, NamespaceGeneration generation = 1)
   return std::string(TreeKey(generation, user_key).view());
 }
 
-void Add(WriteBuffer* buffer, const std::string& key, std::string_view value, SequenceNumber sequence,
-         RecordKind kind = RecordKind::kValue) {
-  buffer->Add({.key = key, .value = value, .sequence = sequence, .kind = kind}, HashKey(key), /*gated=*/false);
+void Add(WriteBuffer* buffer, const std::string& key, std::string_view value,
+         SequenceNumber sequence, RecordKind kind = RecordKind::kValue) {
+  buffer->Add({.key = key, .value = value, .sequence = sequence, .kind = kind}, HashKey(key),
+              /*gated=*/false);
 }
 
 std::string Lookup(const WriteBuffer& buffer, const std::string& key, SequenceNumber at) {
   WriteBuffer::Found found;
   if (!buffer.Get(key, HashKey(key), at, &found)) return "(none)";
-  return found.record.kind == RecordKind::kTombstone ? "(deleted)" : std::string(found.record.value);
+  return found.record.kind == RecordKind::kTombstone ? "(deleted)"
+                                                     : std::string(found.record.value);
 }
 
 TEST(WriteBufferTest, EachSequenceSeesItsOwnVersion) {
@@ -64,7 +66,8 @@ TEST(WriteBufferTest, ExpiryAndMetadataAreKept) {
   EXPECT_EQ(found.record.flags, kHasExpiry | kHasMetadata | kSoftDeleted);
 }
 
-// The entries of the expiry index come behind all records of their batch, with the sequences of some of them.
+// The entries of the expiry index come behind all records of their batch, with the sequences of
+// some of them.
 TEST(WriteBufferTest, EachRecordIsOnceInTheOrderAlsoWhereSequencesGoBack) {
   WriteBuffer buffer(1 << 20, 1);
   const auto in_order = [&] {
@@ -95,7 +98,8 @@ TEST(WriteBufferTest, BothIndexesAgreeWithAMap) {
     Add(&buffer, key, value, sequence);
     model[key][sequence] = value;
     if (sequence % 1000 != 0) continue;
-    // In order: keys ascending, versions newest first; the order is brought up to date in several steps.
+    // In order: keys ascending, versions newest first; the order is brought up to date in several
+    // steps.
     const auto iterator = buffer.NewIterator();
     const auto sorted = buffer.NewSortedIterator(/*newest_only=*/false);
     const auto newest = buffer.NewSortedIterator(/*newest_only=*/true);
@@ -115,7 +119,8 @@ TEST(WriteBufferTest, BothIndexesAgreeWithAMap) {
       }
       const SequenceNumber at = 1 + random() % sequence;
       const auto newer = versions.upper_bound(at);
-      ASSERT_EQ(Lookup(buffer, model_key, at), newer == versions.begin() ? "(none)" : std::prev(newer)->second);
+      ASSERT_EQ(Lookup(buffer, model_key, at),
+                newer == versions.begin() ? "(none)" : std::prev(newer)->second);
     }
     ASSERT_FALSE(iterator->Valid());
     ASSERT_FALSE(sorted->Valid());
@@ -128,7 +133,8 @@ TEST(WriteBufferTest, SeeksLandAtTheVersionAskedFor) {
   Add(&buffer, Key("b"), "1", 1);
   Add(&buffer, Key("b"), "5", 5);
   Add(&buffer, Key("d"), "6", 6);
-  for (const auto& iterator : {buffer.NewIterator(), buffer.NewSortedIterator(/*newest_only=*/false)}) {
+  for (const auto& iterator :
+       {buffer.NewIterator(), buffer.NewSortedIterator(/*newest_only=*/false)}) {
     iterator->Seek(Key("b"), kMaxSequence);
     EXPECT_EQ(iterator->record().sequence, 5u);
     iterator->Seek(Key("b"), 4);
@@ -151,9 +157,11 @@ TEST(WriteBufferTest, AKeyWrittenOftenDoesNotSlowItsNeighbours) {
   WriteBuffer buffer(64 << 10, 1);  // 512 buckets
   for (int i = 0; i < 2000; ++i) Add(&buffer, Key("key" + std::to_string(i)), "v", 1 + i);
   for (int i = 0; i < 200000; ++i) Add(&buffer, Key("key7"), "v", 3000 + i);
-  // Were versions chained in the buckets, each of these would walk 200,000 of them in one bucket of 512.
+  // Were versions chained in the buckets, each of these would walk 200,000 of them in one bucket of
+  // 512.
   for (int round = 0; round < 100; ++round) {
-    for (int i = 0; i < 2000; ++i) ASSERT_EQ(Lookup(buffer, Key("key" + std::to_string(i)), kMaxSequence), "v");
+    for (int i = 0; i < 2000; ++i)
+      ASSERT_EQ(Lookup(buffer, Key("key" + std::to_string(i)), kMaxSequence), "v");
   }
 }
 

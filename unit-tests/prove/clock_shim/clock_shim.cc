@@ -1,5 +1,6 @@
-// Loaded into a program with LD_PRELOAD, it sets the wall clock that the program sees off by the seconds in the file that VARVE_CLOCK_OFFSET
-// names (eight bytes, looked at with each reading), as if somebody set the machine's clock. The steady clocks stay as they are.
+// Loaded into a program with LD_PRELOAD, it sets the wall clock that the program sees off by the
+// seconds in the file that VARVE_CLOCK_OFFSET names (eight bytes, looked at with each reading), as
+// if somebody set the machine's clock. The steady clocks stay as they are.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -31,7 +32,8 @@ extern "C" {
 
 int clock_gettime(clockid_t clock, timespec* time) noexcept {
   const auto result = static_cast<int>(syscall(SYS_clock_gettime, clock, time));
-  if (result == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) time->tv_sec += Offset();
+  if (result == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
+    time->tv_sec += Offset();
   return result;
 }
 

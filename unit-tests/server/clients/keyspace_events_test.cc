@@ -1,4 +1,5 @@
-// Keyspace notifications: when they are sent, and when not. What each command tells is compared with Redis in unit-tests/differential.
+// Keyspace notifications: when they are sent, and when not. What each command tells is compared
+// with Redis in unit-tests/differential.
 #include "server/clients/keyspace_events.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +37,8 @@ TEST(KeyspaceEventsTest, LettersAndBits) {
     EXPECT_EQ(ShowKeyEvents(*ParseKeyEvents(letters)), letters);
   }
   EXPECT_EQ(ShowKeyEvents(*ParseKeyEvents("EKdtexzhsl$g")), "AKE");
-  for (const char* wrong : {"y", "K E", "a", "KEA\n"}) EXPECT_FALSE(ParseKeyEvents(wrong).has_value()) << wrong;
+  for (const char* wrong : {"y", "K E", "a", "KEA\n"})
+    EXPECT_FALSE(ParseKeyEvents(wrong).has_value()) << wrong;
   KeyspaceEvents events(nullptr, *ParseKeyEvents("A"));
   EXPECT_FALSE(events.Tells(kStringEvent));  // there is no channel to tell it on
   events.Set(*ParseKeyEvents("E$"));
@@ -52,7 +54,8 @@ TEST(KeyspaceEventsTest, NothingIsToldUnlessAskedFor) {
   EXPECT_EQ(log.Take(*client), Events{});
   EXPECT_EQ(Ask(*client, {"CONFIG", "GET", "notify-keyspace-events"}), "(notify-keyspace-events )");
   EXPECT_EQ(Ask(*client, {"CONFIG", "SET", "notify-keyspace-events", "KE$"}), "OK");
-  EXPECT_EQ(Ask(*client, {"CONFIG", "GET", "notify-keyspace-events"}), "(notify-keyspace-events $KE)");
+  EXPECT_EQ(Ask(*client, {"CONFIG", "GET", "notify-keyspace-events"}),
+            "(notify-keyspace-events $KE)");
   Ask(*client, {"SET", "k", "1"});
   Ask(*client, {"DEL", "k"});
   EXPECT_EQ(log.Take(*client), (Events{"__keyspace@0__:k set", "__keyevent@0__:set k"}));
@@ -130,8 +133,8 @@ TEST(KeyspaceEventsTest, DatabasesAndNamespacesHaveChannelsOfTheirOwn) {
   Ask(*client, {"DELRANGE", "-", "+"});
   Ask(*client, {"NAMESPACE", "DROP", "users"});
   Ask(*client, {"SELECT", "0"});
-  EXPECT_EQ(log.Take(*client), (Events{"__keyevent@3__:set k", "__keyevent@3__:move_from k", "__keyevent@5__:move_to k",
-                                       "__keyevent@65536__:set k"}));
+  EXPECT_EQ(log.Take(*client), (Events{"__keyevent@3__:set k", "__keyevent@3__:move_from k",
+                                       "__keyevent@5__:move_to k", "__keyevent@65536__:set k"}));
 }
 
 TEST(KeyspaceEventsTest, ATransactionTellsWhatItHasCommitted) {
@@ -146,8 +149,8 @@ TEST(KeyspaceEventsTest, ATransactionTellsWhatItHasCommitted) {
   Ask(*client, {"DEL", "a"});
   EXPECT_EQ(log.Take(*other), Events{});
   EXPECT_EQ(Ask(*client, {"EXEC"}), "(OK nil 1)");
-  EXPECT_EQ(log.Take(*client),
-            (Events{"__keyevent@0__:set a", "__keyevent@0__:keymiss missing", "__keyevent@0__:del a"}));
+  EXPECT_EQ(log.Take(*client), (Events{"__keyevent@0__:set a", "__keyevent@0__:keymiss missing",
+                                       "__keyevent@0__:del a"}));
   Ask(*client, {"WATCH", "w"});
   Ask(*other, {"SET", "w", "1"});
   Ask(*client, {"MULTI"});
@@ -192,7 +195,8 @@ TEST(KeyspaceEventsTest, ALongKeyHasNoChannel) {
   EventLog log(server.port());
   const std::string longest(PubSub::kMaxChannelName - std::string("__keyspace@0__:").size(), 'k');
   Ask(*client, {"SET", longest, "1"});
-  EXPECT_EQ(log.Take(*client), (Events{"__keyspace@0__:" + longest + " set", "__keyevent@0__:set " + longest}));
+  EXPECT_EQ(log.Take(*client),
+            (Events{"__keyspace@0__:" + longest + " set", "__keyevent@0__:set " + longest}));
   Ask(*client, {"SET", longest + "k", "1"});
   EXPECT_EQ(log.Take(*client), (Events{"__keyevent@0__:set " + longest + "k"}));
 }
@@ -202,7 +206,8 @@ TEST(KeyspaceEventsTest, WaitForTheDiskAsRepliesDo) {
   EngineOptions engine = TestServer::SmallEngine();
   engine.file_system = &files;
   ServerOptions options = Telling("E$");
-  options.execution = Execution::kPool;  // so that the thread of the one who listens doesn't wait for the disk
+  // So that the thread of the one who listens doesn't wait for the disk.
+  options.execution = Execution::kPool;
   options.io_threads = 2;
   TestServer server(options, engine);
   const std::unique_ptr<Client> client = server.Connect();

@@ -28,7 +28,8 @@ template <typename Next>
 void Run(uint16_t port, Next next) {
   auto client = Client::Connect("127.0.0.1", port, std::chrono::seconds(60));
   ASSERT_TRUE(client.ok()) << client.status();
-  std::mt19937 random(static_cast<uint32_t>(std::hash<std::thread::id>()(std::this_thread::get_id())));
+  std::mt19937 random(
+      static_cast<uint32_t>(std::hash<std::thread::id>()(std::this_thread::get_id())));
   for (int i = 0; i < kRequests; i += kAhead) {
     for (int ahead = 0; ahead < kAhead; ++ahead) {
       ASSERT_TRUE(next(client->get(), "key:" + std::to_string(random() % kKeys)).ok());
@@ -67,8 +68,12 @@ TEST(MemoryLimitTest, HoldsWhileMoreIsWrittenAndReadAndRecovered) {
   {
     testing::ServerProcess server(VARVE_SERVER_MAIN, dir.File("data"), flags);
     ASSERT_NE(server.port(), 0) << server.log();
-    RunAll(server.port(), [&](Client* client, const std::string& key) { return client->Send({"SET", key, value}); });
-    RunAll(server.port(), [&](Client* client, const std::string& key) { return client->Send({"GET", key}); });
+    RunAll(server.port(), [&](Client* client, const std::string& key) {
+      return client->Send({"SET", key, value});
+    });
+    RunAll(server.port(), [&](Client* client, const std::string& key) {
+      return client->Send({"GET", key});
+    });
     EXPECT_LE(PeakOf(server), kLimit + kTolerance);
     server.process().Kill(SIGKILL);
     server.process().Wait();

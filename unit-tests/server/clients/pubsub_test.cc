@@ -16,7 +16,8 @@ namespace {
 using testing::RawConnection;
 using testing::TestServer;
 
-std::string Exchange(RawConnection& connection, const std::string& requests, const std::string& expected) {
+std::string Exchange(RawConnection& connection, const std::string& requests,
+                     const std::string& expected) {
   connection.Send(requests);
   return connection.Receive(expected.size());
 }
@@ -27,9 +28,10 @@ std::string Exchange(RawConnection& connection, const std::string& requests, con
 TEST(PubSubTest, MessagesReachSubscribersAndPatternsInBothProtocols) {
   TestServer server;
   RawConnection old_one(server.port()), new_one(server.port()), publisher(server.port());
-  EXPECT_REPLY(old_one, "SUBSCRIBE x y x\r\n",
-               "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\ny\r\n:2\r\n"
-               "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:2\r\n");
+  EXPECT_REPLY(
+      old_one, "SUBSCRIBE x y x\r\n",
+      "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\ny\r\n:2\r\n"
+      "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:2\r\n");
   new_one.Send("HELLO 3\r\nECHO end\r\n");
   std::string hello;
   while (hello.find("$3\r\nend\r\n") == std::string::npos) hello += new_one.Receive(1);
@@ -42,9 +44,10 @@ TEST(PubSubTest, MessagesReachSubscribersAndPatternsInBothProtocols) {
   // A RESP3 client that hears itself gets the message ahead of the reply.
   EXPECT_REPLY(new_one, "PUBLISH x2 own\r\nPING\r\n",
                ">4\r\n$8\r\npmessage\r\n$2\r\nx*\r\n$2\r\nx2\r\n$3\r\nown\r\n:1\r\n+PONG\r\n");
-  EXPECT_REPLY(old_one, "UNSUBSCRIBE x\r\nUNSUBSCRIBE\r\nUNSUBSCRIBE\r\nGET k\r\n",
-               "*3\r\n$11\r\nunsubscribe\r\n$1\r\nx\r\n:1\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\ny\r\n:0\r\n"
-               "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n$-1\r\n");
+  EXPECT_REPLY(
+      old_one, "UNSUBSCRIBE x\r\nUNSUBSCRIBE\r\nUNSUBSCRIBE\r\nGET k\r\n",
+      "*3\r\n$11\r\nunsubscribe\r\n$1\r\nx\r\n:1\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\ny\r\n:0\r\n"
+      "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n$-1\r\n");
 }
 
 TEST(PubSubTest, ARESP2SubscriberMayDoLittleElse) {
@@ -52,9 +55,11 @@ TEST(PubSubTest, ARESP2SubscriberMayDoLittleElse) {
   RawConnection client(server.port());
   EXPECT_REPLY(client, "SUBSCRIBE x\r\nGET k\r\nCLIENT ID\r\nPING\r\nPING hi\r\nRESET\r\nPING\r\n",
                "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n"
-               "-ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in "
+               "-ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / "
+               "RESET are allowed in "
                "this context\r\n"
-               "-ERR Can't execute 'client|id': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "
+               "-ERR Can't execute 'client|id': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / "
+               "QUIT / RESET are "
                "allowed in this context\r\n"
                "*2\r\n$4\r\npong\r\n$0\r\n\r\n*2\r\n$4\r\npong\r\n$2\r\nhi\r\n+RESET\r\n+PONG\r\n");
 }
@@ -76,7 +81,8 @@ TEST(PubSubTest, MessagesOfOnePublisherStayInOrderAcrossLoops) {
   }
   RawConnection publisher(server.port());
   std::thread sending([&] { EXPECT_REPLY(publisher, requests, replies); });
-  for (RawConnection& subscriber : subscribers) EXPECT_TRUE(subscriber.Receive(expected.size()) == expected);
+  for (RawConnection& subscriber : subscribers)
+    EXPECT_TRUE(subscriber.Receive(expected.size()) == expected);
   sending.join();
 }
 
@@ -119,14 +125,15 @@ TEST(PubSubTest, MonitorShowsCommandsButNoSecrets) {
   RawConnection monitor(server.port()), client(server.port());
   EXPECT_REPLY(monitor, "MONITOR\r\n", "+OK\r\n");
   EXPECT_REPLY(client, "SET a \"b\\x00\\n\\\"\"\r\nGET\r\nGET a\r\nGET a\r\n",
-               "+OK\r\n-ERR wrong number of arguments for 'get' command\r\n$4\r\nb" + std::string(1, '\0') +
-                   "\n\"\r\n$4\r\nb" + std::string(1, '\0') + "\n\"\r\n");
+               "+OK\r\n-ERR wrong number of arguments for 'get' command\r\n$4\r\nb" +
+                   std::string(1, '\0') + "\n\"\r\n$4\r\nb" + std::string(1, '\0') + "\n\"\r\n");
   client.Send("HELLO 2 AUTH default secret\r\nPING\r\n");
   std::string seen;
   while (seen.find("\"PING\"\r\n") == std::string::npos) seen += monitor.Receive(1);
   EXPECT_NE(seen.find("] \"SET\" \"a\" \"b\\x00\\n\\\"\"\r\n"), std::string::npos) << seen;
   EXPECT_EQ(seen.find("secret"), std::string::npos) << seen;
-  EXPECT_NE(seen.find("\"HELLO\" \"(redacted)\" \"(redacted)\" \"(redacted)\" \"(redacted)\"\r\n"), std::string::npos)
+  EXPECT_NE(seen.find("\"HELLO\" \"(redacted)\" \"(redacted)\" \"(redacted)\" \"(redacted)\"\r\n"),
+            std::string::npos)
       << seen;
   EXPECT_REPLY(monitor, "GET a\r\nRESET\r\nPING\r\n",
                "-ERR Replica can't interact with the keyspace\r\n+RESET\r\n+PONG\r\n");
@@ -136,7 +143,8 @@ TEST(PubSubTest, MonitorShowsCommandsButNoSecrets) {
 TEST(ClientCommandTest, RepliesCanBeKeptBack) {
   TestServer server;
   RawConnection client(server.port());
-  EXPECT_REPLY(client, "CLIENT REPLY OFF\r\nSET k v\r\nGET k\r\nGET k\r\nCLIENT REPLY ON\r\n", "+OK\r\n");
+  EXPECT_REPLY(client, "CLIENT REPLY OFF\r\nSET k v\r\nGET k\r\nGET k\r\nCLIENT REPLY ON\r\n",
+               "+OK\r\n");
   EXPECT_REPLY(client, "CLIENT REPLY SKIP\r\nGET k\r\nGET k\r\n", "$1\r\nv\r\n");
   EXPECT_REPLY(client, "CLIENT REPLY SKIP\r\nRANGE - +\r\nPING\r\n", "+PONG\r\n");
 }
@@ -167,17 +175,23 @@ TEST(ClientCommandTest, ListsAndKillsByWhatConnectionsAre) {
 TEST(CommandCommandTest, DescribesKeysAndNames) {
   TestServer server;
   RawConnection client(server.port());
-  EXPECT_REPLY(client, "COMMAND GETKEYS MSET a 1 b 2\r\nCOMMAND GETKEYSANDFLAGS GET a\r\nCOMMAND GETKEYS PING x\r\n",
-               "*2\r\n$1\r\na\r\n$1\r\nb\r\n*1\r\n*2\r\n$1\r\na\r\n*2\r\n+RO\r\n+access\r\n"
-               "-ERR The command has no key arguments\r\n");
   EXPECT_REPLY(
-      client, "COMMAND INFO get nothing\r\n",
-      "*2\r\n*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*3\r\n+@read\r\n+@string\r\n"
-      "+@fast\r\n*0\r\n*1\r\n*6\r\n$5\r\nflags\r\n*2\r\n+RO\r\n+access\r\n$12\r\nbegin_search\r\n*4\r\n$4\r\ntype"
-      "\r\n$5\r\nindex\r\n$4\r\nspec\r\n*2\r\n$5\r\nindex\r\n:1\r\n$9\r\nfind_keys\r\n*4\r\n$4\r\ntype\r\n$5\r\n"
-      "range\r\n$4\r\nspec\r\n*6\r\n$7\r\nlastkey\r\n:0\r\n$7\r\nkeystep\r\n:1\r\n$5\r\nlimit\r\n:0\r\n*0\r\n$-1\r\n");
+      client,
+      "COMMAND GETKEYS MSET a 1 b 2\r\nCOMMAND GETKEYSANDFLAGS GET a\r\nCOMMAND GETKEYS PING x\r\n",
+      "*2\r\n$1\r\na\r\n$1\r\nb\r\n*1\r\n*2\r\n$1\r\na\r\n*2\r\n+RO\r\n+access\r\n"
+      "-ERR The command has no key arguments\r\n");
+  EXPECT_REPLY(client, "COMMAND INFO get nothing\r\n",
+               "*2\r\n*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*"
+               "3\r\n+@read\r\n+@string\r\n"
+               "+@fast\r\n*0\r\n*1\r\n*6\r\n$5\r\nflags\r\n*2\r\n+RO\r\n+access\r\n$12\r\nbegin_"
+               "search\r\n*4\r\n$4\r\ntype"
+               "\r\n$5\r\nindex\r\n$4\r\nspec\r\n*2\r\n$5\r\nindex\r\n:1\r\n$9\r\nfind_keys\r\n*"
+               "4\r\n$4\r\ntype\r\n$5\r\n"
+               "range\r\n$4\r\nspec\r\n*6\r\n$7\r\nlastkey\r\n:0\r\n$7\r\nkeystep\r\n:1\r\n$"
+               "5\r\nlimit\r\n:0\r\n*0\r\n$-1\r\n");
   std::set<std::string_view> names;
-  for (const Command& command : AllCommands()) EXPECT_TRUE(names.insert(command.name).second) << command.name;
+  for (const Command& command : AllCommands())
+    EXPECT_TRUE(names.insert(command.name).second) << command.name;
 }
 
 TEST(CommandCommandTest, SyntaxBecomesArguments) {
@@ -213,16 +227,23 @@ TEST(CommandCommandTest, ATokenBelongsToWhatFollowsIt) {
 TEST(CommandCommandTest, ContainersDescribeTheirSubcommands) {
   TestServer server;
   const std::unique_ptr<Client> client = server.Connect();
-  const auto ask = [&](const std::vector<std::string>& line) { return testing::Ask(*client, line); };
+  const auto ask = [&](const std::vector<std::string>& line) {
+    return testing::Ask(*client, line);
+  };
   const std::string docs = ask({"COMMAND", "DOCS", "object"});
   EXPECT_NE(docs.find("subcommands (object|encoding (summary"), std::string::npos) << docs;
-  EXPECT_NE(docs.find("arguments ((name key type key key_spec_index 0))"), std::string::npos) << docs;
-  EXPECT_TRUE(ask({"COMMAND", "DOCS", "client|id", "client|foo"}).starts_with("(client|id (summary"));
+  EXPECT_NE(docs.find("arguments ((name key type key key_spec_index 0))"), std::string::npos)
+      << docs;
+  EXPECT_TRUE(
+      ask({"COMMAND", "DOCS", "client|id", "client|foo"}).starts_with("(client|id (summary"));
   EXPECT_TRUE(ask({"CONFIG", "HELP"})
-                  .starts_with("(CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are: GET pattern [pattern "
+                  .starts_with("(CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are: "
+                               "GET pattern [pattern "
                                "...]     Answers the settings"));
-  EXPECT_EQ(ask({"CONFIG", "HELP", "x"}), "!ERR wrong number of arguments for 'config|help' command");
-  EXPECT_EQ(ask({"SLOWLOG", "LEN", "x"}), "!ERR wrong number of arguments for 'slowlog|len' command");
+  EXPECT_EQ(ask({"CONFIG", "HELP", "x"}),
+            "!ERR wrong number of arguments for 'config|help' command");
+  EXPECT_EQ(ask({"SLOWLOG", "LEN", "x"}),
+            "!ERR wrong number of arguments for 'slowlog|len' command");
   EXPECT_EQ(ask({"LATENCY", "FOO"}), "!ERR unknown subcommand 'FOO'. Try LATENCY HELP.");
   EXPECT_EQ(ask({"SLOWLOG", "GET", "1", "2"}),
             "!ERR unknown subcommand or wrong number of arguments for 'GET'. Try SLOWLOG HELP.");

@@ -39,10 +39,12 @@ std::string OtherAddress() {
   if (getifaddrs(&all) != 0) return "";
   std::string found;
   for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET || (one->ifa_flags & IFF_LOOPBACK) != 0)
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET ||
+        (one->ifa_flags & IFF_LOOPBACK) != 0)
       continue;
     char text[INET_ADDRSTRLEN];
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, text, sizeof(text));
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, text,
+              sizeof(text));
     found = text;
   }
   freeifaddrs(all);
@@ -76,7 +78,8 @@ TEST(AccessTest, WithoutThePasswordNothingIsDone) {
   EXPECT_EQ(Ask(*client, {"GET"}), "!ERR wrong number of arguments for 'get' command");
   EXPECT_EQ(Ask(*client, {"NOSUCH"}), "!ERR unknown command 'NOSUCH', with args beginning with: ");
   EXPECT_TRUE(
-      Ask(*client, {"HELLO", "3"}).starts_with("!NOAUTH HELLO must be called with the client already authenticated"));
+      Ask(*client, {"HELLO", "3"})
+          .starts_with("!NOAUTH HELLO must be called with the client already authenticated"));
   EXPECT_EQ(Ask(*client, {"AUTH", "secret"}), "OK");
   EXPECT_EQ(Ask(*client, {"GET", "k"}), "nil");
   EXPECT_EQ(Ask(*client, {"RESET"}), "RESET");
@@ -91,7 +94,8 @@ TEST(AccessTest, HelloLogsIn) {
   const std::unique_ptr<Client> client = server.Connect();
   EXPECT_EQ(Ask(*client, {"HELLO", "3", "AUTH", "default", "wrong"}), kWrong);
   EXPECT_EQ(Ask(*client, {"HELLO", "3", "AUTH", "other", "secret"}), kWrong);
-  EXPECT_TRUE(Ask(*client, {"HELLO", "3", "AUTH", "default", "secret", "SETNAME", "n"}).starts_with("(server varve"));
+  EXPECT_TRUE(Ask(*client, {"HELLO", "3", "AUTH", "default", "secret", "SETNAME", "n"})
+                  .starts_with("(server varve"));
   EXPECT_EQ(Ask(*client, {"CLIENT", "GETNAME"}), "n");
 }
 
@@ -124,7 +128,8 @@ TEST(AccessTest, AWrongPasswordIsAnsweredLateAndHoldsUpNobodyElse) {
     // 100, 200 and 400 ms; what is sent ahead waits.
     ASSERT_TRUE(guesser.Send("AUTH a\r\nAUTH b\r\nAUTH c\r\nAUTH secret\r\nQUIT\r\n"));
     int pings = 0;  // while it waits; whoever waited with it would come to four
-    for (; server.state().failed_logins < 3 && pings < 50; ++pings) ASSERT_EQ(Ask(*polite, {"PING"}), "PONG");
+    for (; server.state().failed_logins < 3 && pings < 50; ++pings)
+      ASSERT_EQ(Ask(*polite, {"PING"}), "PONG");
     EXPECT_GT(pings, 10);
     const std::string replies = guesser.ReceiveAll();
     EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(700));
@@ -145,9 +150,11 @@ TEST(AccessTest, EachWrongPasswordIsAnsweredLateAfterTheLoginToo) {
     const auto begin = std::chrono::steady_clock::now();
     // 100, 200 and 400 ms, though they come together.
     ASSERT_TRUE(
-        guesser.Send("SET k v\r\nAUTH a\r\nPING\r\nHELLO 3 AUTH default b\r\nAUTH other c\r\nGET k\r\nQUIT\r\n"));
+        guesser.Send("SET k v\r\nAUTH a\r\nPING\r\nHELLO 3 AUTH default b\r\nAUTH other c\r\nGET "
+                     "k\r\nQUIT\r\n"));
     const std::string wrong = "-" + std::string(kWrong).substr(1) + "\r\n";
-    EXPECT_EQ(guesser.ReceiveAll(), "+OK\r\n" + wrong + "+PONG\r\n" + wrong + wrong + "$1\r\nv\r\n+OK\r\n");
+    EXPECT_EQ(guesser.ReceiveAll(),
+              "+OK\r\n" + wrong + "+PONG\r\n" + wrong + wrong + "$1\r\nv\r\n+OK\r\n");
     EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(700));
     EXPECT_EQ(server.state().failed_logins.load(), 3u);
   }
@@ -179,7 +186,8 @@ TEST(AccessTest, GuessesOverManyConnectionsWaitAndClientsElsewhereDont) {
     return std::chrono::steady_clock::now() - begin;
   };
   // A busy machine may take its time for some, not for all.
-  EXPECT_TRUE(Eventually([&] { return log_in("127.0.0.2", "AUTH secret\r\n") < LoginGuard::kDelay; }));
+  EXPECT_TRUE(
+      Eventually([&] { return log_in("127.0.0.2", "AUTH secret\r\n") < LoginGuard::kDelay; }));
   EXPECT_GE(log_in("127.0.0.1", "AUTH secret\r\n"), LoginGuard::kDelay);
 }
 
@@ -205,11 +213,14 @@ TEST(LoginGuardTest, ManyAddressesTakeNoMoreMemory) {
   LoginGuard guard;
   const LoginGuard::Time start{std::chrono::hours(1)};
   for (uint32_t i = 0; i < LoginGuard::kFree; ++i) (void)guard.Failed("10.0.0.5:1", start);
-  for (size_t i = 0; i + 1 < LoginGuard::kMostAddresses; ++i) (void)guard.Failed(std::to_string(i) + ":1", start);
+  for (size_t i = 0; i + 1 < LoginGuard::kMostAddresses; ++i)
+    (void)guard.Failed(std::to_string(i) + ":1", start);
   EXPECT_EQ(guard.Delay("10.0.0.5:1", start), LoginGuard::kDelay);
-  (void)guard.Failed("one more:1", start + std::chrono::seconds(2));  // the others have no failure left but the one
+  // The others have no failure left but the one.
+  (void)guard.Failed("one more:1", start + std::chrono::seconds(2));
   EXPECT_EQ(guard.Delay("10.0.0.5:1", start), LoginGuard::kDelay);
-  for (size_t i = 0; i < LoginGuard::kMostAddresses; ++i) (void)guard.Failed(std::to_string(i) + ":1", start);
+  for (size_t i = 0; i < LoginGuard::kMostAddresses; ++i)
+    (void)guard.Failed(std::to_string(i) + ":1", start);
   EXPECT_EQ(guard.Delay("10.0.0.5:1", start).count(), 0);  // all forgotten
 }
 
@@ -258,7 +269,8 @@ TEST(AccessTest, RequestsBeforeTheLoginAreSmall) {
     return connection.ReceiveAll();
   };
   EXPECT_EQ(reply("*11\r\n"), "-ERR Protocol error: unauthenticated multibulk length\r\n");
-  EXPECT_EQ(reply("*2\r\n$4\r\nAUTH\r\n$16385\r\n"), "-ERR Protocol error: unauthenticated bulk length\r\n");
+  EXPECT_EQ(reply("*2\r\n$4\r\nAUTH\r\n$16385\r\n"),
+            "-ERR Protocol error: unauthenticated bulk length\r\n");
   EXPECT_TRUE(reply(Resp({"AUTH", std::string(16384, 'x')})).starts_with("-WRONGPASS"));
   const std::string large = Resp({"SET", "k", std::string(100000, 'x')});
   EXPECT_EQ(reply(Resp({"AUTH", "secret"}) + large), "+OK\r\n+OK\r\n");
@@ -267,7 +279,8 @@ TEST(AccessTest, RequestsBeforeTheLoginAreSmall) {
 TEST(AccessTest, APasswordThatIsSetLaterHoldsForThoseWhoComeLater) {
   TestServer server;
   const std::unique_ptr<Client> early = server.Connect();
-  EXPECT_TRUE(Ask(*early, {"AUTH", "any"}).starts_with("!ERR AUTH <password> called without any password configured"));
+  EXPECT_TRUE(Ask(*early, {"AUTH", "any"})
+                  .starts_with("!ERR AUTH <password> called without any password configured"));
   EXPECT_EQ(Ask(*early, {"AUTH", "default", "any"}), "OK");
   EXPECT_EQ(Ask(*early, {"CONFIG", "SET", "requirepass", "new"}), "OK");
   EXPECT_EQ(Ask(*early, {"PING"}), "PONG");
@@ -301,7 +314,8 @@ TEST(AccessTest, WhatCountsAsThisMachine) {
   for (const char* address : {"127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"}) {
     EXPECT_TRUE(IsLoopback(asio::ip::make_address(address))) << address;
   }
-  for (const char* address : {"10.0.0.1", "0.0.0.0", "::", "fe80::1", "::ffff:10.0.0.1", "128.0.0.1"}) {
+  for (const char* address :
+       {"10.0.0.1", "0.0.0.0", "::", "fe80::1", "::ffff:10.0.0.1", "128.0.0.1"}) {
     EXPECT_FALSE(IsLoopback(asio::ip::make_address(address))) << address;
   }
   const Listener::Peer far{.address = "10.0.0.1:1", .on_this_machine = false};

@@ -1,4 +1,5 @@
-// The numbers of BITFIELD: what is accepted as a type and an offset, and what becomes of a number that doesn't fit.
+// The numbers of BITFIELD: what is accepted as a type and an offset, and what becomes of a number
+// that doesn't fit.
 #include "server/commands/bitfield.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,8 @@
 namespace varve {
 namespace {
 
-constexpr BitFieldOverflow kAll[] = {BitFieldOverflow::kWrap, BitFieldOverflow::kSaturate, BitFieldOverflow::kFail};
+constexpr BitFieldOverflow kAll[] = {BitFieldOverflow::kWrap, BitFieldOverflow::kSaturate,
+                                     BitFieldOverflow::kFail};
 
 BitFieldType Type(const char* text) { return ParseBitFieldType(text).value(); }
 
@@ -21,7 +23,8 @@ TEST(BitFieldTest, TypesAreALetterAndAWidth) {
   EXPECT_EQ(Type("i64").Min(), INT64_MIN);
   EXPECT_EQ(Type("i1").Min(), -1);
   EXPECT_EQ(Type("i1").Max(), 0);
-  for (const char* bad : {"", "u", "i", "u0", "i0", "u64", "i65", "U8", "I8", "8", "u-1", "u08", "u8 ", "x8"}) {
+  for (const char* bad :
+       {"", "u", "i", "u0", "i0", "u64", "i65", "U8", "I8", "8", "u-1", "u08", "u8 ", "x8"}) {
     EXPECT_FALSE(ParseBitFieldType(bad).has_value()) << bad;
   }
 }
@@ -31,8 +34,8 @@ TEST(BitFieldTest, OffsetsCountBitsOrFields) {
   EXPECT_EQ(ParseFieldOffset("#100", 8), 800u);
   EXPECT_EQ(ParseFieldOffset("#536870911", 8), 4294967288u);
   EXPECT_EQ(ParseBitOffset("4294967295"), 4294967295u);
-  for (const char* bad :
-       {"", "#", "-1", "#-1", "##1", "4294967296", "#536870912", "#2305843009213693952", "01", "1 "}) {
+  for (const char* bad : {"", "#", "-1", "#-1", "##1", "4294967296", "#536870912",
+                          "#2305843009213693952", "01", "1 "}) {
     EXPECT_FALSE(ParseFieldOffset(bad, 8).has_value()) << bad;
   }
   EXPECT_FALSE(ParseBitOffset("#1").has_value());

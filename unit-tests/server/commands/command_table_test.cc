@@ -1,4 +1,5 @@
-// The table that joins the groups of commands: complete, sorted, without doubles, found in either case.
+// The table that joins the groups of commands: complete, sorted, without doubles, found in either
+// case.
 #include "server/commands/command_table.h"
 
 #include <gtest/gtest.h>

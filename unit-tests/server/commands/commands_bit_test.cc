@@ -26,10 +26,13 @@ class BitCommandsTest : public ::testing::Test {
       reply += byte;
     }
     reply.resize(reply.size() - 9);
-    for (size_t at = reply.find("\r\n"); at != std::string::npos; at = reply.find("\r\n")) reply.replace(at, 2, " ");
+    for (size_t at = reply.find("\r\n"); at != std::string::npos; at = reply.find("\r\n"))
+      reply.replace(at, 2, " ");
     return reply;
   }
-  void Set(const std::string& key, const std::string& value) { EXPECT_EQ(Do({"SET", key, value}), "+OK"); }
+  void Set(const std::string& key, const std::string& value) {
+    EXPECT_EQ(Do({"SET", key, value}), "+OK");
+  }
 
   TestServer server_;
   RawConnection connection_{server_.port()};
@@ -45,7 +48,8 @@ TEST_F(BitCommandsTest, SingleBits) {
   EXPECT_EQ(Do({"GETBIT", "k", "4294967295"}), ":0");
   EXPECT_EQ(Do({"GETBIT", "none", "0"}), ":0");
   for (const char* offset : {"-1", "4294967296", "x", "", "01"}) {
-    EXPECT_EQ(Do({"SETBIT", "k", offset, "1"}), "-ERR bit offset is not an integer or out of range");
+    EXPECT_EQ(Do({"SETBIT", "k", offset, "1"}),
+              "-ERR bit offset is not an integer or out of range");
     EXPECT_EQ(Do({"GETBIT", "k", offset}), "-ERR bit offset is not an integer or out of range");
   }
   for (const char* bit : {"2", "-1", "x", ""}) {
@@ -91,16 +95,18 @@ TEST_F(BitCommandsTest, CombinesValues) {
   EXPECT_EQ(Do({"GET", "a"}), "$2 \xff\xff");
   EXPECT_EQ(Do({"BITOP", "NOT", "a", "none"}), ":0");
   EXPECT_EQ(Do({"EXISTS", "a"}), ":0");
-  EXPECT_EQ(Do({"BITOP", "NOT", "a", "b", "b"}), "-ERR BITOP NOT must be called with a single source key.");
+  EXPECT_EQ(Do({"BITOP", "NOT", "a", "b", "b"}),
+            "-ERR BITOP NOT must be called with a single source key.");
   EXPECT_EQ(Do({"BITOP", "NAND", "a", "b"}), "-ERR syntax error");
 }
 
 TEST_F(BitCommandsTest, FieldsReadAndWrite) {
-  EXPECT_EQ(Do({"BITFIELD", "f", "SET", "u8", "#1", "255", "GET", "i8", "8", "INCRBY", "u8", "#1", "2"}),
-            "*3 :0 :-1 :1");
+  EXPECT_EQ(
+      Do({"BITFIELD", "f", "SET", "u8", "#1", "255", "GET", "i8", "8", "INCRBY", "u8", "#1", "2"}),
+      "*3 :0 :-1 :1");
   EXPECT_EQ(Do({"GET", "f"}), "$2 \0\x01"s);
-  EXPECT_EQ(Do({"BITFIELD", "f", "OVERFLOW", "SAT", "INCRBY", "i8", "0", "200", "overflow", "fail", "incrby", "i8", "0",
-                "1"}),
+  EXPECT_EQ(Do({"BITFIELD", "f", "OVERFLOW", "SAT", "INCRBY", "i8", "0", "200", "overflow", "fail",
+                "incrby", "i8", "0", "1"}),
             "*2 :127 $-1");
   EXPECT_EQ(Do({"BITFIELD", "g", "OVERFLOW", "FAIL", "SET", "u8", "32", "300"}), "*1 $-1");
   EXPECT_EQ(Do({"GET", "g"}), "$5 \0\0\0\0\0"s);
@@ -108,14 +114,19 @@ TEST_F(BitCommandsTest, FieldsReadAndWrite) {
   EXPECT_EQ(Do({"EXISTS", "none"}), ":0");
   EXPECT_EQ(Do({"BITFIELD", "f"}), "*0");
   EXPECT_EQ(Do({"BITFIELD_RO", "f", "GET", "u8", "0"}), "*1 :127");
-  EXPECT_EQ(Do({"BITFIELD_RO", "f", "SET", "u8", "0", "1"}), "-ERR BITFIELD_RO only supports the GET subcommand");
+  EXPECT_EQ(Do({"BITFIELD_RO", "f", "SET", "u8", "0", "1"}),
+            "-ERR BITFIELD_RO only supports the GET subcommand");
   EXPECT_EQ(Do({"BITFIELD", "f", "GET", "u64", "0"}),
-            "-ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.");
-  EXPECT_EQ(Do({"BITFIELD", "f", "GET", "u8", "#536870912"}), "-ERR bit offset is not an integer or out of range");
-  EXPECT_EQ(Do({"BITFIELD", "f", "SET", "u8", "4294967295", "1"}), "-ERR bit offset is not an integer or out of range");
+            "-ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported "
+            "but i64 is.");
+  EXPECT_EQ(Do({"BITFIELD", "f", "GET", "u8", "#536870912"}),
+            "-ERR bit offset is not an integer or out of range");
+  EXPECT_EQ(Do({"BITFIELD", "f", "SET", "u8", "4294967295", "1"}),
+            "-ERR bit offset is not an integer or out of range");
   EXPECT_EQ(Do({"BITFIELD", "f", "OVERFLOW", "x"}), "-ERR Invalid OVERFLOW type specified");
   EXPECT_EQ(Do({"BITFIELD", "f", "SET", "u8", "0"}), "-ERR syntax error");
-  EXPECT_EQ(Do({"BITFIELD", "f", "SET", "u8", "0", "x"}), "-ERR value is not an integer or out of range");
+  EXPECT_EQ(Do({"BITFIELD", "f", "SET", "u8", "0", "x"}),
+            "-ERR value is not an integer or out of range");
   EXPECT_EQ(Do({"GET", "f"}), "$2 \x7f\x01");
 }
 
@@ -124,13 +135,16 @@ TEST_F(BitCommandsTest, WhatLeavesAValueAsItWasIsNotWritten) {
     const std::string info = Do({"INFO", "persistence"});
     const std::string name = "rdb_changes_since_last_save:";
     const size_t at = info.find(name);
-    return at == std::string::npos ? "none" : info.substr(at + name.size(), info.find(' ', at) - at - name.size());
+    return at == std::string::npos
+               ? "none"
+               : info.substr(at + name.size(), info.find(' ', at) - at - name.size());
   };
   EXPECT_EQ(changes(), "0");
   EXPECT_EQ(Do({"BITFIELD", "f", "SET", "u8", "0", "0"}), "*1 :0");  // made the key
   EXPECT_EQ(changes(), "1");
   EXPECT_EQ(Do({"BITFIELD", "f", "SET", "u8", "0", "0", "GET", "u8", "0"}), "*2 :0 :0");
-  EXPECT_EQ(Do({"BITFIELD", "f", "OVERFLOW", "FAIL", "SET", "u8", "0", "300", "INCRBY", "u8", "0", "300"}),
+  EXPECT_EQ(Do({"BITFIELD", "f", "OVERFLOW", "FAIL", "SET", "u8", "0", "300", "INCRBY", "u8", "0",
+                "300"}),
             "*2 $-1 $-1");
   EXPECT_EQ(Do({"SETBIT", "f", "0", "0"}), ":0");
   EXPECT_EQ(changes(), "1");
@@ -150,7 +164,8 @@ TEST_F(BitCommandsTest, CommonSubsequences) {
   EXPECT_EQ(Do({"LCS", "x", "y", "idx", "minmatchlen", "3", "withmatchlen"}),
             "*4 $7 matches *1 *3 *2 :4 :7 *2 :5 :8 :4 $3 len :6");
   EXPECT_EQ(Do({"LCS", "x", "none"}), "$0 ");
-  EXPECT_EQ(Do({"LCS", "x", "y", "IDX", "LEN"}), "-ERR If you want both the length and indexes, please just use IDX.");
+  EXPECT_EQ(Do({"LCS", "x", "y", "IDX", "LEN"}),
+            "-ERR If you want both the length and indexes, please just use IDX.");
   EXPECT_EQ(Do({"LCS", "x", "y", "MINMATCHLEN"}), "-ERR syntax error");
   Set("long", std::string(12'000, 'l'));
   EXPECT_EQ(Do({"LCS", "long", "long", "LEN"}),
@@ -160,7 +175,8 @@ TEST_F(BitCommandsTest, CommonSubsequences) {
 TEST_F(BitCommandsTest, WritesAreAtomicAmongConnections) {
   std::vector<std::unique_ptr<RawConnection>> connections;
   constexpr int kEach = 200;
-  for (int i = 0; i < 8; ++i) connections.push_back(std::make_unique<RawConnection>(server_.port()));
+  for (int i = 0; i < 8; ++i)
+    connections.push_back(std::make_unique<RawConnection>(server_.port()));
   for (int n = 0; n < kEach; ++n) {
     for (auto& connection : connections) {
       connection->Send(Resp({"BITFIELD", "sum", "INCRBY", "u32", "0", "1"}));

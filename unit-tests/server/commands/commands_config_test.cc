@@ -1,4 +1,5 @@
-// CONFIG over a socket: what may change does so at once, all or nothing, and can be written back into the file.
+// CONFIG over a socket: what may change does so at once, all or nothing, and can be written back
+// into the file.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -26,37 +27,49 @@ class ConfigTest : public testing::CommandTest {
 
 TEST_F(ConfigTest, GetTakesSeveralPatternsAndKnowsRedisNames) {
   EXPECT_EQ(Get("maxclients"), "(maxclients 10000)");
-  EXPECT_EQ(Do({"CONFIG", "GET", "SAVE", "tcp-*", "time?ut"}), "(SAVE  tcp-keepalive 300 timeout 0)");
+  EXPECT_EQ(Do({"CONFIG", "GET", "SAVE", "tcp-*", "time?ut"}),
+            "(SAVE  tcp-keepalive 300 timeout 0)");
   // A name is shown as it was asked for, unless a pattern before it has found it.
-  EXPECT_EQ(Do({"CONFIG", "GET", "TimeOut", "timeout", "tcp-keep*", "TCP-KEEPALIVE"}), "(tcp-keepalive 300 TimeOut 0)");
+  EXPECT_EQ(Do({"CONFIG", "GET", "TimeOut", "timeout", "tcp-keep*", "TCP-KEEPALIVE"}),
+            "(tcp-keepalive 300 TimeOut 0)");
   EXPECT_EQ(Do({"CONFIG", "GET", "appendfsync", "sync"}), "(appendfsync always sync always)");
-  EXPECT_EQ(Do({"CONFIG", "GET", "databases", "maxmemory", "slowlog-*", "proto-max-bulk-len", "requirepass"}),
-            "(databases 16 maxmemory 0 proto-max-bulk-len 536870912 requirepass  slowlog-log-slower-than 10000 "
+  EXPECT_EQ(Do({"CONFIG", "GET", "databases", "maxmemory", "slowlog-*", "proto-max-bulk-len",
+                "requirepass"}),
+            "(databases 16 maxmemory 0 proto-max-bulk-len 536870912 requirepass  "
+            "slowlog-log-slower-than 10000 "
             "slowlog-max-len 128)");
   // What was left to the server to choose.
   EXPECT_EQ(Get("sync-backend"), "(sync-backend direct)");
   EXPECT_NE(Do({"INFO", "persistence"}).find("sync_backend:direct"), std::string::npos);
   EXPECT_EQ(Get("port"), "(port " + std::to_string(server_.port()) + ")");
-  EXPECT_EQ(Get("io-threads"), "(io-threads " + std::to_string(server_.state().options.io_threads) + ")");
+  EXPECT_EQ(Get("io-threads"),
+            "(io-threads " + std::to_string(server_.state().options.io_threads) + ")");
 }
 
 TEST_F(ConfigTest, SetChangesSeveralSettingsOrNone) {
-  EXPECT_EQ(Do({"CONFIG", "SET", "MAXCLIENTS", "50", "timeout", "60", "snapshot-max-age", "5s"}), "OK");
+  EXPECT_EQ(Do({"CONFIG", "SET", "MAXCLIENTS", "50", "timeout", "60", "snapshot-max-age", "5s"}),
+            "OK");
   EXPECT_EQ(Do({"CONFIG", "GET", "maxclients", "timeout", "snapshot-max-age"}),
             "(maxclients 50 snapshot-max-age 5s timeout 60)");
   EXPECT_EQ(server_.state().live.max_clients, 50u);
-  EXPECT_EQ(Do({"CONFIG", "SET", "maxclients", "70", "timeout", "-1"}),
-            "!ERR CONFIG SET failed (possibly related to argument 'timeout') - takes 0 to 31536000");
-  EXPECT_EQ(Do({"CONFIG", "SET", "maxclients", "70", "port", "80"}),
-            "!ERR CONFIG SET failed (possibly related to argument 'port') - can't set immutable config");
-  EXPECT_EQ(Do({"CONFIG", "SET", "maxclients", "70", "maxclients", "80"}),
-            "!ERR CONFIG SET failed (possibly related to argument 'maxclients') - duplicate parameter");
-  EXPECT_EQ(Do({"CONFIG", "SET", "sync", "no", "appendfsync", "no"}),
-            "!ERR CONFIG SET failed (possibly related to argument 'appendfsync') - duplicate parameter");
+  EXPECT_EQ(
+      Do({"CONFIG", "SET", "maxclients", "70", "timeout", "-1"}),
+      "!ERR CONFIG SET failed (possibly related to argument 'timeout') - takes 0 to 31536000");
+  EXPECT_EQ(
+      Do({"CONFIG", "SET", "maxclients", "70", "port", "80"}),
+      "!ERR CONFIG SET failed (possibly related to argument 'port') - can't set immutable config");
+  EXPECT_EQ(
+      Do({"CONFIG", "SET", "maxclients", "70", "maxclients", "80"}),
+      "!ERR CONFIG SET failed (possibly related to argument 'maxclients') - duplicate parameter");
+  EXPECT_EQ(
+      Do({"CONFIG", "SET", "sync", "no", "appendfsync", "no"}),
+      "!ERR CONFIG SET failed (possibly related to argument 'appendfsync') - duplicate parameter");
   EXPECT_EQ(Do({"CONFIG", "SET", "maxclients", "70", "maxclient", "80"}),
-            "!ERR Unknown option or number of arguments for CONFIG SET - 'maxclient', did you mean maxclients?");
+            "!ERR Unknown option or number of arguments for CONFIG SET - 'maxclient', did you mean "
+            "maxclients?");
   EXPECT_EQ(Do({"CONFIG", "SET", "maxclients", "70", "nonsense"}), "!ERR syntax error");
-  EXPECT_EQ(Do({"CONFIG", "SET", "maxclients"}), "!ERR wrong number of arguments for 'config|set' command");
+  EXPECT_EQ(Do({"CONFIG", "SET", "maxclients"}),
+            "!ERR wrong number of arguments for 'config|set' command");
   EXPECT_EQ(Get("maxclients"), "(maxclients 50)");
   EXPECT_EQ(server_.state().live.max_clients, 50u);
 }
@@ -66,7 +79,8 @@ TEST_F(ConfigTest, WhatFailsToTakeEffectTakesTheOthersBack) {
   const std::string reply = Do({"CONFIG", "SET", "timeout", "77", "maxclients", "1000000"});
   if (reply == "OK") GTEST_SKIP() << "this process may open a million files";
   EXPECT_TRUE(
-      reply.starts_with("!ERR CONFIG SET failed (possibly related to argument 'maxclients') - the limit on open files"))
+      reply.starts_with("!ERR CONFIG SET failed (possibly related to argument 'maxclients') - the "
+                        "limit on open files"))
       << reply;
   EXPECT_EQ(Get("timeout"), "(timeout 0)");
   EXPECT_EQ(server_.state().live.idle_timeout.load().count(), 0);
@@ -80,7 +94,8 @@ TEST_F(ConfigTest, WhatIsTakenBackIsWhatWasInForce) {
   Restart();
   const size_t in_force = server_.state().live.max_clients_memory;
   ASSERT_NE(in_force, given.server.max_clients_memory);
-  const std::string reply = Do({"CONFIG", "SET", "maxmemory-clients", "100mb", "maxclients", "1000000"});
+  const std::string reply =
+      Do({"CONFIG", "SET", "maxmemory-clients", "100mb", "maxclients", "1000000"});
   if (reply == "OK") GTEST_SKIP() << "this process may open a million files";
   EXPECT_EQ(server_.state().live.max_clients_memory, in_force);
   EXPECT_EQ(Get("maxmemory-clients"), "(maxmemory-clients " + std::to_string(in_force) + ")");
@@ -104,7 +119,8 @@ TEST_F(ConfigTest, OutputLimitsChangeClassByClass) {
   EXPECT_EQ(Do({"CONFIG", "SET", "client-output-buffer-limit", "normal 20MiB 10MiB 5"}), "OK");
   EXPECT_EQ(Get("client-output-buffer-limit"),
             "(client-output-buffer-limit normal 20971520 10485760 5 pubsub 33554432 8388608 60)");
-  EXPECT_EQ(server_.state().live.reply_limits.Get(), (OutputLimits{20u << 20, 10u << 20, std::chrono::seconds(5)}));
+  EXPECT_EQ(server_.state().live.reply_limits.Get(),
+            (OutputLimits{20u << 20, 10u << 20, std::chrono::seconds(5)}));
 }
 
 TEST_F(ConfigTest, ValuesGrowAsFarAsTheirLimit) {
@@ -176,7 +192,8 @@ TEST_F(ConfigTest, ResetStatLetsCountsBeginAnew) {
   EXPECT_EQ(Do({"CONFIG", "RESETSTAT"}), "OK");
   EXPECT_LE(server_.state().requests.load(), 1u);
   EXPECT_EQ(server_.state().clients.load(), 1u);
-  EXPECT_EQ(Do({"CONFIG", "RESETSTAT", "x"}), "!ERR wrong number of arguments for 'config|resetstat' command");
+  EXPECT_EQ(Do({"CONFIG", "RESETSTAT", "x"}),
+            "!ERR wrong number of arguments for 'config|resetstat' command");
 }
 
 TEST_F(ConfigTest, RewriteNeedsAFile) {
@@ -194,10 +211,13 @@ TEST_F(ConfigTest, RewriteWritesWhatIsInForceAndNothingElse) {
   EXPECT_EQ(Do({"CONFIG", "REWRITE"}), "OK");
   // Flags are settings in force, too; what was left to the server to choose stays so.
   EXPECT_EQ(ReadFile(file),
-            "# Mine.\ntimeout = 600 # never\nport = 0\nsync = \"everysec\"\nwrite-buffer-size = \"256KiB\"\n");
-  EXPECT_EQ(Do({"CONFIG", "REWRITE", "x"}), "!ERR wrong number of arguments for 'config|rewrite' command");
+            "# Mine.\ntimeout = 600 # never\nport = 0\nsync = \"everysec\"\nwrite-buffer-size = "
+            "\"256KiB\"\n");
+  EXPECT_EQ(Do({"CONFIG", "REWRITE", "x"}),
+            "!ERR wrong number of arguments for 'config|rewrite' command");
   std::ofstream(file) << "broken";
-  EXPECT_NE(Do({"CONFIG", "REWRITE"}).find("!ERR Rewriting config file: " + file + ":1: "), std::string::npos);
+  EXPECT_NE(Do({"CONFIG", "REWRITE"}).find("!ERR Rewriting config file: " + file + ":1: "),
+            std::string::npos);
 }
 
 }  // namespace

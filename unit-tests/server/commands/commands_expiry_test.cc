@@ -15,14 +15,18 @@ using testing::TestServer;
 
 class ExpiryCommandsTest : public ::testing::Test {
  protected:
-  std::string Do(const std::vector<std::string>& arguments) { return testing::Ask(*client_, arguments); }
+  std::string Do(const std::vector<std::string>& arguments) {
+    return testing::Ask(*client_, arguments);
+  }
   std::string Changes() {
     const std::string info = Do({"INFO", "persistence"});
     const std::string name = "rdb_changes_since_last_save:";
     const size_t at = info.find(name) + name.size();
     return info.substr(at, info.find('\r', at) - at);
   }
-  std::string In(int64_t millis) { return std::to_string(static_cast<int64_t>(clock_.WallMillis()) + millis); }
+  std::string In(int64_t millis) {
+    return std::to_string(static_cast<int64_t>(clock_.WallMillis()) + millis);
+  }
 
   EngineOptions Engine() {
     EngineOptions options = TestServer::SmallEngine();
@@ -105,12 +109,13 @@ TEST_F(ExpiryCommandsTest, WhatKeepsAndWhatClearsTheTime) {
     Do(keeps);
     EXPECT_EQ(Do({"TTL", "k"}), "100") << keeps[0];
   }
-  for (const std::vector<std::string>& clears : std::vector<std::vector<std::string>>{{"SET", "k", "1"},
-                                                                                      {"GETSET", "k", "1"},
-                                                                                      {"MSET", "k", "1"},
-                                                                                      {"BITOP", "NOT", "k", "k"},
-                                                                                      {"PERSIST", "k"},
-                                                                                      {"GETEX", "k", "PERSIST"}}) {
+  for (const std::vector<std::string>& clears :
+       std::vector<std::vector<std::string>>{{"SET", "k", "1"},
+                                             {"GETSET", "k", "1"},
+                                             {"MSET", "k", "1"},
+                                             {"BITOP", "NOT", "k", "k"},
+                                             {"PERSIST", "k"},
+                                             {"GETEX", "k", "PERSIST"}}) {
     renewed("1");
     Do(clears);
     EXPECT_EQ(Do({"TTL", "k"}), "-1") << clears[0];
@@ -138,11 +143,14 @@ TEST_F(ExpiryCommandsTest, ExpireHasConditions) {
   EXPECT_EQ(Do({"TTL", "k"}), "11");
   EXPECT_EQ(Do({"EXPIRE", "k", "1", "NX", "XX"}),
             "!ERR NX and XX, GT or LT options at the same time are not compatible");
-  EXPECT_EQ(Do({"EXPIRE", "k", "1", "GT", "LT"}), "!ERR GT and LT options at the same time are not compatible");
+  EXPECT_EQ(Do({"EXPIRE", "k", "1", "GT", "LT"}),
+            "!ERR GT and LT options at the same time are not compatible");
   EXPECT_EQ(Do({"EXPIRE", "k", "1", "now"}), "!ERR Unsupported option now");
   EXPECT_EQ(Do({"EXPIRE", "k", "soon"}), "!ERR value is not an integer or out of range");
-  EXPECT_EQ(Do({"EXPIRE", "k", "9223372036854775807"}), "!ERR invalid expire time in 'expire' command");
-  EXPECT_EQ(Do({"PEXPIRE", "k", "9223372036854775807"}), "!ERR invalid expire time in 'pexpire' command");
+  EXPECT_EQ(Do({"EXPIRE", "k", "9223372036854775807"}),
+            "!ERR invalid expire time in 'expire' command");
+  EXPECT_EQ(Do({"PEXPIRE", "k", "9223372036854775807"}),
+            "!ERR invalid expire time in 'pexpire' command");
   EXPECT_EQ(Do({"SET", "last", "1", "PXAT", "9223372036854775807"}), "OK");
   EXPECT_EQ(Do({"EXPIRETIME", "last"}), "9223372036854776");
   EXPECT_EQ(Do({"EXPIRE", "k", "-1"}), "1");

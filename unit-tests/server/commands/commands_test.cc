@@ -74,15 +74,17 @@ TEST_F(CommandsTest, IncrCountsAndRefusesAsRedisDoes) {
 TEST_F(CommandsTest, OddKeysAndValuesSurviveOverwriteFlushAndRestart) {
   std::string every;
   for (int byte = 0; byte < 256; ++byte) every.push_back(static_cast<char>(byte));
-  const std::vector<std::string> keys = {"0",   "-1",    "/a",  "",         "a\tb", "a\nb",
-                                         "a,b", "a\0b"s, "\0"s, "\xff\xff", every,  std::string(65536, 'k')};
+  const std::vector<std::string> keys = {"0",    "-1",       "/a",  "",
+                                         "a\tb", "a\nb",     "a,b", "a\0b"s,
+                                         "\0"s,  "\xff\xff", every, std::string(65536, 'k')};
   for (const std::string& key : keys) {
     EXPECT_EQ(Do({"GET", key}), "nil");
     EXPECT_EQ(Do({"SET", key, "first"}), "OK");
     EXPECT_EQ(Do({"SET", key, key}), "OK");
   }
   // Empty is not missing, and no value looks like a deletion.
-  for (const std::string& value : {""s, "\0"s, "__deleted__"s, "tombstone"s, "\x02"s, "nil"s, "$-1\r\n"s}) {
+  for (const std::string& value :
+       {""s, "\0"s, "__deleted__"s, "tombstone"s, "\x02"s, "nil"s, "$-1\r\n"s}) {
     EXPECT_EQ(Do({"SET", "marker", value}), "OK");
     EXPECT_EQ(Do({"GET", "marker"}), value);
     EXPECT_EQ(Do({"EXISTS", "marker"}), "1");
@@ -129,7 +131,8 @@ TEST_F(CommandsTest, RangesFollowRedisLexicalBounds) {
   EXPECT_EQ(Do({"RANGE", "-", "+", "LIMIT", "0", "0"}), "()");
   EXPECT_EQ(Do({"RANGE", "-", "+", "LIMIT", "9", "5"}), "()");
   EXPECT_EQ(Do({"RANGE", "a", "+"}), "!ERR min or max not valid string range item");
-  EXPECT_EQ(Do({"RANGE", "-", "+", "LIMIT", "a", "1"}), "!ERR value is not an integer or out of range");
+  EXPECT_EQ(Do({"RANGE", "-", "+", "LIMIT", "a", "1"}),
+            "!ERR value is not an integer or out of range");
   EXPECT_EQ(Do({"RANGE", "-", "+", "LIMIT", "1"}), "!ERR syntax error");
   EXPECT_EQ(Do({"PREFIX", "b"}), "(b 2 ba 3)");
   EXPECT_EQ(Do({"PREFIX", "b", "REV", "KEYS"}), "(ba b)");
@@ -181,8 +184,11 @@ TEST_F(CommandsTest, RandomRangesAgreeWithAMap) {
         const bool reverse = random() % 2 == 0;
         if (reverse) std::reverse(keys.begin(), keys.end());
         std::string expected = "(";
-        for (const std::string& key : keys) expected += (&key == &keys[0] ? "" : " ") + key + " " + model[key];
-        ASSERT_EQ(reverse ? Do({"RANGE", "[" + b, "(" + a, "REV"}) : Do({"RANGE", "(" + a, "[" + b}), expected + ")");
+        for (const std::string& key : keys)
+          expected += (&key == &keys[0] ? "" : " ") + key + " " + model[key];
+        ASSERT_EQ(
+            reverse ? Do({"RANGE", "[" + b, "(" + a, "REV"}) : Do({"RANGE", "(" + a, "[" + b}),
+            expected + ")");
         ASSERT_EQ(Do({"COUNT", "(" + a, "[" + b}), std::to_string(keys.size()));
       }
     }
@@ -198,10 +204,14 @@ TEST_F(CommandsTest, WhatLibrariesAskWhenTheyConnect) {
             "!ERR Client names cannot contain spaces, newlines or special characters.");
   EXPECT_EQ(Do({"CLIENT", "GETNAME"}), "me");
   const std::string too_long(1025, 'n');
-  EXPECT_EQ(Do({"CLIENT", "SETNAME", too_long}), "!ERR Client names cannot have more than 1024 bytes.");
-  EXPECT_EQ(Do({"HELLO", "3", "SETNAME", too_long}), "!ERR Client names cannot have more than 1024 bytes.");
-  EXPECT_EQ(Do({"CLIENT", "SETINFO", "LIB-NAME", too_long}), "!ERR lib-name cannot have more than 1024 bytes.");
-  EXPECT_EQ(Do({"CLIENT", "SETINFO", "LIB-VER", too_long}), "!ERR lib-ver cannot have more than 1024 bytes.");
+  EXPECT_EQ(Do({"CLIENT", "SETNAME", too_long}),
+            "!ERR Client names cannot have more than 1024 bytes.");
+  EXPECT_EQ(Do({"HELLO", "3", "SETNAME", too_long}),
+            "!ERR Client names cannot have more than 1024 bytes.");
+  EXPECT_EQ(Do({"CLIENT", "SETINFO", "LIB-NAME", too_long}),
+            "!ERR lib-name cannot have more than 1024 bytes.");
+  EXPECT_EQ(Do({"CLIENT", "SETINFO", "LIB-VER", too_long}),
+            "!ERR lib-ver cannot have more than 1024 bytes.");
   EXPECT_EQ(Do({"CLIENT", "GETNAME"}), "me");
   EXPECT_EQ(Do({"CLIENT", "SETNAME", too_long.substr(1)}), "OK");
   EXPECT_EQ(Do({"CLIENT", "NO-EVICT", "on"}), "OK");
@@ -215,7 +225,8 @@ TEST_F(CommandsTest, WhatLibrariesAskWhenTheyConnect) {
   EXPECT_EQ(Do({"COMMAND", "COUNT"}), std::to_string(AllCommands().size()));
   EXPECT_NE(Do({"COMMAND", "DOCS", "get"}).find("Reads the value of a key"), std::string::npos);
   const std::string info = Do({"INFO"});
-  for (const char* part : {"# Server\r\n", "redis_version:7", "loading:0", "# Keyspace", "connected_clients:1"}) {
+  for (const char* part :
+       {"# Server\r\n", "redis_version:7", "loading:0", "# Keyspace", "connected_clients:1"}) {
     EXPECT_NE(info.find(part), std::string::npos) << part;
   }
   EXPECT_EQ(Do({"INFO", "clients"}).find("# Server"), std::string::npos);
@@ -228,15 +239,21 @@ TEST_F(CommandsTest, SubcommandsAnswerAsInRedis) {
   EXPECT_EQ(Do({"COMMAND", "FOO"}), "!ERR unknown subcommand 'FOO'. Try COMMAND HELP.");
   for (const std::string command : {"CONFIG", "CLIENT", "COMMAND"}) {
     const std::string help = Do({command, "help"});
-    EXPECT_TRUE(help.starts_with("(" + command + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are: ")) << help;
+    EXPECT_TRUE(help.starts_with("(" + command +
+                                 " <subcommand> [<arg> [value] [opt] ...]. Subcommands are: "))
+        << help;
     EXPECT_TRUE(help.ends_with(" HELP     Prints this help.)")) << help;
   }
-  EXPECT_EQ(Do({"Config", "HELP", "x"}), "!ERR wrong number of arguments for 'config|help' command");
+  EXPECT_EQ(Do({"Config", "HELP", "x"}),
+            "!ERR wrong number of arguments for 'config|help' command");
   EXPECT_EQ(Do({"CLIENT", "NO-TOUCH", "ON"}), "OK");
-  EXPECT_EQ(Do({"CLIENT", "NO-TOUCH"}), "!ERR wrong number of arguments for 'client|no-touch' command");
-  EXPECT_EQ(Do({"CLIENT", "NO-EVICT"}), "!ERR wrong number of arguments for 'client|no-evict' command");
+  EXPECT_EQ(Do({"CLIENT", "NO-TOUCH"}),
+            "!ERR wrong number of arguments for 'client|no-touch' command");
+  EXPECT_EQ(Do({"CLIENT", "NO-EVICT"}),
+            "!ERR wrong number of arguments for 'client|no-evict' command");
   EXPECT_EQ(Do({"CLIENT", "NO-EVICT", "foo"}), "!ERR syntax error");
-  EXPECT_EQ(Do({"COMMAND", "COUNT", "x"}), "!ERR wrong number of arguments for 'command|count' command");
+  EXPECT_EQ(Do({"COMMAND", "COUNT", "x"}),
+            "!ERR wrong number of arguments for 'command|count' command");
   EXPECT_EQ(Do({"COMMAND", "LIST", "x"}), "!ERR syntax error");
   EXPECT_EQ(Do({"COMMAND", "DOCS", "nothing"}), "()");
   EXPECT_EQ(Do({"CONFIG", "GET", std::string(1025, '*')}), "!ERR a pattern has at most 1024 bytes");
@@ -259,7 +276,8 @@ TEST_F(CommandsTest, EveryCommandIsDescribed) {
     }
     EXPECT_EQ(described["summary"], command.summary);
     EXPECT_TRUE(described["summary"].ends_with(".")) << command.name;
-    // What must be given agrees with the arity: words outside of brackets, alternatives counted once.
+    // What must be given agrees with the arity: words outside of brackets, alternatives counted
+    // once.
     std::string syntax = described["syntax"];
     int words = 1;
     int depth = 0;

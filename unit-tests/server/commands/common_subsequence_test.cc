@@ -10,11 +10,12 @@ namespace varve {
 namespace {
 
 struct Classic {
-  Classic(std::string_view a, std::string_view b) : lengths(a.size() + 1, std::vector<int>(b.size() + 1, 0)) {
+  Classic(std::string_view a, std::string_view b)
+      : lengths(a.size() + 1, std::vector<int>(b.size() + 1, 0)) {
     for (size_t i = 1; i <= a.size(); ++i) {
       for (size_t j = 1; j <= b.size(); ++j) {
-        lengths[i][j] =
-            a[i - 1] == b[j - 1] ? lengths[i - 1][j - 1] + 1 : std::max(lengths[i - 1][j], lengths[i][j - 1]);
+        lengths[i][j] = a[i - 1] == b[j - 1] ? lengths[i - 1][j - 1] + 1
+                                             : std::max(lengths[i - 1][j], lengths[i][j - 1]);
       }
     }
     for (size_t i = a.size(), j = b.size(); i > 0 && j > 0;) {

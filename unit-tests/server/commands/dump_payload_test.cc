@@ -1,4 +1,5 @@
-// Payloads of DUMP and RESTORE: golden bytes that redis-server 7.0 wrote, damage, and the options of RESTORE.
+// Payloads of DUMP and RESTORE: golden bytes that redis-server 7.0 wrote, damage, and the options
+// of RESTORE.
 #include "server/commands/dump_payload.h"
 
 #include <gtest/gtest.h>
@@ -19,8 +20,10 @@ constexpr size_t kMost = 1u << 20;
 
 const std::string kOne = "\x00\xc0\x01\n\x00&x\xe7\xb6\xd1\x01\x11\xfc"s;
 const std::string kHello = "\x00\x05hello\n\x00"s + "cr\xdfve4 \n"s;
-const std::string kCompressed = "\x00\xc3\t(\x01"s + "aa\xe0\x1b\x00\x01"s + "aa\n\x00\xcf\t/\xaa\xae%\x83\x1d"s;
-const std::string kList = "\x12\x01\x02\t\t\x00\x00\x00\x01\x00\x01\x01\xff\n\x00\x10\x82\x8f\x92\t\xb3\xf4"s + "F";
+const std::string kCompressed =
+    "\x00\xc3\t(\x01"s + "aa\xe0\x1b\x00\x01"s + "aa\n\x00\xcf\t/\xaa\xae%\x83\x1d"s;
+const std::string kList =
+    "\x12\x01\x02\t\t\x00\x00\x00\x01\x00\x01\x01\xff\n\x00\x10\x82\x8f\x92\t\xb3\xf4"s + "F";
 
 // With a version and a checksum behind it.
 std::string Sealed(std::string payload, char version = 10) {
@@ -73,9 +76,10 @@ TEST(DumpPayloadTest, WhatMakesNoSenseIsNoValue) {
   EXPECT_TRUE(IsDumpPayload(Sealed("\0\1a"s, 12)));
   EXPECT_FALSE(IsDumpPayload(Sealed("\0\1a"s, 13)));
   for (const std::string& body :
-       {""s, "\0"s, "\0\2a"s, "\0\xc0"s, "\0\xc1\1"s, "\0\xc2\1\1\1"s, "\0\xc4\1"s, "\0\x40"s, "\0\x80\0\0\0"s,
-        "\0\x82\0\0\0\0"s, "\0\x81\xff\xff\xff\xff\xff\xff\xff\xff"s, "\0\xc3\1\1"s, "\0\xc3\2\5\0a"s,
-        "\0\xc3\3\1\x20\0\0"s, "\0\xc3\xc0\1\0"s, "\1\1a"s, "\xff"s}) {
+       {""s, "\0"s, "\0\2a"s, "\0\xc0"s, "\0\xc1\1"s, "\0\xc2\1\1\1"s, "\0\xc4\1"s, "\0\x40"s,
+        "\0\x80\0\0\0"s, "\0\x82\0\0\0\0"s, "\0\x81\xff\xff\xff\xff\xff\xff\xff\xff"s,
+        "\0\xc3\1\1"s, "\0\xc3\2\5\0a"s, "\0\xc3\3\1\x20\0\0"s, "\0\xc3\xc0\1\0"s, "\1\1a"s,
+        "\xff"s}) {
     ASSERT_TRUE(IsDumpPayload(Sealed(body)));
     EXPECT_EQ(DecodeDumpPayload(Sealed(body), kMost), std::nullopt) << body.size();
   }
@@ -94,7 +98,8 @@ TEST_F(DumpTest, RestoreMakesTheKey) {
   EXPECT_EQ(Do({"STRLEN", "l"}), "40");
   EXPECT_EQ(Do({"TTL", "l"}), "100");
   EXPECT_EQ(Do({"TTL", "k"}), "-1");
-  EXPECT_EQ(Do({"RESTORE", "l", "99999999999999", kOne, "ABSTTL", "REPLACE", "IDLETIME", "5"}), "OK");
+  EXPECT_EQ(Do({"RESTORE", "l", "99999999999999", kOne, "ABSTTL", "REPLACE", "IDLETIME", "5"}),
+            "OK");
   EXPECT_EQ(Do({"PEXPIRETIME", "l"}), "99999999999999");
   // What is over already makes nothing, and replaces by nothing.
   EXPECT_EQ(Do({"RESTORE", "m", "1", kOne, "ABSTTL"}), "OK");
@@ -109,12 +114,15 @@ TEST_F(DumpTest, RestoreRefuses) {
   EXPECT_EQ(Do({"RESTORE", "k", "0", kList}), "!ERR Bad data format");
   EXPECT_EQ(Do({"RESTORE", "k", "0", "junk"}), "!ERR DUMP payload version or checksum are wrong");
   EXPECT_EQ(Do({"RESTORE", "k", "-1", kOne}), "!ERR Invalid TTL value, must be >= 0");
-  EXPECT_EQ(Do({"RESTORE", "k", "9223372036854775807", kOne}), "!ERR Invalid TTL value, must be >= 0");
+  EXPECT_EQ(Do({"RESTORE", "k", "9223372036854775807", kOne}),
+            "!ERR Invalid TTL value, must be >= 0");
   EXPECT_EQ(Do({"RESTORE", "k", "x", kOne}), "!ERR value is not an integer or out of range");
   EXPECT_EQ(Do({"RESTORE", "k", "0", kOne, "WHAT"}), "!ERR syntax error");
   EXPECT_EQ(Do({"RESTORE", "k", "0", kOne, "IDLETIME"}), "!ERR syntax error");
-  EXPECT_EQ(Do({"RESTORE", "k", "0", kOne, "IDLETIME", "-1"}), "!ERR Invalid IDLETIME value, must be >= 0");
-  EXPECT_EQ(Do({"RESTORE", "k", "0", kOne, "FREQ", "256"}), "!ERR Invalid FREQ value, must be >= 0 and <= 255");
+  EXPECT_EQ(Do({"RESTORE", "k", "0", kOne, "IDLETIME", "-1"}),
+            "!ERR Invalid IDLETIME value, must be >= 0");
+  EXPECT_EQ(Do({"RESTORE", "k", "0", kOne, "FREQ", "256"}),
+            "!ERR Invalid FREQ value, must be >= 0 and <= 255");
   EXPECT_EQ(Do({"RESTORE", "k", "0", kOne, "FREQ", "1", "IDLETIME", "1"}), "!ERR syntax error");
   EXPECT_EQ(Do({"EXISTS", "k"}), "0");
 }

@@ -16,8 +16,12 @@ using testing::TestServer;
 
 class ExpiryInDatabasesTest : public ::testing::Test {
  protected:
-  std::string Do(const std::vector<std::string>& arguments) { return testing::Ask(*client_, arguments); }
-  std::string Other(const std::vector<std::string>& arguments) { return testing::Ask(*other_, arguments); }
+  std::string Do(const std::vector<std::string>& arguments) {
+    return testing::Ask(*client_, arguments);
+  }
+  std::string Other(const std::vector<std::string>& arguments) {
+    return testing::Ask(*other_, arguments);
+  }
   // MULTI, the requests, EXEC; the reply to EXEC.
   std::string Transact(const std::vector<std::vector<std::string>>& requests) {
     EXPECT_EQ(Do({"MULTI"}), "OK");
@@ -116,8 +120,9 @@ TEST_F(ExpiryInDatabasesTest, ExecHasOneInstant) {
 }
 
 TEST_F(ExpiryInDatabasesTest, SelectInsideMultiHoldsFromThereOn) {
-  EXPECT_EQ(Transact({{"SET", "a", "0"}, {"SELECT", "5"}, {"SET", "a", "5"}, {"GET", "a"}, {"DBSIZE"}}),
-            "(OK OK OK 5 1)");
+  EXPECT_EQ(
+      Transact({{"SET", "a", "0"}, {"SELECT", "5"}, {"SET", "a", "5"}, {"GET", "a"}, {"DBSIZE"}}),
+      "(OK OK OK 5 1)");
   EXPECT_EQ(Do({"GET", "a"}), "5") << "and behind it";
   EXPECT_EQ(Do({"SELECT", "0"}), "OK");
   EXPECT_EQ(Do({"GET", "a"}), "0");
@@ -134,7 +139,8 @@ TEST_F(ExpiryInDatabasesTest, SelectInsideMultiHoldsFromThereOn) {
   EXPECT_EQ(Other({"DBSIZE"}), "0");
   EXPECT_EQ(Other({"SELECT", "6"}), "OK");
   EXPECT_EQ(Other({"GET", "b"}), "1");
-  EXPECT_EQ(Transact({{"SELECT", "9"}, {"SET", "x", "1"}, {"FLUSHALL"}, {"DBSIZE"}}), "(OK OK OK 0)");
+  EXPECT_EQ(Transact({{"SELECT", "9"}, {"SET", "x", "1"}, {"FLUSHALL"}, {"DBSIZE"}}),
+            "(OK OK OK 0)");
   EXPECT_EQ(Other({"DBSIZE"}), "0");
   EXPECT_EQ(Do({"MULTI"}), "OK");
   EXPECT_EQ(Do({"NAMESPACE", "LIST"}), "!ERR Command not allowed inside a transaction");

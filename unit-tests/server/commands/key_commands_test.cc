@@ -1,4 +1,5 @@
-// Commands on keys over a socket: names, copies, patterns, scans, and the commands of Redis that Varve doesn't have.
+// Commands on keys over a socket: names, copies, patterns, scans, and the commands of Redis that
+// Varve doesn't have.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -60,7 +61,8 @@ TEST_F(KeyCommandsTest, WhatNeedsNoValueCountsAndSizesIt) {
   EXPECT_EQ(Do({"EXISTS", "large", "large", "none", "empty"}), "3");
   EXPECT_EQ(Do({"MEMORY", "USAGE", "none"}), "nil");
   EXPECT_EQ(Do({"MEMORY", "USAGE", "small", "SAMPLES", "-1"}), "!ERR syntax error");
-  EXPECT_EQ(std::stoll(Do({"MEMORY", "USAGE", "large"})) - std::stoll(Do({"MEMORY", "USAGE", "small", "samples", "5"})),
+  EXPECT_EQ(std::stoll(Do({"MEMORY", "USAGE", "large"})) -
+                std::stoll(Do({"MEMORY", "USAGE", "small", "samples", "5"})),
             static_cast<long long>(large.size()) - 3);
   const auto after = lookups();
   EXPECT_EQ(after.first - before.first, 6) << "MEMORY USAGE is none";
@@ -69,7 +71,8 @@ TEST_F(KeyCommandsTest, WhatNeedsNoValueCountsAndSizesIt) {
 
 TEST_F(KeyCommandsTest, ADatabaseIsA32BitNumber) {
   Do({"SET", "a", "1"});
-  const std::string beyond = "!ERR value is out of range, value must between -2147483648 and 2147483647";
+  const std::string beyond =
+      "!ERR value is out of range, value must between -2147483648 and 2147483647";
   EXPECT_EQ(Do({"COPY", "a", "b", "DB", "2147483648"}), beyond);
   EXPECT_EQ(Do({"SELECT", "-2147483649"}), beyond);
   EXPECT_EQ(Do({"MOVE", "a", "2147483648"}), beyond);
@@ -136,14 +139,17 @@ TEST_F(KeyCommandsTest, WhatAKeyIs) {
   }
   EXPECT_EQ(Do({"OBJECT", "REFCOUNT", "k"}), "1");
   EXPECT_EQ(Do({"OBJECT", "IDLETIME", "k"}), "0");
-  EXPECT_TRUE(Do({"OBJECT", "FREQ", "k"}).starts_with("!ERR An LFU maxmemory policy is not selected"));
+  EXPECT_TRUE(
+      Do({"OBJECT", "FREQ", "k"}).starts_with("!ERR An LFU maxmemory policy is not selected"));
   Do({"SET", "k", "9999"});
   EXPECT_EQ(Do({"OBJECT", "REFCOUNT", "k"}), "2147483647");
   Do({"SET", "k", "10000"});
   EXPECT_EQ(Do({"OBJECT", "REFCOUNT", "k"}), "1");
-  for (const char* what : {"ENCODING", "refcount", "IDLETIME", "FREQ"}) EXPECT_EQ(Do({"OBJECT", what, "none"}), "nil");
+  for (const char* what : {"ENCODING", "refcount", "IDLETIME", "FREQ"})
+    EXPECT_EQ(Do({"OBJECT", what, "none"}), "nil");
   EXPECT_EQ(Do({"OBJECT", "WHAT", "k"}), "!ERR unknown subcommand 'WHAT'. Try OBJECT HELP.");
-  EXPECT_EQ(Do({"OBJECT", "ENCODING"}), "!ERR wrong number of arguments for 'object|encoding' command");
+  EXPECT_EQ(Do({"OBJECT", "ENCODING"}),
+            "!ERR wrong number of arguments for 'object|encoding' command");
   EXPECT_NE(Do({"OBJECT", "HELP"}).find("ENCODING key"), std::string::npos);
 }
 
@@ -187,7 +193,8 @@ TEST_F(KeyCommandsTest, ScanListsEachKeyOnceInOrder) {
   keys.insert({"", "a", "key:", "z", std::string(3000, 'y')});
   for (const std::string& key : keys) Do({"SET", key, "v"});
   const std::vector<std::string> all(keys.begin(), keys.end());
-  for (const char* count : {"1", "7", "1000", "9223372036854775807"}) EXPECT_EQ(Scan({"COUNT", count}), all);
+  for (const char* count : {"1", "7", "1000", "9223372036854775807"})
+    EXPECT_EQ(Scan({"COUNT", count}), all);
   EXPECT_EQ(Scan({}), all);
   EXPECT_EQ(Scan({"TYPE", "STRING"}), all);
   EXPECT_EQ(Do({"SCAN", "0", "TYPE", "list"}), "(0 ())");
@@ -245,18 +252,21 @@ TEST_F(KeyCommandsTest, RandomKeyFindsEveryKey) {
 }
 
 TEST_F(KeyCommandsTest, CommandsForOtherTypesSayWhatVarveIs) {
-  EXPECT_EQ(Do({"lpush", "a", "b"}),
-            "!ERR 'LPUSH' works on lists, which Varve does not have: it keeps strings in key order");
+  EXPECT_EQ(
+      Do({"lpush", "a", "b"}),
+      "!ERR 'LPUSH' works on lists, which Varve does not have: it keeps strings in key order");
   EXPECT_EQ(Do({"GEORADIUSBYMEMBER_RO", "a"}),
-            "!ERR 'GEORADIUSBYMEMBER_RO' works on geographic positions, which Varve does not have: it keeps strings in "
+            "!ERR 'GEORADIUSBYMEMBER_RO' works on geographic positions, which Varve does not have: "
+            "it keeps strings in "
             "key order");
   EXPECT_EQ(Do({"NOTHING"}), "!ERR unknown command 'NOTHING', with args beginning with: ");
-  for (const char* name :
-       {"hset", "SADD", "zadd", "xadd", "EVAL", "geoadd", "pfadd", "cluster", "acl", "zunionstore", "debug"}) {
+  for (const char* name : {"hset", "SADD", "zadd", "xadd", "EVAL", "geoadd", "pfadd", "cluster",
+                           "acl", "zunionstore", "debug"}) {
     EXPECT_NE(ForeignCommandError(name), "") << name;
     EXPECT_EQ(FindCommand(name), nullptr) << name;
   }
-  for (const Command& command : AllCommands()) EXPECT_EQ(ForeignCommandError(command.name), "") << command.name;
+  for (const Command& command : AllCommands())
+    EXPECT_EQ(ForeignCommandError(command.name), "") << command.name;
   EXPECT_EQ(ForeignCommandError(""), "");
   EXPECT_EQ(ForeignCommandError("zzz"), "");
 }

@@ -13,7 +13,9 @@ using testing::Resp;
 
 class NamespaceCommandsTest : public testing::CommandTest {
  protected:
-  std::string On(Client& client, const std::vector<std::string>& arguments) { return testing::Ask(client, arguments); }
+  std::string On(Client& client, const std::vector<std::string>& arguments) {
+    return testing::Ask(client, arguments);
+  }
   void Use(const std::string& database) { ASSERT_EQ(Do({"SELECT", database}), "OK"); }
 };
 
@@ -31,7 +33,8 @@ TEST_F(NamespaceCommandsTest, EachDatabaseHasKeysOfItsOwn) {
       EXPECT_EQ(Do({"RANGE", "-", "+", "KEYS"}), "(key key" + database + ")");
       EXPECT_EQ(Do({"PREFIX", "key", "KEYS"}), "(key key" + database + ")");
       EXPECT_EQ(Do({"SCAN", "0"}), "(0 (key key" + database + "))");
-      EXPECT_EQ(Do({"MGET", "key", "key1"}), "(in " + database + (database == "1" ? " )" : " nil)"));
+      EXPECT_EQ(Do({"MGET", "key", "key1"}),
+                "(in " + database + (database == "1" ? " )" : " nil)"));
       EXPECT_EQ(Do({"EXISTS", "key0", "key1", "key15"}), "1");
       EXPECT_EQ(Do({"COUNT", "-", "+"}), "2");
       EXPECT_EQ(Do({"DBSIZE"}), "2");
@@ -82,7 +85,8 @@ TEST_F(NamespaceCommandsTest, MoveCopySwapAndFlush) {
   EXPECT_EQ(Do({"GET", "key"}), "nil");
   Do({"SET", "key", "again"});
   EXPECT_EQ(Do({"MOVE", "key", "1"}), "0") << "there is one";
-  EXPECT_EQ(Do({"COPY", "key", "key", "DB", "0"}), "!ERR source and destination objects are the same");
+  EXPECT_EQ(Do({"COPY", "key", "key", "DB", "0"}),
+            "!ERR source and destination objects are the same");
   EXPECT_EQ(Do({"COPY", "key", "key", "DB", "1"}), "0");
   EXPECT_EQ(Do({"COPY", "key", "key", "DB", "1", "REPLACE"}), "1");
   EXPECT_EQ(Do({"COPY", "key", "key2", "DB", "7"}), "1");
@@ -151,20 +155,23 @@ TEST_F(NamespaceCommandsTest, ConnectionsInDifferentDatabasesDontMeet) {
   }
   for (int round = 0; round < 200; ++round) {
     for (int i = 0; i < 12; ++i) {
-      ASSERT_TRUE(connections[i]->Send(Resp({"SET", "key" + std::to_string(i / 3), std::to_string(i % 3)})));
+      ASSERT_TRUE(connections[i]->Send(
+          Resp({"SET", "key" + std::to_string(i / 3), std::to_string(i % 3)})));
     }
     for (const auto& connection : connections) ASSERT_EQ(connection->Receive(5), "+OK\r\n");
-    for (int i = 0; i < 12; ++i) ASSERT_TRUE(connections[i]->Send(Resp({"GET", "key" + std::to_string(i / 3)})));
+    for (int i = 0; i < 12; ++i)
+      ASSERT_TRUE(connections[i]->Send(Resp({"GET", "key" + std::to_string(i / 3)})));
     for (int i = 0; i < 12; ++i) {
-      ASSERT_EQ(connections[i]->Receive(7), "$1\r\n" + std::to_string(i % 3) + "\r\n") << "round " << round;
+      ASSERT_EQ(connections[i]->Receive(7), "$1\r\n" + std::to_string(i % 3) + "\r\n")
+          << "round " << round;
     }
   }
 }
 
 TEST_F(NamespaceCommandsTest, NamedOnesComeAndGo) {
   EXPECT_EQ(Do({"NAMESPACE", "LIST"}), "()");
-  EXPECT_EQ(Do({"NAMESPACE", "CREATE", "users", "MAXKEYS", "1000", "MAXBYTES", "1MiB", "EX", "60", "SYNC", "everysec",
-                "VALUESIZE", "4KiB"}),
+  EXPECT_EQ(Do({"NAMESPACE", "CREATE", "users", "MAXKEYS", "1000", "MAXBYTES", "1MiB", "EX", "60",
+                "SYNC", "everysec", "VALUESIZE", "4KiB"}),
             "OK");
   EXPECT_EQ(Do({"NAMESPACE", "CREATE", "users"}), "!ERR namespace 'users' exists already");
   EXPECT_EQ(Do({"NAMESPACE", "CREATE", "a b"}), "OK");
@@ -175,12 +182,16 @@ TEST_F(NamespaceCommandsTest, NamedOnesComeAndGo) {
   EXPECT_EQ(Do({"GET", "key"}), "nil");
   EXPECT_EQ(Do({"NAMESPACE", "USE", "users"}), "OK");
   EXPECT_EQ(Do({"GET", "key"}), "value");
-  const std::string limits = " maxkeys 1000 maxbytes 1048576 default_expiry_ms 60000 value_separation_size 4096 sync ";
-  EXPECT_EQ(Do({"NAMESPACE", "INFO", "users"}), "(name users id 65536 keys 1 bytes 8" + limits + "everysec)");
+  const std::string limits =
+      " maxkeys 1000 maxbytes 1048576 default_expiry_ms 60000 value_separation_size 4096 sync ";
+  EXPECT_EQ(Do({"NAMESPACE", "INFO", "users"}),
+            "(name users id 65536 keys 1 bytes 8" + limits + "everysec)");
   EXPECT_EQ(Do({"NAMESPACE", "ALTER", "users", "SYNC", "default", "MAXKEYS", "1000"}), "OK");
-  EXPECT_EQ(Do({"NAMESPACE", "INFO", "users"}), "(name users id 65536 keys 1 bytes 8" + limits + "default)");
+  EXPECT_EQ(Do({"NAMESPACE", "INFO", "users"}),
+            "(name users id 65536 keys 1 bytes 8" + limits + "default)");
   EXPECT_EQ(Do({"NAMESPACE", "DROP", "users"}), "OK");
-  const std::string dropped = "!ERR the namespace in use was dropped: SELECT a database, or NAMESPACE USE another one";
+  const std::string dropped =
+      "!ERR the namespace in use was dropped: SELECT a database, or NAMESPACE USE another one";
   EXPECT_EQ(Do({"GET", "key"}), dropped);
   EXPECT_EQ(Do({"SET", "key", "value"}), dropped);
   EXPECT_EQ(Do({"INCR", "key"}), dropped);
@@ -227,7 +238,8 @@ TEST_F(NamespaceCommandsTest, ACloneGoesItsOwnWay) {
   EXPECT_EQ(Do({"COMPACT"}), "OK");
   EXPECT_EQ(Do({"RANGE", "-", "+"}), "(a 2 b 2 d 4)");
   EXPECT_EQ(Do({"SET", "e", "5"}),
-            "!QUOTA namespace 'again' is full: it holds 3 of 3 keys that its quota allows; delete some or raise it");
+            "!QUOTA namespace 'again' is full: it holds 3 of 3 keys that its quota allows; delete "
+            "some or raise it");
   EXPECT_EQ(Do({"SET", "b", "5"}), "OK");
   EXPECT_EQ(Do({"EXPLAIN", "GET", "a"}).substr(0, 9), "(found 1 ");
 }
@@ -257,16 +269,19 @@ TEST_F(NamespaceCommandsTest, AWatchedKeyOfTheSourceIsNotTouchedByItsClone) {
 
 TEST_F(NamespaceCommandsTest, MistakesAreNamed) {
   EXPECT_EQ(Do({"NAMESPACE", "CLONE", "nobody", "copy"}), "!ERR there is no namespace 'nobody'");
-  EXPECT_EQ(Do({"NAMESPACE", "CLONE", "0", "3"}), "!ERR a number names a database, which is there when it is used");
+  EXPECT_EQ(Do({"NAMESPACE", "CLONE", "0", "3"}),
+            "!ERR a number names a database, which is there when it is used");
   EXPECT_EQ(Do({"NAMESPACE", "CLONE", "0", ""}), "!ERR a namespace's name has 1 to 256 bytes");
   EXPECT_EQ(Do({"NAMESPACE", "CLONE", "0", "x", "MAXKEYS"}), "!ERR syntax error");
 
   EXPECT_EQ(Do({"NAMESPACE", "USE", "nobody"}), "!ERR there is no namespace 'nobody'");
   EXPECT_EQ(Do({"NAMESPACE", "DROP", "nobody"}), "!ERR there is no namespace 'nobody'");
   EXPECT_EQ(Do({"NAMESPACE", "DROP", "3"}), "!ERR a database can't be dropped: FLUSHDB empties it");
-  EXPECT_EQ(Do({"NAMESPACE", "CREATE", "3"}), "!ERR a number names a database, which is there when it is used");
+  EXPECT_EQ(Do({"NAMESPACE", "CREATE", "3"}),
+            "!ERR a number names a database, which is there when it is used");
   EXPECT_EQ(Do({"NAMESPACE", "CREATE", ""}), "!ERR a namespace's name has 1 to 256 bytes");
-  EXPECT_EQ(Do({"NAMESPACE", "CREATE", std::string(257, 'n')}), "!ERR a namespace's name has 1 to 256 bytes");
+  EXPECT_EQ(Do({"NAMESPACE", "CREATE", std::string(257, 'n')}),
+            "!ERR a namespace's name has 1 to 256 bytes");
   EXPECT_EQ(Do({"NAMESPACE", "CREATE", std::string(256, 'n')}), "OK");
   EXPECT_EQ(Do({"NAMESPACE", "CREATE", "x", "MAXKEYS"}), "!ERR syntax error");
   EXPECT_EQ(Do({"NAMESPACE", "CREATE", "x", "COLOUR", "red"}), "!ERR syntax error");
@@ -279,22 +294,24 @@ TEST_F(NamespaceCommandsTest, MistakesAreNamed) {
   EXPECT_EQ(Do({"NAMESPACE", "USE", "9"}), "OK");
   Do({"SET", "a", "1"});
   EXPECT_EQ(Do({"SET", "b", "1"}),
-            "!QUOTA database 9 is full: it holds 1 of 1 keys that its quota allows; delete some or raise it");
+            "!QUOTA database 9 is full: it holds 1 of 1 keys that its quota allows; delete some or "
+            "raise it");
 }
 
 TEST_F(NamespaceCommandsTest, AFullQuotaRefusesOnlyWhatDoesntFit) {
   ASSERT_EQ(Do({"NAMESPACE", "CREATE", "small", "MAXKEYS", "3"}), "OK");
   RawConnection connection(server_.port());
   const std::string full =
-      "-QUOTA namespace 'small' is full: it holds 3 of 3 keys that its quota allows; delete some or raise it\r\n";
+      "-QUOTA namespace 'small' is full: it holds 3 of 3 keys that its quota allows; delete some "
+      "or raise it\r\n";
   std::string requests = Resp({"NAMESPACE", "USE", "small"}), replies = "+OK\r\n";
   for (int i = 0; i < 6; ++i) {
     requests += Resp({"SET", "key" + std::to_string(i), "value"});
     replies += i < 3 ? "+OK\r\n" : full;
   }
-  requests += Resp({"SET", "key0", "another"}) + Resp({"SET", "key1", "another"}) + Resp({"DEL", "key2"}) +
-              Resp({"APPEND", "key5", "x"}) + Resp({"INCR", "key6"}) + Resp({"MSET", "key0", "1", "key7", "1"}) +
-              Resp({"GET", "key0"});
+  requests += Resp({"SET", "key0", "another"}) + Resp({"SET", "key1", "another"}) +
+              Resp({"DEL", "key2"}) + Resp({"APPEND", "key5", "x"}) + Resp({"INCR", "key6"}) +
+              Resp({"MSET", "key0", "1", "key7", "1"}) + Resp({"GET", "key0"});
   replies += "+OK\r\n+OK\r\n:1\r\n:1\r\n" + full + full + "$7\r\nanother\r\n";
   ASSERT_TRUE(connection.Send(requests));
   EXPECT_EQ(connection.Receive(replies.size()), replies);

@@ -1,4 +1,5 @@
-// Commands on strings and numbers over a socket: replies and errors as Redis 7.0 gives them (8.4 for comparisons).
+// Commands on strings and numbers over a socket: replies and errors as Redis 7.0 gives them (8.4
+// for comparisons).
 #include <gtest/gtest.h>
 
 #include <string>
@@ -27,8 +28,10 @@ TEST_F(StringCommandsTest, SetRefusesContradictions) {
     EXPECT_EQ(Do({"SET", "k", "v", option}), kSyntax);
     EXPECT_EQ(Do({"SET", "k", "v", option, "10", "KEEPTTL"}), kSyntax);
   }
-  EXPECT_EQ(Do({"SET", "k", "v", "EX", "9223372036854775807"}), "!ERR invalid expire time in 'set' command");
-  EXPECT_EQ(Do({"SET", "k", "v", "PX", "9223372036854775807"}), "!ERR invalid expire time in 'set' command");
+  EXPECT_EQ(Do({"SET", "k", "v", "EX", "9223372036854775807"}),
+            "!ERR invalid expire time in 'set' command");
+  EXPECT_EQ(Do({"SET", "k", "v", "PX", "9223372036854775807"}),
+            "!ERR invalid expire time in 'set' command");
   EXPECT_EQ(Do({"SET", "k", "v", "EX", "10", "PX", "10"}), kSyntax);
   EXPECT_EQ(Do({"SET", "k", "v", "what"}), kSyntax);
   EXPECT_EQ(Do({"SET", "k", "v", "XX", "GET", "NX"}), kSyntax);
@@ -59,16 +62,18 @@ TEST_F(StringCommandsTest, SetComparesWithTheDigest) {
   EXPECT_EQ(Do({"SET", "k", "hello", "IFDNE", "9555e8555c62dcfd"}), "OK");
   EXPECT_EQ(Do({"SET", "k", "x", "IFDNE", "9555E8555c62dcfd"}), "nil");
   EXPECT_EQ(Do({"SET", "k", "x", "IFDEQ", "zzzzzzzzzzzzzzzz"}), "nil");
-  EXPECT_EQ(Do({"SET", "k", "x", "IFDEQ", "955"}), "!ERR must be exactly 16 hexadecimal characters");
+  EXPECT_EQ(Do({"SET", "k", "x", "IFDEQ", "955"}),
+            "!ERR must be exactly 16 hexadecimal characters");
   EXPECT_EQ(Do({"SET", "k", "x", "IFDEQ", "9555E8555C62DCFD"}), "OK");
   EXPECT_EQ(Do({"GET", "k"}), "x");
 }
 
 TEST_F(StringCommandsTest, DigestIsXxh3) {
-  for (const auto& [value, digest] : std::vector<std::pair<std::string, std::string>>{{"hello", "9555e8555c62dcfd"},
-                                                                                      {"", "2d06800538d394c2"},
-                                                                                      {"123", "404a763b3f4c8c9a"},
-                                                                                      {"v8", "0cc76dbb41381419"}}) {
+  for (const auto& [value, digest] :
+       std::vector<std::pair<std::string, std::string>>{{"hello", "9555e8555c62dcfd"},
+                                                        {"", "2d06800538d394c2"},
+                                                        {"123", "404a763b3f4c8c9a"},
+                                                        {"v8", "0cc76dbb41381419"}}) {
     Do({"SET", "k", value});
     EXPECT_EQ(Do({"DIGEST", "k"}), digest);
   }
@@ -80,10 +85,12 @@ TEST_F(StringCommandsTest, DelExDeletesWhatIsAsExpected) {
   EXPECT_EQ(Do({"DELEX", "k"}), "0");
   EXPECT_EQ(Do({"DELEX", "k", "WHAT", "x"}), "0");
   Do({"SET", "k", "hello"});
-  EXPECT_EQ(Do({"DELEX", "k", "WHAT", "x"}), "!ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE");
+  EXPECT_EQ(Do({"DELEX", "k", "WHAT", "x"}),
+            "!ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE");
   EXPECT_EQ(Do({"DELEX", "k", "IFDEQ", "x"}), "!ERR must be exactly 16 hexadecimal characters");
   EXPECT_EQ(Do({"DELEX", "k", "IFEQ"}), "!ERR wrong number of arguments for 'delex' command");
-  EXPECT_EQ(Do({"DELEX", "k", "IFEQ", "a", "b"}), "!ERR wrong number of arguments for 'delex' command");
+  EXPECT_EQ(Do({"DELEX", "k", "IFEQ", "a", "b"}),
+            "!ERR wrong number of arguments for 'delex' command");
   EXPECT_EQ(Do({"DELEX", "k", "IFEQ", "x"}), "0");
   EXPECT_EQ(Do({"DELEX", "k", "IFNE", "hello"}), "0");
   EXPECT_EQ(Do({"DELEX", "k", "IFDEQ", "0000000000000000"}), "0");
@@ -91,8 +98,8 @@ TEST_F(StringCommandsTest, DelExDeletesWhatIsAsExpected) {
   EXPECT_EQ(Do({"EXISTS", "k"}), "1");
   EXPECT_EQ(Do({"DELEX", "k", "ifdeq", "9555e8555c62dcfd"}), "1");
   EXPECT_EQ(Do({"EXISTS", "k"}), "0");
-  for (const std::vector<std::string>& condition :
-       std::vector<std::vector<std::string>>{{}, {"IFEQ", "v"}, {"IFNE", "w"}, {"IFDNE", "0000000000000000"}}) {
+  for (const std::vector<std::string>& condition : std::vector<std::vector<std::string>>{
+           {}, {"IFEQ", "v"}, {"IFNE", "w"}, {"IFDNE", "0000000000000000"}}) {
     Do({"SET", "k", "v"});
     std::vector<std::string> line = {"DELEX", "k"};
     line.insert(line.end(), condition.begin(), condition.end());
@@ -136,17 +143,18 @@ TEST_F(StringCommandsTest, PartsOfValues) {
   EXPECT_EQ(Do({"SETRANGE", "k", "536870911", "xy"}), kTooLong);
   EXPECT_EQ(Do({"SETRANGE", "k", "9223372036854775807", "xy"}), kTooLong);
   Do({"SET", "k", "012345"});
-  const std::vector<std::vector<std::string>> parts = {{"0", "-1", "012345"},
-                                                       {"-3", "-1", "345"},
-                                                       {"-1", "-3", ""},
-                                                       {"-100", "-90", "0"},
-                                                       {"3", "100", "345"},
-                                                       {"6", "9", ""},
-                                                       {"2", "1", ""},
-                                                       {"0", "0", "0"},
-                                                       {"-6", "-5", "01"},
-                                                       {"-90", "-100", ""},
-                                                       {"-9223372036854775808", "9223372036854775807", "012345"}};
+  const std::vector<std::vector<std::string>> parts = {
+      {"0", "-1", "012345"},
+      {"-3", "-1", "345"},
+      {"-1", "-3", ""},
+      {"-100", "-90", "0"},
+      {"3", "100", "345"},
+      {"6", "9", ""},
+      {"2", "1", ""},
+      {"0", "0", "0"},
+      {"-6", "-5", "01"},
+      {"-90", "-100", ""},
+      {"-9223372036854775808", "9223372036854775807", "012345"}};
   for (const std::vector<std::string>& part : parts) {
     EXPECT_EQ(Do({"GETRANGE", "k", part[0], part[1]}), part[2]) << part[0] << " " << part[1];
     EXPECT_EQ(Do({"SUBSTR", "k", part[0], part[1]}), part[2]);
@@ -166,7 +174,8 @@ TEST_F(StringCommandsTest, Integers) {
     EXPECT_EQ(Do({"DECRBY", "n", bad}), kNoInteger);
   }
   EXPECT_EQ(Do({"DECRBY", "n", "-9223372036854775808"}), "!ERR decrement would overflow");
-  EXPECT_EQ(Do({"INCRBY", "n", "-9223372036854775807"}), "!ERR increment or decrement would overflow");
+  EXPECT_EQ(Do({"INCRBY", "n", "-9223372036854775807"}),
+            "!ERR increment or decrement would overflow");
   EXPECT_EQ(Do({"GET", "n"}), "-10");
   EXPECT_EQ(Do({"INCRBY", "n", "-9223372036854775798"}), "-9223372036854775808");
   EXPECT_EQ(Do({"DECR", "n"}), "!ERR increment or decrement would overflow");
@@ -177,19 +186,20 @@ TEST_F(StringCommandsTest, Integers) {
 }
 
 TEST_F(StringCommandsTest, Floats) {
-  const std::vector<std::vector<std::string>> sums = {{"", "1.5", "1.5"},
-                                                      {"1.5", "5.0e3", "5001.5"},
-                                                      {"0x10", "0x1", "17"},
-                                                      {"3", "1e-5", "3.00001"},
-                                                      {"3.00001", "-1.1", "1.90001"},
-                                                      {"0.1", "0.2", "0.3"},
-                                                      {"-0", "-0", "0"},
-                                                      {"1e-30", "0", "0"},
-                                                      {"-1e-30", "0", "0"},
-                                                      {"", "12345678901234567890.123", "12345678901234567890"},
-                                                      {"3", "-3", "0"},
-                                                      {"10", "190", "200"},
-                                                      {"1e20", "0", "100000000000000000000"}};
+  const std::vector<std::vector<std::string>> sums = {
+      {"", "1.5", "1.5"},
+      {"1.5", "5.0e3", "5001.5"},
+      {"0x10", "0x1", "17"},
+      {"3", "1e-5", "3.00001"},
+      {"3.00001", "-1.1", "1.90001"},
+      {"0.1", "0.2", "0.3"},
+      {"-0", "-0", "0"},
+      {"1e-30", "0", "0"},
+      {"-1e-30", "0", "0"},
+      {"", "12345678901234567890.123", "12345678901234567890"},
+      {"3", "-3", "0"},
+      {"10", "190", "200"},
+      {"1e20", "0", "100000000000000000000"}};
   for (const std::vector<std::string>& sum : sums) {
     Do({"DEL", "f"});
     if (!sum[0].empty()) Do({"SET", "f", sum[0]});
@@ -204,7 +214,8 @@ TEST_F(StringCommandsTest, Floats) {
   }
   EXPECT_EQ(Do({"INCRBYFLOAT", "f", std::string(6000, '1')}), kNoFloat);
   constexpr const char* kInfinite = "!ERR increment would produce NaN or Infinity";
-  for (const char* infinite : {"inf", "+inf", "-Infinity"}) EXPECT_EQ(Do({"INCRBYFLOAT", "f", infinite}), kInfinite);
+  for (const char* infinite : {"inf", "+inf", "-Infinity"})
+    EXPECT_EQ(Do({"INCRBYFLOAT", "f", infinite}), kInfinite);
   Do({"SET", "f", "1e4932"});
   EXPECT_EQ(Do({"INCRBYFLOAT", "f", "1e4932"}), kInfinite);
   EXPECT_EQ(Do({"INCRBYFLOAT", "f", "1"}).size(), 4933u);
@@ -233,7 +244,8 @@ TEST_F(StringCommandsTest, WhatManyClientsDoAtOnceIsNotLost) {
           const std::string old = call({"GET", "compared"});
           const std::string sum = std::to_string((old == "nil" ? 0 : std::stoi(old)) + 1);
           swapped = call(old == "nil" ? std::vector<std::string>{"SET", "compared", sum, "NX"}
-                                      : std::vector<std::string>{"SET", "compared", sum, "IFEQ", old}) == "OK";
+                                      : std::vector<std::string>{"SET", "compared", sum, "IFEQ",
+                                                                 old}) == "OK";
         }
       }
     });

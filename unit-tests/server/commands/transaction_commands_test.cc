@@ -15,7 +15,9 @@ namespace {
 
 class TransactionCommandsTest : public testing::CommandTest {
  protected:
-  std::string Other(const std::vector<std::string>& arguments) { return testing::Ask(*other_, arguments); }
+  std::string Other(const std::vector<std::string>& arguments) {
+    return testing::Ask(*other_, arguments);
+  }
   // MULTI, the requests, EXEC; the reply to EXEC.
   std::string Transact(const std::vector<std::vector<std::string>>& requests) {
     EXPECT_EQ(Do({"MULTI"}), "OK");
@@ -27,17 +29,25 @@ class TransactionCommandsTest : public testing::CommandTest {
 };
 
 TEST_F(TransactionCommandsTest, ExecAnswersEachRequest) {
-  EXPECT_EQ(Transact({{"SET", "a", "1"}, {"INCR", "a"}, {"GET", "a"}, {"DEL", "missing"}, {"GET", "missing"}}),
-            "(OK 2 2 0 nil)");
-  EXPECT_EQ(Other({"GET", "a"}), "2");
-  EXPECT_EQ(Transact({}), "()");
-  EXPECT_EQ(
-      Transact({{"MSET", "b", "2", "c", "3"}, {"RANGE", "-", "+"}, {"COUNT", "-", "+"}, {"DBSIZE"}, {"KEYS", "*"}}),
-      "(OK (a 2 b 2 c 3) 3 3 (a b c))");
   EXPECT_EQ(
       Transact(
-          {{"FLUSHALL"}, {"DBSIZE"}, {"SET", "x", "1"}, {"MGET", "a", "x"}, {"DELRANGE", "[x", "+"}, {"EXISTS", "x"}}),
-      "(OK 0 OK (nil 1) OK 0)");
+          {{"SET", "a", "1"}, {"INCR", "a"}, {"GET", "a"}, {"DEL", "missing"}, {"GET", "missing"}}),
+      "(OK 2 2 0 nil)");
+  EXPECT_EQ(Other({"GET", "a"}), "2");
+  EXPECT_EQ(Transact({}), "()");
+  EXPECT_EQ(Transact({{"MSET", "b", "2", "c", "3"},
+                      {"RANGE", "-", "+"},
+                      {"COUNT", "-", "+"},
+                      {"DBSIZE"},
+                      {"KEYS", "*"}}),
+            "(OK (a 2 b 2 c 3) 3 3 (a b c))");
+  EXPECT_EQ(Transact({{"FLUSHALL"},
+                      {"DBSIZE"},
+                      {"SET", "x", "1"},
+                      {"MGET", "a", "x"},
+                      {"DELRANGE", "[x", "+"},
+                      {"EXISTS", "x"}}),
+            "(OK 0 OK (nil 1) OK 0)");
   EXPECT_EQ(Do({"DBSIZE"}), "0");
 }
 
@@ -69,8 +79,9 @@ TEST_F(TransactionCommandsTest, AnErrorWhileQueueingKeepsAllOfIt) {
     EXPECT_EQ(Do({"EXEC"}).substr(0, 10), "!EXECABORT") << refused[0];
   }
   Do({"MULTI"});
-  EXPECT_EQ(Do({"EXEC", "surplus"}),
-            "!EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command");
+  EXPECT_EQ(
+      Do({"EXEC", "surplus"}),
+      "!EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command");
   EXPECT_EQ(Do({"GET", "a"}), "nil");
 }
 
@@ -112,7 +123,8 @@ TEST_F(TransactionCommandsTest, AWatchedKeyThatWasWrittenStopsExec) {
     Do(each.before);
     EXPECT_EQ(Do({"WATCH", "u", "w"}), "OK");
     Other(each.write);
-    EXPECT_EQ(Transact({{"PING"}, {"SET", "done", "1"}}), each.stops ? "nil" : "(PONG OK)") << each.write[0];
+    EXPECT_EQ(Transact({{"PING"}, {"SET", "done", "1"}}), each.stops ? "nil" : "(PONG OK)")
+        << each.write[0];
     EXPECT_EQ(Transact({{"PING"}}), "(PONG)");  // it is watched no more
   }
 }
@@ -149,7 +161,8 @@ TEST_F(TransactionCommandsTest, UnwatchAndDiscardForgetTheKeys) {
 TEST_F(TransactionCommandsTest, AWatchedKeyIsRememberedAcrossFlushes) {
   Do({"SET", "w", "1"});
   Do({"WATCH", "w"});
-  for (int i = 0; i < 40; ++i) Other({"SET", "filler" + std::to_string(i), std::string(20000, 'x')});
+  for (int i = 0; i < 40; ++i)
+    Other({"SET", "filler" + std::to_string(i), std::string(20000, 'x')});
   EXPECT_EQ(Transact({{"PING"}}), "(PONG)");
 }
 
@@ -164,7 +177,8 @@ TEST_F(TransactionCommandsTest, MessagesAreSentOnce) {
   const std::string subscribed = "*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n";
   subscriber.Send("SUBSCRIBE news\r\n");
   EXPECT_EQ(subscriber.Receive(subscribed.size()), subscribed);
-  EXPECT_EQ(Transact({{"SET", "a", "1"}, {"PUBLISH", "news", "hello"}, {"GET", "missing"}}), "(OK 1 nil)");
+  EXPECT_EQ(Transact({{"SET", "a", "1"}, {"PUBLISH", "news", "hello"}, {"GET", "missing"}}),
+            "(OK 1 nil)");
   const std::string message = "*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$5\r\nhello\r\n";
   subscriber.Send("PING\r\n");
   const std::string pong = "*2\r\n$4\r\npong\r\n$0\r\n\r\n";
@@ -226,12 +240,15 @@ TEST_F(TransactionCommandsTest, ItsCommandsAreInTheSlowLogAndShownInTheDatabaseT
   }
   EXPECT_EQ(log.find("(EXEC)"), std::string::npos) << log;
   std::string lines;
-  for (std::string line; line.find("EXEC") == std::string::npos && !monitor.closed(); lines += line) {
+  for (std::string line; line.find("EXEC") == std::string::npos && !monitor.closed();
+       lines += line) {
     line.clear();
     while (!line.ends_with("\r\n") && !monitor.closed()) line += monitor.Receive(1);
     line = line.substr(line.find('['), 2) + line.substr(line.find(']') + 1);
   }
-  EXPECT_EQ(lines, "[0 \"WATCH\" \"a\"\r\n[0 \"MULTI\"\r\n[2 \"SELECT\" \"2\"\r\n[2 \"GET\" \"a\"\r\n[2 \"EXEC\"\r\n");
+  EXPECT_EQ(lines,
+            "[0 \"WATCH\" \"a\"\r\n[0 \"MULTI\"\r\n[2 \"SELECT\" \"2\"\r\n[2 \"GET\" \"a\"\r\n[2 "
+            "\"EXEC\"\r\n");
 }
 
 TEST_F(TransactionCommandsTest, CountersSideBySideLoseNothing) {
@@ -248,7 +265,8 @@ TEST_F(TransactionCommandsTest, CountersSideBySideLoseNothing) {
         testing::Ask(*client, {"MGET", "x", "y"});
         const std::string reply = testing::Ask(*client, {"EXEC"});
         const size_t x_end = reply.find(' '), y_end = reply.find(' ', x_end + 1);
-        const std::string x = reply.substr(1, x_end - 1), y = reply.substr(x_end + 1, y_end - x_end - 1);
+        const std::string x = reply.substr(1, x_end - 1),
+                          y = reply.substr(x_end + 1, y_end - x_end - 1);
         if (x != y || reply != "(" + x + " " + y + " (" + x + " " + y + "))") ++wrong;
       }
     });

@@ -1,4 +1,5 @@
-// The configuration file: every mistake with its line, and rewriting that leaves everything else as it was.
+// The configuration file: every mistake with its line, and rewriting that leaves everything else as
+// it was.
 #include "server/config/config_file.h"
 
 #include <gtest/gtest.h>
@@ -24,20 +25,25 @@ std::string Mistakes(std::string_view text) {
 }
 
 TEST(ConfigFileTest, EachMistakeIsNamedWithItsLineAndWhatWouldBeRight) {
-  EXPECT_EQ(Mistakes("\n\nmaxclient = 5\n"), "f:3: maxclient is no setting, did you mean maxclients?");
+  EXPECT_EQ(Mistakes("\n\nmaxclient = 5\n"),
+            "f:3: maxclient is no setting, did you mean maxclients?");
   EXPECT_EQ(Mistakes("write_buffer_size = 5\n"),
             "f:1: write_buffer_size is no setting, did you mean write-buffer-size?");
-  EXPECT_EQ(Mistakes("appendfsync = \"no\"\n"), "f:1: appendfsync is no setting, did you mean sync?");
+  EXPECT_EQ(Mistakes("appendfsync = \"no\"\n"),
+            "f:1: appendfsync is no setting, did you mean sync?");
   EXPECT_EQ(Mistakes("replicaof = \"x\"\n"), "f:1: replicaof is no setting");
   EXPECT_EQ(Mistakes("# x\nport = 70000"), "f:2: port = 70000: takes 0 to 65535");
   EXPECT_EQ(Mistakes("port = 7.5"), "f:1: port: a value is a text, a number, true or false");
   EXPECT_EQ(Mistakes("port = [1, 2]"), "f:1: port: a value is a text, a number, true or false");
   EXPECT_EQ(Mistakes("sync = true"), "f:1: sync = yes: takes always, everysec, no");
   EXPECT_EQ(Mistakes("protected-mode = 1"), "f:1: protected-mode = 1: takes yes or no");
-  EXPECT_EQ(Mistakes("write-buffer-size = \"lots\""), "f:1: write-buffer-size = lots: takes 4KiB to 64GiB");
+  EXPECT_EQ(Mistakes("write-buffer-size = \"lots\""),
+            "f:1: write-buffer-size = lots: takes 4KiB to 64GiB");
   EXPECT_EQ(Mistakes("group-max-delay = 5"), "f:1: group-max-delay = 5: takes 0 to 10s");
-  EXPECT_EQ(Mistakes("unixsocketperm = \"999\""), "f:1: unixsocketperm = 999: takes octal permissions such as 700");
-  EXPECT_EQ(Mistakes("\n[server]\nport = 1\n"), "f:2: [server]: there are no sections, settings stand by themselves");
+  EXPECT_EQ(Mistakes("unixsocketperm = \"999\""),
+            "f:1: unixsocketperm = 999: takes octal permissions such as 700");
+  EXPECT_EQ(Mistakes("\n[server]\nport = 1\n"),
+            "f:2: [server]: there are no sections, settings stand by themselves");
   EXPECT_EQ(Mistakes("requirepass = 'a\\b'\nrequirepas = 'secret'"),
             "f:2: requirepas is no setting, did you mean requirepass?");
   EXPECT_EQ(Mistakes("requirepass = \"a\\u0000b\""), "f:1: requirepass: takes no zero bytes");
@@ -45,7 +51,8 @@ TEST(ConfigFileTest, EachMistakeIsNamedWithItsLineAndWhatWouldBeRight) {
 
 TEST(ConfigFileTest, AllMistakesAreNamedInTheOrderOfTheLines) {
   EXPECT_EQ(Mistakes("timeout = -1\nzzzzzzzzzz = 1\nport = 7777\nbind = 5\nmaxclients = 0\n"),
-            "f:1: timeout = -1: takes 0 to 31536000\nf:2: zzzzzzzzzz is no setting\nf:4: bind = 5: takes an IP "
+            "f:1: timeout = -1: takes 0 to 31536000\nf:2: zzzzzzzzzz is no setting\nf:4: bind = 5: "
+            "takes an IP "
             "address\nf:5: maxclients = 0: takes 1 to 1000000");
 }
 
@@ -53,24 +60,30 @@ TEST(ConfigFileTest, WhatIsNoFileIsRefused) {
   const testing::TempDir dir;
   ServerConfig config;
   EXPECT_EQ(ReadConfigFile(dir.path(), &config).message(), dir.path() + ": is a directory");
-  EXPECT_EQ(ReadConfigFile(dir.File("none"), &config).message(), dir.File("none") + ": can't be read");
+  EXPECT_EQ(ReadConfigFile(dir.File("none"), &config).message(),
+            dir.File("none") + ": can't be read");
 }
 
 TEST(ConfigFileTest, WhatIsNoTomlIsRefusedWithItsLine) {
-  EXPECT_TRUE(Mistakes("port = 1\nsync = \n").starts_with("f:2: ")) << Mistakes("port = 1\nsync = \n");
-  EXPECT_TRUE(Mistakes("port = 1\nport = 2\n").starts_with("f:2: ")) << Mistakes("port = 1\nport = 2\n");
+  EXPECT_TRUE(Mistakes("port = 1\nsync = \n").starts_with("f:2: "))
+      << Mistakes("port = 1\nsync = \n");
+  EXPECT_TRUE(Mistakes("port = 1\nport = 2\n").starts_with("f:2: "))
+      << Mistakes("port = 1\nport = 2\n");
   EXPECT_TRUE(Mistakes("port 1\n").starts_with("f:1: ")) << Mistakes("port 1\n");
   EXPECT_TRUE(Mistakes("dir = \"\xff\"\n").starts_with("f:1: ")) << Mistakes("dir = \"\xff\"\n");
 }
 
 // toml++ has an assertion where it should have an error; it must not end the server.
 TEST(ConfigFileTest, WhatTomlPlusPlusStumblesOverIsRefusedWithItsLine) {
-  EXPECT_EQ(Mistakes("port = 1\ntimeout = 1979-05-27Tthreads07:32\n"), "f:2: this can't be read as TOML");
-  for (const std::string text :
-       {"\np\u00f6rt = 2\n", "\ndir = \"\"\u00e9# x\n", "\nport = 0\"\u00e9\"\n", "\nport = \u00e9"}) {
+  EXPECT_EQ(Mistakes("port = 1\ntimeout = 1979-05-27Tthreads07:32\n"),
+            "f:2: this can't be read as TOML");
+  for (const std::string text : {"\np\u00f6rt = 2\n", "\ndir = \"\"\u00e9# x\n",
+                                 "\nport = 0\"\u00e9\"\n", "\nport = \u00e9"}) {
     EXPECT_TRUE(Mistakes(text).starts_with("f:2: ")) << Mistakes(text);
   }
-  EXPECT_EQ(Mistakes("\xEF\xBB\xBF# \u00fc \"\ndir = \"\u00fc\\\"\u00fc\" # \u00fc\nrequirepass = '\u00fc\\'\n"), "");
+  EXPECT_EQ(Mistakes("\xEF\xBB\xBF# \u00fc \"\ndir = \"\u00fc\\\"\u00fc\" # \u00fc\nrequirepass = "
+                     "'\u00fc\\'\n"),
+            "");
   EXPECT_EQ(Mistakes("unixsocket = '''\n\u00fc'''\ndir = \"\"\"\\\n\u00fc\"\"\"\n"), "");
 }
 
@@ -86,20 +99,24 @@ TEST(ConfigFileTest, RewritingChangesOnlyWhatIsDifferent) {
   config.engine.sync = Durability::kNone;
   config.directory = "Zürich \"West\" \\";
   config.server.idle_timeout = std::chrono::seconds(9);
-  EXPECT_EQ(
-      Rewritten("# Mine.\nsync = 'everysec'   # über alles\n\n  maxclients=5# tight\n# timeout = 0\n# end", config),
-      "# Mine.\nsync = \"no\"   # über alles\n\n  maxclients=50# tight\n# timeout = 0\ntimeout = 9\n# end\n"
-      "port = 1234\ndir = \"Zürich \\\"West\\\" \\\\\"\n");
+  EXPECT_EQ(Rewritten("# Mine.\nsync = 'everysec'   # über alles\n\n  maxclients=5# tight\n# "
+                      "timeout = 0\n# end",
+                      config),
+            "# Mine.\nsync = \"no\"   # über alles\n\n  maxclients=50# tight\n# timeout = "
+            "0\ntimeout = 9\n# end\n"
+            "port = 1234\ndir = \"Zürich \\\"West\\\" \\\\\"\n");
 }
 
 TEST(ConfigFileTest, RewritingKeepsAFileThatSaysTheSame) {
-  const std::string text = "port=0x4D2\nwrite-buffer-size = \"1024KiB\"\n'sync' = \"no\"\nprotected-mode = \"no\"\n";
+  const std::string text =
+      "port=0x4D2\nwrite-buffer-size = \"1024KiB\"\n'sync' = \"no\"\nprotected-mode = \"no\"\n";
   ServerConfig config;
   ASSERT_TRUE(ParseConfigText(text, "f", &config).ok());
   EXPECT_EQ(Rewritten(text, config), text);
   // Back to the default: the line stays, with the default.
-  EXPECT_EQ(Rewritten(text, ServerConfig()),
-            "port=7777\nwrite-buffer-size = \"64MiB\"\n'sync' = \"always\"\nprotected-mode = true\n");
+  EXPECT_EQ(
+      Rewritten(text, ServerConfig()),
+      "port=7777\nwrite-buffer-size = \"64MiB\"\n'sync' = \"always\"\nprotected-mode = true\n");
 }
 
 TEST(ConfigFileTest, ASettingIsWrittenBehindItsExampleAlsoWhereTheFileEndsWithoutANewline) {
@@ -117,8 +134,10 @@ TEST(ConfigFileTest, RewritingFindsItsPlaceBehindAByteOrderMark) {
 TEST(ConfigFileTest, RewritingReplacesWideAndLongValues) {
   ServerConfig config;
   config.directory = "x";
-  EXPECT_EQ(Rewritten("dir = \"äöü€😀\" # ä\nport = 1 # p\n", config), "dir = \"x\" # ä\nport = 7777 # p\n");
-  EXPECT_EQ(Rewritten("dir = \"\"\"a\\\n  b\"\"\" # ä\nport = 7777\n", config), "dir = \"x\" # ä\nport = 7777\n");
+  EXPECT_EQ(Rewritten("dir = \"äöü€😀\" # ä\nport = 1 # p\n", config),
+            "dir = \"x\" # ä\nport = 7777 # p\n");
+  EXPECT_EQ(Rewritten("dir = \"\"\"a\\\n  b\"\"\" # ä\nport = 7777\n", config),
+            "dir = \"x\" # ä\nport = 7777\n");
   EXPECT_EQ(Rewritten("dir = \"y\"\r\nport = 1\r\n", config), "dir = \"x\"\r\nport = 7777\r\n");
   config.directory = std::string("\x01\x7f\n\"", 4);
   EXPECT_EQ(Rewritten("dir = \"y\"", config), "dir = \"\\u0001\\u007F\\u000A\\\"\"");
@@ -176,7 +195,9 @@ TEST(ConfigFileTest, AFileThatCannotBeRewrittenStaysAsItWas) {
   EXPECT_FALSE(RewriteConfigFile(file, config).ok());  // there is none
   std::ofstream(file) << "port = 1\nnonsense = 5\n";   // somebody broke it meanwhile
   const absl::Status broken = RewriteConfigFile(file, config);
-  EXPECT_NE(std::string(broken.message()).find("varve.toml:2: nonsense is no setting"), std::string::npos) << broken;
+  EXPECT_NE(std::string(broken.message()).find("varve.toml:2: nonsense is no setting"),
+            std::string::npos)
+      << broken;
   EXPECT_EQ(ReadFile(file), "port = 1\nnonsense = 5\n");
   std::ofstream(file) << "port = 1\n";
   std::filesystem::create_directory(file + ".tmp");  // in the way of the new file

@@ -14,12 +14,13 @@ constexpr uint64_t kMi = uint64_t{1} << 20;
 constexpr uint64_t kGi = uint64_t{1} << 30;
 
 uint64_t WriteBuffersOf(const ServerConfig& config) {
-  return config.engine.write_buffer_size * (static_cast<uint64_t>(config.engine.max_full_write_buffers) + 1);
+  return config.engine.write_buffer_size *
+         (static_cast<uint64_t>(config.engine.max_full_write_buffers) + 1);
 }
 
 uint64_t SumOf(const ServerConfig& config) {
-  return WriteBuffersOf(config) + config.engine.offset_table_cache_size + config.engine.block_cache_size +
-         config.server.max_clients_memory;
+  return WriteBuffersOf(config) + config.engine.offset_table_cache_size +
+         config.engine.block_cache_size + config.server.max_clients_memory;
 }
 
 ServerConfig Given(const std::vector<std::pair<const char*, const char*>>& settings) {
@@ -37,7 +38,8 @@ TEST(MemoryPlanTest, PartsKeepToTheLimitTogether) {
     ASSERT_TRUE(fitted.ok()) << fitted.status();
     EXPECT_EQ(fitted->memory_limit, limit);
     EXPECT_LE(SumOf(*fitted), limit - limit / 8);
-    EXPECT_GE(SumOf(*fitted) + (24 * kMi), limit / 10 * 8) << "what is left goes to the block cache";
+    EXPECT_GE(SumOf(*fitted) + (24 * kMi), limit / 10 * 8)
+        << "what is left goes to the block cache";
     EXPECT_GE(fitted->engine.block_cache_size, limit / 10);
     EXPECT_GE(fitted->engine.write_buffer_size, 4 * kMi);
     EXPECT_LE(fitted->engine.write_buffer_size, ServerConfig().engine.write_buffer_size);
@@ -66,7 +68,8 @@ TEST(MemoryPlanTest, ASizeThatWasGivenStays) {
 }
 
 TEST(MemoryPlanTest, ADefaultThatWasGivenStays) {
-  const ServerConfig config = Given({{"block-cache-size", "512MiB"}, {"offset-table-cache-size", "512MiB"}});
+  const ServerConfig config =
+      Given({{"block-cache-size", "512MiB"}, {"offset-table-cache-size", "512MiB"}});
   const absl::StatusOr<ServerConfig> fitted = FitIntoMemory(config, 64 * kGi);
   ASSERT_TRUE(fitted.ok()) << fitted.status();
   EXPECT_EQ(fitted->engine.block_cache_size, 512 * kMi);
@@ -78,7 +81,8 @@ TEST(MemoryPlanTest, TheOthersShareWhatTheGivenOnesLeave) {
                                    {"write-buffer-size", "128MiB"},
                                    {"offset-table-cache-size", "600MiB"},
                                    {"maxmemory-clients", "800MiB"}}) {
-    const absl::StatusOr<ServerConfig> fitted = FitIntoMemory(Given({{"memory-limit", "1GiB"}, {name, size}}), kGi);
+    const absl::StatusOr<ServerConfig> fitted =
+        FitIntoMemory(Given({{"memory-limit", "1GiB"}, {name, size}}), kGi);
     ASSERT_TRUE(fitted.ok()) << name << " " << fitted.status();
     EXPECT_LE(SumOf(*fitted), kGi - kGi / 8 - 24 * kMi) << name;
     EXPECT_GE(fitted->engine.write_buffer_size, 4 * kMi) << name;
@@ -91,8 +95,9 @@ TEST(MemoryPlanTest, WhatDoesNotFitIsRefusedWhereBothWereGiven) {
     return std::string(FitIntoMemory(Given(settings), kGi).status().message());
   };
   EXPECT_EQ(error_of({{"block-cache-size", "2GiB"}}), "") << "nobody has given a limit";
-  EXPECT_THAT(error_of({{"memory-limit", "1GiB"}, {"block-cache-size", "2GiB"}}),
-              testing::HasSubstr("memory-limit=1GiB: the sizes that were given take 2GiB of the 872MiB"));
+  EXPECT_THAT(
+      error_of({{"memory-limit", "1GiB"}, {"block-cache-size", "2GiB"}}),
+      testing::HasSubstr("memory-limit=1GiB: the sizes that were given take 2GiB of the 872MiB"));
   EXPECT_THAT(error_of({{"memory-limit", "1GiB"}, {"block-cache-size", "870MiB"}}),
               testing::HasSubstr("leaves too little"));
   EXPECT_THAT(error_of({{"memory-limit", "127MiB"}}), testing::HasSubstr("at least 128MiB"));

@@ -1,4 +1,5 @@
-// The settings from all sides: bounds, words, the command line, the file and which goes first, the example and the manual.
+// The settings from all sides: bounds, words, the command line, the file and which goes first, the
+// example and the manual.
 #include "server/config/server_flags.h"
 
 #include <gtest/gtest.h>
@@ -98,8 +99,8 @@ void ExpectShown(const std::string& name, const std::string& value, const std::s
 }
 
 TEST(ServerFlagsTest, EverySettingHasATestOfItsBoundsOrWords) {
-  std::vector<std::string> tested = {"client-output-buffer-limit", "notify-keyspace-events", "requirepass",
-                                     "requirepass-file"};
+  std::vector<std::string> tested = {"client-output-buffer-limit", "notify-keyspace-events",
+                                     "requirepass", "requirepass-file"};
   for (const Bounds& bounds : AllBounds()) tested.push_back(bounds.name);
   for (const auto& [name, words] : Words()) tested.push_back(name);
   std::sort(tested.begin(), tested.end());
@@ -111,8 +112,10 @@ TEST(ServerFlagsTest, EverySettingHasATestOfItsBoundsOrWords) {
 
 TEST(ServerFlagsTest, BoundsAreTakenAndShownAndWhatIsBeyondIsRefused) {
   for (const Bounds& bounds : AllBounds()) {
-    for (const std::string& beyond : {bounds.below, bounds.above, std::string("many"), std::string()}) {
-      EXPECT_NE(Problem({"--" + bounds.name + "=" + beyond}).find("--" + bounds.name + "=" + beyond + ": takes "),
+    for (const std::string& beyond :
+         {bounds.below, bounds.above, std::string("many"), std::string()}) {
+      EXPECT_NE(Problem({"--" + bounds.name + "=" + beyond})
+                    .find("--" + bounds.name + "=" + beyond + ": takes "),
                 std::string::npos)
           << Problem({"--" + bounds.name + "=" + beyond});
     }
@@ -133,19 +136,22 @@ TEST(ServerFlagsTest, WordsAreTakenAndShown) {
 TEST(ServerFlagsTest, OutputLimitsAreTakenClassByClass) {
   const std::string name = "client-output-buffer-limit";
   ExpectShown(name, "pubsub 1MiB 0 7", "normal 0 0 0 pubsub 1048576 0 7");
-  ExpectShown(name, "  pubsub 1 2 3  normal 2GiB 1m 31536000", "normal 2147483648 1048576 31536000 pubsub 1 2 3");
-  for (const char* wrong : {"", " ", "normal", "normal 1 2", "normal 1 2 3 4", "slave 1 2 3", "normal x 2 3",
-                            "normal 1 2 -3", "normal 1 2 31536001", "normal 1 2 3s"}) {
-    EXPECT_EQ(
-        Problem({"--" + name + "=" + wrong}),
-        "--" + name + "=" + wrong + ": takes normal or pubsub, bytes, bytes, seconds; such as: pubsub 32MiB 8MiB 60");
+  ExpectShown(name, "  pubsub 1 2 3  normal 2GiB 1m 31536000",
+              "normal 2147483648 1048576 31536000 pubsub 1 2 3");
+  for (const char* wrong :
+       {"", " ", "normal", "normal 1 2", "normal 1 2 3 4", "slave 1 2 3", "normal x 2 3",
+        "normal 1 2 -3", "normal 1 2 31536001", "normal 1 2 3s"}) {
+    EXPECT_EQ(Problem({"--" + name + "=" + wrong}),
+              "--" + name + "=" + wrong +
+                  ": takes normal or pubsub, bytes, bytes, seconds; such as: pubsub 32MiB 8MiB 60");
   }
 }
 
 TEST(ServerFlagsTest, AFlagIsWrittenInSeveralWays) {
-  for (const std::vector<std::string>& flags : {std::vector<std::string>{"--write-buffer-size=1MiB"},
-                                                {"--write_buffer_size=1MiB"},
-                                                {"--write-buffer-size", "1m"}}) {
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"--write-buffer-size=1MiB"},
+        {"--write_buffer_size=1MiB"},
+        {"--write-buffer-size", "1m"}}) {
     const absl::StatusOr<ServerCommandLine> line = Parse(flags);
     ASSERT_TRUE(line.ok()) << line.status();
     EXPECT_EQ(line->config.engine.write_buffer_size, 1u << 20);
@@ -156,7 +162,8 @@ TEST(ServerFlagsTest, AFlagIsWrittenInSeveralWays) {
 TEST(ServerFlagsTest, WhatIsUnknownIsRefusedWithTheNearestName) {
   EXPECT_EQ(Problem({"--maxclient=5"}), "--maxclient is no setting, did you mean --maxclients?");
   EXPECT_EQ(Problem({"--appendfsync=no"}), "--appendfsync is no setting, did you mean --sync?");
-  EXPECT_EQ(Problem({"--nonsense-of-a-flag=5"}), "--nonsense-of-a-flag is no setting; --help lists them");
+  EXPECT_EQ(Problem({"--nonsense-of-a-flag=5"}),
+            "--nonsense-of-a-flag is no setting; --help lists them");
   EXPECT_EQ(Problem({"stray"}), "stray is no setting; --help lists them");
   EXPECT_EQ(Problem({"--port"}), "--port needs a value");
 }
@@ -165,7 +172,8 @@ TEST(ServerFlagsTest, TextsThatCantServeAreRefused) {
   EXPECT_EQ(Problem({"--bind=everywhere"}), "--bind=everywhere: takes an IP address");
   EXPECT_EQ(Problem({"--dir="}), "--dir=: takes a path");
   const std::string path(108, 'x');
-  EXPECT_EQ(Problem({"--unixsocket=" + path}), "--unixsocket=" + path + ": takes a path of at most 107 bytes");
+  EXPECT_EQ(Problem({"--unixsocket=" + path}),
+            "--unixsocket=" + path + ": takes a path of at most 107 bytes");
 }
 
 TEST(ServerFlagsTest, ThePasswordComesFromAFileAlone) {
@@ -173,7 +181,8 @@ TEST(ServerFlagsTest, ThePasswordComesFromAFileAlone) {
   const std::string file = dir.File("password");
   EXPECT_NE(Problem({"--requirepass=secret"}).find("can be read by others"), std::string::npos);
   EXPECT_EQ(Problem({"--requirepass=secret"}).find("secret"), std::string::npos);
-  EXPECT_EQ(Problem({"--requirepass-file=" + file}), "requirepass-file: " + file + " can't be read");
+  EXPECT_EQ(Problem({"--requirepass-file=" + file}),
+            "requirepass-file: " + file + " can't be read");
   std::ofstream(file) << "\nsecond line\n";
   EXPECT_EQ(Problem({"--requirepass-file=" + file}),
             "requirepass-file: " + file + " holds no password in its first line");
@@ -189,10 +198,12 @@ TEST(ServerFlagsTest, ThePasswordComesFromAFileAlone) {
 TEST(ServerFlagsTest, AFlagGoesBeforeTheFileAndTheFileBeforeTheDefault) {
   TempDir dir;
   const std::string file = dir.File("varve.toml");
-  std::ofstream(file) << "port = 1234\nmaxclients = 5 # few\nsync = \"everysec\"\nwrite-buffer-size = \"1MiB\"\n"
-                      << "block-cache-size = 65536\nprotected-mode = false\ngroup-max-delay = \"200us\"\n";
+  std::ofstream(file)
+      << "port = 1234\nmaxclients = 5 # few\nsync = \"everysec\"\nwrite-buffer-size = \"1MiB\"\n"
+      << "block-cache-size = 65536\nprotected-mode = false\ngroup-max-delay = \"200us\"\n";
   for (const std::vector<std::string>& flags :
-       {std::vector<std::string>{"--maxclients=7", "--config", file}, {"--config=" + file, "--maxclients=7"}}) {
+       {std::vector<std::string>{"--maxclients=7", "--config", file},
+        {"--config=" + file, "--maxclients=7"}}) {
     const absl::StatusOr<ServerCommandLine> line = Parse(flags);
     ASSERT_TRUE(line.ok()) << line.status();
     EXPECT_EQ(line->config_file, file);
@@ -205,18 +216,21 @@ TEST(ServerFlagsTest, AFlagGoesBeforeTheFileAndTheFileBeforeTheDefault) {
     EXPECT_EQ(line->config.engine.group_max_delay, std::chrono::microseconds(200));
     EXPECT_EQ(line->config.server.bind, "127.0.0.1");
   }
-  EXPECT_NE(Problem({"--config=" + dir.File("missing")}).find("missing: can't be read"), std::string::npos);
+  EXPECT_NE(Problem({"--config=" + dir.File("missing")}).find("missing: can't be read"),
+            std::string::npos);
 }
 
 TEST(ServerFlagsTest, HelpListsEveryFlagWithItsDefault) {
   const std::string help = ServerHelp();
   for (const Setting& setting : AllSettings()) {
-    const std::string line = "\n  --" + std::string(setting.name) + "=" + WriteSetting(setting, ServerConfig()) + "\n";
+    const std::string line =
+        "\n  --" + std::string(setting.name) + "=" + WriteSetting(setting, ServerConfig()) + "\n";
     EXPECT_EQ(help.find(line) != std::string::npos, !setting.secret) << line;
   }
 }
 
-// Each of these fails when a setting was added, or its default or description changed, and the file was not.
+// Each of these fails when a setting was added, or its default or description changed, and the file
+// was not.
 TEST(ServerFlagsTest, TheExampleFileIsWhatTheSettingsSay) {
   EXPECT_EQ(ReadFile(VARVE_SOURCE_DIR "/packaging/varve.toml"), ExampleConfig())
       << "make it anew: server_main --example-config > packaging/varve.toml";
@@ -228,7 +242,8 @@ TEST(ServerFlagsTest, TheManualHasEverySettingWithItsDefault) {
     const std::string value = WriteSetting(setting, ServerConfig());
     const std::string live = setting.apply != nullptr ? "live" : "";
     const auto cell = [](const std::string& text) { return text.empty() ? "" : text + " "; };
-    const std::string row = "\n| `" + std::string(setting.name) + "` | " + cell(value) + "| " + cell(live) + "| ";
+    const std::string row =
+        "\n| `" + std::string(setting.name) + "` | " + cell(value) + "| " + cell(live) + "| ";
     EXPECT_NE(manual.find(row), std::string::npos) << row;
   }
 }
@@ -237,9 +252,10 @@ TEST(ServerFlagsTest, TheExampleWithoutItsCommentMarksHasTheDefaults) {
   std::string text;
   std::istringstream lines{ExampleConfig()};
   for (std::string line; std::getline(lines, line);) {
-    const bool is_setting = std::any_of(AllSettings().begin(), AllSettings().end(), [&](const Setting& setting) {
-      return line.starts_with("# " + std::string(setting.name) + " = ");
-    });
+    const bool is_setting =
+        std::any_of(AllSettings().begin(), AllSettings().end(), [&](const Setting& setting) {
+          return line.starts_with("# " + std::string(setting.name) + " = ");
+        });
     if (is_setting) text += line.substr(2) + "\n";
   }
   ServerConfig config;

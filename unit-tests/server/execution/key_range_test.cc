@@ -7,7 +7,8 @@ namespace {
 
 using namespace std::string_literals;
 
-void ExpectRange(std::string_view min, std::string_view max, const std::string& lower, const std::string& upper) {
+void ExpectRange(std::string_view min, std::string_view max, const std::string& lower,
+                 const std::string& upper) {
   const std::optional<KeyRange> range = ParseKeyRange(min, max);
   ASSERT_TRUE(range.has_value()) << min << " " << max;
   EXPECT_FALSE(range->empty) << min << " " << max;

@@ -33,7 +33,8 @@ TEST(ScanCursorsTest, AClientTakesItsOwnCursorsAway) {
   EXPECT_EQ(cursors.Find(other), "o");
   EXPECT_EQ(cursors.Find(last), "x");
   EXPECT_EQ(cursors.bytes(), 11 * (ScanCursors::kOverhead + 1));
-  const uint64_t large = cursors.Add(2, std::string(1u << 16, 'k'), 0);  // larger than all it may have: kept alone
+  // Larger than all it may have: kept alone.
+  const uint64_t large = cursors.Add(2, std::string(1u << 16, 'k'), 0);
   EXPECT_TRUE(cursors.Find(large).has_value());
   EXPECT_EQ(cursors.Find(last), std::nullopt);
 }

@@ -1,5 +1,7 @@
-// Clients that mean no good, beside one that is polite: a short run of what benchmark/server/hostile_clients.cc measures. However they behave, the
-// server's memory grows by little, and each request of the polite client is answered rightly. What it waited is printed, not judged.
+// Clients that mean no good, beside one that is polite: a short run of what
+// benchmark/server/hostile_clients.cc measures. However they behave, the server's memory grows by
+// little, and each request of the polite client is answered rightly. What it waited is printed, not
+// judged.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -33,14 +35,16 @@ using Connections = std::vector<std::unique_ptr<RawConnection>>;
 
 const char kServer[] = VARVE_SERVER_MAIN;
 
-constexpr size_t kMany = 500;              // connections
-constexpr size_t kMostOfMany = 4'000'000;  // 64 MB for 10,000 of them, and what the polite client writes
+constexpr size_t kMany = 500;  // connections
+// 64 MB for 10,000 of them, and what the polite client writes.
+constexpr size_t kMostOfMany = 4'000'000;
 constexpr size_t kMostOfFew = 8'000'000;
 constexpr size_t kLargeValue = 1u << 20;
 constexpr int kFewestRounds = 10;
 constexpr auto kLasts = std::chrono::milliseconds(1000);
 
-// Writes a value that was never written before and reads it, again and again, until it is told to stop.
+// Writes a value that was never written before and reads it, again and again, until it is told to
+// stop.
 class PoliteClient {
  public:
   explicit PoliteClient(uint16_t port) : connection_(port), thread_([this] { Run(); }) {}
@@ -52,8 +56,9 @@ class PoliteClient {
     EXPECT_GE(waits_.size(), size_t{2 * kFewestRounds});
     if (waits_.empty()) return;
     std::sort(waits_.begin(), waits_.end());
-    std::printf("  polite client: %zu requests, p50 %.2f ms, p99 %.2f ms, longest %.2f ms\n", waits_.size(),
-                waits_[waits_.size() / 2], waits_[waits_.size() * 99 / 100], waits_.back());
+    std::printf("  polite client: %zu requests, p50 %.2f ms, p99 %.2f ms, longest %.2f ms\n",
+                waits_.size(), waits_[waits_.size() / 2], waits_[waits_.size() * 99 / 100],
+                waits_.back());
   }
 
  private:
@@ -107,9 +112,11 @@ class HostileClientsTest : public ::testing::Test {
     }
   }
 
-  // The load is begun and kept up while the polite client is served, and the server grows by no more than `most` bytes for it.
+  // The load is begun and kept up while the polite client is served, and the server grows by no
+  // more than `most` bytes for it.
   void Endure(
-      size_t most, const std::function<void()>& begin, const std::function<void()>& keep_up = [] {}) {
+      size_t most, const std::function<void()>& begin,
+      const std::function<void()>& keep_up = [] {}) {
     PoliteClient polite(server_->port());
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     const size_t before = ServerBytes();
@@ -181,7 +188,8 @@ TEST_F(HostileClientsTest, NeverTakeWhatTheyListenTo) {
   EXPECT_GT(published, 0u);
 }
 
-// Pieces of requests in any order: what must be closed is closed, the rest waits for more or is answered.
+// Pieces of requests in any order: what must be closed is closed, the rest waits for more or is
+// answered.
 std::string Soup(std::mt19937* random) {
   static const std::vector<std::string> kTokens = {"*",
                                                    "$",
@@ -209,7 +217,8 @@ std::string Soup(std::mt19937* random) {
                                                    "POST /",
                                                    std::string(1, '\0')};
   std::string bytes;
-  for (size_t i = 20 + (*random)() % 200; i > 0; --i) bytes += kTokens[(*random)() % kTokens.size()];
+  for (size_t i = 20 + (*random)() % 200; i > 0; --i)
+    bytes += kTokens[(*random)() % kTokens.size()];
   return bytes;
 }
 
@@ -218,7 +227,8 @@ TEST_F(HostileClientsTest, TokenSoup) {
   Endure(
       kMostOfFew, [] {},
       [&] {
-        if (connections_.size() >= 50) connections_.erase(connections_.begin(), connections_.begin() + 10);
+        if (connections_.size() >= 50)
+          connections_.erase(connections_.begin(), connections_.begin() + 10);
         for (int i = 0; i < 10; ++i) Open(1, Soup(&random));
       });
 }
@@ -227,17 +237,19 @@ TEST_F(HostileClientsTest, SpeakAnotherLanguage) {
   std::mt19937 random(11);
   std::string noise(20'000, '\0');
   for (char& byte : noise) byte = static_cast<char>(random());
-  const std::vector<std::string> texts = {"GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: none\r\n\r\n",
-                                          "SSH-2.0-OpenSSH_9.2\r\n",
-                                          "\x16\x03\x01\x02" + noise,
-                                          noise + "\n",
-                                          std::string(100'000, 'a'),
-                                          "QUIT please\r\nnow\r\n"};
+  const std::vector<std::string> texts = {
+      "GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: none\r\n\r\n",
+      "SSH-2.0-OpenSSH_9.2\r\n",
+      "\x16\x03\x01\x02" + noise,
+      noise + "\n",
+      std::string(100'000, 'a'),
+      "QUIT please\r\nnow\r\n"};
   size_t next = 0;
   Endure(
       kMostOfFew, [] {},
       [&] {
-        if (connections_.size() >= 50) connections_.erase(connections_.begin(), connections_.begin() + 10);
+        if (connections_.size() >= 50)
+          connections_.erase(connections_.begin(), connections_.begin() + 10);
         Open(1, texts[next++ % texts.size()]);
       });
 }

@@ -1,5 +1,5 @@
-// Values that take long to copy are handled on the pool, however few they are, so that they hold up nobody on the I/O thread. In
-// each case the reply is the same as that of a small value.
+// Values that take long to copy are handled on the pool, however few they are, so that they hold up
+// nobody on the I/O thread. In each case the reply is the same as that of a small value.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -31,8 +31,9 @@ class LargeValuesTest : public testing::CommandTest {
     const uint64_t before = server_.state().batches_pooled.load();
     EXPECT_EQ(Do(arguments), reply) << arguments[0];
     // A batch is counted once its replies are on their way.
-    EXPECT_TRUE(testing::Eventually([&] { return server_.state().batches_pooled.load() - before == 1; }))
-        << arguments[0];
+    EXPECT_TRUE(testing::Eventually([&] {
+      return server_.state().batches_pooled.load() - before == 1;
+    })) << arguments[0];
   }
 
   const std::string large_ = std::string(kInlineInputBytes + 1, 'x');
@@ -56,20 +57,22 @@ TEST_F(LargeValuesTest, AreReadAndChangedOnThePool) {
 TEST_F(LargeValuesTest, AreMadeOnThePool) {
   const std::string last_bit = std::to_string(8 * kInlineInputBytes);
   ExpectOnPool({"SETBIT", "bits", last_bit, "1"}, "0");
-  ExpectOnPool({"SETRANGE", "bytes", std::to_string(kInlineInputBytes), "x"}, std::to_string(kInlineInputBytes + 1));
+  ExpectOnPool({"SETRANGE", "bytes", std::to_string(kInlineInputBytes), "x"},
+               std::to_string(kInlineInputBytes + 1));
   ExpectOnPool({"BITFIELD", "field", "SET", "u1", last_bit, "1"}, "(0)");
 }
 
 TEST_F(LargeValuesTest, StandAmongSmallOnesInOrder) {
-  const std::string requests = Resp({"SET", "a", "1"}) + Resp({"GET", "small"}) + Resp({"GET", "large"}) +
-                               Resp({"GET", "small"}) + Resp({"INCR", "a"}) + Resp({"GET", "large"}) +
+  const std::string requests = Resp({"SET", "a", "1"}) + Resp({"GET", "small"}) +
+                               Resp({"GET", "large"}) + Resp({"GET", "small"}) +
+                               Resp({"INCR", "a"}) + Resp({"GET", "large"}) +
                                Resp({"GET", "large"}) + Resp({"STRLEN", "large"}) + Resp({"QUIT"});
   const std::string small = "$1\r\ns\r\n";
   const std::string large = "$" + std::to_string(large_.size()) + "\r\n" + large_ + "\r\n";
   RawConnection connection(server_.port());
   ASSERT_TRUE(connection.Send(requests));
-  EXPECT_EQ(connection.ReceiveAll(), "+OK\r\n" + small + large + small + ":2\r\n" + large + large + ":" +
-                                         std::to_string(large_.size()) + "\r\n+OK\r\n");
+  EXPECT_EQ(connection.ReceiveAll(), "+OK\r\n" + small + large + small + ":2\r\n" + large + large +
+                                         ":" + std::to_string(large_.size()) + "\r\n+OK\r\n");
 }
 
 TEST_F(LargeValuesTest, DontChangeWhatSmallOnesCost) {

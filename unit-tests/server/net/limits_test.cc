@@ -1,4 +1,5 @@
-// What one client may take: memory for what it only announces, leaves unread or never ends, and a connection that nobody uses.
+// What one client may take: memory for what it only announces, leaves unread or never ends, and a
+// connection that nobody uses.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -29,7 +30,8 @@ using testing::TestServer;
 constexpr size_t kConnections = 1000;
 constexpr size_t kBytesOfOne = 6400;  // 64 MB for 10,000 of them
 
-// Opens many connections that each send `bytes`, and says by how much the process grew for it. Their own side has no memory.
+// Opens many connections that each send `bytes`, and says by how much the process grew for it.
+// Their own side has no memory.
 size_t GrowthOf(TestServer* server, const std::string& bytes,
                 std::vector<std::unique_ptr<RawConnection>>* connections) {
   EXPECT_EQ(server->Connect()->Ping(), absl::OkStatus());
@@ -38,7 +40,8 @@ size_t GrowthOf(TestServer* server, const std::string& bytes,
     connections->push_back(std::make_unique<RawConnection>(server->port()));
     EXPECT_TRUE(connections->back()->Send(bytes));
   }
-  while (server->state().clients.load() < kConnections) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  while (server->state().clients.load() < kConnections)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_EQ(server->Connect()->Ping(), absl::OkStatus());
   return std::max(ResidentBytes(), before) - before;
@@ -95,7 +98,8 @@ TEST_F(LimitsTest, HalfCommandsTakeLittleMoreThanTheirBytes) {
 }
 
 TEST_F(LimitsTest, AnnouncedLengthsTakeNoMemory) {
-  const size_t growth = GrowthOf(&server_, "*1048576\r\n$3\r\nSET\r\n$536870912\r\nx", &connections_);
+  const size_t growth =
+      GrowthOf(&server_, "*1048576\r\n$3\r\nSET\r\n$536870912\r\nx", &connections_);
   if (kMemoryIsTold) {
     EXPECT_LT(growth, kConnections * kBytesOfOne);
   }
@@ -110,19 +114,22 @@ TEST_F(LimitsTest, LinesAndHeadersEndAt64KiB) {
        {longest + "xyz", "*" + std::string(70000, '1'), "*1\r\n$" + std::string(70000, '1')}) {
     RawConnection connection(server_.port());
     ASSERT_TRUE(connection.Send(beyond));
-    EXPECT_TRUE(connection.ReceiveAll().starts_with("-ERR Protocol error: ")) << beyond.substr(0, 10);
+    EXPECT_TRUE(connection.ReceiveAll().starts_with("-ERR Protocol error: "))
+        << beyond.substr(0, 10);
     EXPECT_TRUE(connection.closed());
   }
 }
 
-// The option of the server's side of `connection`, which is one of this process' descriptors; -1: not found.
+// The option of the server's side of `connection`, which is one of this process' descriptors; -1:
+// not found.
 int OptionOfServer(uint16_t port, int level, int option) {
   for (int descriptor = 3; descriptor < 1000; ++descriptor) {
     sockaddr_in own{};
     sockaddr_in peer{};
     socklen_t own_size = sizeof(own);
     socklen_t peer_size = sizeof(peer);
-    if (::getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 || own.sin_port != htons(port) ||
+    if (::getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 ||
+        own.sin_port != htons(port) ||
         ::getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) {
       continue;
     }
@@ -138,7 +145,9 @@ class UnreadRepliesTest : public ::testing::Test {
  protected:
   static constexpr size_t kValue = 8u << 20;
 
-  void SetUp() override { ASSERT_EQ(server_.Connect()->Put("large", std::string(kValue, 'x')), absl::OkStatus()); }
+  void SetUp() override {
+    ASSERT_EQ(server_.Connect()->Put("large", std::string(kValue, 'x')), absl::OkStatus());
+  }
   std::string Config(const std::vector<std::string>& change) {
     std::vector<std::string> request = {"CONFIG", "SET"};
     request.insert(request.end(), change.begin(), change.end());
@@ -152,7 +161,8 @@ class UnreadRepliesTest : public ::testing::Test {
     return connection;
   }
   void WaitForClients(size_t count) {
-    EXPECT_TRUE(Eventually([&] { return server_.state().clients == count; })) << server_.state().clients;
+    EXPECT_TRUE(Eventually([&] { return server_.state().clients == count; }))
+        << server_.state().clients;
   }
   TestServer server_;
 };
@@ -164,13 +174,15 @@ TEST_F(UnreadRepliesTest, AreBoundedForAllConnectionsTogether) {
   const ServerState& state = server_.state();
   RawConnection polite(server_.port());
   std::vector<std::unique_ptr<RawConnection>> greedy;
-  for (size_t i = 0; i < 20; ++i) {  // each leaves what the system's buffers don't take, half of its reply at least
+  // Each leaves what the system's buffers don't take, half of its reply at least.
+  for (size_t i = 0; i < 20; ++i) {
     greedy.push_back(Greedy("CLIENT NO-EVICT ON\r\n"));
     EXPECT_EQ(greedy.back()->Receive(15), "+OK\r\n$8388608\r\n");
   }
   EXPECT_TRUE(Eventually([&] { return state.client_memory.evicted() > 20 - 2 * kLimit / kValue; }));
   EXPECT_TRUE(Eventually([&] { return state.client_memory.bytes() <= kLimit; }));
-  EXPECT_TRUE(Eventually([&] { return state.clients == 1 + greedy.size() - state.client_memory.evicted(); }));
+  EXPECT_TRUE(Eventually(
+      [&] { return state.clients == 1 + greedy.size() - state.client_memory.evicted(); }));
   EXPECT_LT(state.client_memory.evicted(), 20u);
   ASSERT_TRUE(polite.Send("PING\r\n"));
   EXPECT_EQ(polite.Receive(7), "+PONG\r\n");
@@ -222,7 +234,8 @@ TEST(OutputGaugeTest, HardLimitsHoldAtOnceAndSoftOnesAfterTheirTime) {
   EXPECT_FALSE(gauge.Over(100, limits, start));
   EXPECT_FALSE(gauge.Over(11, limits, start + std::chrono::seconds(5)));
   EXPECT_TRUE(gauge.Over(11, limits, start + std::chrono::seconds(6)));
-  EXPECT_FALSE(gauge.Over(10, limits, start + std::chrono::seconds(7)));  // it caught up: the time begins anew
+  // It caught up: the time begins anew.
+  EXPECT_FALSE(gauge.Over(10, limits, start + std::chrono::seconds(7)));
   EXPECT_FALSE(gauge.Over(11, limits, start + std::chrono::seconds(8)));
   EXPECT_FALSE(gauge.Over(SIZE_MAX, {}, start));
 }
@@ -237,7 +250,8 @@ TEST(KeepaliveTest, SilentPeersAreAsked) {
     EXPECT_EQ(OptionOfServer(server.port(), SOL_SOCKET, SO_KEEPALIVE), seconds > 0 ? 1 : 0);
     if (seconds > 0) {
       EXPECT_EQ(OptionOfServer(server.port(), IPPROTO_TCP, TCP_KEEPIDLE), seconds);
-      EXPECT_EQ(OptionOfServer(server.port(), IPPROTO_TCP, TCP_KEEPINTVL), std::max(1, seconds / 3));
+      EXPECT_EQ(OptionOfServer(server.port(), IPPROTO_TCP, TCP_KEEPINTVL),
+                std::max(1, seconds / 3));
     }
   }
 }

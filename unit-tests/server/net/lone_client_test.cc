@@ -1,5 +1,5 @@
-// What a loop, one of several, does for one client alone (server/net/recent_clients.h): it writes the log itself and asks the socket again
-// before it sleeps.
+// What a loop, one of several, does for one client alone (server/net/recent_clients.h): it writes
+// the log itself and asks the socket again before it sleeps.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -41,7 +41,8 @@ class LoneClientTest : public ::testing::Test {
 
 TEST_F(LoneClientTest, IsWrittenToDiskByItsLoop) {
   std::atomic<int> syncs_here{0};
-  const uint64_t token = server_.store().AddDurabilityListener([&] { syncs_here += testing::IsLoopsThread(); });
+  const uint64_t token =
+      server_.store().AddDurabilityListener([&] { syncs_here += testing::IsLoopsThread(); });
   for (uint32_t i = 0; i < 100; ++i) Put(i);
   EXPECT_GT(syncs_here, 0);
   server_.store().RemoveDurabilityListener(token);
@@ -49,7 +50,8 @@ TEST_F(LoneClientTest, IsWrittenToDiskByItsLoop) {
 
 TEST_F(LoneClientTest, IsToldOfAFailedSync) {
   server_.ExpectUncleanClose();
-  files_.Fail(FileOperation::kSync, 1, absl::InternalError("EIO"), FaultFileSystem::kUnlimited, ".log");
+  files_.Fail(FileOperation::kSync, 1, absl::InternalError("EIO"), FaultFileSystem::kUnlimited,
+              ".log");
   const absl::Status refused = client_->Put("lost", "1");
   EXPECT_TRUE(std::string(refused.message()).starts_with("MISCONF")) << refused;
   EXPECT_EQ(**client_->Get("k0"), "v");
@@ -70,13 +72,15 @@ TEST_F(LoneClientTest, WritesAllOfAPipeline) {
   constexpr int kAhead = 20000;
   RawConnection connection(server_.port());
   std::thread sender([&] {
-    for (int i = 0; i < kAhead; ++i) ASSERT_TRUE(connection.Send(Resp({"SET", "p" + std::to_string(i), "v"})));
+    for (int i = 0; i < kAhead; ++i)
+      ASSERT_TRUE(connection.Send(Resp({"SET", "p" + std::to_string(i), "v"})));
   });
   for (int i = 0; i < kAhead; ++i) ASSERT_EQ(connection.Receive(5), "+OK\r\n") << i;
   sender.join();
 }
 
-// A sync that ends between the reads and the write of the second batch finds the session parked for the first.
+// A sync that ends between the reads and the write of the second batch finds the session parked for
+// the first.
 TEST_F(LoneClientTest, IsAnsweredWheneverASyncEnds) {
   RawConnection connection(server_.port());
   std::string writes, reads, replies;

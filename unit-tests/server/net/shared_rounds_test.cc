@@ -1,4 +1,5 @@
-// Rounds of an I/O thread that helpers take part in: replies stay right and in order, and connections may go at any moment.
+// Rounds of an I/O thread that helpers take part in: replies stay right and in order, and
+// connections may go at any moment.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -22,7 +23,8 @@ constexpr int kKeys = 500;
 constexpr int kClients = 8;
 constexpr int kReadsAPipeline = 10;
 
-// Runs clients side by side, on a server that takes its keys for dear, so that rounds of a few batches are worth sharing.
+// Runs clients side by side, on a server that takes its keys for dear, so that rounds of a few
+// batches are worth sharing.
 class SharedRoundsTest : public ::testing::Test {
  protected:
   SharedRoundsTest() : server_(Options()) {
@@ -38,9 +40,12 @@ class SharedRoundsTest : public ::testing::Test {
     return options;
   }
   static std::string Key(int i) { return "key:" + std::to_string(i); }
-  static std::string Value(int i) { return std::string(static_cast<size_t>(i % 100), 'v') + std::to_string(i); }
+  static std::string Value(int i) {
+    return std::string(static_cast<size_t>(i % 100), 'v') + std::to_string(i);
+  }
 
-  // Batches that helpers took, but for those that a slow machine (a sanitizer) makes worth a worker by themselves.
+  // Batches that helpers took, but for those that a slow machine (a sanitizer) makes worth a worker
+  // by themselves.
   uint64_t Shared() const { return server_.state().batches_pooled.load() - pooled_before_; }
 
   // Sends a pipeline and checks its replies; false when the server has closed the connection.
@@ -52,7 +57,8 @@ class SharedRoundsTest : public ::testing::Test {
       replies += "$" + std::to_string(Value(key).size()) + "\r\n" + Value(key) + "\r\n";
       if (i == kReadsAPipeline / 2) {
         requests += Resp({"ECHO", "e" + std::to_string(key)}) + Resp({"GET", "none"});
-        replies += "$" + std::to_string(std::to_string(key).size() + 1) + "\r\ne" + std::to_string(key) + "\r\n$-1\r\n";
+        replies += "$" + std::to_string(std::to_string(key).size() + 1) + "\r\ne" +
+                   std::to_string(key) + "\r\n$-1\r\n";
       }
     }
     if (!connection->Send(requests)) return false;
@@ -117,14 +123,16 @@ TEST_F(SharedRoundsTest, ConnectionsMayBeKilledAndVanishAndTheServerStop) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   };
-  RunClients([&](int client, const std::atomic<bool>& stop) { client == 0 ? kill(stop) : talk(client, stop); },
+  RunClients([&](int client,
+                 const std::atomic<bool>& stop) { client == 0 ? kill(stop) : talk(client, stop); },
              [&] { return Shared() >= 300 && killed >= 30; });
   EXPECT_GE(Shared(), 300u);
   EXPECT_GE(killed, 30u);
 
   // And under load the end.
   std::vector<std::unique_ptr<RawConnection>> connections;
-  for (int i = 0; i < kClients; ++i) connections.push_back(std::make_unique<RawConnection>(server_.port()));
+  for (int i = 0; i < kClients; ++i)
+    connections.push_back(std::make_unique<RawConnection>(server_.port()));
   std::string requests;
   for (int i = 0; i < 2000; ++i) requests += Resp({"GET", Key(i % kKeys)});
   for (const auto& connection : connections) ASSERT_TRUE(connection->Send(requests));

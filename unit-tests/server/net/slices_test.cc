@@ -1,4 +1,5 @@
-// Commands that read many keys: they leave the pool to others, end with their client or the server, and keep no snapshot for ever.
+// Commands that read many keys: they leave the pool to others, end with their client or the server,
+// and keep no snapshot for ever.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +24,8 @@ using testing::Resp;
 using testing::TestServer;
 
 constexpr int kKeys = 100000;
-constexpr uint64_t kMany = 1000;  // of such commands in one batch take 10 s at least, where nothing ends them
+// Of such commands in one batch take 10 s at least, where nothing ends them.
+constexpr uint64_t kMany = 1000;
 
 std::string Repeat(const std::string& request, uint64_t times) {
   std::string requests;
@@ -38,7 +40,8 @@ class SlicesTest : public ::testing::Test {
     const std::string value(8, 'v');
     for (int i = 0; i < kKeys;) {
       WriteBatch batch;
-      for (int end = std::min(i + 1000, kKeys); i < end; ++i) batch.Put(std::to_string(1000000 + i), value);
+      for (int end = std::min(i + 1000, kKeys); i < end; ++i)
+        batch.Put(std::to_string(1000000 + i), value);
       ASSERT_TRUE(server_->store().Write({}, &batch).ok());
     }
     client_ = server_->Connect();
@@ -65,10 +68,10 @@ class SlicesTest : public ::testing::Test {
 TEST_F(SlicesTest, LongCommandsTakeTurnsWithOthers) {
   for (const Execution execution : {Execution::kPool, Execution::kInline}) {
     Start(OneThread(execution));
-    const std::vector<std::string> commands = {Resp({"COUNT", "-", "+"}),
-                                               Resp({"RANGE", "-", "+", "LIMIT", "90000", "-1", "KEYS"}),
-                                               Resp({"RANGE", "-", "+", "LIMIT", "99999999", "1"}),
-                                               Resp({"RANGE", "+", "-", "REV", "LIMIT", "99999999", "1"})};
+    const std::vector<std::string> commands = {
+        Resp({"COUNT", "-", "+"}), Resp({"RANGE", "-", "+", "LIMIT", "90000", "-1", "KEYS"}),
+        Resp({"RANGE", "-", "+", "LIMIT", "99999999", "1"}),
+        Resp({"RANGE", "+", "-", "REV", "LIMIT", "99999999", "1"})};
     constexpr uint64_t kAwaited = 5;
     std::vector<std::unique_ptr<RawConnection>> busy;
     for (const std::string& command : commands) {
@@ -91,14 +94,16 @@ TEST_F(SlicesTest, ALongTransactionTakesTurnsWithOthers) {
   for (const Execution execution : {Execution::kPool, Execution::kInline}) {
     Start(OneThread(execution));
     RawConnection busy(server_->port());
-    ASSERT_TRUE(busy.Send(Resp({"MULTI"}) + Resp({"SET", "1", "first"}) + Repeat(Resp({"COUNT", "-", "+"}), kCounts) +
+    ASSERT_TRUE(busy.Send(Resp({"MULTI"}) + Resp({"SET", "1", "first"}) +
+                          Repeat(Resp({"COUNT", "-", "+"}), kCounts) +
                           Resp({"RANGE", "-", "+", "LIMIT", "0", "1"}) + Resp({"EXEC"})));
     const std::string queued = "+OK\r\n" + Repeat("+QUEUED\r\n", kCounts + 2);
     EXPECT_EQ(busy.Receive(queued.size()), queued);
     for (int i = 0; i < 20; ++i) ASSERT_EQ(**client_->Get("1000000"), std::string(8, 'v'));
     EXPECT_EQ(Done("exec"), 0u) << "whoever had to wait for it would have found it done";
     EXPECT_FALSE(client_->Get("1")->has_value());
-    const std::string reply = "*22\r\n+OK\r\n" + Repeat(":100001\r\n", kCounts) + "*2\r\n$1\r\n1\r\n$5\r\nfirst\r\n";
+    const std::string reply =
+        "*22\r\n+OK\r\n" + Repeat(":100001\r\n", kCounts) + "*2\r\n$1\r\n1\r\n$5\r\nfirst\r\n";
     EXPECT_EQ(busy.Receive(reply.size()), reply);
     EXPECT_EQ(**client_->Get("1"), "first");
     EXPECT_EQ(Done("count"), static_cast<uint64_t>(kCounts));
@@ -109,8 +114,8 @@ TEST_F(SlicesTest, ATransactionThatIsLeftHalfwayHasDoneNothing) {
   Start(OneThread());
   {
     RawConnection busy(server_->port());
-    ASSERT_TRUE(busy.Send(Resp({"MULTI"}) + Resp({"SET", "1", "first"}) + Repeat(Resp({"COUNT", "-", "+"}), kMany) +
-                          Resp({"EXEC"})));
+    ASSERT_TRUE(busy.Send(Resp({"MULTI"}) + Resp({"SET", "1", "first"}) +
+                          Repeat(Resp({"COUNT", "-", "+"}), kMany) + Resp({"EXEC"})));
     const std::string queued = "+OK\r\n" + Repeat("+QUEUED\r\n", kMany + 1);
     EXPECT_EQ(busy.Receive(queued.size()), queued);
     std::string list;
@@ -128,9 +133,10 @@ TEST_F(SlicesTest, ATransactionThatIsLeftHalfwayHasDoneNothing) {
 TEST_F(SlicesTest, WhoOnlyReadsDoesNotWaitForTheOneWhoHasTheTurnToWrite) {
   ServerOptions options = OneThread(Execution::kAdaptive);
   Start(options);
-  const std::vector<std::vector<std::string>> writes = {{"SET", "a", "1"},        {"INCR", "b"},
-                                                        {"SELECT", "3"},          {"SET", "c", "1", "EX", "100"},
-                                                        {"MOVE", "1000001", "5"}, {"GETEX", "1000002", "EX", "100"}};
+  const std::vector<std::vector<std::string>> writes = {
+      {"SET", "a", "1"},        {"INCR", "b"},
+      {"SELECT", "3"},          {"SET", "c", "1", "EX", "100"},
+      {"MOVE", "1000001", "5"}, {"GETEX", "1000002", "EX", "100"}};
   std::vector<std::unique_ptr<RawConnection>> writers;
   // While the store is behind with its work, a batch that writes goes to the pool as a whole.
   ASSERT_TRUE(Eventually([&] { return server_->store().pressure() <= kFreePressure; }));
@@ -147,7 +153,9 @@ TEST_F(SlicesTest, WhoOnlyReadsDoesNotWaitForTheOneWhoHasTheTurnToWrite) {
   turn.reset();
   EXPECT_EQ(together.Receive(15), Repeat("+OK\r\n", 3));
   for (size_t i = 0; i < writes.size(); ++i) {
-    const std::string reply = i == 1 || i == 4 ? ":1\r\n" : i == 5 ? "$8\r\nvvvvvvvv\r\n" : "+OK\r\n";
+    const std::string reply = i == 1 || i == 4 ? ":1\r\n"
+                              : i == 5         ? "$8\r\nvvvvvvvv\r\n"
+                                               : "+OK\r\n";
     EXPECT_EQ(writers[i]->Receive(reply.size() + 7), reply + "+PONG\r\n") << writes[i][0];
   }
   EXPECT_EQ(**client_->Get("b"), "1") << "once";
@@ -190,7 +198,8 @@ TEST_F(SlicesTest, TheRestOfALongRangeIsCountedInSlicesAtOneSnapshot) {
   std::string expected = "*80000\r\n";
   for (int i = 0; i < 80000; ++i) expected += "$7\r\n" + std::to_string(1000020 + i) + "\r\n";
   // Keys that come while it is counted don't show.
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(client_->Put("105000" + std::to_string(i) + "x", "new").ok());
+  for (int i = 0; i < 5; ++i)
+    ASSERT_TRUE(client_->Put("105000" + std::to_string(i) + "x", "new").ok());
   EXPECT_TRUE(connection.Receive(expected.size()) == expected);
 }
 

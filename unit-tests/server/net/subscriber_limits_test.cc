@@ -1,5 +1,5 @@
-// What clients that listen may take: memory for what they listen to, and the time of others while patterns are tried and while they
-// leave.
+// What clients that listen may take: memory for what they listen to, and the time of others while
+// patterns are tried and while they leave.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -22,11 +22,16 @@ using testing::Resp;
 using testing::TestServer;
 
 constexpr int kHostile = 300;
-constexpr int kTurns = 10;  // of others, while a command of one client runs that takes hundreds of milliseconds
+// Of others, while a command of one client runs that takes hundreds of milliseconds.
+constexpr int kTurns = 10;
 
 // Patterns that take long to match, and don't.
-std::string HostilePattern(int i) { return "*" + std::string(400, 'a') + "b" + std::to_string(1000 + i); }
-std::string LongName(int i = 0) { return std::string(PubSub::kMaxChannelName - 4, 'a') + std::to_string(1000 + i); }
+std::string HostilePattern(int i) {
+  return "*" + std::string(400, 'a') + "b" + std::to_string(1000 + i);
+}
+std::string LongName(int i = 0) {
+  return std::string(PubSub::kMaxChannelName - 4, 'a') + std::to_string(1000 + i);
+}
 
 // Subscribes `connection` and takes the confirmations.
 void Listen(const TestServer& server, RawConnection* connection, PubSub::Kind kind,
@@ -45,8 +50,8 @@ void Listen(const TestServer& server, RawConnection* connection, PubSub::Kind ki
 }
 
 // How often `other` was answered `reply` while `busy` waited for the reply to its request.
-int TurnsWhile(RawConnection* busy, const std::string& request, const std::string& busy_reply, RawConnection* other,
-               const std::string& other_request, const std::string& reply) {
+int TurnsWhile(RawConnection* busy, const std::string& request, const std::string& busy_reply,
+               RawConnection* other, const std::string& other_request, const std::string& reply) {
   std::atomic<bool> answered{false};
   EXPECT_TRUE(busy->Send(request));
   std::thread waiting([&] {
@@ -69,7 +74,8 @@ TEST(SubscriberLimitsTest, PatternsOfOthersLeaveTheThreadToThem) {
   for (int i = 0; i < kHostile; ++i) patterns.push_back(HostilePattern(i));
   patterns.push_back("a*");
   Listen(server, &hostile, PubSub::Kind::kPattern, patterns);
-  EXPECT_GT(TurnsWhile(&publisher, Resp({"PUBLISH", LongName(), "m"}), ":1\r\n", &other, "PING\r\n", "+PONG\r\n"),
+  EXPECT_GT(TurnsWhile(&publisher, Resp({"PUBLISH", LongName(), "m"}), ":1\r\n", &other, "PING\r\n",
+                       "+PONG\r\n"),
             kTurns);
 }
 
@@ -113,7 +119,8 @@ TEST(SubscriberLimitsTest, AMessageToManyLeavesTheThreadToOthers) {
   }
   for (const std::string_view kind : {"", "S"}) {
     const std::string publish = std::string(kind) + "PUBLISH c m\r\n";
-    EXPECT_GT(TurnsWhile(&publisher, publish, ":3000\r\n", &other, "PING\r\n", "+PONG\r\n"), kTurns / 2);
+    EXPECT_GT(TurnsWhile(&publisher, publish, ":3000\r\n", &other, "PING\r\n", "+PONG\r\n"),
+              kTurns / 2);
     const std::string message = Resp({kind.empty() ? "message" : "smessage", "c", "m"});
     for (const auto& listener : listeners) ASSERT_EQ(listener->Receive(message.size()), message);
   }
@@ -170,7 +177,8 @@ TEST(SubscriberLimitsTest, WhoeverIsToBeClosedCostsNoMoreCopies) {
   mailbox.Open(&limits, [] {});
   constexpr int kPatterns = 1000;
   for (int i = 0; i < kPatterns; ++i) {
-    pubsub.Subscribe(PubSub::Kind::kPattern, "c*" + std::string(static_cast<size_t>(i), '*'), &mailbox);
+    pubsub.Subscribe(PubSub::Kind::kPattern, "c*" + std::string(static_cast<size_t>(i), '*'),
+                     &mailbox);
   }
   const std::string message(1u << 20, 'm');
   PubSub::Publication publication{.channel = "c", .message = message};
@@ -193,8 +201,10 @@ TEST(SubscriberLimitsTest, WhoeverListsChannelsHoldsUpNoSubscriber) {
   for (int i = 0; i < kHostile; ++i) names.push_back(LongName(i));
   Listen(server, &listener, PubSub::Kind::kChannel, names);
   const std::string turn = "SUBSCRIBE x\r\nUNSUBSCRIBE x\r\n";
-  const std::string reply = "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\nx\r\n:0\r\n";
-  EXPECT_GT(TurnsWhile(&lister, Resp({"PUBSUB", "CHANNELS", HostilePattern(0)}), "*0\r\n", &other, turn, reply),
+  const std::string reply =
+      "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\nx\r\n:0\r\n";
+  EXPECT_GT(TurnsWhile(&lister, Resp({"PUBSUB", "CHANNELS", HostilePattern(0)}), "*0\r\n", &other,
+                       turn, reply),
             kTurns);
   const std::string all = Resp(names);
   ASSERT_TRUE(lister.Send(Resp({"PUBSUB", "CHANNELS"})));
@@ -207,7 +217,8 @@ TEST(SubscriberLimitsTest, NamesAndPatternsAreShort) {
   const std::string longest(PubSub::kMaxChannelName, 'n');
   const std::string too_long = longest + "n";
   for (const std::string_view command : {"PUBLISH", "SPUBLISH"}) {
-    ASSERT_TRUE(client.Send(Resp({std::string(command), longest, "m"}) + Resp({std::string(command), too_long, "m"})));
+    ASSERT_TRUE(client.Send(Resp({std::string(command), longest, "m"}) +
+                            Resp({std::string(command), too_long, "m"})));
     const std::string expected = ":0\r\n-ERR a channel's name has at most 1024 bytes\r\n";
     EXPECT_EQ(client.Receive(expected.size()), expected);
   }

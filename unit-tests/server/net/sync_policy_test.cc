@@ -1,4 +1,5 @@
-// Who puts a loop's writes on disk: the rule by itself, and a server with one loop and many clients.
+// Who puts a loop's writes on disk: the rule by itself, and a server with one loop and many
+// clients.
 #include "server/net/sync_policy.h"
 
 #include <gtest/gtest.h>
@@ -75,12 +76,14 @@ class OneLoopTest : public ::testing::Test {
     return engine;
   }
   FaultFileSystem files_;
-  TestServer server_{ServerOptions{.execution = Execution::kInline, .io_threads = 1}, Engine(&files_)};
+  TestServer server_{ServerOptions{.execution = Execution::kInline, .io_threads = 1},
+                     Engine(&files_)};
 };
 
 TEST_F(OneLoopTest, WhatItWroteItSyncsItself) {
   std::atomic<int> syncs_here{0};
-  const uint64_t token = server_.store().AddDurabilityListener([&] { syncs_here += testing::IsLoopsThread(); });
+  const uint64_t token =
+      server_.store().AddDurabilityListener([&] { syncs_here += testing::IsLoopsThread(); });
   const std::unique_ptr<Client> one = server_.Connect(), other = server_.Connect();
   for (int i = 0; i < 100; ++i) {
     EXPECT_TRUE(one->Put("a", "1").ok());
@@ -139,7 +142,8 @@ TEST_F(OneLoopTest, AllAreToldOfAFailedSync) {
           return;
         }
         if (++written == 500) {
-          files_.Fail(FileOperation::kSync, 1, absl::InternalError("EIO"), FaultFileSystem::kUnlimited, ".log");
+          files_.Fail(FileOperation::kSync, 1, absl::InternalError("EIO"),
+                      FaultFileSystem::kUnlimited, ".log");
         }
       }
     });

@@ -11,7 +11,8 @@ namespace varve {
 namespace {
 
 TEST(LatencyBucketsTest, EachDurationLiesInItsBucket) {
-  for (uint64_t nanos : {0ul, 1ul, 1023ul, 1024ul, 1151ul, 1152ul, 999'999ul, 1'000'000ul, 68'000'000'000ul}) {
+  for (uint64_t nanos :
+       {0ul, 1ul, 1023ul, 1024ul, 1151ul, 1152ul, 999'999ul, 1'000'000ul, 68'000'000'000ul}) {
     const size_t bucket = LatencyBuckets::IndexOf(nanos);
     ASSERT_LT(bucket, LatencyBuckets::kCount);
     EXPECT_LT(nanos, LatencyBuckets::EndOf(bucket));

@@ -43,7 +43,8 @@ class MonitoringTest : public ::testing::Test {
 
 TEST_F(MonitoringTest, CommandsAreCountedHoweverTheyAreExecuted) {
   Do({"SET", "k", "v"});
-  for (int i = 0; i < 10; ++i) ASSERT_TRUE(client_->Send({"GET", i % 2 == 0 ? "k" : "missing"}).ok());
+  for (int i = 0; i < 10; ++i)
+    ASSERT_TRUE(client_->Send({"GET", i % 2 == 0 ? "k" : "missing"}).ok());
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(client_->Send({"SET", "k", "w"}).ok());
   for (int i = 0; i < 15; ++i) ASSERT_TRUE(client_->Receive().ok());
   Do({"MGET", "k", "missing", "k"});
@@ -66,14 +67,15 @@ TEST_F(MonitoringTest, ErrorsAreCountedByCommandAndCode) {
   const std::string incr = Info("commandstats", "cmdstat_incr");
   EXPECT_NE(incr.find("calls=2,"), std::string::npos) << incr;
   EXPECT_NE(incr.find("rejected_calls=0,failed_calls=2"), std::string::npos) << incr;
-  EXPECT_NE(Info("commandstats", "cmdstat_get").find("rejected_calls=1,failed_calls=1"), std::string::npos);
+  EXPECT_NE(Info("commandstats", "cmdstat_get").find("rejected_calls=1,failed_calls=1"),
+            std::string::npos);
 }
 
 TEST_F(MonitoringTest, DefaultSectionsLeaveOutWhatIsLong) {
   const std::string by_default = Do({"INFO"}).text;
-  for (const char* part :
-       {"# Server", "# Clients", "# Memory", "# Persistence", "# Stats", "# Replication", "# CPU", "# Errorstats",
-        "# Cluster", "# Engine", "# Keyspace", "role:master", "used_memory_human:"}) {
+  for (const char* part : {"# Server", "# Clients", "# Memory", "# Persistence", "# Stats",
+                           "# Replication", "# CPU", "# Errorstats", "# Cluster", "# Engine",
+                           "# Keyspace", "role:master", "used_memory_human:"}) {
     EXPECT_NE(by_default.find(part), std::string::npos) << part;
   }
   EXPECT_EQ(by_default.find("# Commandstats"), std::string::npos);
@@ -169,7 +171,8 @@ TEST_F(MonitoringTest, ExplainTellsWhereAKeyWasFound) {
   EXPECT_EQ(Field(explained, "found")->integer, 1);
   EXPECT_EQ(Field(explained, "value_bytes")->integer, 5);
   EXPECT_EQ(Field(explained, "tables_probed")->integer, 0);
-  EXPECT_NE(Field(explained, "steps")->elements[0].text.find("write buffers: found"), std::string::npos);
+  EXPECT_NE(Field(explained, "steps")->elements[0].text.find("write buffers: found"),
+            std::string::npos);
 
   for (int i = 0; i < 100; ++i) Do({"SET", "k" + std::to_string(i), "value"});
   Do({"COMPACT"});
@@ -185,10 +188,11 @@ TEST_F(MonitoringTest, ExplainTellsWhereAKeyWasFound) {
   EXPECT_EQ(Do({"EXPLAIN", "SET", "k"}).type, Reply::Type::kError);
 }
 
-// What is said of a command is some hundred times as long as its name: a request of 4 MB would have had an answer of 2 GB.
+// What is said of a command is some hundred times as long as its name: a request of 4 MB would have
+// had an answer of 2 GB.
 TEST_F(MonitoringTest, WhatIsAskedAboutCommandsIsBounded) {
-  for (const std::vector<std::string_view>& asked :
-       std::vector<std::vector<std::string_view>>{{"COMMAND", "DOCS"}, {"COMMAND", "INFO"}, {"LATENCY", "HISTOGRAM"}}) {
+  for (const std::vector<std::string_view>& asked : std::vector<std::vector<std::string_view>>{
+           {"COMMAND", "DOCS"}, {"COMMAND", "INFO"}, {"LATENCY", "HISTOGRAM"}}) {
     std::vector<std::string_view> request = asked;
     request.resize(asked.size() + 1024, "get");
     EXPECT_NE(Do(request).type, Reply::Type::kError) << asked[1];
@@ -204,7 +208,8 @@ TEST_F(MonitoringTest, MonitorShortensWhatIsLong) {
   Do({"SET", "k", std::string(1u << 20, '\xff')});
   Do(std::vector<std::string_view>(100'000, "MGET"));
   std::string seen;
-  while (seen.find("more arguments)\r\n") == std::string::npos && seen.size() < (1u << 20)) seen += monitor.Receive(1);
+  while (seen.find("more arguments)\r\n") == std::string::npos && seen.size() < (1u << 20))
+    seen += monitor.Receive(1);
   EXPECT_NE(seen.find("\\xff\"... (1044480 more bytes)\r\n"), std::string::npos);
   EXPECT_LT(seen.size(), 100'000u);
 }

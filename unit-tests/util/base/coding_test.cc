@@ -22,7 +22,8 @@ std::vector<uint64_t> InterestingNumbers() {
 TEST(CodingTest, LeadingWordsCompareLikeTheTextsBeginnings) {
   const std::vector<std::string> ordered = {"",         "\0\1"s,    "a", "a\1",  "ab",  "abcdefg",
                                             "abcdefgh", "abcdefgi", "b", "\x80", "\xff"};
-  for (size_t i = 1; i < ordered.size(); ++i) EXPECT_LT(LeadingWord(ordered[i - 1]), LeadingWord(ordered[i])) << i;
+  for (size_t i = 1; i < ordered.size(); ++i)
+    EXPECT_LT(LeadingWord(ordered[i - 1]), LeadingWord(ordered[i])) << i;
   EXPECT_EQ(LeadingWord("abcdefgh"), LeadingWord("abcdefghi"));
   EXPECT_EQ(LeadingWord("ab"), 0x6162000000000000u);
 }
@@ -87,7 +88,8 @@ TEST(CodingTest, VarintsRoundTripAndHaveThePredictedLength) {
     PutVarint64(&out, number);
     EXPECT_EQ(out.size(), VarintLength(number));
     uint64_t decoded = ~number;
-    EXPECT_EQ(DecodeVarint64(out.data(), out.data() + out.size(), &decoded), out.data() + out.size());
+    EXPECT_EQ(DecodeVarint64(out.data(), out.data() + out.size(), &decoded),
+              out.data() + out.size());
     EXPECT_EQ(decoded, number);
 
     uint32_t decoded32 = 7;

@@ -9,7 +9,8 @@
 namespace varve {
 namespace {
 
-// Golden values: the hash places keys in offset tables on disk and the checksum guards all files, so neither changes.
+// Golden values: the hash places keys in offset tables on disk and the checksum guards all files,
+// so neither changes.
 TEST(HashTest, ValuesAreFixedForever) {
   EXPECT_EQ(HashKey(""), 0x2d06800538d394c2u);
   EXPECT_EQ(HashKey("abc"), 0x78af5f94892f3950u);
@@ -22,7 +23,9 @@ TEST(HashTest, KeysThatDifferInOneByteHashApart) {
   EXPECT_NE(HashKey(std::string_view("a\0", 2)), HashKey("a"));
 }
 
-TEST(ChecksumTest, IsTheLowHalfOfTheHashWhenTheSeedIsZero) { EXPECT_EQ(Checksum("abc", 0), 0x892f3950u); }
+TEST(ChecksumTest, IsTheLowHalfOfTheHashWhenTheSeedIsZero) {
+  EXPECT_EQ(Checksum("abc", 0), 0x892f3950u);
+}
 
 TEST(ChecksumTest, FindsEveryFlippedBit) {
   std::string data(4096, '\0');
@@ -39,7 +42,8 @@ TEST(ChecksumTest, IntactBytesInTheWrongPlaceFail) {
   std::set<uint32_t> sums;
   for (uint64_t seed = 0; seed < 1000; ++seed) sums.insert(Checksum("the same block", seed));
   EXPECT_EQ(sums.size(), 1000u);
-  EXPECT_NE(Checksum(std::string(64, '\0'), 1), Checksum(std::string(128, '\0'), 1)) << "zeros of another length";
+  EXPECT_NE(Checksum(std::string(64, '\0'), 1), Checksum(std::string(128, '\0'), 1))
+      << "zeros of another length";
   EXPECT_NE(Checksum(std::string(4096, '\0'), 1), 0u) << "a zeroed block is not valid";
 }
 

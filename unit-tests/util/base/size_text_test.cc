@@ -29,7 +29,9 @@ TEST(SizeTextTest, ReadsSizesInBytesAndUnits) {
 }
 
 TEST(SizeTextTest, RefusesWhatIsNoSizeAndSaysWhy) {
-  const auto reason = [](std::string_view text) { return std::string(ParseSize(text).status().message()); };
+  const auto reason = [](std::string_view text) {
+    return std::string(ParseSize(text).status().message());
+  };
   EXPECT_THAT(reason(""), HasSubstr("does not begin with a digit"));
   EXPECT_THAT(reason("MiB"), HasSubstr("does not begin with a digit"));
   EXPECT_THAT(reason("-1"), HasSubstr("does not begin with a digit"));
@@ -48,7 +50,8 @@ TEST(SizeTextTest, FormattedSizesAreExactAndReadBack) {
   EXPECT_EQ(FormatSize(1024), "1KiB");
   EXPECT_EQ(FormatSize(1536), "1536");
   EXPECT_EQ(FormatSize(67'108'864), "64MiB");
-  for (uint64_t size : {uint64_t{1}, uint64_t{1023}, uint64_t{1025}, uint64_t{3} << 40, uint64_t{1} << 63, kMax}) {
+  for (uint64_t size :
+       {uint64_t{1}, uint64_t{1023}, uint64_t{1025}, uint64_t{3} << 40, uint64_t{1} << 63, kMax}) {
     EXPECT_EQ(ParseSize(FormatSize(size)).value(), size);
   }
 }
@@ -64,7 +67,9 @@ TEST(SizeTextTest, ReadsDurations) {
 }
 
 TEST(SizeTextTest, RefusesWhatIsNoDurationAndSaysWhy) {
-  const auto reason = [](std::string_view text) { return std::string(ParseDuration(text).status().message()); };
+  const auto reason = [](std::string_view text) {
+    return std::string(ParseDuration(text).status().message());
+  };
   EXPECT_THAT(reason("5"), HasSubstr("unit is missing"));
   EXPECT_THAT(reason("5m"), HasSubstr("unknown unit \"m\"")) << "minutes or milliseconds?";
   EXPECT_THAT(reason("soon"), HasSubstr("does not begin with a digit"));
@@ -77,7 +82,8 @@ TEST(SizeTextTest, FormattedDurationsAreExactAndReadBack) {
   EXPECT_EQ(FormatDuration(1500us), "1500us");
   EXPECT_EQ(FormatDuration(60s), "1min");
   for (const std::chrono::nanoseconds duration :
-       {std::chrono::nanoseconds(1), std::chrono::nanoseconds(90min), std::chrono::nanoseconds::max()}) {
+       {std::chrono::nanoseconds(1), std::chrono::nanoseconds(90min),
+        std::chrono::nanoseconds::max()}) {
     EXPECT_EQ(ParseDuration(FormatDuration(duration)).value(), duration);
   }
 }

@@ -17,7 +17,8 @@ using ::testing::Not;
 TEST(StatusTest, AnIoErrorSaysWhatWhereAndWhatToDo) {
   const absl::Status status = IoError(ENOSPC, "write", "data/000012.log", 4096);
   EXPECT_EQ(std::string(status.message()),
-            "write data/000012.log at offset 4096: No space left on device (ENOSPC); free space on this file system");
+            "write data/000012.log at offset 4096: No space left on device (ENOSPC); free space on "
+            "this file system");
   EXPECT_THAT(std::string(IoError(EIO, "rename", "data/x").message()), Not(HasSubstr("offset")));
   EXPECT_THAT(std::string(IoError(4711, "read", "data/x").message()), HasSubstr("error 4711"));
 }
@@ -38,8 +39,8 @@ TEST(StatusTest, ErrnoDecidesTheCode) {
 TEST(StatusTest, CorruptionNamesFileOffsetAndDamage) {
   const absl::Status status = Corruption("data/7.seg", 8192, "record: checksum differs");
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("data/7.seg"), HasSubstr("8192"), HasSubstr("record: checksum differs")));
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("data/7.seg"), HasSubstr("8192"),
+                                                   HasSubstr("record: checksum differs")));
 }
 
 absl::Status PassOn(const absl::Status& inner, bool* reached) {
@@ -66,7 +67,8 @@ absl::StatusOr<int> Sum(absl::StatusOr<std::unique_ptr<int>> first, absl::Status
 TEST(StatusMacroTest, AssignOrReturnMovesValuesAndReturnsErrors) {
   EXPECT_EQ(Sum(std::make_unique<int>(40), 2).value(), 42);
   EXPECT_EQ(Sum(absl::AbortedError("first"), 2).status(), absl::AbortedError("first"));
-  EXPECT_EQ(Sum(std::make_unique<int>(40), absl::AbortedError("second")).status(), absl::AbortedError("second"));
+  EXPECT_EQ(Sum(std::make_unique<int>(40), absl::AbortedError("second")).status(),
+            absl::AbortedError("second"));
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ TEST(AlignedBytesTest, LargeOnesTakeHugePagesWhereLittleOfThemIsLeft) {
     EXPECT_EQ(bytes.capacity(), capacity);
     EXPECT_TRUE(IsAligned(bytes, kHugePage));
     std::memset(bytes.data(), 1, bytes.capacity());
-    const AlignedBytes moved = std::move(bytes);  // and freed as it was taken, which AddressSanitizer watches
+    // And freed as it was taken, which AddressSanitizer watches.
+    const AlignedBytes moved = std::move(bytes);
     EXPECT_TRUE(IsAligned(moved, kHugePage));
   }
 }

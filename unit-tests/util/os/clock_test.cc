@@ -10,9 +10,9 @@ namespace {
 
 TEST(ClockTest, WallTimeIsTheCalendarsInMilliseconds) {
   const auto calendar = [] {
-    return static_cast<uint64_t>(
-        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
-            .count());
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                     std::chrono::system_clock::now().time_since_epoch())
+                                     .count());
   };
   const uint64_t before = calendar();
   const uint64_t now = RealClock().WallMillis();

@@ -52,7 +52,8 @@ TEST(FileRecyclerTest, GoesOnBehindAFileThatCannotBeCutDown) {
   testing::TempDir directory;
   testing::FaultFileSystem files;
   files.Fail(testing::FileOperation::kTruncate, 1, absl::InternalError("injected"));
-  const std::string first = Make(directory, "first", 4 * kMebibyte), second = Make(directory, "second", 10);
+  const std::string first = Make(directory, "first", 4 * kMebibyte),
+                    second = Make(directory, "second", 10);
   FileRecycler recycler(&files, {});
   recycler.Retire(directory.File("missing"));
   recycler.Retire(first);

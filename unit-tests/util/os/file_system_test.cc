@@ -64,7 +64,8 @@ TEST_F(FileSystemTest, DurableWritesAreSeenAtOnceWhateverTheirAlignment) {
   std::memset(pages->bytes, 'p', sizeof(pages->bytes));
   const std::string_view aligned(pages->bytes, 2 * kDirectAlignment);
   // A file system in memory may refuse direct writes.
-  for (const std::string& path : {dir_.File("a"), fmt::format("/dev/shm/varve-file-system-test-{}", ::getpid())}) {
+  for (const std::string& path :
+       {dir_.File("a"), fmt::format("/dev/shm/varve-file-system-test-{}", ::getpid())}) {
     const auto file = fs_->OpenForWrite(path, /*create=*/true).value();
     std::string expected(4 * kDirectAlignment, '\0');
     ASSERT_TRUE(file->Write(0, expected).ok());
@@ -113,10 +114,12 @@ TEST_F(FileSystemTest, FilesAndDirectoriesAreTheOwnersAlone) {
 TEST_F(FileSystemTest, DirectoriesAreCreatedWithTheirParentsAndListedSorted) {
   ASSERT_TRUE(fs_->CreateDirectory(dir_.File("x/y/z")).ok());
   ASSERT_TRUE(fs_->CreateDirectory(dir_.File("x/y/z")).ok());
-  for (const char* name : {"b", "a", "c"}) ASSERT_TRUE(fs_->OpenForWrite(dir_.File("x/y/") + name, true).ok());
+  for (const char* name : {"b", "a", "c"})
+    ASSERT_TRUE(fs_->OpenForWrite(dir_.File("x/y/") + name, true).ok());
   EXPECT_THAT(fs_->List(dir_.File("x/y")).value(), ElementsAre("a", "b", "c", "z"));
   EXPECT_TRUE(absl::IsNotFound(fs_->List(dir_.File("nowhere")).status()));
-  EXPECT_FALSE(fs_->CreateDirectory(dir_.File("x/y/a")).ok()) << "a file of that name is in the way";
+  EXPECT_FALSE(fs_->CreateDirectory(dir_.File("x/y/a")).ok())
+      << "a file of that name is in the way";
 }
 
 TEST_F(FileSystemTest, RenameReplacesAndRemoveRemoves) {

@@ -14,8 +14,10 @@ namespace {
 TEST(FileWindowTest, ShowsWhatTheFileHolds) {
   testing::TempDir dir;
   std::string content;
-  for (uint64_t i = 0; content.size() < 3 * FileWindow::kPiece; ++i) content += std::to_string(i * 7919);
-  const std::unique_ptr<File> file = PosixFileSystem()->OpenForWrite(dir.File("f"), /*create=*/true).value();
+  for (uint64_t i = 0; content.size() < 3 * FileWindow::kPiece; ++i)
+    content += std::to_string(i * 7919);
+  const std::unique_ptr<File> file =
+      PosixFileSystem()->OpenForWrite(dir.File("f"), /*create=*/true).value();
   ASSERT_TRUE(file->Write(0, content).ok());
 
   FileWindow window(*file);

@@ -12,8 +12,8 @@
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/temp_dir.h"
-#include "util/os/forwarding_file.h"
 #include "util/base/status.h"
+#include "util/os/forwarding_file.h"
 
 namespace varve {
 namespace {
@@ -23,7 +23,8 @@ constexpr uint64_t kPage = 4096;
 // Counts the writes that begin within a page.
 class WatchedFiles final : public testing::FaultFileSystem {
  public:
-  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path, bool create) override {
+  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path,
+                                                     bool create) override {
     VARVE_ASSIGN_OR_RETURN(std::unique_ptr<File> file, FaultFileSystem::OpenForWrite(path, create));
     return std::make_unique<WatchedFile>(this, std::move(file));
   }
@@ -32,7 +33,8 @@ class WatchedFiles final : public testing::FaultFileSystem {
  private:
   class WatchedFile final : public ForwardingFile {
    public:
-    WatchedFile(WatchedFiles* owner, std::unique_ptr<File> file) : ForwardingFile(std::move(file)), owner_(owner) {}
+    WatchedFile(WatchedFiles* owner, std::unique_ptr<File> file)
+        : ForwardingFile(std::move(file)), owner_(owner) {}
     absl::Status Write(uint64_t offset, std::string_view data) override {
       owner_->unaligned += offset % kPage != 0;
       return ForwardingFile::Write(offset, data);
@@ -49,7 +51,8 @@ class FileWriterTest : public ::testing::Test {
   std::string WriteLines(FileWriter* writer, int count) {
     std::string expected;
     for (int i = 0; i < count; ++i) {
-      const std::string line(i == count / 2 ? 9u << 20 : 1 + i * 37u % 1000, static_cast<char>('a' + i % 26));
+      const std::string line(i == count / 2 ? 9u << 20 : 1 + i * 37u % 1000,
+                             static_cast<char>('a' + i % 26));
       writer->buffer()->append(line);
       expected += line;
       EXPECT_TRUE(writer->WriteFull().ok());
@@ -86,7 +89,8 @@ TEST_F(FileWriterTest, NothingIsLeftOfTheFileWrittenOver) {
     std::ofstream(directory_.File("old"), std::ios::binary) << std::string(old_size, '!');
     recycler.Retire(directory_.File("old"));
     ASSERT_TRUE(testing::Eventually([&] { return recycler.spare_bytes() == old_size; }));
-    auto writer = FileWriter::Create({&files_, &recycler}, directory_.File("new"), old_size).value();
+    auto writer =
+        FileWriter::Create({&files_, &recycler}, directory_.File("new"), old_size).value();
     EXPECT_EQ(recycler.spare_bytes(), 0u);
     const std::string expected = WriteLines(writer.get(), 3000);
     ASSERT_TRUE(writer->Finish().ok());
@@ -105,7 +109,8 @@ TEST_F(FileWriterTest, OneThatIsNotKeptGoesOrIsASpare) {
     ASSERT_TRUE(writer->Finish().ok());
     const uint64_t size = writer->size();
     writer.reset();
-    EXPECT_TRUE(testing::Eventually([&] { return !std::filesystem::exists(directory_.File("a")); }));
+    EXPECT_TRUE(
+        testing::Eventually([&] { return !std::filesystem::exists(directory_.File("a")); }));
     EXPECT_TRUE(testing::Eventually([&] { return recycler.spare_bytes() == size; }));
   }
 }
@@ -118,7 +123,8 @@ TEST_F(FileWriterTest, WhatTheDiskRefusedIsNotTriedAgain) {
     files_.Fail(operation, 1, absl::InternalError("injected"), /*times=*/1);
     EXPECT_FALSE(writer->Finish().ok());
     writer.reset();
-    EXPECT_TRUE(testing::Eventually([&] { return PosixFileSystem()->List(directory_.path())->empty(); }));
+    EXPECT_TRUE(
+        testing::Eventually([&] { return PosixFileSystem()->List(directory_.path())->empty(); }));
     EXPECT_EQ(recycler.spare_bytes(), 0u);
   }
 }

@@ -23,7 +23,8 @@ class MappedWindowTest : public ::testing::Test {
     descriptor_ = ::open(dir_.File("file").c_str(), O_RDWR | O_CREAT, 0600);
     ASSERT_GE(descriptor_, 0);
     ASSERT_EQ(::ftruncate(descriptor_, kSize), 0);
-    if (window_.Write(descriptor_, 0, "x") == Result::kNotMapped) GTEST_SKIP() << "not mapped on this file system";
+    if (window_.Write(descriptor_, 0, "x") == Result::kNotMapped)
+      GTEST_SKIP() << "not mapped on this file system";
   }
   void TearDown() override { ::close(descriptor_); }
 
@@ -43,7 +44,8 @@ TEST_F(MappedWindowTest, WhatIsWrittenIsReadByOthersAtOnce) {
     ASSERT_EQ(window_.Write(descriptor_, offset, data), Result::kWritten);
     expected.replace(offset, size, data);
     std::string read(size, '\0');
-    ASSERT_EQ(::pread(descriptor_, read.data(), size, static_cast<off_t>(offset)), static_cast<ssize_t>(size));
+    ASSERT_EQ(::pread(descriptor_, read.data(), size, static_cast<off_t>(offset)),
+              static_cast<ssize_t>(size));
     ASSERT_EQ(read, data);
   }
   const std::string across(2 * MappedWindow::kSize, 'w');
@@ -75,7 +77,8 @@ TEST_F(MappedWindowTest, AFileTellsWhatFailed) {
   EXPECT_NE(failed.message().find("file at offset 9000"), std::string::npos) << failed;
 }
 
-// What is none of ours ends the process as it would have, or reaches the handler that was there before.
+// What is none of ours ends the process as it would have, or reaches the handler that was there
+// before.
 using MappedWindowDeathTest = MappedWindowTest;
 
 TEST_F(MappedWindowDeathTest, OtherBusErrorsStayWhatTheyAre) {

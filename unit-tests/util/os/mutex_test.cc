@@ -1,5 +1,6 @@
-// absl::Mutex itself is not ours to test. What is ours: that these programs are sound under ThreadSanitizer as well, as
-// everything that guards data with a mutex relies on it (cmake/tsan_absl_mutex.cc).
+// absl::Mutex itself is not ours to test. What is ours: that these programs are sound under
+// ThreadSanitizer as well, as everything that guards data with a mutex relies on it
+// (cmake/tsan_absl_mutex.cc).
 #include <absl/base/thread_annotations.h>
 #include <absl/synchronization/mutex.h>
 #include <gtest/gtest.h>
@@ -52,10 +53,12 @@ TEST(MutexTest, AConditionVariableHandsDataOver) {
   });
   {
     absl::MutexLock lock(&guarded.mutex);
-    while (guarded.numbers.size() < 500) guarded.changed.WaitWithTimeout(&guarded.mutex, absl::Milliseconds(1));
+    while (guarded.numbers.size() < 500)
+      guarded.changed.WaitWithTimeout(&guarded.mutex, absl::Milliseconds(1));
     while (guarded.numbers.size() < 900) guarded.changed.Wait(&guarded.mutex);
-    const auto complete = [&guarded]()
-                              ABSL_EXCLUSIVE_LOCKS_REQUIRED(guarded.mutex) { return guarded.numbers.size() == 1000; };
+    const auto complete = [&guarded]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(guarded.mutex) {
+      return guarded.numbers.size() == 1000;
+    };
     guarded.mutex.Await(absl::Condition(&complete));
     EXPECT_EQ(guarded.numbers.back(), 999);
   }
@@ -63,7 +66,8 @@ TEST(MutexTest, AConditionVariableHandsDataOver) {
 }
 
 TEST(MutexTest, AnErrorMayBeSharedBetweenThreads) {
-  auto shared = std::make_unique<absl::Status>(Corruption("data/1.seg", 0, "a message that needs an allocation"));
+  auto shared = std::make_unique<absl::Status>(
+      Corruption("data/1.seg", 0, "a message that needs an allocation"));
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([copy = *shared] { EXPECT_EQ(copy.code(), absl::StatusCode::kDataLoss); });

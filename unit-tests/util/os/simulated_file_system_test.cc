@@ -38,7 +38,8 @@ class SimulatedFileSystemTest : public ::testing::Test {
   // What power cuts leave of the file, in many choices.
   std::set<std::string> Leftovers(const std::string& name) const {
     std::set<std::string> contents;
-    for (uint64_t choice = 0; choice < 500; ++choice) contents.insert(Content(fs_.disk().CutPower(choice), name));
+    for (uint64_t choice = 0; choice < 500; ++choice)
+      contents.insert(Content(fs_.disk().CutPower(choice), name));
     return contents;
   }
 
@@ -53,7 +54,8 @@ TEST_F(SimulatedFileSystemTest, TheNthCallFails) {
   EXPECT_TRUE(file->Write(1, "3").ok());
   EXPECT_EQ(Content("a"), "13");
   EXPECT_EQ(fs_.failed_calls(), 1u);
-  fs_.Fail(FileOperation::kSync, 1, absl::InternalError("EIO"), SimulatedFileSystem::kUnlimited, "other");
+  fs_.Fail(FileOperation::kSync, 1, absl::InternalError("EIO"), SimulatedFileSystem::kUnlimited,
+           "other");
   EXPECT_TRUE(file->Sync().ok()) << "the fault is for another path";
 }
 
@@ -73,7 +75,8 @@ TEST_F(SimulatedFileSystemTest, WhatWasSyncedStaysAndTheRestIsLostKeptOrTorn) {
   ASSERT_TRUE(file->Write(512, std::string(2 * 512, 'b')).ok());
   const std::string a(512, 'a'), b(512, 'b'), zeros(512, '\0');
   const std::set<std::string> left = Leftovers("a");
-  for (const std::string& each : {a + a, a + b + b, a + b + zeros, a + a + b, a + b, a + a + zeros}) {
+  for (const std::string& each :
+       {a + a, a + b + b, a + b + zeros, a + a + b, a + b, a + a + zeros}) {
     EXPECT_TRUE(left.contains(each)) << each.size() << " bytes";
   }
   EXPECT_EQ(left.size(), 6u) << "and nothing else";

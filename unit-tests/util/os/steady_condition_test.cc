@@ -36,7 +36,8 @@ TEST(SteadyConditionTest, ASignalEndsAWaitBeforeItsTime) {
   signaller.join();
 }
 
-// A ball goes round; each turn is a signal that must not get lost, given with and without the mutex.
+// A ball goes round; each turn is a signal that must not get lost, given with and without the
+// mutex.
 TEST(SteadyConditionTest, NoSignalGetsLost) {
   constexpr int kPlayers = 4, kTurns = 20000;
   absl::Mutex mutex;

@@ -58,7 +58,8 @@ class Others {
 class ThreadPaceTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists("/proc/thread-self/schedstat")) GTEST_SKIP() << "the kernel doesn't say who waits";
+    if (!std::filesystem::exists("/proc/thread-self/schedstat"))
+      GTEST_SKIP() << "the kernel doesn't say who waits";
   }
 
   // In a background thread; skips where the kernel doesn't let it come back.

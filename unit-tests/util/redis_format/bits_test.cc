@@ -23,7 +23,8 @@ class BitsTest : public ::testing::Test {
     return bytes;
   }
   static bool Naive(const std::string& bytes, uint64_t bit) {
-    return bit / 8 < bytes.size() && ((static_cast<uint8_t>(bytes[bit / 8]) >> (7 - bit % 8)) & 1) != 0;
+    return bit / 8 < bytes.size() &&
+           ((static_cast<uint8_t>(bytes[bit / 8]) >> (7 - bit % 8)) & 1) != 0;
   }
 
   std::mt19937 random_{1};
@@ -95,7 +96,8 @@ TEST_F(BitsTest, NumbersOfAnyWidthAtAnyPlace) {
     const unsigned bits = 1 + random_() % 64;
     const uint64_t offset = random_() % (before.size() * 8 - bits + 1);
     uint64_t expected = 0;
-    for (unsigned i = 0; i < bits; ++i) expected = expected << 1 | (Naive(before, offset + i) ? 1 : 0);
+    for (unsigned i = 0; i < bits; ++i)
+      expected = expected << 1 | (Naive(before, offset + i) ? 1 : 0);
     EXPECT_EQ(ReadBits(before, offset, bits), expected);
     const uint64_t value = uint64_t{random_()} << 32 | random_();
     std::string after = before;

@@ -18,7 +18,8 @@ struct Outcome {
   bool operator==(const Outcome& other) const = default;
 };
 
-// Feeds `pieces` one after the other, as a connection would: bytes move in memory between calls, consumed ones go.
+// Feeds `pieces` one after the other, as a connection would: bytes move in memory between calls,
+// consumed ones go.
 Outcome Feed(const std::vector<std::string>& pieces, const RespLimits& limits = {}) {
   RespParser parser(limits);
   Outcome outcome;
@@ -45,10 +46,13 @@ Outcome Feed(const std::string& bytes, const RespLimits& limits = {}) {
   return Feed(std::vector<std::string>{bytes}, limits);
 }
 
-std::string ErrorOf(const std::string& bytes, const RespLimits& limits = {}) { return Feed(bytes, limits).error; }
+std::string ErrorOf(const std::string& bytes, const RespLimits& limits = {}) {
+  return Feed(bytes, limits).error;
+}
 
 TEST(RespParserTest, ReadsArraysAndPlainLinesFromOneBuffer) {
-  const Outcome outcome = Feed("*2\r\n$3\r\nGET\r\n$0\r\n\r\nPING\r\n\r\n*0\r\nset a  'b c'\n*-1\r\n");
+  const Outcome outcome =
+      Feed("*2\r\n$3\r\nGET\r\n$0\r\n\r\nPING\r\n\r\n*0\r\nset a  'b c'\n*-1\r\n");
   const std::vector<Request> expected = {{"GET", ""}, {"PING"}, {}, {}, {"set", "a", "b c"}, {}};
   EXPECT_EQ(outcome.requests, expected);
   EXPECT_EQ(outcome.error, "");
@@ -58,7 +62,8 @@ TEST(RespParserTest, ARequestIsBoundedAsAWhole) {
   RespLimits limits;
   limits.max_request = 28;
   EXPECT_EQ(Feed("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$2\r\nvw\r\n", limits).error, "");  // 28 bytes
-  EXPECT_EQ(ErrorOf("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$3\r\n", limits), "ERR Protocol error: too big request");
+  EXPECT_EQ(ErrorOf("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$3\r\n", limits),
+            "ERR Protocol error: too big request");
 }
 
 TEST(RespParserTest, ArgumentsHoldAnyBytes) {
@@ -70,13 +75,14 @@ TEST(RespParserTest, ArgumentsHoldAnyBytes) {
 
 TEST(RespParserTest, EverySplitGivesTheSameRequests) {
   const std::string bytes =
-      "*3\r\n$3\r\nSET\r\n$5\r\nk\r\ney\r\n$10\r\n0123456789\r\nput \"a\\x00\\n\" 'it\\'s'\r\n*1\r\n$4\r\nPING\r\n";
+      "*3\r\n$3\r\nSET\r\n$5\r\nk\r\ney\r\n$10\r\n0123456789\r\nput \"a\\x00\\n\" "
+      "'it\\'s'\r\n*1\r\n$4\r\nPING\r\n";
   const Outcome whole = Feed(bytes);
   ASSERT_EQ(whole.requests.size(), 3u);
   for (size_t first = 0; first <= bytes.size(); ++first) {
     for (size_t second = first; second <= bytes.size(); ++second) {
-      const std::vector<std::string> pieces = {bytes.substr(0, first), bytes.substr(first, second - first),
-                                               bytes.substr(second)};
+      const std::vector<std::string> pieces = {
+          bytes.substr(0, first), bytes.substr(first, second - first), bytes.substr(second)};
       ASSERT_EQ(Feed(pieces), whole) << "split at " << first << " and " << second;
     }
   }
@@ -98,8 +104,10 @@ TEST(RespParserTest, PlainLinesFollowTheQuotingRules) {
   EXPECT_EQ(Feed("a pre\"fix\"\n").requests, (std::vector<Request>{{"a", "prefix"}}));
   EXPECT_EQ(Feed("a \"\\xg1\\x4\"\n").requests, (std::vector<Request>{{"a", "xg1x4"}}));
   EXPECT_EQ(Feed("\t a \t b \n").requests, (std::vector<Request>{{"a", "b"}}));
-  for (const char* unbalanced : {"a \"b\n", "a 'b\n", "a \"b\"c\n", "a 'b'c\n", "\"\n", "a \"b\\\"\n"}) {
-    EXPECT_EQ(ErrorOf(unbalanced), "ERR Protocol error: unbalanced quotes in request") << unbalanced;
+  for (const char* unbalanced :
+       {"a \"b\n", "a 'b\n", "a \"b\"c\n", "a 'b'c\n", "\"\n", "a \"b\\\"\n"}) {
+    EXPECT_EQ(ErrorOf(unbalanced), "ERR Protocol error: unbalanced quotes in request")
+        << unbalanced;
   }
 }
 
@@ -177,8 +185,9 @@ TEST(ParseRespIntegerTest, TakesWhatRedisTakes) {
   EXPECT_EQ(value, INT64_MIN);
   EXPECT_TRUE(ParseRespInteger("0", &value));
   EXPECT_EQ(value, 0);
-  for (const char* wrong : {"", "-", "+1", "01", "-0", " 1", "1 ", "1.0", "0x1", "9223372036854775808",
-                            "-9223372036854775809", "99999999999999999999", "184467440737095516150"}) {
+  for (const char* wrong :
+       {"", "-", "+1", "01", "-0", " 1", "1 ", "1.0", "0x1", "9223372036854775808",
+        "-9223372036854775809", "99999999999999999999", "184467440737095516150"}) {
     EXPECT_FALSE(ParseRespInteger(wrong, &value)) << wrong;
   }
 }

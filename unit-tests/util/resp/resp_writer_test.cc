@@ -20,7 +20,8 @@ std::string Written(int protocol, const std::function<void(RespWriter&)>& write)
 }
 
 // What each protocol version sends for the same reply.
-void ExpectWritten(const std::function<void(RespWriter&)>& write, const std::string& resp2, const std::string& resp3) {
+void ExpectWritten(const std::function<void(RespWriter&)>& write, const std::string& resp2,
+                   const std::string& resp3) {
   EXPECT_EQ(Written(2, write), resp2);
   EXPECT_EQ(Written(3, write), resp3);
 }
@@ -28,13 +29,16 @@ void ExpectWritten(const std::function<void(RespWriter&)>& write, const std::str
 TEST(RespWriterTest, WritesEachType) {
   ExpectWritten([](RespWriter& w) { w.Ok(); }, "+OK\r\n", "+OK\r\n");
   ExpectWritten([](RespWriter& w) { w.Simple("PONG"); }, "+PONG\r\n", "+PONG\r\n");
-  ExpectWritten([](RespWriter& w) { w.Error("ERR no\r\nway"); }, "-ERR no  way\r\n", "-ERR no  way\r\n");
-  ExpectWritten([](RespWriter& w) { w.Error("ERR no way\n\r"); }, "-ERR no way\r\n", "-ERR no way\r\n");
+  ExpectWritten([](RespWriter& w) { w.Error("ERR no\r\nway"); }, "-ERR no  way\r\n",
+                "-ERR no  way\r\n");
+  ExpectWritten([](RespWriter& w) { w.Error("ERR no way\n\r"); }, "-ERR no way\r\n",
+                "-ERR no way\r\n");
   ExpectWritten([](RespWriter& w) { w.Integer(7); }, ":7\r\n", ":7\r\n");
-  ExpectWritten([](RespWriter& w) { w.Integer(INT64_MIN); }, ":-9223372036854775808\r\n", ":-9223372036854775808\r\n");
+  ExpectWritten([](RespWriter& w) { w.Integer(INT64_MIN); }, ":-9223372036854775808\r\n",
+                ":-9223372036854775808\r\n");
   ExpectWritten([](RespWriter& w) { w.Bulk(""); }, "$0\r\n\r\n", "$0\r\n\r\n");
-  ExpectWritten([](RespWriter& w) { w.Bulk(std::string_view("a\0\r\nb", 5)); }, std::string("$5\r\na\0\r\nb\r\n", 11),
-                std::string("$5\r\na\0\r\nb\r\n", 11));
+  ExpectWritten([](RespWriter& w) { w.Bulk(std::string_view("a\0\r\nb", 5)); },
+                std::string("$5\r\na\0\r\nb\r\n", 11), std::string("$5\r\na\0\r\nb\r\n", 11));
   ExpectWritten([](RespWriter& w) { w.Null(); }, "$-1\r\n", "_\r\n");
   ExpectWritten([](RespWriter& w) { w.NullArray(); }, "*-1\r\n", "_\r\n");
   ExpectWritten([](RespWriter& w) { w.Array(12); }, "*12\r\n", "*12\r\n");
@@ -42,9 +46,10 @@ TEST(RespWriterTest, WritesEachType) {
   ExpectWritten([](RespWriter& w) { w.Set(3); }, "*3\r\n", "~3\r\n");
   ExpectWritten([](RespWriter& w) { w.Push(2); }, "*2\r\n", ">2\r\n");
   ExpectWritten([](RespWriter& w) { w.Bool(true); }, ":1\r\n", "#t\r\n");
-  ExpectWritten([](RespWriter& w) { w.Double(0.1); }, "$19\r\n0.10000000000000001\r\n", ",0.10000000000000001\r\n");
-  ExpectWritten([](RespWriter& w) { w.Double(-std::numeric_limits<double>::infinity()); }, "$4\r\n-inf\r\n",
-                ",-inf\r\n");
+  ExpectWritten([](RespWriter& w) { w.Double(0.1); }, "$19\r\n0.10000000000000001\r\n",
+                ",0.10000000000000001\r\n");
+  ExpectWritten([](RespWriter& w) { w.Double(-std::numeric_limits<double>::infinity()); },
+                "$4\r\n-inf\r\n", ",-inf\r\n");
   ExpectWritten([](RespWriter& w) { w.Verbatim("hi"); }, "$2\r\nhi\r\n", "=6\r\ntxt:hi\r\n");
 }
 
@@ -69,7 +74,8 @@ TEST(RespReplyTest, ReadsWhatTheWriterWrites) {
     EXPECT_TRUE(reply.elements[3].elements[0].is_null());
     EXPECT_EQ(reply.elements[3].elements[2].text, "b\r\n");
     for (size_t length = 0; length < bytes.size(); ++length) {
-      EXPECT_EQ(ParseReply(bytes.substr(0, length), &reply, &consumed), ReplyResult::kNeedMore) << length;
+      EXPECT_EQ(ParseReply(bytes.substr(0, length), &reply, &consumed), ReplyResult::kNeedMore)
+          << length;
     }
   }
 }

@@ -1,0 +1,20 @@
+// The place where a log file that is not written any more ends.
+//
+// Thread-safety: plain values.
+#pragma once
+
+#include <cstdint>
+
+#include "type/sequence.h"
+
+namespace varve {
+
+// Where a log file's good bytes end, as the manifest records it for files that will not be written
+// any more.
+struct LogEnd {
+  uint64_t file_number = 0;
+  uint64_t offset = 0;               // behind the last good block
+  SequenceNumber last_sequence = 0;  // of the last good operation
+};
+
+}  // namespace varve

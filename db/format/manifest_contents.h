@@ -1,0 +1,44 @@
+// The contents of the manifest as plain values; db/version/manifest.h reads and writes them.
+//
+// Thread-safety: plain values.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "db/format/key_tally.h"
+#include "db/format/log_end.h"
+#include "db/format/namespace_bases.h"
+#include "db/format/segment_info.h"
+#include "type/sequence.h"
+#include "type/tree_key.h"
+#include "varve/namespace.h"
+
+namespace varve {
+
+struct ManifestNamespace {
+  NamespaceId id = kDefaultNamespace;
+  NamespaceGeneration generation = 0;
+};
+
+struct Manifest {
+  uint64_t store_id = 0;                          // random at creation; log files carry it too
+  uint64_t next_file_number = 1;                  // for logs and segments alike
+  SequenceNumber flushed_sequence = kNoSequence;  // every operation up to here is in segments
+  NamespaceGeneration next_generation = 1;
+  // The store's clock has been here (db/expiry/store_clock.h).
+  uint64_t clock_mark = 0;
+  std::vector<ManifestNamespace> namespaces;       // ascending by id
+  std::vector<NamespaceDescription> descriptions;  // ascending by id, of some of them
+  NamespaceId next_named_namespace = kFirstNamedNamespace;
+  std::vector<NamespaceBase> bases;  // ascending by generation (db/format/namespace_bases.h)
+  // By the generation that stands on it: what the base held at the cut, where that is known.
+  KeyTallies base_tallies;
+  std::vector<LogEnd> log_ends;  // log files that will not be written any more, with their ends
+  bool clean_end = false;        // the last of log_ends is the end of a clean stop
+  // Level -> run (newest first) -> segment.
+  std::vector<std::vector<std::vector<SegmentInfo>>> levels;
+  std::vector<SettledGroup> settled;  // db/counting/key_ledger.h
+};
+
+}  // namespace varve
