@@ -7,6 +7,7 @@
 
 #include "db/engine/commit.h"
 #include "db/namespaces/namespace_table.h"
+#include "db/version/manifest.h"
 #include "varve/namespace_status.h"
 
 namespace varve {
