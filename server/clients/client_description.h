@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/execution/command_context.h"
+#include "server/clients/client_state.h"
 
 namespace varve {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "server/execution/command_context.h"
+#include "server/clients/client_state.h"
 #include "spdlog/spdlog.h"
 
 namespace varve {

@@ -10,55 +10,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "server/clients/client_link.h"
+#include "server/clients/client_state.h"
 #include "server/server_state.h"
 #include "util/resp/resp_writer.h"
 #include "varve/store.h"
 
 namespace varve {
-
-// What the server knows of one connection.
-struct ClientState {
-  uint64_t id = 0;
-  int protocol = 2;
-  std::string name;
-  std::string address;
-  std::string library_name;
-  std::string library_version;
-  std::chrono::steady_clock::time_point connected = std::chrono::steady_clock::now();
-  bool close_after_reply = false;
-  bool authenticated = true;             // has given the password, or came when none was needed
-  uint32_t failed_logins = 0;            // since the last that succeeded
-  std::chrono::milliseconds penalty{0};  // the replies of this batch are to be held back so long
-  ClientModes modes;
-  ClientLink link;
-  NamespaceId space = kDefaultNamespace;  // that its commands work in
-
-  void UseNamespace(NamespaceId wanted) {
-    space = wanted;
-    link.space.store(wanted, std::memory_order_relaxed);
-  }
-
-  // Others may send it what is no reply.
-  bool Listens() const { return modes.monitoring || modes.Subscribed(); }
-  // Replies are not sent, as CLIENT REPLY asked for.
-  bool RepliesKept() const {
-    return modes.replies == ClientModes::Replies::kOff ||
-           modes.replies == ClientModes::Replies::kSkip;
-  }
-  // A command has been answered.
-  void CountReply() {
-    if (modes.replies == ClientModes::Replies::kSkip) modes.replies = ClientModes::Replies::kOn;
-    if (modes.replies == ClientModes::Replies::kSkipNext)
-      modes.replies = ClientModes::Replies::kSkip;
-  }
-  // Each of its commands is looked at by itself: some are refused, or their replies don't leave as
-  // they are.
-  bool Restricted() const {
-    return modes.replies != ClientModes::Replies::kOn || modes.transaction.open ||
-           modes.monitoring || (protocol < 3 && modes.Subscribed());
-  }
-};
 
 class CommandContext;
 

@@ -1,0 +1,63 @@
+// The state of one connection that outlives a request: who the client is, its modes, and the
+// namespace that its commands work in.
+//
+// Thread-safety: ClientState belongs to the thread that executes for the connection. Other threads
+// read `id`, `address` and `connected`, which are fixed before they see the connection, use `link`,
+// and read the names while they hold link.names_mutex.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "server/clients/client_link.h"
+#include "type/tree_key.h"
+
+namespace varve {
+
+struct ClientState {
+  uint64_t id = 0;
+  int protocol = 2;
+  std::string name;
+  std::string address;
+  std::string library_name;
+  std::string library_version;
+  std::chrono::steady_clock::time_point connected = std::chrono::steady_clock::now();
+  // The connection is closed once the replies written so far have left.
+  bool close_after_reply = false;
+  // The client has given the password, or came when none was needed.
+  bool authenticated = true;
+  uint32_t failed_logins = 0;  // since the last successful one
+  // The replies of this batch are held back for this long.
+  std::chrono::milliseconds penalty{0};
+  ClientModes modes;
+  ClientLink link;
+  NamespaceId space = kDefaultNamespace;
+
+  void UseNamespace(NamespaceId wanted) {
+    space = wanted;
+    link.space.store(wanted, std::memory_order_relaxed);
+  }
+
+  // Returns whether other threads may send the client messages that are no replies.
+  bool Listens() const { return modes.monitoring || modes.Subscribed(); }
+  // Returns whether CLIENT REPLY asked for replies not to be sent.
+  bool RepliesKept() const {
+    return modes.replies == ClientModes::Replies::kOff ||
+           modes.replies == ClientModes::Replies::kSkip;
+  }
+  // Notes that a command has been answered.
+  void CountReply() {
+    if (modes.replies == ClientModes::Replies::kSkip) modes.replies = ClientModes::Replies::kOn;
+    if (modes.replies == ClientModes::Replies::kSkipNext)
+      modes.replies = ClientModes::Replies::kSkip;
+  }
+  // Returns whether each command has to be looked at by itself, because some are refused, or
+  // because their replies do not leave as they are.
+  bool Restricted() const {
+    return modes.replies != ClientModes::Replies::kOn || modes.transaction.open ||
+           modes.monitoring || (protocol < 3 && modes.Subscribed());
+  }
+};
+
+}  // namespace varve
