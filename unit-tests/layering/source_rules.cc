@@ -17,33 +17,6 @@ namespace fs = std::filesystem;
 
 using Folders = std::set<std::string, std::less<>>;
 
-// What each folder of the tree may include.
-const std::map<std::string, Folders, std::less<>>& Arrows() {
-  static const auto* const arrows = new std::map<std::string, Folders, std::less<>>{
-      {"type", {"type"}},
-      {"util", {"type", "util"}},
-      {"structure", {"type", "util", "structure"}},
-      {"db", {"type", "util", "structure", "db"}},
-      {"server", {"type", "util", "structure", "db", "server"}},
-      {"client", {"type", "util", "client"}},
-      {"examples", {"type", "client"}},
-      {"crash", {"type", "util", "structure", "db"}},
-      {"corruption", {"type", "util", "structure", "db"}},
-      {"differential", {"type", "util", "db", "server"}},
-      {"fuzz", {"type", "util", "structure", "db", "server", "client"}},
-      {"memory", {"type", "util", "structure", "db", "server", "client"}},
-      {"prove", {"type", "util", "client"}},
-      {"benchmark", {"type", "util", "structure", "db", "server", "client", "benchmark"}},
-  };
-  return *arrows;
-}
-
-// The client's program may look into the engine's files; the client's library may not.
-constexpr std::string_view kClientProgram = "client/client_main.cc";
-constexpr std::string_view kTopOfTheTree = "benchmark";
-
-constexpr std::string_view kTests = "unit-tests";
-
 // Split, so that this file keeps its own rules.
 const std::array<std::string, 6> kMachinePaths = {
     "/wo"
@@ -104,16 +77,7 @@ SourceFile Load(const std::string& root, const fs::path& path) {
   return file;
 }
 
-// "db" for include/varve/store.h, "unit-tests/db" for unit-tests/db/store_test.cc, "" for a file in
-// the root.
-std::string_view FolderOf(std::string_view path) {
-  size_t end = path.find('/');
-  if (end == std::string_view::npos) return "";
-  if (path.substr(0, end) == kTests) end = path.find('/', end + 1);
-  return end == std::string_view::npos ? kTests : path.substr(0, end);
-}
-
-// The path between the quotes of an #include "...", if that is what the line is.
+// Returns the path between the quotes of an #include "...", if that is what the line is.
 std::optional<std::string> QuotedInclude(std::string_view line) {
   constexpr std::string_view kInclude = "#include \"";
   if (!line.starts_with(kInclude)) return std::nullopt;
@@ -121,23 +85,42 @@ std::optional<std::string> QuotedInclude(std::string_view line) {
   return std::string(line.substr(0, line.find('"')));
 }
 
-bool IsOurs(std::string_view folder) {
-  return Arrows().contains(folder) || folder.starts_with(kTests);
+// Returns how many columns a line of UTF-8 takes.
+size_t Columns(std::string_view line) {
+  return static_cast<size_t>(
+      std::count_if(line.begin(), line.end(), [](char byte) { return (byte & 0xc0) != 0x80; }));
 }
 
+// Collects what breaks the rules, file by file.
 class Checker {
  public:
-  explicit Checker(const std::string& root) : root_(root) {}
+  Checker(const std::string& root, const Exceptions& exceptions)
+      : root_(root), exceptions_(exceptions) {}
 
   void Check(const fs::path& path) {
     const SourceFile file = Load(root_, path);
     if (IsCode(path)) {
-      CheckLength(file);
+      CheckColumns(file);
       CheckIncludes(file);
     }
     if (path.extension() == ".h") CheckHeader(file);
     CheckWords(file, kMachinePaths, "names a directory of one machine");
     if (IsCode(path)) CheckWords(file, kLeftovers, "leaves work behind");
+    ++files_in_[std::string(FolderOf(file.path))];
+  }
+
+  // What can only be said when every file has been looked at.
+  void Finish() {
+    for (const auto& [folder, files] : files_in_) {
+      if (files <= kMaxFiles) continue;
+      violations_.push_back(fmt::format("{}: {} files, and {} are the limit: it is two rooms",
+                                        folder, files, kMaxFiles));
+    }
+    for (const Arrow& arrow : exceptions_.arrows) {
+      if (needed_.contains(arrow)) continue;
+      violations_.push_back(fmt::format(
+          "the exception {} -> {} is not needed any more: take it out", arrow.from, arrow.to));
+    }
   }
 
   std::vector<std::string> TakeViolations() { return std::move(violations_); }
@@ -147,29 +130,39 @@ class Checker {
     violations_.push_back(fmt::format("{}:{}: {}", file.path, line + 1, what));
   }
 
-  void CheckLength(const SourceFile& file) {
-    if (file.lines.size() <= static_cast<size_t>(kMaxLines)) return;
-    Report(file, file.lines.size() - 1,
-           fmt::format("{} lines, and {} is the limit", file.lines.size(), kMaxLines));
+  void CheckColumns(const SourceFile& file) {
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      const size_t columns = Columns(file.lines[i]);
+      if (columns <= kMaxColumns) continue;
+      Report(file, i, fmt::format("{} columns, and {} are the limit", columns, kMaxColumns));
+    }
   }
 
   void CheckIncludes(const SourceFile& file) {
-    const std::string_view from = FolderOf(file.path);
+    if (!IsRoom(FolderOf(file.path))) Report(file, 0, "the folder is no room (rooms.cc)");
     for (size_t i = 0; i < file.lines.size(); ++i) {
-      const std::optional<std::string> include = QuotedInclude(file.lines[i]);
-      if (!include.has_value()) continue;
-      const std::string_view to = FolderOf(*include);
-      if (to.empty() || include->starts_with('.')) {
-        Report(file, i,
-               fmt::format("\"{}\" is not named from the root of the repository", *include));
-      } else if (!IsOurs(to)) {
-        continue;  // another project's header
-      } else if (!fs::exists(fs::path(root_) / *include)) {
-        Report(file, i, fmt::format("\"{}\" does not exist", *include));
-      } else if (!MayInclude(file.path == kClientProgram ? kTopOfTheTree : from, to)) {
-        Report(file, i,
-               fmt::format("{} may not include \"{}\": arrows only point down", from, *include));
-      }
+      const std::optional<std::string> quoted = QuotedInclude(file.lines[i]);
+      if (quoted.has_value()) CheckInclude(file, i, *quoted);
+    }
+  }
+
+  void CheckInclude(const SourceFile& file, size_t line, const std::string& quoted) {
+    const std::string path = IncludedPath(quoted);
+    const Arrow arrow{std::string(RulesFor(file.path)), std::string(FolderOf(path))};
+    if (arrow.to.empty() || quoted.starts_with('.') || quoted.starts_with("include/")) {
+      Report(file, line,
+             fmt::format("\"{}\" is not named from the root of the repository", quoted));
+    } else if (!IsOurs(arrow.to)) {
+      return;  // another project's header
+    } else if (!fs::exists(fs::path(root_) / path)) {
+      Report(file, line, fmt::format("\"{}\" does not exist", quoted));
+    } else if (MayInclude(arrow.from, arrow.to)) {
+      return;
+    } else if (exceptions_.arrows.contains(arrow)) {
+      needed_.insert(arrow);
+    } else {
+      Report(file, line,
+             fmt::format("{} may not include \"{}\": arrows only point down", arrow.from, quoted));
     }
   }
 
@@ -194,27 +187,18 @@ class Checker {
   }
 
   const std::string root_;
+  const Exceptions& exceptions_;
+  std::set<Arrow> needed_;                  // the exceptions that something needs
+  std::map<std::string, size_t> files_in_;  // by folder
   std::vector<std::string> violations_;
 };
 
 }  // namespace
 
-bool MayInclude(std::string_view from, std::string_view to) {
-  if (from.starts_with(kTests)) {
-    if (to.starts_with(kTests)) return to == from || to == "unit-tests/testing";
-    from.remove_prefix(std::min(from.size(), kTests.size() + 1));
-    if (from == "testing") from = "db";
-    if (from == "layering") from = "util";
-    // Who speaks to a server under test may use the client.
-    if (from == "server" && to == "client") return true;
-  }
-  const auto allowed = Arrows().find(from);
-  return allowed != Arrows().end() && allowed->second.contains(to);
-}
-
-std::vector<std::string> FindViolations(const std::string& root) {
-  Checker checker(root);
+std::vector<std::string> FindViolations(const std::string& root, const Exceptions& exceptions) {
+  Checker checker(root, exceptions);
   for (const fs::path& path : ScannedPaths(root)) checker.Check(path);
+  checker.Finish();
   return checker.TakeViolations();
 }
 
