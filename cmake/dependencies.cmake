@@ -1,4 +1,4 @@
-# Every library Varve stands on, all from Debian packages (packages.txt); docs/decisions.md says why each.
+# Every library Varve stands on, all from Debian packages (packages.txt); docs/decisions/0001-dependencies-from-debian.md says why each.
 
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)

@@ -16,7 +16,7 @@
 //   5. commit_mutex_    the short critical section of a write, and each replacement of the
 //      ReadState. Not held across I/O, but
 //                       for Log::Reserve where others keep taking the room that was prepared
-//                       (docs/decisions.md).
+//                       (docs/decisions/0017).
 //   6. the log's own    (db/log/log.h)
 //   Apart from these, never together with another: async_mutex_, the snapshot list's.
 // Readers take none of them: they pin the ReadState (structure/published.h).

@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<StorageEngine>> StorageEngine::Open(const std::st
                                                                    const EngineOptions& options) {
 #ifdef NDEBUG
   // Debian builds abseil with deadlock detection on, which costs each lock more than the rest of
-  // its work (docs/decisions.md).
+  // its work (docs/decisions/0001).
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 #endif
   return GuardMemory("opening the store", [&] { return Engine::Open(directory, options); });

@@ -1,7 +1,7 @@
 // Whether an I/O thread with nothing to do asks its sockets for a while before it sleeps (busy
 // polling; spin-then-park, Karlin et al. 1991). To be woken takes longer than a client nearby needs
 // for its next request: 35 µs here, where a processor that idles has to be started
-// (docs/decisions.md).
+// (docs/decisions/0052).
 //
 // It pays while what comes next comes within kLimit. Where it doesn't, or where another thread
 // wants the processor, only every kProbeEvery-th sleep tries again: what that costs at most is

@@ -1,5 +1,5 @@
 // What the crash states and failing calls of this folder have found, each by itself
-// (docs/decisions.md).
+// (docs/decisions/0061 to 0064).
 #include <errno.h>
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 // A new file costs much more than the bytes written into it: the file system has to find blocks and
 // the kernel pages, and gives both back when the file is removed. Written over an old one, whose
 // pages are most likely still in memory, the same bytes took 0.4 of the processor time here, and
-// 0.4 of the time (docs/decisions.md). What can't stay is removed in steps with pauses: the file
+// 0.4 of the time (docs/decisions/0036). What can't stay is removed in steps with pauses: the file
 // system frees a file's blocks (and may tell the device) in one go, and syncs of other files wait
 // meanwhile, 23 ms behind a file of 120 MB.
 //
