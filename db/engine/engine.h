@@ -14,12 +14,12 @@
 //   4. count_mutex_     counting all keys, one at a time. Held across I/O; only those who ask take
 //      it.
 //   5. commit_mutex_    the short critical section of a write, and each replacement of the
-//      ReadState. Not held across I/O, but
+//      SuperVersion. Not held across I/O, but
 //                       for Log::Reserve where others keep taking the room that was prepared
 //                       (docs/decisions/0017).
 //   6. the log's own    (db/log/log.h)
 //   Apart from these, never together with another: async_mutex_, the snapshot list's.
-// Readers take none of them: they pin the ReadState (structure/published.h).
+// Readers take none of them: they pin the SuperVersion (structure/published.h).
 //
 // A lack of memory is a status (util/base/memory_guard.h), also behind the users' backs, where it
 // is tried again. Private functions may throw std::bad_alloc and then leave everything as it was.
@@ -52,8 +52,8 @@
 #include "db/log/log.h"
 #include "db/segment/segment_caches.h"
 #include "db/version/manifest.h"
-#include "db/version/read_state.h"
 #include "db/version/snapshot_list.h"
+#include "db/version/super_version.h"
 #include "structure/chunk_pool.h"
 #include "structure/published.h"
 #include "util/os/file_recycler.h"
@@ -172,7 +172,7 @@ class Engine final : public StorageEngine, private EngineParts {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // What a write is told while flushes fail.
   absl::Status RefusalLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
-  // Takes the memory for the operations in the active buffer, and makes the next ReadState (null:
+  // Takes the memory for the operations in the active buffer, and makes the next SuperVersion (null:
   // no range or namespace changes).
   std::unique_ptr<StateChange> PrepareLocked(const std::vector<Commit::Operation>& operations)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
@@ -184,10 +184,10 @@ class Engine final : public StorageEngine, private EngineParts {
   // index gets a buffer made for it.
   void FitActiveBufferLocked(size_t operations) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   void RotateBufferLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
-  // To change the ReadState: a copy of the present one, to be changed and published, with what
+  // To change the SuperVersion: a copy of the present one, to be changed and published, with what
   // publishing needs.
-  std::shared_ptr<ReadState> CopyStateLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
-  void PublishLocked(std::shared_ptr<const ReadState> next) noexcept
+  std::shared_ptr<SuperVersion> CopyStateLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  void PublishLocked(std::shared_ptr<const SuperVersion> next) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // Where the log has no room ready for the record: has it made, without the lock meanwhile.
   absl::Status PrepareLogLocked(const Commit& commit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
@@ -230,30 +230,31 @@ class Engine final : public StorageEngine, private EngineParts {
   // Whether a read whose gate will never open can be answered as of what is durable.
   bool WorthReadingAgain(const ReadOptions& options, bool log_had_failed) const;
   // So that they come while the buffers are searched.
-  void AskForTables(const ReadState& state, Lookup* lookup) const;
-  bool LookUpBuffers(const ReadState& state, SequenceNumber at, Lookup* lookup) const;
-  absl::Status LookUpSegments(const ReadState& state, SequenceNumber at, bool fill_cache,
+  void AskForTables(const SuperVersion& state, Lookup* lookup) const;
+  bool LookUpBuffers(const SuperVersion& state, SequenceNumber at, Lookup* lookup) const;
+  absl::Status LookUpSegments(const SuperVersion& state, SequenceNumber at, bool fill_cache,
                               Lookup* lookup) const;
   // What LookUpBuffers and LookUpSegments did not find, in what its generation stands on, if it
   // does.
-  absl::Status LookUpBases(const ReadState& state, SequenceNumber at, bool fill_cache,
+  absl::Status LookUpBases(const SuperVersion& state, SequenceNumber at, bool fill_cache,
                            Lookup* lookup) const;
   // Looks everywhere: whether there is a value that nothing deletes, though it may have expired.
-  absl::StatusOr<bool> FindLive(const ReadState& state, SequenceNumber at, Lookup* lookup) const;
+  absl::StatusOr<bool> FindLive(const SuperVersion& state, SequenceNumber at, Lookup* lookup) const;
   // Turns what was found into the answer: a newer range tombstone or an expiry up to `instant_ms`
   // hides it; the gate is the newest of all.
-  void Conclude(const ReadState& state, SequenceNumber at, uint64_t instant_ms,
+  void Conclude(const SuperVersion& state, SequenceNumber at, uint64_t instant_ms,
                 const Lookup& lookup, ReadResult* result, std::string* value,
                 bool* unwritten) const;
   class MultiRead;  // db/engine/engine_multi_get.cc
   // Bounds are tree keys: [lower, upper), an empty `upper` meaning no end. `clock`: without one,
   // what has expired is shown.
-  std::unique_ptr<Iterator> MakeIterator(std::shared_ptr<const ReadState> state, SequenceNumber at,
-                                         bool fill_cache, std::string lower, std::string upper,
-                                         bool with_values, IteratorClock clock = {}) const;
+  std::unique_ptr<Iterator> MakeIterator(std::shared_ptr<const SuperVersion> state,
+                                         SequenceNumber at, bool fill_cache, std::string lower,
+                                         std::string upper, bool with_values,
+                                         IteratorClock clock = {}) const;
   // Those of [lower, upper), at least, that no range tombstone hides at `at`; and those that the
   // generation stands on.
-  std::unique_ptr<InternalIterator> RecordsOf(const ReadState& state, SequenceNumber at,
+  std::unique_ptr<InternalIterator> RecordsOf(const SuperVersion& state, SequenceNumber at,
                                               bool fill_cache, std::string_view lower,
                                               std::string_view upper) const;
 
@@ -294,7 +295,7 @@ class Engine final : public StorageEngine, private EngineParts {
                                                            NamespaceBases* bases) const;
   std::vector<NamespaceGeneration> GenerationsLeftAfterLocked(SequenceNumber sequence) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
-  static bool MustCheckQuotas(const ReadState& state, const Commit& commit,
+  static bool MustCheckQuotas(const SuperVersion& state, const Commit& commit,
                               const SequenceNumber* checked);
   absl::StatusOr<CommitResult> SubmitWithinQuotas(const WriteOptions& options, WriteBatch* batch)
       ABSL_LOCKS_EXCLUDED(quota_mutex_);
@@ -315,7 +316,7 @@ class Engine final : public StorageEngine, private EngineParts {
   // Of everything in a generation in use at the point: what is known, and what is settled now.
   absl::StatusOr<KeyTally> CountAll(CountPoint point, NamespaceGeneration generation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
-  absl::StatusOr<KeyTally> CountByScan(const std::shared_ptr<const ReadState>& state,
+  absl::StatusOr<KeyTally> CountByScan(const std::shared_ptr<const SuperVersion>& state,
                                        SequenceNumber at, std::string lower, std::string upper,
                                        IteratorClock clock, SequenceNumber* gate) const;
   CountPoint NewCountPoint() const;
@@ -345,13 +346,13 @@ class Engine final : public StorageEngine, private EngineParts {
 
   // --- engine_settle.cc: what a layer changes. `keep_on` is asked now and then; Aborted when it
   // says no.
-  absl::StatusOr<KeyTallies> ChangeOf(const ReadState& state,
+  absl::StatusOr<KeyTallies> ChangeOf(const SuperVersion& state,
                                       const KeyLedger::UnsettledSegment& unsettled,
                                       absl::FunctionRef<bool()> keep_on) const;
   // In records that are walked in the same time.
   static uint64_t CostOf(const Version& version, const KeyLedger::UnsettledSegment& unsettled);
   // Of the newest so many runs together.
-  absl::StatusOr<KeyTallies> ChangeOfNewest(const ReadState& state, size_t runs,
+  absl::StatusOr<KeyTallies> ChangeOfNewest(const SuperVersion& state, size_t runs,
                                             absl::FunctionRef<bool()> keep_on) const;
   absl::Status ChangeOf(const Layer& layer, const WriteBuffer& buffer,
                         BufferProgress* progress) const;
@@ -366,7 +367,7 @@ class Engine final : public StorageEngine, private EngineParts {
   absl::Status ChangeByLookups(const Layer& layer, InternalIterator* records,
                                std::string_view lower, std::string_view upper,
                                absl::FunctionRef<bool()> keep_on, KeyTallies* change) const;
-  absl::StatusOr<KeyTally> LiveAt(const ReadState& state, std::string_view tree_key,
+  absl::StatusOr<KeyTally> LiveAt(const SuperVersion& state, std::string_view tree_key,
                                   SequenceNumber at) const;
 
   // --- engine_values.cc: where a flush leaves large values, and which files of the log are kept
@@ -429,7 +430,7 @@ class Engine final : public StorageEngine, private EngineParts {
   mutable absl::Mutex commit_mutex_;
   SequenceNumber last_sequence_ ABSL_GUARDED_BY(commit_mutex_) = kNoSequence;
   // What state_ publishes.
-  std::shared_ptr<const ReadState> present_ ABSL_GUARDED_BY(commit_mutex_);
+  std::shared_ptr<const SuperVersion> present_ ABSL_GUARDED_BY(commit_mutex_);
   std::deque<FullBuffer> flush_queue_ ABSL_GUARDED_BY(commit_mutex_);  // oldest first
   // Its size, for a look without the lock.
   std::atomic<int> full_buffers_{0};
@@ -453,7 +454,7 @@ class Engine final : public StorageEngine, private EngineParts {
   std::atomic<uint64_t> log_bytes_at_flush_{0};  // live ones behind the last flush; see BoundLog()
   // Of a namespace; merges wait until it is durable. kNoSequence: they were told.
   std::atomic<SequenceNumber> last_clear_{kNoSequence};
-  Published<ReadState> state_;
+  Published<SuperVersion> state_;
   mutable SnapshotList snapshots_;
   Throttle throttle_;
   static constexpr size_t kKeyStripes = 64;

@@ -38,7 +38,7 @@ absl::StatusOr<CountResult> Engine::CountInside(const ReadOptions& options, std:
     at = point.at;
     VARVE_ASSIGN_OR_RETURN(tally, CountAll(point, *generation));
   } else {
-    std::shared_ptr<const ReadState> state;
+    std::shared_ptr<const SuperVersion> state;
     NamespaceGeneration generation;
     IteratorClock clock{
         options.snapshot != nullptr ? options.snapshot->instant_ms() : clock_.NowMillis(),
@@ -65,7 +65,7 @@ absl::StatusOr<CountResult> Engine::CountInside(const ReadOptions& options, std:
   return result;
 }
 
-absl::StatusOr<KeyTally> Engine::CountByScan(const std::shared_ptr<const ReadState>& state,
+absl::StatusOr<KeyTally> Engine::CountByScan(const std::shared_ptr<const SuperVersion>& state,
                                              SequenceNumber at, std::string lower,
                                              std::string upper, IteratorClock clock,
                                              SequenceNumber* gate) const {
@@ -91,7 +91,7 @@ Engine::CountPoint Engine::NewCountPointLocked() const {
 }
 
 absl::StatusOr<KeyTally> Engine::CountAll(CountPoint point, NamespaceGeneration generation) {
-  const ReadState& state = *point.state;
+  const SuperVersion& state = *point.state;
   if (state.full.size() > static_cast<size_t>(options_.max_full_write_buffers)) {
     // Only a recovery leaves so many, dozens of them: settled one by one, each would be walked
     // beside all that lies below it.
@@ -144,7 +144,7 @@ void Engine::CountAtCut() {
   if (cut == nullptr || !count_mutex_.TryLock()) return;
   TryWithMemory([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     const CountPoint& before = cut->before;
-    const ReadState& state = *before.state;
+    const SuperVersion& state = *before.state;
     uint64_t cost = state.active->entries();
     if (counted_.buffer == state.active && counted_.epoch == before.epoch &&
         counted_.at <= before.at)
@@ -170,7 +170,7 @@ void Engine::CountAtCut() {
 }
 
 absl::Status Engine::SettleSegments(CountPoint* point) {
-  const ReadState& state = *point->state;
+  const SuperVersion& state = *point->state;
   const Version& version = *state.version;
   const std::vector<KeyLedger::UnsettledSegment> unsettled = point->Unsettled();
   if (unsettled.empty()) return absl::OkStatus();

@@ -191,7 +191,7 @@ absl::Status Engine::SweepWidth(Sweeping* sweep) {
 }
 
 absl::Status Engine::SweepEntries(Sweeping* sweep) {
-  std::shared_ptr<const ReadState> state;
+  std::shared_ptr<const SuperVersion> state;
   SequenceNumber at;
   {
     VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead({.space = kExpirySpace}));
@@ -245,7 +245,7 @@ absl::Status Engine::RemoveExpired(absl::Span<const std::string> index_keys, uin
     bool more = false;
     {
       VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead({.space = kExpirySpace}));
-      const ReadState& state = *point.state;
+      const SuperVersion& state = *point.state;
       for (const std::string& index_key : index_keys) {
         if (more) break;
         const ExpiryIndexEntry entry = *DecodeExpiryIndexKey(index_key);

@@ -29,7 +29,7 @@ absl::StatusOr<ExplainedRead> Engine::ExplainGetInside(const ReadOptions& option
                                                        std::string_view key) {
   ExplainedRead read;
   VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
-  const ReadState& state = *point.state;
+  const SuperVersion& state = *point.state;
   Lookup lookup(point.generation, key);
 
   const SteadyClock::time_point begin = SteadyClock::now();

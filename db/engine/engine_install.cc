@@ -86,7 +86,7 @@ void Engine::PublishInstalled(const std::shared_ptr<const Version>& version,
                               absl::FunctionRef<void(const Version&, KeyLedger*)> follow) {
   const SnapshotList::Held held = snapshots_.List(visible_);
   absl::MutexLock lock(&commit_mutex_);
-  const std::shared_ptr<ReadState> next = CopyStateLocked();
+  const std::shared_ptr<SuperVersion> next = CopyStateLocked();
   next->version = version;
   KeyLedger ledger = ledger_;
   follow(*version, &ledger);  // more may have been settled meanwhile

@@ -120,7 +120,7 @@ class Engine::MultiRead {
   const Engine& engine_;
   const ReadOptions& options_;
   const ReadPoint& point_;
-  const ReadState& state_;
+  const SuperVersion& state_;
   const absl::Span<const std::string_view> keys_;
   static_assert(sizeof(Lookup) * kKeysAGroup <= size_t{48} << 10, "they lie on the caller's stack");
   absl::InlinedVector<Lookup, kKeysAGroup> lookups_;  // of a group

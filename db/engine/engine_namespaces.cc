@@ -58,7 +58,7 @@ absl::StatusOr<NamespaceList> Engine::NamespacesInside() const {
   NamespaceList list;
   SequenceNumber changed;
   {
-    const Published<ReadState>::Pin state = state_.Acquire();
+    const Published<SuperVersion>::Pin state = state_.Acquire();
     for (const ManifestNamespace& entry : state->namespaces.entries()) {
       const NamespaceDescription* const described = state->namespaces.Description(entry.id);
       list.namespaces.push_back(described != nullptr ? *described
@@ -76,7 +76,7 @@ bool Engine::HasNamespace(NamespaceId space) const {
 }
 
 uint64_t Engine::UsualExpiryInside(NamespaceId space) const {
-  const Published<ReadState>::Pin state = state_.Acquire();
+  const Published<SuperVersion>::Pin state = state_.Acquire();
   const NamespaceDescription* const description = state->namespaces.Description(space);
   if (description == nullptr || description->options.default_expiry_ms == 0) return kNoExpiry;
   constexpr uint64_t kLatest = std::numeric_limits<int64_t>::max();  // as replies tell it
@@ -136,7 +136,7 @@ absl::StatusOr<CommitResult> Engine::SubmitClone(const WriteOptions& options, Wr
   }
 }
 
-bool Engine::MustCheckQuotas(const ReadState& state, const Commit& commit,
+bool Engine::MustCheckQuotas(const SuperVersion& state, const Commit& commit,
                              const SequenceNumber* checked) {
   if (!commit.adds_data()) return false;
   if (checked != nullptr) return *checked != state.namespaces_changed;
@@ -182,7 +182,7 @@ absl::StatusOr<CommitResult> Engine::SubmitWithinQuotas(const WriteOptions& opti
 }
 
 absl::Status Engine::CheckQuotas(WriteBatch* batch, SequenceNumber* checked, KeyTallies* added) {
-  const std::shared_ptr<const ReadState> state = state_.share();
+  const std::shared_ptr<const SuperVersion> state = state_.share();
   const NamespaceTable& namespaces = state->namespaces;
   *checked = state->namespaces_changed;
   if (std::exchange(quota_bounds_at_, *checked) != *checked) quota_bounds_ = KeyTallies();

@@ -220,7 +220,7 @@ absl::Status Engine::OpenSegments() {
   }
   absl::MutexLock lock(&commit_mutex_);
   last_sequence_ = flushed_ = manifest_.flushed_sequence;
-  auto state = std::make_shared<ReadState>();
+  auto state = std::make_shared<SuperVersion>();
   state->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1, 0,
                                                 buffer_memory_);
   state->version = std::make_shared<const Version>(std::move(levels));
@@ -373,7 +373,7 @@ absl::Status Engine::CloseInside() {
 // --- Statistics ----------------------------------------------------------------------------------
 
 std::vector<std::pair<std::string, uint64_t>> Engine::StatisticsInside() const {
-  const Published<ReadState>::Pin state = state_.Acquire();
+  const Published<SuperVersion>::Pin state = state_.Acquire();
   const LogStatistics log = log_->statistics();
   const SegmentStatistics& segments = caches_.statistics;
   uint64_t buffered = buffer_memory_->kept() + state->active->bytes_used();

@@ -17,7 +17,7 @@
 #include "db/format/key_tally.h"
 #include "db/format/range_tombstone.h"
 #include "db/namespaces/namespace_table.h"
-#include "db/version/read_state.h"
+#include "db/version/super_version.h"
 #include "db/write_buffer/write_buffer.h"
 #include "structure/published.h"
 #include "type/sequence.h"
@@ -50,7 +50,7 @@ struct EngineParts {
   };
   // What a count starts from, all of one moment.
   struct CountPoint {
-    std::shared_ptr<const ReadState> state;
+    std::shared_ptr<const SuperVersion> state;
     SequenceNumber at = kNoSequence;  // everything up to here is in the state, and nothing newer
     KeyLedger ledger;                 // of the state's version
     std::map<SequenceNumber, KeyTallies> buffers;
@@ -77,7 +77,7 @@ struct EngineParts {
   };
   // Records and range tombstones, some of all that is newer than what they are laid upon.
   struct Layer {
-    std::shared_ptr<const ReadState> below;  // read at below_at
+    std::shared_ptr<const SuperVersion> below;  // read at below_at
     SequenceNumber below_at = kMaxSequence;
     // The layer's records are those with a sequence in (after, to].
     SequenceNumber after = kNoSequence;
@@ -86,7 +86,7 @@ struct EngineParts {
   };
   // What a read sees: the state and a sequence for which that state is complete.
   struct ReadPoint {
-    Published<ReadState>::Pin state;
+    Published<SuperVersion>::Pin state;
     SequenceNumber sequence;
     NamespaceGeneration generation;
   };
@@ -118,7 +118,7 @@ struct EngineParts {
     std::vector<LeftGeneration> left;
     std::vector<RangeTombstone> buffered_tombstones;  // those of `tombstones` once more
     std::unique_ptr<Cut> cut;                         // of a clone; else null
-    std::shared_ptr<ReadState> next;                  // null: the state stays
+    std::shared_ptr<SuperVersion> next;               // null: the state stays
   };
   // Batches that are committed, and who is to be told when they are durable.
   using AsyncWrites =

@@ -1,4 +1,4 @@
-// Engine: point reads, iterators, snapshots. Readers take no lock; they pin the ReadState and read
+// Engine: point reads, iterators, snapshots. Readers take no lock; they pin the SuperVersion and read
 // at one sequence.
 #include <algorithm>
 #include <utility>
@@ -21,7 +21,7 @@ namespace varve {
 // away.
 absl::StatusOr<Engine::ReadPoint> Engine::BeginRead(const ReadOptions& options) const {
   for (;;) {
-    Published<ReadState>::Pin state = state_.Acquire();
+    Published<SuperVersion>::Pin state = state_.Acquire();
     SequenceNumber sequence;
     std::optional<NamespaceGeneration> generation;
     if (options.snapshot != nullptr) {
@@ -76,7 +76,7 @@ bool Engine::WorthReadingAgain(const ReadOptions& options, bool log_had_failed) 
   return options.snapshot == nullptr && !log_had_failed && log_failed_.load();
 }
 
-bool Engine::LookUpBuffers(const ReadState& state, SequenceNumber at, Lookup* lookup) const {
+bool Engine::LookUpBuffers(const SuperVersion& state, SequenceNumber at, Lookup* lookup) const {
   WriteBuffer::Found found;
   const auto look_in = [&](const WriteBuffer& buffer) {
     if (!buffer.Get(lookup->key.view(), lookup->hash, at, &found)) return false;
@@ -92,7 +92,7 @@ bool Engine::LookUpBuffers(const ReadState& state, SequenceNumber at, Lookup* lo
   return false;
 }
 
-void Engine::AskForTables(const ReadState& state, Lookup* lookup) const {
+void Engine::AskForTables(const SuperVersion& state, Lookup* lookup) const {
   const std::vector<const Run*>& runs = state.version->runs();
   const size_t asked_most = std::min(runs.size(), Lookup::kMostAsked);
   for (; lookup->asked < asked_most; ++lookup->asked) {
@@ -102,7 +102,7 @@ void Engine::AskForTables(const ReadState& state, Lookup* lookup) const {
   }
 }
 
-absl::Status Engine::LookUpSegments(const ReadState& state, SequenceNumber at, bool fill_cache,
+absl::Status Engine::LookUpSegments(const SuperVersion& state, SequenceNumber at, bool fill_cache,
                                     Lookup* lookup) const {
   const std::vector<const Run*>& runs = state.version->runs();
   for (size_t i = lookup->first_run; i < runs.size() && !lookup->found; ++i) {
@@ -117,11 +117,11 @@ absl::Status Engine::LookUpSegments(const ReadState& state, SequenceNumber at, b
   return absl::OkStatus();
 }
 
-absl::Status Engine::LookUpBases(const ReadState& state, SequenceNumber at, bool fill_cache,
+absl::Status Engine::LookUpBases(const SuperVersion& state, SequenceNumber at, bool fill_cache,
                                  Lookup* lookup) const {
   const NamespaceBase* base = state.namespaces.bases().Of(GenerationOf(lookup->key.view()));
   if (base == nullptr) return absl::OkStatus();
-  const ReadState* of_level = &state;
+  const SuperVersion* of_level = &state;
   lookup->cut = base->cut;
   at = std::max(at, base->cut);  // who sees a clone sees all that it stands on
   for (; base != nullptr && !lookup->found; base = state.namespaces.bases().Of(base->base)) {
@@ -139,7 +139,7 @@ absl::Status Engine::LookUpBases(const ReadState& state, SequenceNumber at, bool
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Engine::FindLive(const ReadState& state, SequenceNumber at,
+absl::StatusOr<bool> Engine::FindLive(const SuperVersion& state, SequenceNumber at,
                                       Lookup* lookup) const {
   lookup->from_segment.without_value = true;
   if (!LookUpBuffers(state, at, lookup)) {
@@ -148,12 +148,12 @@ absl::StatusOr<bool> Engine::FindLive(const ReadState& state, SequenceNumber at,
   if (!lookup->found) VARVE_RETURN_IF_ERROR(LookUpBases(state, at, /*fill_cache=*/false, lookup));
   if (!lookup->found || lookup->record.kind != RecordKind::kValue) return false;
   const bool is_own = lookup->up_to == kMaxSequence;
-  const ReadState& found_in = is_own ? state : state.of_bases();
+  const SuperVersion& found_in = is_own ? state : state.of_bases();
   return found_in.CoveringSequence(lookup->key.view(), is_own ? at : lookup->up_to) <
          lookup->record.sequence;
 }
 
-void Engine::Conclude(const ReadState& state, SequenceNumber at, uint64_t instant_ms,
+void Engine::Conclude(const SuperVersion& state, SequenceNumber at, uint64_t instant_ms,
                       const Lookup& lookup, ReadResult* result, std::string* value,
                       bool* unwritten) const {
   *result = ReadResult{.read_sequence = at};
@@ -232,7 +232,7 @@ absl::StatusOr<ReadResult> Engine::GetInside(const ReadOptions& options, std::st
 std::shared_ptr<const Snapshot> Engine::GetSnapshotInside() {
   const uint64_t instant_ms = clock_.NowMillis();
   for (;;) {
-    Published<ReadState>::Pin state = state_.Acquire();
+    Published<SuperVersion>::Pin state = state_.Acquire();
     if (log_failed_.load(std::memory_order_acquire)) [[unlikely]] {
       const std::atomic<SequenceNumber> durable = log_->durable_sequence();
       NamespaceTable namespaces;
@@ -262,7 +262,7 @@ absl::Span<const std::shared_ptr<Segment>> Overlapping(const Run& run, std::stri
 
 }  // namespace
 
-std::unique_ptr<InternalIterator> Engine::RecordsOf(const ReadState& state, SequenceNumber at,
+std::unique_ptr<InternalIterator> Engine::RecordsOf(const SuperVersion& state, SequenceNumber at,
                                                     bool fill_cache, std::string_view lower,
                                                     std::string_view upper) const {
   const bool covered =
@@ -296,7 +296,7 @@ std::unique_ptr<InternalIterator> Engine::RecordsOf(const ReadState& state, Sequ
   return NewMergingIterator(std::move(children));
 }
 
-std::unique_ptr<Iterator> Engine::MakeIterator(std::shared_ptr<const ReadState> state,
+std::unique_ptr<Iterator> Engine::MakeIterator(std::shared_ptr<const SuperVersion> state,
                                                SequenceNumber at, bool fill_cache,
                                                std::string lower, std::string upper,
                                                bool with_values, IteratorClock clock) const {

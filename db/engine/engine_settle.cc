@@ -22,9 +22,9 @@ constexpr uint64_t kRecordsPerLookup = 16;
 constexpr uint64_t kKeysPerQuestion = 1024;
 
 // The runs from `run` on as a state of their own, but for what clones stand on.
-std::shared_ptr<const ReadState> StateBelow(const ReadState& state, size_t run) {
+std::shared_ptr<const SuperVersion> StateBelow(const SuperVersion& state, size_t run) {
   constexpr size_t kNoBuffer = 4096;  // bytes; nothing is written to it
-  auto below = std::make_shared<ReadState>();
+  auto below = std::make_shared<SuperVersion>();
   below->active = std::make_shared<WriteBuffer>(kNoBuffer, kNoSequence + 1);
   Level level;
   for (; run < state.version->runs().size(); ++run)
@@ -61,7 +61,7 @@ uint64_t Engine::CostOf(const Version& version, const KeyLedger::UnsettledSegmen
   return std::min(entries * kRecordsPerLookup, entries + EntriesBelow(version, unsettled));
 }
 
-absl::StatusOr<KeyTallies> Engine::ChangeOf(const ReadState& state,
+absl::StatusOr<KeyTallies> Engine::ChangeOf(const SuperVersion& state,
                                             const KeyLedger::UnsettledSegment& unsettled,
                                             absl::FunctionRef<bool()> keep_on) const {
   Segment& segment = *unsettled.segment;
@@ -91,7 +91,7 @@ absl::StatusOr<KeyTallies> Engine::ChangeOf(const ReadState& state,
   return change;
 }
 
-absl::StatusOr<KeyTallies> Engine::ChangeOfNewest(const ReadState& state, size_t runs,
+absl::StatusOr<KeyTallies> Engine::ChangeOfNewest(const SuperVersion& state, size_t runs,
                                                   absl::FunctionRef<bool()> keep_on) const {
   std::vector<std::unique_ptr<InternalIterator>> children;
   std::vector<RangeTombstone> tombstones;
@@ -243,7 +243,7 @@ absl::Status Engine::ChangeByLookups(const Layer& layer, InternalIterator* recor
   return absl::OkStatus();
 }
 
-absl::StatusOr<KeyTally> Engine::LiveAt(const ReadState& state, std::string_view tree_key,
+absl::StatusOr<KeyTally> Engine::LiveAt(const SuperVersion& state, std::string_view tree_key,
                                         SequenceNumber at) const {
   Lookup lookup(GenerationOf(tree_key), UserKeyOf(tree_key));
   VARVE_ASSIGN_OR_RETURN(const bool is_live, FindLive(state, at, &lookup));

@@ -66,13 +66,13 @@ absl::StatusOr<CommitResult> Engine::TrySubmit(const WriteOptions& options, Writ
     VARVE_RETURN_IF_ERROR(WaitForRoom(commit.record_size(), commit.adds_data()));
   }
   const auto new_generation = [this](NamespaceId) { return NewGeneration(); };
-  std::optional<Published<ReadState>::Pin> pin(state_.Acquire());
+  std::optional<Published<SuperVersion>::Pin> pin(state_.Acquire());
   VARVE_RETURN_IF_ERROR(commit.Resolve((*pin)->namespaces, new_generation));
   *limited = (*pin)->namespaces.has_rules() && MustCheckQuotas(**pin, commit, checked);
   if (*limited) return CommitResult{};
   for (const Commit::Operation& operation : commit.operations())
     (*pin)->active->Prefetch(operation.hash);
-  const ReadState* resolved_against = pin->get();
+  const SuperVersion* resolved_against = pin->get();
   RangeCheck ranges(commit);
   if (!ranges.empty()) VARVE_RETURN_IF_ERROR(LookAhead(&ranges));
 
@@ -284,12 +284,12 @@ void Engine::ApplyLocked(const std::vector<Commit::Operation>& operations, bool 
   if (change->next != nullptr) PublishLocked(std::move(change->next));
 }
 
-std::shared_ptr<ReadState> Engine::CopyStateLocked() {
+std::shared_ptr<SuperVersion> Engine::CopyStateLocked() {
   state_.PrepareReplace();
-  return std::make_shared<ReadState>(*present_);
+  return std::make_shared<SuperVersion>(*present_);
 }
 
-void Engine::PublishLocked(std::shared_ptr<const ReadState> next) noexcept {
+void Engine::PublishLocked(std::shared_ptr<const SuperVersion> next) noexcept {
   present_ = next;
   expires_by_default_.store(next->namespaces.expires_by_default(), std::memory_order_relaxed);
   // Normally the flush thread's work, but it may be busy for long.
@@ -301,7 +301,7 @@ void Engine::PublishLocked(std::shared_ptr<const ReadState> next) noexcept {
 void Engine::FitActiveBufferLocked(size_t operations) {
   if (operations * kFewestBytesOfBufferPerOperation <= options_.write_buffer_size) return;
   if (last_sequence_ >= present_->active->first_sequence()) RotateBufferLocked();
-  const std::shared_ptr<ReadState> next = CopyStateLocked();
+  const std::shared_ptr<SuperVersion> next = CopyStateLocked();
   next->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1,
                                                operations, buffer_memory_);
   PublishLocked(next);
@@ -309,7 +309,7 @@ void Engine::FitActiveBufferLocked(size_t operations) {
 
 void Engine::RotateBufferLocked() {
   const std::shared_ptr<WriteBuffer> full = present_->active;
-  const std::shared_ptr<ReadState> next = CopyStateLocked();
+  const std::shared_ptr<SuperVersion> next = CopyStateLocked();
   next->full.insert(next->full.begin(), full);
   next->active = std::make_shared<WriteBuffer>(options_.write_buffer_size, last_sequence_ + 1, 0,
                                                buffer_memory_);

@@ -10,7 +10,7 @@ RangeCheck::RangeCheck(const Commit& commit) : commit_(commit) {
   }
 }
 
-SequenceNumber RangeCheck::Aim(std::shared_ptr<const ReadState> state, SequenceNumber last) {
+SequenceNumber RangeCheck::Aim(std::shared_ptr<const SuperVersion> state, SequenceNumber last) {
   state_ = std::move(state);
   aim_ = std::max(last, checked_);
   parts_.clear();

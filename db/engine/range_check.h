@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "db/engine/commit.h"
-#include "db/version/read_state.h"
+#include "db/version/super_version.h"
 
 namespace varve {
 
@@ -25,7 +25,7 @@ class RangeCheck {
   bool empty() const { return commit_.range_conditions().empty(); }
   // The next Look() goes to `last`, of which `state` holds everything. Returns how many sequences
   // it goes through.
-  SequenceNumber Aim(std::shared_ptr<const ReadState> state, SequenceNumber last);
+  SequenceNumber Aim(std::shared_ptr<const SuperVersion> state, SequenceNumber last);
   // False: something was written, or may have been.
   [[nodiscard]] bool Look();
 
@@ -48,7 +48,7 @@ class RangeCheck {
   SequenceNumber checked_ = kMaxSequence;  // nothing was written up to here
   SequenceNumber aim_ = kNoSequence;
   bool known_ = true;  // everything between the two is in `parts_`
-  std::shared_ptr<const ReadState> state_;
+  std::shared_ptr<const SuperVersion> state_;
   std::vector<Part> parts_;  // newest first
   std::vector<Range> ranges_;
 };

@@ -19,9 +19,9 @@ constexpr int kStepsBeforeSeek = 8;
 
 class StoreIterator final : public Iterator {
  public:
-  StoreIterator(std::shared_ptr<const ReadState> state, std::unique_ptr<InternalIterator> records,
-                SequenceNumber at, std::string lower, std::string upper, ValueReading values,
-                IteratorClock clock)
+  StoreIterator(std::shared_ptr<const SuperVersion> state,
+                std::unique_ptr<InternalIterator> records, SequenceNumber at, std::string lower,
+                std::string upper, ValueReading values, IteratorClock clock)
       : state_(std::move(state)),
         records_(std::move(records)),
         at_(at),
@@ -221,7 +221,7 @@ class StoreIterator final : public Iterator {
   // From where the records stand back to the last key that has a visible value.
   void FindBackward();
 
-  const std::shared_ptr<const ReadState> state_;
+  const std::shared_ptr<const SuperVersion> state_;
   const std::unique_ptr<InternalIterator> records_;  // reads from state_, so it goes first
   const SequenceNumber at_;
   const std::string lower_;
@@ -352,7 +352,7 @@ class ErrorIterator final : public Iterator {
 
 }  // namespace
 
-std::unique_ptr<Iterator> NewStoreIterator(std::shared_ptr<const ReadState> state,
+std::unique_ptr<Iterator> NewStoreIterator(std::shared_ptr<const SuperVersion> state,
                                            std::unique_ptr<InternalIterator> records,
                                            SequenceNumber at, std::string lower, std::string upper,
                                            ValueReading values, IteratorClock clock) {

@@ -1,7 +1,7 @@
 // What users see of a scan: of each key of a namespace the newest version at one sequence, deleted
 // ones left out.
 //
-// Not thread-safe. Made by the engine; holds the ReadState it reads.
+// Not thread-safe. Made by the engine; holds the SuperVersion it reads.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 #include <string>
 
 #include "db/format/internal_iterator.h"
-#include "db/version/read_state.h"
+#include "db/version/super_version.h"
 #include "structure/clock_cache.h"
 #include "varve/iterator.h"
 
@@ -34,7 +34,7 @@ struct ValueReading {
 
 // `records` delivers the versions of all keys, those covered by range tombstones already left out,
 // and reads from `state`. Bounds are tree keys: [lower, upper), an empty `upper` meaning no end.
-std::unique_ptr<Iterator> NewStoreIterator(std::shared_ptr<const ReadState> state,
+std::unique_ptr<Iterator> NewStoreIterator(std::shared_ptr<const SuperVersion> state,
                                            std::unique_ptr<InternalIterator> records,
                                            SequenceNumber at, std::string lower, std::string upper,
                                            ValueReading values, IteratorClock clock);

@@ -7,7 +7,7 @@ namespace {
 
 class TombstoneFilter final : public InternalIterator {
  public:
-  TombstoneFilter(std::unique_ptr<InternalIterator> records, const ReadState* state,
+  TombstoneFilter(std::unique_ptr<InternalIterator> records, const SuperVersion* state,
                   SequenceNumber at, SequenceNumber newest)
       : records_(std::move(records)), state_(state), at_(at), newest_(newest) {}
 
@@ -78,7 +78,7 @@ class TombstoneFilter final : public InternalIterator {
   }
 
   const std::unique_ptr<InternalIterator> records_;
-  const ReadState* const state_;
+  const SuperVersion* const state_;
   const SequenceNumber at_;
   const SequenceNumber newest_;
 };
@@ -86,7 +86,7 @@ class TombstoneFilter final : public InternalIterator {
 }  // namespace
 
 std::unique_ptr<InternalIterator> NewTombstoneFilter(std::unique_ptr<InternalIterator> records,
-                                                     const ReadState* state, SequenceNumber at,
+                                                     const SuperVersion* state, SequenceNumber at,
                                                      SequenceNumber newest) {
   return std::make_unique<TombstoneFilter>(std::move(records), state, at, newest);
 }

@@ -6,13 +6,13 @@
 #include <memory>
 
 #include "db/format/internal_iterator.h"
-#include "db/version/read_state.h"
+#include "db/version/super_version.h"
 
 namespace varve {
 
 // `newest`: no record of `records` has a higher sequence. `state` must outlive the iterator.
 std::unique_ptr<InternalIterator> NewTombstoneFilter(std::unique_ptr<InternalIterator> records,
-                                                     const ReadState* state, SequenceNumber at,
+                                                     const SuperVersion* state, SequenceNumber at,
                                                      SequenceNumber newest);
 
 }  // namespace varve
