@@ -1,8 +1,8 @@
 // Who puts on disk what the rounds of a loop wrote: the log's threads, which have to be woken and
 // then wake the loop, or the loop's own thread, where it would sleep otherwise. The latter saves
 // both changes of threads, and the disk is asked less often, since what comes meanwhile is written
-// together: without a pipeline 50 clients write 1.4 times as fast (docs/decisions/0053). But while it
-// lasts nobody is served. So it is not for slow disks, nor for several loops, whose groups would be
+// together: without a pipeline 50 clients write 1.4 times as fast (docs/decisions/0053). But while
+// it lasts nobody is served. So it is not for slow disks, nor for several loops, whose groups would be
 // small; but one of them does so for a lone client.
 //
 // Writes are kept while there are other requests to serve; after kLongest the log's threads get

@@ -30,6 +30,35 @@ const Exceptions& KnownExceptions() {
               {"unit-tests/server/clients", "server/execution"},
               {"unit-tests/server/execution", "server/commands"},
           },
+      .long_functions =
+          {
+              "Commands",
+              "Engine::CompactionLoop",
+              "Engine::ExplainGetInside",
+              "Engine::PrepareLocked",
+              "Engine::RemoveExpired",
+              "Engine::StatisticsInside",
+              "Engine::TrySubmit",
+              "ParseCommandLine",
+              "RepairJob::RebuildManifest",
+              "RepairJob::ReplaceLog",
+              "Report",
+              "TEST(TransactionTest, EqualsAModelUnderRandomOperations)",
+              "TEST_F(MergeWriterTest, ReadersFindTheSameAndNoMoreIsKeptThanTheyNeed)",
+              "TEST_P(NamespacesModelTest, AgreesWithMaps)",
+          },
+      .large_classes =
+          {
+              "CommandContext",
+              "Engine",
+              "IoLoop",
+              "LogWriter",
+              "ServerState",
+              "Session",
+              "Workload",
+          },
+      .tables = {{"ServerOptions", "one member for each setting"}},
+      .fragments = 265,
   };
   return *exceptions;
 }

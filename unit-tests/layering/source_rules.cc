@@ -10,6 +10,8 @@
 #include <optional>
 #include <set>
 
+#include "unit-tests/layering/source_shape.h"
+
 namespace varve {
 namespace {
 
@@ -91,6 +93,30 @@ size_t Columns(std::string_view line) {
       std::count_if(line.begin(), line.end(), [](char byte) { return (byte & 0xc0) != 0x80; }));
 }
 
+bool IsProduction(std::string_view path) {
+  static const Folders others = {"unit-tests", "benchmark", "examples", "cmake"};
+  return !others.contains(path.substr(0, path.find('/')));
+}
+
+bool BeginsWithFragment(std::string_view comment) {
+  static constexpr auto kFragments = std::to_array<std::string_view>(
+      {"Of", "Those of", "The same", "Whether", "Where", "As of", "Who", "What"});
+  return std::any_of(kFragments.begin(), kFragments.end(), [&](std::string_view words) {
+    return comment.starts_with(words) && !std::isalnum(comment[words.size()]);
+  });
+}
+
+// Returns what the comment in `line` says, and nothing if there is none.
+std::optional<std::string_view> CommentIn(std::string_view line) {
+  const size_t begin = line.find("// ");
+  if (begin == std::string_view::npos) return std::nullopt;
+  return line.substr(begin + 3);
+}
+
+bool IsCommentLine(std::string_view line) {
+  return line.substr(std::min(line.size(), line.find_first_not_of(' '))).starts_with("//");
+}
+
 // Collects what breaks the rules, file by file.
 class Checker {
  public:
@@ -102,11 +128,13 @@ class Checker {
     if (IsCode(path)) {
       CheckColumns(file);
       CheckIncludes(file);
+      CheckShape(file);
     }
     if (path.extension() == ".h") CheckHeader(file);
+    if (path.extension() == ".h" && IsProduction(file.path)) CheckSentences(file);
     CheckWords(file, kMachinePaths, "names a directory of one machine");
     if (IsCode(path)) CheckWords(file, kLeftovers, "leaves work behind");
-    ++files_in_[std::string(FolderOf(file.path))];
+    if (IsOurs(FolderOf(file.path))) ++files_in_[std::string(FolderOf(file.path))];
   }
 
   // What can only be said when every file has been looked at.
@@ -116,10 +144,20 @@ class Checker {
       violations_.push_back(fmt::format("{}: {} files, and {} are the limit: it is two rooms",
                                         folder, files, kMaxFiles));
     }
+    if (fragments_.size() > exceptions_.fragments) {
+      violations_.insert(violations_.end(), fragments_.begin(), fragments_.end());
+    }
     for (const Arrow& arrow : exceptions_.arrows) {
-      if (needed_.contains(arrow)) continue;
-      violations_.push_back(fmt::format(
-          "the exception {} -> {} is not needed any more: take it out", arrow.from, arrow.to));
+      if (!needed_.contains(arrow)) ReportUnneeded(fmt::format("{} -> {}", arrow.from, arrow.to));
+    }
+    for (const std::string& name : exceptions_.long_functions) {
+      if (!long_functions_.contains(name)) ReportUnneeded(name);
+    }
+    for (const std::string& name : exceptions_.large_classes) {
+      if (!large_classes_.contains(name)) ReportUnneeded(name);
+    }
+    for (const auto& [name, reason] : exceptions_.tables) {
+      if (!large_classes_.contains(name)) ReportUnneeded(name);
     }
   }
 
@@ -128,6 +166,11 @@ class Checker {
  private:
   void Report(const SourceFile& file, size_t line, std::string_view what) {
     violations_.push_back(fmt::format("{}:{}: {}", file.path, line + 1, what));
+  }
+
+  void ReportUnneeded(std::string_view exception) {
+    violations_.push_back(
+        fmt::format("the exception {} is not needed any more: take it out", exception));
   }
 
   void CheckColumns(const SourceFile& file) {
@@ -166,6 +209,41 @@ class Checker {
     }
   }
 
+  void CheckShape(const SourceFile& file) {
+    const SourceShape shape = ShapeOf(file.lines);
+    for (const FunctionShape& function : shape.functions) {
+      if (function.lines <= kMaxFunctionLines) continue;
+      long_functions_.insert(function.name);
+      if (exceptions_.long_functions.contains(function.name)) continue;
+      Report(file, function.line,
+             fmt::format("{} has {} lines, and {} are the limit", function.name, function.lines,
+                         kMaxFunctionLines));
+    }
+    for (const ClassShape& type : shape.classes) {
+      if (type.members <= kMaxMembers && type.functions <= kMaxFunctions) continue;
+      large_classes_.insert(type.name);
+      if (exceptions_.large_classes.contains(type.name)) continue;
+      if (exceptions_.tables.contains(type.name)) continue;
+      Report(file, type.line,
+             fmt::format("{} has {} data members and {} functions, and {} and {} are the limits",
+                         type.name, type.members, type.functions, kMaxMembers, kMaxFunctions));
+    }
+  }
+
+  // Every comment that stands behind code or is not the continuation of one.
+  void CheckSentences(const SourceFile& file) {
+    bool goes_on = false;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      const std::optional<std::string_view> comment = CommentIn(file.lines[i]);
+      const bool begins = !goes_on && comment.has_value();
+      goes_on = IsCommentLine(file.lines[i]);
+      if (begins && BeginsWithFragment(*comment)) {
+        fragments_.push_back(fmt::format("{}:{}: the comment begins with a fragment: {}", file.path,
+                                         i + 1, *comment));
+      }
+    }
+  }
+
   void CheckHeader(const SourceFile& file) {
     if (file.lines.empty() || !file.lines[0].starts_with("// ")) {
       Report(file, 0, "a header opens with a comment that says what it is for");
@@ -188,8 +266,11 @@ class Checker {
 
   const std::string root_;
   const Exceptions& exceptions_;
-  std::set<Arrow> needed_;                  // the exceptions that something needs
+  std::set<Arrow> needed_;                  // the arrows that are exceptions
   std::map<std::string, size_t> files_in_;  // by folder
+  std::set<std::string> long_functions_;
+  std::set<std::string> large_classes_;
+  std::vector<std::string> fragments_;  // as violations
   std::vector<std::string> violations_;
 };
 

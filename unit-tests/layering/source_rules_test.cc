@@ -16,6 +16,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 // A tree that is made up, to see that each rule can be broken.
 class SourceRulesTest : public ::testing::Test {
@@ -136,6 +137,55 @@ TEST_F(SourceRulesTest, LongLinesOfCodeAreFound) {
   EXPECT_THAT(Violations(), IsEmpty());
   Write("db/log/line.cc", "int x;\n" + full + "x\n");
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("db/log/line.cc:2: 101 columns")));
+}
+
+TEST_F(SourceRulesTest, LongFunctionsAreFound) {
+  const auto function = [](size_t lines) {
+    std::string text = "int Log::Work() {\n";
+    for (size_t i = 2; i < lines; ++i) text += "  Step();\n";
+    return text + "}\n";
+  };
+  Write("db/log/work.cc", function(kMaxFunctionLines));
+  EXPECT_THAT(Violations(), IsEmpty());
+  Write("db/log/work.cc", function(kMaxFunctionLines + 1));
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("db/log/work.cc:1: Log::Work has 61 lines")));
+  EXPECT_THAT(Violations({.long_functions = {"Log::Work"}}), IsEmpty());
+  EXPECT_THAT(Violations({.long_functions = {"Log::Rest", "Log::Work"}}),
+              ElementsAre(HasSubstr("Log::Rest is not needed any more")));
+}
+
+TEST_F(SourceRulesTest, LargeClassesAreFound) {
+  const auto type = [](size_t members, size_t functions) {
+    std::string text = "class Log {\n";
+    for (size_t i = 0; i < functions; ++i) text += "  void Do" + std::to_string(i) + "();\n";
+    for (size_t i = 0; i < members; ++i) text += "  int part_" + std::to_string(i) + "_ = 0;\n";
+    return text + "};\n";
+  };
+  WriteHeader("db/log/log.h", type(kMaxMembers, kMaxFunctions));
+  EXPECT_THAT(Violations(), IsEmpty());
+  WriteHeader("db/log/log.h", type(kMaxMembers + 1, 0));
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("log.h:3: Log has 26 data members")));
+  WriteHeader("db/log/log.h", type(0, kMaxFunctions + 1));
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("and 41 functions")));
+  EXPECT_THAT(Violations({.large_classes = {"Log"}}), IsEmpty());
+  EXPECT_THAT(Violations({.tables = {{"Log", "one function a counter"}}}), IsEmpty());
+  EXPECT_THAT(Violations({.large_classes = {"Log"}, .tables = {{"Options", "settings"}}}),
+              ElementsAre(HasSubstr("Options is not needed any more")));
+}
+
+TEST_F(SourceRulesTest, CommentsOfHeadersAreSentences) {
+  const std::string text =
+      "// Returns whether it is open.\n// Whether that lasts is another question.\n"
+      "bool Open();\n"
+      "// Whether it is closed.\nbool Closed();\n"
+      "int keys = 0;  // Of one file.\n"
+      "int offset = 0;  // Offset, in bytes.\n";
+  WriteHeader("db/log/log.h", text);
+  WriteHeader("unit-tests/testing/log.h", text);
+  EXPECT_THAT(Violations(), ElementsAre(AllOf(HasSubstr("log.h:6"), HasSubstr("fragment")),
+                                        HasSubstr("log.h:8")));
+  EXPECT_THAT(Violations({.fragments = 1}), SizeIs(2)) << "all are shown where it is one too many";
+  EXPECT_THAT(Violations({.fragments = 2}), IsEmpty());
 }
 
 TEST_F(SourceRulesTest, PathsOfOneMachineAreFoundInAnyFile) {
