@@ -172,8 +172,8 @@ class Engine final : public StorageEngine, private EngineParts {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // What a write is told while flushes fail.
   absl::Status RefusalLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
-  // Takes the memory for the operations in the active buffer, and makes the next SuperVersion (null:
-  // no range or namespace changes).
+  // Takes the memory for the operations in the active buffer, and makes the next SuperVersion
+  // (null: no range or namespace changes).
   std::unique_ptr<StateChange> PrepareLocked(const std::vector<Commit::Operation>& operations)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // Puts the operations into the active buffer, and the state in its place. Nothing in it may fail.

@@ -1,5 +1,5 @@
-// Engine: point reads, iterators, snapshots. Readers take no lock; they pin the SuperVersion and read
-// at one sequence.
+// Engine: point reads, iterators, snapshots. Readers take no lock; they pin the SuperVersion and
+// read at one sequence.
 #include <algorithm>
 #include <utility>
 

@@ -2,8 +2,8 @@
 // then wake the loop, or the loop's own thread, where it would sleep otherwise. The latter saves
 // both changes of threads, and the disk is asked less often, since what comes meanwhile is written
 // together: without a pipeline 50 clients write 1.4 times as fast (docs/decisions/0053). But while
-// it lasts nobody is served. So it is not for slow disks, nor for several loops, whose groups would be
-// small; but one of them does so for a lone client.
+// it lasts nobody is served. So it is not for slow disks, nor for several loops, whose groups would
+// be small; but one of them does so for a lone client.
 //
 // Writes are kept while there are other requests to serve; after kLongest the log's threads get
 // them, so that the disk works beside the loop. For one thread.
