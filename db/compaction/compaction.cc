@@ -21,7 +21,6 @@ MergeOptions MergeOptionsFor(const CompactionContext& context) {
   MergeOptions options;
   options.file_system = context.file_system;
   options.directory = context.directory;
-  options.recycler = context.recycler;
   options.caches = context.caches;
   options.next_file_number = context.next_file_number;
   options.segment_size = context.options->segment_size;
@@ -61,11 +60,8 @@ absl::StatusOr<CompactionResult> Merge(InternalIterator* input,
   }
   result.segments.clear();
   for (const SegmentInfo& written : merged.segments) {
-    TryWithMemory([&] {
-      FileMaker{options.file_system, options.recycler}.Discard(
-          SegmentPath(options.directory, written.number),
-          /*is_sound=*/false);
-    });
+    TryWithMemory(
+        [&] { RemoveFile(options.file_system, SegmentPath(options.directory, written.number)); });
   }
   return opened;
 }
@@ -120,7 +116,6 @@ absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input,
   MergeOptions options = MergeOptionsFor(context);
   options.expected_entries = size.entries;
   options.average_record_size = size.entries == 0 ? 0 : size.bytes / size.entries;
-  options.bytes_elsewhere = size.large_bytes;
   options.drops_tombstones = drops_tombstones;
   options.placer = placer;
   return Merge(input, std::move(tombstones), options);
@@ -152,7 +147,6 @@ absl::StatusOr<CompactionResult> RunCompaction(const Version& version, const Com
   std::unique_ptr<ValuePlacer> placer;
   if (!plan.emptied_files.empty()) {
     placer = NewCollectingPlacer(plan.emptied_files, {.file_system = context.file_system,
-                                                      .recycler = context.recycler,
                                                       .directory = context.directory,
                                                       .next_file_number = context.next_file_number,
                                                       .registry = &context.caches->values});

@@ -26,7 +26,6 @@
 
 namespace varve {
 
-class FileRecycler;
 class ValuePlacer;
 
 // What the engine lends to a job. Snapshots and live generations are taken before the job begins
@@ -36,7 +35,6 @@ struct CompactionContext {
   FileSystem* file_system = nullptr;
   std::string directory;
   const EngineOptions* options = nullptr;  // segment_size, compaction_filter
-  FileRecycler* recycler = nullptr;        // may be null
   SegmentCaches* caches = nullptr;
   std::function<uint64_t()> next_file_number;
   std::vector<SequenceNumber> snapshots;  // that are held, ascending

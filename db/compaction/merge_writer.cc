@@ -41,8 +41,7 @@ class Merge {
       builder_.reset();
       for (const SegmentInfo& segment : result_.segments) {
         TryWithMemory([&] {
-          FileMaker{options_.file_system, options_.recycler}.Discard(
-              SegmentPath(options_.directory, segment.number));
+          RemoveFile(options_.file_system, SegmentPath(options_.directory, segment.number));
         });
       }
       return status;
@@ -214,10 +213,6 @@ class Merge {
       builder_options.block_size = SegmentBuilder::BlockSizeFor(record_size);
     builder_options.expected_entries =
         std::min(options_.expected_entries, options_.segment_size / record_size + 1);
-    const uint64_t expected_bytes = builder_options.expected_entries * record_size;
-    builder_options.expected_size =
-        expected_bytes - std::min(expected_bytes, options_.bytes_elsewhere);
-    builder_options.recycler = options_.recycler;
     builder_options.caches = options_.caches;
     VARVE_ASSIGN_OR_RETURN(builder_, SegmentBuilder::Create(options_.file_system, builder_options));
     return absl::OkStatus();

@@ -37,22 +37,19 @@
 
 namespace varve {
 
-class FileRecycler;
 struct SegmentCaches;
 class ValuePlacer;
 
 struct MergeOptions {
   FileSystem* file_system = nullptr;
   std::string directory;
-  FileRecycler* recycler = nullptr;  // may be null
-  SegmentCaches* caches = nullptr;   // where the outputs' indexes wait to be opened; may be null
+  SegmentCaches* caches = nullptr;  // where the outputs' indexes wait to be opened; may be null
   std::function<uint64_t()> next_file_number;
   // Bytes at which the next segment begins; never between the versions of one key.
   uint64_t segment_size = 128u << 20;
   // Of all records that go in, at most; and their average size in bytes (0: unknown).
   uint64_t expected_entries = 0;
   uint64_t average_record_size = 0;
-  uint64_t bytes_elsewhere = 0;  // of these, about: values that the placer keeps apart
   // Keys that no segment reaches across, ascending: the first keys of the segments between which
   // the output has to fit.
   std::vector<std::string> borders;

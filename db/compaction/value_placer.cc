@@ -16,7 +16,6 @@ namespace {
 
 // So that offset tables can address each of its values.
 constexpr uint64_t kMaxValueFileSize = kValueWindowSize;
-constexpr uint64_t kUsualSize = uint64_t{64} << 20;
 
 class FlushPlacer final : public ValuePlacer {
  public:
@@ -108,16 +107,14 @@ class CollectingPlacer final : public ValuePlacer {
 ValueFileWriter::~ValueFileWriter() {
   if (kept_) return;
   files_.clear();
-  for (const std::string& path : paths_)
-    FileMaker{options_.file_system, options_.recycler}.Discard(path);
+  for (const std::string& path : paths_) RemoveFile(options_.file_system, path);
 }
 
 absl::Status ValueFileWriter::Begin() {
   number_ = options_.next_file_number();
   const std::string path = ValueFilePath(options_.directory, number_);
   paths_.reserve(paths_.size() + 1);
-  VARVE_ASSIGN_OR_RETURN(
-      file_, FileWriter::Create({options_.file_system, options_.recycler}, path, kUsualSize));
+  VARVE_ASSIGN_OR_RETURN(file_, FileWriter::Create(options_.file_system, path));
   file_->buffer()->append(EncodeValueFileHeader(number_));
   return absl::OkStatus();
 }

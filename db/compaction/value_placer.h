@@ -30,7 +30,6 @@ class ValueFileWriter {
  public:
   struct Options {
     FileSystem* file_system = nullptr;
-    FileRecycler* recycler = nullptr;  // may be null
     std::string directory;
     std::function<uint64_t()> next_file_number;
     ValueFiles* registry = nullptr;

@@ -56,8 +56,9 @@
 #include "db/version/super_version.h"
 #include "structure/chunk_pool.h"
 #include "structure/published.h"
-#include "util/os/file_recycler.h"
+#include "util/os/file_remover.h"
 #include "util/os/file_system.h"
+#include "util/os/file_thread.h"
 #include "util/os/steady_condition.h"
 #include "varve/compaction_picker.h"
 #include "varve/storage_engine.h"
@@ -416,8 +417,9 @@ class Engine final : public StorageEngine, private EngineParts {
   FileSystem* const file_system_;
   const std::shared_ptr<const CompactionPicker> picker_;
   std::unique_ptr<FileLock> directory_lock_;
-  mutable SegmentCaches caches_;   // thread-safe
-  mutable FileRecycler recycler_;  // outlives the segments; has caches forget what it removes
+  mutable SegmentCaches caches_;  // thread-safe
+  FileThread file_thread_;
+  mutable FileRemover remover_;  // outlives the segments; has caches forget what it removes
   std::unique_ptr<Log> log_;
   uint64_t durability_listener_ = 0;
   std::atomic<uint64_t> next_file_number_{1};

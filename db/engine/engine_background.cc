@@ -240,7 +240,6 @@ CompactionContext Engine::NewContext() {
   return {.file_system = file_system_,
           .directory = directory_,
           .options = &options_,
-          .recycler = &recycler_,
           .caches = &caches_,
           .next_file_number = [this] { return NewFileNumber(); },
           .snapshots = held.sequences,

@@ -65,7 +65,7 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
   PublishInstalled(version, next, flushed, sees_less, follow);
   manifest_ = std::move(next);
   for (const Version::ValueFileUse& use : before->value_files()) {
-    if (version->FindValueFile(use.file->number()) == nullptr) use.file->MarkObsolete(&recycler_);
+    if (version->FindValueFile(use.file->number()) == nullptr) use.file->MarkObsolete(&remover_);
   }
   for (const Version::ValueFileUse& use : version->value_files()) use.file->MarkObsolete(nullptr);
 
@@ -75,7 +75,7 @@ absl::Status Engine::Install(std::vector<Level> levels, const FullBuffer* flushe
   }
   for (const Run* run : before->runs()) {
     for (const std::shared_ptr<Segment>& segment : run->segments) {
-      if (!live.contains(segment->info().number)) segment->MarkObsolete(&recycler_);
+      if (!live.contains(segment->info().number)) segment->MarkObsolete(&remover_);
     }
   }
   return absl::OkStatus();
@@ -148,10 +148,10 @@ void Engine::DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segmen
     for (const std::shared_ptr<Segment>& segment : segments) {
       const uint64_t number = segment->info().number;
       if (before.contains(number) || after.contains(number)) continue;
-      segment->MarkObsolete(&recycler_);
+      segment->MarkObsolete(&remover_);
       for (const std::shared_ptr<ValueFile>& file : segment->value_files()) {
         if (!values_before.contains(file->number()) && !values_after.contains(file->number()))
-          file->MarkObsolete(&recycler_);
+          file->MarkObsolete(&remover_);
       }
     }
   });

@@ -23,9 +23,6 @@ namespace {
 
 constexpr size_t kSmallestLogFile = 1u << 20;
 constexpr size_t kLargestLogFile = 64u << 20;
-// Spare files, in write buffers: about what a merge of a level under the last one gives back, and
-// with which levels then fill again.
-constexpr uint64_t kSpareWriteBuffers = 48;
 constexpr std::string_view kManifestRepair =
     "take its copy or rebuild it from the segments and logs";
 
@@ -92,7 +89,7 @@ Engine::Engine(std::string directory, const EngineOptions& options)
       picker_(options.compaction_picker != nullptr ? options.compaction_picker
                                                    : LazyLevelingPicker()),
       caches_(options.offset_table_cache_size, options.block_cache_size),
-      recycler_(file_system_, {.capacity = kSpareWriteBuffers * options_.write_buffer_size}),
+      remover_(file_system_, &file_thread_),
       state_(nullptr) {}
 
 Engine::~Engine() {
@@ -163,7 +160,7 @@ absl::Status Engine::LoadOrCreateManifest() {
 }
 
 // Segments and value files that no manifest names come from a flush or merge that a crash cut
-// short, spares from a process that was.
+// short; spares were kept for reuse by earlier versions.
 absl::Status Engine::RemoveOrphans() {
   std::unordered_set<std::string> live;
   {
@@ -404,7 +401,6 @@ std::vector<std::pair<std::string, uint64_t>> Engine::StatisticsInside() const {
           {"runs", state->version->runs().size()},
           {"segments", state->version->segment_count()},
           {"segment_bytes", state->version->bytes()},
-          {"spare_bytes", recycler_.spare_bytes()},
           {"segment_entries", entries},
           {"value_files", values.files},
           {"value_bytes", values.bytes},

@@ -40,7 +40,6 @@ std::unique_ptr<ValuePlacer> Engine::NewPlacer(const FullBuffer& full) {
   }
   return NewFlushPlacer(std::move(placement),
                         {.file_system = file_system_,
-                         .recycler = &recycler_,
                          .directory = directory_,
                          .next_file_number = [this] { return NewFileNumber(); },
                          .registry = &caches_.values});

@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "fmt/format.h"
-#include "util/os/file_recycler.h"
 
 namespace varve {
 
@@ -40,10 +39,12 @@ inline std::optional<uint64_t> ParseValueFileName(std::string_view name) {
   return number;
 }
 
-// Of a segment or value file that is out of use (util/os/file_recycler.h).
+// Returns whether `name` is that of a segment or value file which an earlier version kept for reuse
+// ("000007.seg.spare"). Opening a store removes such files.
 inline bool IsSpareName(std::string_view name) {
-  if (!name.ends_with(FileRecycler::kSpareSuffix)) return false;
-  name.remove_suffix(FileRecycler::kSpareSuffix.size());
+  constexpr std::string_view kSpareSuffix = ".spare";
+  if (!name.ends_with(kSpareSuffix)) return false;
+  name.remove_suffix(kSpareSuffix.size());
   return ParseSegmentName(name) || ParseValueFileName(name);
 }
 

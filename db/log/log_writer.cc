@@ -182,10 +182,7 @@ absl::Status LogWriter::WriteRun(size_t begin, size_t end) {
   }
   const uint64_t written_at = position_;
   const std::string_view bytes(writing_.data() + run_begin, size);
-  // A page of a recycled file would have to be read before bytes are copied into it.
-  const bool in_place = options_.sync_backend == SyncBackend::kDirect && !file_.is_recycled;
-  VARVE_RETURN_IF_ERROR(in_place ? file_.file->WriteInPlace(written_at, bytes)
-                                 : file_.file->Write(written_at, bytes));
+  VARVE_RETURN_IF_ERROR(file_.file->Write(written_at, bytes));
   bytes_written_.fetch_add(size, std::memory_order_relaxed);
   touched_ = std::max(touched_, LogPageAlign(run_end));
   position_ = LogBlockAlign(run_end);

@@ -27,7 +27,7 @@
 
 namespace varve {
 
-class FileRecycler;
+class FileRemover;
 struct SegmentCaches;
 
 // Where a table leads for a key: filled in and used by a segment.
@@ -116,9 +116,9 @@ class Segment {
   bool is_damaged() const { return is_damaged_.load(std::memory_order_relaxed); }
   void NoteDamage() { is_damaged_.store(true, std::memory_order_relaxed); }
 
-  // The file goes to `recycler` when the last user lets the segment go (set once no Version holds
+  // The file goes to `remover` when the last user lets the segment go (set once no Version holds
   // it any more).
-  virtual void MarkObsolete(FileRecycler* recycler) = 0;
+  virtual void MarkObsolete(FileRemover* remover) = 0;
 
  protected:
   Segment() = default;

@@ -234,9 +234,7 @@ absl::StatusOr<std::unique_ptr<SegmentBuilder>> SegmentBuilder::Create(FileSyste
                     kMinBlockSize, kMaxBlockSize));
   }
   VARVE_ASSIGN_OR_RETURN(
-      auto file,
-      FileWriter::Create({file_system, options.recycler},
-                         SegmentPath(options.directory, options.number), options.expected_size));
+      auto file, FileWriter::Create(file_system, SegmentPath(options.directory, options.number)));
   return std::unique_ptr<SegmentBuilder>(
       std::make_unique<Builder>(file_system, options, std::move(file)));
 }

@@ -21,7 +21,6 @@
 
 namespace varve {
 
-class FileRecycler;
 struct SegmentCaches;
 
 class SegmentBuilder {
@@ -33,9 +32,6 @@ class SegmentBuilder {
     // to 64 KiB. BlockSizeFor() chooses it so that fences stay small beside their records.
     uint32_t block_size = 4096;
     size_t expected_entries = 0;
-    uint64_t expected_size = 0;  // bytes
-    // Whose spares segments are written over. May be null.
-    FileRecycler* recycler = nullptr;
     // Where the finished offset table and fences wait for Segment::Open, so that they are not read
     // back. May be null.
     SegmentCaches* caches = nullptr;

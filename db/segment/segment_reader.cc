@@ -12,7 +12,7 @@
 #include "spdlog/spdlog.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
-#include "util/os/file_recycler.h"
+#include "util/os/file_remover.h"
 
 namespace varve {
 namespace {
@@ -57,8 +57,8 @@ void SegmentReader::HoldValueFiles(FileSystem* file_system, const std::string& d
 
 SegmentReader::~SegmentReader() {
   caches_->tables.Erase(&resident_);
-  FileRecycler* const recycler = recycler_.load(std::memory_order_relaxed);
-  if (recycler == nullptr) return;
+  FileRemover* const remover = remover_.load(std::memory_order_relaxed);
+  if (remover == nullptr) return;
   std::function<void()> forget;
   if (const SegmentFooter* footer = footer_.load(std::memory_order_acquire); footer != nullptr) {
     TryWithMemory([&] {
@@ -68,8 +68,7 @@ SegmentReader::~SegmentReader() {
       };
     });
   }
-  const bool is_sound = !is_damaged() && !index_is_damaged_.load(std::memory_order_relaxed);
-  recycler->Retire(file_->path(), is_sound, std::move(forget));
+  remover->Remove(file_->path(), std::move(forget));
 }
 
 absl::Status SegmentReader::Initialize(DamagePolicy policy) {

@@ -44,8 +44,8 @@ class SegmentReader final : public Segment {
   absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t hash, SequenceNumber at,
                            bool fill_cache, FoundRecord* found) override;
   std::unique_ptr<InternalIterator> NewIterator(bool fill_cache) override;
-  void MarkObsolete(FileRecycler* recycler) override {
-    recycler_.store(recycler, std::memory_order_relaxed);
+  void MarkObsolete(FileRemover* remover) override {
+    remover_.store(remover, std::memory_order_relaxed);
   }
 
   // --- For iterators -----------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class SegmentReader final : public Segment {
   SegmentCaches* const caches_;
   ResidentIndex resident_;
   absl::Status range_tombstone_status_;
-  std::atomic<FileRecycler*> recycler_{nullptr};  // set: obsolete
+  std::atomic<FileRemover*> remover_{nullptr};  // set: obsolete
 
   absl::Mutex report_mutex_;
   std::vector<std::string> reported_ ABSL_GUARDED_BY(report_mutex_);  // messages

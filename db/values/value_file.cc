@@ -10,7 +10,7 @@
 #include "type/tree_key.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
-#include "util/os/file_recycler.h"
+#include "util/os/file_remover.h"
 
 namespace varve {
 namespace {
@@ -40,11 +40,10 @@ ValueFile::ValueFile(ValueFiles* registry, FileSystem* file_system, std::string 
 
 ValueFile::~ValueFile() {
   registry_->Forget(number_);
-  FileRecycler* const recycler = recycler_.load(std::memory_order_acquire);
-  if (recycler == nullptr || is_of_log()) return;
+  FileRemover* const remover = remover_.load(std::memory_order_acquire);
+  if (remover == nullptr || is_of_log()) return;
   // Where there is no memory for it the next open finds it.
-  TryWithMemory(
-      [&] { recycler->Retire(ValueFilePath(directory_, number_), /*is_sound=*/!is_damaged()); });
+  TryWithMemory([&] { remover->Remove(ValueFilePath(directory_, number_)); });
 }
 
 absl::StatusOr<const File*> ValueFile::Open() {

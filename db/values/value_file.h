@@ -29,7 +29,7 @@
 
 namespace varve {
 
-class FileRecycler;
+class FileRemover;
 class ValueFiles;
 
 // What is wrong with the bytes read at `place`, that they are not the operation of this user key
@@ -72,9 +72,7 @@ class ValueFile {
   [[nodiscard]] absl::Status LeaveLog(uint64_t end);
 
   // Goes with its last user, from now on; null: not any more.
-  void MarkObsolete(FileRecycler* recycler) {
-    recycler_.store(recycler, std::memory_order_release);
-  }
+  void MarkObsolete(FileRemover* remover) { remover_.store(remover, std::memory_order_release); }
 
  private:
   absl::StatusOr<const File*> Open();
@@ -83,7 +81,7 @@ class ValueFile {
   FileSystem* const file_system_;
   const std::string directory_;
   const uint64_t number_;
-  std::atomic<FileRecycler*> recycler_{nullptr};
+  std::atomic<FileRemover*> remover_{nullptr};
   std::atomic<bool> is_of_log_{true};
   std::atomic<bool> is_damaged_{false};
   std::atomic<uint64_t> size_{0};

@@ -82,7 +82,7 @@ class MemorySegment final : public Segment {
     ++iterators_;
     return std::make_unique<VectorIterator>(records_);
   }
-  void MarkObsolete(FileRecycler*) override {}
+  void MarkObsolete(FileRemover*) override {}
 
  private:
   std::vector<TestRecord> records_;

@@ -15,17 +15,14 @@
 #include <mutex>
 #include <utility>
 
+#include "util/base/memory_guard.h"
 #include "util/base/status.h"
-#include "util/os/mapped_window.h"
 
 namespace varve {
 namespace {
 
 constexpr mode_t kFileMode = 0600;
 constexpr mode_t kDirectoryMode = 0700;
-// More is written by a system call: it brings in pages without zeroing them first, and many at
-// once.
-constexpr size_t kMostInPlace = 2u << 10;
 
 // Owns a descriptor.
 class Descriptor {
@@ -91,19 +88,6 @@ class PosixFile : public File {
       offset += static_cast<uint64_t>(n);
     }
     return absl::OkStatus();
-  }
-
-  absl::Status WriteInPlace(uint64_t offset, std::string_view data) override {
-    if (data.size() > kMostInPlace) return Write(offset, data);
-    switch (window_.Write(descriptor_.get(), offset, data)) {
-      case MappedWindow::Result::kWritten:
-        return absl::OkStatus();
-      case MappedWindow::Result::kFailed:
-        return IoError(EIO, "write through memory", path_, offset);
-      case MappedWindow::Result::kNotMapped:
-        break;
-    }
-    return Write(offset, data);
   }
 
   absl::Status Sync() override {
@@ -194,7 +178,6 @@ class PosixFile : public File {
 
   const std::string path_;
   const Descriptor descriptor_;
-  MappedWindow window_;
   std::atomic<int> writeback_error_{0};  // errno; final
   std::once_flag direct_once_;
   Descriptor direct_{-1};  // where it can't be opened, the file does without
@@ -301,6 +284,10 @@ absl::Status File::Allocate(uint64_t begin, uint64_t end) {
     begin += size;
   }
   return absl::OkStatus();
+}
+
+void RemoveFile(FileSystem* file_system, const std::string& path) noexcept {
+  TryWithMemory([&] { file_system->Remove(path).IgnoreError(); });
 }
 
 std::string ParentDirectory(std::string_view path) {

@@ -31,11 +31,6 @@ class File {
   // Writes all of `data` at `offset`, growing the file where needed. Retries EINTR and short
   // writes.
   [[nodiscard]] virtual absl::Status Write(uint64_t offset, std::string_view data) = 0;
-  // As Write, for bytes within the file, and by one thread at a time: small ones may be copied into
-  // memory that is mapped from the file, in place of a system call.
-  [[nodiscard]] virtual absl::Status WriteInPlace(uint64_t offset, std::string_view data) {
-    return Write(offset, data);
-  }
   // Puts data (and the size, where it changed) on disk. A failure is final for what was written
   // before: never call it again to "retry".
   [[nodiscard]] virtual absl::Status Sync() = 0;
@@ -91,6 +86,10 @@ class FileSystem {
   // FailedPrecondition when another process (or another store of this process) holds it.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
 };
+
+// Removes a file that turned out not to be wanted. One that cannot be removed, also for want of
+// memory, is left for the next opening of the store.
+void RemoveFile(FileSystem* file_system, const std::string& path) noexcept;
 
 // The directory that holds `path`'s name: "a/b" and "a/b/" -> "a", "a" -> ".", "/a" -> "/".
 std::string ParentDirectory(std::string_view path);

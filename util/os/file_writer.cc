@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "util/base/memory_guard.h"
 #include "util/base/status.h"
 
 namespace varve {
@@ -13,30 +12,21 @@ constexpr size_t kMaxKeptBuffer = size_t{4} << 20;  // after something huge the 
 
 }  // namespace
 
-void FileMaker::Discard(const std::string& path, bool is_sound) const noexcept {
-  if (recycler != nullptr) return recycler->Retire(path, is_sound);
-  TryWithMemory([&] { file_system->Remove(path).IgnoreError(); });
-}
-
-absl::StatusOr<std::unique_ptr<FileWriter>> FileWriter::Create(const FileMaker& maker,
-                                                               const std::string& path,
-                                                               uint64_t expected_size) {
+absl::StatusOr<std::unique_ptr<FileWriter>> FileWriter::Create(FileSystem* file_system,
+                                                               const std::string& path) {
   // What needs memory comes before the file is there.
-  std::unique_ptr<FileWriter> writer(new FileWriter(maker, path));
-  VARVE_ASSIGN_OR_RETURN(writer->file_,
-                         maker.recycler != nullptr
-                             ? maker.recycler->Create(path, expected_size, &writer->old_size_)
-                             : maker.file_system->OpenForWrite(path, /*create=*/true));
+  std::unique_ptr<FileWriter> writer(new FileWriter(file_system, path));
+  VARVE_ASSIGN_OR_RETURN(writer->file_, file_system->OpenForWrite(path, /*create=*/true));
   return writer;
 }
 
-FileWriter::FileWriter(const FileMaker& maker, std::string path)
-    : maker_(maker), path_(std::move(path)) {
+FileWriter::FileWriter(FileSystem* file_system, std::string path)
+    : file_system_(file_system), path_(std::move(path)) {
   buffer_.reserve(kStep + kPage);
 }
 
 FileWriter::~FileWriter() {
-  if (file_ != nullptr && !kept_) maker_.Discard(path_, /*is_sound=*/status_.ok());
+  if (file_ != nullptr && !kept_) RemoveFile(file_system_, path_);
 }
 
 absl::Status FileWriter::Write(std::string_view bytes) {
@@ -72,7 +62,6 @@ absl::Status FileWriter::Append(std::string_view bytes) {
 
 absl::Status FileWriter::Finish() {
   VARVE_RETURN_IF_ERROR(Append({}));
-  if (old_size_ > written_) status_ = maker_.recycler->CutDown(file_.get(), old_size_, written_);
   if (status_.ok()) status_ = file_->Sync();
   return status_;
 }

@@ -1,9 +1,9 @@
 // Writes a new file from its start to its end, so that it goes to disk while it grows.
 //
-// What is appended gathers in a buffer, which goes out in whole pages: a page that is still written
-// to would go to disk twice, and of one in a spare (util/os/file_recycler.h) that is not in memory
-// the rest would be read first. For one thread. After an error of the disk status() and all further
-// writes fail.
+// What is appended gathers in a buffer, which goes out in whole pages: a page that is written to
+// later would go to disk twice. After an error of the disk status() and all further writes fail.
+//
+// Thread-safety: a writer belongs to one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -13,28 +13,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "util/os/file_recycler.h"
 #include "util/os/file_system.h"
 
 namespace varve {
 
-// Who makes files and removes them. Without a recycler (null) they are always new, and removed at
-// once.
-struct FileMaker {
-  FileSystem* file_system = nullptr;
-  FileRecycler* recycler = nullptr;
-
-  // A file that turned out not to be wanted. One that can't be removed is an orphan for the next
-  // open.
-  void Discard(const std::string& path, bool is_sound = true) const noexcept;
-};
-
 class FileWriter {
  public:
-  [[nodiscard]] static absl::StatusOr<std::unique_ptr<FileWriter>> Create(const FileMaker& maker,
-                                                                          const std::string& path,
-                                                                          uint64_t expected_size);
-  ~FileWriter();  // without Keep(): the file goes
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<FileWriter>> Create(FileSystem* file_system,
+                                                                          const std::string& path);
+  // Removes the file unless Keep() was called.
+  ~FileWriter();
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
 
@@ -61,15 +49,14 @@ class FileWriter {
   // MiB, 3.0 ms in steps of 256 KiB, no better below.
   static constexpr size_t kStep = size_t{256} << 10;
 
-  FileWriter(const FileMaker& maker, std::string path);
+  FileWriter(FileSystem* file_system, std::string path);
   absl::Status WritePages();
   absl::Status Write(std::string_view bytes);
 
-  const FileMaker maker_;
+  FileSystem* const file_system_;
   const std::string path_;
   std::unique_ptr<File> file_;
-  uint64_t old_size_ = 0;  // of what the file is written over
-  absl::Status status_;    // the first error of the disk
+  absl::Status status_;  // the first error of the disk
   std::string buffer_;
   uint64_t written_ = 0;
   bool kept_ = false;

@@ -17,7 +17,7 @@
 #include "unit-tests/testing/vector_iterator.h"
 #include "unit-tests/testing/version_history.h"
 #include "util/base/hash.h"
-#include "util/os/file_recycler.h"
+#include "util/os/file_remover.h"
 
 namespace varve {
 namespace {
@@ -99,7 +99,7 @@ class CompactionTest : public ::testing::Test {
     }
     for (const auto* run : before->runs()) {
       for (const auto& segment : run->segments) {
-        if (!live.contains(segment->info().number)) segment->MarkObsolete(recycler_.get());
+        if (!live.contains(segment->info().number)) segment->MarkObsolete(remover_.get());
       }
     }
   }
@@ -144,16 +144,17 @@ class CompactionTest : public ::testing::Test {
     return records;
   }
 
-  // When the recycler has done its work.
+  // When the remover has done its work.
   size_t FilesLeft() {
-    recycler_ = std::make_unique<FileRecycler>(PosixFileSystem(), FileRecycler::Options{});
+    remover_ = std::make_unique<FileRemover>(PosixFileSystem(), &file_thread_);
     return PosixFileSystem()->List(directory_.path())->size();
   }
 
   const testing::TempDir directory_;
   SegmentCaches caches_{1 << 20, 0};
-  std::unique_ptr<FileRecycler> recycler_ =
-      std::make_unique<FileRecycler>(PosixFileSystem(), FileRecycler::Options{});
+  FileThread file_thread_;
+  std::unique_ptr<FileRemover> remover_ =
+      std::make_unique<FileRemover>(PosixFileSystem(), &file_thread_);
   EngineOptions options_;
   CompactionContext context_;
   std::shared_ptr<const Version> version_ = std::make_shared<const Version>();

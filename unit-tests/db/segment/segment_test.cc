@@ -10,7 +10,7 @@
 
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/segment_fixture.h"
-#include "util/os/file_recycler.h"
+#include "util/os/file_remover.h"
 
 namespace varve {
 namespace {
@@ -148,8 +148,9 @@ TEST(SegmentTest, AnObsoleteFileGoesWithItsLastUser) {
   auto segment = fixture.Open(fixture.Build(3, NumberedRecords(1000, 10), 4096, {}, true));
   auto other_user = segment;
   for (int i = 0; i < 2000; i += 2) ASSERT_TRUE(Get(*segment, NumberedKey(i)).found) << i;
-  auto recycler = std::make_unique<FileRecycler>(PosixFileSystem(), FileRecycler::Options{});
-  segment->MarkObsolete(recycler.get());
+  FileThread file_thread;
+  auto remover = std::make_unique<FileRemover>(PosixFileSystem(), &file_thread);
+  segment->MarkObsolete(remover.get());
   segment.reset();
   EXPECT_TRUE(Get(*other_user, NumberedKey(2)).found);
   EXPECT_TRUE(std::filesystem::exists(fixture.Path(3)));
@@ -158,7 +159,7 @@ TEST(SegmentTest, AnObsoleteFileGoesWithItsLastUser) {
   other_user.reset();
   EXPECT_TRUE(testing::Eventually([&] { return !std::filesystem::exists(fixture.Path(3)); }));
   EXPECT_EQ(fixture.caches->blocks.usage(), 0u);
-  recycler.reset();
+  remover.reset();
   EXPECT_FALSE(std::filesystem::exists(fixture.Path(3)));
   EXPECT_EQ(fixture.caches->tables.usage(), 0u);
 }

@@ -9,7 +9,6 @@
 #include <memory>
 #include <string>
 
-#include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "util/base/status.h"
@@ -70,7 +69,7 @@ class FileWriterTest : public ::testing::Test {
 };
 
 TEST_F(FileWriterTest, WritesWholePagesAndTheRestAtTheEnd) {
-  auto writer = FileWriter::Create({&files_, nullptr}, directory_.File("a"), 0).value();
+  auto writer = FileWriter::Create(&files_, directory_.File("a")).value();
   std::string expected = WriteLines(writer.get(), 5000);
   EXPECT_EQ(files_.unaligned, 0);
   EXPECT_GT(files_.calls(testing::FileOperation::kWrite), 5u);
@@ -83,54 +82,32 @@ TEST_F(FileWriterTest, WritesWholePagesAndTheRestAtTheEnd) {
   EXPECT_GT(files_.calls(testing::FileOperation::kSync), 0u);
 }
 
-TEST_F(FileWriterTest, NothingIsLeftOfTheFileWrittenOver) {
-  for (const uint64_t old_size : {uint64_t{30} << 20, uint64_t{1000}}) {
-    FileRecycler recycler(&files_, {.capacity = uint64_t{100} << 20});
-    std::ofstream(directory_.File("old"), std::ios::binary) << std::string(old_size, '!');
-    recycler.Retire(directory_.File("old"));
-    ASSERT_TRUE(testing::Eventually([&] { return recycler.spare_bytes() == old_size; }));
-    auto writer =
-        FileWriter::Create({&files_, &recycler}, directory_.File("new"), old_size).value();
-    EXPECT_EQ(recycler.spare_bytes(), 0u);
-    const std::string expected = WriteLines(writer.get(), 3000);
+TEST_F(FileWriterTest, AFileThatIsKeptStaysAndAnotherOneGoes) {
+  for (const bool is_kept : {true, false}) {
+    auto writer = FileWriter::Create(&files_, directory_.File("a")).value();
+    const std::string expected = WriteLines(writer.get(), 10);
     ASSERT_TRUE(writer->Finish().ok());
-    EXPECT_TRUE(Content("new") == expected);
-    writer->Keep();
+    if (is_kept) writer->Keep();
     writer.reset();
-    EXPECT_TRUE(Content("new") == expected);
-  }
-}
-
-TEST_F(FileWriterTest, OneThatIsNotKeptGoesOrIsASpare) {
-  FileRecycler recycler(&files_, {.capacity = uint64_t{100} << 20});
-  for (FileRecycler* const may_recycle : {&recycler, static_cast<FileRecycler*>(nullptr)}) {
-    auto writer = FileWriter::Create({&files_, may_recycle}, directory_.File("a"), 0).value();
-    WriteLines(writer.get(), 10);
-    ASSERT_TRUE(writer->Finish().ok());
-    const uint64_t size = writer->size();
-    writer.reset();
-    EXPECT_TRUE(
-        testing::Eventually([&] { return !std::filesystem::exists(directory_.File("a")); }));
-    EXPECT_TRUE(testing::Eventually([&] { return recycler.spare_bytes() == size; }));
+    EXPECT_EQ(std::filesystem::exists(directory_.File("a")), is_kept);
+    if (is_kept) EXPECT_TRUE(Content("a") == expected);
   }
 }
 
 TEST_F(FileWriterTest, WhatTheDiskRefusedIsNotTriedAgain) {
   for (const auto operation : {testing::FileOperation::kWrite, testing::FileOperation::kSync}) {
-    FileRecycler recycler(&files_, {.capacity = uint64_t{100} << 20});
-    auto writer = FileWriter::Create({&files_, &recycler}, directory_.File("a"), 0).value();
+    auto writer = FileWriter::Create(&files_, directory_.File("a")).value();
     WriteLines(writer.get(), 10);
     files_.Fail(operation, 1, absl::InternalError("injected"), /*times=*/1);
     EXPECT_FALSE(writer->Finish().ok());
+    EXPECT_FALSE(writer->Finish().ok()) << "the first error stays";
     writer.reset();
-    EXPECT_TRUE(
-        testing::Eventually([&] { return PosixFileSystem()->List(directory_.path())->empty(); }));
-    EXPECT_EQ(recycler.spare_bytes(), 0u);
+    EXPECT_TRUE(PosixFileSystem()->List(directory_.path())->empty());
   }
 }
 
 TEST_F(FileWriterTest, AnErrorIsFinal) {
-  auto writer = FileWriter::Create({&files_, nullptr}, directory_.File("a"), 0).value();
+  auto writer = FileWriter::Create(&files_, directory_.File("a")).value();
   files_.Fail(testing::FileOperation::kWrite, 1, absl::InternalError("injected"), /*times=*/1);
   writer->buffer()->append(1 << 20, 'x');
   EXPECT_EQ(writer->WriteFull(), absl::InternalError("injected"));

@@ -1,0 +1,110 @@
+// Files out of use (util/os/file_remover.h), as the engine removes them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include "fmt/format.h"
+#include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/test_store.h"
+
+namespace varve {
+namespace {
+
+using testing::Eventually;
+using testing::TestStore;
+
+class ObsoleteFilesTest : public ::testing::Test {
+ protected:
+  ObsoleteFilesTest() {
+    // Flushes and merges are these tests' own, whatever size of write buffer the environment asks
+    // for.
+    store_.options.write_buffer_size = EngineOptions().write_buffer_size;
+    store_.options.runs_per_level = 1000;
+    store_.Reopen();
+  }
+
+  void Fill(const std::string& value, int keys = 500) {
+    for (int i = 0; i < keys; ++i) ASSERT_TRUE(store_->Put(fmt::format("key{:06}", i), value).ok());
+    const absl::Status flushed = store_->Flush();
+    ASSERT_TRUE(flushed.ok()) << flushed;
+  }
+  void Compact() {
+    const absl::Status compacted = store_->Compact({}, {});
+    ASSERT_TRUE(compacted.ok()) << compacted;
+  }
+  void ExpectAll(const std::string& value, int keys = 500) {
+    for (int i = 0; i < keys; ++i)
+      ASSERT_TRUE(store_.Get(fmt::format("key{:06}", i)) == value) << i;
+  }
+  // The paths of the store's files with this extension.
+  std::set<std::string> Files(const std::string& extension) const {
+    std::set<std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(store_.directory.path())) {
+      if (entry.path().extension() == extension) files.insert(entry.path());
+    }
+    return files;
+  }
+
+  TestStore store_;
+};
+
+TEST_F(ObsoleteFilesTest, SegmentsThatWereMergedGo) {
+  Fill("first");
+  const std::set<std::string> old = Files(".seg");
+  ASSERT_EQ(old.size(), 1u);
+  Fill("second");
+  Compact();
+  EXPECT_TRUE(Eventually([&] { return !std::filesystem::exists(*old.begin()); }));
+  EXPECT_EQ(Files(".seg").size(), 1u);
+  ExpectAll("second");
+}
+
+TEST_F(ObsoleteFilesTest, ASegmentThatIsStillReadStays) {
+  Fill("first");
+  const std::set<std::string> old = Files(".seg");
+  ASSERT_EQ(old.size(), 1u);
+  auto iterator = store_->NewIterator({.fill_cache = false}, {}, {}, nullptr);
+  iterator->SeekToFirst();
+  for (int i = 0; i < 10; ++i) {
+    Fill("another");
+    Compact();
+  }
+  int read = 0;
+  for (; iterator->Valid(); iterator->Next(), ++read) ASSERT_EQ(iterator->value(), "first");
+  EXPECT_TRUE(iterator->status().ok());
+  EXPECT_EQ(read, 500);
+  EXPECT_TRUE(std::filesystem::exists(*old.begin())) << "the iterator's own";
+}
+
+TEST_F(ObsoleteFilesTest, ValueFilesGoWithTheSegmentsThatPointToThem) {
+  const std::string large(5000, 'v');
+  // So much else that the log isn't kept for its large values.
+  for (int i = 0; i < 2500; ++i)
+    ASSERT_TRUE(store_->Put(fmt::format("small{:06}", i), std::string(900, 's')).ok());
+  Fill(large);
+  const std::set<std::string> old = Files(".val");
+  ASSERT_EQ(old.size(), 1u);
+  Fill("small");
+  Compact();
+  EXPECT_TRUE(Eventually([&] { return !std::filesystem::exists(*old.begin()); }));
+  ExpectAll("small");
+  store_.Reopen();
+  ExpectAll("small");
+}
+
+// Versions before this one kept files for reuse, and a crash left them.
+TEST_F(ObsoleteFilesTest, SparesOfAnEarlierVersionGoWhenTheStoreIsOpened) {
+  Fill("value");
+  store_.Close();
+  const std::string left = store_.directory.File("000999.seg.spare");
+  std::ofstream(left) << "of a former life";
+  store_.Open();
+  EXPECT_FALSE(std::filesystem::exists(left));
+  ExpectAll("value");
+}
+
+}  // namespace
+}  // namespace varve

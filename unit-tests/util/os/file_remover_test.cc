@@ -1,0 +1,81 @@
+#include "util/os/file_remover.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/fault_file_system.h"
+#include "unit-tests/testing/temp_dir.h"
+
+namespace varve {
+namespace {
+
+constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+
+std::string Make(const testing::TempDir& directory, const std::string& name, uint64_t size) {
+  const std::string path = directory.File(name);
+  const auto file = PosixFileSystem()->OpenForWrite(path, /*create=*/true);
+  EXPECT_TRUE(file.ok());
+  EXPECT_TRUE((*file)->Write(0, std::string(size, 'x')).ok());
+  return path;
+}
+
+bool Goes(const std::string& path) {
+  return testing::Eventually([&] { return !std::filesystem::exists(path); });
+}
+
+TEST(FileRemoverTest, ALargeFileIsCutDownInSteps) {
+  testing::TempDir directory;
+  testing::FaultFileSystem files;
+  const std::string path = Make(directory, "large", 9 * kMebibyte);
+  FileThread thread;
+  FileRemover remover(&files, &thread);
+  remover.Remove(path);
+  EXPECT_TRUE(Goes(path));
+  EXPECT_EQ(files.calls(testing::FileOperation::kTruncate), 4u);
+}
+
+TEST(FileRemoverTest, RemovesWhatIsLeftWhenItGoes) {
+  testing::TempDir directory;
+  std::vector<std::string> paths;
+  for (int i = 0; i < 20; ++i) paths.push_back(Make(directory, std::to_string(i), 4 * kMebibyte));
+  {
+    FileThread thread;
+    FileRemover remover(PosixFileSystem(), &thread);
+    for (const std::string& path : paths) remover.Remove(path);
+  }
+  for (const std::string& path : paths) EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(FileRemoverTest, GoesOnBehindAFileThatCannotBeCutDown) {
+  testing::TempDir directory;
+  testing::FaultFileSystem files;
+  files.Fail(testing::FileOperation::kTruncate, 1, absl::InternalError("injected"));
+  const std::string first = Make(directory, "first", 4 * kMebibyte),
+                    second = Make(directory, "second", 10);
+  FileThread thread;
+  FileRemover remover(&files, &thread);
+  remover.Remove(directory.File("missing"));
+  remover.Remove(first);
+  remover.Remove(second);
+  EXPECT_TRUE(Goes(second));
+  EXPECT_FALSE(std::filesystem::exists(first));
+}
+
+TEST(FileRemoverTest, CallsWhoeverIsToKnowBeforeTheFileGoes) {
+  testing::TempDir directory;
+  const std::string path = Make(directory, "a", 10);
+  std::atomic<bool> was_there{false};
+  FileThread thread;
+  FileRemover remover(PosixFileSystem(), &thread);
+  remover.Remove(path, [&] { was_there = std::filesystem::exists(path); });
+  EXPECT_TRUE(Goes(path));
+  EXPECT_TRUE(was_there);
+}
+
+}  // namespace
+}  // namespace varve

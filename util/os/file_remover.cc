@@ -1,0 +1,74 @@
+#include "util/os/file_remover.h"
+
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "util/base/assert.h"
+#include "util/base/memory_guard.h"
+
+namespace varve {
+
+FileRemover::FileRemover(FileSystem* file_system, FileThread* thread)
+    : file_system_(file_system), thread_(thread) {
+  thread_->Add(this);
+}
+
+FileRemover::~FileRemover() {
+  thread_->Remove(this);
+  if (!path_.empty()) RemoveFile(file_system_, path_);
+  absl::MutexLock lock(&mutex_);
+  for (const Task& task : tasks_) RemoveFile(file_system_, task.path);
+}
+
+void FileRemover::Remove(const std::string& path, std::function<void()> first) noexcept {
+  VARVE_ASSERT(!path.empty());
+  const bool put_off = TryWithMemory([&] {
+    absl::MutexLock lock(&mutex_);
+    tasks_.push_back({path, std::move(first)});
+  });
+  if (!put_off) return RemoveFile(file_system_, path);
+  thread_->Wake(this);
+}
+
+SteadyTime FileRemover::Step() noexcept {
+  if (path_.empty() && !Begin()) return kEndOfTime;
+  VARVE_ASSERT(!path_.empty());
+  if (file_ != nullptr && size_ > kPacer.step_bytes()) {
+    const uint64_t shorter = size_ - kPacer.step_bytes();
+    bool is_shorter = false;
+    TryWithMemory([&] { is_shorter = file_->Truncate(shorter).ok(); });
+    if (is_shorter) {
+      size_ = shorter;
+      return kPacer.NextStep();
+    }
+  }
+  file_.reset();
+  RemoveFile(file_system_, path_);
+  path_.clear();
+  return SteadyNow();
+}
+
+bool FileRemover::Begin() noexcept {
+  VARVE_ASSERT(path_.empty() && file_ == nullptr);
+  std::function<void()> first;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (tasks_.empty()) return false;
+    path_ = std::move(tasks_.front().path);
+    first = std::move(tasks_.front().first);
+    tasks_.pop_front();
+  }
+  if (first) TryWithMemory(first);
+  size_ = 0;
+  TryWithMemory([&] {
+    absl::StatusOr<std::unique_ptr<File>> file =
+        file_system_->OpenForWrite(path_, /*create=*/false);
+    if (!file.ok()) return;
+    const absl::StatusOr<uint64_t> size = (*file)->Size();
+    if (size.ok()) size_ = *size;
+    file_ = *std::move(file);
+  });
+  return true;
+}
+
+}  // namespace varve
