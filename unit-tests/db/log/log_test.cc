@@ -109,25 +109,6 @@ TEST_F(LogTest, EverySecondIsSyncedWithinAboutASecondAndNoneIsNot) {
   EXPECT_TRUE(Eventually([&] { return user.log().durable_sequence() == 2; }));
 }
 
-// Under mapped memory (pwrite would make it longer again): the log fails for good, and says where.
-TEST_F(LogTest, AFileThatSomebodyCutsIsAnErrorAndNoCrash) {
-  LogUser user(dir_.path());
-  user.options().sync_backend = SyncBackend::kDirect;
-  user.Open();
-  for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(user.Add(std::string(1000, 'v'), Durability::kNone).ok());
-    ASSERT_TRUE(user.log().Push().ok());
-  }
-  EXPECT_EQ(Replay(dir_.path()).batches.size(), 100u);
-  ASSERT_EQ(::truncate(dir_.File(LogFileName(1)).c_str(), 4096), 0);
-  ASSERT_TRUE(user.Add("behind the end", Durability::kNone).ok());
-  const absl::Status failed = user.log().Push();
-  if (failed.ok()) GTEST_SKIP() << "not mapped on this file system";
-  EXPECT_TRUE(absl::IsUnavailable(failed)) << failed;
-  EXPECT_NE(failed.message().find(LogFileName(1) + " at offset"), std::string::npos) << failed;
-  EXPECT_TRUE(absl::IsUnavailable(user.Add("later", Durability::kNone)));
-}
-
 TEST_F(LogTest, AFileThatIsFullIsSyncedWithTheNextOne) {
   LogUser user(dir_.path(), 64u << 10);
   user.Open();
