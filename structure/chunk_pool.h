@@ -1,13 +1,17 @@
-// Memory of arenas: chunks of arenas that ended, for those to come, and always one that a thread
-// has made ahead. Fresh memory costs the system its zeroing, and a virtual machine's host more than
-// that: 2 µs per KiB were measured, thirty times what writing into it takes. So where chunks are
-// large, whoever writes is to find them made.
+// The chunk pool keeps the chunks of retired arenas for the arenas to come. Fresh memory costs the
+// system its zeroing, and a virtual machine's host more than that: 2 µs per KiB were measured,
+// thirty times what writing into it takes.
 //
-// Thread-safe. Keeps nothing but the one ahead until it is told how much.
+// The pool keeps nothing until a caller says how much it may keep (KeepUpTo), and gives memory back
+// to the system only when a caller says so: the store's flush thread does after a pause in writing.
+//
+// Thread-safety: all functions may be called by any thread; one mutex guards everything.
+//
+// Invariants: kept() is the sum of the capacities of the kept chunks and at most what KeepUpTo
+// allowed.
 #pragma once
 
 #include <cstddef>
-#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -18,52 +22,43 @@ namespace varve {
 
 class ChunkPool {
  public:
-  // From this size on one is made ahead.
-  static constexpr size_t kWorthMaking = size_t{1} << 20;
-
   ChunkPool();
-  // Waits for the thread, which may be making a chunk.
-  ~ChunkPool();
+  ~ChunkPool() { KeepUpTo(0); }
   ChunkPool(const ChunkPool&) = delete;
   ChunkPool& operator=(const ChunkPool&) = delete;
 
-  // Bytes that may be kept from now on; what is beyond them is given back to the system.
+  // Lets the pool keep up to `bytes` from now on; what it has beyond them goes back to the system.
   void KeepUpTo(size_t bytes);
+  // Returns whether the pool may keep anything.
   bool keeps() const {
     absl::MutexLock lock(&mutex_);
     return most_ > 0;
   }
   size_t kept() const {
     absl::MutexLock lock(&mutex_);
-    return kept_ + ahead_.capacity();
+    return kept_;
   }
 
-  // Somebody took as much elsewhere: so much less is kept.
+  // Gives up to `bytes` of kept memory back to the system, because the caller is about to take as
+  // much from it for a chunk of another size.
   void MakeRoom(size_t bytes);
 
-  // `size` bytes, uninitialized. Throws std::bad_alloc.
+  // Returns `size` uninitialized bytes, a kept chunk if there is one of this size. Throws
+  // std::bad_alloc.
   AlignedBytes Take(size_t size);
+  // Keeps the chunk if there is room for it.
+  // Requires: `chunk` is not empty, and nothing reads its bytes any more.
   void Give(AlignedBytes chunk) noexcept;
 
  private:
   static constexpr size_t kMostChunks = 64;
 
-  AlignedBytes TakeLast() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Has the thread make a chunk; without a thread nothing comes of it.
-  void WantAhead(size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void MakeAhead();
-  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ending_ || wanted_ != 0; }
+  AlignedBytes TakeLastLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable absl::Mutex mutex_;
   std::vector<AlignedBytes> spare_ ABSL_GUARDED_BY(mutex_);
   size_t kept_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t most_ ABSL_GUARDED_BY(mutex_) = 0;
-  AlignedBytes ahead_ ABSL_GUARDED_BY(mutex_);
-  size_t wanted_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes of the one to make
-  bool making_ ABSL_GUARDED_BY(mutex_) = false;
-  bool drops_ ABSL_GUARDED_BY(mutex_) = false;  // what is being made
-  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread maker_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace varve

@@ -4,6 +4,7 @@
 #include <bit>
 #include <new>
 
+#include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/prefetch.h"
 
@@ -13,15 +14,8 @@ namespace {
 constexpr size_t kMaxShards = 64;
 constexpr size_t kMinShardCapacity = size_t{1} << 20;
 constexpr size_t kFirstSlots = 16;
-// Bytes; from there on the processor sees where this leads.
+// Bytes; the processor's own prefetcher goes on from there.
 constexpr size_t kMostPrefetched = 512;
-// Of capacity: some slabs more or less matter little then.
-constexpr size_t kWorthSlabs = size_t{128} << 20;
-// What may lie unused in slabs, as a share of the capacity, and how many times as much as comes in
-// goes then.
-constexpr size_t kUnusedShare = 16;
-constexpr size_t kDrain = 8;
-constexpr size_t kDrainSteps = 64;  // of the hand, at most, for what comes in
 
 }  // namespace
 
@@ -36,9 +30,7 @@ ClockCache::ClockCache(size_t capacity)
     : capacity_(capacity),
       shard_count_(std::clamp(std::bit_floor(capacity / kMinShardCapacity), size_t{1}, kMaxShards)),
       shard_capacity_(capacity / shard_count_),
-      shards_(std::make_unique<Shard[]>(shard_count_)) {
-  if (UsesSlabs()) SlabAllocator::OfProcess().AddToBudget(capacity_);
-}
+      shards_(std::make_unique<Shard[]>(shard_count_)) {}
 
 ClockCache::~ClockCache() {
   for (size_t i = 0; i < shard_count_; ++i) {
@@ -46,33 +38,18 @@ ClockCache::~ClockCache() {
     SpinLockHolder lock(&shard.lock);
     for (Entry* entry : shard.ring) Handle{entry}.Release();
   }
-  if (UsesSlabs()) SlabAllocator::OfProcess().TakeFromBudget(capacity_);
 }
 
-bool ClockCache::UsesSlabs() const { return capacity_ >= kWorthSlabs; }
-
 ClockCache::Handle ClockCache::New(size_t size) const {
-  const size_t whole = sizeof(Entry) + size;
-  SlabAllocator& slabs = SlabAllocator::OfProcess();
-  const bool in_slab = UsesSlabs() && SlabAllocator::Fits(whole) && !IsFragmented(shards_[0]);
-  const bool outside = UsesSlabs() && !in_slab;
-  auto* entry = new (in_slab   ? slabs.Allocate(whole)
-                     : outside ? slabs.AllocateOutside(whole)
-                               : ::operator new(whole)) Entry;
+  auto* entry = new (::operator new(sizeof(Entry) + size)) Entry;
   entry->size = size;
-  entry->in_slab = in_slab;
-  entry->outside = outside;
   return Handle(entry);
 }
 
 void ClockCache::Free(Entry* entry) {
-  SlabAllocator& slabs = SlabAllocator::OfProcess();
-  const bool in_slab = entry->in_slab, outside = entry->outside;
-  const size_t whole = sizeof(Entry) + entry->size;
+  VARVE_ASSERT(entry->references.load(std::memory_order_relaxed) == 0);
   entry->~Entry();
-  in_slab   ? slabs.Free(entry)
-  : outside ? slabs.FreeOutside(entry, whole)
-            : ::operator delete(entry);
+  ::operator delete(entry);
 }
 
 uint64_t ClockCache::Mix(uint64_t first, uint64_t second) {
@@ -143,6 +120,7 @@ ClockCache::Handle ClockCache::Lookup(uint64_t first, uint64_t second, uint64_t 
 }
 
 ClockCache::Handle ClockCache::Insert(uint64_t first, uint64_t second, Handle buffer) {
+  VARVE_ASSERT(buffer && buffer.entry_->references.load(std::memory_order_relaxed) == 1);
   const size_t charge = ChargeOf(*buffer.entry_);
   if (charge > shard_capacity_) return buffer;
   const uint64_t hash = Mix(first, second);
@@ -166,16 +144,10 @@ ClockCache::Handle ClockCache::Insert(uint64_t first, uint64_t second, Handle bu
   Link(*shard.tables.back(), entry);
   entry->ring_position = static_cast<uint32_t>(shard.ring.size());
   shard.ring.push_back(entry);
-  shard.in_slabs += entry->in_slab ? 1 : 0;
   shard.usage.fetch_add(charge, std::memory_order_relaxed);
+  VARVE_ASSERT(shard.usage.load(std::memory_order_relaxed) <= shard_capacity_);
+  VARVE_ASSERT(shard.ring.size() * 2 <= shard.tables.back()->size());
   return buffer;
-}
-
-bool ClockCache::IsFragmented(const Shard& shard) const {
-  const size_t unused = SlabAllocator::OfProcess().unused();
-  const size_t tolerated = std::max(capacity_, kWorthSlabs) / kUnusedShare;
-  return unused > tolerated && shard.usage.load(std::memory_order_relaxed) * shard_count_ + unused >
-                                   capacity_ + tolerated;
 }
 
 void ClockCache::Erase(uint64_t first, uint64_t second) {
@@ -189,29 +161,15 @@ void ClockCache::Erase(uint64_t first, uint64_t second) {
   erased = Handle(entry);
 }
 
-bool ClockCache::Evict(Shard& shard, Entry* entry, std::vector<Handle>* victims) {
-  // Only the cache holds it, and nobody else can get at it without the lock.
-  if (entry->references.load(std::memory_order_acquire) > 1) return false;
+void ClockCache::Evict(Shard& shard, Entry* entry, std::vector<Handle>* victims) {
+  // Only the cache holds it, and no other thread can reach it without the lock.
+  if (entry->references.load(std::memory_order_acquire) > 1) return;
   victims->emplace_back();
   Unlink(shard, entry);
   victims->back() = Handle(entry);
-  return true;
-}
-
-void ClockCache::Drain(Shard& shard, size_t bytes, std::vector<Handle>* victims) {
-  size_t drained = 0;
-  for (size_t steps = kDrainSteps; steps > 0 && shard.in_slabs > 0 && drained < bytes; --steps) {
-    if (shard.hand >= shard.ring.size()) shard.hand = 0;
-    Entry* entry = shard.ring[shard.hand];
-    const size_t charge = ChargeOf(*entry);
-    if (entry->in_slab && Evict(shard, entry, victims)) drained += charge;
-    ++shard.hand;
-  }
 }
 
 bool ClockCache::MakeRoom(Shard& shard, size_t charge, std::vector<Handle>* victims) {
-  if (IsFragmented(shard)) [[unlikely]]
-    Drain(shard, kDrain * charge, victims);
   // Two rounds: the first may only clear bits. What is still held after that is in use.
   for (size_t steps = 2 * shard.ring.size();
        shard.usage.load(std::memory_order_relaxed) + charge > shard_capacity_; --steps) {
@@ -229,6 +187,7 @@ bool ClockCache::MakeRoom(Shard& shard, size_t charge, std::vector<Handle>* vict
 }
 
 void ClockCache::Link(const Table& table, Entry* entry) {
+  VARVE_ASSERT(entry != nullptr);
   size_t i = entry->hash;
   while (table[i].entry.load(std::memory_order_relaxed) != nullptr) ++i;
   table[i].Set(static_cast<uint32_t>(entry->hash), static_cast<uint32_t>(entry->base), entry);
@@ -247,11 +206,12 @@ void ClockCache::Unlink(Shard& shard, Entry* entry) {
     hole = i;
   }
   table[hole].Set(0, 0, nullptr);
+  VARVE_ASSERT(shard.ring[entry->ring_position] == entry);
+  VARVE_ASSERT(shard.usage.load(std::memory_order_relaxed) >= ChargeOf(*entry));
   Entry* last = shard.ring.back();
   shard.ring[entry->ring_position] = last;
   last->ring_position = entry->ring_position;
   shard.ring.pop_back();
-  shard.in_slabs -= entry->in_slab ? 1 : 0;
   shard.usage.fetch_sub(ChargeOf(*entry), std::memory_order_relaxed);
 }
 
@@ -262,6 +222,7 @@ void ClockCache::Grow(Shard& shard) {
   const Table* const table = shard.tables.back().get();
   for (Entry* entry : shard.ring) Link(*table, entry);
   shard.table.store(table, std::memory_order_release);
+  VARVE_ASSERT((shard.ring.size() + 1) * 2 <= table->size());
   if (old != nullptr) old->Empty();
 }
 

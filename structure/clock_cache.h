@@ -1,19 +1,23 @@
-// A cache of byte buffers under a byte budget, evicting by CLOCK (Corbató, "A Paging Experiment
-// with the Multics System"): a hit sets a bit instead of moving a list node; the hand takes the
-// first entry whose bit has been cleared since.
+// The clock cache keeps byte buffers under a byte budget and evicts by CLOCK (Corbató, "A Paging
+// Experiment with the Multics System"): a hit sets a bit instead of moving a list node, and the
+// hand evicts the first entry whose bit has been cleared since.
 //
-// An entry is one allocation: header and bytes; in a large cache it comes from slabs
-// (structure/slab_allocator.h), which hold up to a fifth more than the budget while entries of one
-// size give way to those of another. It is handed out as a reference-counted Handle, which keeps
-// the bytes in place also when the cache drops the entry. A buffer is first made outside the cache
-// (New), filled by its only owner, and shared by Insert. Thread-safe; a hit takes the spin lock of
-// one of up to 64 shards, allocates nothing and moves nothing: it touches one line of the shard's
-// open-addressing table (linear probing, hashes beside the pointers, at most half full), and the
-// entry's header. Prefetching takes no lock: it may look at a table that is being changed, or was
-// replaced, and so asks for the wrong lines now and then. Invariants: usage() <= capacity(),
-// headers and tables included; entries that are handed out are never evicted; an entry that a shard
-// can't take (too large, or everything else is in use) still works, it just isn't kept. With a
-// capacity of 0 nothing is kept.
+// An entry is one allocation of header and bytes. The cache hands it out as a reference-counted
+// Handle, which keeps the bytes in place even when the cache drops the entry. A caller makes a
+// buffer outside the cache (New), fills it as its only owner and shares it by Insert. An entry that
+// a shard cannot take (it is too large, or everything else is in use) still works; the cache just
+// does not keep it. A cache with a capacity of 0 keeps nothing.
+//
+// Thread-safety: all functions may be called by any thread. A hit takes the spin lock of one of up
+// to 64 shards, allocates nothing and moves nothing: it touches one line of the shard's
+// open-addressing table (linear probing, hashes beside the pointers, at most half full) and the
+// entry's header. Prefetching takes no lock: it may look at a table that is being changed or has
+// been replaced, and then asks memory for the wrong lines.
+//
+// Invariants:
+// (1) usage() <= capacity(), with headers and tables.
+// (2) An entry that somebody holds is never evicted.
+// (3) ring[entry->ring_position] == entry for every entry of a shard.
 #pragma once
 
 #include <atomic>
@@ -25,7 +29,6 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "structure/slab_allocator.h"
 #include "structure/spin_lock.h"
 #include "util/os/aligned_bytes.h"
 
@@ -37,20 +40,18 @@ class ClockCache {
     uint64_t first = 0;  // key
     uint64_t second = 0;
     uint64_t hash = 0;
-    uint64_t base = 0;  // of the user
-    size_t size = 0;    // of the bytes behind the entry
+    uint64_t base = 0;  // the caller's number, see Handle::base()
+    size_t size = 0;    // number of bytes behind the entry
     std::atomic<uint32_t> references{1};
     uint32_t ring_position = 0;
     std::atomic<bool> recently_used{false};
     bool flagged = false;
-    bool in_slab = false;
-    bool outside = false;  // of slabs, in a cache that has some
 
     char* bytes() { return reinterpret_cast<char*>(this + 1); }
   };
 
  public:
-  // Keeps an entry's bytes in place. Movable; empty by default and after a move.
+  // A Handle keeps an entry's bytes in place. It is movable, and empty by default and after a move.
   class Handle {
    public:
     Handle() = default;
@@ -66,11 +67,11 @@ class ClockCache {
 
     explicit operator bool() const { return entry_ != nullptr; }
     std::string_view data() const { return {entry_->bytes(), entry_->size}; }
-    // A number and a bit for the user, set before Insert.
+    // A number and a bit that the caller sets before Insert; the cache does not interpret them.
     uint64_t base() const { return entry_->base; }
     bool flagged() const { return entry_->flagged; }
 
-    // Only between New and Insert, while this handle is the only one.
+    // Requires: the call comes between New and Insert, while this handle is the only one.
     char* mutable_data() { return entry_->bytes(); }
     void set_base(uint64_t base) { entry_->base = base; }
     void set_flagged() { entry_->flagged = true; }
@@ -92,34 +93,36 @@ class ClockCache {
   ClockCache(const ClockCache&) = delete;
   ClockCache& operator=(const ClockCache&) = delete;
 
-  // A buffer of `size` bytes, not initialized, outside the cache; it may outlive it.
+  // Returns an uninitialized buffer of `size` bytes outside the cache. The buffer may outlive the
+  // cache. Throws std::bad_alloc.
   Handle New(size_t size) const;
 
-  // The entry of the key, or an empty handle. `position`, counted as the entry's base is, and
-  // `size` say which of its bytes will be read: the first lines of them are fetched into the
-  // processor's cache beside the header.
+  // Returns the entry of the key, or an empty handle. `position`, counted as the entry's base is,
+  // and `size` say which of its bytes the caller will read: the cache prefetches their first lines
+  // together with the header.
   Handle Lookup(uint64_t first, uint64_t second, uint64_t position, size_t size = 0);
-  // For lookups of several keys, each of which first does the one, then the other: bring the slot,
-  // and what Lookup will touch of the entry, on their way into the processor's cache. The second
-  // says where the bytes seem to be (null: nowhere), for asking memory for more of them: they may
-  // be gone by then.
+  // Prefetch what a Lookup will touch; a caller that looks up several keys calls PrefetchSlot for
+  // all of them, then PrefetchEntry for all of them. PrefetchEntry returns where the bytes seem to
+  // be, or null. The caller may prefetch more of them from there, but must not read them: the entry
+  // may be gone by then.
   void PrefetchSlot(uint64_t first, uint64_t second) const;
   const char* PrefetchEntry(uint64_t first, uint64_t second, uint64_t position) const;
-  // Drops the entry of the key, if there is one; whoever holds it keeps it.
+  // Drops the entry of the key, if there is one. Handles to it stay good.
   void Erase(uint64_t first, uint64_t second);
-  // Gives the buffer to the cache under the key. Returns the entry that now stands there: another
-  // thread's if it was faster.
+  // Gives the buffer to the cache under the key. Returns the entry that now stands there, which is
+  // another thread's if that thread was faster.
+  // Requires: `buffer` is not empty and was not inserted before.
   Handle Insert(uint64_t first, uint64_t second, Handle buffer);
 
   size_t capacity() const { return capacity_; }
-  // Bytes that entries in the cache take, with their headers and tables.
+  // Returns the bytes that the entries in the cache take, with their headers and tables.
   size_t usage() const;
 
  private:
-  // Changed under the shard's lock.
+  // One slot of a table. It is changed under the shard's lock and prefetched without.
   struct Slot {
-    std::atomic<uint32_t> hash{0};       // its low half
-    std::atomic<uint32_t> base{0};       // the low half of the entry's base
+    std::atomic<uint32_t> hash{0};       // low half of the entry's hash
+    std::atomic<uint32_t> base{0};       // low half of the entry's base
     std::atomic<Entry*> entry{nullptr};  // null: free
 
     void Set(uint32_t new_hash, uint32_t new_base, Entry* new_entry) {
@@ -136,9 +139,9 @@ class ClockCache {
    public:
     explicit Table(size_t slots);  // a power of two
     size_t size() const { return mask_ + 1; }
-    // The slot where looking for `i` begins, or goes on.
+    // Returns the slot at which a search for `i` begins or goes on.
     Slot& operator[](size_t i) const { return slots_[i & mask_]; }
-    // For when nobody looks for anything here but prefetches that came late.
+    // Gives the memory back once the table has been replaced; late prefetches may still look at it.
     void Empty() { DropMemory(memory_.data(), memory_.size()); }
 
    private:
@@ -147,23 +150,19 @@ class ClockCache {
     const size_t mask_;
   };
   struct Shard {
-    // The last one; null: nothing was inserted yet.
+    // The last of `tables`; null until the first insertion.
     alignas(64) std::atomic<const Table*> table{nullptr};
     alignas(64) mutable SpinLock lock;
-    std::vector<std::unique_ptr<Table>> tables ABSL_GUARDED_BY(lock);  // those before it are empty
+    std::vector<std::unique_ptr<Table>> tables ABSL_GUARDED_BY(lock);  // all but the last are empty
     std::vector<Entry*> ring ABSL_GUARDED_BY(lock);
     size_t hand ABSL_GUARDED_BY(lock) = 0;
-    std::atomic<size_t> usage{0};               // changed under the lock
-    size_t in_slabs ABSL_GUARDED_BY(lock) = 0;  // entries
+    std::atomic<size_t> usage{0};  // changed under the lock
   };
 
   static void Free(Entry* entry);
-  // What an entry is charged: its bytes and header, in a slab the slot, and its share of slots and
-  // ring.
+  // Returns the charge of an entry: its header, its bytes and its share of slots and ring.
   static size_t ChargeOf(const Entry& entry) {
-    const size_t size = sizeof(Entry) + entry.size;
-    return (entry.in_slab ? SlabAllocator::SlotSizeFor(size) : size) + 4 * sizeof(Slot) +
-           2 * sizeof(Entry*);
+    return sizeof(Entry) + entry.size + 4 * sizeof(Slot) + 2 * sizeof(Entry*);
   }
   static uint64_t Mix(uint64_t first, uint64_t second);
   Shard& ShardOf(uint64_t hash) const { return shards_[hash >> 58 & (shard_count_ - 1)]; }
@@ -171,28 +170,22 @@ class ClockCache {
   static const Table* TableOf(const Shard& shard) {
     return shard.table.load(std::memory_order_acquire);
   }
-  // What one slot held when it was looked at.
+  // The content of one slot when a search looked at it.
   struct Match {
     Entry* entry = nullptr;
     uint32_t base = 0;
   };
-  // Of the next slot, from `*i` on, with such a hash; null: there is none. `*i` is behind it then.
+  // Returns the next slot from `*i` on that has this hash and moves `*i` behind it; an empty match
+  // if there is none.
   static Match NextMatch(const Table& table, uint64_t hash, size_t* i);
   static const char* PrefetchBytes(const Match& match, uint64_t position, size_t size);
   static Entry* Find(const Shard& shard, uint64_t hash, uint64_t first, uint64_t second,
                      uint64_t position, size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
-  bool UsesSlabs() const;
-  // Whether so much of the slabs is unused, beside what a full cache holds, that what lies in them
-  // had better go: a slab goes back as a whole, and when entries of another size come, each slab
-  // would keep a few of the former for long. How full the cache is, is told from one shard.
-  bool IsFragmented(const Shard& shard) const;
-  // Drops the entry, unless it is in use.
-  static bool Evict(Shard& shard, Entry* entry, std::vector<Handle>* victims)
+  // Drops the entry unless somebody holds it.
+  static void Evict(Shard& shard, Entry* entry, std::vector<Handle>* victims)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
-  // Drops up to so many bytes of entries in slabs, whether they were used or not.
-  static void Drain(Shard& shard, size_t bytes, std::vector<Handle>* victims)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
-  // Evicts until `charge` more bytes fit; entries to be freed by the caller go to `*victims`.
+  // Evicts until `charge` more bytes fit, and returns whether they do. The caller frees the entries
+  // in `*victims` after the lock.
   bool MakeRoom(Shard& shard, size_t charge, std::vector<Handle>* victims)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.lock);
   static void Link(const Table& table, Entry* entry);

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "structure/arena.h"
-#include "unit-tests/testing/eventually.h"
 
 namespace varve {
 namespace {
@@ -55,41 +54,29 @@ TEST(ChunkPoolTest, AnArenaLeavesItsChunksToTheNext) {
   EXPECT_EQ(pool->kept(), 2 * kChunk);
 }
 
-TEST(ChunkPoolTest, TheNextLargeOneIsMadeAhead) {
-  constexpr size_t kLarge = ChunkPool::kWorthMaking;
-  ChunkPool pool;
-  for (int round = 0; round < 3; ++round) {
-    AlignedBytes chunk = pool.Take(kLarge);
-    ASSERT_EQ(chunk.size(), kLarge);
-    std::memset(chunk.data(), 1, kLarge);
-    EXPECT_TRUE(testing::Eventually([&] { return pool.kept() == kLarge; })) << "and one only";
-  }
-  EXPECT_EQ(pool.Take(kChunk).size(), kChunk);
-  EXPECT_EQ(pool.kept(), kLarge) << "another size leaves it";
-  // What was given back comes first, and while there is some, nothing is made.
-  pool.KeepUpTo(4 * kLarge);
-  AlignedBytes chunk = pool.Take(kLarge);
-  ASSERT_TRUE(testing::Eventually([&] { return pool.kept() == kLarge; }));
-  const char* const bytes = chunk.data();
-  pool.Give(std::move(chunk));
-  EXPECT_EQ(pool.kept(), 2 * kLarge);
-  EXPECT_EQ(pool.Take(kLarge).data(), bytes);
-  pool.KeepUpTo(0);
-  EXPECT_EQ(pool.kept(), 0u);
+TEST(ChunkPoolTest, AnArenaGivesRoomForAChunkOfAnotherSize) {
+  const auto pool = std::make_shared<ChunkPool>();
+  pool->KeepUpTo(8 * kChunk);
+  { Arena(kChunk, pool).Allocate(100); }
+  EXPECT_EQ(pool->kept(), kChunk);
+  Arena arena(kChunk, pool);
+  arena.Allocate(3 * kChunk);
+  EXPECT_EQ(pool->kept(), 0u);
 }
 
-TEST(ChunkPoolTest, AChunkOfAnotherSizeDoesNotTakeThePlaceOfTheNext) {
-  constexpr size_t kLarge = ChunkPool::kWorthMaking;
-  const auto pool = std::make_shared<ChunkPool>();
-  Arena arena(kLarge, pool);
-  std::memset(arena.Allocate(3 * kLarge), 1, 3 * kLarge);
-  EXPECT_EQ(pool->kept(), 0u);
-  std::memset(arena.Allocate(100), 1, 100);
-  EXPECT_TRUE(testing::Eventually([&] { return pool->kept() == kLarge; }));
+TEST(ChunkPoolTest, WhatIsGivenLastIsTakenFirst) {
+  ChunkPool pool;
+  pool.KeepUpTo(4 * kChunk);
+  AlignedBytes first = pool.Take(kChunk), second = pool.Take(kChunk);
+  const char* const bytes[] = {first.data(), second.data()};
+  pool.Give(std::move(first));
+  pool.Give(std::move(second));
+  EXPECT_EQ(pool.Take(kChunk).data(), bytes[1]);
+  EXPECT_EQ(pool.Take(kChunk).data(), bytes[0]);
 }
 
 TEST(ChunkPoolTest, ThreadsShareIt) {
-  constexpr size_t kLarge = ChunkPool::kWorthMaking;
+  constexpr size_t kLarge = 1u << 20;
   ChunkPool pool;
   pool.KeepUpTo(3 * kLarge);
   std::vector<std::thread> threads;
