@@ -32,9 +32,6 @@ class AlignedBytes {
   size_t capacity_ = 0;
 };
 
-// Has the system back fresh bytes with memory now, not when each of them is first written to;
-// overwrites some of them.
-void TakeMemory(char* bytes, size_t size);
 // Gives the memory of whole pages among the bytes back to the system; they stay readable, as zeros.
 void DropMemory(char* bytes, size_t size);
 
