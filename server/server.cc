@@ -87,8 +87,9 @@ absl::Status Server::Listen() {
   });
   listening_to_store_ = true;
   state_.store->SetExpiryListener(
-      [this](NamespaceId space, std::string_view key, SequenceNumber gate) {
-        if (state_.events.Tells(kExpiredEvent)) state_.events.Send("expired", space, key, gate);
+      [this](NamespaceId space, std::string_view key, SequenceNumber durable_after) {
+        if (state_.events.Tells(kExpiredEvent))
+          state_.events.Send("expired", space, key, durable_after);
       });
   return absl::OkStatus();
 }

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "type/sequence.h"
+#include "varve/types.h"
 
 namespace varve {
 
@@ -34,11 +34,6 @@ enum RecordFlags : uint8_t {
   kSeparatedValue = 0x80,
 
 };
-
-// Instants at which a key expires are in milliseconds since the epoch.
-inline constexpr uint64_t kNoExpiry = 0;  // never
-// In a WriteBatch: what is usual in its namespace.
-inline constexpr uint64_t kUsualExpiry = ~uint64_t{0};
 
 // Views into somebody's memory: valid as long as the source says.
 struct RecordView {

@@ -14,18 +14,14 @@
 #include <string_view>
 
 #include "absl/container/inlined_vector.h"
+#include "varve/types.h"
 
 namespace varve {
 
-// A namespace as its users name it; stays the same when the namespace is emptied.
-using NamespaceId = uint32_t;
 // The stretch of the tree that a namespace lives in at present.
 using NamespaceGeneration = uint32_t;
 
 inline constexpr NamespaceGeneration kNoGeneration = 0;  // is never given to a namespace
-inline constexpr NamespaceId kDefaultNamespace = 0;
-// In a WriteBatch: the one that the batch was told to use. No namespace has this id.
-inline constexpr NamespaceId kSelectedNamespace = ~NamespaceId{0};
 // The engine's own, of which no user knows: the last stretch of the tree
 // (db/format/expiry_index.h).
 inline constexpr NamespaceId kExpirySpace = ~NamespaceId{1};

@@ -31,7 +31,7 @@ class Writer {
     for (int i = 0; i < size; ++i) {
       const absl::StatusOr<CommitResult> result = store_->Submit(WriteOptions(), Next());
       CheckOk(result.status());
-      last = result->gate;
+      last = result->durable_after;
     }
     CheckOk(store_->Push());
     CheckOk(store_->WaitUntilDurable(last));

@@ -78,7 +78,8 @@ class Engine final : public StorageEngine, private EngineParts {
   absl::Status MultiGet(const ReadOptions& options, absl::Span<const std::string_view> keys,
                         absl::Span<MultiGetResult> results) override;
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower,
-                                        std::string_view upper, SequenceNumber* gate) override;
+                                        std::string_view upper,
+                                        SequenceNumber* durable_after) override;
   std::shared_ptr<const Snapshot> GetSnapshot() override;
   absl::StatusOr<CountResult> Count(const ReadOptions& options, std::string_view lower,
                                     std::string_view upper) override;
@@ -98,7 +99,7 @@ class Engine final : public StorageEngine, private EngineParts {
                                       absl::Span<const std::string_view> keys,
                                       absl::FunctionRef<absl::Status(WriteBatch*)> decide) override;
 
-  std::unique_ptr<WriteTurn> TakeTurn() override;
+  std::unique_ptr<ExclusiveWrite> BeginExclusiveWrite() override;
   absl::StatusOr<NamespaceList> Namespaces() const override;
   bool HasNamespace(NamespaceId space) const override;
   uint64_t UsualExpiry(NamespaceId space) const override {
@@ -139,7 +140,8 @@ class Engine final : public StorageEngine, private EngineParts {
   absl::Status MultiGetInside(const ReadOptions& options, absl::Span<const std::string_view> keys,
                               absl::Span<MultiGetResult> results);
   std::unique_ptr<Iterator> NewIteratorInside(const ReadOptions& options, std::string_view lower,
-                                              std::string_view upper, SequenceNumber* gate);
+                                              std::string_view upper,
+                                              SequenceNumber* durable_after);
   std::shared_ptr<const Snapshot> GetSnapshotInside();
   absl::StatusOr<CountResult> CountInside(const ReadOptions& options, std::string_view lower,
                                           std::string_view upper);
@@ -217,7 +219,7 @@ class Engine final : public StorageEngine, private EngineParts {
   absl::Status LookAhead(RangeCheck* ranges) const ABSL_LOCKS_EXCLUDED(commit_mutex_);
   absl::Status CheckRanges(const Commit& commit, RangeCheck* ranges) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
-  void WaitForTurn(const WriteTurn* own) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  void WaitForTurn(const ExclusiveWrite* own) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
 
   // --- engine_read.cc
   absl::StatusOr<ReadPoint> BeginRead(const ReadOptions& options) const;
@@ -227,7 +229,7 @@ class Engine final : public StorageEngine, private EngineParts {
   SequenceNumber GateOf(SequenceNumber sequence) const;
   // Before a result leaves the library. `unwritten`: it may show something of a mode without sync
   // that isn't with the kernel yet.
-  absl::Status AwaitGate(const ReadOptions& options, SequenceNumber gate, bool unwritten);
+  absl::Status AwaitGate(const ReadOptions& options, SequenceNumber durable_after, bool unwritten);
   // Whether a read whose gate will never open can be answered as of what is durable.
   bool WorthReadingAgain(const ReadOptions& options, bool log_had_failed) const;
   // So that they come while the buffers are searched.
@@ -319,7 +321,7 @@ class Engine final : public StorageEngine, private EngineParts {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
   absl::StatusOr<KeyTally> CountByScan(const std::shared_ptr<const SuperVersion>& state,
                                        SequenceNumber at, std::string lower, std::string upper,
-                                       IteratorClock clock, SequenceNumber* gate) const;
+                                       IteratorClock clock, SequenceNumber* durable_after) const;
   CountPoint NewCountPoint() const;
   CountPoint NewCountPointLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   // What the base held at the cut.
@@ -461,7 +463,7 @@ class Engine final : public StorageEngine, private EngineParts {
   Throttle throttle_;
   static constexpr size_t kKeyStripes = 64;
   absl::Mutex key_stripes_[kKeyStripes];  // the last resort of Update against starving
-  const WriteTurn* turn_ ABSL_GUARDED_BY(commit_mutex_) = nullptr;
+  const ExclusiveWrite* turn_ ABSL_GUARDED_BY(commit_mutex_) = nullptr;
   absl::CondVar turn_ended_;
   // The background threads' work, all with commit_mutex_.
   SteadyCondition flush_work_, compaction_work_;

@@ -27,10 +27,11 @@ absl::Status Engine::MultiGet(const ReadOptions& options, absl::Span<const std::
 // There is always an iterator: one that only tells what is wrong takes some 50 bytes, which are
 // waited for.
 std::unique_ptr<Iterator> Engine::NewIterator(const ReadOptions& options, std::string_view lower,
-                                              std::string_view upper, SequenceNumber* gate) {
+                                              std::string_view upper,
+                                              SequenceNumber* durable_after) {
   std::unique_ptr<Iterator> iterator;
   absl::Status made = GuardMemory("making an iterator", [&] {
-    iterator = NewIteratorInside(options, lower, upper, gate);
+    iterator = NewIteratorInside(options, lower, upper, durable_after);
     return absl::OkStatus();
   });
   while (iterator == nullptr && !TryWithMemory([&] { iterator = NewErrorIterator(made); })) {

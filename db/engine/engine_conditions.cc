@@ -102,7 +102,7 @@ absl::Status Engine::CheckRanges(const Commit& commit, RangeCheck* ranges) const
   return RangeConflict();
 }
 
-class Engine::Turn final : public WriteTurn {
+class Engine::Turn final : public ExclusiveWrite {
  public:
   explicit Turn(Engine* engine) : engine_(engine) {}
   ~Turn() override {
@@ -116,7 +116,7 @@ class Engine::Turn final : public WriteTurn {
   Engine* const engine_;
 };
 
-std::unique_ptr<WriteTurn> Engine::TakeTurn() {
+std::unique_ptr<ExclusiveWrite> Engine::BeginExclusiveWrite() {
   std::unique_ptr<Turn> turn;  // takes some 50 bytes, which are waited for
   while (!TryWithMemory([&] { turn = std::make_unique<Turn>(this); }))
     absl::SleepFor(absl::Milliseconds(1));
@@ -126,7 +126,7 @@ std::unique_ptr<WriteTurn> Engine::TakeTurn() {
   return turn;
 }
 
-void Engine::WaitForTurn(const WriteTurn* own) {
+void Engine::WaitForTurn(const ExclusiveWrite* own) {
   while (turn_ != nullptr && turn_ != own) turn_ended_.Wait(&commit_mutex_);
 }
 

@@ -26,7 +26,7 @@ absl::StatusOr<CountResult> Engine::CountInside(const ReadOptions& options, std:
                                                 std::string_view upper) {
   const bool log_had_failed = log_failed_.load(std::memory_order_acquire);
   KeyTally tally;
-  SequenceNumber at, gate = kNoSequence;
+  SequenceNumber at, durable_after = kNoSequence;
   // What a failed log did not get to disk is in the layers, but must not be counted.
   if (lower.empty() && upper.empty() && options.snapshot == nullptr && !log_had_failed &&
       SweepAll().ok()) {
@@ -53,11 +53,11 @@ absl::StatusOr<CountResult> Engine::CountInside(const ReadOptions& options, std:
         upper.empty() ? EndTreeKey(generation) : std::string(TreeKey(generation, upper).view());
     VARVE_ASSIGN_OR_RETURN(
         tally, CountByScan(state, at, std::string(TreeKey(generation, lower).view()), end,
-                           std::move(clock), &gate));
+                           std::move(clock), &durable_after));
   }
   CountResult result{static_cast<uint64_t>(tally.keys), static_cast<uint64_t>(tally.bytes),
-                     std::max(gate, GateOf(at))};
-  if (absl::Status waited = AwaitGate(options, result.gate, at > log_->written_sequence());
+                     std::max(durable_after, GateOf(at))};
+  if (absl::Status waited = AwaitGate(options, result.durable_after, at > log_->written_sequence());
       !waited.ok()) {
     if (WorthReadingAgain(options, log_had_failed)) return Count(options, lower, upper);
     return waited;
@@ -68,7 +68,7 @@ absl::StatusOr<CountResult> Engine::CountInside(const ReadOptions& options, std:
 absl::StatusOr<KeyTally> Engine::CountByScan(const std::shared_ptr<const SuperVersion>& state,
                                              SequenceNumber at, std::string lower,
                                              std::string upper, IteratorClock clock,
-                                             SequenceNumber* gate) const {
+                                             SequenceNumber* durable_after) const {
   const std::unique_ptr<Iterator> iterator =
       MakeIterator(state, at, /*fill_cache=*/false, std::move(lower), std::move(upper),
                    /*with_values=*/false, std::move(clock));
@@ -77,7 +77,7 @@ absl::StatusOr<KeyTally> Engine::CountByScan(const std::shared_ptr<const SuperVe
     tally += TallyOf(iterator->key().size(), iterator->value_size());
   }
   VARVE_RETURN_IF_ERROR(iterator->status());
-  *gate = iterator->gate();
+  *durable_after = iterator->durable_after();
   return tally;
 }
 
@@ -95,9 +95,9 @@ absl::StatusOr<KeyTally> Engine::CountAll(CountPoint point, NamespaceGeneration 
   if (state.full.size() > static_cast<size_t>(options_.max_full_write_buffers)) {
     // Only a recovery leaves so many, dozens of them: settled one by one, each would be walked
     // beside all that lies below it.
-    SequenceNumber gate = kNoSequence;
+    SequenceNumber durable_after = kNoSequence;
     return CountByScan(point.state, point.at, FirstTreeKey(generation), EndTreeKey(generation),
-                       IteratorClock(), &gate);
+                       IteratorClock(), &durable_after);
   }
   VARVE_RETURN_IF_ERROR(SettleSegments(&point));
   KeyTally tally = point.ledger.Add(*state.version).settled.Of(generation);
@@ -122,10 +122,10 @@ absl::StatusOr<KeyTally> Engine::CountAll(CountPoint point, NamespaceGeneration 
 
 absl::StatusOr<KeyTally> Engine::TallyOfBase(const CountPoint& point, const NamespaceBase& base) {
   if (point.bases.Knows(base.generation)) return point.bases.Of(base.generation);
-  SequenceNumber gate = kNoSequence;
+  SequenceNumber durable_after = kNoSequence;
   VARVE_ASSIGN_OR_RETURN(const KeyTally tally,
                          CountByScan(point.state, base.cut, FirstTreeKey(base.base),
-                                     EndTreeKey(base.base), IteratorClock(), &gate));
+                                     EndTreeKey(base.base), IteratorClock(), &durable_after));
   NoteTallyOfBase(base.generation, tally);
   return tally;
 }

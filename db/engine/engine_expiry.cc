@@ -61,10 +61,10 @@ SequenceNumber Engine::WitnessExpiry(uint64_t expiry_ms) {
 ExpiryWitness Engine::WitnessFor(const ReadOptions& options) {
   return [this, waits = options.wait_until_durable](
              uint64_t expiry_ms) -> absl::StatusOr<SequenceNumber> {
-    const SequenceNumber gate = WitnessExpiry(expiry_ms);
-    if (!waits || gate == kNoSequence) return gate;
-    absl::Status waited = WaitUntilDurable(gate);
-    if (waited.ok()) return gate;
+    const SequenceNumber durable_after = WitnessExpiry(expiry_ms);
+    if (!waits || durable_after == kNoSequence) return durable_after;
+    absl::Status waited = WaitUntilDurable(durable_after);
+    if (waited.ok()) return durable_after;
     NoteLogFailure();
     if (!log_failed_.load()) return waited;
     return kNoSequence;
@@ -280,7 +280,8 @@ absl::Status Engine::RemoveExpired(absl::Span<const std::string> index_keys, uin
     if (batch.empty()) return absl::OkStatus();
     const size_t operations = batch.size();
     // Whoever has the turn may be counting, and so waits for this.
-    const absl::StatusOr<CommitResult> committed = Submit({.waits_for_turn = false}, &batch);
+    const absl::StatusOr<CommitResult> committed =
+        Submit({.waits_for_exclusive_write = false}, &batch);
     if (committed.ok()) {
       counters_.own_operations += operations;
       // Several entries may speak of one key.
@@ -289,7 +290,8 @@ absl::Status Engine::RemoveExpired(absl::Span<const std::string> index_keys, uin
       counters_.expired += expired.size();
       VARVE_RETURN_IF_ERROR(log_->Push());
       if (expiry_listener_ != nullptr) {
-        for (const auto& [space, key] : expired) expiry_listener_(space, key, committed->gate);
+        for (const auto& [space, key] : expired)
+          expiry_listener_(space, key, committed->durable_after);
       }
       if (!more) return absl::OkStatus();
       tries = -1;  // what is removed is not looked at again

@@ -89,7 +89,8 @@ absl::StatusOr<ExplainedRead> Engine::ExplainGetInside(const ReadOptions& option
     step("copying the value");
   }
   if (read.result.expired)
-    read.result.gate = std::max(read.result.gate, WitnessExpiry(read.result.expiry_ms));
+    read.result.durable_after =
+        std::max(read.result.durable_after, WitnessExpiry(read.result.expiry_ms));
   read.nanos = static_cast<uint64_t>(std::chrono::nanoseconds(SteadyClock::now() - begin).count());
   return read;
 }

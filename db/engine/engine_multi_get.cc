@@ -34,7 +34,7 @@ class Engine::MultiRead {
   // Fills in `results`. False: a key has expired by `*instant_ms`, which was not known; all has to
   // be done again with it.
   absl::StatusOr<bool> ReadAll(absl::Span<MultiGetResult> results, uint64_t* instant_ms,
-                               SequenceNumber* gate, bool* unwritten) {
+                               SequenceNumber* durable_after, bool* unwritten) {
     size_t bytes = 0;
     for (size_t begin = 0; begin < keys_.size(); begin += kKeysAGroup) {
       const absl::Span<const std::string_view> group = keys_.subspan(begin, kKeysAGroup);
@@ -58,7 +58,7 @@ class Engine::MultiRead {
             return false;
           engine_.Conclude(state_, point_.sequence, *instant_ms, lookups_[next], &result.result,
                            options_.without_value ? nullptr : &result.value, unwritten);
-          *gate = std::max(*gate, result.result.gate);
+          *durable_after = std::max(*durable_after, result.result.durable_after);
           bytes += result.result.value_size;
         }
       }
@@ -131,23 +131,23 @@ absl::Status Engine::MultiGetInside(const ReadOptions& options,
                                     absl::Span<MultiGetResult> results) {
   counters_.gets.Add(keys.size());
   const bool log_had_failed = log_failed_.load(std::memory_order_relaxed);
-  SequenceNumber gate = kNoSequence;
+  SequenceNumber durable_after = kNoSequence;
   bool unwritten = false;
   uint64_t instant_ms = options.snapshot != nullptr ? options.snapshot->instant_ms() : 0;
   for (bool done = false; !done;) {
     VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
-    VARVE_ASSIGN_OR_RETURN(
-        done,
-        MultiRead(this, options, point, keys).ReadAll(results, &instant_ms, &gate, &unwritten));
+    VARVE_ASSIGN_OR_RETURN(done, MultiRead(this, options, point, keys)
+                                     .ReadAll(results, &instant_ms, &durable_after, &unwritten));
   }
   if (instant_ms != 0) {
     for (MultiGetResult& each : results) {
       if (!each.read || !each.status.ok() || !each.result.expired) continue;
-      each.result.gate = std::max(each.result.gate, WitnessExpiry(each.result.expiry_ms));
-      gate = std::max(gate, each.result.gate);
+      each.result.durable_after =
+          std::max(each.result.durable_after, WitnessExpiry(each.result.expiry_ms));
+      durable_after = std::max(durable_after, each.result.durable_after);
     }
   }
-  absl::Status waited = AwaitGate(options, gate, unwritten);
+  absl::Status waited = AwaitGate(options, durable_after, unwritten);
   if (!waited.ok() && WorthReadingAgain(options, log_had_failed))
     return MultiGet(options, keys, results);
   return waited;

@@ -67,7 +67,7 @@ absl::StatusOr<NamespaceList> Engine::NamespacesInside() const {
     list.next_id = state->namespaces.next_named();
     changed = state->namespaces_changed;
   }
-  list.gate = GateOf(changed);
+  list.durable_after = GateOf(changed);
   return list;
 }
 
@@ -122,17 +122,17 @@ std::function<bool(NamespaceGeneration)> Engine::LiveGenerations(const SnapshotL
 // alone. Whoever has the turn may be waiting for that, so it isn't waited for meanwhile.
 absl::StatusOr<CommitResult> Engine::SubmitClone(const WriteOptions& options, WriteBatch* batch) {
   WriteOptions at_once = options;
-  at_once.waits_for_turn = false;
+  at_once.waits_for_exclusive_write = false;
   for (;;) {
     {
       absl::MutexLock lock(&sweep_mutex_);
       bool limited = false;
       absl::StatusOr<CommitResult> result = TrySubmit(at_once, batch, nullptr, &limited);
       if (result.ok()) CountAtCut();
-      if (!options.waits_for_turn || !absl::IsCancelled(result.status())) return result;
+      if (!options.waits_for_exclusive_write || !absl::IsCancelled(result.status())) return result;
     }
     absl::MutexLock lock(&commit_mutex_);
-    WaitForTurn(options.turn);
+    WaitForTurn(options.exclusive_write);
   }
 }
 
@@ -154,7 +154,7 @@ absl::StatusOr<CommitResult> Engine::SubmitWithinQuotas(const WriteOptions& opti
   for (bool swept = false;;) {
     {
       absl::MutexLock lock(&commit_mutex_);
-      WaitForTurn(options.turn);
+      WaitForTurn(options.exclusive_write);
     }
     absl::MutexLock lock(&quota_mutex_);
     SequenceNumber checked = kNoSequence;

@@ -59,15 +59,16 @@ NamespaceTable Engine::NamespacesAtLocked(SequenceNumber at) const {
 // For results that depend on everything up to `sequence`: the last write among it, or after it,
 // that readers wait for.
 SequenceNumber Engine::GateOf(SequenceNumber sequence) const {
-  const SequenceNumber gate = std::min(sequence, log_->last_always_sequence());
-  return gate > log_->durable_sequence() ? gate : kNoSequence;
+  const SequenceNumber durable_after = std::min(sequence, log_->last_always_sequence());
+  return durable_after > log_->durable_sequence() ? durable_after : kNoSequence;
 }
 
-absl::Status Engine::AwaitGate(const ReadOptions& options, SequenceNumber gate, bool unwritten) {
+absl::Status Engine::AwaitGate(const ReadOptions& options, SequenceNumber durable_after,
+                               bool unwritten) {
   if (!options.wait_until_durable) return absl::OkStatus();
   if (unwritten) VARVE_RETURN_IF_ERROR(log_->PushUnsynced());
-  if (gate == kNoSequence) return absl::OkStatus();
-  absl::Status waited = WaitUntilDurable(gate);
+  if (durable_after == kNoSequence) return absl::OkStatus();
+  absl::Status waited = WaitUntilDurable(durable_after);
   if (!waited.ok()) NoteLogFailure();
   return waited;
 }
@@ -169,18 +170,18 @@ void Engine::Conclude(const SuperVersion& state, SequenceNumber at, uint64_t ins
       std::max({covering, lookup.found ? lookup.record.sequence : kNoSequence,
                 state.namespaces_changed <= at ? state.namespaces_changed : kNoSequence});
   if (newest > log_->written_sequence()) *unwritten = true;
-  if (covering != kNoSequence) result->gate = GateOf(covering);
+  if (covering != kNoSequence) result->durable_after = GateOf(covering);
   if (lookup.cut != kNoSequence) [[unlikely]] {  // that there is this clone
-    result->gate = std::max(result->gate, GateOf(lookup.cut));
+    result->durable_after = std::max(result->durable_after, GateOf(lookup.cut));
     if (lookup.cut > log_->written_sequence()) *unwritten = true;
   }
   // That nothing older is found depends on the emptying of the namespace.
   if (state.namespaces_changed != kNoSequence && state.namespaces_changed <= at) {
-    result->gate = std::max(result->gate, GateOf(state.namespaces_changed));
+    result->durable_after = std::max(result->durable_after, GateOf(state.namespaces_changed));
   }
   if (!lookup.found) return;
   if (lookup.gated && lookup.record.sequence > log_->durable_sequence()) {
-    result->gate = std::max(result->gate, lookup.record.sequence);
+    result->durable_after = std::max(result->durable_after, lookup.record.sequence);
   }
   if (lookup.record.kind != RecordKind::kValue || covering > lookup.record.sequence) return;
   if (result->expiry_ms = lookup.record.expiry_ms;
@@ -221,8 +222,9 @@ absl::StatusOr<ReadResult> Engine::GetInside(const ReadOptions& options, std::st
                options.without_value ? nullptr : value, &unwritten);
     }
   }
-  if (result.expired) result.gate = std::max(result.gate, WitnessExpiry(result.expiry_ms));
-  if (absl::Status waited = AwaitGate(options, result.gate, unwritten); !waited.ok()) {
+  if (result.expired)
+    result.durable_after = std::max(result.durable_after, WitnessExpiry(result.expiry_ms));
+  if (absl::Status waited = AwaitGate(options, result.durable_after, unwritten); !waited.ok()) {
     if (WorthReadingAgain(options, log_had_failed)) return Get(options, key, value);
     return waited;
   }
@@ -312,18 +314,19 @@ std::unique_ptr<Iterator> Engine::MakeIterator(std::shared_ptr<const SuperVersio
 
 std::unique_ptr<Iterator> Engine::NewIteratorInside(const ReadOptions& options,
                                                     std::string_view lower, std::string_view upper,
-                                                    SequenceNumber* gate) {
+                                                    SequenceNumber* durable_after) {
   const bool log_had_failed = log_failed_.load(std::memory_order_relaxed);
   // The clock first: what has expired by then was still there at the sequence that is read.
   const uint64_t instant_ms =
       options.snapshot != nullptr ? options.snapshot->instant_ms() : clock_.NowMillis();
   absl::StatusOr<ReadPoint> point = BeginRead(options);
   if (!point.ok()) return NewErrorIterator(point.status());
-  const SequenceNumber own_gate = GateOf(point->sequence);
-  if (gate != nullptr) *gate = own_gate;
+  const SequenceNumber own_durable_after = GateOf(point->sequence);
+  if (durable_after != nullptr) *durable_after = own_durable_after;
   const bool unwritten = point->sequence > log_->written_sequence();
-  if (absl::Status waited = AwaitGate(options, own_gate, unwritten); !waited.ok()) {
-    if (WorthReadingAgain(options, log_had_failed)) return NewIterator(options, lower, upper, gate);
+  if (absl::Status waited = AwaitGate(options, own_durable_after, unwritten); !waited.ok()) {
+    if (WorthReadingAgain(options, log_had_failed))
+      return NewIterator(options, lower, upper, durable_after);
     return NewErrorIterator(std::move(waited));
   }
   return MakeIterator(point->state->shared_from_this(), point->sequence, options.fill_cache,
@@ -331,7 +334,7 @@ std::unique_ptr<Iterator> Engine::NewIteratorInside(const ReadOptions& options,
                       upper.empty() ? EndTreeKey(point->generation)
                                     : std::string(TreeKey(point->generation, upper).view()),
                       /*with_values=*/!options.without_value,
-                      {instant_ms, own_gate, WitnessFor(options)});
+                      {instant_ms, own_durable_after, WitnessFor(options)});
 }
 
 }  // namespace varve

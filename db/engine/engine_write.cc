@@ -78,14 +78,14 @@ absl::StatusOr<CommitResult> Engine::TrySubmit(const WriteOptions& options, Writ
 
   absl::MutexLock lock(&commit_mutex_);
   VARVE_RETURN_IF_ERROR(PrepareLogLocked(commit));
-  if (turn_ != options.turn && !commit.MarksClock()) [[unlikely]] {
-    if (!options.waits_for_turn) return absl::CancelledError("somebody has the turn");
+  if (turn_ != options.exclusive_write && !commit.MarksClock()) [[unlikely]] {
+    if (!options.waits_for_exclusive_write) return absl::CancelledError("somebody has the turn");
     // Whoever has the turn may need the quotas: nobody waits for it while holding them.
     *limited = checked != nullptr;
     if (*limited) return CommitResult{};
     pin.reset();  // nothing is kept in place while waiting for others
     resolved_against = nullptr;
-    WaitForTurn(options.turn);
+    WaitForTurn(options.exclusive_write);
   }
   if (present_.get() != resolved_against) {
     VARVE_RETURN_IF_ERROR(commit.Resolve(present_->namespaces, new_generation));
@@ -336,8 +336,9 @@ void Engine::BoundLog() {
 absl::StatusOr<CommitResult> Engine::Write(const WriteOptions& options, WriteBatch* batch) {
   VARVE_ASSIGN_OR_RETURN(const CommitResult result, Submit(options, batch));
   // Whoever waits syncs for all when nobody else is at it, which saves the hop to the log's thread.
-  VARVE_RETURN_IF_ERROR(result.gate == kNoSequence ? log_->Push()
-                                                   : log_->WaitUntilDurable(result.gate));
+  VARVE_RETURN_IF_ERROR(result.durable_after == kNoSequence
+                            ? log_->Push()
+                            : log_->WaitUntilDurable(result.durable_after));
   return result;
 }
 
@@ -351,19 +352,20 @@ void Engine::WriteAsync(const WriteOptions& options, WriteBatch* batch,
   }
   absl::StatusOr<CommitResult> result = Submit(options, batch);
   if (!result.ok()) return done(std::move(result));
-  if (result->gate == kNoSequence) {
+  if (result->durable_after == kNoSequence) {
     const absl::Status pushed = log_->Push();
     return pushed.ok() ? done(std::move(result)) : done(pushed);
   }
   {
     AsyncWrites::node_type write = place.extract(place.begin());
-    write.key() = result->gate;
+    write.key() = result->durable_after;
     write.mapped() = {*result, std::move(done)};
     absl::MutexLock lock(&async_mutex_);
     async_writes_.insert(std::move(write));
   }
   // A failed push reaches the callback through the log's listener.
-  if (!log_->Push().ok() || log_->durable_sequence() >= result->gate) CompleteAsyncWrites();
+  if (!log_->Push().ok() || log_->durable_sequence() >= result->durable_after)
+    CompleteAsyncWrites();
 }
 
 void Engine::CompleteAsyncWrites() {
@@ -376,9 +378,9 @@ void Engine::CompleteAsyncWrites() {
     while (async_writes_.begin() != end)
       completed.insert(completed.end(), async_writes_.extract(async_writes_.begin()));
   }
-  for (auto& [gate, write] : completed) {
+  for (auto& [durable_after, write] : completed) {
     auto& [result, done] = write;
-    if (gate <= durable) {
+    if (durable_after <= durable) {
       done(result);
     } else {
       done(log_status);

@@ -30,7 +30,7 @@ class StoreIterator final : public Iterator {
         upper_word_(LeadingWord(upper_)),
         values_(values),
         clock_(std::move(clock)),
-        gate_(clock_.gate) {}
+        durable_after_(clock_.durable_after) {}
 
   bool Valid() const override { return valid_; }
 
@@ -109,7 +109,7 @@ class StoreIterator final : public Iterator {
   }
   SequenceNumber version() const override { return backward_ ? version_ : current_->sequence; }
   uint64_t expiry_ms() const override { return backward_ ? expiry_ms_ : current_->expiry_ms; }
-  SequenceNumber gate() const override { return gate_; }
+  SequenceNumber durable_after() const override { return durable_after_; }
   absl::Status status() const override { return trouble_.ok() ? records_->status() : trouble_; }
 
  private:
@@ -165,8 +165,8 @@ class StoreIterator final : public Iterator {
   }
 
   absl::Status TellWitness() {
-    VARVE_ASSIGN_OR_RETURN(const SequenceNumber gate, clock_.witness(hidden_until_));
-    gate_ = std::max(gate_, gate);
+    VARVE_ASSIGN_OR_RETURN(const SequenceNumber durable_after, clock_.witness(hidden_until_));
+    durable_after_ = std::max(durable_after_, durable_after);
     told_until_ = hidden_until_;
     return absl::OkStatus();
   }
@@ -230,7 +230,7 @@ class StoreIterator final : public Iterator {
   const ValueReading values_;
   const IteratorClock clock_;
 
-  SequenceNumber gate_;
+  SequenceNumber durable_after_;
   uint64_t hidden_until_ = 0;  // the latest expiry of what was left out
   uint64_t told_until_ = 0;    // the witness was told
 
@@ -343,7 +343,7 @@ class ErrorIterator final : public Iterator {
   std::string_view value() const override { return {}; }
   SequenceNumber version() const override { return kNoSequence; }
   uint64_t expiry_ms() const override { return 0; }
-  SequenceNumber gate() const override { return kNoSequence; }
+  SequenceNumber durable_after() const override { return kNoSequence; }
   absl::Status status() const override { return status_; }
 
  private:

@@ -22,7 +22,7 @@ using ExpiryWitness = std::function<absl::StatusOr<SequenceNumber>(uint64_t expi
 // What has expired at `instant_ms` is left out (0: nothing has), as the witness is told.
 struct IteratorClock {
   uint64_t instant_ms = 0;
-  SequenceNumber gate = kNoSequence;  // of the rest
+  SequenceNumber durable_after = kNoSequence;  // of the rest
   ExpiryWitness witness;
 };
 

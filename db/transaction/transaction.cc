@@ -109,7 +109,7 @@ absl::Status Transaction::MultiGet(const ReadOptions& options,
 
 std::unique_ptr<Iterator> Transaction::NewIterator(const ReadOptions& options,
                                                    std::string_view lower, std::string_view upper,
-                                                   SequenceNumber* gate) {
+                                                   SequenceNumber* durable_after) {
   std::unique_ptr<Iterator> iterator;
   absl::Status made = GuardMemory("making an iterator", [&]() -> absl::Status {
     VARVE_RETURN_IF_ERROR(status_);
@@ -119,9 +119,9 @@ std::unique_ptr<Iterator> Transaction::NewIterator(const ReadOptions& options,
     if (own != nullptr && own->cleared) {
       // No key of the store is seen, and it may not know the namespace.
       below = NewErrorIterator(absl::OkStatus());
-      if (gate != nullptr) *gate = kNoSequence;
+      if (durable_after != nullptr) *durable_after = kNoSequence;
     } else {
-      below = store_->NewIterator(at, lower, upper, gate);
+      below = store_->NewIterator(at, lower, upper, durable_after);
     }
     iterator =
         std::make_unique<TransactionIterator>(this, at.space, lower, upper, std::move(below));
@@ -137,7 +137,7 @@ absl::StatusOr<CountResult> Transaction::Count(const ReadOptions& options, std::
     const OwnWrites::Space* const own = writes_.Find(writes_.Origin(options.space));
     const bool hides = own != nullptr && (own->cleared || !own->hidden.empty());
     // The store's count removes what has expired, which others would take the turn for.
-    const bool has_turn = options_.write.turn != nullptr;
+    const bool has_turn = options_.write.exclusive_write != nullptr;
     if (lower.empty() && upper.empty() && !hides && !has_turn) return CountAll(options);
     return CountByScan(options, lower, upper);
   });
@@ -177,13 +177,13 @@ absl::StatusOr<CountResult> Transaction::CountByScan(const ReadOptions& options,
   ReadOptions scan = options;
   scan.fill_cache = false;
   CountResult count;
-  const std::unique_ptr<Iterator> iterator = NewIterator(scan, lower, upper, &count.gate);
+  const std::unique_ptr<Iterator> iterator = NewIterator(scan, lower, upper, &count.durable_after);
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
     count.keys += 1;
     count.bytes += iterator->key().size() + iterator->value().size();
   }
   VARVE_RETURN_IF_ERROR(iterator->status());
-  count.gate = std::max(count.gate, iterator->gate());
+  count.durable_after = std::max(count.durable_after, iterator->durable_after());
   return count;
 }
 
@@ -241,8 +241,9 @@ bool Transaction::HasNamespace(NamespaceId space) const {
 
 absl::StatusOr<CommitResult> Transaction::Commit() {
   VARVE_ASSIGN_OR_RETURN(const CommitResult result, Submit());
-  VARVE_RETURN_IF_ERROR(result.gate == kNoSequence ? store_->Push()
-                                                   : store_->WaitUntilDurable(result.gate));
+  VARVE_RETURN_IF_ERROR(result.durable_after == kNoSequence
+                            ? store_->Push()
+                            : store_->WaitUntilDurable(result.durable_after));
   return result;
 }
 
@@ -295,13 +296,14 @@ absl::StatusOr<CommitResult> RunTransaction(Store* store, const TransactionOptio
   absl::StatusOr<CommitResult> result = absl::AbortedError("not tried");
   for (int i = 0; i < kTriesTogether && conflicted; ++i) result = attempt();
   if (conflicted) {
-    const std::unique_ptr<WriteTurn> turn = store->TakeTurn();
-    with_turn.write.turn = turn.get();
+    const std::unique_ptr<ExclusiveWrite> turn = store->BeginExclusiveWrite();
+    with_turn.write.exclusive_write = turn.get();
     for (int i = 0; i < kTriesAlone && conflicted; ++i) result = attempt();
   }
   VARVE_RETURN_IF_ERROR(result.status());
-  VARVE_RETURN_IF_ERROR(result->gate == kNoSequence ? store->Push()
-                                                    : store->WaitUntilDurable(result->gate));
+  VARVE_RETURN_IF_ERROR(result->durable_after == kNoSequence
+                            ? store->Push()
+                            : store->WaitUntilDurable(result->durable_after));
   return result;
 }
 

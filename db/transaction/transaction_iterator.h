@@ -38,7 +38,7 @@ class TransactionIterator final : public Iterator {
   uint64_t expiry_ms() const override {
     return own_ != nullptr ? own_->expiry_ms : below_->expiry_ms();
   }
-  SequenceNumber gate() const override { return below_->gate(); }
+  SequenceNumber durable_after() const override { return below_->durable_after(); }
   absl::Status status() const override;
 
  private:

@@ -34,8 +34,9 @@ class TransactionStore final : public Store {
     return transaction_->MultiGet(options, keys, results);
   }
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower,
-                                        std::string_view upper, SequenceNumber* gate) override {
-    return transaction_->NewIterator(options, lower, upper, gate);
+                                        std::string_view upper,
+                                        SequenceNumber* durable_after) override {
+    return transaction_->NewIterator(options, lower, upper, durable_after);
   }
   std::shared_ptr<const Snapshot> GetSnapshot() override { return transaction_->snapshot(); }
   absl::StatusOr<CountResult> Count(const ReadOptions& options, std::string_view lower,
@@ -65,7 +66,9 @@ class TransactionStore final : public Store {
   absl::StatusOr<NamespaceList> Namespaces() const override;
   bool HasNamespace(NamespaceId space) const override { return transaction_->HasNamespace(space); }
   uint64_t UsualExpiry(NamespaceId space) const override { return below_->UsualExpiry(space); }
-  std::unique_ptr<WriteTurn> TakeTurn() override { return below_->TakeTurn(); }
+  std::unique_ptr<ExclusiveWrite> BeginExclusiveWrite() override {
+    return below_->BeginExclusiveWrite();
+  }
 
   SequenceNumber durable_sequence() const override { return below_->durable_sequence(); }
   absl::Status log_status() const override { return below_->log_status(); }

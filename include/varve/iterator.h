@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "type/sequence.h"
+#include "varve/types.h"
 
 namespace varve {
 
@@ -44,7 +44,7 @@ class Iterator {
 
   // What it has shown so far, and left out as expired, may be let out once durable_sequence() has
   // reached this (as in ReadResult).
-  virtual SequenceNumber gate() const = 0;
+  virtual SequenceNumber durable_after() const = 0;
 
   // OK at a clean end; otherwise what could not be read, and where.
   [[nodiscard]] virtual absl::Status status() const = 0;

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "type/sequence.h"
-#include "type/tree_key.h"
+#include "varve/types.h"
+#include "varve/types.h"
 #include "varve/options.h"
 
 namespace varve {
@@ -46,7 +46,7 @@ struct NamespaceDescription {
 struct NamespaceList {
   std::vector<NamespaceDescription> namespaces;  // ascending by id
   NamespaceId next_id = kFirstNamedNamespace;    // that the next named one may take
-  SequenceNumber gate = kNoSequence;             // as in ReadResult
+  SequenceNumber durable_after = kNoSequence;    // as in ReadResult
 
   const NamespaceDescription* Find(std::string_view name) const {
     for (const NamespaceDescription& space : namespaces) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "type/tree_key.h"
+#include "varve/types.h"
 
 namespace varve {
 

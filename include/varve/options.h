@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "type/sequence.h"
-#include "type/tree_key.h"
+#include "varve/types.h"
+#include "varve/types.h"
 
 namespace varve {
 
@@ -16,7 +16,7 @@ class CompactionFilter;
 class CompactionPicker;
 class FileSystem;
 class Snapshot;
-class WriteTurn;
+class ExclusiveWrite;
 
 // Limits that no setting lifts.
 inline constexpr size_t kMaxKeySize = 1 << 20;           // bytes of a user key
@@ -103,9 +103,9 @@ struct WriteOptions {
   // Unset (null in `sync_override`): the store's mode.
   Durability sync = Durability::kAlways;
   bool override_sync = false;
-  // Who has the turn (Store::TakeTurn) writes with it; others wait for its end.
-  const WriteTurn* turn = nullptr;
-  bool waits_for_turn = true;  // false: fails with Cancelled while somebody else has it
+  // Who has the turn (Store::BeginExclusiveWrite) writes with it; others wait for its end.
+  const ExclusiveWrite* exclusive_write = nullptr;
+  bool waits_for_exclusive_write = true;  // false: fails with Cancelled while somebody else has it
 };
 
 }  // namespace varve

@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "type/sequence.h"
-#include "type/tree_key.h"
+#include "varve/types.h"
+#include "varve/types.h"
 
 namespace varve {
 

@@ -4,8 +4,8 @@
 // Early visibility, gated replies: a submitted write is visible at once, also to readers that would
 // have to give it back after a crash. Whoever lets a result out of the process first waits until
 // the sequence it depends on is durable: the blocking calls below do so; a server uses Submit and
-// Get with `wait_until_durable = false`, collects the highest `gate` of a reply and parks the reply
-// until durable_sequence() has reached it. Writes in modes without sync have no gate;
+// Get with `wait_until_durable = false`, collects the highest `durable_after` of a reply and parks
+// the reply until durable_sequence() has reached it. Writes in modes without sync have no gate;
 // PushUnsynced() stands in for it.
 #pragma once
 
@@ -37,7 +37,7 @@ struct ReadResult {
   // The point in time of the read, for WriteBatch::RequireUnchanged.
   SequenceNumber read_sequence = kNoSequence;
   // durable_sequence() must reach this before the result may be let out.
-  SequenceNumber gate = kNoSequence;
+  SequenceNumber durable_after = kNoSequence;
   // There may be a value of more than ReadOptions::max_value_bytes; the rest means nothing.
   bool too_large = false;
 };
@@ -54,13 +54,13 @@ struct MultiGetResult {
 struct CommitResult {
   SequenceNumber sequence = kNoSequence;  // of the batch's last operation
   // As in ReadResult; kNoSequence where the mode asks for no sync.
-  SequenceNumber gate = kNoSequence;
+  SequenceNumber durable_after = kNoSequence;
 };
 
 struct CountResult {
   uint64_t keys = 0;
-  uint64_t bytes = 0;                 // of keys and values together
-  SequenceNumber gate = kNoSequence;  // as in ReadResult
+  uint64_t bytes = 0;                          // of keys and values together
+  SequenceNumber durable_after = kNoSequence;  // as in ReadResult
 };
 
 // Where a read went, step by step (Store::ExplainGet).
@@ -84,10 +84,10 @@ struct ExplainedRead {
 using Pressure = double;
 inline constexpr Pressure kFreePressure = 0.5;
 
-// See Store::TakeTurn. Ends when it is destroyed, by any thread.
-class WriteTurn {
+// See Store::BeginExclusiveWrite. Ends when it is destroyed, by any thread.
+class ExclusiveWrite {
  public:
-  virtual ~WriteTurn() = default;
+  virtual ~ExclusiveWrite() = default;
 };
 
 class Store {
@@ -109,11 +109,12 @@ class Store {
   [[nodiscard]] virtual absl::Status MultiGet(const ReadOptions& options,
                                               absl::Span<const std::string_view> keys,
                                               absl::Span<MultiGetResult> results) = 0;
-  // Bounds in user keys: [lower, upper); an empty `upper` means no end. `*gate` (if not null) as in
-  // ReadResult; what the iterator leaves out because it has expired may need a later one, see
-  // Iterator::gate().
+  // Bounds in user keys: [lower, upper); an empty `upper` means no end. `*durable_after` (if not
+  // null) as in ReadResult; what the iterator leaves out because it has expired may need a later
+  // one, see Iterator::durable_after().
   virtual std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower,
-                                                std::string_view upper, SequenceNumber* gate) = 0;
+                                                std::string_view upper,
+                                                SequenceNumber* durable_after) = 0;
   // Never null. Where there was no memory for one, reads through it fail with ResourceExhausted.
   virtual std::shared_ptr<const Snapshot> GetSnapshot() = 0;
   // Exact number of keys in [lower, upper). That of all keys costs little: the looking up of what
@@ -174,7 +175,7 @@ class Store {
   // (include/varve/transaction.h): everybody's writes wait for this one. Whoever has the turn
   // writes with it alone, and waits for nobody who may be writing. Never null; must go before its
   // store.
-  virtual std::unique_ptr<WriteTurn> TakeTurn() = 0;
+  virtual std::unique_ptr<ExclusiveWrite> BeginExclusiveWrite() = 0;
   // --- Namespaces --------------------------------------------------------------------------------
   // What there is now. A WriteBatch creates, alters, drops and swaps them.
   [[nodiscard]] virtual absl::StatusOr<NamespaceList> Namespaces() const = 0;
@@ -193,10 +194,10 @@ class Store {
   [[nodiscard]] virtual absl::Status log_status() const = 0;
   // Calls `listener` with each key that was removed because its time is over, once the removal is
   // submitted: on any thread, under locks of the store. It must be short and must not call the
-  // store. `gate` as in ReadResult. Empty: nobody is told; returns once the listener before is not
-  // called any more.
+  // store. `durable_after` as in ReadResult. Empty: nobody is told; returns once the listener
+  // before is not called any more.
   using ExpiryListener =
-      std::function<void(NamespaceId space, std::string_view key, SequenceNumber gate)>;
+      std::function<void(NamespaceId space, std::string_view key, SequenceNumber durable_after)>;
   virtual void SetExpiryListener(ExpiryListener listener) = 0;
   // Calls `listener`, on the thread that synced, each time durable_sequence() or log_status()
   // changed. It must be short and must not call the store. Returns a token for

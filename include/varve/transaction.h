@@ -66,7 +66,7 @@ class Transaction {
   // Sees the transaction's writes as they are at each move; views of it live until the next move or
   // write.
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower,
-                                        std::string_view upper, SequenceNumber* gate);
+                                        std::string_view upper, SequenceNumber* durable_after);
   // That of all keys is taken from the store's count and so conflicts with every write to the
   // namespace that comes between.
   [[nodiscard]] absl::StatusOr<CountResult> Count(const ReadOptions& options,
@@ -132,9 +132,9 @@ class Transaction {
 };
 
 // Runs `body` in transactions until one commits: some tries side by side with others, then, so that
-// it doesn't starve, one while other writers wait (Store::TakeTurn). `body` may run several times,
-// and writes to the store through its transaction only. Its error ends it, and nothing was written.
-// Waits until the writes are durable.
+// it doesn't starve, one while other writers wait (Store::BeginExclusiveWrite). `body` may run
+// several times, and writes to the store through its transaction only. Its error ends it, and
+// nothing was written. Waits until the writes are durable.
 [[nodiscard]] absl::StatusOr<CommitResult> RunTransaction(
     Store* store, const TransactionOptions& options,
     absl::FunctionRef<absl::Status(Transaction*)> body);

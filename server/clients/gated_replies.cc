@@ -7,19 +7,19 @@
 
 namespace varve {
 
-void GatedReplies::Mark(SequenceNumber gate, uint32_t replies) {
+void GatedReplies::Mark(SequenceNumber durable_after, uint32_t replies) {
   const size_t bytes = bytes_.size() - marked_;
   if (bytes == 0 && replies == 0) return;
   marked_ = bytes_.size();
   const bool continues = std::exchange(inside_reply_, replies == 0);
   const bool whole =
       replies > 0 && marks_.size() > std::max(head_, batch_begin_) && marks_.back().replies > 0;
-  if (whole && marks_.back().gate == gate) {
+  if (whole && marks_.back().durable_after == durable_after) {
     marks_.back().bytes += bytes;
     marks_.back().replies += replies;
     return;
   }
-  marks_.push_back({bytes, gate, replies, continues});
+  marks_.push_back({bytes, durable_after, replies, continues});
 }
 
 void GatedReplies::Take(GatedReplies* other) {
@@ -43,14 +43,14 @@ void GatedReplies::Take(GatedReplies* other) {
 
 size_t GatedReplies::Releasable(SequenceNumber durable) const {
   size_t bytes = 0;
-  for (size_t i = head_; i < marks_.size() && marks_[i].gate <= durable; ++i)
+  for (size_t i = head_; i < marks_.size() && marks_[i].durable_after <= durable; ++i)
     bytes += marks_[i].bytes;
   return bytes;
 }
 
 SequenceNumber GatedReplies::NextGate(SequenceNumber durable) const {
   for (size_t i = head_; i < marks_.size(); ++i) {
-    if (marks_[i].gate > durable) return marks_[i].gate;
+    if (marks_[i].durable_after > durable) return marks_[i].durable_after;
   }
   return kNoSequence;
 }
@@ -84,7 +84,7 @@ bool GatedReplies::Fail(size_t first, SequenceNumber durable, std::string_view e
     Stretch& mark = marks_[i];
     const std::string_view old(bytes_.data() + offset, mark.bytes);
     offset += mark.bytes;
-    if (i < first || (durable != kMaxSequence && mark.gate <= durable)) {
+    if (i < first || (durable != kMaxSequence && mark.durable_after <= durable)) {
       kept.Append(old);
       continue;
     }
@@ -92,7 +92,7 @@ bool GatedReplies::Fail(size_t first, SequenceNumber durable, std::string_view e
     const size_t before = kept.size();
     for (uint32_t reply = 0; reply < mark.replies; ++reply) writer.Error(error);
     mark.bytes = kept.size() - before;
-    mark.gate = kNoSequence;
+    mark.durable_after = kNoSequence;
   }
   bytes_.Swap(kept);
   marked_ = bytes_.size();

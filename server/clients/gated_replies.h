@@ -27,9 +27,9 @@ class GatedReplies {
     inside_reply_ = inside_reply;
   }
 
-  // The bytes written since the last call are `replies` complete replies that wait for `gate`
-  // (kNoSequence: for nothing). With no replies: part of one that goes on.
-  void Mark(SequenceNumber gate, uint32_t replies);
+  // The bytes written since the last call are `replies` complete replies that wait for
+  // `durable_after` (kNoSequence: for nothing). With no replies: part of one that goes on.
+  void Mark(SequenceNumber durable_after, uint32_t replies);
 
   // Drops what was written behind the first `size` bytes and has no mark yet.
   void Unwrite(size_t size) { bytes_.Truncate(size); }
@@ -58,7 +58,7 @@ class GatedReplies {
  private:
   struct Stretch {
     size_t bytes;
-    SequenceNumber gate;
+    SequenceNumber durable_after;
     uint32_t replies;
     bool continues;  // begins with the rest of a reply
   };

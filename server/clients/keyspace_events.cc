@@ -58,22 +58,23 @@ void KeyspaceEvents::Set(uint32_t classes) {
 }
 
 size_t KeyspaceEvents::Send(std::string_view event, NamespaceId space, std::string_view key,
-                            SequenceNumber gate) {
+                            SequenceNumber durable_after) {
   if (!pubsub_->Any()) return 0;
   size_t cost = 0;
   if (Tells(kKeyspaceChannels)) {
     const std::string channel = fmt::format("__keyspace@{}__:{}", space, key);
-    if (channel.size() <= PubSub::kMaxChannelName) cost += Publish(channel, event, gate);
+    if (channel.size() <= PubSub::kMaxChannelName) cost += Publish(channel, event, durable_after);
   }
   if (Tells(kKeyeventChannels))
-    cost += Publish(fmt::format("__keyevent@{}__:{}", space, event), key, gate);
+    cost += Publish(fmt::format("__keyevent@{}__:{}", space, event), key, durable_after);
   return cost;
 }
 
 size_t KeyspaceEvents::Publish(std::string_view channel, std::string_view message,
-                               SequenceNumber gate) {
+                               SequenceNumber durable_after) {
   size_t all = 0;
-  PubSub::Publication publication{.channel = channel, .message = message, .gate = gate};
+  PubSub::Publication publication{
+      .channel = channel, .message = message, .durable_after = durable_after};
   const auto spent = [&all](size_t cost) {
     all += cost;
     return false;

@@ -49,12 +49,14 @@ class KeyspaceEvents {
     return (classes_.load(std::memory_order_relaxed) & which) != 0;
   }
 
-  // Tells those who listen; the message leaves when `gate` is durable. Returns what that took, in
-  // the units of GlobCost(). All who listen get it at once: very many of them hold up the thread.
-  size_t Send(std::string_view event, NamespaceId space, std::string_view key, SequenceNumber gate);
+  // Tells those who listen; the message leaves when `durable_after` is durable. Returns what that
+  // took, in the units of GlobCost(). All who listen get it at once: very many of them hold up the
+  // thread.
+  size_t Send(std::string_view event, NamespaceId space, std::string_view key,
+              SequenceNumber durable_after);
 
  private:
-  size_t Publish(std::string_view channel, std::string_view message, SequenceNumber gate);
+  size_t Publish(std::string_view channel, std::string_view message, SequenceNumber durable_after);
 
   PubSub* const pubsub_;
   std::atomic<uint32_t> classes_{0};  // none where there is no channel to tell them on

@@ -15,7 +15,7 @@ void Mailbox::Open(const LiveOutputLimits* limits, std::function<void()> wake) {
   wake_ = std::move(wake);
 }
 
-bool Mailbox::Deliver(Message message, SequenceNumber gate) {
+bool Mailbox::Deliver(Message message, SequenceNumber durable_after) {
   bool wakes = false;
   {
     absl::MutexLock lock(&mutex_);
@@ -27,7 +27,7 @@ bool Mailbox::Deliver(Message message, SequenceNumber gate) {
       overflowed_.store(true, std::memory_order_relaxed);
       wakes = true;
     } else {
-      items_.push_back({std::move(message), gate});
+      items_.push_back({std::move(message), durable_after});
       bytes_.store(after, std::memory_order_release);
     }
   }
@@ -56,24 +56,24 @@ SequenceNumber Mailbox::TakeFirst(ByteBuffer* out, int protocol) {
     text.remove_prefix(1);
   }
   out->Append(text);
-  return item.gate;
+  return item.durable_after;
 }
 
 void Mailbox::Take(GatedReplies* replies, int protocol, size_t budget) {
   absl::MutexLock lock(&mutex_);
   const size_t full = replies->size() + budget;
   while (!items_.empty() && replies->size() < full) {
-    const SequenceNumber gate = TakeFirst(&replies->bytes(), protocol);
-    replies->Mark(gate, 1);
+    const SequenceNumber durable_after = TakeFirst(&replies->bytes(), protocol);
+    replies->Mark(durable_after, 1);
   }
   if (items_.empty()) std::deque<Item>().swap(items_);
 }
 
 SequenceNumber Mailbox::TakeAll(ByteBuffer* out, int protocol) {
   absl::MutexLock lock(&mutex_);
-  SequenceNumber gate = kNoSequence;
-  while (!items_.empty()) gate = std::max(gate, TakeFirst(out, protocol));
-  return gate;
+  SequenceNumber durable_after = kNoSequence;
+  while (!items_.empty()) durable_after = std::max(durable_after, TakeFirst(out, protocol));
+  return durable_after;
 }
 
 }  // namespace varve

@@ -39,9 +39,9 @@ class Mailbox {
   // any thread.
   void Open(const LiveOutputLimits* limits, std::function<void()> wake);
 
-  // Leaves a message that must not leave before `gate` is durable. True: the connection was woken,
-  // and will send for it.
-  bool Deliver(Message message, SequenceNumber gate) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Leaves a message that must not leave before `durable_after` is durable. True: the connection
+  // was woken, and will send for it.
+  bool Deliver(Message message, SequenceNumber durable_after) ABSL_LOCKS_EXCLUDED(mutex_);
   // The connection is to be closed, since more was left than it may have: nothing is taken any
   // more.
   bool overflowed() const { return overflowed_.load(std::memory_order_relaxed); }
@@ -62,7 +62,7 @@ class Mailbox {
  private:
   struct Item {
     Message message;
-    SequenceNumber gate;
+    SequenceNumber durable_after;
   };
   // Appends the first message, and returns its gate.
   SequenceNumber TakeFirst(ByteBuffer* out, int protocol) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -49,7 +49,7 @@ bool PubSub::DeliverToAll(const Mailboxes& mailboxes, std::initializer_list<std:
       cost += publication->encoded->size() / CommandContext::kBytesPerKey;
     }
     if (publication->encoded != nullptr &&
-        mailbox->Deliver(publication->encoded, publication->gate)) {
+        mailbox->Deliver(publication->encoded, publication->durable_after)) {
       ++publication->woken;
     }
     publication->last = mailbox;

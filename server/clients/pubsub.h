@@ -52,7 +52,7 @@ class PubSub {
     Kind kind = Kind::kChannel;  // or kShard, for which there are no patterns
     std::string_view channel;
     std::string_view message;
-    SequenceNumber gate = kNoSequence;  // the message leaves when that is durable
+    SequenceNumber durable_after = kNoSequence;  // the message leaves when that is durable
     size_t deliveries = 0;
     size_t woken = 0;  // connections that had nothing to send before
 

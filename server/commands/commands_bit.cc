@@ -25,7 +25,7 @@ bool ReadValue(CommandContext& context, std::string_view key, std::string* value
     context.Fail(read.status());
     return false;
   }
-  context.DependOn(read->gate);
+  context.DependOn(read->durable_after);
   context.CountLookup(key, read->found);
   *found = read->found;
   if (!read->found) value->clear();

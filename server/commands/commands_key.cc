@@ -142,10 +142,10 @@ void HandleMove(CommandContext& context, Arguments arguments) {
 }
 
 void HandleRandomKey(CommandContext& context, Arguments) {
-  SequenceNumber gate = kNoSequence;
+  SequenceNumber durable_after = kNoSequence;
   const absl::StatusOr<std::optional<std::string>> key =
-      RandomKey(context.store, context.space(), &gate);
-  context.DependOn(gate);
+      RandomKey(context.store, context.space(), &durable_after);
+  context.DependOn(durable_after);
   if (!key.ok()) return context.Fail(key.status());
   key->has_value() ? context.reply.Bulk(**key) : context.reply.Null();
 }
@@ -224,7 +224,7 @@ void HandleObject(CommandContext& context, Arguments arguments) {
   std::string value;
   const absl::StatusOr<ReadResult> read = context.Get(arguments[2], &value);
   if (!read.ok()) return context.Fail(read.status());
-  context.DependOn(read->gate);
+  context.DependOn(read->durable_after);
   (read->found ? context.server.keyspace_hits : context.server.keyspace_misses).Add(1);
   if (!read->found) return context.reply.Null();
   if (what == "encoding") return context.reply.Bulk(EncodingName(value));

@@ -45,7 +45,7 @@ class MGetStream : public ReplyStream {
       for (size_t i = 0; i < results.size(); ++i) {
         MultiGetResult& result = results[i];
         const absl::Status& failed = !status.ok() ? status : result.status;
-        context.DependOn(result.result.gate);
+        context.DependOn(result.result.durable_after);
         if (failed.ok()) context.CountLookup(slice[i], result.result.found);
         if (!failed.ok()) {
           context.Fail(failed);  // in the place of this one value
@@ -193,7 +193,7 @@ void HandleExists(CommandContext& context, Arguments arguments) {
       const MultiGetResult& result = part[i];
       if (!result.status.ok()) return context.Fail(result.status);
       if (result.result.too_large) return context.GoElsewhere();
-      context.DependOn(result.result.gate);
+      context.DependOn(result.result.durable_after);
       context.CountLookup(slice[i], result.result.found);
       found += result.result.found ? 1 : 0;
     }

@@ -75,7 +75,7 @@ void HandleLcs(CommandContext& context, Arguments arguments) {
   for (size_t i = 0; i < 2; ++i) {
     MultiGetResult& value = values[i];
     if (!value.status.ok()) return context.Fail(value.status);
-    context.DependOn(value.result.gate);
+    context.DependOn(value.result.durable_after);
     context.CountLookup(arguments[1 + i], value.result.found);
     if (!value.result.found) value.value.clear();
   }

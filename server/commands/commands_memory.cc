@@ -36,7 +36,7 @@ void HandleMemoryUsage(CommandContext& context, Arguments arguments) {
   // No event for a missing key, as in Redis.
   const absl::StatusOr<ReadResult> read = context.LookUp(arguments[2]);
   if (!read.ok()) return context.Fail(read.status());
-  context.DependOn(read->gate);
+  context.DependOn(read->durable_after);
   if (!read->found) return context.reply.Null();
   context.reply.Integer(
       static_cast<int64_t>(arguments[2].size() + read->value_size + kRecordOverhead));
@@ -70,7 +70,7 @@ void ReplyMemoryStats(CommandContext& context) {
   const MemoryFigures figures = ReadMemoryFigures(context);
   const absl::StatusOr<CountResult> count = CountAllKeys(context.store);
   if (!count.ok()) return context.Fail(count.status());
-  context.DependOn(count->gate);
+  context.DependOn(count->durable_after);
   const std::pair<std::string_view, uint64_t> lines[] = {
       {"peak.allocated", figures.process.peak},
       {"total.allocated", figures.process.resident},

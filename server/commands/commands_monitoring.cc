@@ -127,7 +127,7 @@ void HandleExplain(CommandContext& context, Arguments arguments) {
   const absl::StatusOr<ExplainedRead> read =
       context.store.ExplainGet(GatedRead(context.space()), arguments[2]);
   if (!read.ok()) return context.Fail(read.status());
-  context.DependOn(read->result.gate);
+  context.DependOn(read->result.durable_after);
   RespWriter& reply = context.reply;
   const std::array<std::pair<std::string_view, uint64_t>, 7> figures{{
       {"found", read->result.found ? 1 : 0},

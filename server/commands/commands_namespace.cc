@@ -38,7 +38,7 @@ std::optional<NamespaceDescription> FindNamespace(CommandContext& context, std::
     context.Fail(list.status());
     return std::nullopt;
   }
-  context.DependOn(list->gate);
+  context.DependOn(list->durable_after);
   const NamespaceDescription* const space = is_number ? list->Find(*database) : list->Find(name);
   if (space != nullptr) return *space;
   context.reply.Error(fmt::format("ERR there is no namespace '{}'", ShownInError(name)));
@@ -136,7 +136,7 @@ void MakeNamespace(CommandContext& context, NamespaceDescription space,
     if (absl::IsAlreadyExists(created.status()) && list->Find(space.name) == nullptr) continue;
     if (!created.ok()) return context.Fail(created.status());
     context.Submitted();
-    context.DependOn(created->gate);
+    context.DependOn(created->durable_after);
     return context.reply.Ok();
   }
 }
@@ -184,7 +184,7 @@ void UseNamespace(CommandContext& context, Arguments arguments) {
 void ListNamespaces(CommandContext& context) {
   const absl::StatusOr<NamespaceList> list = context.store.Namespaces();
   if (!list.ok()) return context.Fail(list.status());
-  context.DependOn(list->gate);
+  context.DependOn(list->durable_after);
   std::vector<std::string_view> names;
   for (const NamespaceDescription& space : list->namespaces) {
     if (!space.name.empty()) names.push_back(space.name);
@@ -199,7 +199,7 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
   if (!space) return;
   const absl::StatusOr<CountResult> count = context.store.Count(GatedRead(space->id), "", "");
   if (!count.ok()) return context.Fail(count.status());
-  context.DependOn(count->gate);
+  context.DependOn(count->durable_after);
   const NamespaceOptions& options = space->options;
   const std::pair<std::string_view, uint64_t> figures[] = {
       {"id", space->id},

@@ -64,7 +64,7 @@ void HandleCount(CommandContext& context, Arguments arguments) {
 void HandleDbSize(CommandContext& context, Arguments arguments) {
   const absl::StatusOr<CountResult> count = context.store.Count(GatedRead(context.space()), "", "");
   if (!count.ok()) return context.Fail(count.status());
-  context.DependOn(count->gate);
+  context.DependOn(count->durable_after);
   context.reply.Integer(static_cast<int64_t>(count->keys));
 }
 

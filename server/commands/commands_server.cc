@@ -13,9 +13,10 @@ namespace varve {
 namespace {
 
 void HandleInfo(CommandContext& context, Arguments arguments) {
-  SequenceNumber gate = kNoSequence;
-  context.reply.Verbatim(ServerInfo(context.server, context.store, arguments.subspan(1), &gate));
-  context.DependOn(gate);
+  SequenceNumber durable_after = kNoSequence;
+  context.reply.Verbatim(
+      ServerInfo(context.server, context.store, arguments.subspan(1), &durable_after));
+  context.DependOn(durable_after);
 }
 
 void HandleCompact(CommandContext& context, Arguments arguments) {

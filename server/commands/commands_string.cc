@@ -71,7 +71,7 @@ void HandleGet(CommandContext& context, Arguments arguments) {
   thread_local std::string value;  // keeps its memory from one request to the next
   const absl::StatusOr<ReadResult> read = context.Get(arguments[1], &value);
   if (!read.ok()) return context.Fail(read.status());
-  context.DependOn(read->gate);
+  context.DependOn(read->durable_after);
   context.CountLookup(arguments[1], read->found);
   if (arguments.size() == 3 && read->found) {  // WITHVERSION
     context.reply.Array(2);

@@ -54,7 +54,7 @@ absl::StatusOr<ReadResult> LookUpUnexpired(CommandContext& context, std::string_
     if (!removed.ok() && !absl::IsAborted(removed.status())) return removed.status();
     context.Submitted();
     if (!removed.ok()) continue;
-    context.DependOn(removed->gate);
+    context.DependOn(removed->durable_after);
     context.Notify(kExpiredEvent, "expired", key);
   }
 }

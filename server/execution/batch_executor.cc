@@ -131,15 +131,16 @@ size_t BatchExecutor::RunGets(CommandContext* context, GatedReplies* replies) {
 void BatchExecutor::WriteGets(CommandContext* context, GatedReplies* replies,
                               const absl::Status& status, absl::Span<MultiGetResult> results) {
   uint64_t found = 0, missing = 0;
-  SequenceNumber gate = kNoSequence;
+  SequenceNumber durable_after = kNoSequence;
   uint32_t unmarked = 0;  // replies that wait for it
   for (size_t i = 0; i < results.size(); ++i) {
     MultiGetResult& result = results[i];
     const size_t begin = replies->size();
     const absl::Status& failed = status.ok() ? result.status : status;
-    if (const SequenceNumber own_gate = failed.ok() ? result.result.gate : kNoSequence;
-        own_gate != gate) {
-      replies->Mark(std::exchange(gate, own_gate), std::exchange(unmarked, 0));
+    if (const SequenceNumber own_durable_after =
+            failed.ok() ? result.result.durable_after : kNoSequence;
+        own_durable_after != durable_after) {
+      replies->Mark(std::exchange(durable_after, own_durable_after), std::exchange(unmarked, 0));
     }
     ++unmarked;
     if (!failed.ok()) {
@@ -152,12 +153,13 @@ void BatchExecutor::WriteGets(CommandContext* context, GatedReplies* replies,
       ++missing;
       context->reply.Null();
       if (server_->events.Tells(kMissEvent) && server_->MayTell()) [[unlikely]] {
-        server_->events.Send("keymiss", context->space(), KeyOf(next_ + i), result.result.gate);
+        server_->events.Send("keymiss", context->space(), KeyOf(next_ + i),
+                             result.result.durable_after);
       }
     }
     if (result.value.capacity() > kKeptValue) std::string().swap(result.value);
   }
-  replies->Mark(gate, unmarked);
+  replies->Mark(durable_after, unmarked);
   server_->keyspace_hits.Add(found);
   server_->keyspace_misses.Add(missing);
 }
@@ -208,11 +210,11 @@ void BatchExecutor::WriteSets(CommandContext* context, GatedReplies* replies,
   if (committed.ok()) {
     for (size_t i = 0; i < count; ++i) context->reply.Ok();
     context->Submitted();
-    replies->Mark(committed->gate, static_cast<uint32_t>(count));
+    replies->Mark(committed->durable_after, static_cast<uint32_t>(count));
     if (!server_->events.Tells(kStringEvent) || !server_->MayTell()) [[likely]]
       return;
     for (size_t i = 0; i < count; ++i)
-      server_->events.Send("set", context->space(), KeyOf(next_ + i), committed->gate);
+      server_->events.Send("set", context->space(), KeyOf(next_ + i), committed->durable_after);
   } else {
     for (size_t i = 0; i < count; ++i) {
       const size_t begin = replies->size();
@@ -301,8 +303,8 @@ void BatchExecutor::EndReply(CommandContext* context, GatedReplies* replies, siz
       context->DependOn(client_->link.mailbox.TakeAll(&replies->bytes(), client_->protocol));
     }
   }
-  const SequenceNumber gate = context->TakeGate();
-  if (!silent && replies->size() > before) replies->Mark(gate, 1);
+  const SequenceNumber durable_after = context->TakeGate();
+  if (!silent && replies->size() > before) replies->Mark(durable_after, 1);
 }
 
 void BatchExecutor::ShowToMonitors(NamespaceId space, size_t first, size_t count) {

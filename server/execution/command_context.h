@@ -92,12 +92,12 @@ class CommandContext {
   // The same without the value itself.
   [[nodiscard]] absl::StatusOr<ReadResult> LookUp(std::string_view key);
 
-  // The reply must not leave before `gate` is durable.
-  void DependOn(SequenceNumber gate) {
-    if (gate > gate_) gate_ = gate;
+  // The reply must not leave before `durable_after` is durable.
+  void DependOn(SequenceNumber durable_after) {
+    if (durable_after > durable_after_) durable_after_ = durable_after;
   }
-  SequenceNumber TakeGate() { return std::exchange(gate_, kNoSequence); }
-  SequenceNumber gate() const { return gate_; }
+  SequenceNumber TakeGate() { return std::exchange(durable_after_, kNoSequence); }
+  SequenceNumber durable_after() const { return durable_after_; }
 
   // For the statistics: a key was asked for.
   void CountLookup(std::string_view key, bool found) {
@@ -149,10 +149,11 @@ class CommandContext {
   std::unique_ptr<ReplyStream> TakeStream() { return std::move(stream_); }
 
   // For its writes: a thread that serves others doesn't sleep while somebody has the turn to write
-  // (Store::TakeTurn). Then the write is Cancelled, and Fail() sends the request elsewhere.
+  // (Store::BeginExclusiveWrite). Then the write is Cancelled, and Fail() sends the request
+  // elsewhere.
   WriteOptions write_options() const {
     WriteOptions options;
-    options.waits_for_turn = most_here_ == SIZE_MAX;
+    options.waits_for_exclusive_write = most_here_ == SIZE_MAX;
     return options;
   }
   // Submits `batch`; the reply depends on it. False: it failed, and the error was answered.
@@ -192,7 +193,7 @@ class CommandContext {
   absl::StatusOr<ReadResult> Read(ReadOptions options, std::string_view key, std::string* value);
   void Tell(NamespaceId of, std::string_view event, std::string_view key);
 
-  SequenceNumber gate_ = kNoSequence;
+  SequenceNumber durable_after_ = kNoSequence;
   std::unique_ptr<ReplyStream> stream_;
   std::vector<KeyEvent> events_;
   size_t most_here_ = SIZE_MAX;

@@ -40,7 +40,7 @@ bool OpenDatabase(CommandContext& context, NamespaceId database) {
     return false;
   }
   context.Submitted();
-  context.DependOn(created->gate);
+  context.DependOn(created->durable_after);
   return true;
 }
 
@@ -62,7 +62,7 @@ absl::StatusOr<CountResult> CountAllKeys(Store& store) {
     VARVE_RETURN_IF_ERROR(count.status());
     all.keys += count->keys;
     all.bytes += count->bytes;
-    all.gate = std::max(all.gate, count->gate);
+    all.durable_after = std::max(all.durable_after, count->durable_after);
   }
   return all;
 }

@@ -10,7 +10,7 @@ std::optional<ReadResult> Note(CommandContext& context, std::string_view key,
     context.Fail(read.status());
     return std::nullopt;
   }
-  context.DependOn(read->gate);
+  context.DependOn(read->durable_after);
   context.CountLookup(key, read->found);
   return *read;
 }

@@ -21,7 +21,7 @@ bool Update(CommandContext& context, Arguments keys,
     context.Fail(committed.status());
     return false;
   }
-  context.DependOn(committed->gate);
+  context.DependOn(committed->durable_after);
   if (last != nullptr && !context.in_transaction()) *last = committed->sequence;
   return true;
 }
@@ -40,7 +40,7 @@ absl::StatusOr<ReadResult> ReadForUpdateIn(NamespaceId space, CommandContext& co
       value->clear();
       read->expiry_ms = kUsualExpiry;
     }
-    context.DependOn(read->gate);
+    context.DependOn(read->durable_after);
     batch->RequireUnchanged(key, read->read_sequence, space);
   }
   return read;

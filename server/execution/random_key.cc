@@ -66,14 +66,14 @@ int ChooseBranch(Iterator* iterator, const Branching& at) {
 }  // namespace
 
 absl::StatusOr<std::optional<std::string>> RandomKey(Store& store, NamespaceId space,
-                                                     SequenceNumber* gate) {
+                                                     SequenceNumber* durable_after) {
   ReadOptions options = GatedRead(space);
   options.without_value = true;
-  const std::unique_ptr<Iterator> iterator = store.NewIterator(options, {}, {}, gate);
+  const std::unique_ptr<Iterator> iterator = store.NewIterator(options, {}, {}, durable_after);
   Branching at;
   iterator->SeekToFirst();
   if (!iterator->Valid()) {
-    *gate = std::max(*gate, iterator->gate());
+    *durable_after = std::max(*durable_after, iterator->durable_after());
     if (const absl::Status status = iterator->status(); !status.ok()) return status;
     return std::optional<std::string>();
   }
@@ -103,7 +103,7 @@ absl::StatusOr<std::optional<std::string>> RandomKey(Store& store, NamespaceId s
       at.last.assign(iterator->key());
     }
   }
-  *gate = std::max(*gate, iterator->gate());
+  *durable_after = std::max(*durable_after, iterator->durable_after());
   if (const absl::Status status = iterator->status(); !status.ok()) return status;
   return std::optional<std::string>(std::move(at.first));
 }

@@ -15,8 +15,8 @@
 
 namespace varve {
 
-// Nothing when there are no keys. `*gate` as in ReadResult.
+// Nothing when there are no keys. `*durable_after` as in ReadResult.
 [[nodiscard]] absl::StatusOr<std::optional<std::string>> RandomKey(Store& store, NamespaceId space,
-                                                                   SequenceNumber* gate);
+                                                                   SequenceNumber* durable_after);
 
 }  // namespace varve

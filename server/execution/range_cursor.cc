@@ -11,7 +11,7 @@ constexpr std::chrono::seconds kIteratorAge{1};
 }  // namespace
 
 RangeCursor::Slice::~Slice() {
-  context_.DependOn(std::max(cursor_->gate_, cursor_->iterator_->gate()));
+  context_.DependOn(std::max(cursor_->durable_after_, cursor_->iterator_->durable_after()));
   if (std::chrono::steady_clock::now() - cursor_->opened_ > kIteratorAge) cursor_->Rest();
 }
 
@@ -22,7 +22,7 @@ void RangeCursor::Resume(CommandContext& context) {
   options.snapshot = snapshot_.get();
   options.fill_cache = false;
   options.without_value = options_.keys_only;
-  iterator_ = context.store.NewIterator(options, range_.lower, range_.upper, &gate_);
+  iterator_ = context.store.NewIterator(options, range_.lower, range_.upper, &durable_after_);
   opened_ = std::chrono::steady_clock::now();
   if (resume_.has_value()) {
     iterator_->Seek(*resume_);  // a key of the range, so both directions find it

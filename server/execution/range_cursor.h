@@ -62,7 +62,7 @@ class RangeCursor {
   std::unique_ptr<Iterator> iterator_;
   std::chrono::steady_clock::time_point opened_;
   std::optional<std::string> resume_;  // where a dropped iterator stood
-  SequenceNumber gate_ = kNoSequence;
+  SequenceNumber durable_after_ = kNoSequence;
 };
 
 }  // namespace varve

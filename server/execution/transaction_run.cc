@@ -68,14 +68,14 @@ bool TransactionRun::Execute(CommandContext& context) {
 bool TransactionRun::ExecuteInside(CommandContext& context) {
   const int together = repeatable_ ? kTriesTogether : 0;
   const int alone = std::max(together, 1);  // what has expired is removed all the same
-  std::unique_ptr<WriteTurn> turn;
+  std::unique_ptr<ExclusiveWrite> turn;
   for (;;) {
     if (attempt_ == nullptr) {
       if (tries_ == together + alone) {
         Answer(context).Error("ERR others kept writing what was read");
         return true;
       }
-      if (tries_ >= together && turn == nullptr) turn = context.store.TakeTurn();
+      if (tries_ >= together && turn == nullptr) turn = context.store.BeginExclusiveWrite();
       ++tries_;
       if (!Begin(context, turn.get())) return true;
     }
@@ -85,9 +85,9 @@ bool TransactionRun::ExecuteInside(CommandContext& context) {
   }
 }
 
-bool TransactionRun::Begin(CommandContext& context, const WriteTurn* turn) {
+bool TransactionRun::Begin(CommandContext& context, const ExclusiveWrite* turn) {
   WriteOptions options;
-  options.turn = turn;
+  options.exclusive_write = turn;
   replies_.Clear();
   executed_.clear();
   attempt_ = std::make_unique<Attempt>(context, options, &replies_);
@@ -117,7 +117,7 @@ absl::StatusOr<bool> TransactionRun::WatchedAreSame(CommandContext& context,
     }
     VARVE_ASSIGN_OR_RETURN(const ReadResult read,
                            transaction->Get(read_options, watched.key, &none));
-    gate_ = std::max(gate_, read.gate);
+    durable_after_ = std::max(durable_after_, read.durable_after);
     // The version tells two writes of the same value apart.
     if (read.found != watched.found || read.version != watched.version) return false;
     if (read.found) continue;
@@ -185,11 +185,12 @@ TransactionRun::Step TransactionRun::Commit(CommandContext& context) {
     Answer(context).Error(CommandContext::ErrorText(committed.status()));
     return Step::kDone;
   }
-  gate_ = std::max({gate_, attempt.inner.TakeGate(), committed->gate});
+  durable_after_ = std::max({durable_after_, attempt.inner.TakeGate(), committed->durable_after});
   const bool may_tell = !attempt.inner.events().empty() && context.server.MayTell();
   for (const CommandContext::KeyEvent& told : attempt.inner.events()) {
     if (!may_tell) break;
-    (void)context.SliceSpent(context.server.events.Send(told.event, told.space, told.key, gate_));
+    (void)context.SliceSpent(
+        context.server.events.Send(told.event, told.space, told.key, durable_after_));
   }
   context.reply.set_protocol(context.client.protocol);
   Account(context);
@@ -218,7 +219,7 @@ RespWriter TransactionRun::Answer(CommandContext& context) {
 }
 
 bool TransactionRun::Send(CommandContext& context, size_t budget) {
-  context.DependOn(gate_);
+  context.DependOn(durable_after_);
   const size_t bytes = std::min(budget, replies_.size());
   context.reply.buffer()->Append(replies_.view().substr(0, bytes));
   replies_.Consume(bytes);

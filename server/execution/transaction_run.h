@@ -37,7 +37,7 @@ class TransactionRun final : public ReplyStream {
   bool Execute(CommandContext& context);
   bool ExecuteInside(CommandContext& context);
   // False: there is nothing to execute, and that was answered.
-  bool Begin(CommandContext& context, const WriteTurn* turn);
+  bool Begin(CommandContext& context, const ExclusiveWrite* turn);
   Step Advance(CommandContext& context, bool in_slices);
   // The next request, or what was left of it. False: of its reply there is more to come.
   bool ExecuteOne();
@@ -63,7 +63,7 @@ class TransactionRun final : public ReplyStream {
   };
   std::vector<Executed> executed_;
   ByteBuffer replies_;  // of the last try, and then what is to be sent
-  SequenceNumber gate_ = kNoSequence;
+  SequenceNumber durable_after_ = kNoSequence;
   bool executed_all_ = false;
   // One run of the requests.
   struct Attempt {

@@ -231,7 +231,7 @@ void IoLoop::WriteTogether(bool writers_wait) {
     const size_t writes = writes_.size();
     const auto begin = std::chrono::steady_clock::now();
     WriteOptions options;
-    options.waits_for_turn = server_->options.execution == Execution::kInline;
+    options.waits_for_exclusive_write = server_->options.execution == Execution::kInline;
     const absl::StatusOr<CommitResult> committed = server_->store->Submit(options, &writes_);
     const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begin;
     const auto nanos_each = static_cast<uint64_t>(taken.count()) / writes;
@@ -298,7 +298,7 @@ void IoLoop::ReleaseParked() {
     spdlog::error("The log failed, writes are refused from now on: {}", log.ToString());
   }
   auto first_waiting = parked_.begin();
-  for (; first_waiting != parked_.end() && (first_waiting->gate <= durable || log_failed_);
+  for (; first_waiting != parked_.end() && (first_waiting->durable_after <= durable || log_failed_);
        ++first_waiting) {
     Session* const session = first_waiting->session.get();
     session->parked = false;
@@ -312,12 +312,12 @@ void IoLoop::ReleaseParked() {
   round_.clear();
 }
 
-void IoLoop::Park(std::shared_ptr<Session> session, SequenceNumber gate) {
+void IoLoop::Park(std::shared_ptr<Session> session, SequenceNumber durable_after) {
   session->parked = true;
   auto place = parked_.end();
   // Nearly always the end.
-  while (place != parked_.begin() && std::prev(place)->gate > gate) --place;
-  parked_.insert(place, Parked{gate, std::move(session)});
+  while (place != parked_.begin() && std::prev(place)->durable_after > durable_after) --place;
+  parked_.insert(place, Parked{durable_after, std::move(session)});
 }
 
 void IoLoop::Hold(std::shared_ptr<Session> session, std::chrono::milliseconds delay) {

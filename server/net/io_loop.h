@@ -69,7 +69,7 @@ class IoLoop {
   [[nodiscard]] bool Dispatch(std::shared_ptr<Session> session, Placement placement);
   // The session takes part in the next round.
   void Schedule(Session* session);
-  void Park(std::shared_ptr<Session> session, SequenceNumber gate);
+  void Park(std::shared_ptr<Session> session, SequenceNumber durable_after);
   void Remove(Session* session);
   // Calls Release() of the session after `delay` and lets it take part in a round.
   void Hold(std::shared_ptr<Session> session, std::chrono::milliseconds delay);
@@ -121,7 +121,7 @@ class IoLoop {
   void CloseAll();
 
   struct Parked {
-    SequenceNumber gate;
+    SequenceNumber durable_after;
     std::shared_ptr<Session> session;
   };
 

@@ -355,8 +355,8 @@ void Session::Flush(SequenceNumber durable) {
   }
   if (output_.empty()) return output_.ShrinkAbove(server_->options.keep_buffer_bytes);
   if (parked) return;
-  if (const SequenceNumber gate = output_.NextGate(durable); gate != kNoSequence)
-    loop_->Park(shared_from_this(), gate);
+  if (const SequenceNumber durable_after = output_.NextGate(durable); durable_after != kNoSequence)
+    loop_->Park(shared_from_this(), durable_after);
 }
 
 void Session::FailParked(SequenceNumber durable, std::string_view error) {

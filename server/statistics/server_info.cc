@@ -239,8 +239,8 @@ void LatencyStats(const ServerState& server, InfoText* info) {
 }  // namespace
 
 std::string ServerInfo(ServerState& server, Store& store, Arguments sections,
-                       SequenceNumber* gate) {
-  *gate = kNoSequence;
+                       SequenceNumber* durable_after) {
+  *durable_after = kNoSequence;
   InfoText info(sections);
   if (info.Section("Server")) Server(server, &info);
   if (info.Section("Clients")) Clients(server, &info);
@@ -266,7 +266,7 @@ std::string ServerInfo(ServerState& server, Store& store, Arguments sections,
     for (const NamespaceId database : databases.ok() ? *databases : std::vector<NamespaceId>()) {
       const absl::StatusOr<CountResult> count = store.Count(GatedRead(database), "", "");
       if (!count.ok()) continue;
-      *gate = std::max(*gate, count->gate);
+      *durable_after = std::max(*durable_after, count->durable_after);
       if (count->keys == 0) continue;
       info.Line(fmt::format("db{}", database),
                 fmt::format("keys={},expires=0,avg_ttl=0", count->keys));

@@ -204,7 +204,7 @@ absl::Status Workload::Remember(absl::StatusOr<CommitResult> sent, size_t operat
   if (mode == Durability::kEverySecond) last_every_second_ = last_;
   contents_ = next;
   history_->Sent(last_ - operations + 1, last_, mode, std::move(next), sent_at);
-  VARVE_RETURN_IF_ERROR(mode == Durability::kAlways ? store_->WaitUntilDurable(sent->gate)
+  VARVE_RETURN_IF_ERROR(mode == Durability::kAlways ? store_->WaitUntilDurable(sent->durable_after)
                                                     : store_->Push());
   history_->Acknowledged(last_, mode, file_system_->trace_size());
   return absl::OkStatus();

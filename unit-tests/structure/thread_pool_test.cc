@@ -29,9 +29,9 @@ TEST(ThreadPoolTest, RunsEveryTaskItTookBeforeItStops) {
 
 TEST(ThreadPoolTest, AFullQueueRefuses) {
   ThreadPool pool("test", 1, 2);
-  std::promise<void> gate;
+  std::promise<void> durable_after;
   std::promise<void> running;
-  const std::shared_future<void> opened = gate.get_future().share();
+  const std::shared_future<void> opened = durable_after.get_future().share();
   ASSERT_TRUE(pool.TrySubmit([&running, opened] {
     running.set_value();
     opened.wait();
@@ -40,7 +40,7 @@ TEST(ThreadPoolTest, AFullQueueRefuses) {
   EXPECT_TRUE(pool.TrySubmit([] {}));
   EXPECT_TRUE(pool.TrySubmit([] {}));
   EXPECT_FALSE(pool.TrySubmit([] {}));
-  gate.set_value();
+  durable_after.set_value();
 }
 
 TEST(ThreadPoolTest, TasksRunSideBySide) {

@@ -104,7 +104,7 @@ TEST_F(FailedLogTest, AReadOfAnEmptiedNamespaceHasTheEmptyingAsItsGate) {
       store_->Get({.wait_until_durable = false}, "kept", &value);
   ASSERT_TRUE(read.ok());
   EXPECT_FALSE(read->found);
-  EXPECT_EQ(read->gate, cleared->gate);
+  EXPECT_EQ(read->durable_after, cleared->durable_after);
   FailSyncs();
   EXPECT_EQ(store_.Get("kept"), "1")
       << "a read that waited for the emptying falls back on what is durable";

@@ -190,23 +190,24 @@ TEST(EngineNamespacesTest, WritesHaveTheModeOfTheirNamespace) {
   TestStore store(options);
   ASSERT_TRUE(Create(store, 1).ok());
   ASSERT_TRUE(Create(store, kNamed, "safe", {.sync = Durability::kAlways}).ok());
-  const auto gate = [&](std::vector<NamespaceId> spaces, WriteOptions mode = {}) {
+  const auto durable_after = [&](std::vector<NamespaceId> spaces, WriteOptions mode = {}) {
     WriteBatch batch;
     for (const NamespaceId space : spaces) batch.Put("key", "value", space);
-    return store->Write(mode, &batch)->gate;
+    return store->Write(mode, &batch)->durable_after;
   };
-  EXPECT_EQ(gate({0}), kNoSequence);
-  EXPECT_EQ(gate({1, 0, 1}), kNoSequence);
-  EXPECT_NE(gate({kNamed}), kNoSequence);
-  EXPECT_NE(gate({0, kNamed, 1}), kNoSequence) << "the strongest of all";
-  EXPECT_EQ(gate({kNamed}, {.sync = Durability::kNone, .override_sync = true}), kNoSequence);
+  EXPECT_EQ(durable_after({0}), kNoSequence);
+  EXPECT_EQ(durable_after({1, 0, 1}), kNoSequence);
+  EXPECT_NE(durable_after({kNamed}), kNoSequence);
+  EXPECT_NE(durable_after({0, kNamed, 1}), kNoSequence) << "the strongest of all";
+  EXPECT_EQ(durable_after({kNamed}, {.sync = Durability::kNone, .override_sync = true}),
+            kNoSequence);
   WriteBatch alter;
   alter.AlterNamespace({.id = kNamed, .name = "safe", .options = {.sync = Durability::kNone}});
   ASSERT_TRUE(store->Write({}, &alter).ok());
-  EXPECT_EQ(gate({kNamed}), kNoSequence);
+  EXPECT_EQ(durable_after({kNamed}), kNoSequence);
   store->SetSync(Durability::kAlways);
-  EXPECT_EQ(gate({kNamed}), kNoSequence);
-  EXPECT_NE(gate({0}), kNoSequence);
+  EXPECT_EQ(durable_after({kNamed}), kNoSequence);
+  EXPECT_NE(durable_after({0}), kNoSequence);
   store.Reopen();
   EXPECT_EQ(store->Namespaces()->Find("safe")->options.sync, Durability::kNone);
 }

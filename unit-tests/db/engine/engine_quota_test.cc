@@ -133,12 +133,12 @@ TEST(EngineQuotaTest, WhoReplacesWhatHasExpiredAddsAKey) {
   batch.Put("short", "v", kNamed, ManualClock::kStart + 10);
   batch.AlterNamespace({.id = kNamed, .name = "small", .options = {.max_keys = 2}});
   ASSERT_TRUE(store->Write({}, &batch).ok());
-  const std::unique_ptr<WriteTurn> turn = store->TakeTurn();
+  const std::unique_ptr<ExclusiveWrite> turn = store->BeginExclusiveWrite();
   clock.Advance(10);
   const auto replace = [&](const std::string& key) {
     batch.Clear();
     batch.Put(key, "new", kNamed);
-    return store->Write({.turn = turn.get()}, &batch).status();
+    return store->Write({.exclusive_write = turn.get()}, &batch).status();
   };
   EXPECT_TRUE(IsNamespaceFull(replace("short")));
   EXPECT_TRUE(replace("a").ok());

@@ -201,8 +201,8 @@ TEST_F(ExpiryInNamespacesTest, WhoHasTheTurnReadsAndCountsWhatExpires) {
   ASSERT_TRUE(store_->Write({}, &alter).ok());
   clock_.Advance(1000);
   {
-    const std::unique_ptr<WriteTurn> turn = store_->TakeTurn();
-    Transaction transaction(&*store_, {.write = {.turn = turn.get()}});
+    const std::unique_ptr<ExclusiveWrite> turn = store_->BeginExclusiveWrite();
+    Transaction transaction(&*store_, {.write = {.exclusive_write = turn.get()}});
     std::string value;
     absl::StatusOr<ReadResult> read = transaction.Get({.space = kOther}, "a", &value);
     ASSERT_TRUE(read.ok()) << read.status();

@@ -7,9 +7,10 @@
 namespace varve {
 namespace {
 
-void Write(GatedReplies* replies, std::string_view bytes, SequenceNumber gate, uint32_t count = 1) {
+void Write(GatedReplies* replies, std::string_view bytes, SequenceNumber durable_after,
+           uint32_t count = 1) {
   replies->bytes().Append(bytes);
-  replies->Mark(gate, count);
+  replies->Mark(durable_after, count);
 }
 
 TEST(GatedRepliesTest, LetsOutInOrderUpToTheFirstGateThatIsNotDurable) {

@@ -91,8 +91,9 @@ TEST(PubSubTest, AnyThreadMayPublishAndAGateHoldsAMessageBack) {
   RawConnection client(server.port());
   EXPECT_REPLY(client, "SUBSCRIBE c\r\n", "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n");
   PubSub& pubsub = const_cast<ServerState&>(server.state()).pubsub;
-  const auto publish = [&](std::string_view message, SequenceNumber gate) {
-    PubSub::Publication publication{.channel = "c", .message = message, .gate = gate};
+  const auto publish = [&](std::string_view message, SequenceNumber durable_after) {
+    PubSub::Publication publication{
+        .channel = "c", .message = message, .durable_after = durable_after};
     EXPECT_TRUE(pubsub.Publish(&publication, [](size_t) { return false; }));
     return publication.deliveries;
   };

@@ -140,7 +140,7 @@ TEST_F(SlicesTest, WhoOnlyReadsDoesNotWaitForTheOneWhoHasTheTurnToWrite) {
   std::vector<std::unique_ptr<RawConnection>> writers;
   // While the store is behind with its work, a batch that writes goes to the pool as a whole.
   ASSERT_TRUE(Eventually([&] { return server_->store().pressure() <= kFreePressure; }));
-  std::unique_ptr<WriteTurn> turn = server_->store().TakeTurn();
+  std::unique_ptr<ExclusiveWrite> turn = server_->store().BeginExclusiveWrite();
   for (const auto& write : writes) {
     writers.push_back(std::make_unique<RawConnection>(server_->port()));
     ASSERT_TRUE(writers.back()->Send(Resp({"PING"}) + Resp(write) + Resp({"PING"})));
