@@ -17,11 +17,11 @@
 #include "db/format/namespace_bases.h"
 #include "db/format/range_tombstone.h"
 #include "db/segment/segment.h"
+#include "db/version/compaction_plan.h"
 #include "db/version/version.h"
 #include "type/sequence.h"
 #include "type/tree_key.h"
 #include "util/os/file_system.h"
-#include "varve/compaction_picker.h"
 #include "varve/options.h"
 
 namespace varve {

@@ -9,7 +9,7 @@
 namespace varve {
 namespace {
 
-using Segments = std::vector<std::shared_ptr<Segment>>;
+using Segments = std::vector<SegmentShape>;
 
 // Moved segments keep their size for long, so that runs of small ones are rather merged into larger
 // ones.
@@ -29,30 +29,51 @@ size_t FullFrom(size_t level, const EngineOptions& options, bool in_burst) {
 }
 
 // All levels but the last one; the only level of a tree is an upper one.
-size_t UpperLevels(const Version& version) {
-  const size_t levels = version.levels().size();
+size_t UpperLevels(const TreeShape& tree) {
+  const size_t levels = tree.levels.size();
   return levels <= 1 ? levels : levels - 1;
 }
 
-// The inputs' segments by smallest key.
-Segments Sorted(const std::vector<CompactionPlan::Input>& inputs) {
+// A choice being made: the segments that go in, and how.
+struct Choice {
+  struct Input {
+    size_t level;
+    Segments segments;
+  };
+  std::vector<Input> inputs;
+  CompactionPick pick;
+
+  // Merges the inputs, and the segments of the last run that they overlap, into that run.
+  void JoinLastRun(size_t last, const Segments& sorted, const Segments& rewritten,
+                   const EngineOptions& options);
+
+  std::optional<CompactionPick> Take() {
+    for (const Input& input : inputs) {
+      CompactionPick::Input& numbers = pick.inputs.emplace_back();
+      numbers.level = static_cast<int>(input.level);
+      for (const SegmentShape& segment : input.segments) numbers.segments.push_back(segment.number);
+    }
+    return std::move(pick);
+  }
+};
+
+// Returns the inputs' segments by smallest key.
+Segments Sorted(const std::vector<Choice::Input>& inputs) {
   Segments sorted;
-  for (const CompactionPlan::Input& input : inputs) {
+  for (const Choice::Input& input : inputs) {
     sorted.insert(sorted.end(), input.segments.begin(), input.segments.end());
   }
   std::sort(sorted.begin(), sorted.end(),
-            [](const std::shared_ptr<Segment>& a, const std::shared_ptr<Segment>& b) {
-              return a->info().smallest < b->info().smallest;
-            });
+            [](const SegmentShape& a, const SegmentShape& b) { return a.smallest < b.smallest; });
   return sorted;
 }
 
-// The segments of `run` that overlap one of `inputs`.
-Segments Overlapping(const Run& run, const Segments& inputs) {
+// Returns the segments of `run` that overlap one of `inputs`.
+Segments Overlapping(const RunShape& run, const Segments& inputs) {
   std::vector<bool> overlaps(run.segments.size(), false);
-  for (const std::shared_ptr<Segment>& input : inputs) {
-    for (size_t i = run.IndexOf(input->info().smallest); i < run.segments.size(); ++i) {
-      if (!Overlap(run.segments[i]->info(), input->info())) break;
+  for (const SegmentShape& input : inputs) {
+    for (size_t i = run.IndexOf(input.smallest); i < run.segments.size(); ++i) {
+      if (!run.segments[i].Overlaps(input)) break;
       overlaps[i] = true;
     }
   }
@@ -63,9 +84,9 @@ Segments Overlapping(const Run& run, const Segments& inputs) {
   return found;
 }
 
-bool OverlapsFromLevel(const Version& version, size_t level, const Segments& inputs) {
-  for (; level < version.levels().size(); ++level) {
-    for (const Run& run : version.levels()[level].runs) {
+bool OverlapsFromLevel(const TreeShape& tree, size_t level, const Segments& inputs) {
+  for (; level < tree.levels.size(); ++level) {
+    for (const RunShape& run : tree.levels[level].runs) {
       if (!Overlapping(run, inputs).empty()) return true;
     }
   }
@@ -74,54 +95,63 @@ bool OverlapsFromLevel(const Version& version, size_t level, const Segments& inp
 
 uint64_t Bytes(const Segments& segments) {
   uint64_t bytes = 0;
-  for (const std::shared_ptr<Segment>& segment : segments) bytes += segment->info().file_size;
+  for (const SegmentShape& segment : segments) bytes += segment.file_size;
   return bytes;
 }
 
-// Whether the inputs may become a run as they are. In the last run nothing should stay that only
+// Returns whether the inputs may become a run as they are. In the last run nothing should stay that only
 // deletes.
 bool CanMove(const Segments& sorted, bool to_last_run, const EngineOptions& options) {
   for (size_t i = 0; i < sorted.size(); ++i) {
-    const SegmentInfo& info = sorted[i]->info();
+    const SegmentShape& info = sorted[i];
     if (to_last_run && info.tombstones + info.range_tombstones > 0) return false;
-    if (i > 0 && Overlap(sorted[i - 1]->info(), info)) return false;
+    if (i > 0 && sorted[i - 1].Overlaps(info)) return false;
   }
   return Bytes(sorted) >= sorted.size() * (options.segment_size / kSmallestMovedPart);
 }
 
+void Choice::JoinLastRun(size_t last, const Segments& sorted, const Segments& rewritten,
+                         const EngineOptions& options) {
+  pick.output_level = static_cast<int>(last);
+  pick.joins_last_run = true;
+  pick.drops_tombstones = true;
+  pick.move_only = rewritten.empty() && CanMove(sorted, /*to_last_run=*/true, options);
+  if (!rewritten.empty()) inputs.push_back({last, rewritten});
+}
+
 class LazyLeveling final : public CompactionPicker {
  public:
-  std::optional<CompactionPlan> Pick(const Version& version, const EngineOptions& options,
+  std::optional<CompactionPick> Pick(const TreeShape& tree, const EngineOptions& options,
                                      bool in_burst) const override {
-    const std::vector<Level>& levels = version.levels();
+    const std::vector<LevelShape>& levels = tree.levels;
     const size_t runs_per_level = RunsPerLevel(options);
-    const size_t upper_levels = UpperLevels(version);
+    const size_t upper_levels = UpperLevels(tree);
     // The fullest level; of equally full ones the smallest.
     size_t first = upper_levels;
     for (size_t i = 0; i < upper_levels; ++i) {
       if (levels[i].runs.size() < FullFrom(i, options, in_burst)) continue;
       if (first == upper_levels || levels[i].runs.size() > levels[first].runs.size()) first = i;
     }
-    if (first == upper_levels) return MergeForValues(version, options);
+    if (first == upper_levels) return MergeForValues(tree, options);
 
-    CompactionPlan plan;
+    Choice choice;
     size_t target = first;
     const auto take_level = [&] {
-      for (const Run& run : levels[target].runs)
-        plan.inputs.push_back({static_cast<int>(target), run.segments});
+      for (const RunShape& run : levels[target].runs)
+        choice.inputs.push_back({target, run.segments});
       ++target;
     };
     take_level();
     // A level that this merge would fill goes along: its records are spared the write in between.
     while (target < upper_levels && levels[target].runs.size() + 1 >= runs_per_level) take_level();
-    PlaceOutput(version, target, options, &plan);
-    return plan;
+    PlaceOutput(tree, target, options, &choice);
+    return choice.Take();
   }
 
-  double Debt(const Version& version, const EngineOptions& options) const override {
+  double Debt(const TreeShape& tree, const EngineOptions& options) const override {
     size_t too_many = 0;
-    for (size_t i = 0; i < UpperLevels(version); ++i) {
-      const size_t runs = version.levels()[i].runs.size();
+    for (size_t i = 0; i < UpperLevels(tree); ++i) {
+      const size_t runs = tree.levels[i].runs.size();
       const size_t in_shape = FullFrom(i, options, /*in_burst=*/true);
       if (runs > in_shape) too_many += runs - in_shape;
     }
@@ -132,16 +162,16 @@ class LazyLeveling final : public CompactionPicker {
   // What is overwritten is known, and its space can be won back, only once it has met its successor
   // in a merge. Where values lie elsewhere, that costs little beside what it tells: then all levels
   // are merged as soon as the upper ones refer to a sixth of what the last one does.
-  static std::optional<CompactionPlan> MergeForValues(const Version& version,
+  static std::optional<CompactionPick> MergeForValues(const TreeShape& tree,
                                                       const EngineOptions& options) {
-    const std::vector<Level>& levels = version.levels();
-    const size_t upper_levels = UpperLevels(version);
-    CompactionPlan plan;
+    const std::vector<LevelShape>& levels = tree.levels;
+    const size_t upper_levels = UpperLevels(tree);
+    Choice choice;
     uint64_t upper_referenced = 0;
     for (size_t i = 0; i < upper_levels; ++i) {
-      for (const Run& run : levels[i].runs) {
+      for (const RunShape& run : levels[i].runs) {
         upper_referenced += run.referenced_bytes();
-        plan.inputs.push_back({static_cast<int>(i), run.segments});
+        choice.inputs.push_back({i, run.segments});
       }
     }
     const size_t last = std::max<size_t>(levels.size(), 2) - 1;
@@ -150,25 +180,21 @@ class LazyLeveling final : public CompactionPicker {
         has_last_run ? levels[last].runs.front().referenced_bytes() : 0;
     if (upper_referenced == 0 || upper_referenced * kReferencedShare < last_referenced)
       return std::nullopt;
-    const Segments sorted = Sorted(plan.inputs);
+    const Segments sorted = Sorted(choice.inputs);
     const Segments rewritten =
         has_last_run ? Overlapping(levels[last].runs.front(), sorted) : Segments();
     if (Bytes(rewritten) + Bytes(sorted) > upper_referenced) return std::nullopt;
-    plan.output_level = static_cast<int>(last);
-    plan.joins_last_run = true;
-    plan.drops_tombstones = true;
-    plan.move_only = rewritten.empty() && CanMove(sorted, /*to_last_run=*/true, options);
-    if (!rewritten.empty()) plan.inputs.push_back({static_cast<int>(last), rewritten});
-    return plan;
+    choice.JoinLastRun(last, sorted, rewritten, options);
+    return choice.Take();
   }
 
   // The inputs are all runs of the levels above `target`: joins them with the last run if that
   // costs little enough, else makes them a run of `target`, or of a level opened for it where
   // `target` is the last one.
-  static void PlaceOutput(const Version& version, size_t target, const EngineOptions& options,
-                          CompactionPlan* plan) {
-    const std::vector<Level>& levels = version.levels();
-    const Segments sorted = Sorted(plan->inputs);
+  static void PlaceOutput(const TreeShape& tree, size_t target, const EngineOptions& options,
+                          Choice* choice) {
+    const std::vector<LevelShape>& levels = tree.levels;
+    const Segments sorted = Sorted(choice->inputs);
     const size_t last = std::max<size_t>(levels.size(), 2) - 1;
     bool nothing_between = true;
     for (size_t i = target; i < last; ++i) nothing_between &= levels[i].runs.empty();
@@ -177,23 +203,35 @@ class LazyLeveling final : public CompactionPicker {
       const Segments rewritten =
           has_last_run ? Overlapping(levels[last].runs.front(), sorted) : Segments();
       if (2 * Bytes(rewritten) <= RunsPerLevel(options) * Bytes(sorted)) {
-        plan->output_level = static_cast<int>(last);
-        plan->joins_last_run = true;
-        plan->drops_tombstones = true;
-        plan->move_only = rewritten.empty() && CanMove(sorted, /*to_last_run=*/true, options);
-        if (!rewritten.empty()) plan->inputs.push_back({static_cast<int>(last), rewritten});
+        choice->JoinLastRun(last, sorted, rewritten, options);
         return;
       }
     }
     // Too much would be written for too little: gather a level of such runs first.
-    plan->output_level = static_cast<int>(target);
-    plan->pushes_last_level_down = target == last;
-    plan->drops_tombstones = !OverlapsFromLevel(version, target, sorted);
-    plan->move_only = CanMove(sorted, /*to_last_run=*/false, options);
+    CompactionPick& pick = choice->pick;
+    pick.output_level = static_cast<int>(target);
+    pick.pushes_last_level_down = target == last;
+    pick.drops_tombstones = !OverlapsFromLevel(tree, target, sorted);
+    pick.move_only = CanMove(sorted, /*to_last_run=*/false, options);
   }
 };
 
 }  // namespace
+
+uint64_t RunShape::bytes() const { return Bytes(segments); }
+
+uint64_t RunShape::referenced_bytes() const {
+  uint64_t bytes = 0;
+  for (const SegmentShape& segment : segments) bytes += segment.referenced_bytes;
+  return bytes;
+}
+
+size_t RunShape::IndexOf(std::string_view key) const {
+  const auto first =
+      std::partition_point(segments.begin(), segments.end(),
+                           [key](const SegmentShape& segment) { return !segment.ReachesTo(key); });
+  return static_cast<size_t>(first - segments.begin());
+}
 
 std::shared_ptr<const CompactionPicker> LazyLevelingPicker() {
   return std::make_shared<LazyLeveling>();

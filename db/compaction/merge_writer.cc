@@ -167,11 +167,18 @@ class Merge {
     return Write(tombstone);
   }
 
+  static FilteredRecord AsFiltered(const RecordView& record) {
+    return {.key = UserKeyOf(record.key),
+            .value = record.value,
+            .version = record.sequence,
+            .expiry_ms = record.expiry_ms};
+  }
+
   // Shows the filter the record as its user wrote it.
   absl::StatusOr<bool> FilterDrops(const RecordView& record) {
     ValuePlace place;
     if (!IsSeparated(record) || !DecodeValuePlace(record.value, &place))
-      return options_.filter->Drop(record);
+      return options_.filter->Drop(AsFiltered(record));
     const std::shared_ptr<ValueFile> file = options_.caches->values.Find(place.file_number);
     if (file == nullptr)
       return absl::InternalError("a value file is gone that a segment points into");
@@ -179,7 +186,8 @@ class Merge {
     VARVE_RETURN_IF_ERROR(
         file->ReadOperation(place, UserKeyOf(record.key), record.sequence, &value_, &whole));
     whole.key = record.key;
-    return options_.filter->Drop(whole);
+    whole.sequence = record.sequence;
+    return options_.filter->Drop(AsFiltered(whole));
   }
 
   // From readers of the present, by a range tombstone of the inputs.

@@ -15,8 +15,8 @@
 #include <optional>
 #include <string>
 
+#include "db/compaction/compaction_planner.h"
 #include "db/version/version.h"
-#include "varve/compaction_picker.h"
 
 namespace varve {
 

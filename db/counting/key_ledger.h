@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "db/format/key_tally.h"
+#include "db/version/compaction_plan.h"
 #include "db/version/version.h"
-#include "varve/compaction_picker.h"
 
 namespace varve {
 

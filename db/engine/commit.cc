@@ -34,30 +34,30 @@ Commit::Commit(WriteBatch* batch)
   operations_.clear();
   conditions_.clear();
   large_.clear();
-  BatchReader reader(std::string_view(batch->encoded_).substr(kBatchHeaderSize));
+  BatchReader reader(std::string_view(batch->encoding().record).substr(kBatchHeaderSize));
   Operation operation;
   while (reader.Next(&operation.record)) {
     operation.space = GenerationOf(operation.record.key);
     if (reader.seal_offset() != 0) {
       large_.push_back(
           {.index = operations_.size(),
-           .offset = static_cast<size_t>(reader.bytes().data() - batch->encoded_.data()),
+           .offset = static_cast<size_t>(reader.bytes().data() - batch->encoding().record.data()),
            .size = reader.bytes().size(),
            .seal_offset = reader.seal_offset()});
     }
     operations_.push_back(operation);
   }
-  for (const WriteBatch::Condition& condition : batch->conditions_) {
-    const std::string_view key =
-        std::string_view(batch->condition_keys_).substr(condition.key_offset, condition.key_size);
+  for (const WriteBatch::Encoding::Condition& condition : batch->encoding().conditions) {
+    const std::string_view key = std::string_view(batch->encoding().condition_keys)
+                                     .substr(condition.key_offset, condition.key_size);
     conditions_.push_back({.tree_key = key,
-                           .sequence = condition.sequence,
+                           .sequence = condition.read.sequence,
                            .space = GenerationOf(key),
                            .puts_alone = condition.puts_alone});
   }
-  for (const WriteBatch::RangeCondition& condition : batch->range_conditions_) {
+  for (const WriteBatch::Encoding::RangeCondition& condition : batch->encoding().range_conditions) {
     const std::string_view keys =
-        std::string_view(batch->condition_keys_).substr(condition.begin_offset);
+        std::string_view(batch->encoding().condition_keys).substr(condition.begin_offset);
     range_conditions_.push_back({.lower = keys.substr(0, condition.begin_size),
                                  .upper = keys.substr(condition.begin_size, condition.end_size),
                                  .sequence = condition.sequence,
@@ -143,7 +143,7 @@ absl::Status Commit::Resolve(const NamespaceTable& namespaces,
 }
 
 uint64_t Commit::HashAll() {
-  const std::string_view record = batch_->encoded_;
+  const std::string_view record = batch_->encoding().record;
   if (large_.empty()) return HashOperations(record.substr(kBatchHeaderSize));
   OperationsHash hash;
   size_t hashed = kBatchHeaderSize;
@@ -175,13 +175,13 @@ std::string_view Commit::Seal(SequenceNumber first) {
   SequenceNumber sequence = first;
   for (Operation& operation : operations_) operation.record.sequence = sequence++;
   for (const LargeOperation& large : large_) {
-    SealLargeOperation(batch_->encoded_.data() + large.offset, large.seal_offset,
+    SealLargeOperation(batch_->encoding().record.data() + large.offset, large.seal_offset,
                        first + large.index, large.body_hash);
   }
   const uint32_t count =
       static_cast<uint32_t>(operations_.size()) | (large_.empty() ? 0 : kHasLargeOperations);
-  SealBatch(first, count, operations_hash_, &batch_->encoded_);
-  return batch_->encoded_;
+  SealBatch(first, count, operations_hash_, &batch_->encoding().record);
+  return batch_->encoding().record;
 }
 
 void Commit::NoteLogOffset(uint32_t record_offset) {

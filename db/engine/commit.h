@@ -63,13 +63,12 @@ class Commit {
   const std::vector<Operation>& operations() const { return operations_; }
   const std::vector<Condition>& conditions() const { return conditions_; }
   const std::vector<RangeCondition>& range_conditions() const { return range_conditions_; }
-  bool clears_namespace() const { return batch_->clears_namespace_; }
-  bool adds_data() const { return batch_->adds_data_; }
+  bool adds_data() const { return batch_->adds_data(); }
   // A clock mark and nothing else, which is in nobody's way.
   bool MarksClock() const {
     return operations_.size() == 1 && operations_.front().record.kind == RecordKind::kClockMark;
   }
-  size_t record_size() const { return batch_->encoded_.size(); }
+  size_t record_size() const { return batch_->bytes(); }
 
  private:
   // Of operations_ (db/format/large_operation.h).

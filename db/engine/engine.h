@@ -40,6 +40,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "db/compaction/compaction.h"
+#include "db/compaction/compaction_planner.h"
 #include "db/compaction/value_placer.h"
 #include "db/counting/key_ledger.h"
 #include "db/engine/commit.h"
@@ -60,7 +61,6 @@
 #include "util/os/file_system.h"
 #include "util/os/file_thread.h"
 #include "util/os/steady_condition.h"
-#include "varve/compaction_picker.h"
 #include "varve/storage_engine.h"
 
 namespace varve {
@@ -88,6 +88,7 @@ class Engine final : public StorageEngine, private EngineParts {
     return visible_.load() - counters_.own_operations.load();
   }
 
+  StoreCapabilities capabilities() const override { return {}; }
   absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch) override;
   absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) override;
   void SetSync(Durability sync) override { sync_.store(sync, std::memory_order_relaxed); }

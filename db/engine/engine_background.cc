@@ -162,7 +162,7 @@ void Engine::ReclaimStates() {
 void Engine::UpdatePressureLocked() noexcept {
   double pressure = static_cast<double>(flush_queue_.size()) / options_.max_full_write_buffers;
   const Version& version = *present_->version;
-  TryWithMemory([&] { pressure = std::max(pressure, picker_->Debt(version, options_)); });
+  TryWithMemory([&] { pressure = std::max(pressure, picker_->Debt(version.shape(), options_)); });
   throttle_.set_pressure(pressure);
 }
 
@@ -261,7 +261,9 @@ absl::StatusOr<bool> Engine::CompactStep(bool may_merge, bool in_burst) {
     plan = PlanCollection(*version);
   }
   if (!plan && may_merge) {
-    plan = picker_->Pick(*version, options_, in_burst);
+    if (const auto pick = picker_->Pick(version->shape(), options_, in_burst)) {
+      VARVE_ASSIGN_OR_RETURN(plan, PlanOf(*version, *pick));
+    }
     if (plan && ReadsDamage(*plan)) plan = PlanAroundDamage(*version, options_);
   }
   if (!plan && may_merge) plan = PlanCollection(*version);

@@ -26,7 +26,7 @@ absl::StatusOr<Engine::ReadPoint> Engine::BeginRead(const ReadOptions& options) 
     std::optional<NamespaceGeneration> generation;
     if (options.snapshot != nullptr) {
       sequence = options.snapshot->sequence();
-      generation = options.snapshot->Generation(options.space);
+      generation = TreeSnapshot::Of(*options.snapshot).Generation(options.space);
     } else {
       if (log_failed_.load(std::memory_order_acquire)) [[unlikely]] {
         // What a failed log did not get to disk is never shown.

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/format/batch_codec.h"
 #include "db/format/expiry_index.h"
 #include "db/format/large_operation.h"
 #include "db/format/log_format.h"
 #include "db/format/namespace_change.h"
 #include "fmt/format.h"
+#include "type/record.h"
 #include "type/tree_key.h"
+#include "util/base/assert.h"
 #include "util/base/coding.h"
 #include "util/base/memory_guard.h"
 
@@ -23,22 +26,22 @@ WriteBatch::WriteBatch() { Clear(); }
 
 void WriteBatch::Clear() {
   // Committed batches are cleared, which must not fail any more.
-  if (encoded_.capacity() > kKeptBytes) {
-    TryWithMemory([this] { std::string(kBatchHeaderSize, '\0').swap(encoded_); });
+  if (encoding_.record.capacity() > kKeptBytes) {
+    TryWithMemory([this] { std::string(kBatchHeaderSize, '\0').swap(encoding_.record); });
   }
-  if (condition_keys_.capacity() > kKeptBytes) std::string().swap(condition_keys_);
-  if (conditions_.capacity() > kKeptBytes / sizeof(Condition))
-    std::vector<Condition>().swap(conditions_);
-  encoded_.assign(kBatchHeaderSize, '\0');
+  if (encoding_.condition_keys.capacity() > kKeptBytes)
+    std::string().swap(encoding_.condition_keys);
+  if (encoding_.conditions.capacity() > kKeptBytes / sizeof(Encoding::Condition))
+    std::vector<Encoding::Condition>().swap(encoding_.conditions);
+  encoding_.record.assign(kBatchHeaderSize, '\0');
   operations_ = 0;
   space_ = kDefaultNamespace;
   usual_expiry_ms_ = kNoExpiry;
-  clears_namespace_ = false;
   clones_namespace_ = false;
   adds_data_ = false;
-  conditions_.clear();
-  range_conditions_.clear();
-  condition_keys_.clear();
+  encoding_.conditions.clear();
+  encoding_.range_conditions.clear();
+  encoding_.condition_keys.clear();
   status_ = absl::OkStatus();
 }
 
@@ -73,7 +76,6 @@ void WriteBatch::DeleteRange(std::string_view begin, std::string_view end, Names
 }
 
 void WriteBatch::ClearNamespace(NamespaceId space) {
-  clears_namespace_ = true;
   Append(RecordKind::kSwitchGeneration, space, {}, std::string_view("\0\0\0\0", kGenerationSize));
 }
 
@@ -115,21 +117,20 @@ void WriteBatch::SwapNamespaces(NamespaceId one, NamespaceId other) {
   });
 }
 
-void WriteBatch::RequireUnchanged(std::string_view key, SequenceNumber sequence,
-                                  NamespaceId space) {
-  Require(key, sequence, space, /*puts_alone=*/false);
+void WriteBatch::RequireUnchanged(std::string_view key, const ReadPoint& read, NamespaceId space) {
+  Require(key, read, space, /*puts_alone=*/false);
 }
 
-void WriteBatch::RequireNotPut(std::string_view key, SequenceNumber sequence, NamespaceId space) {
-  Require(key, sequence, space, /*puts_alone=*/true);
+void WriteBatch::RequireNotPut(std::string_view key, const ReadPoint& read, NamespaceId space) {
+  Require(key, read, space, /*puts_alone=*/true);
 }
 
-void WriteBatch::Require(std::string_view key, SequenceNumber sequence, NamespaceId space,
+void WriteBatch::Require(std::string_view key, const ReadPoint& read, NamespaceId space,
                          bool puts_alone) {
   NoteLackOfMemory([&] {
-    const size_t offset = condition_keys_.size();
-    condition_keys_.append(TreeKey(InUse(space), key).view());
-    conditions_.push_back({offset, kGenerationSize + key.size(), sequence, puts_alone});
+    const size_t offset = encoding_.condition_keys.size();
+    encoding_.condition_keys.append(TreeKey(InUse(space), key).view());
+    encoding_.conditions.push_back({offset, kGenerationSize + key.size(), read, puts_alone});
   });
 }
 
@@ -137,12 +138,88 @@ void WriteBatch::RequireRangeUnchanged(std::string_view begin, std::string_view 
                                        SequenceNumber sequence, NamespaceId space) {
   if (!end.empty() && end <= begin) return;
   NoteLackOfMemory([&] {
-    const size_t offset = condition_keys_.size();
-    condition_keys_.append(TreeKey(InUse(space), begin).view())
+    const size_t offset = encoding_.condition_keys.size();
+    encoding_.condition_keys.append(TreeKey(InUse(space), begin).view())
         .append(TreeKey(InUse(space), end).view());
-    range_conditions_.push_back(
+    encoding_.range_conditions.push_back(
         {offset, kGenerationSize + begin.size(), kGenerationSize + end.size(), sequence});
   });
+}
+
+namespace {
+
+absl::Status VisitChange(const RecordView& operation, WriteBatch::OperationVisitor* visitor) {
+  const std::optional<NamespaceChange> change = DecodeNamespaceChange(operation);
+  if (!change)
+    return absl::InternalError("a batch holds a change of a namespace that makes no sense");
+  switch (change->verb) {
+    case NamespaceChange::Verb::kCreate:
+      return visitor->CreateNamespace(change->space);
+    case NamespaceChange::Verb::kAlter:
+      return visitor->AlterNamespace(change->space);
+    case NamespaceChange::Verb::kDrop:
+      return visitor->DropNamespace(change->space.id);
+    case NamespaceChange::Verb::kSwap:
+      return visitor->SwapNamespaces(change->space.id, change->other);
+    case NamespaceChange::Verb::kClone:
+      return visitor->CloneNamespace(change->other, change->space);
+  }
+  return absl::InternalError("a batch holds a change of a namespace of no known kind");
+}
+
+absl::Status Visit(const RecordView& operation, WriteBatch::OperationVisitor* visitor) {
+  const NamespaceId space = GenerationOf(operation.key);
+  const std::string_view key = UserKeyOf(operation.key);
+  switch (operation.kind) {
+    case RecordKind::kValue:
+      return visitor->Put(space, key, operation.value, operation.expiry_ms);
+    case RecordKind::kTombstone:
+      return visitor->Delete(space, key);
+    case RecordKind::kRangeTombstone:
+      return visitor->DeleteRange(space, key, UserKeyOf(operation.value));
+    case RecordKind::kSwitchGeneration:
+      return visitor->ClearNamespace(space);
+    case RecordKind::kChangeNamespace:
+      return VisitChange(operation, visitor);
+    case RecordKind::kClockMark:  // the embedded engine's own
+      return absl::OkStatus();
+  }
+  return absl::InternalError("a batch holds an operation of no known kind");
+}
+
+}  // namespace
+
+absl::Status WriteBatch::ForEachOperation(OperationVisitor* visitor) const {
+  if (!status_.ok()) return status_;
+  BatchReader reader(std::string_view(encoding_.record).substr(kBatchHeaderSize));
+  for (RecordView operation; reader.Next(&operation);) {
+    if (absl::Status status = Visit(operation, visitor); !status.ok()) return status;
+  }
+  VARVE_ASSERT(reader.ok());
+  return absl::OkStatus();
+}
+
+absl::Status WriteBatch::ForEachCondition(ConditionVisitor* visitor) const {
+  if (!status_.ok()) return status_;
+  const std::string_view keys = encoding_.condition_keys;
+  for (const Encoding::Condition& condition : encoding_.conditions) {
+    VARVE_ASSERT(condition.key_size >= kGenerationSize);
+    const std::string_view key = keys.substr(condition.key_offset, condition.key_size);
+    absl::Status status =
+        condition.puts_alone
+            ? visitor->NotPut(GenerationOf(key), UserKeyOf(key), condition.read)
+            : visitor->Unchanged(GenerationOf(key), UserKeyOf(key), condition.read);
+    if (!status.ok()) return status;
+  }
+  for (const Encoding::RangeCondition& condition : encoding_.range_conditions) {
+    const std::string_view begin = keys.substr(condition.begin_offset, condition.begin_size);
+    const std::string_view end =
+        keys.substr(condition.begin_offset + condition.begin_size, condition.end_size);
+    absl::Status status = visitor->RangeUnchanged(GenerationOf(begin), UserKeyOf(begin),
+                                                  UserKeyOf(end), condition.sequence);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 template <typename Change>
@@ -164,7 +241,7 @@ void WriteBatch::Append(RecordKind kind, NamespaceId space, std::string_view key
     status_ = absl::InvalidArgumentError(
         fmt::format("value of {} bytes: at most {} are allowed", value.size(), kMaxValueSize));
   } else if (operations_ == kMaxBatchOperations ||
-             encoded_.size() + key.size() + value.size() > kMaxBatchBytes) {
+             encoding_.record.size() + key.size() + value.size() > kMaxBatchBytes) {
     status_ = absl::InvalidArgumentError(
         fmt::format("batch too large: at most {} operations and {} bytes are allowed",
                     kMaxBatchOperations, kMaxBatchBytes));
@@ -184,9 +261,9 @@ void WriteBatch::Append(RecordKind kind, NamespaceId space, std::string_view key
       }
       EncodeGeneration(end, InUse(space));
       end += kGenerationSize;
-      encoded_.append(header, static_cast<size_t>(end - header));
-      encoded_.append(key);
-      encoded_.append(value);
+      encoding_.record.append(header, static_cast<size_t>(end - header));
+      encoding_.record.append(key);
+      encoding_.record.append(value);
       ++operations_;
     });
   }

@@ -8,7 +8,7 @@
 
 namespace varve {
 
-TransactionIterator::TransactionIterator(Transaction* transaction, NamespaceId space,
+TransactionIterator::TransactionIterator(TransactionStore* transaction, NamespaceId space,
                                          std::string_view lower, std::string_view upper,
                                          std::unique_ptr<Iterator> below)
     : transaction_(transaction),

@@ -8,15 +8,15 @@
 #include <string>
 #include <string_view>
 
+#include "db/transaction/transaction_store.h"
 #include "varve/iterator.h"
-#include "varve/transaction.h"
 
 namespace varve {
 
 class TransactionIterator final : public Iterator {
  public:
   // `below`: over the same bounds, at the transaction's snapshot.
-  TransactionIterator(Transaction* transaction, NamespaceId space, std::string_view lower,
+  TransactionIterator(TransactionStore* transaction, NamespaceId space, std::string_view lower,
                       std::string_view upper, std::unique_ptr<Iterator> below);
   ~TransactionIterator() override;
 
@@ -63,7 +63,7 @@ class TransactionIterator final : public Iterator {
   void BeginSeeing(std::string begin, std::string end);
   void NoteSeen();
 
-  Transaction* const transaction_;
+  TransactionStore* const transaction_;
   const NamespaceId space_;
   const std::string lower_;
   const std::string upper_;  // empty: no end

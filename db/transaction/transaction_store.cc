@@ -1,26 +1,298 @@
 #include "db/transaction/transaction_store.h"
 
 #include <algorithm>
-#include <optional>
+#include <utility>
 
-#include "db/engine/commit.h"
-#include "db/format/namespace_change.h"
+#include "db/iterators/store_iterator.h"
+#include "db/transaction/transaction_iterator.h"
+#include "fmt/format.h"
+#include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
 
 namespace varve {
+namespace {
+
+constexpr int kCatchUps = 8;  // of one commit with what was flushed meanwhile
+
+// Adds the operations of a batch to a transaction.
+class Adder final : public WriteBatch::OperationVisitor {
+ public:
+  explicit Adder(TransactionStore* to) : to_(*to) {}
+
+  absl::Status Put(NamespaceId space, std::string_view key, std::string_view value,
+                   uint64_t expiry_ms) override {
+    to_.Put(key, value, space, expiry_ms);
+    return absl::OkStatus();
+  }
+  absl::Status Delete(NamespaceId space, std::string_view key) override {
+    to_.Delete(key, space);
+    return absl::OkStatus();
+  }
+  absl::Status DeleteRange(NamespaceId space, std::string_view begin,
+                           std::string_view end) override {
+    to_.DeleteRange(begin, end, space);
+    return absl::OkStatus();
+  }
+  absl::Status ClearNamespace(NamespaceId space) override {
+    to_.ClearNamespace(space);
+    return absl::OkStatus();
+  }
+  absl::Status CreateNamespace(const NamespaceDescription& space) override {
+    return to_.CreateNamespace(space);
+  }
+  absl::Status SwapNamespaces(NamespaceId one, NamespaceId other) override {
+    to_.SwapNamespaces(one, other);
+    return absl::OkStatus();
+  }
+  absl::Status CloneNamespace(NamespaceId, const NamespaceDescription&) override {
+    return Impossible();
+  }
+  absl::Status AlterNamespace(const NamespaceDescription&) override { return Impossible(); }
+  absl::Status DropNamespace(NamespaceId) override { return Impossible(); }
+
+ private:
+  static absl::Status Impossible() {
+    return absl::FailedPreconditionError("a transaction can't alter, drop or clone namespaces");
+  }
+
+  TransactionStore& to_;
+};
+
+}  // namespace
+
+TransactionStore::TransactionStore(Store* below, const TransactionOptions& options)
+    : store_(below),
+      options_(options),
+      snapshot_(below->GetSnapshot()),
+      sequence_(snapshot_->sequence()) {}
+
+ReadOptions TransactionStore::AtSnapshot(const ReadOptions& options) const {
+  ReadOptions at = options;
+  at.snapshot = snapshot_.get();
+  at.space = writes_.Origin(options.space);
+  return at;
+}
+
+void TransactionStore::Note(absl::FunctionRef<void()> change) {
+  if (!status_.ok()) return;
+  status_ = GuardMemory("noting a transaction's reads and writes", [&] {
+    change();
+    return absl::OkStatus();
+  });
+  if (!status_.ok() || writes_.bytes() + reads_.bytes() <= options_.max_bytes) return;
+  status_ = absl::ResourceExhaustedError(
+      fmt::format("a transaction that reads and writes more than {} bytes: do it in several",
+                  options_.max_bytes));
+}
+
+bool TransactionStore::ReadOwn(const ReadOptions& options, std::string_view key, ReadResult* result,
+                               std::string* value) const {
+  const OwnWrites::Space* const own = writes_.Find(options.space);
+  if (own == nullptr) return false;
+  const auto written = own->keys.find(key);
+  if (written == own->keys.end() && !own->Hides(key)) return false;
+  *result = ReadResult{.read_sequence = sequence_};
+  if (written == own->keys.end() || written->second.deleted) return true;
+  result->expiry_ms = written->second.expiry_ms;
+  result->expired = written->second.Expired(snapshot_->instant_ms());
+  if (result->expired) return true;
+  const std::string& bytes = written->second.value;
+  if (!options.without_value && bytes.size() > options.max_value_bytes) {
+    result->too_large = true;
+    return true;
+  }
+  result->found = true;
+  result->value_size = bytes.size();
+  if (!options.without_value) value->assign(bytes);
+  return true;
+}
+
+absl::StatusOr<ReadResult> TransactionStore::Get(const ReadOptions& options, std::string_view key,
+                                                 std::string* value) {
+  return GuardMemory("reading a key", [&]() -> absl::StatusOr<ReadResult> {
+    VARVE_RETURN_IF_ERROR(status_);
+    const ReadOptions at = AtSnapshot(options);
+    ReadResult own;
+    if (ReadOwn(at, key, &own, value)) return own;
+    DependAt(key, at.space);
+    VARVE_RETURN_IF_ERROR(status_);
+    return store_->Get(at, key, value);
+  });
+}
+
+absl::Status TransactionStore::MultiGet(const ReadOptions& options,
+                                        absl::Span<const std::string_view> keys,
+                                        absl::Span<MultiGetResult> results) {
+  return GuardMemory("reading keys", [&]() -> absl::Status {
+    VARVE_RETURN_IF_ERROR(status_);
+    const ReadOptions at = AtSnapshot(options);
+    std::vector<std::string_view> others;
+    std::vector<size_t> places;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      MultiGetResult& result = results[i];
+      result.status = absl::OkStatus();
+      result.read = true;
+      if (ReadOwn(at, keys[i], &result.result, &result.value)) continue;
+      DependAt(keys[i], at.space);
+      others.push_back(keys[i]);
+      places.push_back(i);
+    }
+    VARVE_RETURN_IF_ERROR(status_);
+    if (others.size() == keys.size()) return store_->MultiGet(at, keys, results);
+    std::vector<MultiGetResult> read(others.size());
+    VARVE_RETURN_IF_ERROR(store_->MultiGet(at, others, absl::MakeSpan(read)));
+    for (size_t i = 0; i < places.size(); ++i) results[places[i]] = std::move(read[i]);
+    return absl::OkStatus();
+  });
+}
+
+std::unique_ptr<Iterator> TransactionStore::NewIterator(const ReadOptions& options,
+                                                        std::string_view lower,
+                                                        std::string_view upper,
+                                                        SequenceNumber* durable_after) {
+  std::unique_ptr<Iterator> iterator;
+  absl::Status made = GuardMemory("making an iterator", [&]() -> absl::Status {
+    VARVE_RETURN_IF_ERROR(status_);
+    const ReadOptions at = AtSnapshot(options);
+    const OwnWrites::Space* const own = writes_.Find(at.space);
+    std::unique_ptr<Iterator> below;
+    if (own != nullptr && own->cleared) {
+      // No key of the store is seen, and it may not know the namespace.
+      below = NewErrorIterator(absl::OkStatus());
+      if (durable_after != nullptr) *durable_after = kNoSequence;
+    } else {
+      below = store_->NewIterator(at, lower, upper, durable_after);
+    }
+    iterator =
+        std::make_unique<TransactionIterator>(this, at.space, lower, upper, std::move(below));
+    return absl::OkStatus();
+  });
+  return iterator != nullptr ? std::move(iterator) : NewErrorIterator(std::move(made));
+}
+
+absl::StatusOr<CountResult> TransactionStore::Count(const ReadOptions& options,
+                                                    std::string_view lower,
+                                                    std::string_view upper) {
+  return GuardMemory("counting keys", [&]() -> absl::StatusOr<CountResult> {
+    VARVE_RETURN_IF_ERROR(status_);
+    const OwnWrites::Space* const own = writes_.Find(writes_.Origin(options.space));
+    const bool hides = own != nullptr && (own->cleared || !own->hidden.empty());
+    // The store's count removes what has expired, which others would take the turn for.
+    const bool has_turn = options_.write.exclusive_write != nullptr;
+    if (lower.empty() && upper.empty() && !hides && !has_turn) return CountAll(options);
+    return CountByScan(options, lower, upper);
+  });
+}
+
+// The store knows how many keys it has now, and the commit will see to it that it had as many at
+// the snapshot.
+absl::StatusOr<CountResult> TransactionStore::CountAll(const ReadOptions& options) {
+  ReadOptions below = AtSnapshot(options);
+  Note([&] { reads_.AddRange({}, {}, below.space); });
+  VARVE_RETURN_IF_ERROR(status_);
+  counted_ = true;
+  ReadOptions now = below;
+  now.snapshot = nullptr;
+  VARVE_ASSIGN_OR_RETURN(CountResult count, store_->Count(now, {}, {}));
+  const OwnWrites::Space* const own = writes_.Find(below.space);
+  if (own == nullptr) return count;
+  below.without_value = true;
+  std::string none;
+  for (const auto& [key, write] : own->keys) {
+    VARVE_ASSIGN_OR_RETURN(const ReadResult read, store_->Get(below, key, &none));
+    if (read.found) {
+      count.keys -= 1;
+      count.bytes -= key.size() + read.value_size;
+    }
+    if (!write.Hidden(snapshot_->instant_ms())) {
+      count.keys += 1;
+      count.bytes += key.size() + write.value.size();
+    }
+  }
+  return count;
+}
+
+absl::StatusOr<CountResult> TransactionStore::CountByScan(const ReadOptions& options,
+                                                          std::string_view lower,
+                                                          std::string_view upper) {
+  ReadOptions scan = options;
+  scan.fill_cache = false;
+  CountResult count;
+  const std::unique_ptr<Iterator> iterator = NewIterator(scan, lower, upper, &count.durable_after);
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+    count.keys += 1;
+    count.bytes += iterator->key().size() + iterator->value().size();
+  }
+  VARVE_RETURN_IF_ERROR(iterator->status());
+  count.durable_after = std::max(count.durable_after, iterator->durable_after());
+  return count;
+}
+
+void TransactionStore::Depend(std::string_view key, NamespaceId space) {
+  DependAt(key, writes_.Origin(space));
+}
+
+void TransactionStore::DependAt(std::string_view key, NamespaceId origin) {
+  const OwnWrites::Space* const own = writes_.Find(origin);
+  if (own != nullptr && own->created) return;  // the store knows nothing of it
+  Note([&] { reads_.AddKey(key, origin); });
+}
+
+void TransactionStore::Put(std::string_view key, std::string_view value, NamespaceId space,
+                           uint64_t expiry_ms) {
+  if (key.size() > kMaxKeySize || value.size() > kMaxValueSize) {
+    WriteBatch refused;
+    refused.Put(key, value, space);
+    if (status_.ok()) status_ = refused.status();
+    return;
+  }
+  Note([&] { writes_.Put(key, value, writes_.Origin(space), expiry_ms); });
+}
+
+void TransactionStore::Delete(std::string_view key, NamespaceId space) {
+  Note([&] { writes_.Delete(key, writes_.Origin(space)); });
+}
+
+void TransactionStore::DeleteRange(std::string_view begin, std::string_view end,
+                                   NamespaceId space) {
+  Note([&] { writes_.DeleteRange(begin, end, writes_.Origin(space)); });
+}
+
+void TransactionStore::ClearNamespace(NamespaceId space) {
+  Note([&] { writes_.ClearNamespace(writes_.Origin(space)); });
+}
+
+absl::Status TransactionStore::CreateNamespace(const NamespaceDescription& space) {
+  VARVE_RETURN_IF_ERROR(status_);
+  if (HasNamespace(space.id)) {
+    return absl::AlreadyExistsError(fmt::format("namespace {} exists already", space.id));
+  }
+  Note([&] { writes_.CreateNamespace(space); });
+  return status_;
+}
+
+void TransactionStore::SwapNamespaces(NamespaceId one, NamespaceId other) {
+  Note([&] { writes_.SwapNamespaces(one, other); });
+}
+
+bool TransactionStore::HasNamespace(NamespaceId space) const {
+  const OwnWrites::Space* const own = writes_.Find(space);
+  return (own != nullptr && own->created) ||
+         (snapshot_ != nullptr && snapshot_->HasNamespace(space));
+}
 
 absl::StatusOr<ExplainedRead> TransactionStore::ExplainGet(const ReadOptions& options,
                                                            std::string_view key) {
   ReadOptions at = options;
-  at.snapshot = transaction_->snapshot().get();
-  transaction_->Depend(key, options.space);
-  return below_->ExplainGet(at, key);
+  at.snapshot = snapshot_.get();
+  Depend(key, options.space);
+  return store_->ExplainGet(at, key);
 }
 
 absl::StatusOr<NamespaceList> TransactionStore::Namespaces() const {
-  VARVE_ASSIGN_OR_RETURN(NamespaceList list, below_->Namespaces());
-  for (const NamespaceDescription& space : transaction_->created_namespaces()) {
+  VARVE_ASSIGN_OR_RETURN(NamespaceList list, store_->Namespaces());
+  for (const NamespaceDescription& space : writes_.created()) {
     if (list.Find(space.id) == nullptr) list.namespaces.push_back(space);
     list.next_id = std::max(list.next_id, space.id + 1);
   }
@@ -31,49 +303,13 @@ absl::StatusOr<NamespaceList> TransactionStore::Namespaces() const {
 }
 
 absl::StatusOr<CommitResult> TransactionStore::Submit(const WriteOptions&, WriteBatch* batch) {
-  VARVE_RETURN_IF_ERROR(batch->status());
-  const absl::Status noted = GuardMemory("adding to a transaction", [&]() -> absl::Status {
-    Commit commit(batch);
-    for (const Commit::Operation& operation : commit.operations()) {
-      const RecordView& record = operation.record;
-      const std::string_view key = UserKeyOf(record.key);
-      switch (record.kind) {
-        case RecordKind::kValue:
-          transaction_->Put(key, record.value, operation.space, record.expiry_ms);
-          break;
-        case RecordKind::kTombstone:
-          transaction_->Delete(key, operation.space);
-          break;
-        case RecordKind::kRangeTombstone:
-          transaction_->DeleteRange(key, UserKeyOf(record.value), operation.space);
-          break;
-        case RecordKind::kSwitchGeneration:
-          transaction_->ClearNamespace(operation.space);
-          break;
-        case RecordKind::kChangeNamespace:
-          VARVE_RETURN_IF_ERROR(Change(record));
-          break;
-        case RecordKind::kClockMark:  // of the store
-          break;
-      }
-    }
-    commit.Committed();
-    return absl::OkStatus();
-  });
-  VARVE_RETURN_IF_ERROR(noted);
-  VARVE_RETURN_IF_ERROR(transaction_->status());
-  return CommitResult{transaction_->sequence(), kNoSequence};
-}
-
-absl::Status TransactionStore::Change(const RecordView& record) {
-  const std::optional<NamespaceChange> change = DecodeNamespaceChange(record);
-  if (change && change->verb == NamespaceChange::Verb::kCreate)
-    return transaction_->CreateNamespace(change->space);
-  if (!change || change->verb != NamespaceChange::Verb::kSwap) {
-    return absl::FailedPreconditionError("a transaction can't alter, drop or clone namespaces");
-  }
-  transaction_->SwapNamespaces(change->space.id, change->other);
-  return absl::OkStatus();
+  VARVE_RETURN_IF_ERROR(GuardMemory("adding to a transaction", [&]() -> absl::Status {
+    Adder adder(this);
+    return batch->ForEachOperation(&adder);
+  }));
+  VARVE_RETURN_IF_ERROR(status_);
+  batch->Clear();
+  return CommitResult{sequence_, kNoSequence};
 }
 
 absl::StatusOr<CommitResult> TransactionStore::Update(
@@ -82,6 +318,59 @@ absl::StatusOr<CommitResult> TransactionStore::Update(
   WriteBatch batch;
   VARVE_RETURN_IF_ERROR(decide(&batch));
   return Submit(options, &batch);
+}
+
+std::unique_ptr<ExclusiveWrite> TransactionStore::BeginExclusiveWrite() {
+  return std::make_unique<ExclusiveWrite>();
+}
+
+uint64_t TransactionStore::UsualExpiry(NamespaceId space) const {
+  for (const NamespaceDescription& created : writes_.created()) {
+    if (created.id != space) continue;
+    const uint64_t expiry_ms = created.options.default_expiry_ms;
+    return expiry_ms == 0 ? kNoExpiry : NowMillis() + expiry_ms;
+  }
+  return store_->UsualExpiry(space);
+}
+
+StoreCapabilities TransactionStore::capabilities() const {
+  StoreCapabilities capabilities = store_->capabilities();
+  capabilities.constant_time_clone = false;
+  return capabilities;
+}
+
+absl::StatusOr<CommitResult> TransactionStore::Commit() {
+  if (iterators_ > 0)
+    return absl::FailedPreconditionError("an iterator of this transaction is left: end it first");
+  VARVE_RETURN_IF_ERROR(status_);
+  absl::StatusOr<CommitResult> result =
+      GuardMemory("committing a transaction", [this] { return CommitInside(); });
+  status_ = absl::FailedPreconditionError("this transaction has ended already");
+  snapshot_.reset();
+  return result;
+}
+
+absl::StatusOr<CommitResult> TransactionStore::CommitInside() {
+  if (writes_.empty() && !counted_) return CommitResult{sequence_, kNoSequence};
+  std::shared_ptr<const Snapshot> holds_at = snapshot_;  // what was read still was so then
+  absl::StatusOr<CommitResult> result = absl::AbortedError("not tried");
+  for (int i = 0; i < kCatchUps; ++i) {
+    WriteBatch batch;
+    writes_.AddTo(&batch);
+    reads_.AddTo(&batch, holds_at->sequence());
+    result = store_->Submit(options_.write, &batch);
+    if (!writes_.created().empty() && absl::IsAlreadyExists(result.status())) {
+      return absl::AbortedError(
+          fmt::format("{} since the transaction began: retry", WordsOf(result.status())));
+    }
+    // The exact count is not that of the snapshot, if anything was written meanwhile.
+    if (!absl::IsAborted(result.status()) || counted_) return result;
+    std::shared_ptr<const Snapshot> now = store_->GetSnapshot();
+    VARVE_ASSIGN_OR_RETURN(const bool same, reads_.SameAt(store_, *holds_at, *now));
+    if (!same) return result;
+    holds_at = std::move(now);
+  }
+  return result;
 }
 
 }  // namespace varve

@@ -1,110 +1,116 @@
-// A transaction in the place of a store: whoever works with the Store interface works inside the
-// transaction without knowing it. Reads see its snapshot and its writes; writes go into it and are
-// neither numbered nor logged before Transaction::Submit(). Functions that have to do with neither
-// (durability, upkeep, figures) are those of the store below. One thread at a time, unlike other
-// stores.
+// The inside of a transaction (include/varve/transaction.h): a store's contents at the
+// transaction's snapshot, with its own writes on top. Code that works with StoreContents works
+// inside the transaction without knowing it. Writes go into the transaction and are neither
+// numbered nor logged before Commit().
+//
+// Thread-safety: one thread at a time, unlike other stores.
+// Requires: the store below outlives it unless the transaction has ended.
 #pragma once
 
-#include <functional>
+#include <cstddef>
 #include <memory>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "db/transaction/own_writes.h"
+#include "db/transaction/read_set.h"
 #include "varve/store.h"
 #include "varve/transaction.h"
 
 namespace varve {
 
-class TransactionStore final : public Store {
+class TransactionStore final : public StoreContents {
  public:
-  // Both outlive this.
-  TransactionStore(Store* below, Transaction* transaction)
-      : below_(below), transaction_(transaction) {}
+  TransactionStore(Store* below, const TransactionOptions& options);
 
+  // --- Reads: own writes first, then the store at the snapshot ----------------------------------
   absl::StatusOr<ReadResult> Get(const ReadOptions& options, std::string_view key,
-                                 std::string* value) override {
-    return transaction_->Get(options, key, value);
-  }
-  // Of the store's record, which an own write may hide.
-  absl::StatusOr<ExplainedRead> ExplainGet(const ReadOptions& options,
-                                           std::string_view key) override;
+                                 std::string* value) override;
   absl::Status MultiGet(const ReadOptions& options, absl::Span<const std::string_view> keys,
-                        absl::Span<MultiGetResult> results) override {
-    return transaction_->MultiGet(options, keys, results);
-  }
+                        absl::Span<MultiGetResult> results) override;
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower,
                                         std::string_view upper,
-                                        SequenceNumber* durable_after) override {
-    return transaction_->NewIterator(options, lower, upper, durable_after);
-  }
-  std::shared_ptr<const Snapshot> GetSnapshot() override { return transaction_->snapshot(); }
+                                        SequenceNumber* durable_after) override;
+  std::shared_ptr<const Snapshot> GetSnapshot() override { return snapshot_; }
   absl::StatusOr<CountResult> Count(const ReadOptions& options, std::string_view lower,
-                                    std::string_view upper) override {
-    return transaction_->Count(options, lower, upper);
-  }
+                                    std::string_view upper) override;
+  // Explains the read of the store's record, which an own write may hide.
+  absl::StatusOr<ExplainedRead> ExplainGet(const ReadOptions& options,
+                                           std::string_view key) override;
+  // Returns the clock of the snapshot.
+  uint64_t NowMillis() const override { return snapshot_->instant_ms(); }
 
+  // --- Writes: into the transaction --------------------------------------------------------------
   absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch) override {
     return Submit(options, batch);
   }
-  // Conditions hold: what they are on was read at the transaction's snapshot.
+  // Conditions of the batch hold: what they are on was read at the transaction's snapshot.
   absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) override;
+  void WriteAsync(const WriteOptions& options, WriteBatch* batch, WriteDone done) override {
+    done(Submit(options, batch));
+  }
   absl::StatusOr<CommitResult> Update(const WriteOptions& options,
                                       absl::Span<const std::string_view> keys,
                                       absl::FunctionRef<absl::Status(WriteBatch*)> decide) override;
-  void WriteAsync(const WriteOptions& options, WriteBatch* batch,
-                  std::function<void(absl::StatusOr<CommitResult>)> done) override {
-    done(Submit(options, batch));
-  }
-  void SetSync(Durability sync) override { below_->SetSync(sync); }
-  absl::Status Push() override { return below_->Push(); }
-  absl::Status PushUnsynced() override { return below_->PushUnsynced(); }
-  // The clock of its snapshot.
-  uint64_t NowMillis() const override { return transaction_->snapshot()->instant_ms(); }
-  uint64_t ChangeCount() const override { return below_->ChangeCount(); }
-  // Those of the store at present, and what the transaction has created.
+  // Nobody else writes to a transaction, so there is nobody to wait for.
+  std::unique_ptr<ExclusiveWrite> BeginExclusiveWrite() override;
+
+  // --- Namespaces: those of the store, and what the transaction has created ----------------------
   absl::StatusOr<NamespaceList> Namespaces() const override;
-  bool HasNamespace(NamespaceId space) const override { return transaction_->HasNamespace(space); }
-  uint64_t UsualExpiry(NamespaceId space) const override { return below_->UsualExpiry(space); }
-  std::unique_ptr<ExclusiveWrite> BeginExclusiveWrite() override {
-    return below_->BeginExclusiveWrite();
-  }
+  bool HasNamespace(NamespaceId space) const override;
+  uint64_t UsualExpiry(NamespaceId space) const override;
 
-  SequenceNumber durable_sequence() const override { return below_->durable_sequence(); }
-  absl::Status log_status() const override { return below_->log_status(); }
-  uint64_t AddDurabilityListener(std::function<void()> listener) override {
-    return below_->AddDurabilityListener(std::move(listener));
-  }
-  void SetExpiryListener(ExpiryListener listener) override {
-    below_->SetExpiryListener(std::move(listener));
-  }
-  void RemoveDurabilityListener(uint64_t token) override {
-    below_->RemoveDurabilityListener(token);
-  }
-  absl::Status WaitUntilDurable(SequenceNumber sequence) override {
-    return below_->WaitUntilDurable(sequence);
-  }
-  bool TrySync() override { return below_->TrySync(); }
-  absl::Status Sync() override { return below_->Sync(); }
+  // A transaction can't clone namespaces.
+  StoreCapabilities capabilities() const override;
 
-  absl::Status Flush() override { return below_->Flush(); }
-  absl::Status Compact(std::string_view lower, std::string_view upper, NamespaceId space) override {
-    return below_->Compact(lower, upper, space);
-  }
-  Pressure pressure() const override { return below_->pressure(); }
-  std::vector<std::pair<std::string, uint64_t>> Statistics() const override {
-    return below_->Statistics();
-  }
-  // The store stays open.
-  absl::Status Close() override {
-    return absl::FailedPreconditionError("a transaction can't close its store");
-  }
+  // --- The transaction's own ---------------------------------------------------------------------
+  void Depend(std::string_view key, NamespaceId space);
+  void Put(std::string_view key, std::string_view value, NamespaceId space, uint64_t expiry_ms);
+  void Delete(std::string_view key, NamespaceId space);
+  void DeleteRange(std::string_view begin, std::string_view end, NamespaceId space);
+  void ClearNamespace(NamespaceId space);
+  absl::Status CreateNamespace(const NamespaceDescription& space);
+  void SwapNamespaces(NamespaceId one, NamespaceId other);
+
+  SequenceNumber sequence() const { return sequence_; }
+  size_t bytes() const { return writes_.bytes() + reads_.bytes(); }
+  const absl::Status& status() const { return status_; }
+
+  // Submits everything to the store below and ends the transaction.
+  absl::StatusOr<CommitResult> Commit();
 
  private:
-  absl::Status Change(const RecordView& record);
+  friend class TransactionIterator;
 
-  Store* const below_;
-  Transaction* const transaction_;
+  absl::StatusOr<CommitResult> CommitInside();
+  absl::StatusOr<CountResult> CountAll(const ReadOptions& options);
+  absl::StatusOr<CountResult> CountByScan(const ReadOptions& options, std::string_view lower,
+                                          std::string_view upper);
+  // Returns what to ask the store: at the snapshot, in the namespace as it is called there.
+  ReadOptions AtSnapshot(const ReadOptions& options) const;
+  void DependAt(std::string_view key, NamespaceId origin);
+  // Answers from own writes; false: the store has to be asked.
+  // Requires: `options` come from AtSnapshot().
+  bool ReadOwn(const ReadOptions& options, std::string_view key, ReadResult* result,
+               std::string* value) const;
+  // `change` may run out of memory: then the transaction fails, as it does beyond max_bytes.
+  void Note(absl::FunctionRef<void()> change);
+
+  Store* const store_;
+  const TransactionOptions options_;
+  std::shared_ptr<const Snapshot> snapshot_;  // null once it has ended
+  const SequenceNumber sequence_;             // of the snapshot
+  OwnWrites writes_;
+  ReadSet reads_;
+  // Something was read that is not of the snapshot unless nothing has changed since.
+  bool counted_ = false;
+  int iterators_ = 0;
+  absl::Status status_;
 };
 
 }  // namespace varve

@@ -4,7 +4,7 @@
 
 namespace varve {
 
-class SnapshotList::Entry final : public Snapshot {
+class SnapshotList::Entry final : public TreeSnapshot {
  public:
   Entry(SnapshotList* list, NamespaceTable namespaces, uint64_t instant_ms)
       : list_(list), namespaces_(std::move(namespaces)), instant_ms_(instant_ms) {}
@@ -36,7 +36,7 @@ class SnapshotList::Entry final : public Snapshot {
 
 namespace {
 
-class NotTakenSnapshot final : public Snapshot {
+class NotTakenSnapshot final : public TreeSnapshot {
  public:
   SequenceNumber sequence() const override { return kNoSequence; }
   uint64_t instant_ms() const override { return 0; }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -12,6 +13,20 @@
 #include "varve/snapshot.h"
 
 namespace varve {
+
+// A snapshot of the embedded engine.
+class TreeSnapshot : public Snapshot {
+ public:
+  // Returns the stretch of the tree that `space` lived in at that point; nothing if it did not
+  // exist.
+  virtual std::optional<NamespaceGeneration> Generation(NamespaceId space) const = 0;
+  bool HasNamespace(NamespaceId space) const final { return Generation(space).has_value(); }
+
+  // Requires: a SnapshotList gave `snapshot`.
+  static const TreeSnapshot& Of(const Snapshot& snapshot) {
+    return static_cast<const TreeSnapshot&>(snapshot);
+  }
+};
 
 class SnapshotList {
  public:

@@ -39,7 +39,39 @@ uint64_t Level::bytes() const {
   return total;
 }
 
-Version::Version(std::vector<Level> levels, const Version* previous) : levels_(std::move(levels)) {
+namespace {
+
+SegmentShape ShapeOf(const SegmentInfo& info) {
+  return {.number = info.number,
+          .file_size = info.file_size,
+          .referenced_bytes = info.referenced_bytes(),
+          .tombstones = info.tombstones,
+          .range_tombstones = info.range_tombstones,
+          .smallest = info.smallest,
+          .largest = info.largest,
+          .largest_is_exclusive = info.largest_is_exclusive,
+          .smallest_sequence = info.smallest_sequence,
+          .largest_sequence = info.largest_sequence};
+}
+
+TreeShape ShapeOf(const std::vector<Level>& levels) {
+  TreeShape shape;
+  for (const Level& level : levels) {
+    LevelShape& in_level = shape.levels.emplace_back();
+    for (const Run& run : level.runs) {
+      RunShape& in_run = in_level.runs.emplace_back();
+      in_run.segments.reserve(run.segments.size());
+      for (const std::shared_ptr<Segment>& segment : run.segments)
+        in_run.segments.push_back(ShapeOf(segment->info()));
+    }
+  }
+  return shape;
+}
+
+}  // namespace
+
+Version::Version(std::vector<Level> levels, const Version* previous)
+    : levels_(std::move(levels)), shape_(ShapeOf(levels_)) {
   for (const Level& level : levels_) {
     for (const Run& run : level.runs) {
       runs_.push_back(&run);

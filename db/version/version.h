@@ -18,6 +18,7 @@
 
 #include "db/format/range_tombstone.h"
 #include "db/segment/segment.h"
+#include "varve/compaction_picker.h"
 
 namespace varve {
 
@@ -62,6 +63,8 @@ class Version {
   const RangeTombstoneList& range_tombstones() const { return *range_tombstones_; }
   // Runs from newest to oldest over all levels, for point reads.
   const std::vector<const Run*>& runs() const { return runs_; }
+  // The levels as a compaction picker sees them. Its views point into the segments.
+  const TreeShape& shape() const { return shape_; }
   uint64_t bytes() const { return bytes_; }
   uint64_t segment_count() const { return segment_count_; }
 
@@ -77,6 +80,7 @@ class Version {
 
  private:
   std::vector<Level> levels_;
+  TreeShape shape_;
   std::vector<const Run*> runs_;
   std::vector<uint64_t> range_tombstone_segments_;  // numbers, ascending
   std::shared_ptr<const RangeTombstoneList> range_tombstones_ =

@@ -10,8 +10,8 @@
 
 #include "db/segment/segment.h"
 #include "db/segment/segment_builder.h"
+#include "db/version/compaction_plan.h"
 #include "db/version/version.h"
-#include "varve/compaction_picker.h"
 
 namespace varve {
 

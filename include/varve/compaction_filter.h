@@ -1,21 +1,32 @@
-// Decides, while records are merged, which of them are dead for reasons of their own (expiry,
-// retention rules).
+// Decides, while records are merged, which of them are dead for reasons that only the program
+// knows (retention rules and the like). A program may give a store its own.
 //
-// A user of the library may replace it. Called from background threads at the same time:
-// implementations are thread-safe.
+// Thread-safety: background threads call one filter at the same time, so an implementation is
+// thread-safe.
 #pragma once
 
-#include "type/record.h"
+#include <cstdint>
+#include <string_view>
+
+#include "varve/types.h"
 
 namespace varve {
+
+// The newest version of a key, as its writer wrote it. Views are valid during the call.
+struct FilteredRecord {
+  std::string_view key;
+  std::string_view value;
+  SequenceNumber version = kNoSequence;
+  uint64_t expiry_ms = kNoExpiry;
+};
 
 class CompactionFilter {
  public:
   virtual ~CompactionFilter() = default;
-  // True: the record is treated as deleted from now on. Only called for the newest version of a key
-  // that no snapshot can see differently. Older versions below never come back: where older runs
-  // may hold some, a tombstone takes the record's place.
-  virtual bool Drop(const RecordView& record) const = 0;
+  // Returns true if the record is to be treated as deleted from now on. The engine asks only about
+  // the newest version of a key that no snapshot can see differently. Older versions below never
+  // come back: where older runs may hold some, a tombstone takes the record's place.
+  virtual bool Drop(const FilteredRecord& record) const = 0;
 };
 
 }  // namespace varve

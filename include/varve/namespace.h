@@ -1,33 +1,33 @@
-// What a namespace is called and what its users asked of it. Plain values.
+// The name of a namespace and the options that its users gave it. Plain values.
 //
 // Ids below kFirstNamedNamespace are databases, known by their number alone; the others have a
-// name. No id of a named one is given twice, so that whoever holds that of a namespace which was
-// dropped never finds another one in its place.
+// name. No id of a named namespace is given twice, so that a client that holds the id of a dropped
+// namespace never finds another one in its place.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "varve/types.h"
-#include "varve/types.h"
 #include "varve/options.h"
+#include "varve/types.h"
 
 namespace varve {
 
 inline constexpr size_t kMaxNamespaceName = 256;  // bytes
-// Databases that were used once, and named ones, together.
+// Databases that were used once, and named namespaces, together.
 inline constexpr size_t kMaxNamespaces = 2048;
 inline constexpr NamespaceId kFirstNamedNamespace = 1u << 16;
 
 struct NamespaceOptions {
-  // Of keys and values; 0: any number. db/engine/engine_namespaces.cc has the rule.
-  uint64_t max_bytes = 0;
+  // Quotas on what the namespace holds; docs/operations.md says how exactly they are kept.
+  uint64_t max_bytes = 0;              // keys and values together; 0: any number
   uint64_t max_keys = 0;               // 0: any number
-  uint64_t default_expiry_ms = 0;      // of what is written without one; 0: never
-  std::optional<Durability> sync;      // of its writes; nothing: the store's
+  uint64_t default_expiry_ms = 0;      // of a key that is put without an expiry; 0: never
+  std::optional<Durability> sync;      // of its writes; nothing: the store's mode
   uint64_t value_separation_size = 0;  // bytes from which a value is kept apart; 0: the store's
 
   bool has_quota() const { return max_bytes != 0 || max_keys != 0; }
@@ -48,6 +48,7 @@ struct NamespaceList {
   NamespaceId next_id = kFirstNamedNamespace;    // that the next named one may take
   SequenceNumber durable_after = kNoSequence;    // as in ReadResult
 
+  // Return null if there is no such namespace.
   const NamespaceDescription* Find(std::string_view name) const {
     for (const NamespaceDescription& space : namespaces) {
       if (!space.name.empty() && space.name == name) return &space;

@@ -1,5 +1,5 @@
-// The refusals that concern one namespace and no other: whoever joins writes of several tells them
-// from the rest by these. Thread-safe.
+// The refusals that concern one namespace and no other: a writer that joins the writes of several
+// clients tells them from other errors by these functions. Thread-safety: all are thread-safe.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace varve {
 
-// InvalidArgument. It was dropped, or never created.
+// InvalidArgument: the namespace was dropped, or never created.
 absl::Status NoSuchNamespace(NamespaceId id);
 bool IsNoSuchNamespace(const absl::Status& status);
 
-// ResourceExhausted: what is to be written doesn't fit into the namespace's quota.
+// ResourceExhausted: the write doesn't fit into the namespace's quota.
 absl::Status NamespaceIsFull(const std::string& message);
 bool IsNamespaceFull(const absl::Status& status);
 

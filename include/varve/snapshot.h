@@ -1,10 +1,12 @@
-// A point in the order of writes that stays readable while it is held. Immutable, thread-safe; must
-// go before its store.
+// A point in the order of writes that stays readable while it is held.
+//
+// Thread-safety: immutable, so any number of threads may use one.
+// Requires: a snapshot is destroyed before the store that gave it, and is used with that store
+// alone.
 #pragma once
 
-#include <optional>
+#include <cstdint>
 
-#include "varve/types.h"
 #include "varve/types.h"
 
 namespace varve {
@@ -13,11 +15,11 @@ class Snapshot {
  public:
   virtual ~Snapshot() = default;
   virtual SequenceNumber sequence() const = 0;
-  // The clock when it was taken, in milliseconds since the epoch: what expires later stays visible
-  // in it.
+  // Returns the clock when the snapshot was taken, in milliseconds since the epoch: what expires
+  // later stays visible in it.
   virtual uint64_t instant_ms() const = 0;
-  // The stretch of the tree that `space` lived in at that point; null: it did not exist.
-  virtual std::optional<NamespaceGeneration> Generation(NamespaceId space) const = 0;
+  // Returns whether the namespace existed at that point.
+  virtual bool HasNamespace(NamespaceId space) const = 0;
 };
 
 }  // namespace varve

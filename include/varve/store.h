@@ -1,18 +1,37 @@
 // What the server speaks to: an ordered, durable key-value store. The embedded StorageEngine is the
-// default; a store that lives elsewhere can stand in its place. All functions are thread-safe.
+// default; a store that runs in other processes can stand in its place.
 //
-// Early visibility, gated replies: a submitted write is visible at once, also to readers that would
-// have to give it back after a crash. Whoever lets a result out of the process first waits until
-// the sequence it depends on is durable: the blocking calls below do so; a server uses Submit and
+// The interface comes in groups by who needs them: StoreReads, StoreWrites and StoreNamespaces
+// (together StoreContents, which a transaction can stand in for), StoreDurability and StoreUpkeep.
+// A Store is all of them, and says with capabilities() which promises it keeps.
+//
+// Early visibility: a submitted write is visible at once, also to readers that would have to give
+// it back after a crash. A program that lets a result out of the process first waits until the
+// sequence it depends on is durable. The blocking calls do so themselves; a server uses Submit, and
 // Get with `wait_until_durable = false`, collects the highest `durable_after` of a reply and parks
-// the reply until durable_sequence() has reached it. Writes in modes without sync have no gate;
-// PushUnsynced() stands in for it.
+// the reply until durable_sequence() has reached it. Writes in modes without sync need no durable
+// sequence; PushUnsynced() stands in for it. A store whose writes are durable when Submit returns
+// answers kNoSequence everywhere.
+//
+// Calls that may wait have an asynchronous form with a callback (GetAsync, MultiGetAsync,
+// CountAsync, ReadRangeAsync, WriteAsync). A store that answers from this process has the default
+// ones, which do the work inside the call.
+//
+// Answered locally: HasNamespace, UsualExpiry, NowMillis, pressure, durable_sequence, log_status,
+// PushUnsynced, TrySync and capabilities are asked by I/O threads for each request or round. They
+// never wait for another process, nor for a disk read; a remote store answers them from what it
+// keeps up to date beside.
+//
+// Thread-safety: all functions are thread-safe.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -22,61 +41,27 @@
 #include "varve/iterator.h"
 #include "varve/namespace.h"
 #include "varve/options.h"
+#include "varve/read_result.h"
 #include "varve/snapshot.h"
+#include "varve/types.h"
 #include "varve/write_batch.h"
 
 namespace varve {
 
-// What a point read found. Missing is an answer, not an error.
-struct ReadResult {
-  bool found = false;
-  bool expired = false;                  // not found, because its time is over: at expiry_ms
-  uint64_t expiry_ms = 0;                // milliseconds since the epoch; 0: never
-  SequenceNumber version = kNoSequence;  // of the value found
-  size_t value_size = 0;                 // in bytes
-  // The point in time of the read, for WriteBatch::RequireUnchanged.
-  SequenceNumber read_sequence = kNoSequence;
-  // durable_sequence() must reach this before the result may be let out.
-  SequenceNumber durable_after = kNoSequence;
-  // There may be a value of more than ReadOptions::max_value_bytes; the rest means nothing.
-  bool too_large = false;
-};
+// The promises that a store keeps. The defaults are the embedded engine's. A call that needs a
+// promise which the store does not keep fails with FailedPrecondition.
+struct StoreCapabilities {
+  // The keys that one batch may change and have conditions on.
+  enum class Atomicity : uint8_t { kAnyKeys, kWithinGroup };
 
-// One answer of a MultiGet. `value` is reused: its memory is kept between calls.
-struct MultiGetResult {
-  ReadResult result;
-  std::string value;
-  absl::Status status;  // a key that can't be read doesn't fail the others
-  // false: ReadOptions::max_bytes was reached before this key, the rest means nothing.
-  bool read = true;
-};
-
-struct CommitResult {
-  SequenceNumber sequence = kNoSequence;  // of the batch's last operation
-  // As in ReadResult; kNoSequence where the mode asks for no sync.
-  SequenceNumber durable_after = kNoSequence;
-};
-
-struct CountResult {
-  uint64_t keys = 0;
-  uint64_t bytes = 0;                          // of keys and values together
-  SequenceNumber durable_after = kNoSequence;  // as in ReadResult
-};
-
-// Where a read went, step by step (Store::ExplainGet).
-struct ExplainedStep {
-  std::string what;
-  uint64_t nanos = 0;
-  uint64_t disk_reads = 0;
-};
-struct ExplainedRead {
-  ReadResult result;
-  uint64_t value_bytes = 0;
-  uint64_t tables_probed = 0;  // of segments whose key range covers the key
-  uint64_t disk_reads = 0;
-  uint64_t cache_hits = 0;
-  uint64_t nanos = 0;
-  std::vector<ExplainedStep> steps;
+  // GetSnapshot() covers all keys; transactions and RequireRangeUnchanged need it.
+  bool snapshots = true;
+  Atomicity atomicity = Atomicity::kAnyKeys;
+  bool constant_time_clone = true;         // WriteBatch::CloneNamespace
+  bool constant_time_range_delete = true;  // WriteBatch::DeleteRange, also inside a batch
+  bool exact_counts = true;                // Count() of a whole namespace is exact and cheap
+  bool history = false;                    // past states can be read
+  bool remote = false;                     // calls wait for other processes
 };
 
 // How much the background is behind: 0 at rest, 1 when writes should wait. The server moves batches
@@ -84,148 +69,215 @@ struct ExplainedRead {
 using Pressure = double;
 inline constexpr Pressure kFreePressure = 0.5;
 
-// See Store::BeginExclusiveWrite. Ends when it is destroyed, by any thread.
+// --- Reads -----------------------------------------------------------------------------------------
+
+class StoreReads {
+ public:
+  virtual ~StoreReads() = default;
+
+  // Puts the value into `*value`, replacing what it held. DataLoss names file and offset of what is
+  // damaged.
+  [[nodiscard]] virtual absl::StatusOr<ReadResult> Get(const ReadOptions& options,
+                                                       std::string_view key,
+                                                       std::string* value) = 0;
+  // Reads all keys at one snapshot. Fails as a whole only when the store is closed. The first key
+  // is always read, those that follow as long as the values have less than ReadOptions::max_bytes.
+  // Requires: `results` has as many elements as `keys`.
+  [[nodiscard]] virtual absl::Status MultiGet(const ReadOptions& options,
+                                              absl::Span<const std::string_view> keys,
+                                              absl::Span<MultiGetResult> results) = 0;
+  // Returns an iterator over the user keys in [lower, upper); an empty `upper` means no end.
+  // `*durable_after`, unless it is null, is set as in ReadResult; entries that the iterator leaves
+  // out because they have expired may need a later one, see Iterator::durable_after(). Never null.
+  virtual std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower,
+                                                std::string_view upper,
+                                                SequenceNumber* durable_after) = 0;
+  // Never null. Where there was no memory for a snapshot, reads through it fail with
+  // ResourceExhausted; where the store has none (StoreCapabilities::snapshots), with
+  // FailedPrecondition.
+  virtual std::shared_ptr<const Snapshot> GetSnapshot() = 0;
+  // Returns the exact number of keys in [lower, upper). Counting all keys costs little: the store
+  // looks up what was written since it was last asked and not merged in the background since then
+  // (at most the time of some scans). A range, or a snapshot, is read.
+  [[nodiscard]] virtual absl::StatusOr<CountResult> Count(const ReadOptions& options,
+                                                          std::string_view lower,
+                                                          std::string_view upper) = 0;
+  // Reads like Get with wait_until_durable = false, and tells what was looked at and what that
+  // cost. For people: slower than Get.
+  [[nodiscard]] virtual absl::StatusOr<ExplainedRead> ExplainGet(const ReadOptions& options,
+                                                                 std::string_view key) = 0;
+  // Returns the clock by which keys expire, in milliseconds since the epoch. It never goes back.
+  virtual uint64_t NowMillis() const = 0;
+
+  // The asynchronous forms answer through `done`, on any thread or inside the call; it must be
+  // short. The store copies the options.
+  // Requires: a snapshot in the options, and the store itself, outlive the call of `done`.
+  using GetDone = std::function<void(absl::StatusOr<ReadResult> result, std::string value)>;
+  virtual void GetAsync(const ReadOptions& options, std::string key, GetDone done);
+  using MultiGetDone =
+      std::function<void(absl::Status status, std::vector<MultiGetResult> results)>;
+  virtual void MultiGetAsync(const ReadOptions& options, std::vector<std::string> keys,
+                             MultiGetDone done);
+  using CountDone = std::function<void(absl::StatusOr<CountResult> count)>;
+  virtual void CountAsync(const ReadOptions& options, std::string lower, std::string upper,
+                          CountDone done);
+  // Reads the next entries of [lower, upper): at most `max_entries`, and no more once they hold
+  // ReadOptions::max_bytes. The next slice begins behind the last entry: its key and a zero byte
+  // are the next `lower`, or, in `descending` order, its key is the next `upper`. Slices are
+  // consistent with each other if the options name a snapshot.
+  // Requires: max_entries > 0.
+  struct RangeRequest {
+    std::string lower;
+    std::string upper;  // empty: no end
+    bool descending = false;
+    size_t max_entries = 1000;
+  };
+  using RangeDone = std::function<void(absl::StatusOr<RangeSlice> slice)>;
+  virtual void ReadRangeAsync(const ReadOptions& options, RangeRequest range, RangeDone done);
+};
+
+// --- Writes ----------------------------------------------------------------------------------------
+
+// The exclusive right to write, which ends when it is destroyed, by any thread.
 class ExclusiveWrite {
  public:
   virtual ~ExclusiveWrite() = default;
 };
 
-class Store {
+class StoreWrites {
  public:
-  virtual ~Store() = default;
+  virtual ~StoreWrites() = default;
 
-  // --- Reads -------------------------------------------------------------------------------------
-  // The value goes into `*value` (replacing it). DataLoss names file and offset of what is damaged.
-  [[nodiscard]] virtual absl::StatusOr<ReadResult> Get(const ReadOptions& options,
-                                                       std::string_view key,
-                                                       std::string* value) = 0;
-  // Reads like Get with wait_until_durable = false, and tells what was looked at and what that
-  // cost. For people: slower than Get.
-  [[nodiscard]] virtual absl::StatusOr<ExplainedRead> ExplainGet(const ReadOptions& options,
-                                                                 std::string_view key) = 0;
-  // All keys at one snapshot; `results` has as many elements as `keys`. Fails as a whole only when
-  // the store is closed. The first key is always read, those that follow as long as the values have
-  // less than ReadOptions::max_bytes.
-  [[nodiscard]] virtual absl::Status MultiGet(const ReadOptions& options,
-                                              absl::Span<const std::string_view> keys,
-                                              absl::Span<MultiGetResult> results) = 0;
-  // Bounds in user keys: [lower, upper); an empty `upper` means no end. `*durable_after` (if not
-  // null) as in ReadResult; what the iterator leaves out because it has expired may need a later
-  // one, see Iterator::durable_after().
-  virtual std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower,
-                                                std::string_view upper,
-                                                SequenceNumber* durable_after) = 0;
-  // Never null. Where there was no memory for one, reads through it fail with ResourceExhausted.
-  virtual std::shared_ptr<const Snapshot> GetSnapshot() = 0;
-  // Exact number of keys in [lower, upper). That of all keys costs little: the looking up of what
-  // was written since it was last asked for and not merged or settled in the background since then
-  // (up to some scans' time). A range, or a snapshot, is read.
-  [[nodiscard]] virtual absl::StatusOr<CountResult> Count(const ReadOptions& options,
-                                                          std::string_view lower,
-                                                          std::string_view upper) = 0;
-
-  // The clock by which keys expire, in milliseconds since the epoch (db/expiry/store_clock.h).
-  virtual uint64_t NowMillis() const = 0;
-  // Operations written since the store was opened and before it, less those with which it removed
-  // what had expired since it was opened: a difference of two counts is what was changed in between
-  // by those who write.
-  virtual uint64_t ChangeCount() const = 0;
-
-  // --- Writes ------------------------------------------------------------------------------------
   // Commits the batch and waits until it is as durable as its mode promises. Aborted: a condition
   // failed, nothing was written. ResourceExhausted: the disk is full, there is no memory, or a
   // namespace's quota is reached (NamespaceIsFull); nothing was written. Unavailable: the log
-  // failed; the write may or may not survive.
+  // failed; the write may or may not survive. FailedPrecondition: the batch asks for what the store
+  // can't do (capabilities()); nothing was written.
+  // Requires: no other thread uses the batch meanwhile. It is empty afterwards unless the commit
+  // failed.
   [[nodiscard]] virtual absl::StatusOr<CommitResult> Write(const WriteOptions& options,
                                                            WriteBatch* batch) = 0;
-
-  // The mode of writes from now on that don't bring their own.
-  virtual void SetSync(Durability sync) = 0;
-
   // Commits the batch without waiting: visible on return, on its way to disk after the next Push(),
-  // or WaitUntilDurable() of its gate.
+  // or WaitUntilDurable() of its `durable_after`.
   [[nodiscard]] virtual absl::StatusOr<CommitResult> Submit(const WriteOptions& options,
                                                             WriteBatch* batch) = 0;
+  // Commits without waiting and calls `done` when the write is as durable as its mode promises (or
+  // failed). `done` runs on the thread that synced, or inside this call when nothing is to wait
+  // for: it must be short and must not call the store.
+  using WriteDone = std::function<void(absl::StatusOr<CommitResult> committed)>;
+  virtual void WriteAsync(const WriteOptions& options, WriteBatch* batch, WriteDone done) = 0;
+  // Reads and writes again until no other writer came between (optimistic; after some tries alone).
+  // `decide` may run several times: it reads what is there now and fills the batch, including its
+  // RequireUnchanged conditions. Doesn't wait, as Submit.
+  [[nodiscard]] virtual absl::StatusOr<CommitResult> Update(
+      const WriteOptions& options, absl::Span<const std::string_view> keys,
+      absl::FunctionRef<absl::Status(WriteBatch*)> decide) = 0;
+  // Waits until nobody else has the exclusive right to write, and takes it: as long as the returned
+  // object lives, writes without it in their options wait. It is for a writer that found no other
+  // way past conflicts (RunTransaction): everybody's writes wait for this one. Its holder writes
+  // alone, and waits for nobody who may be writing. Never null.
+  // Requires: it is destroyed before its store.
+  virtual std::unique_ptr<ExclusiveWrite> BeginExclusiveWrite() = 0;
+};
+
+// --- Namespaces ------------------------------------------------------------------------------------
+
+class StoreNamespaces {
+ public:
+  virtual ~StoreNamespaces() = default;
+
+  // Returns what there is now. A WriteBatch creates, alters, drops and swaps namespaces.
+  [[nodiscard]] virtual absl::StatusOr<NamespaceList> Namespaces() const = 0;
+  // Returns whether the namespace exists; reads and writes of one that doesn't fail with
+  // NoSuchNamespace (varve/namespace_status.h). Answered locally.
+  virtual bool HasNamespace(NamespaceId space) const = 0;
+  // Returns when a key that is put there now without an expiry of its own is to expire
+  // (NamespaceOptions::default_expiry_ms); kNoExpiry: never. A writer that wants the option obeyed
+  // passes it to WriteBatch::UseNamespace. Answered locally.
+  virtual uint64_t UsualExpiry(NamespaceId space) const = 0;
+};
+
+// --- Contents: what a transaction can stand in for (Transaction::contents) -------------------------
+
+class StoreContents : public StoreReads, public StoreWrites, public StoreNamespaces {
+ public:
+  // Answered locally, and always with the same answer.
+  virtual StoreCapabilities capabilities() const = 0;
+};
+
+// --- Durability ------------------------------------------------------------------------------------
+
+class StoreDurability {
+ public:
+  virtual ~StoreDurability() = default;
+
+  // Every write up to here is on disk. After the log has failed it stays where it was. Answered
+  // locally.
+  virtual SequenceNumber durable_sequence() const = 0;
+  // Returns OK, or why writes are refused for good (a failed fsync, an I/O error of the log).
+  // Answered locally.
+  [[nodiscard]] virtual absl::Status log_status() const = 0;
+  // Sets the mode of writes from now on that don't bring their own.
+  virtual void SetSync(Durability sync) = 0;
   // Sends what was submitted on its way: wakes the log thread for `always` writes, hands the others
-  // to the kernel. Once per round of an event loop; without it nothing submitted is ever
+  // to the kernel. An event loop calls it once per round; without it nothing submitted is ever
   // acknowledged.
   virtual absl::Status Push() = 0;
-  // Hands to the kernel what anybody submitted in a mode without sync. Whoever read with
+  // Hands to the kernel what anybody submitted in a mode without sync. A reader with
   // `wait_until_durable = false` calls it before letting results out: a value is visible before it
   // is with the kernel, and a crash of the process in between takes it back. Costs two loads when
   // there is nothing to do. When it fails, nothing that was read may be let out, unless the read
   // began after a listener had been told of the failure: then it showed only what is durable.
   [[nodiscard]] virtual absl::Status PushUnsynced() = 0;
-
-  // Commits without waiting and calls `done` when the write is as durable as its mode promises (or
-  // failed). `done` runs on the thread that synced, or inside this call when nothing is to wait
-  // for: it must be short and must not call the store.
-  virtual void WriteAsync(const WriteOptions& options, WriteBatch* batch,
-                          std::function<void(absl::StatusOr<CommitResult>)> done) = 0;
-
-  // Reads and writes again until no other writer came between (optimistic; after some tries alone).
-  // `decide` may run several times: it reads what is there now and fills the batch, including its
-  // RequireUnchanged conditions. Submit semantics (doesn't wait).
-  [[nodiscard]] virtual absl::StatusOr<CommitResult> Update(
-      const WriteOptions& options, absl::Span<const std::string_view> keys,
-      absl::FunctionRef<absl::Status(WriteBatch*)> decide) = 0;
-
-  // Waits until nobody else has the turn, and takes it: as long as the returned object lives,
-  // writes without it in their options wait. For those who found no other way past conflicts
-  // (include/varve/transaction.h): everybody's writes wait for this one. Whoever has the turn
-  // writes with it alone, and waits for nobody who may be writing. Never null; must go before its
-  // store.
-  virtual std::unique_ptr<ExclusiveWrite> BeginExclusiveWrite() = 0;
-  // --- Namespaces --------------------------------------------------------------------------------
-  // What there is now. A WriteBatch creates, alters, drops and swaps them.
-  [[nodiscard]] virtual absl::StatusOr<NamespaceList> Namespaces() const = 0;
-  // Cheap. Reads and writes of one that there isn't fail with NoSuchNamespace
-  // (include/varve/namespace_status.h).
-  virtual bool HasNamespace(NamespaceId space) const = 0;
-  // When a key that is put there now without an expiry of its own is to expire
-  // (NamespaceOptions::default_expiry_ms); kNoExpiry: never. For WriteBatch::UseNamespace: a write
-  // obeys the option if whoever makes it asks. Cheap.
-  virtual uint64_t UsualExpiry(NamespaceId space) const = 0;
-
-  // --- Durability --------------------------------------------------------------------------------
-  // Every write up to here is on disk. After the log has failed it stays where it was.
-  virtual SequenceNumber durable_sequence() const = 0;
-  // OK, or why writes are refused for good (a failed fsync, an I/O error of the log).
-  [[nodiscard]] virtual absl::Status log_status() const = 0;
-  // Calls `listener` with each key that was removed because its time is over, once the removal is
-  // submitted: on any thread, under locks of the store. It must be short and must not call the
-  // store. `durable_after` as in ReadResult. Empty: nobody is told; returns once the listener
-  // before is not called any more.
-  using ExpiryListener =
-      std::function<void(NamespaceId space, std::string_view key, SequenceNumber durable_after)>;
-  virtual void SetExpiryListener(ExpiryListener listener) = 0;
+  // Waits until durable_sequence() >= `sequence`; fails when the log has failed.
+  [[nodiscard]] virtual absl::Status WaitUntilDurable(SequenceNumber sequence) = 0;
+  // Puts on disk, on this thread, what waits for that, unless another thread is at it. Returns true
+  // after that, and the listeners have been called, whatever became of it. Returns false at once if
+  // another thread is at it or nothing waits.
+  virtual bool TrySync() = 0;
+  // Puts everything written so far on disk, whatever its mode.
+  [[nodiscard]] virtual absl::Status Sync() = 0;
   // Calls `listener`, on the thread that synced, each time durable_sequence() or log_status()
   // changed. It must be short and must not call the store. Returns a token for
   // RemoveDurabilityListener, after which it is not called any more.
   virtual uint64_t AddDurabilityListener(std::function<void()> listener) = 0;
+  // Requires: AddDurabilityListener gave `token`, and it was not removed yet.
   virtual void RemoveDurabilityListener(uint64_t token) = 0;
-  // Waits until durable_sequence() >= `sequence`; fails when the log has failed.
-  [[nodiscard]] virtual absl::Status WaitUntilDurable(SequenceNumber sequence) = 0;
-  // Puts on this thread on disk what waits for that, if nobody is at it: then listeners have been
-  // called, whatever became of it. False, at once: somebody is, or nothing waits.
-  virtual bool TrySync() = 0;
-  // Puts everything written so far on disk, whatever its mode.
-  [[nodiscard]] virtual absl::Status Sync() = 0;
+};
 
-  // --- Upkeep ------------------------------------------------------------------------------------
-  // Writes buffered records to segments; merges [lower, upper) (empty `upper`: no end) down to one
-  // run. Both wait.
+// --- Upkeep ----------------------------------------------------------------------------------------
+
+class StoreUpkeep {
+ public:
+  virtual ~StoreUpkeep() = default;
+
+  // Writes buffered records to segments, and waits for it.
   [[nodiscard]] virtual absl::Status Flush() = 0;
+  // Merges [lower, upper) (empty `upper`: no end) down to one run, and waits for it.
   [[nodiscard]] virtual absl::Status Compact(std::string_view lower, std::string_view upper,
                                              NamespaceId space = kDefaultNamespace) = 0;
+  // Answered locally.
   virtual Pressure pressure() const = 0;
-  // Name and value of every figure the store keeps, in a fixed order (docs/operations.md lists
-  // them). None where there is no memory.
+  // Returns the operations written since the store was created, less those with which it removed
+  // what had expired since it was opened: a difference of two counts is what writers changed in
+  // between.
+  virtual uint64_t ChangeCount() const = 0;
+  // Returns name and value of every figure the store keeps, in a fixed order (docs/operations.md
+  // lists them); none where there is no memory.
   virtual std::vector<std::pair<std::string, uint64_t>> Statistics() const = 0;
-
-  // Finishes background work, syncs, and records a clean end. Later calls fail. Also called by the
-  // destructor.
+  // Calls `listener` with each key that was removed because its time is over, once the removal is
+  // submitted: on any thread, under locks of the store. It must be short and must not call the
+  // store. `durable_after` as in ReadResult. An empty listener: nobody is told. Returns once the
+  // listener before is not called any more.
+  using ExpiryListener =
+      std::function<void(NamespaceId space, std::string_view key, SequenceNumber durable_after)>;
+  virtual void SetExpiryListener(ExpiryListener listener) = 0;
+  // Finishes background work, syncs, and records a clean end. Later calls fail. The destructor
+  // calls it, too.
+  // Requires: no iterator, snapshot or transaction of the store is left.
   [[nodiscard]] virtual absl::Status Close() = 0;
 };
+
+class Store : public StoreContents, public StoreDurability, public StoreUpkeep {};
 
 }  // namespace varve

@@ -57,7 +57,7 @@ MemoryFigures ReadMemoryFigures(CommandContext& context) {
   figures.process = ReadProcessMemory();
   context.server.registry.ForEach(
       [&](const ClientState& client) { figures.clients += ClientBytes(client); });
-  for (const auto& [name, value] : context.store.Statistics()) {
+  for (const auto& [name, value] : context.server.store->Statistics()) {
     if (name == "write_buffer_bytes") figures.write_buffers = value;
     if (name == "block_cache_bytes") figures.block_cache = value;
     if (name == "offset_table_cache_bytes") figures.offset_tables = value;

@@ -10,7 +10,7 @@ namespace {
 
 // Everything is on disk, whatever its mode. False: the error was answered.
 bool Sync(CommandContext& context) {
-  if (const absl::Status status = context.store.Sync(); !status.ok()) {
+  if (const absl::Status status = context.server.store->Sync(); !status.ok()) {
     context.Fail(status);
     return false;
   }
@@ -18,7 +18,7 @@ bool Sync(CommandContext& context) {
 }
 
 bool Save(CommandContext& context) {
-  const uint64_t changes = context.store.ChangeCount();
+  const uint64_t changes = context.server.store->ChangeCount();
   if (!Sync(context)) return false;
   context.server.last_save = std::time(nullptr);
   context.server.saved_changes = changes;

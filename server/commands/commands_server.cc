@@ -25,7 +25,8 @@ void HandleCompact(CommandContext& context, Arguments arguments) {
   if (arguments.size() == 3) range = ParseKeyRange(arguments[1], arguments[2]);
   if (!range) return context.reply.Error("ERR min or max not valid string range item");
   if (!range->empty) {
-    const absl::Status status = context.store.Compact(range->lower, range->upper, context.space());
+    const absl::Status status =
+        context.server.store->Compact(range->lower, range->upper, context.space());
     if (!status.ok()) return context.Fail(status);
   }
   context.reply.Ok();
@@ -35,7 +36,7 @@ void HandleCompact(CommandContext& context, Arguments arguments) {
 void HandleRole(CommandContext& context, Arguments arguments) {
   context.reply.Array(3);
   context.reply.Bulk("master");
-  context.reply.Integer(static_cast<int64_t>(context.store.durable_sequence()));
+  context.reply.Integer(static_cast<int64_t>(context.server.store->durable_sequence()));
   context.reply.Array(0);
 }
 
@@ -63,7 +64,7 @@ void HandleShutdown(CommandContext& context, Arguments arguments) {
   if (abort) return context.reply.Error("ERR No shutdown in progress.");
   if (!context.server.shut_down)
     return context.reply.Error("ERR this server is stopped by the program that it is a part of");
-  if (!force && !no_save && !context.store.log_status().ok()) {
+  if (!force && !no_save && !context.server.store->log_status().ok()) {
     return context.reply.Error("ERR Errors trying to SHUTDOWN. Check logs.");
   }
   context.server.shut_down();

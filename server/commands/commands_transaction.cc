@@ -48,7 +48,7 @@ absl::StatusOr<ReadResult> LookUpUnexpired(CommandContext& context, std::string_
     if (!read.ok() || !read->expired) return read;
     WriteBatch& batch = ClearedBatch(context);
     batch.Delete(key);
-    batch.RequireUnchanged(key, read->read_sequence);
+    batch.RequireUnchanged(key, *read);
     const absl::StatusOr<CommitResult> removed =
         context.store.Submit(context.write_options(), &batch);
     if (!removed.ok() && !absl::IsAborted(removed.status())) return removed.status();

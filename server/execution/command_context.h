@@ -51,7 +51,7 @@ class CommandContext {
         reply(out, of_client->protocol) {}
   // For commands that EXEC executes: they work on `transaction`.
   CommandContext(ServerState* of_server, ClientState* of_client, ByteBuffer* out,
-                 Store* transaction)
+                 StoreContents* transaction)
       : server(*of_server),
         store(*transaction),
         client(*of_client),
@@ -59,7 +59,9 @@ class CommandContext {
         in_transaction_(true) {}
 
   ServerState& server;
-  Store& store;
+  // The store, or the transaction that EXEC executes. Commands that need more than its contents
+  // take server.store.
+  StoreContents& store;
   ClientState& client;
   RespWriter reply;
 

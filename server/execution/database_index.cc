@@ -44,7 +44,7 @@ bool OpenDatabase(CommandContext& context, NamespaceId database) {
   return true;
 }
 
-absl::StatusOr<std::vector<NamespaceId>> Databases(const Store& store) {
+absl::StatusOr<std::vector<NamespaceId>> Databases(const StoreContents& store) {
   VARVE_ASSIGN_OR_RETURN(const NamespaceList list, store.Namespaces());
   std::vector<NamespaceId> databases;
   for (const NamespaceDescription& space : list.namespaces) {
@@ -53,7 +53,7 @@ absl::StatusOr<std::vector<NamespaceId>> Databases(const Store& store) {
   return databases;
 }
 
-absl::StatusOr<CountResult> CountAllKeys(Store& store) {
+absl::StatusOr<CountResult> CountAllKeys(StoreContents& store) {
   VARVE_ASSIGN_OR_RETURN(const NamespaceList list, store.Namespaces());
   CountResult all;
   for (const NamespaceDescription& space : list.namespaces) {

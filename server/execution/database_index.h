@@ -21,9 +21,9 @@ namespace varve {
 [[nodiscard]] bool OpenDatabase(CommandContext& context, NamespaceId database);
 
 // Those that were used once, ascending; also those that --databases doesn't reach any more.
-[[nodiscard]] absl::StatusOr<std::vector<NamespaceId>> Databases(const Store& store);
+[[nodiscard]] absl::StatusOr<std::vector<NamespaceId>> Databases(const StoreContents& store);
 
 // Of all namespaces together.
-[[nodiscard]] absl::StatusOr<CountResult> CountAllKeys(Store& store);
+[[nodiscard]] absl::StatusOr<CountResult> CountAllKeys(StoreContents& store);
 
 }  // namespace varve

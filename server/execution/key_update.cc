@@ -41,7 +41,7 @@ absl::StatusOr<ReadResult> ReadForUpdateIn(NamespaceId space, CommandContext& co
       read->expiry_ms = kUsualExpiry;
     }
     context.DependOn(read->durable_after);
-    batch->RequireUnchanged(key, read->read_sequence, space);
+    batch->RequireUnchanged(key, *read, space);
   }
   return read;
 }

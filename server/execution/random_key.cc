@@ -65,7 +65,7 @@ int ChooseBranch(Iterator* iterator, const Branching& at) {
 
 }  // namespace
 
-absl::StatusOr<std::optional<std::string>> RandomKey(Store& store, NamespaceId space,
+absl::StatusOr<std::optional<std::string>> RandomKey(StoreContents& store, NamespaceId space,
                                                      SequenceNumber* durable_after) {
   ReadOptions options = GatedRead(space);
   options.without_value = true;

@@ -16,7 +16,8 @@
 namespace varve {
 
 // Nothing when there are no keys. `*durable_after` as in ReadResult.
-[[nodiscard]] absl::StatusOr<std::optional<std::string>> RandomKey(Store& store, NamespaceId space,
+[[nodiscard]] absl::StatusOr<std::optional<std::string>> RandomKey(StoreContents& store,
+                                                                   NamespaceId space,
                                                                    SequenceNumber* durable_after);
 
 }  // namespace varve

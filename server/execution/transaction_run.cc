@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <utility>
 
 #include "fmt/format.h"
@@ -16,15 +17,21 @@ constexpr int kTriesTogether = 8;  // before other writers have to wait
 // That executing a request counts for: then it is known what it took.
 constexpr size_t kKeysPerRequest = 16;
 
+// A lack of memory for the transaction ends as one for the attempt around it does.
+StoreContents* ContentsOf(Transaction* transaction) {
+  StoreContents* const contents = transaction->contents();
+  if (contents == nullptr) throw std::bad_alloc();
+  return contents;
+}
+
 }  // namespace
 
 TransactionRun::Attempt::Attempt(CommandContext& context, const WriteOptions& options,
                                  ByteBuffer* replies)
     : protocol(context.client.protocol),
       space(context.client.space),
-      transaction(&context.store, {.write = options, .max_bytes = kMaxBatchBytes}),
-      inside(&context.store, &transaction),
-      inner(&context.server, &context.client, replies, &inside) {}
+      transaction(context.server.store, {.write = options, .max_bytes = kMaxBatchBytes}),
+      inner(&context.server, &context.client, replies, ContentsOf(&transaction)) {}
 
 void TransactionRun::Attempt::Undo() {
   inner.client.protocol = protocol;
@@ -121,7 +128,8 @@ absl::StatusOr<bool> TransactionRun::WatchedAreSame(CommandContext& context,
     // The version tells two writes of the same value apart.
     if (read.found != watched.found || read.version != watched.version) return false;
     if (read.found) continue;
-    conditions.RequireNotPut(watched.key, watched.read_sequence, watched.space);
+    conditions.RequireNotPut(
+        watched.key, WriteBatch::ReadPoint(watched.read_sequence, watched.version), watched.space);
     conditional = true;
   }
   if (!conditional) return true;

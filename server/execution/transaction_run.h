@@ -1,5 +1,5 @@
 // EXEC: executes queued requests as one transaction of the store. The commands' own handlers run,
-// against a store that is the transaction (db/transaction/transaction_store.h); what they wrote
+// against the transaction in the place of the store (Transaction::contents); what they wrote
 // becomes one record of the log, and the reply waits for it. Nothing of the reply leaves before all
 // of it is there; what takes long does so in slices, like other replies.
 //
@@ -12,9 +12,9 @@
 #include <memory>
 #include <vector>
 
-#include "db/transaction/transaction_store.h"
 #include "server/clients/client_transaction.h"
 #include "server/execution/command_context.h"
+#include "varve/transaction.h"
 
 namespace varve {
 
@@ -74,7 +74,6 @@ class TransactionRun final : public ReplyStream {
     const int protocol;
     const NamespaceId space;
     Transaction transaction;
-    TransactionStore inside;
     CommandContext inner;
     size_t next = 0;  // request
     // Of that request, where it takes several slices.

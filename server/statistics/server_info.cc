@@ -238,7 +238,7 @@ void LatencyStats(const ServerState& server, InfoText* info) {
 
 }  // namespace
 
-std::string ServerInfo(ServerState& server, Store& store, Arguments sections,
+std::string ServerInfo(ServerState& server, StoreContents& store, Arguments sections,
                        SequenceNumber* durable_after) {
   *durable_after = kNoSequence;
   InfoText info(sections);

@@ -11,12 +11,12 @@ namespace varve::testing {
 
 class EagerPicker final : public CompactionPicker {
  public:
-  std::optional<CompactionPlan> Pick(const Version& version, const EngineOptions& options,
+  std::optional<CompactionPick> Pick(const TreeShape& tree, const EngineOptions& options,
                                      bool) const override {
-    return picker_->Pick(version, options, /*in_burst=*/false);
+    return picker_->Pick(tree, options, /*in_burst=*/false);
   }
-  double Debt(const Version& version, const EngineOptions& options) const override {
-    return picker_->Debt(version, options);
+  double Debt(const TreeShape& tree, const EngineOptions& options) const override {
+    return picker_->Debt(tree, options);
   }
 
  private:

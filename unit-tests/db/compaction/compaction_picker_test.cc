@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "db/compaction/compaction_planner.h"
 #include "db/version/version_edit.h"
 #include "fmt/format.h"
 #include "type/tree_key.h"
@@ -50,9 +51,13 @@ class Tree {
   const EngineOptions& options() const { return options_; }
   uint64_t flushed_bytes() const { return flushed_bytes_; }
   uint64_t merged_bytes() const { return merged_bytes_; }
-  double Debt() const { return picker_->Debt(*version_, options_); }
+  double Debt() const { return picker_->Debt(version_->shape(), options_); }
   std::optional<CompactionPlan> Pick(bool in_burst = false) const {
-    return picker_->Pick(*version_, options_, in_burst);
+    const std::optional<CompactionPick> pick = picker_->Pick(version_->shape(), options_, in_burst);
+    if (!pick) return std::nullopt;
+    absl::StatusOr<CompactionPlan> plan = PlanOf(*version_, *pick);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return plan.ok() ? std::optional(*std::move(plan)) : std::nullopt;
   }
 
  private:

@@ -163,7 +163,7 @@ TEST_F(MergeWriterTest, DeadGenerationsAreLeftOut) {
 
 class DropsOddSequences final : public CompactionFilter {
  public:
-  bool Drop(const RecordView& record) const override { return record.sequence % 2 == 1; }
+  bool Drop(const FilteredRecord& record) const override { return record.version % 2 == 1; }
 };
 
 TEST_F(MergeWriterTest, WhatTheFilterDropsNeverLetsOlderVersionsBack) {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "db/compaction/compaction_planner.h"
 #include "db/version/version_edit.h"
 #include "type/tree_key.h"
 #include "unit-tests/testing/memory_segment.h"
-#include "varve/compaction_picker.h"
 
 namespace varve {
 namespace {

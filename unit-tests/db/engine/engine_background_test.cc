@@ -259,7 +259,7 @@ TEST(EngineBurstTest, MergesThatCanWaitAreBegunOnceTheBurstIsOver) {
 // Counts records by the policy of the thread that merges or flushes them.
 class PolicyFilter final : public CompactionFilter {
  public:
-  bool Drop(const RecordView&) const override {
+  bool Drop(const FilteredRecord&) const override {
     (sched_getscheduler(0) == SCHED_IDLE ? idle : others)++;
     return false;
   }

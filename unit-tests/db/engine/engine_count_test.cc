@@ -183,7 +183,7 @@ TEST(EngineCountTest, AnEmptiedNamespaceIsCountedAtOnce) {
 
 class DropLarge : public CompactionFilter {
  public:
-  bool Drop(const RecordView& record) const override { return record.value.size() > 1000; }
+  bool Drop(const FilteredRecord& record) const override { return record.value.size() > 1000; }
 };
 
 // A record that a filter drops from below was replaced by nothing any more.

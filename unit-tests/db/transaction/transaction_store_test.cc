@@ -22,7 +22,7 @@ TEST(TransactionStoreTest, TakesBatchesAndUpdatesIntoTheTransaction) {
   Set(&*store, "a", "1");
   Set(&*store, "b", "2");
   Transaction transaction(&*store);
-  TransactionStore inside(&*store, &transaction);
+  StoreContents& inside = *transaction.contents();
   WriteBatch batch;
   batch.DeleteRange("b", "");
   batch.Put("c", "3");

@@ -1,8 +1,12 @@
-#include "varve/compaction_picker.h"
+#include "db/compaction/compaction_planner.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
+
+#include "fmt/format.h"
+#include "util/base/assert.h"
 
 namespace varve {
 namespace {
@@ -29,7 +33,24 @@ bool AnyIsDamaged(const std::vector<std::shared_ptr<Segment>>& segments) {
                      [](const std::shared_ptr<Segment>& segment) { return segment->is_damaged(); });
 }
 
-// Whether range tombstones newer than all of the segment cover it without a gap, and no snapshot
+// Returns the segments that the input names; none if no run of its level has all of them in this
+// order.
+std::vector<std::shared_ptr<Segment>> SegmentsOf(const Version& version,
+                                                 const CompactionPick::Input& input) {
+  std::vector<std::shared_ptr<Segment>> found;
+  if (input.level < 0 || static_cast<size_t>(input.level) >= version.levels().size()) return found;
+  for (const Run& run : version.levels()[static_cast<size_t>(input.level)].runs) {
+    for (const std::shared_ptr<Segment>& segment : run.segments) {
+      if (found.size() == input.segments.size()) break;
+      if (segment->info().number == input.segments[found.size()]) found.push_back(segment);
+    }
+    if (found.size() == input.segments.size()) return found;
+    found.clear();
+  }
+  return found;
+}
+
+// Returns whether range tombstones newer than all of the segment cover it without a gap, and no snapshot
 // lies between.
 bool IsCovered(const SegmentInfo& segment, const RangeTombstoneList& tombstones,
                const std::vector<SequenceNumber>& snapshots) {
@@ -50,6 +71,28 @@ bool IsCovered(const SegmentInfo& segment, const RangeTombstoneList& tombstones,
 }
 
 }  // namespace
+
+absl::StatusOr<CompactionPlan> PlanOf(const Version& version, const CompactionPick& pick) {
+  CompactionPlan plan;
+  plan.output_level = pick.output_level;
+  plan.joins_last_run = pick.joins_last_run;
+  plan.move_only = pick.move_only;
+  plan.drops_tombstones = pick.drops_tombstones;
+  plan.pushes_last_level_down = pick.pushes_last_level_down;
+  for (const CompactionPick::Input& input : pick.inputs) {
+    std::vector<std::shared_ptr<Segment>> segments = SegmentsOf(version, input);
+    if (segments.empty()) {
+      return absl::InvalidArgumentError(fmt::format(
+          "the compaction picker chose segments that no run of level {} has in this order",
+          input.level));
+    }
+    plan.inputs.push_back({input.level, std::move(segments)});
+  }
+  if (plan.inputs.empty() || pick.output_level < 0)
+    return absl::InvalidArgumentError(
+        "the compaction picker chose a merge of nothing or to nowhere");
+  return plan;
+}
 
 bool ReadsDamage(const CompactionPlan& plan) {
   if (plan.move_only || plan.remove_only) return false;
