@@ -11,7 +11,8 @@
 #   make clang    compile the libraries with clang: its warnings and thread-safety analysis are errors
 #   make format   lay out the sources as .clang-format says;  make check-format  only tells
 #   make tidy     clang-tidy over the libraries (slow)
-#   make install   the programs, the systemd unit and an example configuration (DESTDIR, PREFIX)
+#   make install  the programs, the library with its headers, CMake package and pkg-config file, the systemd unit and an
+#                 example configuration (DESTDIR, PREFIX)
 #   make clean    remove build/; data stays
 
 JOBS ?= 2
@@ -93,7 +94,7 @@ tidy: packages
 
 # What was built is installed as it is, so that nothing is built as root.
 install:
-	install -D -t $(DESTDIR)$(PREFIX)/bin build/release/server_main build/release/client_main
+	DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX)
 	sed 's|/usr/local/|$(PREFIX)/|g' packaging/varve.service | \
 		install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/lib/systemd/system/varve.service
 	test -e $(DESTDIR)/etc/varve/varve.toml || install -D -m 644 packaging/varve.toml $(DESTDIR)/etc/varve/varve.toml

@@ -25,6 +25,7 @@
 
 #include "type/record.h"
 #include "type/sequence.h"
+#include "type/tree_key.h"
 #include "util/base/coding.h"
 #include "varve/namespace.h"
 

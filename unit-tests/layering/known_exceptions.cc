@@ -7,9 +7,6 @@ const Exceptions& KnownExceptions() {
   static const auto* const exceptions = new Exceptions{
       .arrows =
           {
-              {"include/varve", "db/transaction"},
-              {"include/varve", "db/version"},
-              {"include/varve", "type"},
               {"server/clients", "server/commands"},
               {"server/clients", "server/execution"},
               {"server/config", "server"},

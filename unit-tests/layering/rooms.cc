@@ -83,6 +83,7 @@ const std::map<std::string, Folders, std::less<>>& TestTops() {
   static const auto* const tops = new std::map<std::string, Folders, std::less<>>{
       {"db", {"tools"}},
       {"server", {"client"}},
+      {"store", {"include"}},
       {"testing", {"include", "type", "util", "structure", "db"}},
       {"layering", {"util"}},
       {"crash", {"include", "type", "util", "structure", "db", "tools"}},

@@ -1,0 +1,60 @@
+// The stores that keep to the interface: the embedded engine, as it is opened by default and with
+// write buffers so small that flush and compaction happen in the tests, and a store that makes as
+// few promises as one may.
+#include <utility>
+
+#include "unit-tests/store/store_conformance.h"
+#include "unit-tests/testing/map_store.h"
+#include "unit-tests/testing/temp_dir.h"
+#include "varve/storage_engine.h"
+
+namespace varve {
+namespace {
+
+class EmbeddedStore final : public StoreUnderTest {
+ public:
+  explicit EmbeddedStore(const EngineOptions& options) {
+    absl::StatusOr<std::unique_ptr<StorageEngine>> opened =
+        StorageEngine::Open(directory_.path(), options);
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    store_ = *std::move(opened);
+  }
+  Store& store() override { return *store_; }
+
+ private:
+  testing::TempDir directory_;
+  std::unique_ptr<StorageEngine> store_;
+};
+
+class StoreOfMaps final : public StoreUnderTest {
+ public:
+  Store& store() override { return store_; }
+
+ private:
+  testing::MapStore store_;
+};
+
+std::vector<StoreFactory> Stores() {
+  EngineOptions small;
+  small.write_buffer_size = 64u << 10;
+  return {{"Embedded", [] { return std::make_unique<EmbeddedStore>(EngineOptions()); }},
+          {"EmbeddedSmallBuffers", [small] { return std::make_unique<EmbeddedStore>(small); }},
+          {"Maps", [] { return std::make_unique<StoreOfMaps>(); }}};
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, StoreConformanceTest, ::testing::ValuesIn(Stores()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(StoreCapabilitiesTest, TheEmbeddedEngineKeepsEveryPromiseOfThisProcess) {
+  EmbeddedStore embedded((EngineOptions()));
+  const StoreCapabilities capabilities = embedded.store().capabilities();
+  EXPECT_TRUE(capabilities.snapshots);
+  EXPECT_EQ(capabilities.atomicity, StoreCapabilities::Atomicity::kAnyKeys);
+  EXPECT_TRUE(capabilities.constant_time_clone);
+  EXPECT_TRUE(capabilities.constant_time_range_delete);
+  EXPECT_TRUE(capabilities.exact_counts);
+  EXPECT_FALSE(capabilities.remote);
+}
+
+}  // namespace
+}  // namespace varve
