@@ -86,18 +86,7 @@ class MapStore final : public Store {
   absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch) override {
     return Submit(options, batch);
   }
-  absl::StatusOr<CommitResult> Submit(const WriteOptions&, WriteBatch* batch) override {
-    const std::lock_guard lock(mutex_);
-    if (closed_) return absl::FailedPreconditionError("the store is closed");
-    Spaces changed = spaces_;  // so that a refused batch changes nothing
-    Checker checker(this);
-    Applier applier(this, &changed);
-    if (absl::Status status = batch->ForEachCondition(&checker); !status.ok()) return status;
-    if (absl::Status status = batch->ForEachOperation(&applier); !status.ok()) return status;
-    spaces_ = std::move(changed);
-    batch->Clear();
-    return CommitResult{.sequence = version_};
-  }
+  absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) override;
   void WriteAsync(const WriteOptions& options, WriteBatch* batch, WriteDone done) override {
     done(Submit(options, batch));
   }
@@ -309,6 +298,19 @@ class MapStore::Applier final : public WriteBatch::OperationVisitor {
   MapStore& store_;
   Spaces& spaces_;
 };
+
+inline absl::StatusOr<CommitResult> MapStore::Submit(const WriteOptions&, WriteBatch* batch) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return absl::FailedPreconditionError("the store is closed");
+  Spaces changed = spaces_;  // so that a refused batch changes nothing
+  Checker checker(this);
+  Applier applier(this, &changed);
+  if (absl::Status status = batch->ForEachCondition(&checker); !status.ok()) return status;
+  if (absl::Status status = batch->ForEachOperation(&applier); !status.ok()) return status;
+  spaces_ = std::move(changed);
+  batch->Clear();
+  return CommitResult{.sequence = version_};
+}
 
 // Works on a copy of the namespace's keys.
 class MapStore::MapIterator final : public Iterator {
