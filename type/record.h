@@ -1,5 +1,5 @@
-// What one version of one key is: the plain value that log, write buffer, segments and iterators
-// pass around. The bytes it takes on disk are drawn in db/format/record_format.h.
+// One version of one key: the plain value that log, write buffer, segments and iterators pass
+// around. The bytes it takes on disk are drawn in db/format/record_format.h.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace varve {
 
-// What an operation does. On disk as the low 4 bits of a record's first byte: never renumber.
+// The kind of an operation. On disk as the low 4 bits of a record's first byte: never renumber.
 enum class RecordKind : uint8_t {
   kValue = 1,           // key -> value
   kTombstone = 2,       // key is deleted
@@ -44,8 +44,8 @@ struct RecordView {
   uint64_t expiry_ms = 0;  // 0: never
   RecordKind kind = RecordKind::kValue;
   uint8_t flags = kNoFlags;
-  // Of a large operation: where it lies in its log block's payload (db/log/log.h). 0: it is none,
-  // or that is not known.
+  // The place of a large operation in its log block's payload (db/log/log.h). 0: it is none, or
+  // that is not known.
   uint32_t log_offset = 0;
 };
 

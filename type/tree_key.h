@@ -35,13 +35,14 @@ inline void EncodeGeneration(char* destination, NamespaceGeneration generation) 
   destination[3] = static_cast<char>(generation);
 }
 
-// `tree_key` has at least kGenerationSize bytes.
+// Requires: `tree_key` has at least kGenerationSize bytes.
 inline NamespaceGeneration GenerationOf(std::string_view tree_key) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(tree_key.data());
   return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 |
          uint32_t{bytes[3]};
 }
 
+// Requires: `tree_key` has at least kGenerationSize bytes.
 inline std::string_view UserKeyOf(std::string_view tree_key) {
   return tree_key.substr(kGenerationSize);
 }

@@ -19,10 +19,10 @@
 #include "db/segment/segment.h"
 #include "db/version/compaction_plan.h"
 #include "db/version/version.h"
-#include "type/sequence.h"
 #include "type/tree_key.h"
 #include "util/os/file_system.h"
 #include "varve/options.h"
+#include "varve/types.h"
 
 namespace varve {
 

@@ -30,10 +30,10 @@
 #include "db/format/namespace_bases.h"
 #include "db/format/range_tombstone.h"
 #include "db/segment/segment_builder.h"
-#include "type/sequence.h"
 #include "type/tree_key.h"
 #include "util/os/file_system.h"
 #include "varve/compaction_filter.h"
+#include "varve/types.h"
 
 namespace varve {
 

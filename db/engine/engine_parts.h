@@ -20,10 +20,10 @@
 #include "db/version/super_version.h"
 #include "db/write_buffer/write_buffer.h"
 #include "structure/published.h"
-#include "type/sequence.h"
 #include "type/tree_key.h"
 #include "util/base/sharded_counter.h"
 #include "varve/store.h"
+#include "varve/types.h"
 
 namespace varve {
 

@@ -8,7 +8,7 @@
 
 #include "db/format/large_operation.h"
 #include "type/record.h"
-#include "type/sequence.h"
+#include "varve/types.h"
 
 namespace varve {
 

@@ -25,7 +25,7 @@
 #include <string_view>
 
 #include "type/record.h"
-#include "type/sequence.h"
+#include "varve/types.h"
 
 namespace varve {
 

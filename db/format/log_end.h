@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "type/sequence.h"
+#include "varve/types.h"
 
 namespace varve {
 

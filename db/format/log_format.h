@@ -69,8 +69,8 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "type/sequence.h"
 #include "util/base/coding.h"
+#include "varve/types.h"
 
 namespace varve {
 

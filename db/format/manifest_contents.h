@@ -10,9 +10,9 @@
 #include "db/format/log_end.h"
 #include "db/format/namespace_bases.h"
 #include "db/format/segment_info.h"
-#include "type/sequence.h"
 #include "type/tree_key.h"
 #include "varve/namespace.h"
+#include "varve/types.h"
 
 namespace varve {
 

@@ -37,8 +37,8 @@
 #include <memory>
 #include <vector>
 
-#include "type/sequence.h"
 #include "type/tree_key.h"
+#include "varve/types.h"
 
 namespace varve {
 

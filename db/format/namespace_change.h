@@ -24,10 +24,10 @@
 #include <string_view>
 
 #include "type/record.h"
-#include "type/sequence.h"
 #include "type/tree_key.h"
 #include "util/base/coding.h"
 #include "varve/namespace.h"
+#include "varve/types.h"
 
 namespace varve {
 

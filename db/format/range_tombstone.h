@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "type/sequence.h"
+#include "varve/types.h"
 
 namespace varve {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "db/format/key_tally.h"
-#include "type/sequence.h"
+#include "varve/types.h"
 
 namespace varve {
 

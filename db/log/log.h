@@ -35,9 +35,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/format/log_end.h"
-#include "type/sequence.h"
 #include "util/os/file_system.h"
 #include "varve/options.h"
+#include "varve/types.h"
 
 namespace varve {
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "db/format/log_format.h"
-#include "type/sequence.h"
+#include "varve/types.h"
 
 namespace varve {
 

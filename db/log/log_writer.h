@@ -36,10 +36,10 @@
 #include "db/log/log.h"
 #include "db/log/log_buffer.h"
 #include "db/log/log_files.h"
-#include "type/sequence.h"
 #include "util/os/file_system.h"
 #include "util/os/steady_condition.h"
 #include "varve/options.h"
+#include "varve/types.h"
 
 namespace varve {
 

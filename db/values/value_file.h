@@ -24,8 +24,8 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "db/format/value_place.h"
-#include "type/sequence.h"
 #include "util/os/file_system.h"
+#include "varve/types.h"
 
 namespace varve {
 

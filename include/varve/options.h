@@ -1,4 +1,5 @@
-// Every setting and every limit of the engine, with its default. Plain values.
+// Every setting and every limit of the engine, with its default, and the options of single reads and
+// writes. Plain values.
 #pragma once
 
 #include <chrono>
@@ -6,7 +7,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "varve/types.h"
 #include "varve/types.h"
 
 namespace varve {
@@ -24,14 +24,14 @@ inline constexpr size_t kMaxValueSize = 512u << 20;      // bytes of a value
 inline constexpr size_t kMaxBatchBytes = 1024u << 20;    // bytes of one batch, encoded
 inline constexpr size_t kMaxBatchOperations = 1u << 20;  // operations in one batch
 
-// When a write is acknowledged; what each mode loses stands in docs/durability.md.
+// The moment at which a write is acknowledged; docs/durability.md says what each mode may lose.
 enum class Durability : uint8_t {
   kAlways,       // on disk
   kEverySecond,  // with the kernel; synced each second
   kNone,         // with the kernel
 };
 
-// How what is written gets to the disk.
+// The system calls by which the log gets to the disk.
 enum class SyncBackend : uint8_t {
   kAuto,    // the fastest there is
   kPwrite,  // pwrite and fdatasync
@@ -39,7 +39,7 @@ enum class SyncBackend : uint8_t {
   // kPwrite where files don't allow it.
   kDirect,
 };
-// What `wanted` comes to on this machine.
+// Returns what `wanted` comes to on this machine.
 constexpr SyncBackend Resolve(SyncBackend wanted) {
   return wanted == SyncBackend::kAuto ? SyncBackend::kDirect : wanted;
 }
@@ -50,30 +50,32 @@ struct EngineOptions {
   // Durability.
   Durability sync = Durability::kAlways;
   SyncBackend sync_backend = SyncBackend::kAuto;
-  // A group is written when nothing is under way, or has reached this size, or its first write has
-  // waited this long.
+  // The log thread writes a group of commits as soon as no other write is under way, or the group has
+  // this size, or its first commit has waited this long.
   size_t group_max_bytes = 4u << 20;
   std::chrono::microseconds group_max_delay{0};
-  // Bytes of one log file, zero-filled ahead. 0: as large as a write buffer, between 1 and 64 MiB.
+  // The bytes of one log file, zero-filled ahead. 0: as large as a write buffer, between 1 and 64
+  // MiB.
   size_t log_file_size = 0;
 
   // Memory.
   size_t write_buffer_size = 64u << 20;
-  // Full write buffers that may wait for their flush; beyond it writes wait.
+  // The number of full write buffers that may wait for their flush; beyond it writes wait.
   int max_full_write_buffers = 4;
   size_t offset_table_cache_size = 512u << 20;
   size_t block_cache_size = 512u << 20;
 
   // Shape of the tree.
   size_t segment_size = 128u << 20;  // bytes at which a compaction starts the next segment of a run
-  // Sorted runs that a level gathers before it is merged down; the first one twice as many while
-  // buffers are filled in quick succession.
+  // The number of sorted runs that a level gathers before it is merged down. The first level gathers
+  // twice as many while buffers are filled in quick succession.
   int runs_per_level = 4;
-  // Bytes from which on a value is written once and segments point to it; less than 1 KiB counts as
-  // that. 0: none is kept apart.
+  // The size in bytes from which on a value is written once and segments point to it; less than 1
+  // KiB counts as 1 KiB. 0: no value is kept apart.
   size_t value_separation_size = 1u << 10;
 
-  // Parts that a user of the library may replace. Null: the default.
+  // Parts that a program may replace. Null: the default.
+  // Requires: the file system and the clock outlive the store.
   std::shared_ptr<const CompactionPicker> compaction_picker;
   std::shared_ptr<const CompactionFilter> compaction_filter;
   FileSystem* file_system = nullptr;  // not owned
@@ -82,30 +84,33 @@ struct EngineOptions {
 
 struct ReadOptions {
   // The state to read; null: what is visible now.
+  // Requires: the store that is read gave the snapshot.
   const Snapshot* snapshot = nullptr;
   NamespaceId space = kDefaultNamespace;
   // Return only what a crash can no longer take back: wait for the log where needed. The server
-  // turns it off and gates its replies itself.
+  // turns it off and holds its replies back itself.
   bool wait_until_durable = true;
   // Off for long scans that should not push hot blocks out.
   bool fill_cache = true;
   // The value itself is not wanted: it is not copied, nor read where it is kept apart.
-  // ReadResult::value_size tells of it, and Iterator::value_size.
+  // ReadResult::value_size and Iterator::value_size tell its size.
   bool without_value = false;
-  // Of the values of one MultiGet: when they have reached it, the keys that follow are not read
-  // (MultiGetResult::read says which).
+  // When the values of one MultiGet have reached this size together, the keys that follow are not
+  // read (MultiGetResult::read says which). A slice of a range ends by it, too.
   size_t max_bytes = SIZE_MAX;
   // A longer value is not read from disk, and not copied: ReadResult::too_large says so.
   size_t max_value_bytes = SIZE_MAX;
 };
 
 struct WriteOptions {
-  // Unset (null in `sync_override`): the store's mode.
+  // The mode of this write if `override_sync` is set; else it has the store's.
   Durability sync = Durability::kAlways;
   bool override_sync = false;
-  // Who has the turn (Store::BeginExclusiveWrite) writes with it; others wait for its end.
+  // The holder of the exclusive right (StoreWrites::BeginExclusiveWrite) writes with it; other
+  // writers wait for its end.
   const ExclusiveWrite* exclusive_write = nullptr;
-  bool waits_for_exclusive_write = true;  // false: fails with Cancelled while somebody else has it
+  // False: the write fails with Cancelled while another writer has the exclusive right.
+  bool waits_for_exclusive_write = true;
 };
 
 }  // namespace varve

@@ -1,4 +1,5 @@
-// The embedded engine: the public header of the library.
+// The embedded engine, and the header to begin with: it includes all that a program needs for reads,
+// writes and namespaces. varve/transaction.h has transactions.
 //
 //   auto store = varve::StorageEngine::Open("data", {});
 //   if (!store.ok()) ...
@@ -6,13 +7,17 @@
 //   batch.Put("city:1", "Zürich West");
 //   auto committed = (*store)->Write({}, &batch);   // on disk when it returns
 //
-// Thread-safe. One process at a time has a directory open; a second Open fails with
-// FailedPrecondition.
+// Thread-safety: all functions are thread-safe. One process at a time has a directory open; a second
+// Open fails with FailedPrecondition.
+//
+// The library installs no signal handlers.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "varve/options.h"
 #include "varve/store.h"
@@ -21,13 +26,13 @@ namespace varve {
 
 class StorageEngine : public Store {
  public:
-  // Opens the store in `directory`, creating it unless options say otherwise, and recovers what a
-  // crash left. DataLoss: a damaged manifest or an acknowledged part of the log is damaged (file
-  // and offset named).
+  // Opens the store in `directory`, creating it (and missing parents) unless options say otherwise, and
+  // recovers what a crash left. DataLoss: the manifest, or an acknowledged part of the log, is damaged; the message
+  // names file and offset.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<StorageEngine>> Open(
       const std::string& directory, const EngineOptions& options);
 
-  // One-operation batches of Write, with default options.
+  // Write batches of one operation, with default options.
   [[nodiscard]] absl::Status Put(std::string_view key, std::string_view value);
   [[nodiscard]] absl::Status Delete(std::string_view key);
   [[nodiscard]] absl::Status DeleteRange(std::string_view begin, std::string_view end);

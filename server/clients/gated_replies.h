@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "type/sequence.h"
 #include "util/resp/resp_buffer.h"
+#include "varve/types.h"
 
 namespace varve {
 

@@ -17,8 +17,8 @@
 #include <string_view>
 
 #include "server/clients/pubsub.h"
-#include "type/sequence.h"
 #include "type/tree_key.h"
+#include "varve/types.h"
 
 namespace varve {
 

@@ -21,8 +21,8 @@
 #include "server/clients/gated_replies.h"
 #include "server/clients/output_gauge.h"
 #include "server/config/live_options.h"
-#include "type/sequence.h"
 #include "util/resp/resp_buffer.h"
+#include "varve/types.h"
 
 namespace varve {
 

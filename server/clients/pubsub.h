@@ -24,7 +24,7 @@
 #include "absl/synchronization/mutex.h"
 #include "server/clients/glob.h"
 #include "server/clients/mailbox.h"
-#include "type/sequence.h"
+#include "varve/types.h"
 
 namespace varve {
 

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "type/sequence.h"
 #include "varve/namespace.h"
 #include "varve/options.h"
 #include "varve/storage_engine.h"
+#include "varve/types.h"
 
 namespace varve::testing {
 

@@ -9,9 +9,9 @@
 #include <map>
 #include <vector>
 
-#include "type/sequence.h"
 #include "unit-tests/crash/contents.h"
 #include "varve/options.h"
+#include "varve/types.h"
 
 namespace varve::testing {
 
