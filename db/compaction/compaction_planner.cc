@@ -50,8 +50,8 @@ std::vector<std::shared_ptr<Segment>> SegmentsOf(const Version& version,
   return found;
 }
 
-// Returns whether range tombstones newer than all of the segment cover it without a gap, and no snapshot
-// lies between.
+// Returns whether range tombstones newer than all of the segment cover it without a gap, and no
+// snapshot lies between.
 bool IsCovered(const SegmentInfo& segment, const RangeTombstoneList& tombstones,
                const std::vector<SequenceNumber>& snapshots) {
   // A snapshot that sees anything of the segment has to see what covers it too, as the present

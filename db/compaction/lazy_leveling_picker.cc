@@ -99,8 +99,8 @@ uint64_t Bytes(const Segments& segments) {
   return bytes;
 }
 
-// Returns whether the inputs may become a run as they are. In the last run nothing should stay that only
-// deletes.
+// Returns whether the inputs may become a run as they are. In the last run nothing should stay that
+// only deletes.
 bool CanMove(const Segments& sorted, bool to_last_run, const EngineOptions& options) {
   for (size_t i = 0; i < sorted.size(); ++i) {
     const SegmentShape& info = sorted[i];

@@ -1,5 +1,5 @@
-// Every setting and every limit of the engine, with its default, and the options of single reads and
-// writes. Plain values.
+// Every setting and every limit of the engine, with its default, and the options of single reads
+// and writes. Plain values.
 #pragma once
 
 #include <chrono>
@@ -50,8 +50,8 @@ struct EngineOptions {
   // Durability.
   Durability sync = Durability::kAlways;
   SyncBackend sync_backend = SyncBackend::kAuto;
-  // The log thread writes a group of commits as soon as no other write is under way, or the group has
-  // this size, or its first commit has waited this long.
+  // The log thread writes a group of commits as soon as no other write is under way, or the group
+  // has this size, or its first commit has waited this long.
   size_t group_max_bytes = 4u << 20;
   std::chrono::microseconds group_max_delay{0};
   // The bytes of one log file, zero-filled ahead. 0: as large as a write buffer, between 1 and 64
@@ -67,8 +67,8 @@ struct EngineOptions {
 
   // Shape of the tree.
   size_t segment_size = 128u << 20;  // bytes at which a compaction starts the next segment of a run
-  // The number of sorted runs that a level gathers before it is merged down. The first level gathers
-  // twice as many while buffers are filled in quick succession.
+  // The number of sorted runs that a level gathers before it is merged down. The first level
+  // gathers twice as many while buffers are filled in quick succession.
   int runs_per_level = 4;
   // The size in bytes from which on a value is written once and segments point to it; less than 1
   // KiB counts as 1 KiB. 0: no value is kept apart.

@@ -1,5 +1,5 @@
-// The embedded engine, and the header to begin with: it includes all that a program needs for reads,
-// writes and namespaces. varve/transaction.h has transactions.
+// The embedded engine, and the header to begin with: it includes all that a program needs for
+// reads, writes and namespaces. varve/transaction.h has transactions.
 //
 //   auto store = varve::StorageEngine::Open("data", {});
 //   if (!store.ok()) ...
@@ -7,8 +7,8 @@
 //   batch.Put("city:1", "Zürich West");
 //   auto committed = (*store)->Write({}, &batch);   // on disk when it returns
 //
-// Thread-safety: all functions are thread-safe. One process at a time has a directory open; a second
-// Open fails with FailedPrecondition.
+// Thread-safety: all functions are thread-safe. One process at a time has a directory open; a
+// second Open fails with FailedPrecondition.
 //
 // The library installs no signal handlers.
 #pragma once
@@ -26,9 +26,9 @@ namespace varve {
 
 class StorageEngine : public Store {
  public:
-  // Opens the store in `directory`, creating it (and missing parents) unless options say otherwise, and
-  // recovers what a crash left. DataLoss: the manifest, or an acknowledged part of the log, is damaged; the message
-  // names file and offset.
+  // Opens the store in `directory`, creating it (and missing parents) unless options say otherwise,
+  // and recovers what a crash left. DataLoss: the manifest, or an acknowledged part of the log, is
+  // damaged; the message names file and offset.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<StorageEngine>> Open(
       const std::string& directory, const EngineOptions& options);
 

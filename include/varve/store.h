@@ -69,7 +69,7 @@ struct StoreCapabilities {
 using Pressure = double;
 inline constexpr Pressure kFreePressure = 0.5;
 
-// --- Reads -----------------------------------------------------------------------------------------
+// --- Reads ---------------------------------------------------------------------------------------
 
 class StoreReads {
  public:
@@ -136,7 +136,7 @@ class StoreReads {
   virtual void ReadRangeAsync(const ReadOptions& options, RangeRequest range, RangeDone done);
 };
 
-// --- Writes ----------------------------------------------------------------------------------------
+// --- Writes --------------------------------------------------------------------------------------
 
 // The exclusive right to write, which ends when it is destroyed, by any thread.
 class ExclusiveWrite {
@@ -180,7 +180,7 @@ class StoreWrites {
   virtual std::unique_ptr<ExclusiveWrite> BeginExclusiveWrite() = 0;
 };
 
-// --- Namespaces ------------------------------------------------------------------------------------
+// --- Namespaces ----------------------------------------------------------------------------------
 
 class StoreNamespaces {
  public:
@@ -197,7 +197,7 @@ class StoreNamespaces {
   virtual uint64_t UsualExpiry(NamespaceId space) const = 0;
 };
 
-// --- Contents: what a transaction can stand in for (Transaction::contents) -------------------------
+// --- Contents: what a transaction can stand in for (Transaction::contents) -----------------------
 
 class StoreContents : public StoreReads, public StoreWrites, public StoreNamespaces {
  public:
@@ -205,7 +205,7 @@ class StoreContents : public StoreReads, public StoreWrites, public StoreNamespa
   virtual StoreCapabilities capabilities() const = 0;
 };
 
-// --- Durability ------------------------------------------------------------------------------------
+// --- Durability ----------------------------------------------------------------------------------
 
 class StoreDurability {
  public:
@@ -245,7 +245,7 @@ class StoreDurability {
   virtual void RemoveDurabilityListener(uint64_t token) = 0;
 };
 
-// --- Upkeep ----------------------------------------------------------------------------------------
+// --- Upkeep --------------------------------------------------------------------------------------
 
 class StoreUpkeep {
  public:

@@ -25,8 +25,8 @@
 // transaction lives.
 //
 // Thread-safety: one thread at a time uses a transaction; any number work side by side.
-// Requires: a store with StoreCapabilities::snapshots. A transaction that has not ended is destroyed
-// before its store, and after its iterators.
+// Requires: a store with StoreCapabilities::snapshots. A transaction that has not ended is
+// destroyed before its store, and after its iterators.
 #pragma once
 
 #include <cstddef>

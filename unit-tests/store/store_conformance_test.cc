@@ -72,7 +72,7 @@ std::string StoreConformanceTest::ScanInSlices(StoreReads::RangeRequest range) {
 
 namespace {
 
-// --- Reads -----------------------------------------------------------------------------------------
+// --- Reads ---------------------------------------------------------------------------------------
 
 TEST_P(StoreConformanceTest, ReadsWhatWasWrittenInTheOrderOfBytes) {
   Put("b", "2");
@@ -203,7 +203,7 @@ TEST_P(StoreConformanceTest, ASnapshotKeepsWhatItSawOrIsRefused) {
   EXPECT_FALSE(snapshot->HasNamespace(12345));
 }
 
-// --- Writes ----------------------------------------------------------------------------------------
+// --- Writes --------------------------------------------------------------------------------------
 
 TEST_P(StoreConformanceTest, ABatchIsWrittenWholeAndLaterOperationsWin) {
   Put("b", "old");
@@ -321,7 +321,7 @@ TEST_P(StoreConformanceTest, ARangeIsDeleted) {
   EXPECT_EQ(Scan(), "a=v ");
 }
 
-// --- Namespaces ------------------------------------------------------------------------------------
+// --- Namespaces ----------------------------------------------------------------------------------
 
 class OneNamespace {
  public:
@@ -401,7 +401,7 @@ TEST_P(StoreConformanceTest, ACloneSharesWhatItsSourceHeldOrIsRefused) {
   EXPECT_EQ(Get("k", OneNamespace::kId), "1");
 }
 
-// --- Durability and upkeep -------------------------------------------------------------------------
+// --- Durability and upkeep -----------------------------------------------------------------------
 
 TEST_P(StoreConformanceTest, WhatIsSubmittedIsVisibleAtOnceAndDurableOnceAskedFor) {
   WriteBatch batch;
@@ -460,7 +460,7 @@ TEST_P(StoreConformanceTest, AClosedStoreRefusesToWork) {
   EXPECT_FALSE(store().Write({}, &batch).ok());
 }
 
-// --- Asynchronous forms ----------------------------------------------------------------------------
+// --- Asynchronous forms --------------------------------------------------------------------------
 
 TEST_P(StoreConformanceTest, AsynchronousReadsAnswerWhatTheOthersDo) {
   Put("a", "1");

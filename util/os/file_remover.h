@@ -1,9 +1,9 @@
 // The file remover removes files that are out of use, a step at a time, on the file thread.
 //
 // A file system frees the blocks of a file that is removed (and may tell the device) in one go, and
-// syncs of other files wait meanwhile: 23 ms behind a file of 120 MB. So a large file is cut shorter
-// by 2 MiB at a time, with a pause of 0.5 ms after each step (at most 4 GB/s, more than a store can
-// write), before its name goes.
+// syncs of other files wait meanwhile: 23 ms behind a file of 120 MB. So a large file is cut
+// shorter by 2 MiB at a time, with a pause of 0.5 ms after each step (at most 4 GB/s, more than a
+// store can write), before its name goes.
 //
 // A crash may leave a file behind, whole or cut short. A failure leaves it without a word: opening
 // the store removes every file that the manifest does not name.
