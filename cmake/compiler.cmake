@@ -7,7 +7,7 @@ set(VARVE_SANITIZER "" CACHE STRING "Sanitizers to build with: address, undefine
 
 option(VARVE_FUZZ "Build the fuzz targets, and everything so that it counts what a run covers; clang alone can" OFF)
 
-option(VARVE_PCH "Precompile what most files include of others; pays where ccache finds nothing, which it can't keep" OFF)
+option(VARVE_PCH "Precompile what most files include of others; the build then does not find what a source forgot to include" OFF)
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
@@ -18,7 +18,12 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 find_program(CCACHE ccache)
 if(CCACHE)
   # Paths relative to the checkout, so that every checkout on a machine shares one cache.
-  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR})
+  if(VARVE_PCH)
+    # What ccache asks for before it keeps precompiled headers, and what is compiled with them.
+    list(APPEND CMAKE_CXX_COMPILER_LAUNCHER CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime)
+  endif()
+  list(APPEND CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
 # Assertions check invariants in every build but the one that is shipped and measured (util/base/assert.h).
@@ -48,6 +53,12 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release")
   target_compile_options(varve_flags INTERFACE -fstack-protector-strong -fstack-clash-protection -fcf-protection
                                                -D_FORTIFY_SOURCE=2 -Wformat -Werror=format-security)
   target_link_options(varve_flags INTERFACE -pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
+endif()
+
+if(VARVE_PCH AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  target_compile_options(varve_flags INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
+elseif(VARVE_PCH)
+  target_compile_options(varve_flags INTERFACE -fpch-preprocess)
 endif()
 
 # Precompiles headers for the target, with VARVE_PCH: those that most files take, and the ones given.

@@ -1,0 +1,56 @@
+# The tests of single rooms: a folder here mirrors a folder of the tree.
+
+# ThreadSanitizer leaves out tests of one thread that take it long. All sanitizers leave out more seeds of the same.
+set(left_out)
+if(VARVE_SANITIZER)
+  set(left_out *ModelTest*/4 *ModelTest*/5 *ModelTest*/6 *ModelTest*/7)
+endif()
+if(VARVE_SANITIZER STREQUAL "thread")
+  list(APPEND left_out *SegmentIteratorTest* SegmentCorruptionTest* SegmentBuilder* *.ABatchOfAMillionOperationsIsWhole)
+endif()
+
+varve_test_program(util LINK varve_util)
+varve_test_lanes(util_tests)
+
+varve_test_program(structure LINK varve_structure)
+varve_test_lanes(structure_tests)
+
+varve_test_program(layering LINK varve_util)
+varve_test_lanes(layering_tests)
+
+varve_test_program(tools LINK varve_tools)
+varve_test_lanes(tools_tests)
+
+# What every store keeps to, the engine among them.
+varve_test_program(store LINK varve::varve)
+varve_test_lanes(store_tests)
+
+# Models, crashes, scans under load, and what waits for the background.
+varve_test_program(db LINK varve_tools)
+varve_test_lanes(db_tests COST 10 SHARDS 4 LEFT_OUT ${left_out}
+                 SLOW *ModelTest* *AgainstAModel* *EqualsAModel* ReadersTest.* *ConcurrencyTest.* ClonesTest.* CompactionTest.*
+                      FullDiskTest.* LogRecoveryTest.* EngineRecoveryTest.* SegmentCorruptionTest.* EngineCountTest.*
+                      EngineExpiryTest.* ValueSeparationTest.* *BackgroundTest.* *BurstTest.* MergeWriterTest.ReadersFind*
+                      LogTest.EverySecond*)
+# Every engine test runs a second time with write buffers so small that flush and compaction happen in each.
+list(JOIN left_out ":" filter)
+varve_test_entry(db_tests_small_buffers PROGRAM db_tests FILTER "-${filter}" SHARDS 4 LABELS long again COST 30
+                 ENVIRONMENT VARVE_TEST_WRITE_BUFFER=64KiB)
+
+# Programs that are started and killed, clocks, and clients that mean harm.
+varve_test_program(server LINK varve_server varve_client STARTS server_main client_main WAITS)
+varve_test_lanes(server_tests COST 10 SHARDS 2
+                 SLOW *KillTest.* SlicesTest.* *LimitsTest.* *LimitTest.* ProgramTest.* AccessTest.* HostileClientsTest.* SaveTest.*
+                      SharedRoundsTest.* UnreadRepliesTest.* StartTest.* ConfigTest.TimeoutHolds*)
+
+# The client's tests start servers, and run the examples.
+varve_test_program(client LINK varve_cli util STARTS server_main client_main WAITS)  # forkpty is in libutil
+target_compile_definitions(client_tests PRIVATE VARVE_EXAMPLES="$<TARGET_FILE_DIR:example_blocking>")
+add_dependencies(client_tests example_blocking example_pipelined example_asynchronous)
+varve_test_entry(client_tests PROGRAM client_tests SHARDS 2 LABELS test COST 20)
+
+# What runs concurrently, and is therefore built and run under ThreadSanitizer (make tsan).
+add_custom_target(concurrent_tests)
+foreach(folder util structure db server client)
+  add_dependencies(concurrent_tests ${folder}_tests)
+endforeach()
