@@ -1,7 +1,9 @@
 # The commands of everyday work. CMake does the building; this file only knows the presets and the order of steps.
 #
 #   make run      install what is missing, build, and serve 127.0.0.1:7777 with data in ./data
-#   make test     build and run every test
+#   make check    build and run the unit tests, the rules of the tree and of its format: under a minute where all is built
+#   make test     build everything and run the tests that take five minutes together
+#   make test-all build everything and run every test
 #   make build    build everything: servers, clients, benchmarks and tests, in build/release
 #   make prove    a minute of kills, power cuts, failing calls and bit flips against a fresh server, and one table of what was lost
 #   make asan     the tests under AddressSanitizer and UndefinedBehaviorSanitizer, built by clang, whose warnings and thread-safety
@@ -20,10 +22,8 @@ FUZZ_SECONDS ?= 30
 FUZZ_TARGETS ?=
 CMAKE_FLAGS ?=
 PREFIX ?= /usr/local
-CONCURRENT_TESTS = util_tests|structure_tests|db_tests|server_tests|client_tests
-# Left out under ThreadSanitizer, where they take half of the time: tests of one thread, and more seeds of the same (under AddressSanitizer, too).
-ONE_THREAD = *SegmentIteratorTest*:SegmentCorruptionTest*:SegmentBuilder*:*.ABatchOfAMillionOperationsIsWhole
-MORE_SEEDS = *ModelTest*/4:*ModelTest*/5:*ModelTest*/6:*ModelTest*/7
+# `make check` takes what is there.
+CHECK_PRESET ?= $(if $(wildcard build/dev/build.ninja),dev,$(if $(wildcard build/release/build.ninja),release,dev))
 SOURCES = git ls-files -co --exclude-standard -- '*.h' '*.cc'
 
 export CTEST_OUTPUT_ON_FAILURE = 1
@@ -33,7 +33,7 @@ export LSAN_OPTIONS = suppressions=$(CURDIR)/cmake/lsan_suppressions.txt:print_s
 export UBSAN_OPTIONS = print_stacktrace=1
 export TSAN_OPTIONS = second_deadlock_stack=1:history_size=4
 
-.PHONY: run build test prove asan fuzz tsan clang format check-format tidy packages install clean
+.PHONY: run build check test test-all test-packages prove asan fuzz tsan clang format check-format tidy packages install clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
 
@@ -49,10 +49,20 @@ build: packages
 	cmake --preset release $(CMAKE_FLAGS)
 	cmake --build --preset release -j $(JOBS)
 
-# What the tests of client libraries run on; those whose runtime can't be installed are skipped and say so.
-test: build
-	@scripts/install_packages.sh packages-test.txt || echo "make test: some client libraries will not be tested"
-	ctest --test-dir build/release -j $(JOBS) --output-on-failure
+check: packages check-format
+	cmake --preset $(CHECK_PRESET) $(CMAKE_FLAGS) >/dev/null
+	cmake --build --preset $(CHECK_PRESET) -j $(JOBS) --target fast_tests
+	scripts/run_tests.sh build/$(CHECK_PRESET) -j $(JOBS) -L '^fast$$'
+
+# What tests of client libraries, power cuts and failing calls take; those that lack it are skipped and say so.
+test-packages:
+	@scripts/install_packages.sh packages-test.txt || echo "make: some tests will be skipped"
+
+test: build test-packages
+	scripts/run_tests.sh build/release -j $(JOBS) -LE '^long$$'
+
+test-all: build test-packages
+	scripts/run_tests.sh build/release -j $(JOBS)
 
 # Cutting power takes root (loop devices), failing calls takes strace; what can't be done is said in the table's place.
 prove: packages
@@ -64,7 +74,7 @@ prove: packages
 asan: packages
 	cmake --preset asan $(CMAKE_FLAGS)
 	cmake --build --preset asan -j $(JOBS)
-	GTEST_FILTER='-$(MORE_SEEDS)' ctest --test-dir build/asan -j $(JOBS) --output-on-failure
+	scripts/run_tests.sh build/asan -j $(JOBS) -LE '^again$$'
 
 # Reproduce a find with build/asan/TARGET_fuzz FILE, and put the file into unit-tests/fuzz/corpus/TARGET once it is mended.
 fuzz: packages
@@ -76,7 +86,7 @@ fuzz: packages
 tsan: packages
 	cmake --preset tsan $(CMAKE_FLAGS)
 	cmake --build --preset tsan -j $(JOBS) --target concurrent_tests
-	GTEST_FILTER='-$(ONE_THREAD):$(MORE_SEEDS)' setarch -R ctest --test-dir build/tsan -j $(JOBS) --output-on-failure -R '^($(CONCURRENT_TESTS))$$'
+	setarch -R scripts/run_tests.sh build/tsan -j $(JOBS) -R '^(util|structure|db|server|client)_tests' -LE '^again$$'
 
 clang: packages
 	cmake --preset clang $(CMAKE_FLAGS)

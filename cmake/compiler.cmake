@@ -7,7 +7,7 @@ set(VARVE_SANITIZER "" CACHE STRING "Sanitizers to build with: address, undefine
 
 option(VARVE_FUZZ "Build the fuzz targets, and everything so that it counts what a run covers; clang alone can" OFF)
 
-option(VARVE_PCH "Precompile what most files include of others; the build then does not find what a source forgot to include" OFF)
+set(VARVE_PCH OFF CACHE STRING "Precompile what most files include of others: OFF, TESTS, or ON for all; what a source forgot to include is then not found")
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
@@ -61,12 +61,17 @@ elseif(VARVE_PCH)
   target_compile_options(varve_flags INTERFACE -fpch-preprocess)
 endif()
 
-# Precompiles headers for the target, with VARVE_PCH: those that most files take, and the ones given.
+# Precompiles headers for the target: those that most files take, and the ones given. With VARVE_PCH=TESTS only where TEST stands.
 function(varve_precompile target)
+  cmake_parse_arguments(precompile "TEST" "" "" ${ARGN})
+  if(VARVE_PCH STREQUAL "TESTS" AND NOT precompile_TEST)
+    return()
+  endif()
   if(VARVE_PCH)
     target_precompile_headers(${target} PRIVATE <algorithm> <atomic> <chrono> <functional> <map> <memory> <optional> <string>
                               <string_view> <thread> <utility> <vector> <absl/status/statusor.h>
-                              <absl/synchronization/mutex.h> <absl/types/span.h> <fmt/format.h> ${ARGN})
+                              <absl/synchronization/mutex.h> <absl/types/span.h> <fmt/format.h>
+                              ${precompile_UNPARSED_ARGUMENTS})
   endif()
 endfunction()
 

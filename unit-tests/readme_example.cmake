@@ -40,7 +40,7 @@ target_link_libraries(readme_example PRIVATE varve::varve)
 add_test(NAME readme_example
          COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:readme_example> -DDIRECTORY=${example_dir}/run
                  -DEXPECTED=${example_dir}/expected_output.txt -P ${CMAKE_CURRENT_SOURCE_DIR}/run_example.cmake)
-set_tests_properties(readme_example PROPERTIES TIMEOUT ${VARVE_TEST_TIMEOUT})
+set_tests_properties(readme_example PROPERTIES TIMEOUT ${VARVE_TEST_TIMEOUT} LABELS test)
 
 # Sanitizers want flags of their users, which an installation doesn't pass on.
 if(NOT VARVE_SANITIZER)
@@ -54,7 +54,7 @@ if(NOT VARVE_SANITIZER)
   add_test(NAME installed_headers COMMAND ${CMAKE_COMMAND} ${installation} -DSTEP=headers -P ${script})
   add_test(NAME installed_cmake_package COMMAND ${CMAKE_COMMAND} ${installation} -DSTEP=cmake -P ${script})
   add_test(NAME installed_pkg_config COMMAND ${CMAKE_COMMAND} ${installation} -DSTEP=pkg-config -P ${script})
-  set_tests_properties(installation PROPERTIES FIXTURES_SETUP installation)
+  set_tests_properties(installation PROPERTIES FIXTURES_SETUP installation LABELS test)
   set_tests_properties(installed_headers installed_cmake_package installed_pkg_config
-                       PROPERTIES FIXTURES_REQUIRED installation TIMEOUT ${VARVE_TEST_TIMEOUT})
+                       PROPERTIES FIXTURES_REQUIRED installation TIMEOUT ${VARVE_TEST_TIMEOUT} LABELS test)
 endif()
