@@ -11,7 +11,7 @@
 #include "client/console/progress.h"
 #include "fmt/format.h"
 #include "tools/dump.h"
-#include "tools/repair.h"
+#include "tools/repair/repair.h"
 #include "tools/verify.h"
 
 namespace varve {

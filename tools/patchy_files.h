@@ -1,8 +1,8 @@
 // Files of a device that can't read all of them any more: where it can't, they read as zeros, which
-// no checksum passes. So whoever verifies or repairs a store finds such places as damage, and goes
+// no checksum passes. A tool that verifies or repairs a store finds such places as damage, and goes
 // on with what is behind them.
 //
-// Thread-safe as the file system beneath it, which it passes everything else on to.
+// Thread-safety: as the file system beneath it, which it passes everything else on to.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class PatchyFileSystem final : public FileSystem {
  public:
   explicit PatchyFileSystem(FileSystem* base) : base_(base) {}
 
-  // What the device said of pages that it couldn't read, each page once, in the order in which they
-  // were met.
+  // Returns what the device said of pages that it couldn't read, each page once, in the order in
+  // which they were met.
   std::vector<absl::Status> errors() const;
 
   absl::StatusOr<std::unique_ptr<File>> OpenForRead(const std::string& path) override;

@@ -1,11 +1,12 @@
-// What can still be read of a segment that may be damaged: for verifying, repairing and printing it
-// while no server runs on it.
+// All that can still be read of a segment that may be damaged: for verifying, repairing and
+// printing it while no server runs on it.
 //
 // Records are walked from front to back. Behind a damaged one the walk goes on with the next that
 // the offset table names; where the table is damaged, too, with the next bytes that pass for a
 // record and continue the order. Each part is checked, and all damage is listed, not only the
 // first. Reads in pieces of 1 MiB, or a record where that is larger; memory: 8 bytes a key.
-// Thread-safe.
+//
+// Thread-safety: a function without state of its own.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +40,8 @@ struct SegmentSurvey {
   bool range_tombstones_are_lost = false;  // there may have been some
   uint64_t records = 0;                    // that can be read
   uint64_t data_end = 0;                   // behind the last of them
-  // Where values lie to which what can be read of the offset table leads
-  // (db/segment/segment_values.h), ascending; also those of lost records.
+  // The addresses of values to which the readable part of the offset table leads
+  // (db/segment/segment_values.h), ascending; values of lost records are among them.
   std::vector<uint64_t> value_addresses;
 };
 
@@ -48,8 +49,8 @@ struct SegmentSurvey {
 using VisitRecord =
     absl::FunctionRef<absl::Status(uint64_t offset, uint64_t size, const RecordView& record)>;
 
-// Of segment `number` in `file`. `file_size`: what the manifest says, or the file's own. Errors are
-// those of reading, and of `visit`.
+// Surveys segment `number` in `file`. `file_size` is what the manifest says, or the file's own.
+// Errors are those of reading, and of `visit`.
 [[nodiscard]] absl::StatusOr<SegmentSurvey> SurveySegment(const File& file, uint64_t number,
                                                           uint64_t file_size, VisitRecord visit);
 

@@ -1,5 +1,7 @@
-// Reads a whole segment and finds every damaged byte: what `verify` and repairs use. Needs no store
+// Reads a whole segment and finds every damaged byte: `verify` and repairs use it. Needs no store
 // and no cache.
+//
+// Thread-safety: a function without state of its own.
 #pragma once
 
 #include <string>
@@ -14,7 +16,7 @@ namespace varve {
 // tail, footer, records and their order, padding, offset table, fences and range tombstones, that
 // the table leads to each key, and that the fences are those of the records. DataLoss names file
 // and offset of the first damage found. Reads in pieces of 1 MiB, or one record where that is
-// larger. Thread-safe.
+// larger.
 [[nodiscard]] absl::Status VerifySegment(FileSystem* file_system, const std::string& path,
                                          const SegmentInfo& info);
 

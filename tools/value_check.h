@@ -1,7 +1,8 @@
-// Whether separated values are there, and those that were written: for verifying and repairing a
-// store while no server runs on it.
+// Checks that separated values are there, and are those that were written: for verifying and
+// repairing a store while no server runs on it.
 //
-// Not thread-safe. Keeps the files open that it has looked into.
+// Thread-safety: one thread at a time uses a checker. It keeps the files open that it has looked
+// into.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +27,9 @@ class ValueChecker {
   // OK also where the record holds its value. DataLoss names file and offset of what is damaged or
   // missing.
   [[nodiscard]] absl::Status Check(const RecordView& record);
-  // The first damage that a record of the segment leads to.
+  // Returns the first damage that a record of the segment leads to.
   [[nodiscard]] absl::Status CheckSegment(const SegmentInfo& info);
-  // The large operation at `offset` of a file, whosever it is; good until the next call. Nothing:
+  // Returns the large operation at `offset` of a file, which is good until the next call. Nothing:
   // there is none that is undamaged.
   [[nodiscard]] absl::StatusOr<std::optional<RecordView>> OperationAt(uint64_t file_number,
                                                                       uint64_t offset);

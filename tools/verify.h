@@ -1,7 +1,9 @@
 // Reads everything of a store that no server runs on, and names each place that is damaged.
 //
-// Opens nothing for writing. Thread-safe: a function without state of its own. Memory: the log
-// files one by one, 8 bytes a key of the segment at hand.
+// Opens nothing for writing. Memory: the log files one by one, and 8 bytes a key of the segment at
+// hand.
+// Thread-safety: a function without state of its own.
+// Requires: no server has the store open.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +38,7 @@ struct VerifyReport {
   uint64_t damaged_places = 0;
 };
 
-// Called now and then with the bytes that were read, of how many.
+// The reading thread calls it now and then with the bytes that were read, and of how many.
 using VerifyProgress = std::function<void(uint64_t done, uint64_t total)>;
 
 // FailedPrecondition: a server has the store open. NotFound: there is no store. Damage is no error,

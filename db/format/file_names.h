@@ -53,7 +53,7 @@ inline std::string ManifestPath(const std::string& directory) { return directory
 inline std::string ManifestCopyPath(const std::string& directory) {
   return directory + "/MANIFEST.copy";
 }
-// There as long as a repair is to be brought to its end (tools/repair.h).
+// There as long as a repair is to be brought to its end (tools/repair/repair.h).
 inline std::string RepairPlanPath(const std::string& directory) { return directory + "/REPAIR"; }
 
 // There while a repair rebuilds the tree: segments from the number in it on are its own.

@@ -1,5 +1,5 @@
 // A store's directory as those see it who look into it while no server runs on it (tools/verify.h,
-// tools/repair.h). Stateless functions.
+// tools/repair/repair.h). Stateless functions.
 #pragma once
 
 #include <cstdint>

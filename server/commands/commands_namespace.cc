@@ -11,6 +11,7 @@
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
 #include "server/execution/database_index.h"
+#include "server/execution/store_capability.h"
 #include "util/base/size_text.h"
 #include "util/resp/resp_parser.h"
 
@@ -149,6 +150,7 @@ void CreateNamespace(CommandContext& context, Arguments arguments) {
 }
 
 void CloneNamespace(CommandContext& context, Arguments arguments) {
+  if (!StoreMeets(context, StoreNeed::kConstantTimeClone)) return;
   const std::optional<NamespaceDescription> source = FindNamespace(context, arguments[2]);
   if (!source || !CheckNewName(context, arguments[3])) return;
   NamespaceDescription space{.name = std::string(arguments[3]), .options = source->options};

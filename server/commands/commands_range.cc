@@ -7,6 +7,7 @@
 #include "server/execution/key_range.h"
 #include "server/execution/key_update.h"
 #include "server/execution/range_stream.h"
+#include "server/execution/store_capability.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {
@@ -62,6 +63,7 @@ void HandleCount(CommandContext& context, Arguments arguments) {
 }
 
 void HandleDbSize(CommandContext& context, Arguments arguments) {
+  if (!StoreMeets(context, StoreNeed::kExactCounts)) return;
   const absl::StatusOr<CountResult> count = context.store.Count(GatedRead(context.space()), "", "");
   if (!count.ok()) return context.Fail(count.status());
   context.DependOn(count->durable_after);
@@ -69,6 +71,7 @@ void HandleDbSize(CommandContext& context, Arguments arguments) {
 }
 
 void HandleDelRange(CommandContext& context, Arguments arguments) {
+  if (!StoreMeets(context, StoreNeed::kConstantTimeRangeDelete)) return;
   const std::optional<KeyRange> range = ParseKeyRange(arguments[1], arguments[2]);
   if (!range) return context.reply.Error(kBadBound);
   if (!range->empty) {

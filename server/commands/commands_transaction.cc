@@ -8,6 +8,7 @@
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
 #include "server/execution/key_update.h"
+#include "server/execution/store_capability.h"
 #include "server/execution/transaction_queue.h"
 #include "server/execution/transaction_run.h"
 
@@ -17,6 +18,7 @@ namespace {
 void HandleMulti(CommandContext& context, Arguments) {
   ClientTransaction& transaction = context.client.modes.transaction;
   if (transaction.open) return context.reply.Error("ERR MULTI calls can not be nested");
+  if (!StoreMeets(context, StoreNeed::kSnapshots)) return;
   transaction.open = true;
   ShowTransaction(&context.client);
   context.reply.Ok();

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "fmt/format.h"
-#include "tools/repair.h"
+#include "tools/repair/repair.h"
 #include "unit-tests/testing/namespace_calls.h"
 #include "unit-tests/testing/server_process.h"
 

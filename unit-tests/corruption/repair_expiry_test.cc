@@ -11,7 +11,7 @@
 #include "db/format/file_names.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
-#include "tools/repair.h"
+#include "tools/repair/repair.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/memory_file_system.h"
 #include "varve/storage_engine.h"

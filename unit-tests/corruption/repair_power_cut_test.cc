@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "db/format/file_names.h"
-#include "tools/repair.h"
+#include "tools/repair/repair.h"
 #include "unit-tests/corruption/store_image.h"
 #include "unit-tests/testing/simulated_file_system.h"
 #include "varve/storage_engine.h"

@@ -1,7 +1,7 @@
 // What a repair makes of damaged stores: it opens, nothing damaged is left, every key that could be
 // read before has its value, those that are lost or older than they should be are in the list, and
 // the originals are still there. Also when it is interrupted.
-#include "tools/repair.h"
+#include "tools/repair/repair.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "tools/repair.h"
+#include "tools/repair/repair.h"
 #include "tools/verify.h"
 #include "unit-tests/corruption/store_image.h"
 #include "varve/storage_engine.h"

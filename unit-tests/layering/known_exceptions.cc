@@ -37,8 +37,6 @@ const Exceptions& KnownExceptions() {
               "Engine::StatisticsInside",
               "Engine::TrySubmit",
               "ParseCommandLine",
-              "RepairJob::RebuildManifest",
-              "RepairJob::ReplaceLog",
               "Report",
               "TEST(TransactionTest, EqualsAModelUnderRandomOperations)",
               "TEST_F(MergeWriterTest, ReadersFindTheSameAndNoMoreIsKeptThanTheyNeed)",

@@ -35,6 +35,7 @@ constexpr auto kRooms = std::to_array<std::string_view>({
     "db/engine",
     "db/transaction",
     "tools",
+    "tools/repair",
     "server/config",
     "server/clients",
     "server/statistics",

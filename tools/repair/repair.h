@@ -20,8 +20,10 @@
 //   MANIFEST.repaired is the manifest to come
 //
 // What is lost is listed. A lost record may have deleted or replaced what an older one says: the
-// list says where older values, or keys that were deleted, may be back. Thread-safe: a function
-// without state of its own.
+// list says where older values, or keys that were deleted, may be back.
+//
+// Thread-safety: a function without state of its own.
+// Requires: no server has the store open.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +42,8 @@ struct RepairReport {
     uint64_t offset = 0;
     std::string what;
   };
-  std::vector<Entry> lost;         // what was damaged, and what of it is gone
-  std::vector<Entry> saved;        // what was made of the files that were damaged
+  std::vector<Entry> lost;         // names what was damaged, and what of it is gone
+  std::vector<Entry> saved;        // names what was made of the files that were damaged
   std::vector<std::string> moved;  // files that are in DIR/damaged now
   // An interrupted repair was brought to its end; what it lost it had listed before.
   bool continued = false;
@@ -49,8 +51,8 @@ struct RepairReport {
   bool nothing_to_do() const { return lost.empty() && !continued; }
 };
 
-// FailedPrecondition: a server has the store open. NotFound: there is no store. Other errors are
-// those of reading and writing; then it is to be started again.
+// Returns what was lost and saved. FailedPrecondition: a server has the store open. NotFound: there
+// is no store. Other errors are those of reading and writing; then the caller starts it again.
 [[nodiscard]] absl::StatusOr<RepairReport> RepairStore(FileSystem* file_system,
                                                        const std::string& directory,
                                                        const VerifyProgress& progress);

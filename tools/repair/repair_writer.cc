@@ -1,4 +1,4 @@
-#include "tools/repair_writer.h"
+#include "tools/repair/repair_writer.h"
 
 #include "type/tree_key.h"
 #include "util/base/status.h"

@@ -1,5 +1,7 @@
-// Writes records that a repair has saved into a new segment, with what the manifest says of it. Not
-// thread-safe.
+// Writes records that a repair has saved into a new segment, with what the manifest says of it.
+//
+// Thread-safety: one thread at a time uses a writer.
+// Requires: records come in the order of the tree.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +23,8 @@ namespace varve {
 
 class RepairWriter {
  public:
-  // `tombstones`: those that go with the records. The segment comes into being with its first
-  // record or tombstone.
+  // `tombstones` are the range tombstones that go with the records. The segment comes into being
+  // with its first record or tombstone.
   RepairWriter(FileSystem* file_system, std::string directory, uint64_t number,
                uint64_t average_record_size, std::vector<RangeTombstone> tombstones)
       : file_system_(file_system), tombstones_(std::move(tombstones)) {
@@ -31,9 +33,9 @@ class RepairWriter {
     options_.block_size = SegmentBuilder::BlockSizeFor(average_record_size);
   }
 
-  // In the order of the tree.
+  // Requires: `record` comes behind the one before in the order of the tree.
   [[nodiscard]] absl::Status Add(const RecordView& record);
-  // Nothing: there was nothing to write.
+  // Returns nothing if there was nothing to write.
   [[nodiscard]] absl::StatusOr<std::optional<SegmentInfo>> Finish();
 
  private:

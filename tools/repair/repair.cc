@@ -1,4 +1,4 @@
-#include "tools/repair.h"
+#include "tools/repair/repair.h"
 
 #include <algorithm>
 #include <memory>
@@ -12,8 +12,9 @@
 #include "db/namespaces/namespace_table.h"
 #include "db/write_buffer/write_buffer.h"
 #include "tools/patchy_files.h"
-#include "tools/repair_job.h"
-#include "tools/repair_writer.h"
+#include "tools/repair/repair_job.h"
+#include "tools/repair/repair_writer.h"
+#include "util/base/assert.h"
 #include "util/base/coding.h"
 #include "util/base/hash.h"
 #include "util/base/status.h"
@@ -24,7 +25,8 @@ namespace {
 
 constexpr size_t kBufferSize = 64u << 20;  // of log operations that become one segment
 
-// Operations of the log on their way into segments.
+// Takes the operations of a log and hands them on, a write buffer at a time, to be written into
+// segments. Namespaces and the clock follow along.
 class LogSalvage {
  public:
   using Write = absl::FunctionRef<absl::Status(const WriteBuffer& buffer)>;
@@ -40,6 +42,7 @@ class LogSalvage {
     for (SequenceNumber sequence = first; reader.Next(&record); ++sequence) {
       record.sequence = sequence;
       if (sequence <= flushed_) continue;
+      VARVE_ASSERT(sequence > last_);
       last_ = sequence;
       ++operations_;
       if (record.kind == RecordKind::kRangeTombstone) {
@@ -109,6 +112,7 @@ absl::StatusOr<RepairReport> RepairJob::Run() {
   plan_.manifest.base_tallies = KeyTallies();  // as do these
   plan_.manifest.clean_end = false;
   PlaceFilesWithValues();
+  VARVE_ASSERT(!report_.continued);
   VARVE_RETURN_IF_ERROR(WriteRepairPlan(file_system_, directory_, plan_));
   return Finish();
 }
@@ -121,7 +125,7 @@ absl::StatusOr<RepairReport> RepairJob::Finish() {
   return std::move(report_);
 }
 
-// What a log file holds beside them has been taken out of it.
+// Everything but separated values has been taken out of the log files by now.
 void RepairJob::PlaceFilesWithValues() {
   const std::unordered_set<uint64_t> referenced = ValueFileNumbers(plan_.manifest);
   for (auto& [name, target] : plan_.moves) {
@@ -170,17 +174,15 @@ uint64_t RepairJob::NumberBehindAllFiles() const {
 absl::Status RepairJob::RepairLog() {
   const Manifest& manifest = plan_.manifest;
   const auto pass = [](std::string_view, SequenceNumber, uint32_t) { return absl::OkStatus(); };
-  VARVE_ASSIGN_OR_RETURN(LogSurvey survey,
+  VARVE_ASSIGN_OR_RETURN(const LogSurvey survey,
                          SurveyLog(file_system_, directory_, manifest.store_id,
                                    manifest.flushed_sequence, manifest.log_ends, pass));
   if (survey.gaps.empty() && !is_rebuilt_) return absl::OkStatus();
-  return ReplaceLog(std::move(survey.gaps));
+  return ReplaceLog(survey.gaps);
 }
 
-absl::Status RepairJob::ReplaceLog(std::vector<LogGap> gaps) {
-  records_are_lost_ = true;
-  Manifest& manifest = plan_.manifest;
-  SequenceNumber last = manifest.flushed_sequence;
+SequenceNumber RepairJob::ListGaps(const std::vector<LogGap>& gaps) {
+  SequenceNumber last = kNoSequence;
   for (const LogGap& gap : gaps) {
     if (gap.last + 1 == gap.first) {
       Lost(gap.damage, "no operation is lost");
@@ -193,24 +195,33 @@ absl::Status RepairJob::ReplaceLog(std::vector<LogGap> gaps) {
     }
     last = std::max(last, gap.last);
   }
+  return last;
+}
+
+absl::Status RepairJob::WriteSalvaged(const WriteBuffer& buffer, std::vector<std::string>* made) {
+  const uint64_t number = NewNumber();
+  RepairWriter writer(file_system_, directory_, number,
+                      buffer.entries() == 0 ? 0 : buffer.bytes_used() / buffer.entries(),
+                      buffer.range_tombstones());
+  const std::unique_ptr<InternalIterator> records = buffer.NewSortedIterator(/*newest_only=*/false);
+  for (records->SeekToFirst(); records->Valid(); records->Next())
+    VARVE_RETURN_IF_ERROR(writer.Add(records->record()));
+  VARVE_ASSIGN_OR_RETURN(std::optional<SegmentInfo> info, writer.Finish());
+  if (!info) return absl::OkStatus();
+  info->of_clones = true;  // perhaps: it is counted like those that are
+  made->push_back(NameOf(number));
+  auto& levels = plan_.manifest.levels;
+  if (levels.empty()) levels.emplace_back();
+  levels.front().insert(levels.front().begin(), SegmentInfos{*std::move(info)});
+  return absl::OkStatus();
+}
+
+absl::Status RepairJob::ReplaceLog(const std::vector<LogGap>& gaps) {
+  records_are_lost_ = true;
+  Manifest& manifest = plan_.manifest;
+  const SequenceNumber last = std::max(manifest.flushed_sequence, ListGaps(gaps));
   std::vector<std::string> made;
-  const auto write = [&](const WriteBuffer& buffer) -> absl::Status {
-    const uint64_t number = NewNumber();
-    RepairWriter writer(file_system_, directory_, number,
-                        buffer.entries() == 0 ? 0 : buffer.bytes_used() / buffer.entries(),
-                        buffer.range_tombstones());
-    const std::unique_ptr<InternalIterator> records =
-        buffer.NewSortedIterator(/*newest_only=*/false);
-    for (records->SeekToFirst(); records->Valid(); records->Next())
-      VARVE_RETURN_IF_ERROR(writer.Add(records->record()));
-    VARVE_ASSIGN_OR_RETURN(std::optional<SegmentInfo> info, writer.Finish());
-    if (!info) return absl::OkStatus();
-    info->of_clones = true;  // perhaps: it is settled like those that are
-    made.push_back(NameOf(number));
-    if (manifest.levels.empty()) manifest.levels.emplace_back();
-    manifest.levels.front().insert(manifest.levels.front().begin(), SegmentInfos{*std::move(info)});
-    return absl::OkStatus();
-  };
+  const auto write = [&](const WriteBuffer& buffer) { return WriteSalvaged(buffer, &made); };
   LogSalvage salvage(manifest.flushed_sequence, NamespaceTable(manifest), write);
   VARVE_RETURN_IF_ERROR(SurveyLog(file_system_, directory_, manifest.store_id,
                                   manifest.flushed_sequence, manifest.log_ends,
@@ -219,6 +230,7 @@ absl::Status RepairJob::ReplaceLog(std::vector<LogGap> gaps) {
                                   })
                             .status());
   VARVE_RETURN_IF_ERROR(salvage.Flush());
+  VARVE_ASSERT(last >= manifest.flushed_sequence);
   manifest.flushed_sequence = std::max({last, salvage.last(), last_in_segments_});
   salvage.namespaces().WriteTo(&manifest);
   if (!knows_namespaces_ && !manifest.bases.empty()) {

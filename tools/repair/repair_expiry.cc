@@ -7,8 +7,8 @@
 
 #include "db/format/expiry_index.h"
 #include "db/segment/segment_caches.h"
-#include "tools/repair_job.h"
-#include "tools/repair_writer.h"
+#include "tools/repair/repair_job.h"
+#include "tools/repair/repair_writer.h"
 #include "type/tree_key.h"
 #include "util/base/coding.h"
 #include "util/base/status.h"

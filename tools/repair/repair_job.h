@@ -1,6 +1,9 @@
-// One run of a repair (tools/repair.h), from a look at the files to the plan that is carried out.
-// In four files: repair.cc (the way of the whole, and the log), repair_segments.cc,
-// repair_expiry.cc, repair_manifest.cc. Not thread-safe.
+// One run of a repair (tools/repair/repair.h), from the first look at the files to the plan that is
+// carried out. Its functions are in four files: repair.cc (the whole, and the log),
+// repair_segments.cc, repair_expiry.cc, repair_manifest.cc.
+//
+// Thread-safety: one thread uses a job.
+// Requires: no server has the store open; Run() takes the store's lock.
 #pragma once
 
 #include <algorithm>
@@ -20,14 +23,15 @@
 #include "db/segment/segment.h"
 #include "db/version/store_files.h"
 #include "fmt/format.h"
-#include "tools/repair.h"
-#include "tools/repair_plan.h"
+#include "tools/repair/repair.h"
+#include "tools/repair/repair_plan.h"
 #include "tools/segment_survey.h"
 #include "tools/value_check.h"
 
 namespace varve {
 
 struct SegmentCaches;
+class WriteBuffer;
 
 class RepairJob {
  public:
@@ -79,12 +83,16 @@ class RepairJob {
   absl::StatusOr<bool> TakeManifest();
   bool AllSegmentsAreThere(const Manifest& manifest) const;
   absl::Status RebuildManifest();
+  absl::Status RemoveOwnSegments();
+  // Returns the highest generation of a namespace that the segment holds something of, or
+  // kNoGeneration.
+  static absl::StatusOr<NamespaceGeneration> HighestGenerationIn(Segment* segment);
   absl::StatusOr<std::vector<std::shared_ptr<Segment>>> OpenForMerge(SegmentCaches* caches,
                                                                      std::set<uint64_t>* made);
   uint64_t StoreIdOfLogs() const;
-  // Which there were, given the highest generation that was found.
+  // Notes which namespaces there were, given the highest generation that was found.
   void TakeNamespaces(NamespaceGeneration highest);
-  // Gives those that no namespace has a namespace of their own.
+  // Gives generations that no namespace has a namespace of their own.
   void NameOtherGenerations();
   // Makes one run of the segments, which is the whole tree, and removes those in `made`.
   absl::Status MergeInto(const std::vector<std::shared_ptr<Segment>>& segments,
@@ -92,15 +100,19 @@ class RepairJob {
 
   // --- Segments
   absl::Status RepairRun(SegmentInfos* run);
-  // Lists the damage; returns what takes the segment's place, if anything is left of it. `named`:
-  // what the manifest says of it.
+  // Lists the damage; returns what takes the segment's place, if anything is left of it. `named` is
+  // what the manifest says of it, or null.
   absl::StatusOr<std::optional<SegmentInfo>> Salvage(uint64_t number, uint64_t file_size,
                                                      const SegmentInfo* named);
   void ListDamage(const std::string& name, const SegmentSurvey& survey, const SegmentInfo* named);
 
   // --- Log
   absl::Status RepairLog();
-  absl::Status ReplaceLog(std::vector<LogGap> gaps);
+  // Lists what is lost in the gaps, and returns the last sequence that may be lost.
+  SequenceNumber ListGaps(const std::vector<LogGap>& gaps);
+  // Puts the operations into a new segment, the newest run of the tree; adds its name to `made`.
+  absl::Status WriteSalvaged(const WriteBuffer& buffer, std::vector<std::string>* made);
+  absl::Status ReplaceLog(const std::vector<LogGap>& gaps);
 
   // --- Expiry
   absl::Status RebuildExpiryIndex();

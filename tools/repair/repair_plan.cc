@@ -1,4 +1,4 @@
-#include "tools/repair_plan.h"
+#include "tools/repair/repair_plan.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-// RepairJob: which segments the store consists of.
+// RepairJob: finds out which segments the store consists of.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -12,9 +12,10 @@
 #include "db/segment/segment_caches.h"
 #include "db/version/manifest.h"
 #include "db/version/version.h"
-#include "tools/repair_job.h"
+#include "tools/repair/repair_job.h"
 #include "tools/segment_verifier.h"
 #include "type/tree_key.h"
+#include "util/base/assert.h"
 #include "util/base/coding.h"
 #include "util/base/status.h"
 
@@ -113,9 +114,9 @@ absl::StatusOr<std::vector<std::shared_ptr<Segment>>> RepairJob::OpenForMerge(
   return segments;
 }
 
-// What the files themselves don't say is which generation is whose. An outdated manifest does,
-// unless there are generations that it doesn't know; without one the highest is that of the default
-// namespace.
+// The files themselves don't say which namespace a generation belongs to. An outdated manifest
+// does, unless there are generations that it doesn't know; without one the highest generation is
+// taken for the default namespace's.
 void RepairJob::TakeNamespaces(NamespaceGeneration highest) {
   Manifest& manifest = plan_.manifest;
   manifest.namespaces = {{kDefaultNamespace, highest}};
@@ -132,22 +133,40 @@ void RepairJob::TakeNamespaces(NamespaceGeneration highest) {
   knows_namespaces_ = true;
 }
 
-// Which records are newer says their sequence. What the files don't say is which segments a merge
+// An earlier rebuild that was interrupted may have left segments of its own.
+absl::Status RepairJob::RemoveOwnSegments() {
+  VARVE_ASSIGN_OR_RETURN(const uint64_t first_own,
+                         BeginRebuild(file_system_, directory_, plan_.manifest.next_file_number));
+  const auto is_own = [first_own](const StoreFile& file) {
+    return ParseSegmentName(file.name).value_or(0) >= first_own;
+  };
+  for (const StoreFile& file : files_) {
+    if (is_own(file)) VARVE_RETURN_IF_ERROR(file_system_->Remove(directory_ + "/" + file.name));
+  }
+  std::erase_if(files_, is_own);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<NamespaceGeneration> RepairJob::HighestGenerationIn(Segment* segment) {
+  const SegmentInfo& info = segment->info();
+  if (!ReachesTo(info, FirstTreeKey(kExpiryGeneration))) {
+    const bool ends_before = info.largest_is_exclusive && info.largest.size() == kGenerationSize;
+    return GenerationOf(info.largest) - (ends_before ? 1 : 0);
+  }
+  const std::unique_ptr<InternalIterator> records = segment->NewIterator(/*fill_cache=*/false);
+  records->Seek(FirstTreeKey(kExpiryGeneration), kNoSequence);
+  records->Valid() ? records->Prev() : records->SeekToLast();
+  VARVE_RETURN_IF_ERROR(records->status());
+  return records->Valid() ? GenerationOf(records->record().key) : kNoGeneration;
+}
+
+// The records' sequences say which of them are newer. The files don't say which segments a merge
 // had replaced already.
 absl::Status RepairJob::RebuildManifest() {
   Manifest& manifest = plan_.manifest;
   manifest.store_id = StoreIdOfLogs();
   is_rebuilt_ = true;
-  VARVE_ASSIGN_OR_RETURN(const uint64_t first_own,
-                         BeginRebuild(file_system_, directory_, plan_.manifest.next_file_number));
-  for (const StoreFile& file : files_) {
-    if (ParseSegmentName(file.name).value_or(0) >= first_own) {
-      VARVE_RETURN_IF_ERROR(file_system_->Remove(directory_ + "/" + file.name));
-    }
-  }
-  std::erase_if(files_, [&](const StoreFile& file) {
-    return ParseSegmentName(file.name).value_or(0) >= first_own;
-  });
+  VARVE_RETURN_IF_ERROR(RemoveOwnSegments());
   SegmentCaches caches(0, 0);
   std::set<uint64_t> made;
   VARVE_ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Segment>> segments,
@@ -161,17 +180,10 @@ absl::Status RepairJob::RebuildManifest() {
     // earlier.
     if (!made.contains(info.number))
       manifest.flushed_sequence = std::max(manifest.flushed_sequence, info.largest_sequence);
-    if (ReachesTo(info, FirstTreeKey(kExpiryGeneration))) {
-      const std::unique_ptr<InternalIterator> records = segment->NewIterator(/*fill_cache=*/false);
-      records->Seek(FirstTreeKey(kExpiryGeneration), kNoSequence);
-      records->Valid() ? records->Prev() : records->SeekToLast();
-      VARVE_RETURN_IF_ERROR(records->status());
-      if (records->Valid()) generation = std::max(generation, GenerationOf(records->record().key));
-    } else {
-      const bool ends_before = info.largest_is_exclusive && info.largest.size() == kGenerationSize;
-      generation = std::max(generation, GenerationOf(info.largest) - (ends_before ? 1 : 0));
-    }
+    VARVE_ASSIGN_OR_RETURN(const NamespaceGeneration highest, HighestGenerationIn(segment.get()));
+    generation = std::max(generation, highest);
   }
+  VARVE_ASSERT(manifest.flushed_sequence <= last_in_segments_);
   TakeNamespaces(generation);
   VARVE_RETURN_IF_ERROR(RepairLog());
   for (const auto& level : manifest.levels) {
@@ -186,18 +198,16 @@ absl::Status RepairJob::RebuildManifest() {
   }
   Lost("MANIFEST", 0,
        fmt::format("the tree is {} segments and the log merged into one, in generation {}; "
-                   "segments that a merge had "
-                   "replaced and a crash left behind, and ranges emptied since, can't be told: "
-                   "keys that were deleted "
-                   "may be back",
+                   "segments that a merge had replaced and a crash left behind, and ranges emptied "
+                   "since, can't be told: keys that were deleted may be back",
                    found, manifest.namespaces.front().generation));
   VARVE_RETURN_IF_ERROR(MergeInto(segments, made));
   NameOtherGenerations();
   return absl::OkStatus();
 }
 
-// Which of them belonged to other namespaces, and which were emptied, can't be told: they are kept
-// for somebody to look at.
+// It can't be told which generations belonged to other namespaces, and which were emptied. They are
+// kept for somebody to look at.
 void RepairJob::NameOtherGenerations() {
   NamespaceTable namespaces(plan_.manifest);
   std::set<NamespaceGeneration> found;
@@ -245,6 +255,7 @@ absl::Status RepairJob::MergeInto(const std::vector<std::shared_ptr<Segment>>& s
     const std::vector<RangeTombstone>& more = segment->range_tombstones()->tombstones();
     tombstones.insert(tombstones.end(), more.begin(), more.end());
   }
+  VARVE_ASSERT(children.size() == segments.size());
   plan_.manifest.levels.clear();
   if (children.empty()) return absl::OkStatus();
   if (options.expected_entries > 0) options.average_record_size = bytes / options.expected_entries;
