@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "util/base/assert.h"
+
 namespace varve {
 
 void OwnWrites::Set(std::string_view key, Write write, NamespaceId space) {
@@ -11,6 +13,7 @@ void OwnWrites::Set(std::string_view key, Write write, NamespaceId space) {
   if (found == keys.end()) {
     keys.emplace(std::string(key), std::move(write));
   } else {
+    VARVE_ASSERT(bytes_ >= BytesOf(key, found->second));
     bytes_ -= BytesOf(key, found->second);
     found->second = std::move(write);
   }
@@ -31,9 +34,11 @@ void OwnWrites::DeleteRange(std::string_view begin, std::string_view end, Namesp
   Space& in = spaces_[space];
   const auto last = end.empty() ? in.keys.end() : in.keys.lower_bound(end);
   for (auto key = in.keys.lower_bound(begin); key != last; key = in.keys.erase(key)) {
+    VARVE_ASSERT(bytes_ >= BytesOf(key->first, key->second));
     bytes_ -= BytesOf(key->first, key->second);
   }
   if (in.cleared) return;
+  VARVE_ASSERT(bytes_ >= in.hidden.bytes());
   bytes_ -= in.hidden.bytes();
   in.hidden.Add(begin, end);
   bytes_ += in.hidden.bytes();
@@ -42,12 +47,15 @@ void OwnWrites::DeleteRange(std::string_view begin, std::string_view end, Namesp
 void OwnWrites::ClearNamespace(NamespaceId space) {
   DeleteRange({}, {}, space);
   Space& in = spaces_[space];
+  VARVE_ASSERT(in.keys.empty());
+  VARVE_ASSERT(bytes_ >= in.hidden.bytes());
   bytes_ -= in.hidden.bytes();
   in.hidden.Clear();
   in.cleared = true;
 }
 
 void OwnWrites::CreateNamespace(const NamespaceDescription& space) {
+  VARVE_ASSERT(Find(space.id) == nullptr || !Find(space.id)->created);
   created_.push_back(space);
   ClearNamespace(space.id);
   spaces_[space.id].created = true;
@@ -75,6 +83,8 @@ const OwnWrites::Space* OwnWrites::Find(NamespaceId space) const {
 void OwnWrites::AddTo(WriteBatch* batch) const {
   for (const NamespaceDescription& space : created_) batch->CreateNamespace(space);
   for (const auto& [id, space] : spaces_) {
+    VARVE_ASSERT(!space.cleared || space.hidden.empty());
+    VARVE_ASSERT(!space.created || space.cleared);
     if (space.cleared && !space.created) batch->ClearNamespace(id);
     for (const auto& [begin, end] : space.hidden.ranges()) batch->DeleteRange(begin, end, id);
     for (const auto& [key, write] : space.keys) {

@@ -1,6 +1,10 @@
-// What a transaction has written and not committed: of each key the last write, the ranges that it
-// deleted, the namespaces that it created and swapped. It lies over the store's keys at the
-// transaction's snapshot; include/varve/transaction.h puts the two together. One thread at a time.
+// The writes of a transaction that has not committed: the last write of each key, the ranges that
+// it deleted, the namespaces that it created and swapped. They lie over the store's keys at the
+// transaction's snapshot; TransactionStore puts the two together.
+//
+// Thread-safety: one thread at a time.
+// Invariants: a write in `keys` is newer than the ranges that hide its place; where `cleared` is
+// set, `hidden` is empty.
 #pragma once
 
 #include <cstddef>
@@ -23,19 +27,19 @@ class OwnWrites {
     std::string value;
     uint64_t expiry_ms = kNoExpiry;
 
-    // Nobody sees it at `instant_ms`.
+    // Returns whether nobody sees it at `instant_ms`.
     bool Hidden(uint64_t instant_ms) const { return deleted || Expired(instant_ms); }
     bool Expired(uint64_t instant_ms) const {
       return expiry_ms != kNoExpiry && expiry_ms <= instant_ms;
     }
   };
-  // Of one namespace. What was deleted with its range hides the store's keys; writes behind that
-  // stand in `keys`.
+  // The writes to one namespace. Ranges that were deleted hide the store's keys; later writes stand
+  // in `keys`.
   struct Space {
     std::map<std::string, Write, std::less<>> keys;
     RangeSet hidden;
     bool cleared = false;  // hides everything; `hidden` is empty then
-    bool created = false;  // and `cleared`
+    bool created = false;  // `cleared` is set, too
 
     bool Hides(std::string_view key) const { return cleared || hidden.Find(key).has_value(); }
   };
@@ -44,21 +48,22 @@ class OwnWrites {
   void Delete(std::string_view key, NamespaceId space);
   void DeleteRange(std::string_view begin, std::string_view end, NamespaceId space);
   void ClearNamespace(NamespaceId space);
+  // Requires: the transaction has not created one of this id.
   void CreateNamespace(const NamespaceDescription& space);
   // Writes go on under the names from before: Origin() tells which.
   void SwapNamespaces(NamespaceId one, NamespaceId other);
-  // The namespace whose content `space` has after all swaps, as it is called in the store and
-  // above.
+  // Returns the namespace whose content `space` has after all swaps, as it is called in the store
+  // and in the functions above.
   NamespaceId Origin(NamespaceId space) const;
 
-  // Null: nothing was written there.
+  // Returns null if nothing was written there.
   const Space* Find(NamespaceId space) const;
   bool empty() const { return spaces_.empty() && swaps_.empty(); }
   const std::vector<NamespaceDescription>& created() const { return created_; }
-  // Of keys, values and ranges, each with some more for its place.
+  // Returns the bytes of keys, values and ranges, each with some more for its place.
   size_t bytes() const { return bytes_; }
 
-  // All of it, so that committing the batch has the same effect.
+  // Adds all of it to the batch, so that committing the batch has the same effect.
   void AddTo(WriteBatch* batch) const;
 
  private:

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "util/base/assert.h"
 #include "util/base/status.h"
 
 namespace varve {
@@ -15,9 +16,11 @@ void ReadSet::AddKey(std::string_view key, NamespaceId space) {
 
 void ReadSet::AddRange(std::string_view begin, std::string_view end, NamespaceId space) {
   RangeSet& ranges = spaces_[space].ranges;
+  VARVE_ASSERT(bytes_ >= ranges.bytes());
   bytes_ -= ranges.bytes();
   ranges.Add(begin, end);
   if (ranges.ranges().size() > kMaxRanges) ranges.JoinNeighbours();
+  VARVE_ASSERT(ranges.ranges().size() <= kMaxRanges + 1);
   bytes_ += ranges.bytes();
 }
 

@@ -1,6 +1,8 @@
-// What a transaction has read of the store, so that its commit can see whether that still is so:
-// single keys, and ranges (every key between two bounds, also those that were not there). One
-// thread at a time.
+// The keys that a transaction has read of the store, so that its commit can see whether they still
+// are what they were: single keys, and ranges (every key between two bounds, keys that were not
+// there included).
+//
+// Thread-safety: one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +20,8 @@ namespace varve {
 
 class ReadSet {
  public:
-  // Beyond it, neighbouring ranges of a namespace become one, which is right and finds more
-  // conflicts than there are.
+  // The number of ranges of a namespace beyond which neighbours become one, which is right and
+  // finds more conflicts than there are.
   static constexpr size_t kMaxRanges = 256;
   static constexpr size_t kBytesPerKey = 64;  // beside its own
 
@@ -30,10 +32,12 @@ class ReadSet {
   bool empty() const { return spaces_.empty(); }
   size_t bytes() const { return bytes_; }
 
-  // Conditions on all of it.
+  // Adds conditions on all of it to the batch.
+  // Requires: everything was read at `sequence`, or was unchanged then.
   void AddTo(WriteBatch* batch, SequenceNumber sequence) const;
-  // Whether each key read has the same version at both snapshots. Reads everything again: for when
-  // the store can't tell.
+  // Returns whether each key that was read has the same version at both snapshots. Reads everything
+  // again: for commits of which the store can't tell.
+  // Requires: `before` is not newer than `after`.
   [[nodiscard]] absl::StatusOr<bool> SameAt(Store* store, const Snapshot& before,
                                             const Snapshot& after) const;
 

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 
 namespace varve {
@@ -21,6 +22,7 @@ TransactionIterator::TransactionIterator(TransactionStore* transaction, Namespac
 
 TransactionIterator::~TransactionIterator() {
   NoteSeen();
+  VARVE_ASSERT(transaction_->iterators_ > 0);
   --transaction_->iterators_;
 }
 
@@ -83,6 +85,7 @@ void TransactionIterator::SeekForPrev(std::string_view key) {
 }
 
 void TransactionIterator::Next() {
+  VARVE_ASSERT(valid_);
   Move([&] {
     if (backward_) {
       below_->Seek(key_);
@@ -100,6 +103,7 @@ void TransactionIterator::Next() {
 }
 
 void TransactionIterator::Prev() {
+  VARVE_ASSERT(valid_);
   Move([&] {
     if (!backward_) {
       below_->SeekForPrev(key_);

@@ -1,6 +1,9 @@
 // The iterator of a transaction: the store's keys at its snapshot with its own writes on top, in
-// both directions. What it goes over becomes a condition of the commit, keys that are not there
-// included. One thread at a time; goes before its transaction.
+// both directions. The range that it goes over becomes a condition of the commit, keys that are not
+// there included.
+//
+// Thread-safety: one thread at a time.
+// Requires: it is destroyed before its transaction ends.
 #pragma once
 
 #include <memory>
@@ -15,7 +18,7 @@ namespace varve {
 
 class TransactionIterator final : public Iterator {
  public:
-  // `below`: over the same bounds, at the transaction's snapshot.
+  // Requires: `below` goes over the same bounds, at the transaction's snapshot.
   TransactionIterator(TransactionStore* transaction, NamespaceId space, std::string_view lower,
                       std::string_view upper, std::unique_ptr<Iterator> below);
   ~TransactionIterator() override;
@@ -51,13 +54,14 @@ class TransactionIterator final : public Iterator {
   }
   template <typename Step>
   void Move(Step step);
-  // To the first key from `from` on (the last one up to it; null: from the end of the bounds),
-  // which itself counts or not. below_ stands at the first of its keys there that may count.
+  // Move to the first key from `from` on, or to the last one up to it (null: up to the end of the
+  // bounds); `itself` says whether `from` counts.
+  // Requires: below_ stands at the first of its keys there that may count.
   void FindForward(std::string_view from, bool itself);
   void FindBackward(const std::string* from, bool itself);
   void Take(const std::string* own_key, const OwnWrites::Write* own, bool below);
 
-  // The end of what was seen, at the key where it stands or at the bound.
+  // Return the end of the range that was seen: at the key where it stands, or at the bound.
   std::string EndSeen() const { return valid_ ? key_ + '\0' : upper_; }
   std::string BeginSeen() const { return valid_ ? key_ : lower_; }
   void BeginSeeing(std::string begin, std::string end);

@@ -68,6 +68,7 @@ TransactionStore::TransactionStore(Store* below, const TransactionOptions& optio
       sequence_(snapshot_->sequence()) {}
 
 ReadOptions TransactionStore::AtSnapshot(const ReadOptions& options) const {
+  VARVE_ASSERT(snapshot_ != nullptr);
   ReadOptions at = options;
   at.snapshot = snapshot_.get();
   at.space = writes_.Origin(options.space);
@@ -76,6 +77,7 @@ ReadOptions TransactionStore::AtSnapshot(const ReadOptions& options) const {
 
 void TransactionStore::Note(absl::FunctionRef<void()> change) {
   if (!status_.ok()) return;
+  VARVE_ASSERT(snapshot_ != nullptr);
   status_ = GuardMemory("noting a transaction's reads and writes", [&] {
     change();
     return absl::OkStatus();
@@ -140,6 +142,7 @@ absl::Status TransactionStore::MultiGet(const ReadOptions& options,
     }
     VARVE_RETURN_IF_ERROR(status_);
     if (others.size() == keys.size()) return store_->MultiGet(at, keys, results);
+    VARVE_ASSERT(places.size() == others.size());
     std::vector<MultiGetResult> read(others.size());
     VARVE_RETURN_IF_ERROR(store_->MultiGet(at, others, absl::MakeSpan(read)));
     for (size_t i = 0; i < places.size(); ++i) results[places[i]] = std::move(read[i]);
@@ -351,6 +354,8 @@ absl::StatusOr<CommitResult> TransactionStore::Commit() {
 }
 
 absl::StatusOr<CommitResult> TransactionStore::CommitInside() {
+  VARVE_ASSERT(iterators_ == 0);
+  VARVE_ASSERT(snapshot_ != nullptr);
   if (writes_.empty() && !counted_) return CommitResult{sequence_, kNoSequence};
   std::shared_ptr<const Snapshot> holds_at = snapshot_;  // what was read still was so then
   absl::StatusOr<CommitResult> result = absl::AbortedError("not tried");
