@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "fmt/format.h"
+#include "server/commands/command_table.h"
 #include "spdlog/spdlog.h"
 #include "util/os/thread_setup.h"
 
@@ -67,7 +68,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig
 }
 
 Server::Server(Store* store, ServerConfig config, ServerProgram program)
-    : state_(store, ForThisMachine(std::move(config)), std::move(program)),
+    : state_(store, ForThisMachine(std::move(config)), std::move(program), AllCommands().size()),
       pool_("varve-pool", static_cast<size_t>(state_.options.threads),
             state_.options.pool_queue_capacity),
       maintenance_("varve-upkeep", 1, kMaintenanceQueue) {}
@@ -88,8 +89,8 @@ absl::Status Server::Listen() {
   listening_to_store_ = true;
   state_.store->SetExpiryListener(
       [this](NamespaceId space, std::string_view key, SequenceNumber durable_after) {
-        if (state_.events.Tells(kExpiredEvent))
-          state_.events.Send("expired", space, key, durable_after);
+        if (state_.clients.events.Tells(kExpiredEvent))
+          state_.clients.events.Send("expired", space, key, durable_after);
       });
   return absl::OkStatus();
 }
@@ -117,16 +118,17 @@ absl::Status Server::StartThreads() {
 }
 
 void Server::Refuse(int descriptor, std::string_view why) {
-  state_.clients.fetch_sub(1);
-  state_.connections_rejected.fetch_add(1);
+  state_.clients.connected.fetch_sub(1);
+  state_.statistics.connections_rejected.fetch_add(1);
   ::send(descriptor, why.data(), why.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   ::close(descriptor);
 }
 
 void Server::OnAccepted(int descriptor, Listener::Peer peer) {
-  state_.connections_received.fetch_add(1);
-  if (state_.clients.fetch_add(1) >= state_.live.max_clients) return Refuse(descriptor, kFull);
-  if (!MayEnter(peer, state_.live.protected_mode, state_.password.needed()))
+  state_.statistics.connections_received.fetch_add(1);
+  if (state_.clients.connected.fetch_add(1) >= state_.live.max_clients)
+    return Refuse(descriptor, kFull);
+  if (!MayEnter(peer, state_.live.protected_mode, state_.clients.password.needed()))
     return Refuse(descriptor, kProtected);
   if (peer.tcp) {
     const int on = 1;

@@ -13,9 +13,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/execution/server_state.h"
 #include "server/net/io_loop.h"
 #include "server/net/listener.h"
-#include "server/server_state.h"
 #include "structure/thread_pool.h"
 #include "type/server_options.h"
 #include "varve/store.h"

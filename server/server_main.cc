@@ -18,14 +18,15 @@
 
 #include "fmt/format.h"
 #include "server/config/config_file.h"
+#include "server/config/descriptor_limit.h"
 #include "server/config/memory_plan.h"
 #include "server/config/server_flags.h"
-#include "server/net/descriptor_limit.h"
 #include "server/process_signals.h"
 #include "server/server.h"
 #include "server/service_manager.h"
 #include "server/statistics/server_log.h"
 #include "spdlog/spdlog.h"
+#include "type/version.h"
 #include "varve/storage_engine.h"
 
 namespace varve {

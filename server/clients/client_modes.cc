@@ -1,10 +1,8 @@
 #include "server/clients/client_modes.h"
 
+#include <set>
 #include <string>
-
-#include "fmt/format.h"
-#include "server/commands/command_names.h"
-#include "server/execution/transaction_queue.h"
+#include <utility>
 
 namespace varve {
 namespace {
@@ -20,7 +18,7 @@ void ShowSubscriptions(ClientState* client, size_t kind, size_t bytes) {
 
 }  // namespace
 
-bool Subscribe(ServerState* server, ClientState* client, PubSub::Kind kind, std::string_view name) {
+bool Subscribe(Clients* clients, ClientState* client, PubSub::Kind kind, std::string_view name) {
   ClientModes& modes = client->modes;
   const size_t index = static_cast<size_t>(kind);
   std::string key(name);
@@ -31,56 +29,48 @@ bool Subscribe(ServerState* server, ClientState* client, PubSub::Kind kind, std:
     return false;
   modes.subscriptions[index].insert(std::move(key));
   ShowSubscriptions(client, index, bytes);
-  server->pubsub.Subscribe(kind, name, &client->link.mailbox);
+  clients->pubsub.Subscribe(kind, name, &client->link.mailbox);
   return true;
 }
 
-void Unsubscribe(ServerState* server, ClientState* client, PubSub::Kind kind,
-                 std::string_view name) {
+void Unsubscribe(Clients* clients, ClientState* client, PubSub::Kind kind, std::string_view name) {
   const size_t index = static_cast<size_t>(kind);
   if (client->modes.subscriptions[index].erase(std::string(name)) == 0) return;
   ShowSubscriptions(client, index, size_t{0} - name.size() - kNameBytes);
-  server->pubsub.Unsubscribe(kind, name, &client->link.mailbox);
+  clients->pubsub.Unsubscribe(kind, name, &client->link.mailbox);
 }
 
-void Monitor(ServerState* server, ClientState* client) {
+void Monitor(Clients* clients, ClientState* client) {
   client->modes.monitoring = true;
   client->link.monitoring.store(true, std::memory_order_relaxed);
-  server->monitors.Add(&client->link.mailbox);
+  clients->monitors.Add(&client->link.mailbox);
 }
 
-void LeaveModes(ServerState* server, ClientState* client) {
+void LeaveModes(Clients* clients, ClientState* client) {
   for (size_t kind = 0; kind < PubSub::kKinds; ++kind) {
     std::set<std::string>& names = client->modes.subscriptions[kind];
     while (!names.empty()) {
       const std::string name = *names.begin();
-      Unsubscribe(server, client, static_cast<PubSub::Kind>(kind), name);
+      Unsubscribe(clients, client, static_cast<PubSub::Kind>(kind), name);
     }
   }
-  if (client->modes.monitoring) server->monitors.Remove(&client->link.mailbox);
+  if (client->modes.monitoring) clients->monitors.Remove(&client->link.mailbox);
   client->link.monitoring.store(false, std::memory_order_relaxed);
   client->link.no_evict.store(false, std::memory_order_relaxed);
   client->modes = ClientModes();
   ShowTransaction(client);
 }
 
-bool RefusedByModes(CommandContext& context, const Command& command, Arguments arguments) {
-  const ClientState& client = context.client;
-  if (client.protocol < 3 && client.modes.Subscribed() &&
-      (command.flags & kSubscriberCommand) == 0) {
-    context.reply.Error(
-        fmt::format("ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT "
-                    "/ RESET are allowed in "
-                    "this context",
-                    FullCommandName(command, arguments)));
-    return true;
-  }
-  if (client.modes.monitoring && (command.flags & (kReadCommand | kWriteCommand)) != 0) {
-    // What Redis says to those who monitor.
-    context.reply.Error("ERR Replica can't interact with the keyspace");
-    return true;
-  }
-  return false;
+void ShowTransaction(ClientState* client) {
+  const ClientTransaction& transaction = client->modes.transaction;
+  client->link.transaction_bytes.store(transaction.bytes(), std::memory_order_relaxed);
+  client->link.queued.store(transaction.open ? static_cast<int>(transaction.requests.size()) : -1,
+                            std::memory_order_relaxed);
+}
+
+void EndTransaction(ClientState* client) {
+  client->modes.transaction = ClientTransaction();
+  ShowTransaction(client);
 }
 
 }  // namespace varve

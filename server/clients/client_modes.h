@@ -4,8 +4,8 @@
 
 #include <string_view>
 
-#include "server/commands/command_table.h"
-#include "server/execution/command_context.h"
+#include "server/clients/client_state.h"
+#include "server/clients/clients.h"
 
 namespace varve {
 
@@ -13,12 +13,11 @@ namespace varve {
 inline constexpr size_t kMaxSubscriptionBytes = 16u << 20;
 
 // False: that would be more than kMaxSubscriptionBytes. To subscribe twice is the same as once.
-[[nodiscard]] bool Subscribe(ServerState* server, ClientState* client, PubSub::Kind kind,
+[[nodiscard]] bool Subscribe(Clients* clients, ClientState* client, PubSub::Kind kind,
                              std::string_view name);
-void Unsubscribe(ServerState* server, ClientState* client, PubSub::Kind kind,
-                 std::string_view name);
+void Unsubscribe(Clients* clients, ClientState* client, PubSub::Kind kind, std::string_view name);
 
-void Monitor(ServerState* server, ClientState* client);
+void Monitor(Clients* clients, ClientState* client);
 
 // Ending its modes takes more than a millisecond: not to be done on an I/O thread.
 inline bool LeavesSlowly(const ClientState& client) {
@@ -28,10 +27,11 @@ inline bool LeavesSlowly(const ClientState& client) {
 
 // Ends all modes, as RESET and the end of the connection do. Others leave nothing more in the
 // mailbox.
-void LeaveModes(ServerState* server, ClientState* client);
+void LeaveModes(Clients* clients, ClientState* client);
 
-// A mode of the client forbids the command: answers the error.
-[[nodiscard]] bool RefusedByModes(CommandContext& context, const Command& command,
-                                  Arguments arguments);
+// Forgets what the client has queued and watched.
+void EndTransaction(ClientState* client);
+// Shows other threads how much the client has queued and watches.
+void ShowTransaction(ClientState* client);
 
 }  // namespace varve

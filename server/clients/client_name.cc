@@ -3,32 +3,26 @@
 #include <algorithm>
 
 #include "fmt/format.h"
+#include "util/base/assert.h"
 
 namespace varve {
 
-bool IsClientName(CommandContext& context, std::string_view what, std::string_view name) {
+absl::Status CheckClientName(std::string_view what, std::string_view name) {
   if (!std::all_of(name.begin(), name.end(), [](char c) { return c >= '!' && c <= '~'; })) {
-    context.reply.Error(
-        fmt::format("ERR {} cannot contain spaces, newlines or special characters.", what));
-    return false;
+    return absl::InvalidArgumentError(
+        fmt::format("{} cannot contain spaces, newlines or special characters.", what));
   }
   if (name.size() > kMaxClientName) {
-    context.reply.Error(
-        fmt::format("ERR {} cannot have more than {} bytes.", what, kMaxClientName));
-    return false;
+    return absl::InvalidArgumentError(
+        fmt::format("{} cannot have more than {} bytes.", what, kMaxClientName));
   }
-  return true;
+  return absl::OkStatus();
 }
 
 void RenameClient(ClientState* client, std::string_view name) {
+  VARVE_ASSERT(name.size() <= kMaxClientName);
   absl::MutexLock lock(&client->link.names_mutex);
   client->name.assign(name);
-}
-
-bool SetClientName(CommandContext& context, std::string_view name) {
-  if (!IsClientName(context, "Client names", name)) return false;
-  RenameClient(&context.client, name);
-  return true;
 }
 
 }  // namespace varve

@@ -1,25 +1,24 @@
-// The name that a client gives its connection or its library. Functions are called by whoever
-// executes for the connection.
+// The names that a client gives its connection and its library.
+//
+// Thread-safety: the thread that executes for the connection calls these functions.
 #pragma once
 
 #include <cstddef>
 #include <string_view>
 
-#include "server/execution/command_context.h"
+#include "absl/status/status.h"
+#include "server/clients/client_state.h"
 
 namespace varve {
 
-// Bytes of such a name: it shows up in lists, and in each entry of the slow log.
+// The longest such name in bytes. It shows up in lists and in each entry of the slow log.
 inline constexpr size_t kMaxClientName = 1024;
 
-// Such names are printable and without blanks. False: this one isn't, or is too long, and the error
-// was answered, which calls it `what`.
-[[nodiscard]] bool IsClientName(CommandContext& context, std::string_view what,
-                                std::string_view name);
+// Checks that a name is printable, without blanks and not too long. InvalidArgument: it is not; the
+// message calls it `what`.
+[[nodiscard]] absl::Status CheckClientName(std::string_view what, std::string_view name);
 
+// Requires: CheckClientName() accepts `name`, or it is empty.
 void RenameClient(ClientState* client, std::string_view name);
-
-// Names the connection; false: it can't be named so, and the error was answered.
-[[nodiscard]] bool SetClientName(CommandContext& context, std::string_view name);
 
 }  // namespace varve

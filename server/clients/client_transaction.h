@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/clients/request_batch.h"
+#include "server/requests/request_batch.h"
 #include "varve/options.h"
 
 namespace varve {

@@ -12,33 +12,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <string_view>
 
 #include "server/clients/pubsub.h"
+#include "server/config/key_event_classes.h"
 #include "type/tree_key.h"
 #include "varve/types.h"
 
 namespace varve {
-
-// Bits of the setting. Those of types that there are none of are known and never sent.
-enum KeyEventClass : uint32_t {
-  kKeyspaceChannels = 1u << 0,  // K
-  kKeyeventChannels = 1u << 1,  // E
-  kGenericEvent = 1u << 2,      // g
-  kStringEvent = 1u << 3,       // $
-  kExpiredEvent = 1u << 8,      // x
-  kMissEvent = 1u << 12,        // m
-  kNewEvent = 1u << 13,         // n
-};
-
-// The letters of the setting as bits. Nothing: one of them means nothing.
-std::optional<uint32_t> ParseKeyEvents(std::string_view letters);
-// The letters in Redis' order, with A for the classes that it stands for.
-std::string ShowKeyEvents(uint32_t classes);
-inline constexpr std::string_view kKeyEventsNeeded =
-    "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
 
 class KeyspaceEvents {
  public:

@@ -6,7 +6,8 @@
 #include <string>
 
 #include "fmt/format.h"
-#include "server/commands/command_table.h"
+#include "server/clients/client_memory.h"
+#include "server/requests/command.h"
 
 namespace varve {
 namespace {

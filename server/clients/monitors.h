@@ -10,7 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
 #include "server/clients/mailbox.h"
-#include "server/clients/request_batch.h"
+#include "server/requests/request_batch.h"
 #include "type/tree_key.h"
 
 namespace varve {

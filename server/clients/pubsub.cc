@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "server/clients/client_memory.h"
-#include "server/execution/command_context.h"
+#include "server/requests/key_work.h"
 #include "util/resp/resp_writer.h"
 
 namespace varve {
@@ -46,7 +46,7 @@ bool PubSub::DeliverToAll(const Mailboxes& mailboxes, std::initializer_list<std:
     size_t cost = kDeliveryCost;
     if (publication->encoded == nullptr && !mailbox->overflowed()) {
       publication->encoded = Encode(memory, parts);
-      cost += publication->encoded->size() / CommandContext::kBytesPerKey;
+      cost += publication->encoded->size() / kBytesPerKey;
     }
     if (publication->encoded != nullptr &&
         mailbox->Deliver(publication->encoded, publication->durable_after)) {

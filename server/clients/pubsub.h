@@ -22,8 +22,8 @@
 #include "absl/container/btree_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
-#include "server/clients/glob.h"
 #include "server/clients/mailbox.h"
+#include "util/base/glob.h"
 #include "varve/types.h"
 
 namespace varve {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "fmt/format.h"
+#include "util/base/letter_case.h"
 
 namespace varve {
 namespace {
@@ -130,15 +131,9 @@ std::string_view Container(const Subcommand& subcommand) {
   return name.substr(0, name.find('|'));
 }
 
-std::string UpperCase(std::string_view text) {
-  std::string upper(text);
-  for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 0x20) : c;
-  return upper;
-}
-
 // As Redis lays it out: each subcommand, and below it what it does.
 void ReplyHelp(RespWriter& reply, const Command& command) {
-  const absl::Span<const Subcommand> subcommands = SubcommandsOf(command);
+  const absl::Span<const Subcommand> subcommands = command.subcommands;
   reply.Array(2 * subcommands.size() + 1);
   reply.Simple(UpperCase(command.name) +
                " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
@@ -157,9 +152,9 @@ void ReplyHelp(RespWriter& reply, const Command& command) {
 
 }  // namespace
 
-absl::Span<const Subcommand> SubcommandsOf(const Command& command) {
+absl::Span<const Subcommand> SubcommandsOf(std::string_view container) {
   const auto fits = [&](const Subcommand& subcommand) {
-    return Container(subcommand) == command.name;
+    return Container(subcommand) == container;
   };
   const auto begin = std::find_if(std::begin(kSubcommands), std::end(kSubcommands), fits);
   const auto end = std::find_if_not(begin, std::end(kSubcommands), fits);
@@ -173,32 +168,10 @@ const Subcommand* FindSubcommand(std::string_view full_name) {
   return found == std::end(kSubcommands) ? nullptr : found;
 }
 
-const char* FullCommandName(const Command& command, Arguments arguments) {
-  if ((command.flags & kContainerCommand) != 0 && arguments.size() > 1) {
-    for (const Subcommand& subcommand : SubcommandsOf(command)) {
-      if (EqualsIgnoreCase(subcommand.word(), arguments[1])) return subcommand.name;
-    }
-  }
-  return command.name.data();  // of a literal, so it ends with a zero
-}
-
-bool AcceptsSubcommand(CommandContext& context, const Command& command, Arguments arguments) {
-  const Subcommand* const subcommand = FindSubcommand(FullCommandName(command, arguments));
-  if (subcommand == nullptr) {
-    if (arguments.size() < 2) return true;  // without one it says something, too
-    context.reply.Error(fmt::format("ERR unknown subcommand '{}'. Try {} HELP.",
-                                    NameInError(arguments[1]), UpperCase(command.name)));
-    return false;
-  }
-  if (ArityMatches(subcommand->arity, arguments.size())) return true;
-  ReplyWrongArity(context, subcommand->name);
-  return false;
-}
-
 const Subcommand* TakeSubcommand(CommandContext& context, Arguments arguments) {
   const Command& command = *FindCommand(arguments[0]);
   if (!AcceptsSubcommand(context, command, arguments)) return nullptr;
-  const Subcommand* const subcommand = FindSubcommand(FullCommandName(command, arguments));
+  const Subcommand* const subcommand = FindSubcommand(command, arguments);
   if (subcommand->word() != "help") return subcommand;
   ReplyHelp(context.reply, command);
   return nullptr;

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
 #include <vector>
 
-#include "fmt/format.h"
 #include "server/commands/command_groups.h"
-#include "server/commands/foreign_commands.h"
+#include "server/commands/command_names.h"
+#include "util/base/assert.h"
 #include "util/base/coding.h"
 
 namespace varve {
@@ -22,16 +21,23 @@ constexpr CommandGroup kGroups[] = {
     NamespaceCommands,  NumberCommands,   PubSubCommands,     RangeCommands,   SaveCommands,
     ServerCommands,     StringCommands,   TransactionCommands};
 
+constexpr size_t kLongestName = 16;
+
 std::vector<Command> JoinGroups() {
   std::vector<Command> commands;
   for (const CommandGroup group : kGroups)
     commands.insert(commands.end(), group().begin(), group().end());
   std::sort(commands.begin(), commands.end(),
             [](const Command& a, const Command& b) { return a.name < b.name; });
+  for (size_t i = 0; i < commands.size(); ++i) {
+    VARVE_ASSERT(commands[i].name.size() <= kLongestName);
+    VARVE_ASSERT(i == 0 || commands[i - 1].name != commands[i].name);
+    commands[i].index = i;
+    commands[i].subcommands = SubcommandsOf(commands[i].name);
+  }
   return commands;
 }
 
-constexpr size_t kLongestName = 16;
 constexpr int kSlotBits = 10;  // several times the number of commands
 
 // A name as two words, lower-cased and padded with zeros: compared and hashed at once.
@@ -44,9 +50,7 @@ struct PackedName {
   }
 };
 
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
-
-// Each of the eight bytes as Lower() has it.
+// Each of the eight bytes as LowerCase() has it.
 uint64_t LowerEight(uint64_t bytes) {
   constexpr uint64_t kEach = 0x0101010101010101u;
   const uint64_t low_bits = bytes & kEach * 0x7F;
@@ -92,15 +96,6 @@ class NameIndex {
   std::array<Slot, size_t{1} << kSlotBits> slots_;
 };
 
-// Bytes of what a client sent that an error text repeats.
-constexpr size_t kShownOfNames = 128;
-constexpr size_t kShownOfWords = 1024;
-
-// At most `limit` bytes, for an error text; like Redis' it ends at a zero.
-std::string_view Head(std::string_view text, size_t limit) {
-  return text.substr(0, std::min(limit, text.find('\0')));
-}
-
 }  // namespace
 
 absl::Span<const Command> AllCommands() {
@@ -108,61 +103,9 @@ absl::Span<const Command> AllCommands() {
   return commands;
 }
 
-size_t CommandIndex(const Command& command) {
-  return static_cast<size_t>(&command - AllCommands().data());
-}
-
 const Command* FindCommand(std::string_view name) {
   static const NameIndex index;
   return index.Find(name);
 }
-
-bool TakesArguments(const Command& command, Arguments arguments) {
-  return ArityMatches(command.arity, arguments.size()) ||
-         (command.kind == CommandKind::kGet && arguments.size() == 3 &&
-          EqualsIgnoreCase(arguments[2], "withversion"));
-}
-
-uint32_t KeyCount(const Command& command, size_t arguments) {
-  if (command.first_key == 0 || arguments <= static_cast<size_t>(command.first_key)) return 0;
-  const size_t last = command.last_key >= 0 ? static_cast<size_t>(command.last_key) : arguments - 1;
-  const size_t step = static_cast<size_t>(command.key_step);
-  return static_cast<uint32_t>((last - static_cast<size_t>(command.first_key)) / step + 1);
-}
-
-bool TriesPassword(const Command& command, size_t arguments) {
-  constexpr uint32_t kLogin = kSecretArguments | kBeforeLoginCommand;
-  return (command.flags & kLogin) == kLogin && (command.name == "auth" || arguments >= 5);
-}
-
-bool EqualsIgnoreCase(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (Lower(a[i]) != Lower(b[i])) return false;
-  }
-  return true;
-}
-
-void ReplyUnknownCommand(CommandContext& context, Arguments arguments) {
-  if (const std::string foreign = ForeignCommandError(arguments[0]); !foreign.empty()) {
-    return context.reply.Error(foreign);
-  }
-  std::string shown;
-  for (size_t i = 1; i < arguments.size() && shown.size() < kShownOfNames; ++i) {
-    shown += fmt::format("'{}' ", Head(arguments[i], kShownOfNames - shown.size()));
-  }
-  context.reply.Error(fmt::format("ERR unknown command '{}', with args beginning with: {}",
-                                  NameInError(arguments[0]), shown));
-}
-
-void ReplyWrongArity(CommandContext& context, std::string_view name) {
-  context.reply.Error(fmt::format("ERR wrong number of arguments for '{}' command", name));
-}
-
-void ReplySyntaxError(CommandContext& context) { context.reply.Error("ERR syntax error"); }
-
-std::string_view NameInError(std::string_view name) { return Head(name, kShownOfNames); }
-
-std::string_view ShownInError(std::string_view text) { return Head(text, kShownOfWords); }
 
 }  // namespace varve

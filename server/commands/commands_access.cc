@@ -7,7 +7,9 @@
 #include "server/clients/client_name.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
+#include "server/commands/server_info.h"
 #include "spdlog/spdlog.h"
+#include "type/version.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {
@@ -20,14 +22,14 @@ constexpr std::chrono::milliseconds kLongestPenalty{3200};
 // One user, "default". False: the error was answered, and will leave late.
 bool LogIn(CommandContext& context, std::string_view user, std::string_view password) {
   ClientState& client = context.client;
-  if (user == "default" && context.server.password.Matches(password)) {
+  if (user == "default" && context.server.clients.password.Matches(password)) {
     client.authenticated = true;
     client.failed_logins = 0;
     return true;
   }
-  context.server.failed_logins.fetch_add(1, std::memory_order_relaxed);
+  context.server.statistics.failed_logins.fetch_add(1, std::memory_order_relaxed);
   const LoginGuard::Report report =
-      context.server.login_guard.Failed(client.address, std::chrono::steady_clock::now());
+      context.server.clients.login_guard.Failed(client.address, std::chrono::steady_clock::now());
   if (report == LoginGuard::Report::kFirst)
     spdlog::warn("A client at {} gave a wrong password", client.address);
   if (report == LoginGuard::Report::kMany) {
@@ -45,7 +47,7 @@ bool LogIn(CommandContext& context, std::string_view user, std::string_view pass
 
 void HandleAuth(CommandContext& context, Arguments arguments) {
   if (arguments.size() > 3) return ReplySyntaxError(context);
-  if (arguments.size() == 2 && !context.server.password.needed()) {
+  if (arguments.size() == 2 && !context.server.clients.password.needed()) {
     return context.reply.Error(
         "ERR AUTH <password> called without any password configured for the default user. Are you "
         "sure your "
@@ -100,14 +102,18 @@ void HandleHello(CommandContext& context, Arguments arguments) {
   if (!ParseHello(context, arguments, &options)) return;
   ClientState& client = context.client;
   if (options.logs_in && !LogIn(context, options.user, options.password)) return;
-  if (!client.authenticated && context.server.password.needed()) {
+  if (!client.authenticated && context.server.clients.password.needed()) {
     return context.reply.Error(
         "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
         "AUTH <user> <pass> "
         "option can be used to authenticate the client and select the RESP protocol version at the "
         "same time");
   }
-  if (options.names && !SetClientName(context, options.name)) return;
+  if (options.names) {
+    const absl::Status status = CheckClientName("Client names", options.name);
+    if (!status.ok()) return context.Fail(status);
+    RenameClient(&client, options.name);
+  }
   client.protocol = static_cast<int>(options.protocol);
   context.reply.set_protocol(client.protocol);
   RespWriter& reply = context.reply;

@@ -170,8 +170,8 @@ void HandleBitOp(CommandContext& context, Arguments arguments) {
   }
   std::string result;
   std::string operand;  // two values are held at a time, however many keys there are
-  const bool tells =
-      context.server.events.Tells(kNewEvent) || context.server.events.Tells(kGenericEvent);
+  const bool tells = context.server.clients.events.Tells(kNewEvent) ||
+                     context.server.clients.events.Tells(kGenericEvent);
   bool existed = true;  // looked for only where it is told
   std::vector<std::string_view> missing;
   const bool done = Update(context, arguments.subspan(2), [&](WriteBatch* batch) -> absl::Status {

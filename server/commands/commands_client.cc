@@ -26,7 +26,7 @@ bool ReadType(CommandContext& context, std::string_view text, ClientFilter* filt
 void ReplyList(CommandContext& context, const ClientFilter& filter) {
   std::string text;
   const uint64_t self = context.client.id;
-  context.server.registry.ForEach([&](ClientState& client) {
+  context.server.clients.registry.ForEach([&](ClientState& client) {
     if (filter.Matches(client, self)) text += DescribeClient(client, client.id == self);
   });
   context.reply.Verbatim(text);
@@ -53,7 +53,7 @@ void HandleList(CommandContext& context, Arguments arguments) {
 int64_t Kill(CommandContext& context, const ClientFilter& filter) {
   int64_t killed = 0;
   const uint64_t self = context.client.id;
-  context.server.registry.ForEach([&](ClientState& client) {
+  context.server.clients.registry.ForEach([&](ClientState& client) {
     if (!filter.Matches(client, self)) return;
     ++killed;
     if (client.id == self) {
@@ -122,7 +122,8 @@ void HandleSetInfo(CommandContext& context, Arguments arguments) {
     return context.reply.Error(
         fmt::format("ERR Unrecognized option '{}'", ShownInError(arguments[2])));
   }
-  if (!IsClientName(context, is_name ? "lib-name" : "lib-ver", arguments[3])) return;
+  const absl::Status status = CheckClientName(is_name ? "lib-name" : "lib-ver", arguments[3]);
+  if (!status.ok()) return context.Fail(status);
   absl::MutexLock lock(&client.link.names_mutex);
   (is_name ? client.library_name : client.library_version).assign(arguments[3]);
   context.reply.Ok();
@@ -201,7 +202,10 @@ void HandleClient(CommandContext& context, Arguments arguments) {
   if (subcommand == nullptr) return;
   const std::string_view what = subcommand->word();
   if (what == "setname") {
-    if (SetClientName(context, arguments[2])) context.reply.Ok();
+    const absl::Status status = CheckClientName("Client names", arguments[2]);
+    if (!status.ok()) return context.Fail(status);
+    RenameClient(&client, arguments[2]);
+    context.reply.Ok();
   } else if (what == "getname") {
     if (client.name.empty()) return context.reply.Null();
     context.reply.Bulk(client.name);

@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "fmt/format.h"
-#include "server/clients/glob.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
 #include "server/commands/command_traits.h"
 #include "server/execution/syntax_arguments.h"
+#include "type/version.h"
+#include "util/base/glob.h"
 
 namespace varve {
 namespace {
@@ -67,9 +68,8 @@ void ReplyCommandInfo(RespWriter& reply, const NamedCommand& command) {
   reply.Set(specifications.size());
   for (const KeySpecification& specification : specifications)
     ReplyKeySpecification(reply, specification);
-  const absl::Span<const Subcommand> subcommands = command.subcommand == nullptr
-                                                       ? SubcommandsOf(command.command)
-                                                       : absl::Span<const Subcommand>();
+  const absl::Span<const Subcommand> subcommands =
+      command.subcommand == nullptr ? command.command.subcommands : absl::Span<const Subcommand>();
   if (subcommands.empty()) return reply.Set(0);  // as in Redis
   reply.Array(subcommands.size());
   for (const Subcommand& subcommand : subcommands)
@@ -114,7 +114,7 @@ void ReplyArguments(RespWriter& reply, const std::vector<SyntaxArgument>& argume
 void ReplyDocs(RespWriter& reply, const NamedCommand& command) {
   const bool is_subcommand = command.subcommand != nullptr;
   const absl::Span<const Subcommand> subcommands =
-      is_subcommand ? absl::Span<const Subcommand>() : SubcommandsOf(command.command);
+      is_subcommand ? absl::Span<const Subcommand>() : command.command.subcommands;
   const std::string_view syntax =
       is_subcommand ? command.subcommand->syntax : command.command.syntax;
   // What stands behind a container's name is what its subcommands say.
@@ -207,7 +207,7 @@ void HandleList(CommandContext& context, Arguments filter) {
   for (const Command& command : AllCommands()) {
     if (Chosen(filter, command.name, Categories(NamedCommand(command))))
       names.push_back(command.name);
-    for (const Subcommand& subcommand : SubcommandsOf(command)) {
+    for (const Subcommand& subcommand : command.subcommands) {
       if (Chosen(filter, subcommand.name, Categories({command, subcommand})))
         names.push_back(subcommand.name);
     }

@@ -2,10 +2,10 @@
 #include <string>
 
 #include "fmt/format.h"
-#include "server/clients/glob.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
+#include "util/base/glob.h"
 
 namespace varve {
 namespace {

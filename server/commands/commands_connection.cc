@@ -28,14 +28,14 @@ void HandleQuit(CommandContext& context, Arguments arguments) {
 
 // The connection as it was when it came.
 void HandleReset(CommandContext& context, Arguments arguments) {
-  LeaveModes(&context.server, &context.client);
+  LeaveModes(&context.server.clients, &context.client);
   if (Mailbox& mailbox = context.client.link.mailbox; !mailbox.empty()) {
     context.DependOn(mailbox.TakeAll(context.reply.buffer(), context.client.protocol));
   }
   RenameClient(&context.client, "");
   context.client.protocol = 2;
   context.client.UseNamespace(kDefaultNamespace);
-  context.client.authenticated = !context.server.password.needed();
+  context.client.authenticated = !context.server.clients.password.needed();
   context.reply.set_protocol(2);
   context.reply.Simple("RESET");
 }

@@ -143,7 +143,7 @@ void SetWithTime(CommandContext& context, Arguments arguments, std::string_view 
   if (!instant) return;
   const std::string_view key = arguments[1];
   bool existed = true;  // looked for only where it is told
-  if (context.server.events.Tells(kNewEvent)) {
+  if (context.server.clients.events.Tells(kNewEvent)) {
     std::string old;
     const bool done = Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
       const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &old, batch);

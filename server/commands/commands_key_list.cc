@@ -76,7 +76,9 @@ using KeySet = absl::flat_hash_set<std::string_view>;
 
 // `keys` were written, of which `present` had been there; one that is named twice is new once.
 void NotifyPairs(CommandContext& context, Arguments keys, KeySet present) {
-  if (!context.server.events.Tells(kNewEvent) && !context.server.events.Tells(kStringEvent)) return;
+  if (!context.server.clients.events.Tells(kNewEvent) &&
+      !context.server.clients.events.Tells(kStringEvent))
+    return;
   for (const std::string_view key : keys)
     context.NotifyWritten("set", key, !present.insert(key).second);
 }
@@ -104,7 +106,7 @@ void SetAndLook(CommandContext& context, Arguments arguments) {
 
 void HandleMSet(CommandContext& context, Arguments arguments) {
   if (arguments.size() % 2 == 0) return ReplyWrongArity(context, "mset");
-  if (context.server.events.Tells(kNewEvent)) return SetAndLook(context, arguments);
+  if (context.server.clients.events.Tells(kNewEvent)) return SetAndLook(context, arguments);
   WriteBatch& batch = ClearedBatch(context);
   for (size_t i = 1; i < arguments.size(); i += 2) batch.Put(arguments[i], arguments[i + 1]);
   if (!context.Submit(&batch)) return;
@@ -137,7 +139,7 @@ void HandleMSetNx(CommandContext& context, Arguments arguments) {
 
 // `deleted` is sorted; those who listen hear of them in the order of `keys`.
 void NotifyDeleted(CommandContext& context, Arguments keys, Arguments deleted) {
-  if (!context.server.events.Tells(kGenericEvent)) return;
+  if (!context.server.clients.events.Tells(kGenericEvent)) return;
   KeySet left(deleted.begin(), deleted.end());
   for (const std::string_view key : keys) {
     if (left.erase(key) > 0) context.Notify(kGenericEvent, "del", key);

@@ -55,7 +55,7 @@ struct MemoryFigures {
 MemoryFigures ReadMemoryFigures(CommandContext& context) {
   MemoryFigures figures;
   figures.process = ReadProcessMemory();
-  context.server.registry.ForEach(
+  context.server.clients.registry.ForEach(
       [&](const ClientState& client) { figures.clients += ClientBytes(client); });
   for (const auto& [name, value] : context.server.store->Statistics()) {
     if (name == "write_buffer_bytes") figures.write_buffers = value;

@@ -19,7 +19,7 @@ constexpr int64_t kSlowLogEntriesShown = 10;  // by default, as in Redis
 
 void ReplySlowLog(CommandContext& context, int64_t count) {
   const std::vector<SlowLog::Entry> entries =
-      context.server.slow_log.Newest(count < 0 ? SIZE_MAX : static_cast<size_t>(count));
+      context.server.statistics.slow_log.Newest(count < 0 ? SIZE_MAX : static_cast<size_t>(count));
   RespWriter& reply = context.reply;
   reply.Array(entries.size());
   for (const SlowLog::Entry& entry : entries) {
@@ -46,9 +46,9 @@ void HandleSlowLog(CommandContext& context, Arguments arguments) {
     }
     ReplySlowLog(context, count);
   } else if (what == "len") {
-    context.reply.Integer(static_cast<int64_t>(context.server.slow_log.size()));
+    context.reply.Integer(static_cast<int64_t>(context.server.statistics.slow_log.size()));
   } else {  // reset
-    context.server.slow_log.Clear();
+    context.server.statistics.slow_log.Clear();
     context.reply.Ok();
   }
 }
@@ -87,18 +87,17 @@ void ReplyHistogram(CommandContext& context, const Command& command,
 
 void HandleLatencyHistogram(CommandContext& context, Arguments names) {
   if (TooManyNames(context, names)) return;
-  const std::vector<CommandFigures> figures = context.server.command_statistics.Read();
+  const std::vector<CommandFigures> figures = context.server.statistics.commands.Read();
   std::vector<const Command*> shown;
   const auto show = [&](const Command* command) {
-    if (command != nullptr && figures[CommandIndex(*command)].calls > 0) shown.push_back(command);
+    if (command != nullptr && figures[command->index].calls > 0) shown.push_back(command);
   };
   if (names.empty()) {
     for (const Command& command : AllCommands()) show(&command);
   }
   for (const std::string_view name : names) show(FindCommand(name));
   context.reply.Map(shown.size());
-  for (const Command* command : shown)
-    ReplyHistogram(context, *command, figures[CommandIndex(*command)]);
+  for (const Command* command : shown) ReplyHistogram(context, *command, figures[command->index]);
 }
 
 void HandleLatency(CommandContext& context, Arguments arguments) {

@@ -7,10 +7,10 @@
 
 #include "fmt/format.h"
 #include "server/clients/client_modes.h"
-#include "server/clients/glob.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
+#include "util/base/glob.h"
 
 namespace varve {
 namespace {
@@ -60,7 +60,7 @@ void SubscribeAll(CommandContext& context, Kind kind, std::string_view verb, Arg
   TakeMailFirst(context);
   for (const std::string_view name : names) {
     if (!IsShortEnough(context, kind, name)) continue;
-    if (!Subscribe(&context.server, &context.client, kind, name)) {
+    if (!Subscribe(&context.server.clients, &context.client, kind, name)) {
       context.reply.Error(
           fmt::format("ERR the names that a connection listens to have at most {} bytes",
                       kMaxSubscriptionBytes));
@@ -81,7 +81,7 @@ void UnsubscribeAll(CommandContext& context, Kind kind, std::string_view verb, A
     ReplyCount(context, kind, verb, nullptr);
   }
   for (const std::string_view& name : wanted) {
-    Unsubscribe(&context.server, &context.client, kind, name);
+    Unsubscribe(&context.server.clients, &context.client, kind, name);
     TakeMailFirst(context);
     ReplyCount(context, kind, verb, &name);
   }
@@ -129,7 +129,7 @@ class PublishStream : public ReplyStream {
       sends = publication->woken;
       return context.SliceSpent(keys);
     };
-    if (!context.server.pubsub.Publish(publication, spent)) return false;
+    if (!context.server.clients.pubsub.Publish(publication, spent)) return false;
     TakeOwnMessage(context);
     context.reply.Integer(static_cast<int64_t>(publication->deliveries));
     return true;
@@ -170,7 +170,7 @@ class NamesStream : public ReplyStream {
     RespWriter writer(&found_, context.reply.protocol());
     while (true) {
       const std::vector<std::string> names =
-          context.server.pubsub.Names(kind_, from_, kCopiedTogether);
+          context.server.clients.pubsub.Names(kind_, from_, kCopiedTogether);
       if (names.empty()) break;
       for (const std::string& name : names) {
         if (!pattern_ || GlobMatches(*pattern_, name)) {
@@ -205,7 +205,8 @@ void ReplySubscribers(CommandContext& context, Kind kind, Arguments names) {
   context.reply.Array(2 * names.size());
   for (const std::string_view name : names) {
     context.reply.Bulk(name);
-    context.reply.Integer(static_cast<int64_t>(context.server.pubsub.Subscribers(kind, name)));
+    context.reply.Integer(
+        static_cast<int64_t>(context.server.clients.pubsub.Subscribers(kind, name)));
   }
 }
 
@@ -220,7 +221,8 @@ void HandlePubSub(CommandContext& context, Arguments arguments) {
   } else if (what == "numsub" || what == "shardnumsub") {
     ReplySubscribers(context, what == "numsub" ? Kind::kChannel : Kind::kShard, rest);
   } else {  // numpat
-    context.reply.Integer(static_cast<int64_t>(context.server.pubsub.Count(Kind::kPattern)));
+    context.reply.Integer(
+        static_cast<int64_t>(context.server.clients.pubsub.Count(Kind::kPattern)));
   }
 }
 
@@ -231,7 +233,7 @@ void HandleMonitor(CommandContext& context, Arguments arguments) {
   }
   if (context.client.modes.monitoring) return context.NoReply();  // as in Redis
   context.reply.Ok();
-  Monitor(&context.server, &context.client);
+  Monitor(&context.server.clients, &context.client);
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ bool Sync(CommandContext& context) {
 bool Save(CommandContext& context) {
   const uint64_t changes = context.server.store->ChangeCount();
   if (!Sync(context)) return false;
-  context.server.last_save = std::time(nullptr);
-  context.server.saved_changes = changes;
+  context.server.last_save.unix_seconds = std::time(nullptr);
+  context.server.last_save.changes = changes;
   return true;
 }
 
@@ -42,7 +42,7 @@ void HandleBgRewriteAof(CommandContext& context, Arguments arguments) {
 }
 
 void HandleLastSave(CommandContext& context, Arguments arguments) {
-  context.reply.Integer(context.server.last_save);
+  context.reply.Integer(context.server.last_save.unix_seconds);
 }
 
 void HandleWait(CommandContext& context, Arguments arguments) {

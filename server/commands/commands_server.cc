@@ -6,8 +6,8 @@
 #include "fmt/format.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
+#include "server/commands/server_info.h"
 #include "server/execution/key_range.h"
-#include "server/statistics/server_info.h"
 
 namespace varve {
 namespace {

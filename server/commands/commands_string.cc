@@ -111,7 +111,7 @@ bool Replace(CommandContext& context, std::string_view key, const Replacement& r
 }
 
 void HandleSet(CommandContext& context, Arguments arguments) {
-  const bool looks = context.server.events.Tells(kNewEvent);  // whether the key is new
+  const bool looks = context.server.clients.events.Tells(kNewEvent);  // whether the key is new
   if (arguments.size() == 3 && !looks) {
     WriteBatch& batch = ClearedBatch(context);
     batch.Put(arguments[1], arguments[2]);

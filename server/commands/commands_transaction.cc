@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "server/clients/client_modes.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
 #include "server/execution/key_update.h"

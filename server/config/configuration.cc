@@ -4,19 +4,14 @@
 #include <map>
 
 #include "fmt/format.h"
-#include "server/clients/glob.h"
 #include "server/config/config_file.h"
-#include "server/server_state.h"
+#include "server/config/live_settings.h"
+#include "util/base/glob.h"
+#include "util/base/letter_case.h"
 #include "util/base/status.h"
 
 namespace varve {
 namespace {
-
-std::string LowerCase(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
-  return lower;
-}
 
 absl::Status Refused(std::string_view name, std::string_view why) {
   return absl::InvalidArgumentError(fmt::format("'{}') - {}", name, why));
@@ -54,7 +49,7 @@ std::string Configuration::Get(std::string_view name) const {
   return found.empty() ? std::string() : found[0].second;
 }
 
-absl::Status Configuration::Set(ServerState& server, absl::Span<const std::string_view> pairs) {
+absl::Status Configuration::Set(LiveSettings& live, absl::Span<const std::string_view> pairs) {
   absl::MutexLock lock(&mutex_);
   ServerConfig wanted = in_force_, given = given_;
   std::vector<const Setting*> changed;
@@ -83,10 +78,10 @@ absl::Status Configuration::Set(ServerState& server, absl::Span<const std::strin
     changed.push_back(&*setting);
   }
   for (size_t i = 0; i < changed.size(); ++i) {
-    const absl::Status applied = changed[i]->apply(server, wanted);
+    const absl::Status applied = changed[i]->apply(live, wanted);
     if (applied.ok()) continue;
     // What was in force can be put into force.
-    for (size_t undo = 0; undo < i; ++undo) changed[undo]->apply(server, in_force_).IgnoreError();
+    for (size_t undo = 0; undo < i; ++undo) changed[undo]->apply(live, in_force_).IgnoreError();
     return Refused(changed[i]->name, std::string(applied.message()));
   }
   in_force_ = std::move(wanted);
@@ -94,10 +89,10 @@ absl::Status Configuration::Set(ServerState& server, absl::Span<const std::strin
   return absl::OkStatus();
 }
 
-absl::Status Configuration::ReloadPassword(ServerState& server) {
+absl::Status Configuration::ReloadPassword(LiveSettings& live) {
   absl::MutexLock lock(&mutex_);
   VARVE_RETURN_IF_ERROR(LoadPassword(&in_force_));
-  if (!in_force_.password_file.empty()) server.password.Set(in_force_.server.password);
+  if (!in_force_.password_file.empty()) live.SetPassword(in_force_.server.password);
   given_.server.password = in_force_.server.password;
   return absl::OkStatus();
 }

@@ -15,6 +15,8 @@
 
 namespace varve {
 
+class LiveSettings;
+
 class Configuration {
  public:
   // `given`: what REWRITE writes; `in_force`: the same with what was left to the server chosen,
@@ -37,11 +39,11 @@ class Configuration {
   // Puts all settings into force, or none. `pairs` is name, value, name, value, ... NotFound: the
   // message is the name that there is no setting for. Otherwise the message begins with the
   // setting's name in quotes.
-  [[nodiscard]] absl::Status Set(ServerState& server, absl::Span<const std::string_view> pairs)
+  [[nodiscard]] absl::Status Set(LiveSettings& live, absl::Span<const std::string_view> pairs)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Reads the password's file again, if there is one.
-  [[nodiscard]] absl::Status ReloadPassword(ServerState& server) ABSL_LOCKS_EXCLUDED(mutex_);
+  [[nodiscard]] absl::Status ReloadPassword(LiveSettings& live) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Writes the settings as they were given and changed since into the file. FailedPrecondition:
   // there is none.

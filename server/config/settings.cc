@@ -10,7 +10,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "server/clients/keyspace_events.h"
+#include "server/config/key_event_classes.h"
 #include "server/config/settings_live.h"
 #include "util/base/nearest_text.h"
 #include "util/base/size_text.h"

@@ -19,7 +19,7 @@
 
 namespace varve {
 
-struct ServerState;
+class LiveSettings;
 
 // What the settings are kept in. A fresh one has the defaults.
 struct ServerConfig {
@@ -62,7 +62,7 @@ struct Setting {
   // Of kText: what it takes instead of this text; empty: it is fine. Null: it takes any.
   std::string (*refuses)(const std::string& text) = nullptr;
   // Makes the config's value the one in force. Null: it can't change while the server runs.
-  absl::Status (*apply)(ServerState& server, const ServerConfig& config) = nullptr;
+  absl::Status (*apply)(LiveSettings& live, const ServerConfig& config) = nullptr;
   // A second name, that Redis' clients ask for; for CONFIG only.
   std::string_view redis_name;
   // Not taken from the command line, where other users of the machine can read it.
@@ -70,7 +70,7 @@ struct Setting {
   // A size that the server chooses where none is given (server/config/memory_plan.h).
   bool shares_memory = false;
 
-  constexpr Setting Live(absl::Status (*how)(ServerState&, const ServerConfig&)) const {
+  constexpr Setting Live(absl::Status (*how)(LiveSettings&, const ServerConfig&)) const {
     Setting setting = *this;
     setting.apply = how;
     return setting;

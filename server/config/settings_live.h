@@ -8,25 +8,25 @@
 namespace varve {
 
 struct ServerConfig;
-struct ServerState;
+class LiveSettings;
 
-absl::Status ApplyClientsMemory(ServerState& server, const ServerConfig& config);
-absl::Status ApplyKeyEvents(ServerState& server, const ServerConfig& config);
+absl::Status ApplyClientsMemory(LiveSettings& live, const ServerConfig& config);
+absl::Status ApplyKeyEvents(LiveSettings& live, const ServerConfig& config);
 // To connections that come from now on.
-absl::Status ApplyKeepalive(ServerState& server, const ServerConfig& config);
-absl::Status ApplyLogLevel(ServerState& server, const ServerConfig& config);
-absl::Status ApplyLoginTimeout(ServerState& server, const ServerConfig& config);
+absl::Status ApplyKeepalive(LiveSettings& live, const ServerConfig& config);
+absl::Status ApplyLogLevel(LiveSettings& live, const ServerConfig& config);
+absl::Status ApplyLoginTimeout(LiveSettings& live, const ServerConfig& config);
 // FailedPrecondition: the limit on open files doesn't allow it.
-absl::Status ApplyMaxClients(ServerState& server, const ServerConfig& config);
-absl::Status ApplyOutputLimits(ServerState& server, const ServerConfig& config);
+absl::Status ApplyMaxClients(LiveSettings& live, const ServerConfig& config);
+absl::Status ApplyOutputLimits(LiveSettings& live, const ServerConfig& config);
 // To connections that come from now on; FailedPrecondition: the password comes from a file.
-absl::Status ApplyPassword(ServerState& server, const ServerConfig& config);
-absl::Status ApplyProtectedMode(ServerState& server, const ServerConfig& config);
-absl::Status ApplySlowLog(ServerState& server, const ServerConfig& config);
-absl::Status ApplySnapshotMaxAge(ServerState& server, const ServerConfig& config);
-absl::Status ApplySync(ServerState& server, const ServerConfig& config);  // to writes from now on
-absl::Status ApplyTimeout(ServerState& server, const ServerConfig& config);
-absl::Status ApplyUnsent(ServerState& server, const ServerConfig& config);
-absl::Status ApplyValueSize(ServerState& server, const ServerConfig& config);
+absl::Status ApplyPassword(LiveSettings& live, const ServerConfig& config);
+absl::Status ApplyProtectedMode(LiveSettings& live, const ServerConfig& config);
+absl::Status ApplySlowLog(LiveSettings& live, const ServerConfig& config);
+absl::Status ApplySnapshotMaxAge(LiveSettings& live, const ServerConfig& config);
+absl::Status ApplySync(LiveSettings& live, const ServerConfig& config);  // to writes from now on
+absl::Status ApplyTimeout(LiveSettings& live, const ServerConfig& config);
+absl::Status ApplyUnsent(LiveSettings& live, const ServerConfig& config);
+absl::Status ApplyValueSize(LiveSettings& live, const ServerConfig& config);
 
 }  // namespace varve

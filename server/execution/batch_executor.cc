@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "server/clients/client_modes.h"
-#include "server/commands/command_names.h"
-#include "server/commands/command_table.h"
 #include "server/execution/request_account.h"
+#include "server/execution/request_checks.h"
 #include "server/execution/transaction_queue.h"
+#include "util/base/letter_case.h"
 #include "varve/namespace_status.h"
 
 namespace varve {
@@ -152,16 +152,16 @@ void BatchExecutor::WriteGets(CommandContext* context, GatedReplies* replies,
     } else {
       ++missing;
       context->reply.Null();
-      if (server_->events.Tells(kMissEvent) && server_->MayTell()) [[unlikely]] {
-        server_->events.Send("keymiss", context->space(), KeyOf(next_ + i),
+      if (server_->clients.events.Tells(kMissEvent) && server_->MayTell()) [[unlikely]] {
+        server_->clients.events.Send("keymiss", context->space(), KeyOf(next_ + i),
                              result.result.durable_after);
       }
     }
     if (result.value.capacity() > kKeptValue) std::string().swap(result.value);
   }
   replies->Mark(durable_after, unmarked);
-  server_->keyspace_hits.Add(found);
-  server_->keyspace_misses.Add(missing);
+  server_->statistics.keyspace_hits.Add(found);
+  server_->statistics.keyspace_misses.Add(missing);
 }
 
 void BatchExecutor::AnswerGets(GatedReplies* replies, const absl::Status& status,
@@ -173,7 +173,7 @@ void BatchExecutor::AnswerGets(GatedReplies* replies, const absl::Status& status
 }
 
 size_t BatchExecutor::RunSets(CommandContext* context, GatedReplies* replies) {
-  const size_t longest = sets_apart_ || server_->events.Tells(kNewEvent)
+  const size_t longest = sets_apart_ || server_->clients.events.Tells(kNewEvent)
                              ? 1
                              : RunLength(CommandKind::kSet, 3, kMaxSetRun);
   if (longest < 2) return RunOne(context, replies);
@@ -211,10 +211,10 @@ void BatchExecutor::WriteSets(CommandContext* context, GatedReplies* replies,
     for (size_t i = 0; i < count; ++i) context->reply.Ok();
     context->Submitted();
     replies->Mark(committed->durable_after, static_cast<uint32_t>(count));
-    if (!server_->events.Tells(kStringEvent) || !server_->MayTell()) [[likely]]
+    if (!server_->clients.events.Tells(kStringEvent) || !server_->MayTell()) [[likely]]
       return;
     for (size_t i = 0; i < count; ++i)
-      server_->events.Send("set", context->space(), KeyOf(next_ + i), committed->durable_after);
+      server_->clients.events.Send("set", context->space(), KeyOf(next_ + i), committed->durable_after);
   } else {
     for (size_t i = 0; i < count; ++i) {
       const size_t begin = replies->size();
@@ -245,10 +245,10 @@ bool BatchExecutor::Refuse(CommandContext* context, const RequestBatch::Request&
       ReplyUnknownCommand(*context, arguments);
     }
   } else if (!TakesArguments(*request.command, arguments)) {
-    server_->command_statistics.Rejected(CommandIndex(*request.command));
+    server_->statistics.commands.Rejected(request.command->index);
     ReplyWrongArity(*context, request.command->name);
   } else if (batch_->refused) {
-    server_->command_statistics.Rejected(CommandIndex(*request.command));
+    server_->statistics.commands.Rejected(request.command->index);
     context->reply.Error("NOAUTH Authentication required.");
   } else if (maintenance_refused_ && (request.command->flags & kMaintenanceCommand) != 0) {
     context->reply.Error("ERR too many COMPACTs are waiting");
@@ -308,20 +308,21 @@ void BatchExecutor::EndReply(CommandContext* context, GatedReplies* replies, siz
 }
 
 void BatchExecutor::ShowToMonitors(NamespaceId space, size_t first, size_t count) {
-  if (!server_->monitors.any()) [[likely]]
+  if (!server_->clients.monitors.any()) [[likely]]
     return;
   for (size_t i = first; i < first + count; ++i) {
     const RequestBatch::Request& request = batch_->requests[i];
-    server_->monitors.Show(space, client_->address, *request.command, batch_->ArgumentsOf(request));
+    server_->clients.monitors.Show(space, client_->address, *request.command,
+                                   batch_->ArgumentsOf(request));
   }
 }
 
 void BatchExecutor::Account(size_t first, size_t count, uint64_t nanos) {
   const uint64_t each = nanos / std::max<size_t>(count, 1);
   if (const Command* command = batch_->requests[first].command; command != nullptr) {
-    server_->command_statistics.Executed(CommandIndex(*command), count, each);
+    server_->statistics.commands.Executed(command->index, count, each);
   }
-  if (!server_->slow_log.Wants(each)) [[likely]]
+  if (!server_->statistics.slow_log.Wants(each)) [[likely]]
     return;
   for (const RequestBatch::Request& request :
        absl::MakeSpan(batch_->requests).subspan(first, count)) {

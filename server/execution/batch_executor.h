@@ -10,9 +10,9 @@
 #include <optional>
 
 #include "server/clients/gated_replies.h"
-#include "server/clients/request_batch.h"
-#include "server/commands/command_table.h"
 #include "server/execution/command_context.h"
+#include "server/requests/command.h"
+#include "server/requests/request_batch.h"
 
 namespace varve {
 

@@ -60,7 +60,7 @@ void CommandContext::Tell(NamespaceId of, std::string_view event, std::string_vi
   if (in_transaction_) {
     events_.push_back({of, event, std::string(key)});
   } else if (server.MayTell()) {
-    (void)SliceSpent(server.events.Send(event, of, key, durable_after_));
+    (void)SliceSpent(server.clients.events.Send(event, of, key, durable_after_));
   }
 }
 

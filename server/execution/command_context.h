@@ -11,7 +11,8 @@
 
 #include "absl/status/status.h"
 #include "server/clients/client_state.h"
-#include "server/server_state.h"
+#include "server/execution/server_state.h"
+#include "server/requests/key_work.h"
 #include "util/resp/resp_writer.h"
 #include "varve/store.h"
 
@@ -41,8 +42,6 @@ class CommandContext {
   // How long a command that reads many keys may keep its thread from others. A change of turns
   // costs about 1 % of it.
   static constexpr std::chrono::microseconds kSlice{500};
-  // Bytes that are read or copied in about the time that looking at a key takes.
-  static constexpr size_t kBytesPerKey = 512;
 
   CommandContext(ServerState* of_server, ClientState* of_client, ByteBuffer* out)
       : server(*of_server),
@@ -103,7 +102,7 @@ class CommandContext {
 
   // For the statistics: a key was asked for.
   void CountLookup(std::string_view key, bool found) {
-    (found ? server.keyspace_hits : server.keyspace_misses).Add(1);
+    (found ? server.statistics.keyspace_hits : server.statistics.keyspace_misses).Add(1);
     if (!found) Notify(kMissEvent, "keymiss", key);
   }
 
@@ -114,7 +113,7 @@ class CommandContext {
     NotifyIn(space(), which, event, key);
   }
   void NotifyIn(NamespaceId of, KeyEventClass which, std::string_view event, std::string_view key) {
-    if (server.events.Tells(which)) [[unlikely]]
+    if (server.clients.events.Tells(which)) [[unlikely]]
       Tell(of, event, key);
   }
   // A value was written.

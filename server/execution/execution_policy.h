@@ -15,7 +15,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "server/clients/request_batch.h"
+#include "server/requests/request_batch.h"
 #include "type/server_options.h"
 
 namespace varve {

@@ -1,7 +1,8 @@
 #include "server/execution/expiry_time.h"
 
 #include "fmt/format.h"
-#include "server/commands/command_table.h"
+#include "server/execution/request_checks.h"
+#include "util/base/letter_case.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {

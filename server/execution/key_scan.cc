@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "server/clients/glob.h"
 #include "server/execution/key_range.h"
 #include "spdlog/spdlog.h"
+#include "util/base/glob.h"
 
 namespace varve {
 namespace {

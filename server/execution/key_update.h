@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "absl/functional/function_ref.h"
-#include "server/clients/request_batch.h"
 #include "server/execution/command_context.h"
+#include "server/requests/request_batch.h"
 
 namespace varve {
 

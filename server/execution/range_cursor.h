@@ -48,7 +48,7 @@ class RangeCursor {
   absl::Status status() const { return iterator_->status(); }
   // What it cost to come here, as CommandContext::SliceSpent() counts: a key mostly stands with its
   // value under one checksum, and then both are read.
-  size_t cost() const { return 1 + (Valid() ? value().size() / CommandContext::kBytesPerKey : 0); }
+  size_t cost() const { return 1 + (Valid() ? value().size() / kBytesPerKey : 0); }
   void Step() { options_.reverse ? iterator_->Prev() : iterator_->Next(); }
   // Back to `key`, one of the range's.
   void Return(std::string_view key) { iterator_->Seek(key); }

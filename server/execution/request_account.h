@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "server/clients/request_batch.h"
-#include "server/commands/command_table.h"
 #include "server/execution/command_context.h"
+#include "server/requests/command.h"
+#include "server/requests/request_batch.h"
 
 namespace varve {
 

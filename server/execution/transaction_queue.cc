@@ -3,21 +3,10 @@
 #include <string>
 
 #include "fmt/format.h"
-#include "server/commands/command_names.h"
+#include "server/clients/client_modes.h"
+#include "server/execution/request_checks.h"
 
 namespace varve {
-
-void ShowTransaction(ClientState* client) {
-  const ClientTransaction& transaction = client->modes.transaction;
-  client->link.transaction_bytes.store(transaction.bytes(), std::memory_order_relaxed);
-  client->link.queued.store(transaction.open ? static_cast<int>(transaction.requests.size()) : -1,
-                            std::memory_order_relaxed);
-}
-
-void EndTransaction(ClientState* client) {
-  client->modes.transaction = ClientTransaction();
-  ShowTransaction(client);
-}
 
 bool QueuedByTransaction(CommandContext& context, const Command& command, Arguments arguments) {
   ClientTransaction& transaction = context.client.modes.transaction;

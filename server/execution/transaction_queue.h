@@ -2,8 +2,8 @@
 // execute none. Functions are called by whoever executes for the connection.
 #pragma once
 
-#include "server/commands/command_table.h"
 #include "server/execution/command_context.h"
+#include "server/requests/command.h"
 
 namespace varve {
 
@@ -16,10 +16,5 @@ namespace varve {
 // `begin` in the replies. EXEC itself says that the transaction is over. `command` is null for an
 // unknown one.
 void NoteRefused(CommandContext& context, const Command* command, size_t begin);
-
-// Forgets what was queued and watched.
-void EndTransaction(ClientState* client);
-// Shows others how much the client has queued and watches.
-void ShowTransaction(ClientState* client);
 
 }  // namespace varve

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "server/commands/command_table.h"
 #include "server/execution/request_account.h"
+#include "server/requests/command.h"
 #include "util/base/status.h"
 
 namespace varve {
@@ -198,7 +198,7 @@ TransactionRun::Step TransactionRun::Commit(CommandContext& context) {
   for (const CommandContext::KeyEvent& told : attempt.inner.events()) {
     if (!may_tell) break;
     (void)context.SliceSpent(
-        context.server.events.Send(told.event, told.space, told.key, durable_after_));
+        context.server.clients.events.Send(told.event, told.space, told.key, durable_after_));
   }
   context.reply.set_protocol(context.client.protocol);
   Account(context);
@@ -210,13 +210,14 @@ void TransactionRun::Account(CommandContext& context) const {
   for (size_t i = 0; i < executed_.size(); ++i) {
     const QueuedRequest& request = transaction_.requests[i];
     const auto& [nanos, begin, space] = executed_[i];
-    server.command_statistics.Executed(CommandIndex(request.command()), 1, nanos);
-    if (server.slow_log.Wants(nanos)) {
+    server.statistics.commands.Executed(request.command().index, 1, nanos);
+    if (server.statistics.slow_log.Wants(nanos)) {
       AccountSlowRequest(&server, context.client, &request.command(), request.arguments(), nanos);
     }
     AccountReply(&server, &request.command(), replies_.view().substr(begin));
-    if (server.monitors.any()) {
-      server.monitors.Show(space, context.client.address, request.command(), request.arguments());
+    if (server.clients.monitors.any()) {
+      server.clients.monitors.Show(space, context.client.address, request.command(),
+                                   request.arguments());
     }
   }
 }

@@ -1,8 +1,9 @@
 #include "server/execution/value_condition.h"
 
 #include "fmt/format.h"
-#include "server/commands/command_table.h"
+#include "server/execution/request_checks.h"
 #include "util/base/hash.h"
+#include "util/base/letter_case.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {

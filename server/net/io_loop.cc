@@ -166,7 +166,8 @@ void IoLoop::ExecuteShared(bool writers_wait) {
     if (session->Execute(writers_wait, &unpushed_)) executed_.push_back(session);
   }
   if (lent_ > 0)
-    server_->batches_pooled.fetch_add(std::exchange(lent_, 0), std::memory_order_relaxed);
+    server_->statistics.batches_pooled.fetch_add(std::exchange(lent_, 0),
+                                                 std::memory_order_relaxed);
 }
 
 void IoLoop::PushRound() {

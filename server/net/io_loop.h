@@ -24,12 +24,12 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "server/execution/execution_policy.h"
+#include "server/execution/server_state.h"
 #include "server/net/busy_poll.h"
 #include "server/net/handler_memory.h"
 #include "server/net/recent_clients.h"
 #include "server/net/session.h"
 #include "server/net/sync_policy.h"
-#include "server/server_state.h"
 #include "structure/shared_work.h"
 #include "structure/thread_pool.h"
 

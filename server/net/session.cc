@@ -35,9 +35,9 @@ constexpr uint32_t kPatience = 10;
 Session::Session(IoLoop* loop, ServerState* server, int descriptor, std::string address,
                  std::string local_address)
     : loop_(loop), server_(server), descriptor_(descriptor), executor_(server, &client_) {
-  client_.id = server->next_client_id.fetch_add(1);
+  client_.id = server->clients.next_id.fetch_add(1);
   client_.address = std::move(address);
-  client_.authenticated = !server->password.needed();
+  client_.authenticated = !server->clients.password.needed();
   active_at_ = loop->seconds();
   client_.link.local_address = std::move(local_address);
   client_.link.descriptor = descriptor;
@@ -47,15 +47,15 @@ Session::Session(IoLoop* loop, ServerState* server, int descriptor, std::string 
   client_.link.active_at.store(
       std::chrono::duration_cast<std::chrono::seconds>(client_.connected.time_since_epoch())
           .count());
-  server->registry.Add(client_.id, &client_);
+  server->clients.registry.Add(client_.id, &client_);
 }
 
 Session::~Session() {
-  server_->registry.Remove(client_.id);
-  LeaveModes(server_, &client_);
-  server_->client_memory.Change(client_.link.memory, 0);
+  server_->clients.registry.Remove(client_.id);
+  LeaveModes(&server_->clients, &client_);
+  server_->clients.memory.Change(client_.link.memory, 0);
   ::close(descriptor_);
-  server_->clients.fetch_sub(1);
+  server_->clients.connected.fetch_sub(1);
 }
 
 void Session::NoteEvents(uint32_t epoll_events) {
@@ -128,7 +128,7 @@ void Session::Read() {
     client_.link.active_at.store(now.tv_sec, std::memory_order_relaxed);
     ShowFigures();
   }
-  server_->bytes_in.fetch_add(received, std::memory_order_relaxed);
+  server_->statistics.bytes_in.fetch_add(received, std::memory_order_relaxed);
 }
 
 void Session::Parse() {
@@ -153,7 +153,7 @@ void Session::Parse() {
     hungry_ = true;
     if (result == RespParser::Result::kError) {
       protocol_error_ = parser_.error();
-      server_->protocol_errors.fetch_add(1, std::memory_order_relaxed);
+      server_->statistics.protocol_errors.fetch_add(1, std::memory_order_relaxed);
     }
     break;
   }
@@ -166,9 +166,9 @@ void Session::Parse() {
   executor_.Begin(&batch_);
   if (offset > ClientMemory::kNothing) CountMemory();
   if (batch_.tries_password) {
-    HoldBack(server_->login_guard.Delay(client_.address, std::chrono::steady_clock::now()));
+    HoldBack(server_->clients.login_guard.Delay(client_.address, std::chrono::steady_clock::now()));
   }
-  server_->requests.fetch_add(batch_.requests.size(), std::memory_order_relaxed);
+  server_->statistics.requests.fetch_add(batch_.requests.size(), std::memory_order_relaxed);
 }
 
 void Session::AddRequest(size_t first) {
@@ -246,7 +246,7 @@ bool Session::AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>*
   }
   output_.BeginBatch();
   executor_.AnswerGets(&output_, status, own, nanos_each);
-  server_->batches_inline.fetch_add(1, std::memory_order_relaxed);
+  server_->statistics.batches_inline.fetch_add(1, std::memory_order_relaxed);
   FinishBatch();
   return true;
 }
@@ -255,7 +255,8 @@ bool Session::AddSets(WriteBatch* writes, bool writers_wait) {
   if (batch_.plain_sets == 0 || batch_.plain_sets != batch_.requests.size() ||
       !MayJoin(writers_wait))
     return false;
-  if (server_->events.Tells(kNewEvent)) return false;  // each has to look whether its key is new
+  if (server_->clients.events.Tells(kNewEvent))
+    return false;  // each has to look whether its key is new
   const uint64_t expiry_ms = server_->store->UsualExpiry(client_.space);
   for (const RequestBatch::Request& request : batch_.requests) {
     writes->Put(batch_.arguments[request.first + 1], batch_.arguments[request.first + 2],
@@ -267,7 +268,7 @@ bool Session::AddSets(WriteBatch* writes, bool writers_wait) {
 void Session::AnswerSets(const absl::StatusOr<CommitResult>& committed, uint64_t nanos_each) {
   output_.BeginBatch();
   executor_.AnswerSets(&output_, committed, nanos_each);
-  server_->batches_inline.fetch_add(1, std::memory_order_relaxed);
+  server_->statistics.batches_inline.fetch_add(1, std::memory_order_relaxed);
   FinishBatch();
 }
 
@@ -281,7 +282,7 @@ bool Session::Execute(bool writers_wait, bool* submitted) {
     placement = Place(writers_wait);
   }
   if (placement != Placement::kInline && Dispatch(placement)) return false;
-  server_->batches_inline.fetch_add(1, std::memory_order_relaxed);
+  server_->statistics.batches_inline.fetch_add(1, std::memory_order_relaxed);
   output_.BeginBatch(executor_.inside_reply());
   const BatchExecutor::Progress progress = RunExecutor(&output_);
   *submitted = *submitted || executor_.submitted();
@@ -336,7 +337,7 @@ bool Session::Send(GatedReplies* replies, SequenceNumber durable, bool* would_bl
     }
     active_at_ = loop_->seconds();
     replies->Consume(static_cast<size_t>(sent));
-    server_->bytes_out.fetch_add(static_cast<uint64_t>(sent), std::memory_order_relaxed);
+    server_->statistics.bytes_out.fetch_add(static_cast<uint64_t>(sent), std::memory_order_relaxed);
     left -= static_cast<size_t>(sent);
   }
   return true;

@@ -20,10 +20,10 @@
 
 #include "server/clients/gated_replies.h"
 #include "server/clients/output_gauge.h"
-#include "server/clients/request_batch.h"
 #include "server/execution/batch_executor.h"
 #include "server/execution/command_context.h"
 #include "server/execution/execution_policy.h"
+#include "server/requests/request_batch.h"
 #include "util/resp/resp_buffer.h"
 #include "util/resp/resp_parser.h"
 
@@ -110,7 +110,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Runs the executor once and measures what a key costs.
   BatchExecutor::Progress RunExecutor(GatedReplies* replies);
   // The client has to give the password first.
-  bool MustLogIn() const { return !client_.authenticated && server_->password.needed(); }
+  bool MustLogIn() const { return !client_.authenticated && server_->clients.password.needed(); }
   // Executes, sends and reads nothing for as long as that.
   void HoldBack(std::chrono::milliseconds delay);
   // Hands the batch to the pool; false when its queue is full.

@@ -31,7 +31,7 @@ void Session::OnMail() {
 
 bool Session::LeavesSlowly() const { return varve::LeavesSlowly(client_); }
 
-void Session::LeaveOnWorker() { LeaveModes(server_, &client_); }
+void Session::LeaveOnWorker() { LeaveModes(&server_->clients, &client_); }
 
 void Session::ShowFigures() {
   client_.link.protocol.store(client_.protocol, std::memory_order_relaxed);
@@ -51,11 +51,11 @@ void Session::CountMemory() {
   if (const size_t before = client_.link.memory.load(std::memory_order_relaxed);
       counted != before) {
     client_.link.memory.store(counted, std::memory_order_relaxed);
-    server_->client_memory.Change(before, counted);
+    server_->clients.memory.Change(before, counted);
   }
   const size_t limit = server_->live.max_clients_memory.load(std::memory_order_relaxed);
-  if (limit > 0 && server_->client_memory.bytes() > limit)
-    server_->client_memory.Evict(limit, server_->registry);
+  if (limit > 0 && server_->clients.memory.bytes() > limit)
+    server_->clients.memory.Evict(limit, server_->clients.registry);
 }
 
 }  // namespace varve

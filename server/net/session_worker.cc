@@ -30,7 +30,7 @@ void Session::Lend() {
 bool Session::Dispatch(Placement placement) {
   Lend();
   if (loop_->Dispatch(shared_from_this(), placement)) {
-    server_->batches_pooled.fetch_add(1, std::memory_order_relaxed);
+    server_->statistics.batches_pooled.fetch_add(1, std::memory_order_relaxed);
     return true;
   }
   TakeBack();

@@ -14,7 +14,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "server/clients/request_batch.h"
+#include "server/requests/request_batch.h"
 
 namespace varve {
 

@@ -69,7 +69,7 @@ TEST(CommandListTest, TheTableNamesEveryCommandOfTheServer) {
   Names known;
   for (const Command& command : AllCommands()) {
     known.insert(std::string(command.name));
-    for (const Subcommand& subcommand : SubcommandsOf(command)) known.insert(subcommand.name);
+    for (const Subcommand& subcommand : command.subcommands) known.insert(subcommand.name);
   }
   EXPECT_THAT(Joined(Joined(documented["yes"], documented["differs"]), documented["own"]),
               ContainerEq(known));
@@ -115,7 +115,7 @@ TEST(CommandListTest, CommandInfoIsThatOfRedis) {
   };
   for (const Command& command : AllCommands()) {
     compare(command.name);
-    for (const Subcommand& subcommand : SubcommandsOf(command)) compare(subcommand.name);
+    for (const Subcommand& subcommand : command.subcommands) compare(subcommand.name);
   }
   EXPECT_GT(compared, 120u);
 }

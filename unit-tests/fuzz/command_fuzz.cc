@@ -12,10 +12,10 @@
 
 #include "server/clients/client_modes.h"
 #include "server/clients/gated_replies.h"
-#include "server/clients/request_batch.h"
 #include "server/commands/command_table.h"
 #include "server/execution/batch_executor.h"
-#include "server/server_state.h"
+#include "server/execution/server_state.h"
+#include "server/requests/request_batch.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "util/resp/resp_parser.h"
@@ -45,7 +45,7 @@ std::unique_ptr<StorageEngine> OpenStore(const std::string& directory) {
 struct Server {
   testing::TempDir directory;
   std::unique_ptr<StorageEngine> store = OpenStore(directory.path());
-  ServerState state{store.get(), ServerConfig(), ServerProgram()};
+  ServerState state{store.get(), ServerConfig(), ServerProgram(), AllCommands().size()};
 
   void Empty() {
     WriteBatch batch;
@@ -64,11 +64,11 @@ class Connection {
     client_.id = 1;
     client_.protocol = protocol;
     client_.link.mailbox.Open(&server->state.live.message_limits, [] {});
-    server_->state.registry.Add(client_.id, &client_);
+    server_->state.clients.registry.Add(client_.id, &client_);
   }
   ~Connection() {
-    server_->state.registry.Remove(client_.id);
-    LeaveModes(&server_->state, &client_);
+    server_->state.clients.registry.Remove(client_.id);
+    LeaveModes(&server_->state.clients, &client_);
   }
 
   void Execute(const RequestBatch& batch) {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "server/clients/glob.h"
 #include "unit-tests/fuzz/fuzz_target.h"
+#include "util/base/glob.h"
 
 namespace varve::fuzz {
 namespace {

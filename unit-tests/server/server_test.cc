@@ -35,7 +35,7 @@ TEST(ServerTest, AClientThatGoesAwayInTheMiddleOfAReplyHurtsNobody) {
     EXPECT_EQ(connection.Receive(100).size(), 100u);
     if (i % 2 == 0) connection.Vanish();
   }
-  EXPECT_TRUE(Eventually([&] { return server.state().clients.load() == 1; }));
+  EXPECT_TRUE(Eventually([&] { return server.state().clients.connected.load() == 1; }));
   EXPECT_EQ(client->Ping(), absl::OkStatus());
 }
 
@@ -141,7 +141,7 @@ TEST(ServerTest, TooManyClientsGetAnErrorAndRoomComesBack) {
   EXPECT_EQ(third.ReceiveAll(), "-ERR max number of clients reached\r\n");
   EXPECT_TRUE(third.closed());
   second.reset();
-  EXPECT_TRUE(Eventually([&] { return server.state().clients.load() == 1; }));
+  EXPECT_TRUE(Eventually([&] { return server.state().clients.connected.load() == 1; }));
   EXPECT_EQ(server.Connect()->Ping(), absl::OkStatus());
 }
 

@@ -90,7 +90,7 @@ TEST(PubSubTest, AnyThreadMayPublishAndAGateHoldsAMessageBack) {
   TestServer server;
   RawConnection client(server.port());
   EXPECT_REPLY(client, "SUBSCRIBE c\r\n", "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n");
-  PubSub& pubsub = const_cast<ServerState&>(server.state()).pubsub;
+  PubSub& pubsub = const_cast<ServerState&>(server.state()).clients.pubsub;
   const auto publish = [&](std::string_view message, SequenceNumber durable_after) {
     PubSub::Publication publication{
         .channel = "c", .message = message, .durable_after = durable_after};
@@ -118,7 +118,7 @@ TEST(PubSubTest, ASlowSubscriberIsClosedAtItsLimit) {
   for (; sent < 2000 && reply == ":1\r\n"; ++sent) reply = Exchange(publisher, request, ":1\r\n");
   EXPECT_EQ(reply, ":0\r\n");
   EXPECT_GT(sent, 32);
-  EXPECT_EQ(server.state().pubsub.Count(PubSub::Kind::kChannel), 0u);
+  EXPECT_EQ(server.state().clients.pubsub.Count(PubSub::Kind::kChannel), 0u);
 }
 
 TEST(PubSubTest, MonitorShowsCommandsButNoSecrets) {
@@ -138,7 +138,7 @@ TEST(PubSubTest, MonitorShowsCommandsButNoSecrets) {
       << seen;
   EXPECT_REPLY(monitor, "GET a\r\nRESET\r\nPING\r\n",
                "-ERR Replica can't interact with the keyspace\r\n+RESET\r\n+PONG\r\n");
-  EXPECT_FALSE(server.state().monitors.any());
+  EXPECT_FALSE(server.state().clients.monitors.any());
 }
 
 TEST(ClientCommandTest, RepliesCanBeKeptBack) {

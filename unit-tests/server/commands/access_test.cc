@@ -128,14 +128,14 @@ TEST(AccessTest, AWrongPasswordIsAnsweredLateAndHoldsUpNobodyElse) {
     // 100, 200 and 400 ms; what is sent ahead waits.
     ASSERT_TRUE(guesser.Send("AUTH a\r\nAUTH b\r\nAUTH c\r\nAUTH secret\r\nQUIT\r\n"));
     int pings = 0;  // while it waits; whoever waited with it would come to four
-    for (; server.state().failed_logins < 3 && pings < 50; ++pings)
+    for (; server.state().statistics.failed_logins < 3 && pings < 50; ++pings)
       ASSERT_EQ(Ask(*polite, {"PING"}), "PONG");
     EXPECT_GT(pings, 10);
     const std::string replies = guesser.ReceiveAll();
     EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(700));
     const std::string wrong = "-" + std::string(kWrong).substr(1) + "\r\n";
     EXPECT_EQ(replies, wrong + wrong + wrong + "+OK\r\n+OK\r\n");
-    EXPECT_EQ(server.state().failed_logins.load(), 3u);
+    EXPECT_EQ(server.state().statistics.failed_logins.load(), 3u);
   }
 }
 
@@ -156,7 +156,7 @@ TEST(AccessTest, EachWrongPasswordIsAnsweredLateAfterTheLoginToo) {
     EXPECT_EQ(guesser.ReceiveAll(),
               "+OK\r\n" + wrong + "+PONG\r\n" + wrong + wrong + "$1\r\nv\r\n+OK\r\n");
     EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(700));
-    EXPECT_EQ(server.state().failed_logins.load(), 3u);
+    EXPECT_EQ(server.state().statistics.failed_logins.load(), 3u);
   }
 }
 
@@ -166,17 +166,17 @@ TEST(AccessTest, GuessesOverManyConnectionsWaitAndClientsElsewhereDont) {
   for (uint32_t i = 0; i < LoginGuard::kFree; ++i) {  // the answers aren't waited for
     RawConnection guesser(server.port());
     EXPECT_TRUE(guesser.Send("AUTH wrong" + std::to_string(i) + "\r\n"));
-    EXPECT_TRUE(Eventually([&] { return state.failed_logins == i + 1; })) << i;
+    EXPECT_TRUE(Eventually([&] { return state.statistics.failed_logins == i + 1; })) << i;
   }
   // Who goes away before the second is over has not tried at all.
   for (int i = 0; i < 20; ++i) {
     RawConnection guesser(server.port());
     EXPECT_TRUE(guesser.Send("AUTH wrong\r\n"));
-    EXPECT_TRUE(Eventually([&] { return state.clients > 0; })) << i;
+    EXPECT_TRUE(Eventually([&] { return state.clients.connected > 0; })) << i;
     guesser.Vanish();
   }
-  EXPECT_TRUE(Eventually([&] { return state.clients == 0; }));
-  EXPECT_EQ(state.failed_logins.load(), LoginGuard::kFree);
+  EXPECT_TRUE(Eventually([&] { return state.clients.connected == 0; }));
+  EXPECT_EQ(state.statistics.failed_logins.load(), LoginGuard::kFree);
 
   const auto log_in = [&](const char* from, const std::string& request) {
     RawConnection polite(server.port(), 0, "127.0.0.1", from);

@@ -188,10 +188,10 @@ TEST_F(ConfigTest, LoglevelHoldsAtOnce) {
 
 TEST_F(ConfigTest, ResetStatLetsCountsBeginAnew) {
   for (int i = 0; i < 20; ++i) Do({"PING"});
-  EXPECT_GE(server_.state().requests.load(), 20u);
+  EXPECT_GE(server_.state().statistics.requests.load(), 20u);
   EXPECT_EQ(Do({"CONFIG", "RESETSTAT"}), "OK");
-  EXPECT_LE(server_.state().requests.load(), 1u);
-  EXPECT_EQ(server_.state().clients.load(), 1u);
+  EXPECT_LE(server_.state().statistics.requests.load(), 1u);
+  EXPECT_EQ(server_.state().clients.connected.load(), 1u);
   EXPECT_EQ(Do({"CONFIG", "RESETSTAT", "x"}),
             "!ERR wrong number of arguments for 'config|resetstat' command");
 }

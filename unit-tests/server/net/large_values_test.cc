@@ -23,16 +23,16 @@ class LargeValuesTest : public testing::CommandTest {
   }
   // How many batches went to the pool meanwhile.
   uint64_t OnPool(const std::vector<std::string>& arguments) {
-    const uint64_t before = server_.state().batches_pooled.load();
+    const uint64_t before = server_.state().statistics.batches_pooled.load();
     Do(arguments);
-    return server_.state().batches_pooled.load() - before;
+    return server_.state().statistics.batches_pooled.load() - before;
   }
   void ExpectOnPool(const std::vector<std::string>& arguments, const std::string& reply) {
-    const uint64_t before = server_.state().batches_pooled.load();
+    const uint64_t before = server_.state().statistics.batches_pooled.load();
     EXPECT_EQ(Do(arguments), reply) << arguments[0];
     // A batch is counted once its replies are on their way.
     EXPECT_TRUE(testing::Eventually([&] {
-      return server_.state().batches_pooled.load() - before == 1;
+      return server_.state().statistics.batches_pooled.load() - before == 1;
     })) << arguments[0];
   }
 
@@ -92,7 +92,7 @@ TEST(LargeValuesInlineTest, RunWhereTheyWereReadWhereEverythingDoes) {
   EXPECT_EQ(testing::Ask(*client, {"SET", "k", large}), "OK");
   EXPECT_EQ(testing::Ask(*client, {"GET", "k"}), large);
   EXPECT_EQ(testing::Ask(*client, {"MGET", "k"}), "(" + large + ")");
-  EXPECT_EQ(server.state().batches_pooled.load(), 0u);
+  EXPECT_EQ(server.state().statistics.batches_pooled.load(), 0u);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ size_t GrowthOf(TestServer* server, const std::string& bytes,
     connections->push_back(std::make_unique<RawConnection>(server->port()));
     EXPECT_TRUE(connections->back()->Send(bytes));
   }
-  while (server->state().clients.load() < kConnections)
+  while (server->state().clients.connected.load() < kConnections)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_EQ(server->Connect()->Ping(), absl::OkStatus());
@@ -161,8 +161,8 @@ class UnreadRepliesTest : public ::testing::Test {
     return connection;
   }
   void WaitForClients(size_t count) {
-    EXPECT_TRUE(Eventually([&] { return server_.state().clients == count; }))
-        << server_.state().clients;
+    EXPECT_TRUE(Eventually([&] { return server_.state().clients.connected == count; }))
+        << server_.state().clients.connected;
   }
   TestServer server_;
 };
@@ -179,16 +179,18 @@ TEST_F(UnreadRepliesTest, AreBoundedForAllConnectionsTogether) {
     greedy.push_back(Greedy("CLIENT NO-EVICT ON\r\n"));
     EXPECT_EQ(greedy.back()->Receive(15), "+OK\r\n$8388608\r\n");
   }
-  EXPECT_TRUE(Eventually([&] { return state.client_memory.evicted() > 20 - 2 * kLimit / kValue; }));
-  EXPECT_TRUE(Eventually([&] { return state.client_memory.bytes() <= kLimit; }));
-  EXPECT_TRUE(Eventually(
-      [&] { return state.clients == 1 + greedy.size() - state.client_memory.evicted(); }));
-  EXPECT_LT(state.client_memory.evicted(), 20u);
+  EXPECT_TRUE(
+      Eventually([&] { return state.clients.memory.evicted() > 20 - 2 * kLimit / kValue; }));
+  EXPECT_TRUE(Eventually([&] { return state.clients.memory.bytes() <= kLimit; }));
+  EXPECT_TRUE(Eventually([&] {
+    return state.clients.connected == 1 + greedy.size() - state.clients.memory.evicted();
+  }));
+  EXPECT_LT(state.clients.memory.evicted(), 20u);
   ASSERT_TRUE(polite.Send("PING\r\n"));
   EXPECT_EQ(polite.Receive(7), "+PONG\r\n");
   greedy.clear();
   WaitForClients(1);
-  EXPECT_EQ(state.client_memory.bytes(), 0u);
+  EXPECT_EQ(state.clients.memory.bytes(), 0u);
 }
 
 TEST_F(UnreadRepliesTest, AreCountedOnlyWhileTheyWait) {
@@ -196,7 +198,7 @@ TEST_F(UnreadRepliesTest, AreCountedOnlyWhileTheyWait) {
   ASSERT_TRUE(reader.Send(Resp({"GET", "large"})));
   EXPECT_EQ(reader.Receive(kValue + 12).size(), kValue + 12);
   EXPECT_EQ(server_.Connect()->Ping(), absl::OkStatus());
-  EXPECT_EQ(server_.state().client_memory.bytes(), 0u);
+  EXPECT_EQ(server_.state().clients.memory.bytes(), 0u);
 }
 
 TEST_F(UnreadRepliesTest, OfOneConnectionAreBoundedWhereThatIsAskedFor) {
@@ -223,7 +225,8 @@ TEST_F(UnreadRepliesTest, ArgumentsCountBesideTheirBytes) {
   for (int i = 0; i < 500000; ++i) half += "$0\r\n\r\n";
   RawConnection connection(server_.port());
   ASSERT_TRUE(connection.Send(half));
-  EXPECT_TRUE(Eventually([&] { return server_.state().client_memory.bytes() >= 3 * half.size(); }));
+  EXPECT_TRUE(
+      Eventually([&] { return server_.state().clients.memory.bytes() >= 3 * half.size(); }));
 }
 
 TEST(OutputGaugeTest, HardLimitsHoldAtOnceAndSoftOnesAfterTheirTime) {

@@ -30,7 +30,7 @@ class SharedRoundsTest : public ::testing::Test {
   SharedRoundsTest() : server_(Options()) {
     const std::unique_ptr<Client> client = server_.Connect();
     for (int i = 0; i < kKeys; ++i) EXPECT_TRUE(client->Put(Key(i), Value(i)).ok());
-    pooled_before_ = server_.state().batches_pooled.load();
+    pooled_before_ = server_.state().statistics.batches_pooled.load();
   }
 
   static ServerOptions Options() {
@@ -46,7 +46,9 @@ class SharedRoundsTest : public ::testing::Test {
 
   // Batches that helpers took, but for those that a slow machine (a sanitizer) makes worth a worker
   // by themselves.
-  uint64_t Shared() const { return server_.state().batches_pooled.load() - pooled_before_; }
+  uint64_t Shared() const {
+    return server_.state().statistics.batches_pooled.load() - pooled_before_;
+  }
 
   // Sends a pipeline and checks its replies; false when the server has closed the connection.
   static bool Converse(RawConnection* connection, std::mt19937* random) {

@@ -55,10 +55,10 @@ class SlicesTest : public ::testing::Test {
     return options;
   }
   // Only our own client is left.
-  bool Alone() const { return server_->state().clients.load() == 1; }
+  bool Alone() const { return server_->state().clients.connected.load() == 1; }
   // How many commands of the name have been done.
   uint64_t Done(const char* name) const {
-    return server_->state().command_statistics.Read()[CommandIndex(*FindCommand(name))].calls;
+    return server_->state().statistics.commands.Read()[FindCommand(name)->index].calls;
   }
 
   std::unique_ptr<TestServer> server_;
@@ -192,9 +192,9 @@ TEST_F(SlicesTest, KeysThatStandWithLargeValuesMakeShortSlices) {
 TEST_F(SlicesTest, TheRestOfALongRangeIsCountedInSlicesAtOneSnapshot) {
   Start(OneThread());
   RawConnection connection(server_->port());
-  const uint64_t batches = server_->state().batches_pooled;
+  const uint64_t batches = server_->state().statistics.batches_pooled;
   ASSERT_TRUE(connection.Send(Resp({"RANGE", "(1000009", "+", "LIMIT", "10", "80000", "KEYS"})));
-  ASSERT_TRUE(Eventually([&] { return server_->state().batches_pooled > batches; }));
+  ASSERT_TRUE(Eventually([&] { return server_->state().statistics.batches_pooled > batches; }));
   std::string expected = "*80000\r\n";
   for (int i = 0; i < 80000; ++i) expected += "$7\r\n" + std::to_string(1000020 + i) + "\r\n";
   // Keys that come while it is counted don't show.
@@ -255,7 +255,7 @@ TEST_F(SlicesTest, OnlyWhoIsSilentIsClosedAfterTheIdleTimeout) {
     ASSERT_EQ(active->Ping(), absl::OkStatus());
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
-  EXPECT_EQ(server.state().clients.load(), 1u);
+  EXPECT_EQ(server.state().clients.connected.load(), 1u);
   EXPECT_EQ(silent.ReceiveAll(), "");
   EXPECT_TRUE(silent.closed());
   EXPECT_EQ(half.ReceiveAll(), "");

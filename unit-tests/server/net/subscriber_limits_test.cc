@@ -46,7 +46,7 @@ void Listen(const TestServer& server, RawConnection* connection, PubSub::Kind ki
   const std::string confirmed = connection->Receive(size);
   sending.join();
   EXPECT_EQ(confirmed.size(), size);
-  EXPECT_EQ(server.state().pubsub.Count(kind), names.size());
+  EXPECT_EQ(server.state().clients.pubsub.Count(kind), names.size());
 }
 
 // How often `other` was answered `reply` while `busy` waited for the reply to its request.
@@ -87,7 +87,7 @@ TEST(SubscriberLimitsTest, AMessageGoesOnWhereItStopped) {
   const std::string confirmed = "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:5\r\n";
   ASSERT_TRUE(listener.Send(subscribe));
   EXPECT_EQ(listener.Receive(confirmed.size()), confirmed);
-  PubSub& pubsub = const_cast<ServerState&>(server.state()).pubsub;
+  PubSub& pubsub = const_cast<ServerState&>(server.state()).clients.pubsub;
   PubSub::Publication publication{.channel = "c", .message = "m"};
   int stops = 0;
   while (!pubsub.Publish(&publication, [](size_t) { return true; })) ++stops;
@@ -250,17 +250,18 @@ TEST(SubscriberLimitsTest, NamesAreCountedAndHaveALimit) {
   EXPECT_EQ(client.Receive(4), "*3\r\n");  // there is room for a short one
   while (client.Receive(1) != "-") continue;
   EXPECT_EQ(client.Receive(4), "ERR ");
-  const ClientMemory& memory = server.state().client_memory;
+  const ClientMemory& memory = server.state().clients.memory;
   EXPECT_GT(memory.bytes(), 16'000'000u);
   client.Vanish();
-  while (server.state().clients > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  while (server.state().clients.connected > 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(memory.bytes(), 0u);
 }
 
 TEST(SubscriberLimitsTest, WhoeverListensToMuchLeavesWithoutHoldingUpOthers) {
   constexpr int kNames = 100'000;
   TestServer server;
-  const PubSub& pubsub = server.state().pubsub;
+  const PubSub& pubsub = server.state().clients.pubsub;
   RawConnection other(server.port());
   for (const std::string_view end : {"", "RESET\r\n", "UNSUBSCRIBE\r\n"}) {
     RawConnection listener(server.port());

@@ -1,4 +1,4 @@
-#include "server/net/descriptor_limit.h"
+#include "server/config/descriptor_limit.h"
 
 #include <sys/resource.h>
 

@@ -1,4 +1,4 @@
-#include "server/statistics/server_info.h"
+#include "server/commands/server_info.h"
 
 #include <sys/resource.h>
 #include <sys/utsname.h>
@@ -14,6 +14,7 @@
 #include "server/execution/command_context.h"
 #include "server/execution/database_index.h"
 #include "server/statistics/process_memory.h"
+#include "type/version.h"
 
 namespace varve {
 namespace {
@@ -71,7 +72,7 @@ std::string ReadLink(const char* link) {
   return size < 0 ? std::string() : std::string(path, static_cast<size_t>(size));
 }
 
-void Server(const ServerState& server, InfoText* info) {
+void WriteServer(const ServerState& server, InfoText* info) {
   utsname system{};
   uname(&system);
   const auto uptime = std::chrono::duration_cast<std::chrono::seconds>(
@@ -97,16 +98,16 @@ void Server(const ServerState& server, InfoText* info) {
   info->Line("pool_threads", server.options.threads);
 }
 
-void Clients(const ServerState& server, InfoText* info) {
+void WriteClients(const ServerState& server, InfoText* info) {
   uint64_t listening = 0;
   uint64_t most_input = 0;
   uint64_t most_output = 0;
-  server.registry.ForEach([&](const ClientState& client) {
+  server.clients.registry.ForEach([&](const ClientState& client) {
     listening += ClientType(client) == "pubsub" ? 1 : 0;
     most_input = std::max(most_input, client.link.input_bytes.load(std::memory_order_relaxed));
     most_output = std::max(most_output, client.link.output_bytes.load(std::memory_order_relaxed));
   });
-  info->Line("connected_clients", server.clients.load());
+  info->Line("connected_clients", server.clients.connected.load());
   info->Line("cluster_connections", 0);
   info->Line("maxclients", server.live.max_clients.load());
   info->Line("client_recent_max_input_buffer", most_input);
@@ -116,7 +117,7 @@ void Clients(const ServerState& server, InfoText* info) {
   info->Line("pubsub_clients", listening);
 }
 
-void Memory(const ServerState& server, InfoText* info) {
+void WriteMemory(const ServerState& server, InfoText* info) {
   const auto [resident, peak] = ReadProcessMemory();
   const uint64_t system =
       static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -130,7 +131,7 @@ void Memory(const ServerState& server, InfoText* info) {
              fmt::format("{:.2f}%", peak == 0 ? 100.0
                                               : 100.0 * static_cast<double>(resident) /
                                                     static_cast<double>(peak)));
-  info->Line("mem_clients_normal", server.client_memory.bytes());
+  info->Line("mem_clients_normal", server.clients.memory.bytes());
   info->Line("total_system_memory", system);
   info->Line("total_system_memory_human", Human(system));
   info->Line("memory_limit", server.configuration.Get("memory-limit"));
@@ -141,14 +142,14 @@ void Memory(const ServerState& server, InfoText* info) {
   info->Line("mem_allocator", "libc");
 }
 
-void Persistence(const ServerState& server, InfoText* info) {
+void WritePersistence(const ServerState& server, InfoText* info) {
   const absl::Status log = server.store->log_status();
   info->Line("loading", 0);
   info->Line("async_loading", 0);
-  const uint64_t saved = server.saved_changes;
+  const uint64_t saved = server.last_save.changes;
   info->Line("rdb_changes_since_last_save", std::max(server.store->ChangeCount(), saved) - saved);
   info->Line("rdb_bgsave_in_progress", 0);
-  info->Line("rdb_last_save_time", server.last_save.load());
+  info->Line("rdb_last_save_time", server.last_save.unix_seconds.load());
   info->Line("rdb_last_bgsave_status", "ok");
   info->Line("aof_enabled", 1);
   info->Line("aof_rewrite_in_progress", 0);
@@ -160,37 +161,41 @@ void Persistence(const ServerState& server, InfoText* info) {
   if (!log.ok()) info->Line("log_error", log.ToString());
 }
 
-void Stats(ServerState& server, InfoText* info) {
-  info->Line("total_connections_received", server.connections_received.load());
-  info->Line("total_commands_processed", server.requests.load());
-  info->Line("instantaneous_ops_per_sec",
-             static_cast<uint64_t>(server.request_rate.Rate(server.requests.load())));
-  info->Line("total_net_input_bytes", server.bytes_in.load());
-  info->Line("total_net_output_bytes", server.bytes_out.load());
-  info->Line("instantaneous_input_kbps",
-             fmt::format("{:.2f}", server.input_rate.Rate(server.bytes_in.load()) / 1024));
-  info->Line("instantaneous_output_kbps",
-             fmt::format("{:.2f}", server.output_rate.Rate(server.bytes_out.load()) / 1024));
-  info->Line("rejected_connections", server.connections_rejected.load());
-  info->Line("evicted_clients", server.client_memory.evicted());
+void WriteStats(ServerState& server, InfoText* info) {
+  info->Line("total_connections_received", server.statistics.connections_received.load());
+  info->Line("total_commands_processed", server.statistics.requests.load());
+  info->Line("instantaneous_ops_per_sec", static_cast<uint64_t>(server.statistics.request_rate.Rate(
+                                              server.statistics.requests.load())));
+  info->Line("total_net_input_bytes", server.statistics.bytes_in.load());
+  info->Line("total_net_output_bytes", server.statistics.bytes_out.load());
+  info->Line(
+      "instantaneous_input_kbps",
+      fmt::format("{:.2f}",
+                  server.statistics.input_rate.Rate(server.statistics.bytes_in.load()) / 1024));
+  info->Line(
+      "instantaneous_output_kbps",
+      fmt::format("{:.2f}",
+                  server.statistics.output_rate.Rate(server.statistics.bytes_out.load()) / 1024));
+  info->Line("rejected_connections", server.statistics.connections_rejected.load());
+  info->Line("evicted_clients", server.clients.memory.evicted());
   info->Line("expired_keys", 0);
   info->Line("evicted_keys", 0);
-  info->Line("keyspace_hits", server.keyspace_hits.Sum() - server.hits_before_reset);
-  info->Line("keyspace_misses", server.keyspace_misses.Sum() - server.misses_before_reset);
-  info->Line("pubsub_channels", server.pubsub.Count(PubSub::Kind::kChannel));
-  info->Line("pubsub_patterns", server.pubsub.Count(PubSub::Kind::kPattern));
-  info->Line("pubsubshard_channels", server.pubsub.Count(PubSub::Kind::kShard));
+  info->Line("keyspace_hits", server.statistics.KeyspaceHits());
+  info->Line("keyspace_misses", server.statistics.KeyspaceMisses());
+  info->Line("pubsub_channels", server.clients.pubsub.Count(PubSub::Kind::kChannel));
+  info->Line("pubsub_patterns", server.clients.pubsub.Count(PubSub::Kind::kPattern));
+  info->Line("pubsubshard_channels", server.clients.pubsub.Count(PubSub::Kind::kShard));
   info->Line("latest_fork_usec", 0);
-  info->Line("total_error_replies", server.error_statistics.total());
-  info->Line("protocol_errors", server.protocol_errors.load());
-  info->Line("slowlog_entries", server.slow_log.size());
-  info->Line("batches_inline", server.batches_inline.load());
-  info->Line("batches_pooled", server.batches_pooled.load());
+  info->Line("total_error_replies", server.statistics.errors.total());
+  info->Line("protocol_errors", server.statistics.protocol_errors.load());
+  info->Line("slowlog_entries", server.statistics.slow_log.size());
+  info->Line("batches_inline", server.statistics.batches_inline.load());
+  info->Line("batches_pooled", server.statistics.batches_pooled.load());
   info->Line("read_cost_ns", server.read_cost.nanos());
   info->Line("write_cost_ns", server.write_cost.nanos());
 }
 
-void Replication(const ServerState& server, InfoText* info) {
+void WriteReplication(const ServerState& server, InfoText* info) {
   info->Line("role", "master");
   info->Line("connected_slaves", 0);
   info->Line("master_failover_state", "no-failover");
@@ -198,7 +203,7 @@ void Replication(const ServerState& server, InfoText* info) {
   info->Line("master_repl_offset", server.store->durable_sequence());
 }
 
-void Cpu(InfoText* info) {
+void WriteCpu(InfoText* info) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const auto seconds = [](const timeval& time) {
@@ -208,10 +213,10 @@ void Cpu(InfoText* info) {
   info->Line("used_cpu_user", seconds(usage.ru_utime));
 }
 
-void CommandStats(const ServerState& server, InfoText* info) {
-  const std::vector<CommandFigures> figures = server.command_statistics.Read();
+void WriteCommandStats(const ServerState& server, InfoText* info) {
+  const std::vector<CommandFigures> figures = server.statistics.commands.Read();
   for (const Command& command : AllCommands()) {
-    const CommandFigures& of = figures[CommandIndex(command)];
+    const CommandFigures& of = figures[command.index];
     if (of.calls + of.rejected == 0) continue;
     const double each =
         of.calls == 0 ? 0 : static_cast<double>(of.nanos) / 1000 / static_cast<double>(of.calls);
@@ -222,10 +227,10 @@ void CommandStats(const ServerState& server, InfoText* info) {
   }
 }
 
-void LatencyStats(const ServerState& server, InfoText* info) {
-  const std::vector<CommandFigures> figures = server.command_statistics.Read();
+void WriteLatencyStats(const ServerState& server, InfoText* info) {
+  const std::vector<CommandFigures> figures = server.statistics.commands.Read();
   for (const Command& command : AllCommands()) {
-    const CommandFigures& of = figures[CommandIndex(command)];
+    const CommandFigures& of = figures[command.index];
     if (of.calls == 0) continue;
     const auto micros = [&](double quantile) {
       return static_cast<double>(of.Percentile(quantile)) / 1000;
@@ -242,17 +247,17 @@ std::string ServerInfo(ServerState& server, StoreContents& store, Arguments sect
                        SequenceNumber* durable_after) {
   *durable_after = kNoSequence;
   InfoText info(sections);
-  if (info.Section("Server")) Server(server, &info);
-  if (info.Section("Clients")) Clients(server, &info);
-  if (info.Section("Memory")) Memory(server, &info);
-  if (info.Section("Persistence")) Persistence(server, &info);
-  if (info.Section("Stats")) Stats(server, &info);
-  if (info.Section("Replication")) Replication(server, &info);
-  if (info.Section("CPU")) Cpu(&info);
-  if (info.Section("Commandstats", InfoText::kOnRequest)) CommandStats(server, &info);
-  if (info.Section("Latencystats", InfoText::kOnRequest)) LatencyStats(server, &info);
+  if (info.Section("Server")) WriteServer(server, &info);
+  if (info.Section("Clients")) WriteClients(server, &info);
+  if (info.Section("Memory")) WriteMemory(server, &info);
+  if (info.Section("Persistence")) WritePersistence(server, &info);
+  if (info.Section("Stats")) WriteStats(server, &info);
+  if (info.Section("Replication")) WriteReplication(server, &info);
+  if (info.Section("CPU")) WriteCpu(&info);
+  if (info.Section("Commandstats", InfoText::kOnRequest)) WriteCommandStats(server, &info);
+  if (info.Section("Latencystats", InfoText::kOnRequest)) WriteLatencyStats(server, &info);
   if (info.Section("Errorstats")) {
-    for (const auto& [code, count] : server.error_statistics.by_code()) {
+    for (const auto& [code, count] : server.statistics.errors.by_code()) {
       info.Line(fmt::format("errorstat_{}", code), fmt::format("count={}", count));
     }
   }

@@ -1,5 +1,5 @@
 // Patterns match as Redis' do, in bounded time.
-#include "server/clients/glob.h"
+#include "util/base/glob.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "server/clients/glob.h"
+#include "util/base/glob.h"
 
 #include <algorithm>
 

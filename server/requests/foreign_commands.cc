@@ -1,4 +1,4 @@
-#include "server/commands/foreign_commands.h"
+#include "server/requests/foreign_commands.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,0 +1,37 @@
+// What the server knows of its clients as a whole: who is connected, what they must give to enter,
+// what they hold in memory, and the channels that they listen to.
+//
+// Thread-safety: each part may be used by all threads.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "server/clients/client_memory.h"
+#include "server/clients/client_registry.h"
+#include "server/clients/keyspace_events.h"
+#include "server/clients/login_guard.h"
+#include "server/clients/monitors.h"
+#include "server/clients/password.h"
+#include "server/clients/pubsub.h"
+
+namespace varve {
+
+struct Clients {
+  Clients(std::string required_password, uint32_t key_events)
+      : password(std::move(required_password)), events(&pubsub, key_events) {}
+
+  std::atomic<uint64_t> next_id{1};
+  std::atomic<uint64_t> connected{0};  // now
+  ClientRegistry registry;
+  Password password;
+  LoginGuard login_guard;
+  ClientMemory memory;
+  PubSub pubsub{&memory};
+  KeyspaceEvents events;
+  Monitors monitors{&memory};
+};
+
+}  // namespace varve

@@ -1,0 +1,34 @@
+// The checks that a request passes before its command executes, and the replies to a request that
+// does not pass them, worded as Redis 7 words them.
+//
+// Thread-safety: the thread that executes for the connection calls these functions.
+#pragma once
+
+#include <string_view>
+
+#include "server/execution/command_context.h"
+#include "server/requests/command.h"
+
+namespace varve {
+
+// Returns true, and has answered the error, if a mode of the client forbids the command.
+[[nodiscard]] bool RefusedByModes(CommandContext& context, const Command& command,
+                                  Arguments arguments);
+
+// Returns whether the request names a subcommand of `command` that exists, with a number of
+// arguments that fits, or no subcommand at all. If not, the error has been answered.
+// Requires: `command` is a container.
+[[nodiscard]] bool AcceptsSubcommand(CommandContext& context, const Command& command,
+                                     Arguments arguments);
+
+void ReplyUnknownCommand(CommandContext& context, Arguments arguments);
+void ReplyWrongArity(CommandContext& context, std::string_view name);
+void ReplySyntaxError(CommandContext& context);
+
+// Returns the part of a command's name, sent by a client, that an error text repeats. The length is
+// that of Redis.
+std::string_view NameInError(std::string_view name);
+// Returns the part of any other word that an error text repeats. Redis knows no limit for it.
+std::string_view ShownInError(std::string_view text);
+
+}  // namespace varve

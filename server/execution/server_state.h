@@ -1,0 +1,81 @@
+// What all connections share: the store, the settings in force, the clients, and the statistics.
+// The server constructs it; every CommandContext refers to it. Rooms below this one receive the
+// part that they need.
+//
+// Thread-safety: `options` does not change while the server runs; every other part may be used by
+// all threads.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "server/clients/clients.h"
+#include "server/config/configuration.h"
+#include "server/config/live_options.h"
+#include "server/config/live_settings.h"
+#include "server/execution/execution_policy.h"
+#include "server/execution/scan_cursors.h"
+#include "server/statistics/server_statistics.h"
+#include "type/server_options.h"
+#include "varve/store.h"
+
+namespace varve {
+
+// What the program around the server gives it.
+struct ServerProgram {
+  // The file that settings came from and that CONFIG REWRITE writes to. Empty: there is none.
+  std::string config_file;
+  // The settings as they were given, which CONFIG REWRITE writes together with later changes.
+  // Unset: the settings that the server is started with.
+  std::optional<ServerConfig> given;
+  // Has another thread stop the server soon; SHUTDOWN calls it. May be empty.
+  std::function<void()> shut_down;
+};
+
+// The last time that a client asked for everything to be put on disk; before the first such
+// request, the server's start.
+struct LastSave {
+  std::atomic<int64_t> unix_seconds{std::time(nullptr)};
+  std::atomic<uint64_t> changes{0};  // Store::ChangeCount() at that time
+};
+
+struct ServerState final : public LiveSettings {
+  // `settings` are those in force. The server knows `command_count` commands.
+  // Requires: `the_store` outlives this.
+  ServerState(Store* the_store, ServerConfig settings, ServerProgram program, size_t command_count);
+
+  // Returns whether a client listens to a channel and what was written so far may be announced,
+  // each message once it is durable.
+  bool MayTell() const { return clients.pubsub.Any() && store->PushUnsynced().ok(); }
+
+  // Lets counts begin anew for CONFIG RESETSTAT, except those of what exists now.
+  void ResetStatistics();
+
+  LiveOptions& live_options() override { return live; }
+  void SetKeyEvents(uint32_t classes) override { clients.events.Set(classes); }
+  void SetPassword(const std::string& password) override { clients.password.Set(password); }
+  void SetSlowLog(const ServerOptions& wanted) override;
+  void SetSync(Durability sync) override { store->SetSync(sync); }
+
+  Store* const store;
+  const ServerOptions options;  // as they were at start; those that may change are in `live`
+  const bool groups_gather;     // --group-max-delay is set: a group of the log waits for company
+  LiveOptions live;
+  Configuration configuration;
+  const std::function<void()> shut_down;
+  const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
+  LastSave last_save;
+  Clients clients;
+  ServerStatistics statistics;
+  ScanCursors scan_cursors;
+  KeyCost read_cost{400};
+  KeyCost write_cost{600};
+};
+
+}  // namespace varve

@@ -1,0 +1,41 @@
+#include "server/requests/command.h"
+
+#include "util/base/assert.h"
+#include "util/base/letter_case.h"
+
+namespace varve {
+
+bool TakesArguments(const Command& command, Arguments arguments) {
+  return ArityMatches(command.arity, arguments.size()) ||
+         (command.kind == CommandKind::kGet && arguments.size() == 3 &&
+          EqualsIgnoreCase(arguments[2], "withversion"));
+}
+
+uint32_t KeyCount(const Command& command, size_t arguments) {
+  if (command.first_key == 0 || arguments <= static_cast<size_t>(command.first_key)) return 0;
+  VARVE_ASSERT(command.key_step > 0);
+  const size_t last = command.last_key >= 0 ? static_cast<size_t>(command.last_key) : arguments - 1;
+  const size_t step = static_cast<size_t>(command.key_step);
+  return static_cast<uint32_t>((last - static_cast<size_t>(command.first_key)) / step + 1);
+}
+
+bool TriesPassword(const Command& command, size_t arguments) {
+  constexpr uint32_t kLogin = kSecretArguments | kBeforeLoginCommand;
+  return (command.flags & kLogin) == kLogin && (command.name == "auth" || arguments >= 5);
+}
+
+const Subcommand* FindSubcommand(const Command& command, Arguments arguments) {
+  if (arguments.size() < 2) return nullptr;
+  for (const Subcommand& subcommand : command.subcommands) {
+    if (EqualsIgnoreCase(subcommand.word(), arguments[1])) return &subcommand;
+  }
+  return nullptr;
+}
+
+const char* FullCommandName(const Command& command, Arguments arguments) {
+  const Subcommand* const subcommand = FindSubcommand(command, arguments);
+  // The command's name is a literal, so it ends with a zero.
+  return subcommand != nullptr ? subcommand->name : command.name.data();
+}
+
+}  // namespace varve

@@ -1,0 +1,105 @@
+// The description of one command: how a request for it is written, what it touches, and which
+// function executes it. The rows of all commands stand in server/commands; a parsed request points
+// to its row.
+//
+// Thread-safety: a Command does not change after the command table was built.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "absl/types/span.h"
+#include "server/requests/request_batch.h"
+
+namespace varve {
+
+class CommandContext;
+
+enum CommandFlags : uint32_t {
+  kNoCommandFlags = 0,
+  kWriteCommand = 1,
+  kReadCommand = 2,
+  kFastCommand = 4,
+  kAdminCommand = 8,
+  // The command may take long. It runs on the pool, unless --execution=inline was given.
+  kSlowCommand = 16,
+  kMaintenanceCommand = 32,  // waits for background work
+  kConnectionCommand = 64,
+  kSecretArguments = 128,     // the arguments are not shown to other clients
+  kBeforeLoginCommand = 256,  // allowed to clients that have not given the password yet
+  kSubscriberCommand = 1024,  // allowed to a RESP2 client that is subscribed
+  kPubSubCommand = 2048,
+  kContainerCommand = 4096,  // has subcommands
+  kTransactionCommand = 8192,
+  kInTransactionCommand = 16384,     // executed at once also between MULTI and EXEC
+  kNotInTransactionCommand = 32768,  // refused between MULTI and EXEC
+};
+
+// How the executor may treat a request without calling its handler.
+enum class CommandKind : uint8_t {
+  kOther,
+  kGet,  // with one key: the executor reads consecutive requests together
+  kSet,  // with key and value alone: the executor commits consecutive requests together
+};
+
+// Executes a request. Writes exactly one reply to `context`, or hands over a ReplyStream.
+// Requires: `arguments[0]` is the command's name, and their number fits the command's arity.
+using CommandHandler = void (*)(CommandContext& context, Arguments arguments);
+
+struct Subcommand {
+  const char* name;  // full and in lower case: "client|list"
+  int arity;         // as in Command
+  uint32_t flags;    // kReadCommand marks the subcommands that read the container's key
+  std::string_view summary;
+  std::string_view syntax;  // of what follows the subcommand
+
+  // The name without the container: "list".
+  std::string_view word() const {
+    return std::string_view(name).substr(std::string_view(name).find('|') + 1);
+  }
+};
+
+struct Command {
+  std::string_view name;  // a literal in lower case of at most 16 bytes
+  // As in Redis: the exact number of arguments with the name, or, negative, their least number.
+  int arity;
+  uint32_t flags;
+  int first_key;  // 0: no keys
+  int last_key;   // negative: counted from the end
+  int key_step;
+  CommandKind kind;
+  CommandHandler handler;
+  std::string_view group;
+  std::string_view summary;
+  std::string_view syntax;  // of the arguments
+
+  // The command table fills in what follows.
+  size_t index = 0;  // the command's place in the table
+  // In alphabetic order; empty for a command that is no container.
+  absl::Span<const Subcommand> subcommands = {};
+};
+
+inline bool ArityMatches(int arity, size_t arguments) {
+  return arity >= 0 ? arguments == static_cast<size_t>(arity)
+                    : arguments >= static_cast<size_t>(-arity);
+}
+
+// Returns whether the number of arguments fits the command. GET has the arity that libraries know
+// from Redis, and takes WITHVERSION as well.
+bool TakesArguments(const Command& command, Arguments arguments);
+
+// Returns the number of keys among `arguments` arguments, the name included.
+uint32_t KeyCount(const Command& command, size_t arguments);
+
+// Returns whether a request with so many arguments tries a password: AUTH, or HELLO with AUTH.
+bool TriesPassword(const Command& command, size_t arguments);
+
+// Returns the subcommand that a request for `command` names. Null: it names none that exists.
+const Subcommand* FindSubcommand(const Command& command, Arguments arguments);
+
+// Returns the full name "client|list" or "get", which stays valid until the program ends. Where the
+// subcommand is unknown it returns the command's name.
+const char* FullCommandName(const Command& command, Arguments arguments);
+
+}  // namespace varve
