@@ -7,25 +7,11 @@ const Exceptions& KnownExceptions() {
   static const auto* const exceptions = new Exceptions{
       .arrows =
           {
-              {"server/clients", "server/commands"},
-              {"server/clients", "server/execution"},
-              {"server/config", "server"},
-              {"server/config", "server/clients"},
-              {"server/config", "server/net"},
-              {"server/execution", "server"},
-              {"server/execution", "server/commands"},
-              {"server/net", "server"},
-              {"server/statistics", "server"},
-              {"server/statistics", "server/commands"},
-              {"server/statistics", "server/execution"},
               {"unit-tests/db/format", "db/engine"},
               {"unit-tests/db/format", "db/namespaces"},
               {"unit-tests/db/format", "db/version"},
               {"unit-tests/db/format", "unit-tests/db/log"},
               {"unit-tests/db/version", "db/iterators"},
-              {"unit-tests/server/clients", "server/commands"},
-              {"unit-tests/server/clients", "server/execution"},
-              {"unit-tests/server/execution", "server/commands"},
           },
       .long_functions =
           {
@@ -48,7 +34,6 @@ const Exceptions& KnownExceptions() {
               "Engine",
               "IoLoop",
               "LogWriter",
-              "ServerState",
               "Session",
               "Workload",
           },

@@ -37,6 +37,7 @@ constexpr auto kRooms = std::to_array<std::string_view>({
     "tools",
     "tools/repair",
     "server/config",
+    "server/requests",
     "server/clients",
     "server/statistics",
     "server/execution",

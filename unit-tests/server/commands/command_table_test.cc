@@ -48,5 +48,29 @@ TEST(CommandTableTest, KeysAreCountedByTheirPositions) {
   EXPECT_EQ(KeyCount(*FindCommand("ping"), 2), 0u);
 }
 
+TEST(CommandTableTest, FindsEachCommandInAnyCaseAndNothingElse) {
+  std::string_view previous;
+  for (const Command& command : AllCommands()) {
+    EXPECT_LT(previous, command.name);
+    previous = command.name;
+    EXPECT_EQ(FindCommand(command.name), &command);
+    std::string upper(command.name);
+    for (char& c : upper) c = c >= 'a' ? static_cast<char>(c - 'a' + 'A') : c;
+    EXPECT_EQ(FindCommand(upper), &command);
+  }
+  for (const char* unknown : {"", "ge", "gett", "a-name-of-more-than-sixteen-bytes", "g\xc5t"}) {
+    EXPECT_EQ(FindCommand(unknown), nullptr) << unknown;
+  }
+  EXPECT_EQ(FindCommand(std::string_view("get\0", 4)), nullptr);
+}
+
+TEST(CommandTableTest, CountsTheKeysOfARequest) {
+  EXPECT_EQ(KeyCount(*FindCommand("get"), 2), 1u);
+  EXPECT_EQ(KeyCount(*FindCommand("mget"), 5), 4u);
+  EXPECT_EQ(KeyCount(*FindCommand("mset"), 7), 3u);
+  EXPECT_EQ(KeyCount(*FindCommand("ping"), 2), 0u);
+  EXPECT_EQ(KeyCount(*FindCommand("get"), 1), 0u);
+}
+
 }  // namespace
 }  // namespace varve

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "server/commands/command_table.h"
-
 namespace varve {
 namespace {
 
@@ -64,30 +62,6 @@ TEST(ExecutionPolicyTest, AThreadThatLostItsCoreIsNoDisk) {
   const KeyCost write(600);
   for (int i = 0; i < 1000; ++i) read.Measured(i % 10 == 0 ? 5'000'000 : 400, 1);
   EXPECT_EQ(PlaceBatch(Execution::kAdaptive, Batch(64, 0), read, write, false), Placement::kInline);
-}
-
-TEST(CommandTableTest, FindsEachCommandInAnyCaseAndNothingElse) {
-  std::string_view previous;
-  for (const Command& command : AllCommands()) {
-    EXPECT_LT(previous, command.name);
-    previous = command.name;
-    EXPECT_EQ(FindCommand(command.name), &command);
-    std::string upper(command.name);
-    for (char& c : upper) c = c >= 'a' ? static_cast<char>(c - 'a' + 'A') : c;
-    EXPECT_EQ(FindCommand(upper), &command);
-  }
-  for (const char* unknown : {"", "ge", "gett", "a-name-of-more-than-sixteen-bytes", "g\xc5t"}) {
-    EXPECT_EQ(FindCommand(unknown), nullptr) << unknown;
-  }
-  EXPECT_EQ(FindCommand(std::string_view("get\0", 4)), nullptr);
-}
-
-TEST(CommandTableTest, CountsTheKeysOfARequest) {
-  EXPECT_EQ(KeyCount(*FindCommand("get"), 2), 1u);
-  EXPECT_EQ(KeyCount(*FindCommand("mget"), 5), 4u);
-  EXPECT_EQ(KeyCount(*FindCommand("mset"), 7), 3u);
-  EXPECT_EQ(KeyCount(*FindCommand("ping"), 2), 0u);
-  EXPECT_EQ(KeyCount(*FindCommand("get"), 1), 0u);
 }
 
 }  // namespace
