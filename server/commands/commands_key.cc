@@ -225,7 +225,9 @@ void HandleObject(CommandContext& context, Arguments arguments) {
   const absl::StatusOr<ReadResult> read = context.Get(arguments[2], &value);
   if (!read.ok()) return context.Fail(read.status());
   context.DependOn(read->durable_after);
-  (read->found ? context.server.statistics.keyspace_hits : context.server.statistics.keyspace_misses).Add(1);
+  (read->found ? context.server.statistics.keyspace_hits
+               : context.server.statistics.keyspace_misses)
+      .Add(1);
   if (!read->found) return context.reply.Null();
   if (what == "encoding") return context.reply.Bulk(EncodingName(value));
   if (what == "refcount") return context.reply.Integer(ReferenceCount(value));

@@ -154,7 +154,7 @@ void BatchExecutor::WriteGets(CommandContext* context, GatedReplies* replies,
       context->reply.Null();
       if (server_->clients.events.Tells(kMissEvent) && server_->MayTell()) [[unlikely]] {
         server_->clients.events.Send("keymiss", context->space(), KeyOf(next_ + i),
-                             result.result.durable_after);
+                                     result.result.durable_after);
       }
     }
     if (result.value.capacity() > kKeptValue) std::string().swap(result.value);
@@ -214,7 +214,8 @@ void BatchExecutor::WriteSets(CommandContext* context, GatedReplies* replies,
     if (!server_->clients.events.Tells(kStringEvent) || !server_->MayTell()) [[likely]]
       return;
     for (size_t i = 0; i < count; ++i)
-      server_->clients.events.Send("set", context->space(), KeyOf(next_ + i), committed->durable_after);
+      server_->clients.events.Send("set", context->space(), KeyOf(next_ + i),
+                                   committed->durable_after);
   } else {
     for (size_t i = 0; i < count; ++i) {
       const size_t begin = replies->size();
