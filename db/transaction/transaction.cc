@@ -119,11 +119,11 @@ absl::StatusOr<CommitResult> Transaction::Commit() {
 
 absl::StatusOr<CommitResult> RunTransaction(Store* store, const TransactionOptions& options,
                                             absl::FunctionRef<absl::Status(Transaction*)> body) {
-  TransactionOptions with_turn = options;
+  TransactionOptions attempt_options = options;
   bool conflicted = true;
   const auto attempt = [&]() -> absl::StatusOr<CommitResult> {
     conflicted = false;
-    Transaction transaction(store, with_turn);
+    Transaction transaction(store, attempt_options);
     VARVE_RETURN_IF_ERROR(body(&transaction));
     absl::StatusOr<CommitResult> result = transaction.Submit();
     conflicted = absl::IsAborted(result.status());
@@ -132,8 +132,8 @@ absl::StatusOr<CommitResult> RunTransaction(Store* store, const TransactionOptio
   absl::StatusOr<CommitResult> result = absl::AbortedError("not tried");
   for (int i = 0; i < kTriesTogether && conflicted; ++i) result = attempt();
   if (conflicted) {
-    const std::unique_ptr<ExclusiveWrite> turn = store->BeginExclusiveWrite();
-    with_turn.write.exclusive_write = turn.get();
+    const std::unique_ptr<ExclusiveWrite> exclusive = store->BeginExclusiveWrite();
+    attempt_options.write.exclusive_write = exclusive.get();
     for (int i = 0; i < kTriesAlone && conflicted; ++i) result = attempt();
   }
   VARVE_RETURN_IF_ERROR(result.status());

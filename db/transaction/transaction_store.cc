@@ -181,9 +181,10 @@ absl::StatusOr<CountResult> TransactionStore::Count(const ReadOptions& options,
     VARVE_RETURN_IF_ERROR(status_);
     const OwnWrites::Space* const own = writes_.Find(writes_.Origin(options.space));
     const bool hides = own != nullptr && (own->cleared || !own->hidden.empty());
-    // The store's count removes what has expired, which others would take the turn for.
-    const bool has_turn = options_.write.exclusive_write != nullptr;
-    if (lower.empty() && upper.empty() && !hides && !has_turn) return CountAll(options);
+    // The store's count removes what has expired, which would wait for the end of the exclusive
+    // write.
+    const bool writes_alone = options_.write.exclusive_write != nullptr;
+    if (lower.empty() && upper.empty() && !hides && !writes_alone) return CountAll(options);
     return CountByScan(options, lower, upper);
   });
 }

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "db/compaction/compaction_planner.h"
 #include "db/iterators/merging_iterator.h"
 #include "db/iterators/run_iterator.h"
 #include "db/segment/segment_caches.h"
@@ -80,6 +82,13 @@ class CompactionTest : public ::testing::Test {
     Install(ApplyFlush(*version_, flushed->segments));
   }
 
+  std::optional<CompactionPlan> Choose(const CompactionPicker& picker) const {
+    const auto pick = picker.Pick(version_->shape(), options_, /*in_burst=*/false);
+    if (!pick) return std::nullopt;
+    absl::StatusOr<CompactionPlan> plan = PlanOf(*version_, *pick);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return plan.ok() ? std::optional(*std::move(plan)) : std::nullopt;
+  }
   void Compact(const CompactionPlan& plan) {
     const absl::StatusOr<CompactionResult> result = RunCompaction(*version_, plan, context_);
     ASSERT_TRUE(result.ok()) << result.status();
@@ -192,12 +201,11 @@ TEST_F(CompactionTest, EveryReaderFindsTheSameThroughFlushesMergesMovesAndRangeC
       if (const auto plan = PlanDeadSegments(*version_, context_.snapshots, context_.is_live))
         Compact(*plan);
       for (int merges = 0; merges < 20; ++merges) {
-        const auto plan = picker->Pick(*version_, options_, /*in_burst=*/false);
+        const auto plan = Choose(*picker);
         if (!plan) break;
         Compact(*plan);
       }
-      EXPECT_FALSE(picker->Pick(*version_, options_, /*in_burst=*/false))
-          << "merging comes to an end";
+      EXPECT_FALSE(Choose(*picker)) << "merging comes to an end";
       if (step % 4 == 3) ExpectSameAsHistory(dead);
       if (HasFatalFailure()) return;
     }
@@ -228,7 +236,7 @@ TEST_F(CompactionTest, AMoveWritesNothingAndARemovalReadsNothing) {
     Install(ApplyFlush(*version_, flushed->segments));
   }
   const uint64_t files = next_number_;
-  auto plan = LazyLevelingPicker()->Pick(*version_, options_, /*in_burst=*/false);
+  auto plan = Choose(*LazyLevelingPicker());
   ASSERT_TRUE(plan && plan->move_only);
   Compact(*plan);
   EXPECT_EQ(next_number_, files);
