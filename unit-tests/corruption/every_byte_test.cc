@@ -159,6 +159,9 @@ class EveryLogByteTest : public EveryByteTest, public ::testing::WithParamInterf
   uint64_t refused_ = 0;
 };
 
+// The mark behind the last group was not written in the last quarter of a small log file, so damage
+// to that group passed for a torn end as long as nothing followed.
+//
 // Acknowledged blocks keep the store from opening, and so does the header of their file; what
 // nobody needs harms nothing: what is in segments, the space between blocks, the zeros behind the
 // last one, and spare files.
@@ -290,6 +293,7 @@ class EverySegmentByteTest : public EveryByteTest, public ::testing::WithParamIn
   SegmentFooter footer_;
 };
 
+// A flip in a footer or in range tombstones kept the whole store from opening.
 TEST_P(EverySegmentByteTest, OnlyWhatIsDamagedIsUnreadable) {
   uint64_t broken_scans = 0;  // those that skip a deleted range don't meet the damage in it
   Flip(path_, All, [&](uint64_t offset, const Reading& reading, bool found) {

@@ -200,6 +200,8 @@ TEST_F(RepairExpiryTest, WithoutAnyManifestThereAreTheKeysAndNoNames) {
   EXPECT_EQ(content, expected);
 }
 
+// A tree that was rebuilt from its segments had lost the names of its namespaces, although the
+// manifest's copy had them.
 TEST_F(RepairExpiryTest, ACopyWhoseSegmentsAreGoneStillKnowsNamesAndTheClock) {
   files_.erase(Path("MANIFEST"));
   for (auto file = files_.begin(); file != files_.end(); ++file) {

@@ -172,6 +172,7 @@ class SystemCallsTest : public ::testing::Test {
   ~SystemCallsTest() override { plan = {}; }
 };
 
+// A sync that a signal interrupted ended the log, although nothing had failed.
 TEST_F(SystemCallsTest, ASignalInBetweenIsNoError) {
   const std::vector<int> calls = CountCalls();
   for (int call = 0; call < kCalls; ++call) {
@@ -196,6 +197,7 @@ TEST_F(SystemCallsTest, APartIsFollowedByTheRest) {
   }
 }
 
+// A write that wrote nothing was tried again forever.
 TEST_F(SystemCallsTest, AWriteThatWritesNothingIsAnError) {
   plan = {.call = Call::kWrite, .nth = 2, .at_most = 0};
   EXPECT_TRUE(absl::IsInternal(UseFiles()));

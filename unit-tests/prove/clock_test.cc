@@ -67,6 +67,8 @@ class ClockTest : public ::testing::Test {
 // Sanitizers want to be loaded first.
 #if !defined(VARVE_WATCHED_MEMORY)
 
+// absl::CondVar measures time-outs by the wall clock: a clock set back by a month made the log's
+// second take a month, and everysec synced nothing that time.
 TEST_F(ClockTest, WritesAreSyncedEachSecondWhateverTheClockSays) {
   const std::unique_ptr<ServerProcess> server = Start({"--sync=everysec"});
   const std::unique_ptr<Client> client = Connect(*server);

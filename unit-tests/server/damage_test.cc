@@ -73,6 +73,7 @@ class DamageTest : public ::testing::Test {
 
 std::string Key(int i) { return "key" + std::to_string(1000 + i); }
 
+// Damage that a reader met was told to that reader alone; the server's log did not name it.
 TEST_F(DamageTest, OfASegmentIsNamedToTheClientAndInTheLogAndRepaired) {
   for (int i = 0; i < 200; ++i) ASSERT_TRUE(client_->Put(Key(i), "value of " + Key(i)).ok());
   ASSERT_TRUE(client_->Call({"COMPACT"}).ok());

@@ -122,6 +122,8 @@ TEST(ClockCacheTest, WhatIsUsedAgainStaysLongerThanWhatIsUsedOnce) {
   EXPECT_FALSE(cache.Lookup(2, 0, 0));
 }
 
+// The hand of CLOCK stayed at the place that it had given to the newest entry, so a full cache
+// dropped what had just come before it dropped anything old.
 TEST(ClockCacheTest, WhatNobodyAsksForAnyMoreGivesWayToTheNew) {
   ClockCache cache(100000);
   for (uint64_t i = 0; i < 80; ++i) {

@@ -154,6 +154,8 @@ class TroubledBackgroundTest : public ::testing::Test {
   TestStore store_;
 };
 
+// A damaged segment stopped all merges, and runs piled up.
+//
 // Merges leave a run alone that they can't read, and go on with the others.
 TEST_F(TroubledBackgroundTest, ADamagedSegmentHoldsUpNoOtherMerge) {
   FlushSome(0);

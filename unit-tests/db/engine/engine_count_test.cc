@@ -186,6 +186,9 @@ class DropLarge : public CompactionFilter {
   bool Drop(const FilteredRecord& record) const override { return record.value.size() > 1000; }
 };
 
+// A recovery with smaller write buffers than before left some sixty full ones, and DBSIZE walked
+// each beside all that lies below: seconds for 3,000 keys.
+//
 // A record that a filter drops from below was replaced by nothing any more.
 // Settled one by one, each of the hundred buffers would be walked beside the whole store.
 TEST(EngineCountTest, TheManyBuffersOfARecoveryAreCountedByOneScan) {

@@ -248,6 +248,8 @@ TEST_F(EngineExpiryTest, ARestartGoesOnWithWhatIsDue) {
   EXPECT_EQ(Count(store), 0u);
 }
 
+// While a count swept, nothing seemed due; the expiry thread, if it looked just then, slept until
+// the next key with an expiry was written.
 TEST_F(EngineExpiryTest, WhoCountsDoesNotPutTheSweepToSleep) {
   TestStore store(Options());
   WriteBatch batch;

@@ -326,6 +326,7 @@ TEST_F(FullDiskTest, TheLogRefusesBeforeItPromises) {
   ExpectAllReadable();
 }
 
+// A flush that failed ended writes with an error that did not say that they resume.
 TEST_F(FullDiskTest, AFlushThatFailsRefusesWritesUntilItWorksAgain) {
   for (; filled_ < 100; ++filled_)
     ASSERT_TRUE(store_->Put(Key(filled_), std::string(1000, 'v')).ok());

@@ -165,6 +165,8 @@ TEST_F(LogFaultsTest, AFullDiskRefusesPutsAndGoesOnWhenThereIsSpace) {
   EXPECT_EQ(Replay(dir_.path()).batches.size(), user.last());
 }
 
+// A directory whose fsync failed once made writes end with `-ERR fsync directory ...`, as if the
+// request were wrong, although the next attempt succeeded.
 TEST_F(LogFaultsTest, AFileThatCannotBeMadeRefusesWritesUntilItCan) {
   LogUser user(dir_.path(), kSmallFile, 0, 1, &fs_);
   user.Open();

@@ -80,6 +80,9 @@ TEST_F(LogRecoveryTest, EveryCutOfTheLastBlockLeavesAPrefix) {
   }
 }
 
+// A log file that was cut at the end of a block looked like one that had ended there, and lost its
+// acknowledged end without a word.
+//
 // A file has its size before it has its name: a shorter one lost an end that may have been
 // acknowledged.
 TEST_F(LogRecoveryTest, AFileThatBecameShorterIsCorruption) {
@@ -99,6 +102,9 @@ TEST_F(LogRecoveryTest, AFileThatBecameShorterIsCorruption) {
   EXPECT_TRUE(absl::IsDataLoss(Replay(dir_.path()).status)) << "it may have been in use";
 }
 
+// Damage in operations that segments held already, in a file with later ones, kept the store from
+// opening.
+//
 // Operations that are in segments are not needed, wherever in a file they stand.
 TEST_F(LogRecoveryTest, DamageInWhatWasFlushedHarmsNothingInTheMiddleOfAFile) {
   Write({"first", "second", "third", "fourth", "fifth"});
@@ -111,6 +117,9 @@ TEST_F(LogRecoveryTest, DamageInWhatWasFlushedHarmsNothingInTheMiddleOfAFile) {
   EXPECT_THAT(Replay(dir_.path(), 3).batches, ElementsAre(Pair(4, "fourth"), Pair(5, "fifth")));
 }
 
+// Recovery continued with a block behind a newer one while it looked for the first that is not
+// flushed; recovering once more gave something else.
+//
 // No writer leaves blocks that descend. Looking for where to go on behind what is flushed must not
 // step over one that is too new.
 TEST_F(LogRecoveryTest, ABlockBehindANewerOneIsNotGoneOnWith) {

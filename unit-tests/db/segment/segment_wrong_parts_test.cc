@@ -94,6 +94,9 @@ TEST_F(SegmentWrongPartsTest, FencesOutOfOrderAreRefused) {
   EXPECT_TRUE(absl::IsDataLoss(iterator->status())) << iterator->status();
 }
 
+// A segment with two fences of one block was accepted, though blocks are cached by number: a seek
+// that got the other fence's bytes left its window and ended the process.
+//
 // Blocks are cached by their number: with the wrong one of the two in its place, a seek left the
 // block it thought it was in.
 TEST_F(SegmentWrongPartsTest, TwoFencesOfOneBlockAreRefused) {

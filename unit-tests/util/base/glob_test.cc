@@ -36,6 +36,8 @@ TEST(GlobTest, SetsAndEscapesAreRedisOwn) {
   EXPECT_TRUE(GlobMatches("", ""));
 }
 
+// In `[a\]*` the escape was stepped over only while no item had matched yet, so for an `a` the
+// escaped bracket closed the set.
 TEST(GlobTest, WhatAnItemOfASetMatchesDoesNotMoveItsEnd) {
   EXPECT_FALSE(GlobMatches("[ab\\]c]", "ac]"))
       << "the escaped bracket is no end, whether the byte was found before it or not";

@@ -130,6 +130,9 @@ TEST(RespParserTest, ErrorsAreWordedAsRedisDoes) {
   EXPECT_EQ(ErrorOf("*1\r\n$" + digits), "ERR Protocol error: too big bulk count string");
 }
 
+// The length of a header was checked only while its end was missing: 65,537 digits were an error,
+// and with a CR behind them a request to wait for.
+//
 // Which bytes of a header came together must not change the answer.
 TEST(RespParserTest, AHeaderIsTooLongWhetherItsEndHasComeOrNot) {
   const std::string digits(64 * 1024 + 1, '1');
