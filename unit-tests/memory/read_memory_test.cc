@@ -5,6 +5,8 @@
 namespace varve::testing {
 namespace {
 
+// Loading a table by a hand-held lock kept the lock when memory ran out.
+//
 // With what is in memory, and with nothing of the segments in memory yet.
 TEST_F(MemoryTest, Get) {
   Fill();
@@ -57,6 +59,8 @@ TEST_F(MemoryTest, MultiGet) {
       /*all_up_to=*/16);
 }
 
+// The skip list remembered the newest key that it had taken, so a sort that memory cut short lost
+// the keys that were to follow. It remembers what is left to do.
 TEST_F(MemoryTest, Iterate) {
   Fill();
   for (const bool reverse : {false, true}) {
@@ -105,6 +109,8 @@ TEST_F(MemoryTest, Iterate) {
   }
 }
 
+// abseil's hash tables free what they never had when their growth fails (`free(): invalid
+// pointer`). The engine uses those of the standard library.
 TEST_F(MemoryTest, Count) {
   Fill();
   int i = 0;
@@ -157,6 +163,8 @@ TEST_F(MemoryTest, CountOfWhatExpires) {
       /*times=*/20);
 }
 
+// A snapshot that was counted but never handed out held old versions for good.
+//
 // A snapshot for which there was no memory is none: nothing can be read through it, and nothing is
 // held for it.
 TEST_F(MemoryTest, Snapshot) {

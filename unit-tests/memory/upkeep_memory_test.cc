@@ -61,6 +61,9 @@ TEST_F(MemoryTest, CloseAndOpen) {
 class BackgroundMemoryTest : public MemoryTest,
                              public ::testing::WithParamInterface<const char*> {};
 
+// A segment that a merge replaced was removed by a destructor, which copied its path; without
+// memory the process ended. A tree that was on disk, and for which there was no memory to show it,
+// is made once more.
 TEST_P(BackgroundMemoryTest, ThreadGoesOn) {
   Fill();
   // Which thread is tested with what keeps it busy; without syncs the others' work comes thicker.

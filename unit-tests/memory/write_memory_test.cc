@@ -53,6 +53,9 @@ TEST_F(MemoryTest, DeleteRange) {
   });
 }
 
+// A commit that ran out of memory behind its log record ended the process. It takes its memory
+// before it is in the log.
+//
 // All of it or none of it.
 TEST_F(MemoryTest, Batch) {
   Fill();
@@ -108,6 +111,8 @@ TEST_F(MemoryTest, Update) {
   });
 }
 
+// An asynchronous write was committed before there was a place for its callback.
+//
 // Whoever waits for a write hears of it exactly once.
 TEST_F(MemoryTest, WriteAsync) {
   Fill();
