@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "spdlog/spdlog.h"
+#include "util/base/assert.h"
+#include "util/os/thread_setup.h"
 
 namespace varve {
 namespace {
@@ -30,7 +32,11 @@ void ProcessSignals::WaitForStop(std::function<void()> on_hangup, std::chrono::m
   WaitForHangup();
   if (tick_.count() > 0) WaitForTick();
   while (!stopping_) io_.run_one();
-  thread_ = std::thread([this] { io_.run(); });
+  VARVE_ASSERT(!thread_.joinable());
+  thread_ = std::thread([this] {
+    NameThread("varve-signals");
+    io_.run();
+  });
 }
 
 void ProcessSignals::RequestStop() {

@@ -1,6 +1,7 @@
-// The process's signals: SIGTERM and SIGINT stop, SIGHUP has files opened anew. They wait from
-// construction on until they can be obeyed. One thread constructs it and waits; RequestStop() may
-// be called from any.
+// The signals of the process, and the loop of its main thread. SIGTERM and SIGINT stop the process,
+// SIGHUP has files opened anew. Signals wait from construction on until they can be obeyed.
+//
+// Thread-safety: one thread constructs the object and waits; RequestStop() may be called on any.
 #pragma once
 
 #include <asio.hpp>
@@ -21,6 +22,10 @@ class ProcessSignals {
   void WaitForStop(std::function<void()> on_hangup, std::chrono::microseconds tick,
                    std::function<void()> on_tick);
   void RequestStop();
+
+  // The loop that the main thread runs in WaitForStop(), and that a thread of its own runs from
+  // then on until this object is destroyed: other work of the main thread, too, may be put there.
+  asio::io_context* io() { return &io_; }
 
  private:
   void WaitForSignal();

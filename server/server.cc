@@ -7,12 +7,14 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <system_error>
 
 #include "fmt/format.h"
 #include "server/commands/command_table.h"
 #include "spdlog/spdlog.h"
+#include "util/base/assert.h"
 #include "util/os/thread_setup.h"
 
 namespace varve {
@@ -22,14 +24,11 @@ constexpr size_t kMaintenanceQueue = 256;  // COMPACTs that may wait
 constexpr std::string_view kFull = "-ERR max number of clients reached\r\n";
 constexpr std::string_view kProtected =
     "-DENIED Varve is in protected mode: no password is set, so only connections from the machine "
-    "it runs on are "
-    "served. "
-    "To let others in, set a password (CONFIG SET requirepass on that machine, or "
-    "--requirepass-file), or, where "
-    "everybody "
-    "who reaches this port is trusted, start with --protected-mode=no.\r\n";
+    "it runs on are served. To let others in, set a password (CONFIG SET requirepass on that "
+    "machine, or --requirepass-file), or, where everybody who reaches this port is trusted, start "
+    "with --protected-mode=no.\r\n";
 
-// With what was left to the server chosen by the machine.
+// Fills in the settings that were left to the server, by what the machine offers.
 ServerConfig ForThisMachine(ServerConfig config) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   if (config.server.io_threads <= 0) config.server.io_threads = std::clamp(cores / 4, 1, 8);
@@ -53,9 +52,11 @@ void KeepAlive(int descriptor, int seconds) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig config,
-                                                      ServerProgram program) {
+                                                      ServerProgram program,
+                                                      asio::io_context* accept_on) {
   if (!program.given) program.given = config;
-  std::unique_ptr<Server> server(new Server(store, std::move(config), std::move(program)));
+  std::unique_ptr<Server> server(
+      new Server(store, std::move(config), std::move(program), accept_on));
   const size_t threads = static_cast<size_t>(server->state_.options.threads);
   if (server->pool_.threads() < threads || server->maintenance_.threads() == 0) {
     return absl::ResourceExhaustedError(
@@ -67,11 +68,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig
   return server;
 }
 
-Server::Server(Store* store, ServerConfig config, ServerProgram program)
+Server::Server(Store* store, ServerConfig config, ServerProgram program,
+               asio::io_context* accept_on)
     : state_(store, ForThisMachine(std::move(config)), std::move(program), AllCommands().size()),
       pool_("varve-pool", static_cast<size_t>(state_.options.threads),
             state_.options.pool_queue_capacity),
-      maintenance_("varve-upkeep", 1, kMaintenanceQueue) {}
+      maintenance_("varve-upkeep", 1, kMaintenanceQueue),
+      accept_io_(accept_on != nullptr ? *accept_on : own_io_),
+      listener_(&accept_io_) {}
 
 Server::~Server() { Stop(); }
 
@@ -82,6 +86,10 @@ absl::Status Server::Listen() {
 
   for (int i = 0; i < options.io_threads; ++i)
     loops_.push_back(std::make_unique<IoLoop>(&state_, &pool_, &maintenance_));
+  for (const std::unique_ptr<IoLoop>& loop : loops_) {
+    if (!loop->valid())
+      return absl::ResourceExhaustedError("the system gives no descriptors for an I/O thread");
+  }
   loop_seconds_.resize(loops_.size());
   listener_token_ = state_.store->AddDurabilityListener([this] {
     for (const std::unique_ptr<IoLoop>& loop : loops_) loop->OnDurabilityChanged();
@@ -103,11 +111,15 @@ absl::Status Server::StartThreads() {
         loop->Run();
       });
     }
-    accept_thread_ = std::thread([this] {
-      NameThread("varve-accept");
-      listener_.Run(
-          [this](int descriptor, Listener::Peer peer) { OnAccepted(descriptor, std::move(peer)); });
-    });
+    listener_.Start(
+        [this](int descriptor, Listener::Peer peer) { OnAccepted(descriptor, std::move(peer)); });
+    if (&accept_io_ == &own_io_) {
+      accept_thread_ = std::thread([this] {
+        NameThread("varve-accept");
+        own_io_.run();
+      });
+    }
+    accepting_ = true;
     // The standard library's way to say that there are no more.
   } catch (const std::system_error& failed) {
     return absl::ResourceExhaustedError(fmt::format("--io-threads={}: the system gives only {}: {}",
@@ -144,7 +156,7 @@ void Server::OnAccepted(int descriptor, Listener::Peer peer) {
 bool Server::Responsive() {
   bool all = true;
   for (size_t i = 0; i < loops_.size(); ++i) {
-    // Who waits for the disk can't be helped by being started anew.
+    // To start the process anew does not help a loop that waits for the disk.
     all = all && (loops_[i]->seconds() != loop_seconds_[i] || loops_[i]->syncing());
     loop_seconds_[i] = loops_[i]->seconds();
   }
@@ -158,6 +170,7 @@ void Server::JoinLoops() {
   std::condition_variable all_joined;
   bool joined = false;
   std::thread guard([&] {
+    NameThread("varve-drain");
     std::unique_lock<std::mutex> lock(mutex);
     if (all_joined.wait_for(lock, state_.options.drain_timeout, [&] { return joined; })) return;
     spdlog::warn("Some clients did not take their replies in time, their connections are cut");
@@ -177,10 +190,18 @@ void Server::JoinThreads() {
   loop_threads_.clear();
 }
 
+void Server::StopAccepting() {
+  VARVE_ASSERT(accepting_);
+  std::promise<void> closed;
+  listener_.Close([&closed] { closed.set_value(); });
+  closed.get_future().wait();
+  accepting_ = false;
+  if (accept_thread_.joinable()) accept_thread_.join();
+}
+
 void Server::Stop() {
-  if (accept_thread_.joinable()) {
-    listener_.Stop();
-    accept_thread_.join();
+  if (accepting_) {
+    StopAccepting();
     for (const std::unique_ptr<IoLoop>& loop : loops_) loop->BeginDrain();
     JoinLoops();
   } else {  // it never served

@@ -1,9 +1,12 @@
-// The server as an object: listens, hands connections to its I/O loops, and stops without losing
-// what it has read. Start() and Stop() are called once each, by one thread; Stop() or the
-// destructor returns when no thread of the server runs any more. The store is not owned and stays
-// open; nobody but the server may use it from Stop() on until it is closed.
+// The server as an object: it listens, hands connections to its I/O loops, and stops without losing
+// what it has read. The store is not owned and stays open; no other thread may use it from Stop()
+// on until it is closed.
+//
+// Thread-safety: one thread calls Start() and Stop(), once each. Stop() or the destructor returns
+// when no thread of the server runs any more.
 #pragma once
 
+#include <asio.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -22,7 +25,7 @@
 
 namespace varve {
 
-// Protected mode: whether a connection from there is served.
+// Returns whether a connection from there is served, as far as protected mode goes.
 inline bool MayEnter(const Listener::Peer& peer, bool protected_mode, bool password_needed) {
   return !protected_mode || password_needed || peer.on_this_machine;
 }
@@ -32,9 +35,12 @@ class Server {
   // Starts to serve with config.server; the rest of `config`, which is in force too, is for CONFIG
   // to show. FailedPrecondition: the address can't be listened on. ResourceExhausted: the system
   // gives too few threads.
-  [[nodiscard]] static absl::StatusOr<std::unique_ptr<Server>> Start(Store* store,
-                                                                     ServerConfig config,
-                                                                     ServerProgram program = {});
+  //
+  // `accept_on`: the loop in which connections are accepted; null: the server runs one of its own,
+  // on a thread of its own. Requires: some thread runs it until Stop() has returned.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<Server>> Start(
+      Store* store, ServerConfig config, ServerProgram program = {},
+      asio::io_context* accept_on = nullptr);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -44,8 +50,8 @@ class Server {
   const ServerState& state() const { return state_; }
   ServerState& state() { return state_; }
 
-  // Whether each I/O thread has come round since the last call. For one thread; at most every other
-  // second.
+  // Returns whether each I/O thread has come round since the last call. Called by one thread, at
+  // most every other second.
   bool Responsive();
 
   // Accepts and reads nothing more, answers what was read (at most drain_timeout long), closes all
@@ -53,12 +59,13 @@ class Server {
   void Stop();
 
  private:
-  Server(Store* store, ServerConfig config, ServerProgram program);
+  Server(Store* store, ServerConfig config, ServerProgram program, asio::io_context* accept_on);
 
   absl::Status Listen();
   absl::Status StartThreads();
   void OnAccepted(int descriptor, Listener::Peer peer);
   void Refuse(int descriptor, std::string_view why);
+  void StopAccepting();
   void JoinLoops();
   void JoinThreads();
 
@@ -70,8 +77,11 @@ class Server {
   std::vector<uint32_t> loop_seconds_;  // when Responsive() was asked last
   size_t next_loop_ = 0;
 
+  asio::io_context own_io_{1};  // where no other loop accepts
+  asio::io_context& accept_io_;
   Listener listener_;
-  std::thread accept_thread_;
+  std::thread accept_thread_;  // runs own_io_
+  bool accepting_ = false;
   uint64_t listener_token_ = 0;
   bool listening_to_store_ = false;
 };

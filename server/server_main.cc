@@ -70,11 +70,12 @@ int Serve(ServerCommandLine line) {
   }
   const auto opened = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - begin);
-  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(
-      store->get(), config,
-      {.config_file = line.config_file, .given = std::move(line.config), .shut_down = [&signals] {
-         signals.RequestStop();
-       }});
+  absl::StatusOr<std::unique_ptr<Server>> server =
+      Server::Start(store->get(), config,
+                    {.config_file = line.config_file,
+                     .given = std::move(line.config),
+                     .shut_down = [&signals] { signals.RequestStop(); }},
+                    signals.io());
   if (!server.ok()) {
     spdlog::critical("{}", server.status().ToString());
     return 1;

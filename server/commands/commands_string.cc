@@ -67,12 +67,12 @@ void ReplyVersion(CommandContext& context, SequenceNumber version) {
                          : context.reply.Integer(static_cast<int64_t>(version));
 }
 
+// Only inside EXEC and of clients with modes: other GETs are answered by a RequestRun, unless they
+// ask for the version.
 void HandleGet(CommandContext& context, Arguments arguments) {
   thread_local std::string value;  // keeps its memory from one request to the next
-  const absl::StatusOr<ReadResult> read = context.Get(arguments[1], &value);
-  if (!read.ok()) return context.Fail(read.status());
-  context.DependOn(read->durable_after);
-  context.CountLookup(arguments[1], read->found);
+  const std::optional<ReadResult> read = ReadKey(context, arguments[1], &value);
+  if (!read) return;
   if (arguments.size() == 3 && read->found) {  // WITHVERSION
     context.reply.Array(2);
     context.reply.Bulk(value);
@@ -110,15 +110,10 @@ bool Replace(CommandContext& context, std::string_view key, const Replacement& r
   return Update(context, {&key, 1}, decide, &replaced->version);
 }
 
+// Plain SETs come here only inside EXEC, of clients with modes, and where each has to look whether
+// its key is new: others are answered by a RequestRun.
 void HandleSet(CommandContext& context, Arguments arguments) {
   const bool looks = context.server.clients.events.Tells(kNewEvent);  // whether the key is new
-  if (arguments.size() == 3 && !looks) {
-    WriteBatch& batch = ClearedBatch(context);
-    batch.Put(arguments[1], arguments[2]);
-    if (!context.Submit(&batch)) return;
-    context.Notify(kStringEvent, "set", arguments[1]);
-    return context.reply.Ok();
-  }
   const std::optional<SetOptions> options = ParseSetOptions(arguments.subspan(3));
   if (!options) return ReplySyntaxError(context);
   Replacement replacement{.value = arguments[2], .keeps_expiry = options->keeps_expiry};

@@ -1,14 +1,15 @@
-// Where a batch runs: the one place that decides it.
+// The execution policy decides on which thread a batch of requests runs.
 //   - Where it was read, as a rule: handing it over costs more than a GET does
 //     (docs/performance.md), and what one round brings in is committed and pushed together.
 //   - On the pool, when it may run long or may sleep: slow commands, large values, reads that go to
 //     the disk, writes while the store is behind.
 //   - On either, when the reads of one round are worth more than kHelperNanos for several threads:
 //     then helpers from the pool take batches from the round's end while the I/O thread takes them
-//     from its front (IoLoop::ShareReads). Writes are not shared: they would wait for each other's
+//     from its front (server/net/round_helpers.h). Writes are not shared: they would wait for each other's
 //     commits.
-// What a key costs is measured as the server runs (KeyCost). Functions are pure; KeyCost is
-// thread-safe.
+// What a key costs is measured as the server runs (KeyCost).
+//
+// Thread-safety: functions are pure; KeyCost may be used on any thread.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +32,7 @@ inline constexpr int64_t kInlineKeyNanos = 10'000;      // of a key: dearer ones
 // Copying and checksumming more than this takes longer than the budget, however few keys it is.
 inline constexpr size_t kInlineInputBytes = 64u << 10;
 
-// What a helper has to take off the I/O thread to be worth waking.
+// Nanoseconds of work that a helper has to take off the I/O thread to be worth waking.
 inline constexpr int64_t kHelperNanos = 100'000;
 
 // A moving average of what one key costs, in nanoseconds.
@@ -52,7 +53,8 @@ class KeyCost {
   std::atomic<int64_t> nanos_;
 };
 
-// `writers_wait`: the store's pressure is above 0, so a write may sleep.
+// Returns where a batch runs. `writers_wait`: the store's pressure is above kFreePressure, so a write
+// may sleep.
 inline Placement PlaceBatch(Execution execution, const RequestBatch& batch,
                             const KeyCost& read_cost, const KeyCost& write_cost,
                             bool writers_wait) {
@@ -72,7 +74,7 @@ inline Placement PlaceBatch(Execution execution, const RequestBatch& batch,
                                                                     : Placement::kInline;
 }
 
-// How many workers should help with a round whose reads are worth so much together.
+// Returns how many workers should help with a round whose reads are worth so much together.
 inline size_t WantedHelpers(int64_t nanos) {
   return static_cast<size_t>(nanos / (2 * kHelperNanos));
 }

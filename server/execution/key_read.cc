@@ -10,12 +10,16 @@ std::optional<ReadResult> Note(CommandContext& context, std::string_view key,
     context.Fail(read.status());
     return std::nullopt;
   }
-  context.DependOn(read->durable_after);
-  context.CountLookup(key, read->found);
+  NoteRead(context, key, *read);
   return *read;
 }
 
 }  // namespace
+
+void NoteRead(CommandContext& context, std::string_view key, const ReadResult& read) {
+  context.DependOn(read.durable_after);
+  context.CountLookup(key, read.found);
+}
 
 std::optional<ReadResult> ReadKey(CommandContext& context, std::string_view key,
                                   std::string* value) {

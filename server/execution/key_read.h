@@ -1,5 +1,7 @@
-// Helpers of commands that read one key: they answer errors, make the reply depend on what was
-// read, and count the lookup. Thread-safe.
+// Helpers of commands that read one key. They answer errors, make the reply depend on what was
+// read, and count the lookup.
+//
+// Thread-safety: all functions may be called on any thread that may use the context.
 #pragma once
 
 #include <optional>
@@ -10,12 +12,15 @@
 
 namespace varve {
 
+// Notes what was read of `key`: the reply depends on it, and the lookup is counted.
+void NoteRead(CommandContext& context, std::string_view key, const ReadResult& read);
+
 // Reads the value of `key`; a missing key empties `*value`. Nothing: an error was answered.
 [[nodiscard]] std::optional<ReadResult> ReadKey(CommandContext& context, std::string_view key,
                                                 std::string* value);
 
-// The same without the value: ReadResult says whether it is there, and its size. Cheap for a large
-// value in memory.
+// Looks `key` up without its value: ReadResult says whether the key is there, and the size of its
+// value. Cheap for a large value in memory. Nothing: an error was answered.
 [[nodiscard]] std::optional<ReadResult> LookUpKey(CommandContext& context, std::string_view key);
 
 }  // namespace varve

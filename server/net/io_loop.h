@@ -1,17 +1,15 @@
-// One I/O thread: an asio loop for everything occasional (posts, wake-ups, timers) and, inside it,
-// an epoll descriptor of its own for the sockets, which gives explicit rounds: read and parse all
-// that is ready, execute it, push the store once, send. While there is work the rounds follow each
-// other with few visits to asio; when there is none the thread sleeps in asio. Before that it may
-// sync the log itself (server/net/sync_policy.h), so that a disk that hangs holds up whoever comes
-// then; and for one or two clients alone it asks the sockets again for a while
-// (server/net/busy_poll.h).
+// One I/O thread: it serves its connections in rounds. A round receives and parses all that is
+// ready, executes it, pushes the store once, and sends. While there is work the rounds follow each
+// other; when there is none the loop syncs the log, polls or sleeps (server/net/idle_policy.h), in
+// one epoll descriptor that watches the sockets and the inbox.
 //
-// Run() is the thread's body. What is said to be for sessions belongs to the loop's thread, the
-// rest may be called from any. Replies that wait for the log are parked in order of their gates and
-// released by one coalesced wake-up for each group that became durable.
+// Replies that wait for the log are parked in ascending order of what they wait for and released
+// by one coalesced wake-up for each group that became durable.
+//
+// Thread-safety: Run() is the body of the loop's thread. The functions up to seconds() may be
+// called on any thread; those for sessions belong to the loop's thread.
 #pragma once
 
-#include <asio.hpp>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -19,29 +17,29 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "server/execution/execution_policy.h"
-#include "server/execution/server_state.h"
-#include "server/net/busy_poll.h"
-#include "server/net/handler_memory.h"
-#include "server/net/recent_clients.h"
+#include "server/execution/round_executor.h"
+#include "server/net/idle_policy.h"
+#include "server/net/loop_inbox.h"
+#include "server/net/round_helpers.h"
 #include "server/net/session.h"
-#include "server/net/sync_policy.h"
-#include "structure/shared_work.h"
+#include "server/execution/server_state.h"
 #include "structure/thread_pool.h"
 
 namespace varve {
 
 class IoLoop {
  public:
-  // The pools outlive the loop's sessions; they are stopped before the loop is destroyed.
+  // Requires: the pools outlive the loop's sessions and are stopped before the loop is destroyed.
   IoLoop(ServerState* server, ThreadPool* pool, ThreadPool* maintenance);
-  ~IoLoop() = default;
+  ~IoLoop();
   IoLoop(const IoLoop&) = delete;
   IoLoop& operator=(const IoLoop&) = delete;
+
+  // Returns whether the system gave the descriptors that the loop needs. Requires before Run().
+  bool valid() const { return epoll_ >= 0 && inbox_.descriptor() >= 0; }
 
   // Serves until BeginDrain() has been called and all connections are closed, or until Abort().
   void Run();
@@ -49,132 +47,109 @@ class IoLoop {
   // Takes over a connected, non-blocking socket.
   void Adopt(int descriptor, std::string address, std::string local_address);
   // The store's durable_sequence() or log_status() changed.
-  void OnDurabilityChanged();
+  void OnDurabilityChanged() { inbox_.NoteDurability(); }
   // A session's batch is back from the pool.
-  void Complete(std::shared_ptr<Session> session) ABSL_LOCKS_EXCLUDED(completed_mutex_);
+  void Complete(std::shared_ptr<Session> session);
   // Something was left in the session's mailbox.
-  void NoteMail(std::shared_ptr<Session> session) ABSL_LOCKS_EXCLUDED(completed_mutex_);
-  // Reads nothing more; answers what was read, then closes each connection.
-  void BeginDrain();
+  void NoteMail(std::shared_ptr<Session> session);
+  // The loop reads nothing more, answers what was read, then closes each connection.
+  void BeginDrain() { inbox_.RequestDrain(); }
   // Closes all connections at once.
-  void Abort();
-  bool aborted() const { return aborted_.load(std::memory_order_relaxed); }
-  // Waits for the disk.
+  void Abort() { inbox_.RequestAbort(); }
+  bool aborted() const { return inbox_.aborted(); }
+  // Returns whether the loop waits for the disk.
   bool syncing() const { return syncing_.load(std::memory_order_relaxed); }
-  // Seconds that the loop has counted, about.
+  // Returns the seconds that the loop has counted, about.
   uint32_t seconds() const { return seconds_.load(std::memory_order_relaxed); }
 
   // --- For sessions, on the loop's thread --------------------------------------------------------
-  // Hands a batch to a pool; false when its queue is full.
-  [[nodiscard]] bool Dispatch(std::shared_ptr<Session> session, Placement placement);
   // The session takes part in the next round.
   void Schedule(Session* session);
+  // The session takes part in a round again once `durable_after` is durable.
   void Park(std::shared_ptr<Session> session, SequenceNumber durable_after);
   void Remove(Session* session);
   // Calls Release() of the session after `delay` and lets it take part in a round.
   void Hold(std::shared_ptr<Session> session, std::chrono::milliseconds delay);
-  // The log had failed before this round began: what is read shows only what is durable.
+  // Returns whether the log had failed before this round began: what is read shows only what is
+  // durable.
   bool log_failed() const { return log_failed_; }
   // Where sessions receive what is too little for memory of their own.
   absl::Span<char> scratch() { return absl::MakeSpan(scratch_); }
 
  private:
+  using Time = std::chrono::steady_clock::time_point;
+
   static constexpr int kEventsPerRound = 256;
-  static constexpr int kRoundsBetweenVisits = 32;  // to asio's own queue, while there is work
-  static constexpr size_t kKeysTogether = 64;      // read in one call
-  static constexpr size_t kWritesTogether = 256;   // committed in one call
-  // After one of this size the next kRoundsApart rounds read apart.
-  static constexpr size_t kLargeValue = 64u << 10;
-  static constexpr uint32_t kRoundsApart = 64;
-  static constexpr uint32_t kMeasureEvery = 16;  // joint reads
   static constexpr size_t kScratchBytes = 64u << 10;
 
-  void Wake();
-  void Round();
-  // Waits up to 0 ms for events of the sockets and schedules their sessions.
-  void CollectEvents();
-  void CollectCompleted() ABSL_LOCKS_EXCLUDED(completed_mutex_);
-  void ReleaseParked();
-  void ExecuteRound();
-  // Where the reads of this round are worth it, lets workers execute some of them.
-  void ShareReads(bool writers_wait);
-  void ExecuteShared(bool writers_wait);
-  void Help();  // on a worker
-  // Executes the batches of the round that are a few GETs (plain SETs) alone in one call of the
-  // store: their cache misses overlap, and the commit is paid once. The clients wrote side by side,
-  // so any order among them is right.
-  void ReadTogether(bool writers_wait);
-  void WriteTogether(bool writers_wait);
-  // The end of a round's execution: nothing that a crash of the process would take back is in the
-  // replies that leave now.
-  void PushRound();
-  // To the log's threads, what this round wrote or earlier ones kept for SyncHere().
-  void PushLeft();
-  // When there is nothing to do, in this order: the first two return whether there may be again.
-  [[nodiscard]] bool SyncHere();
-  [[nodiscard]] bool Linger();
-  void Sleep();
-  // Lets go of sessions that were removed: what takes long goes to the pool.
-  void FreeRemoved();
-  // Looks after each session, once a second.
-  void VisitSessions();
-  void CloseAll();
-
+  // A session that waits for a sequence number, and one that waits for a time.
   struct Parked {
     SequenceNumber durable_after;
     std::shared_ptr<Session> session;
   };
+  struct Held {
+    Time until;
+    std::weak_ptr<Session> session;
+  };
+
+  void Round();
+  // Waits for events for at most so many milliseconds, and schedules the sessions they are for.
+  void CollectEvents(int timeout);
+  void CollectInbox();
+  void Welcome(LoopInbox::Connection connection);
+  void ReleaseParked();
+  void ReleaseHeld(Time now);
+  void ExecuteRound();
+  void ExecuteBatches();
+  // Returns whether the session's batch is executed here; if not it went to a pool, or it waits.
+  [[nodiscard]] bool IsPlacedHere(Session* session, bool writers_wait);
+  // Hands the batch to the pool of `placement`; false when its queue is full.
+  [[nodiscard]] bool Dispatch(Session* session, Placement placement);
+  void Execute(absl::Span<Session* const> sessions);
+  // Ends a round's execution: nothing that a crash of the process would take back is in the replies
+  // that leave now.
+  void PushRound();
+  // Hands what this round wrote, or earlier ones kept back, to the log's threads.
+  void PushKept();
+  // Called when there is nothing to do: syncs, polls or sleeps.
+  void Rest();
+  // Return whether there may be something to do again.
+  [[nodiscard]] bool SyncHere();
+  [[nodiscard]] bool PollSockets();
+  // Returns how many milliseconds the loop may sleep until it has to visit or release sessions.
+  int SleepTime() const;
+  // Lets go of sessions that were removed: what takes long goes to the pool.
+  void FreeRemoved();
+  void VisitSessions();
+  void CloseAll();
 
   ServerState* const server_;
   ThreadPool* const pool_;
   ThreadPool* const maintenance_;
-  // Of what is given to asio again and again.
-  HandlerMemory wait_memory_, wake_memory_, visit_memory_;
-  asio::io_context io_{1};
-  asio::executor_work_guard<asio::io_context::executor_type> guard_;
-  asio::posix::stream_descriptor poller_;  // the epoll descriptor of the sockets
-  bool poller_armed_ = false;
-  asio::steady_timer visit_timer_{io_};
+  const int epoll_;
+  LoopInbox inbox_;
+  LoopInbox::Contents left_;  // what was taken from the inbox
   std::vector<char> scratch_;
 
   absl::flat_hash_map<Session*, std::shared_ptr<Session>> sessions_;
   std::vector<Session*> scheduled_;  // for the next round
   std::vector<Session*> round_;
-  std::vector<Session*> executed_;  // in this round, here
-  bool unpushed_ = false;           // something that was written here
-  SyncPolicy sync_policy_;
-  std::atomic<bool> syncing_{false};
-  RecentClients<Session> recent_clients_;
-  BusyPoll busy_poll_;
-  SharedWork<Session> shared_;      // of the round
-  size_t lent_ = 0;                 // put there
-  std::atomic<size_t> helpers_{0};  // on their way, or helping
-  std::vector<Session*> joined_;
-  std::vector<Session*> visited_;
-  std::vector<std::string_view> keys_;
-  std::vector<MultiGetResult> results_;
-  WriteBatch writes_;
-  // In which GETs are read one session at a time, since values are large.
-  uint32_t rounds_apart_ = 0;
-  uint32_t joint_reads_ = 0;
-  // Freed at the end of a round, once no worker has them.
-  std::vector<std::shared_ptr<Session>> removed_;
-  std::vector<Parked> parked_;  // gates ascend
+  std::vector<Session*> executed_;                 // in this round, here
+  std::vector<BatchExecutor*> batches_;            // of some of them
+  std::vector<std::shared_ptr<Session>> removed_;  // are freed once no worker has them
+  std::vector<Parked> parked_;                     // what they wait for ascends
+  std::vector<Held> held_;
+
+  RoundExecutor executor_;
+  RoundHelpers helpers_;
+  IdlePolicy idle_policy_;
+  bool unpushed_ = false;  // something that was written here is not pushed
+  bool drain_seen_ = false;
   bool log_failed_ = false;
   std::string log_error_;
-
+  Time next_visit_{};
+  std::atomic<bool> syncing_{false};
   std::atomic<uint32_t> seconds_{0};
-  std::atomic<bool> woken_{false};
-  std::atomic<bool> durability_changed_{false};
-  std::atomic<bool> draining_{false};
-  std::atomic<bool> aborted_{false};
-  bool drain_seen_ = false;
-
-  absl::Mutex completed_mutex_;
-  std::vector<std::shared_ptr<Session>> completed_ ABSL_GUARDED_BY(completed_mutex_);
-  std::vector<std::shared_ptr<Session>> completed_scratch_;
-  std::vector<std::shared_ptr<Session>> mailed_ ABSL_GUARDED_BY(completed_mutex_);
-  std::vector<std::shared_ptr<Session>> mailed_scratch_;
 };
 
 }  // namespace varve

@@ -10,6 +10,7 @@
 
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
+#include "util/base/assert.h"
 
 namespace varve {
 namespace {
@@ -130,21 +131,25 @@ void Listener::Accept(Acceptor* acceptor, asio::steady_timer* retry) {
   });
 }
 
-void Listener::Run(OnAccepted on_accepted) {
+void Listener::Start(OnAccepted on_accepted) {
+  VARVE_ASSERT(on_accepted_ == nullptr);
   on_accepted_ = std::move(on_accepted);
-  if (tcp_.is_open()) Accept(&tcp_, &tcp_retry_);
-  if (unix_.is_open()) Accept(&unix_, &unix_retry_);
-  io_.run();
+  asio::post(io_, [this] {
+    if (tcp_.is_open()) Accept(&tcp_, &tcp_retry_);
+    if (unix_.is_open()) Accept(&unix_, &unix_retry_);
+  });
 }
 
-void Listener::Stop() {
-  asio::post(io_, [this] {
+void Listener::Close(std::function<void()> on_closed) {
+  asio::post(io_, [this, on_closed = std::move(on_closed)] {
     asio::error_code ignored;
     if (!unix_path_.empty()) ::unlink(unix_path_.c_str());
     tcp_.close(ignored);
     unix_.close(ignored);
     tcp_retry_.cancel();
     unix_retry_.cancel();
+    // Behind the handlers of what was closed, which look at this listener.
+    asio::post(io_, on_closed);
   });
 }
 

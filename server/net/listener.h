@@ -1,5 +1,8 @@
-// Where connections come in: the TCP port, the Unix socket, or both. Open() comes first, then Run()
-// is the body of a thread, until Stop(), which any thread may call.
+// The listener accepts connections on the TCP port, the Unix socket, or both. It works in an asio
+// loop that somebody else runs.
+//
+// Thread-safety: Open() comes first, on one thread; Start() and Close() may be called on any. One
+// thread at a time runs the loop, and calls OnAccepted.
 #pragma once
 
 #include <asio.hpp>
@@ -14,20 +17,25 @@ namespace varve {
 
 class Listener {
  public:
-  // Who is at the other end.
+  // The two ends of a connection.
   struct Peer {
     std::string address;        // "10.0.0.5:40000", "[::1]:40000", or "path:0" of the Unix socket
     std::string local_address;  // the server's end of it
     bool tcp = true;
     bool on_this_machine = false;  // came over the loopback interface or the Unix socket
   };
-  // Takes over a connected, non-blocking descriptor. Called by the thread that runs the listener.
+  // Takes over a connected, non-blocking descriptor.
   using OnAccepted = std::function<void(int descriptor, Peer peer)>;
+
+  // Requires: `io` outlives the listener.
+  explicit Listener(asio::io_context* io) : io_(*io) {}
 
   // FailedPrecondition names the address that can't be listened on.
   [[nodiscard]] absl::Status Open(const ServerOptions& options);
-  void Run(OnAccepted on_accepted);
-  void Stop();
+  // From now on the loop accepts connections.
+  void Start(OnAccepted on_accepted);
+  // Accepts nothing more. `on_closed` is called on the loop's thread, after the last OnAccepted.
+  void Close(std::function<void()> on_closed);
 
   // 0: no TCP.
   uint16_t port() const { return port_; }
@@ -40,7 +48,7 @@ class Listener {
   Peer PeerOf(const asio::ip::tcp::socket& socket) const;
   Peer PeerOf(const asio::local::stream_protocol::socket& socket) const;
 
-  asio::io_context io_{1};
+  asio::io_context& io_;
   asio::ip::tcp::acceptor tcp_{io_};
   asio::local::stream_protocol::acceptor unix_{io_};
   asio::steady_timer tcp_retry_{io_};
@@ -50,8 +58,8 @@ class Listener {
   uint16_t port_ = 0;
 };
 
-// Whether a connection from there has not left the machine: 127.0.0.0/8, ::1, and the former
-// written as the latter.
+// Returns whether a connection from there has not left the machine: 127.0.0.0/8, ::1, and the
+// former written as the latter.
 bool IsLoopback(const asio::ip::address& address);
 
 }  // namespace varve

@@ -1,11 +1,6 @@
 #include "server/net/session.h"
 
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <ctime>
 #include <utility>
@@ -14,27 +9,55 @@
 #include "server/commands/command_table.h"
 #include "server/net/io_loop.h"
 #include "spdlog/spdlog.h"
+#include "util/base/assert.h"
+#include "varve/store.h"
 
 namespace varve {
 namespace {
 
-constexpr size_t kFirstRead = 4096;          // bytes of room for a connection's first request
-constexpr size_t kLargestRead = 256u << 10;  // bytes asked for in one read
-// Executions where they were read; those on the pool are all measured.
-constexpr uint32_t kMeasureEvery = 16;
-// Requests of a batch that is executed together with others.
-constexpr size_t kMostToJoin = 16;
-// And bytes, well below the limits of a key and a value.
-constexpr size_t kMostBytesToJoin = 16384;
-constexpr int kReadsAtClose = 16;  // of bytes nobody will answer
 // Seconds for which a client that has closed its side is worked for.
 constexpr uint32_t kPatience = 10;
+constexpr uint32_t kIdle = 1;        // seconds after which a connection's buffers are given back
+constexpr int kSlicesOnWorker = 16;  // of one reply, before other clients get their slice
 
 }  // namespace
 
+// --- The state -----------------------------------------------------------------------------------
+
+bool Session::IsLegal(State from, State to) {
+  switch (from) {
+    case State::kReading:
+      return to == State::kReady || to == State::kFinishing || to == State::kClosed;
+    case State::kReady:
+      return to == State::kReading || to == State::kHeld || to == State::kInFlight ||
+             to == State::kFinishing || to == State::kClosed;
+    case State::kHeld:
+      return to == State::kReading || to == State::kReady || to == State::kFinishing ||
+             to == State::kClosed;
+    case State::kInFlight:
+      return to == State::kReady || to == State::kClosedInFlight;
+    case State::kFinishing:
+    case State::kClosedInFlight:
+      return to == State::kClosed;
+    case State::kClosed:
+      return false;
+  }
+  return false;
+}
+
+void Session::MoveTo(State next) {
+  VARVE_ASSERT(IsLegal(state_, next));
+  state_ = next;
+}
+
+Session::State Session::RestingState() const {
+  if (!batch_.empty()) return State::kReady;
+  return client_.close_after_reply ? State::kFinishing : State::kReading;
+}
+
 Session::Session(IoLoop* loop, ServerState* server, int descriptor, std::string address,
                  std::string local_address)
-    : loop_(loop), server_(server), descriptor_(descriptor), executor_(server, &client_) {
+    : loop_(loop), server_(server), socket_(descriptor), executor_(server, &client_) {
   client_.id = server->clients.next_id.fetch_add(1);
   client_.address = std::move(address);
   client_.authenticated = !server->clients.password.needed();
@@ -54,81 +77,47 @@ Session::~Session() {
   server_->clients.registry.Remove(client_.id);
   LeaveModes(&server_->clients, &client_);
   server_->clients.memory.Change(client_.link.memory, 0);
-  ::close(descriptor_);
   server_->clients.connected.fetch_sub(1);
 }
 
-void Session::NoteEvents(uint32_t epoll_events) {
-  if (epoll_events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) readable_ = true;
-  if (epoll_events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) writable_ = true;
-  if (epoll_events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) peer_closing_ = true;
-  if (epoll_events & (EPOLLHUP | EPOLLERR)) reset_ = true;
+void Session::HoldBack(std::chrono::milliseconds delay) {
+  if (delay.count() == 0) return;
+  MoveTo(State::kHeld);
+  loop_->Hold(shared_from_this(), delay);
 }
 
-bool Session::OutputFull() const { return output_.size() >= server_->live.unsent_max_bytes; }
+void Session::Release() {
+  VARVE_ASSERT(state_ == State::kHeld);
+  MoveTo(RestingState());
+}
+
+void Session::Close() {
+  if (closed()) return;
+  MoveTo(state_ == State::kInFlight ? State::kClosedInFlight : State::kClosed);
+  socket_.ShutDown();
+  loop_->Remove(this);
+}
+
+// --- Receiving and parsing -----------------------------------------------------------------------
 
 void Session::ReadAndParse(bool draining) {
-  if (closed_ || held_ || has_batch_ || OutputFull() || client_.close_after_reply ||
-      !protocol_error_.empty())
-    return;
-  if (hungry_ && readable_ && !draining && !peer_closed_) Read();
-  if (!closed_) Parse();
-}
-
-void Session::Read() {
-  size_t quota = server_->options.max_batch_bytes;
-  size_t received = 0;
-  while (quota > 0) {
-    // Room grows with what has arrived, never with what was announced. A connection that sends
-    // little has no more than that.
-    const bool little = input_.size() < kFirstRead && input_.room() < kFirstRead;
-    size_t asked = std::max(quota, kFirstRead);
-    char* room;
-    if (little) {
-      room = loop_->scratch().data();
-      asked = std::min(asked, loop_->scratch().size());
-    } else {
-      const size_t wanted =
-          std::clamp(std::min(input_.size(), parser_.missing()), kFirstRead, kLargestRead);
-      room = input_.Reserve(input_.room() >= kFirstRead ? kFirstRead : wanted);
-      asked = std::min(asked, input_.room());
+  if (state_ != State::kReading || OutputFull()) return;
+  VARVE_ASSERT(batch_.empty() && protocol_error_.empty());
+  if (needs_input_ && socket_.readable() && !draining && !socket_.at_end()) {
+    size_t received = 0;
+    const bool alive = socket_.Receive(&input_, parser_.missing(), server_->options.max_batch_bytes,
+                                       loop_->scratch(), &received);
+    if (received > 0) {
+      active_at_ = loop_->seconds();
+      timespec now{};
+      ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);  // the steady clock's, cheaper
+      client_.link.active_at.store(now.tv_sec, std::memory_order_relaxed);
+      ShowFigures();
     }
-    const ssize_t got = ::recv(descriptor_, room, asked, 0);
-    if (got > 0) {
-      const size_t bytes = static_cast<size_t>(got);
-      if (little) {
-        input_.Append({room, bytes});
-      } else {
-        input_.Commit(bytes);
-      }
-      received += bytes;
-      quota -= std::min(quota, bytes);
-      // A short read has emptied the socket: new bytes, or the end of the stream, bring a new
-      // event.
-      if (bytes < asked && !peer_closing_) {
-        readable_ = false;
-        break;
-      }
-    } else if (got == 0) {
-      peer_closed_ = true;
-      readable_ = false;
-      break;
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      readable_ = false;
-      break;
-    } else if (errno != EINTR) {
-      Close();
-      break;
-    }
+    server_->statistics.bytes_in.fetch_add(received, std::memory_order_relaxed);
+    if (!alive) return Close();
   }
-  if (received > 0) {
-    active_at_ = loop_->seconds();
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);  // the steady clock's, cheaper
-    client_.link.active_at.store(now.tv_sec, std::memory_order_relaxed);
-    ShowFigures();
-  }
-  server_->statistics.bytes_in.fetch_add(received, std::memory_order_relaxed);
+  Parse();
 }
 
 void Session::Parse() {
@@ -139,7 +128,7 @@ void Session::Parse() {
   const size_t max_requests = must_log_in ? 1 : server_->options.max_batch_requests;
   const size_t max_bytes = server_->options.max_batch_bytes;
   size_t offset = 0;
-  hungry_ = false;
+  needs_input_ = false;
   while (batch_.requests.size() < max_requests && offset < max_bytes && !batch_.tries_password) {
     const size_t first = batch_.arguments.size();
     size_t consumed = 0;
@@ -150,19 +139,17 @@ void Session::Parse() {
       if (batch_.arguments.size() > first) AddRequest(first);
       continue;
     }
-    hungry_ = true;
+    needs_input_ = true;
     if (result == RespParser::Result::kError) {
       protocol_error_ = parser_.error();
       server_->statistics.protocol_errors.fetch_add(1, std::memory_order_relaxed);
     }
     break;
   }
+  VARVE_ASSERT(offset <= input_.size());
   batch_.input_bytes = offset;
-  if (batch_.empty()) {
-    FinishBatch();
-    return;
-  }
-  has_batch_ = true;
+  if (batch_.empty()) return FinishBatch();
+  MoveTo(State::kReady);
   executor_.Begin(&batch_);
   if (offset > ClientMemory::kNothing) CountMemory();
   if (batch_.tries_password) {
@@ -192,167 +179,72 @@ void Session::AddRequest(size_t first) {
   batch_.maintenance = batch_.maintenance || (command->flags & kMaintenanceCommand) != 0;
 }
 
-BatchExecutor::Progress Session::RunExecutor(GatedReplies* replies) {
-  const bool whole = !executor_.continued();
-  const bool anywhere =
-      in_flight_ || executor_.elsewhere() || server_->options.execution == Execution::kInline;
-  const size_t most_here = anywhere ? SIZE_MAX : kInlineInputBytes;
-  const bool measured = whole && !executor_.elsewhere() && !batch_.slow && !batch_.maintenance &&
-                        (in_flight_ || ++executions_ % kMeasureEvery == 0);
-  if (!measured) return executor_.Run(replies, server_->options.reply_slice_bytes, most_here);
-  const auto begin = std::chrono::steady_clock::now();
-  const BatchExecutor::Progress progress =
-      executor_.Run(replies, server_->options.reply_slice_bytes, most_here);
-  const int64_t nanos =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
-          .count();
-  if (progress == BatchExecutor::Progress::kDone) {
-    if (batch_.reads > 0 && batch_.writes == 0) server_->read_cost.Measured(nanos, batch_.reads);
-    if (batch_.writes > 0 && batch_.reads == 0) server_->write_cost.Measured(nanos, batch_.writes);
-  }
-  return progress;
+// --- Execution on the loop's thread --------------------------------------------------------------
+
+BatchExecutor* Session::BeginHere() {
+  VARVE_ASSERT(ready() && !batch_.empty());
+  executor_.BeginReplies(&output_);
+  return &executor_;
 }
 
-Placement Session::Place(bool writers_wait) const {
-  if (executor_.elsewhere()) return Placement::kPool;
-  return PlaceBatch(server_->options.execution, batch_, server_->read_cost, server_->write_cost,
-                    writers_wait);
-}
-
-bool Session::MayJoin(bool writers_wait) const {
-  return !closed_ && has_batch_ && !in_flight_ && !client_.Restricted() && !executor_.continued() &&
-         !OutputFull() && batch_.requests.size() <= kMostToJoin &&
-         batch_.input_bytes <= kMostBytesToJoin && Place(writers_wait) == Placement::kInline;
-}
-
-bool Session::AddGets(std::vector<std::string_view>* keys, NamespaceId* space, bool writers_wait) {
-  if (batch_.gets == 0 || batch_.gets != batch_.requests.size() || !MayJoin(writers_wait))
-    return false;
-  if (*space != kSelectedNamespace && *space != client_.space) return false;
-  *space = client_.space;
-  for (const RequestBatch::Request& request : batch_.requests)
-    keys->push_back(batch_.arguments[request.first + 1]);
-  return true;
-}
-
-bool Session::AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>* results,
-                         uint64_t nanos_each) {
-  const absl::Span<MultiGetResult> own = results->first(batch_.requests.size());
-  results->remove_prefix(own.size());
-  // Values are large: executed apart, in the same round.
-  if (status.ok() && CountRead(own) < own.size()) {
-    for (MultiGetResult& result : own) std::string().swap(result.value);
-    return false;
-  }
-  output_.BeginBatch();
-  executor_.AnswerGets(&output_, status, own, nanos_each);
-  server_->statistics.batches_inline.fetch_add(1, std::memory_order_relaxed);
-  FinishBatch();
-  return true;
-}
-
-bool Session::AddSets(WriteBatch* writes, bool writers_wait) {
-  if (batch_.plain_sets == 0 || batch_.plain_sets != batch_.requests.size() ||
-      !MayJoin(writers_wait))
-    return false;
-  if (server_->clients.events.Tells(kNewEvent))
-    return false;  // each has to look whether its key is new
-  const uint64_t expiry_ms = server_->store->UsualExpiry(client_.space);
-  for (const RequestBatch::Request& request : batch_.requests) {
-    writes->Put(batch_.arguments[request.first + 1], batch_.arguments[request.first + 2],
-                client_.space, expiry_ms);
-  }
-  return true;
-}
-
-void Session::AnswerSets(const absl::StatusOr<CommitResult>& committed, uint64_t nanos_each) {
-  output_.BeginBatch();
-  executor_.AnswerSets(&output_, committed, nanos_each);
-  server_->statistics.batches_inline.fetch_add(1, std::memory_order_relaxed);
-  FinishBatch();
-}
-
-bool Session::Execute(bool writers_wait, bool* submitted) {
-  if (closed_ || held_ || !has_batch_ || in_flight_ || OutputFull()) return false;
-  Placement placement = Place(writers_wait);
-  if (placement == Placement::kMaintenance) {
-    if (Dispatch(placement)) return false;
-    executor_.RefuseMaintenance();  // too many such requests wait already
-    batch_.maintenance = false;
-    placement = Place(writers_wait);
-  }
-  if (placement != Placement::kInline && Dispatch(placement)) return false;
-  server_->statistics.batches_inline.fetch_add(1, std::memory_order_relaxed);
-  output_.BeginBatch(executor_.inside_reply());
-  const BatchExecutor::Progress progress = RunExecutor(&output_);
-  *submitted = *submitted || executor_.submitted();
+void Session::OnExecuted() {
+  VARVE_ASSERT(state_ == State::kReady);
   if (executor_.broken()) client_.close_after_reply = true;
-  if (progress == BatchExecutor::Progress::kDone) FinishBatch();
-  return true;
+  if (executor_.progress() == BatchExecutor::Progress::kDone) FinishBatch();
+}
+
+void Session::FinishBatch() {
+  VARVE_ASSERT(state_ == State::kReady || state_ == State::kReading);
+  input_.Consume(batch_.input_bytes);
+  batch_.Clear();
+  if (!protocol_error_.empty() && !client_.close_after_reply) {
+    RespWriter(&output_.bytes(), client_.protocol).Error(protocol_error_);
+    output_.Mark(kNoSequence, 1);
+    client_.close_after_reply = true;
+  }
+  HoldBack(std::exchange(client_.penalty, std::chrono::milliseconds(0)));
+  if (state_ != State::kHeld && state_ != RestingState()) MoveTo(RestingState());
+  if (input_.empty()) input_.ShrinkAbove(server_->options.keep_buffer_bytes);
+  ShowFigures();
 }
 
 void Session::FailRound(std::string_view error) {
+  if (closed()) return;
   // Among messages of others an error in the place of each would not say which were replies.
   if (client_.Listens() || executor_.inside_reply() || executor_.continued() ||
       !output_.FailBatch(error))
     Close();
 }
 
-void Session::HoldBack(std::chrono::milliseconds delay) {
-  if (delay.count() == 0) return;
-  held_ = true;
-  loop_->Hold(shared_from_this(), delay);
+void Session::FailWaiting(SequenceNumber durable, std::string_view error) {
+  if (closed() || output_.NextGate(durable) == kNoSequence) return;
+  // As in FailRound().
+  if (client_.Listens() || !output_.FailAbove(durable, error)) Close();
 }
 
-void Session::FinishBatch() {
-  HoldBack(std::exchange(client_.penalty, std::chrono::milliseconds(0)));
-  input_.Consume(batch_.input_bytes);
-  batch_.Clear();
-  has_batch_ = false;
-  if (!protocol_error_.empty() && !client_.close_after_reply) {
-    RespWriter(&output_.bytes(), client_.protocol).Error(protocol_error_);
-    output_.Mark(kNoSequence, 1);
-    client_.close_after_reply = true;
-  }
-  if (input_.empty()) input_.ShrinkAbove(server_->options.keep_buffer_bytes);
-  ShowFigures();
-}
+// --- Sending -------------------------------------------------------------------------------------
 
-bool Session::Abandoned() const {
-  if (!has_batch_ || !executor_.continued()) return false;
-  // A client that only says that it sends no more may still read. Whether it does shows when
-  // something is sent.
-  return reset_ || (peer_closing_ && !OutputFull() && loop_->seconds() - active_at_ > kPatience);
-}
-
-bool Session::Send(GatedReplies* replies, SequenceNumber durable, bool* would_block) {
-  size_t left = replies->Releasable(durable);
-  while (left > 0) {
-    const ssize_t sent =
-        ::send(descriptor_, replies->bytes().data(), left, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0) {
-      if (errno == EINTR) continue;
-      *would_block = errno == EAGAIN || errno == EWOULDBLOCK;
-      return *would_block;
-    }
+ClientSocket::Sent Session::Send(GatedReplies* replies, SequenceNumber durable) {
+  size_t bytes = 0;
+  const ClientSocket::Sent sent = socket_.Send(replies, durable, &bytes);
+  if (bytes > 0) {
     active_at_ = loop_->seconds();
-    replies->Consume(static_cast<size_t>(sent));
-    server_->statistics.bytes_out.fetch_add(static_cast<uint64_t>(sent), std::memory_order_relaxed);
-    left -= static_cast<size_t>(sent);
+    server_->statistics.bytes_out.fetch_add(bytes, std::memory_order_relaxed);
   }
-  return true;
+  return sent;
 }
 
 void Session::Flush(SequenceNumber durable) {
-  if (closed_) return;
+  if (closed()) return;
   TakeMail();
-  if (held_ || (in_flight_ && send_from_worker_) || output_.empty()) return;
-  if (writable_) {
-    bool would_block = false;
-    if (!Send(&output_, durable, &would_block)) return Close();
-    if (would_block) writable_ = false;
+  if (state_ == State::kHeld || (in_flight() && worker_.may_send) || output_.empty()) return;
+  if (socket_.writable()) {
+    const ClientSocket::Sent sent = Send(&output_, durable);
+    if (sent == ClientSocket::Sent::kBroken) return Close();
+    const bool full = sent == ClientSocket::Sent::kWouldBlock;
+    if (full) socket_.NoteFull();
     const ClientLink& link = client_.link;
-    if (would_block || link.memory > 0 || link.subscription_bytes > 0) CountMemory();
+    if (full || link.memory > 0 || link.subscription_bytes > 0) CountMemory();
   }
   if (output_.empty()) return output_.ShrinkAbove(server_->options.keep_buffer_bytes);
   if (parked) return;
@@ -360,37 +252,193 @@ void Session::Flush(SequenceNumber durable) {
     loop_->Park(shared_from_this(), durable_after);
 }
 
-void Session::FailParked(SequenceNumber durable, std::string_view error) {
-  if (closed_ || output_.NextGate(durable) == kNoSequence) return;
-  // As in FailRound().
-  if (client_.Listens() || !output_.FailAbove(durable, error)) Close();
+bool Session::Abandoned() const {
+  if (state_ != State::kReady || !executor_.continued()) return false;
+  // A client that only says that it sends no more may still read. Whether it does shows when
+  // something is sent.
+  return socket_.reset() ||
+         (socket_.peer_closing() && !OutputFull() && loop_->seconds() - active_at_ > kPatience);
 }
 
-void Session::Settle(bool draining) {
-  if (closed_ || in_flight_) return;
-  if (reset_) return Close();
-  if (held_) return;
-  const bool finished = client_.close_after_reply || ((peer_closed_ || draining) && hungry_);
-  if ((finished && !has_batch_ && output_.empty()) || Abandoned()) return Close();
-  if (OutputFull() || client_.close_after_reply) {  // goes on when the client has taken its replies
-    executor_.Rest();
-    return;
-  }
+void Session::EndRound(bool draining) {
+  if (closed() || in_flight()) return;
+  if (socket_.reset()) return Close();
+  if (state_ == State::kHeld) return;
+  const bool at_end = (socket_.at_end() || draining) && needs_input_;
+  const bool finished = state_ == State::kFinishing || (state_ == State::kReading && at_end);
+  if ((finished && output_.empty()) || Abandoned()) return Close();
+  // Goes on when the client has taken its replies.
+  if (OutputFull() || state_ == State::kFinishing) return executor_.Rest();
   const bool has_mail = !client_.link.mailbox.empty() && output_.empty();
-  if (has_batch_ || has_mail || !hungry_ || (readable_ && !peer_closed_ && !draining))
-    loop_->Schedule(this);
+  const bool may_receive = socket_.readable() && !socket_.at_end() && !draining;
+  if (state_ == State::kReady || has_mail || !needs_input_ || may_receive) loop_->Schedule(this);
 }
 
-void Session::Close() {
-  if (closed_) return;
-  closed_ = true;
-  ::shutdown(descriptor_, SHUT_WR);
-  // Unread bytes would turn the close into a reset, which can overtake the last reply.
-  char ignored[kFirstRead];
-  for (int i = 0; i<kReadsAtClose&& ::recv(descriptor_, ignored, sizeof(ignored), MSG_DONTWAIT)> 0;
-       ++i)
-    continue;
-  loop_->Remove(this);
+// --- Execution on a worker -----------------------------------------------------------------------
+
+void Session::Lend() {
+  VARVE_ASSERT(ready());
+  MoveTo(State::kInFlight);
+  worker_.may_send = output_.empty() && socket_.writable();
+  worker_.log_had_failed = loop_->log_failed();
+}
+
+void Session::TakeBack() { MoveTo(state_ == State::kInFlight ? State::kReady : State::kClosed); }
+
+bool Session::ExecuteSlice(bool is_first) {
+  worker_.progress = executor_.Run(BatchExecutor::Where::kWorker);
+  worker_.broken = executor_.broken();
+  if (const absl::Status pushed = PushFromWorker(); !pushed.ok()) {
+    // Whoever has seen a part of the replies can't be told by an error in their place, and none of
+    // them may leave.
+    if (!is_first || executor_.continued() || executor_.inside_reply() ||
+        !worker_.replies.FailBatch(CommandContext::ErrorText(pushed))) {
+      worker_.broken = true;
+      worker_.replies.Clear();
+    }
+  }
+  if (!worker_.may_send || worker_.broken || client_.penalty.count() > 0) return false;
+  const SequenceNumber durable = server_->store->durable_sequence();
+  worker_.broken = Send(&worker_.replies, durable) == ClientSocket::Sent::kBroken;
+  return worker_.progress == BatchExecutor::Progress::kMore && worker_.replies.empty() &&
+         !worker_.broken && !executor_.slice_spent();
+}
+
+void Session::ExecuteOnWorker() {
+  executor_.BeginReplies(&worker_.replies);
+  worker_.broken = false;
+  for (int slice = 0; slice < kSlicesOnWorker; ++slice) {
+    // Nobody will see the replies: what is queued must not hold up the stop.
+    if (loop_->aborted()) {
+      worker_.broken = true;
+      break;
+    }
+    if (!ExecuteSlice(/*is_first=*/slice == 0)) break;
+  }
+  loop_->Complete(shared_from_this());
+}
+
+absl::Status Session::PushFromWorker() {
+  if (executor_.TakeSubmitted()) return server_->store->Push();
+  return worker_.log_had_failed ? absl::OkStatus() : server_->store->PushUnsynced();
+}
+
+void Session::OnCompleted() {
+  TakeBack();
+  if (closed()) return;
+  output_.Take(&worker_.replies);
+  worker_.replies.ShrinkAbove(server_->options.keep_buffer_bytes);
+  if (worker_.broken) client_.close_after_reply = true;
+  if (worker_.progress == BatchExecutor::Progress::kDone || worker_.broken) FinishBatch();
+  if (Abandoned()) return Close();
+  CountMemory();
+  loop_->Schedule(this);
+}
+
+bool Session::LeavesSlowly() const { return varve::LeavesSlowly(client_); }
+
+void Session::LeaveOnWorker() { LeaveModes(&server_->clients, &client_); }
+
+// --- What other connections see and leave --------------------------------------------------------
+
+void Session::TakeMail() {
+  const bool may_answer = state_ == State::kReading || state_ == State::kReady ||
+                          (state_ == State::kHeld && !client_.close_after_reply);
+  if (!may_answer || client_.link.mailbox.empty() || executor_.inside_reply() || OutputFull())
+    return;
+  client_.link.mailbox.Take(&output_, client_.protocol,
+                            server_->live.unsent_max_bytes - output_.size());
+}
+
+void Session::OnMail() {
+  if (closed()) return;
+  if (client_.link.mailbox.close_requested()) return Close();
+  if (client_.link.mailbox.OverLimit(std::chrono::steady_clock::now())) {
+    spdlog::warn(
+        "Client {} at {} doesn't take its messages, {} bytes wait for it: its connection is closed",
+        client_.id, client_.address, client_.link.mailbox.bytes());
+    return Close();
+  }
+  loop_->Schedule(this);
+}
+
+void Session::ShowFigures() {
+  client_.link.protocol.store(client_.protocol, std::memory_order_relaxed);
+  client_.link.output_bytes.store(output_.size(), std::memory_order_relaxed);
+  client_.link.input_bytes.store(input_.size(), std::memory_order_relaxed);
+  client_.link.input_room.store(input_.room(), std::memory_order_relaxed);
+  CountMemory();
+}
+
+void Session::CountMemory() {
+  const size_t names = client_.link.subscription_bytes.load(std::memory_order_relaxed);
+  // A request of many tiny arguments takes more for them than for its bytes.
+  const size_t arguments = parser_.memory() + batch_.arguments.size() * sizeof(std::string_view);
+  const size_t transaction = client_.link.transaction_bytes.load(std::memory_order_relaxed);
+  const size_t held = input_.size() + output_.size() + names + arguments + transaction;
+  const size_t counted = held > ClientMemory::kNothing ? held : 0;
+  if (const size_t before = client_.link.memory.load(std::memory_order_relaxed);
+      counted != before) {
+    client_.link.memory.store(counted, std::memory_order_relaxed);
+    server_->clients.memory.Change(before, counted);
+  }
+  const size_t limit = server_->live.max_clients_memory.load(std::memory_order_relaxed);
+  if (limit > 0 && server_->clients.memory.bytes() > limit)
+    server_->clients.memory.Evict(limit, server_->clients.registry);
+}
+
+bool Session::CloseIdle() {
+  const std::chrono::seconds idle_timeout = server_->live.idle_timeout;
+  const uint32_t silent = loop_->seconds() - active_at_;
+  const bool waits_for_client = batch_.empty() || OutputFull();
+  if (idle_timeout.count() > 0 && waits_for_client && !client_.Listens() &&
+      silent > idle_timeout.count()) {
+    spdlog::debug("Client {} at {} was idle for {} s, its connection is closed", client_.id,
+                  client_.address, silent);
+    Close();
+    return true;
+  }
+  const std::chrono::seconds login_timeout = server_->live.login_timeout;
+  if (login_timeout.count() == 0 || !MustLogIn() ||
+      std::chrono::steady_clock::now() - client_.connected <= login_timeout)
+    return false;
+  spdlog::debug("Client {} at {} has not given the password, its connection is closed", client_.id,
+                client_.address);
+  Close();
+  return true;
+}
+
+bool Session::CloseStalled() {
+  const auto now = std::chrono::steady_clock::now();
+  const std::chrono::nanoseconds snapshot_max_age = server_->live.snapshot_max_age;
+  if (const auto since = executor_.streaming_since(); since && snapshot_max_age.count() > 0 &&
+                                                      !output_.empty() &&
+                                                      now - *since > snapshot_max_age) {
+    spdlog::warn(
+        "Client {} at {} has not taken its reply within --snapshot-max-age, its connection is "
+        "closed",
+        client_.id, client_.address);
+    Close();
+    return true;
+  }
+  if (!output_gauge_.Over(output_.size(), server_->live.reply_limits.Get(), now)) return false;
+  spdlog::warn(
+      "Client {} at {} leaves {} bytes of replies unread, more than --client-output-buffer-limit "
+      "allows: its connection is closed",
+      client_.id, client_.address, output_.size());
+  Close();
+  return true;
+}
+
+void Session::Visit() {
+  if (closed() || in_flight()) return;
+  if (!client_.link.mailbox.empty()) OnMail();
+  if (closed()) return;
+  if (CloseIdle() || CloseStalled()) return;
+  if (loop_->seconds() - active_at_ <= kIdle || !batch_.empty()) return;
+  input_.ShrinkAbove(input_.size());
+  output_.ShrinkAbove(output_.size());
+  worker_.replies.ShrinkAbove(0);
 }
 
 }  // namespace varve

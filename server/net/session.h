@@ -1,14 +1,22 @@
-// One connection. It reads what arrived into one batch of requests, has it executed where the
-// policy says, and sends the replies in order, each when its gate is durable.
+// One connection as a state machine. A session holds the bytes of its connection: it receives them,
+// parses them to a batch of requests, and sends the replies in order, each once the sequence number
+// that it waits for is durable. Its BatchExecutor executes the batch, on the loop's thread or on a
+// worker. At most one batch exists at a time, so the order of replies needs no lock.
 //
-// Threads: everything runs on the I/O thread of its loop, except ExecuteOnWorker(). While a batch
-// is on the pool, or a helper of the loop may take it (in flight), the I/O thread touches neither
-// the batch, the input, the executor nor the worker's replies; the hand-over goes through the
-// pool's queue or the round's SharedWork, and back through IoLoop::Complete(). At most one batch
-// exists at a time, so order needs no lock.
+//   kReading --parsed--> kReady --done--> kReading
+//   kReady --to a worker--> kInFlight --back--> kReady
+//   kReady --login delay--> kHeld --Release()--> kReading, kReady or kFinishing
+//   kReady, kReading --last reply written--> kFinishing
+//   every state --Close()--> kClosed, by way of kClosedInFlight while a worker has the batch
 //
-// Backpressure: nothing is read while a batch is unfinished, and no batch is begun or continued
-// while more than --unsent-max-bytes of replies are unsent.
+// Thread-safety: everything runs on the thread of the session's loop, except ExecuteOnWorker() and
+// LeaveOnWorker(). While the session is in flight, the loop's thread touches neither the batch, the
+// input, the executor nor worker_. The hand-over goes through the pool's queue or the round's
+// SharedWork, and back through IoLoop::Complete().
+//
+// Invariants: the batch is empty in kReading, kFinishing and only there, or closed. Nothing is read
+// while a batch is unfinished, and no batch is begun or continued while more than
+// --unsent-max-bytes of replies are unsent.
 #pragma once
 
 #include <chrono>
@@ -16,14 +24,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "server/clients/client_state.h"
 #include "server/clients/gated_replies.h"
 #include "server/clients/output_gauge.h"
-#include "server/execution/batch_executor.h"
-#include "server/execution/command_context.h"
-#include "server/execution/execution_policy.h"
 #include "server/requests/request_batch.h"
+#include "server/execution/batch_executor.h"
+#include "server/net/client_socket.h"
+#include "server/execution/server_state.h"
 #include "util/resp/resp_buffer.h"
 #include "util/resp/resp_parser.h"
 
@@ -33,135 +41,136 @@ class IoLoop;
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // Takes the connected, non-blocking socket `descriptor`, which is already counted in
-  // ServerState::clients.
+  enum class State : uint8_t {
+    kReading,         // has no batch: receives and parses
+    kReady,           // a batch waits to be executed, or to go on
+    kHeld,            // receives, executes and sends nothing until Release()
+    kInFlight,        // a worker has the batch, or may take it
+    kFinishing,       // answers nothing more: closes once its replies have left
+    kClosedInFlight,  // is closed, but a worker still has the batch
+    kClosed,
+  };
+
+  // Takes over a connected, non-blocking socket, which is already counted in ServerClients::connected.
   Session(IoLoop* loop, ServerState* server, int descriptor, std::string address,
           std::string local_address);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  int descriptor() const { return descriptor_; }
-  bool closed() const { return closed_; }
-  bool in_flight() const { return in_flight_; }
-  // What it listens to should be left by LeaveOnWorker() before it is destroyed.
+  int descriptor() const { return socket_.descriptor(); }
+  bool closed() const { return state_ == State::kClosed || state_ == State::kClosedInFlight; }
+  bool in_flight() const { return state_ == State::kInFlight || state_ == State::kClosedInFlight; }
+  // Returns whether the batch may be executed now.
+  bool ready() const { return state_ == State::kReady && !OutputFull(); }
+  // Returns whether LeaveOnWorker() should be called before the session is destroyed.
   bool LeavesSlowly() const;
 
   // --- The steps of a round, in this order; each does nothing when there is nothing to do --------
-  void NoteEvents(uint32_t epoll_events);
+  void NoteEvents(uint32_t epoll_events) { socket_.NoteEvents(epoll_events); }
   void ReadAndParse(bool draining);
-  // If the batch runs here and is a few GETs (plain SETs) alone: adds its keys (its writes), to be
-  // executed together with those of other sessions, and returns true. GETs join those of the same
-  // namespace; kSelectedNamespace becomes that of the session. Then the answer follows at once;
-  // GETs of which not all were read (false) are executed by Execute().
-  [[nodiscard]] bool AddGets(std::vector<std::string_view>* keys, NamespaceId* space,
-                             bool writers_wait);
-  [[nodiscard]] bool AnswerGets(const absl::Status& status, absl::Span<MultiGetResult>* results,
-                                uint64_t nanos_each);
-  [[nodiscard]] bool AddSets(WriteBatch* writes, bool writers_wait);
-  void AnswerSets(const absl::StatusOr<CommitResult>& committed, uint64_t nanos_each);
-  // What the batch is worth, in nanoseconds, if it reads enough, and writes nothing, to be executed
-  // by a helper of the loop; else 0.
-  int64_t WorthSharing(bool writers_wait) const;
-  // From now on a worker may execute the batch, by ExecuteOnWorker(): it is in flight until
-  // TakeBack(), or OnCompleted().
-  void Lend();
-  void TakeBack() { in_flight_ = false; }
-  // Executes the batch here (true) or hands it to the pool. Sets `*submitted` when the store must
-  // be pushed for what it wrote.
-  [[nodiscard]] bool Execute(bool writers_wait, bool* submitted);
+  BatchExecutor& executor() { return executor_; }
+  const BatchExecutor& executor() const { return executor_; }
+  // The batch is executed on the loop's thread: returns the executor, whose replies go to the
+  // session. Requires: ready().
+  BatchExecutor* BeginHere();
+  // The executor has gone as far as it does in this round.
+  void OnExecuted();
   // The push for this round failed: what the batch wrote is not acknowledged, and what it read is
   // not shown.
   void FailRound(std::string_view error);
-  // Sends what may leave and parks the rest.
+  // The log has failed: replies that wait for more than `durable` become errors.
+  void FailWaiting(SequenceNumber durable, std::string_view error);
+  // Sends what may leave, and has the loop wait for what the rest waits for.
   void Flush(SequenceNumber durable);
   // Asks for another round, closes, or waits for an event.
-  void Settle(bool draining);
+  void EndRound(bool draining);
 
-  // Once a second: gives back memory that an idle connection doesn't need, and closes one that is
-  // idle or stalled for too long.
-  void Visit();
-  // The log has failed: what waits for more than `durable` gets an error.
-  void FailParked(SequenceNumber durable, std::string_view error);
+  // --- Between rounds ----------------------------------------------------------------------------
+  // From now on a worker may execute the batch, by ExecuteOnWorker(), until TakeBack() or
+  // OnCompleted().
+  void Lend();
+  void TakeBack();
+  // The batch came back from a worker.
+  void OnCompleted();
   // Something lies in the mailbox.
   void OnMail();
   // The time of IoLoop::Hold() is over.
-  void Release() { held_ = false; }
-  // The batch came back from the pool.
-  void OnCompleted();
-  // Closes now; if a batch is in flight, the descriptor stays open until it is back.
+  void Release();
+  // Gives back memory that an idle connection does not need, and closes one that is idle or stalled
+  // for too long. Called once a second.
+  void Visit();
+  // Closes now; if a worker has the batch, the descriptor stays open until it is back.
   void Close();
 
   // --- On a worker -------------------------------------------------------------------------------
   void ExecuteOnWorker();
-  // For one that is closed and not in flight.
+  // Ends the modes of a session that is closed and not in flight.
   void LeaveOnWorker();
 
-  bool scheduled = false;  // in the loop's list for the next round
-  bool parked = false;     // in the loop's list of those waiting for a gate
+  // For the loop alone.
+  bool scheduled = false;  // is in its list for the next round
+  bool parked = false;     // is in its list of those that wait for a sequence number
 
  private:
-  void Read();
+  // What a worker works with while the session is in flight.
+  struct WorkerPart {
+    GatedReplies replies;
+    BatchExecutor::Progress progress = BatchExecutor::Progress::kDone;
+    bool broken = false;          // the connection is to be closed
+    bool may_send = false;        // no reply is before those of the batch
+    bool log_had_failed = false;  // when the batch was handed over
+  };
+
+  static bool IsLegal(State from, State to);
+  void MoveTo(State next);
+  // Returns the state of a session that neither is held nor in flight.
+  State RestingState() const;
+
   void Parse();
   void AddRequest(size_t first);
-  // The batch is complete, not begun, may be executed now, and small enough to join others.
-  bool MayJoin(bool writers_wait) const;
-  Placement Place(bool writers_wait) const;
-  // Runs the executor once and measures what a key costs.
-  BatchExecutor::Progress RunExecutor(GatedReplies* replies);
-  // The client has to give the password first.
+  // Returns whether the client has to give the password first.
   bool MustLogIn() const { return !client_.authenticated && server_->clients.password.needed(); }
-  // Executes, sends and reads nothing for as long as that.
+  // Receives, executes and sends nothing for as long as that.
   void HoldBack(std::chrono::milliseconds delay);
-  // Hands the batch to the pool; false when its queue is full.
-  bool Dispatch(Placement placement);
-  // The push that goes before the replies of the last RunExecutor().
-  absl::Status PushFromWorker();
-  // Nobody is there to take the reply that is being worked on.
-  bool Abandoned() const;
+  // The batch is answered: forgets it.
   void FinishBatch();
-  // Moves messages of others behind the replies, where no reply is under way.
+  // Returns whether nobody is there to take the reply that is being worked on.
+  bool Abandoned() const;
+  bool OutputFull() const { return output_.size() >= server_->live.unsent_max_bytes; }
+  // Sends the front of `replies`. Called by the thread that has the batch.
+  ClientSocket::Sent Send(GatedReplies* replies, SequenceNumber durable);
+  // Pushes the store before replies of a worker leave.
+  absl::Status PushFromWorker();
+  // Executes one slice on a worker. False: the worker leaves the rest to the loop.
+  bool ExecuteSlice(bool is_first);
+  // Moves messages of other connections behind the replies, where no reply is under way.
   void TakeMail();
-  // Shows others the figures of the connection.
+  // Close the connection, and return true, if its client is idle for too long, or does not take
+  // its replies.
+  bool CloseIdle();
+  bool CloseStalled();
+  // Shows other connections the figures of this one.
   void ShowFigures();
   // Counts what the connection holds among that of all connections, and has the largest closed when
   // it is too much.
   void CountMemory();
-  bool OutputFull() const;
-  // Sends the front of `replies` without blocking; false when the connection is broken.
-  bool Send(GatedReplies* replies, SequenceNumber durable, bool* would_block);
 
   IoLoop* const loop_;
   ServerState* const server_;
-  const int descriptor_;
+  ClientSocket socket_;
   ClientState client_;
-
+  State state_ = State::kReading;
   ByteBuffer input_;
   RespParser parser_;
   RequestBatch batch_;
   BatchExecutor executor_;
   GatedReplies output_;
   OutputGauge output_gauge_;
-  GatedReplies worker_replies_;
+  WorkerPart worker_;
   std::string protocol_error_;  // to be answered after the batch
-  uint32_t executions_ = 0;
-
-  bool readable_ = true;    // the socket may have bytes that were not read
-  bool writable_ = true;    // the socket may take bytes
-  bool hungry_ = true;      // what was read holds no further complete request
-  bool has_batch_ = false;  // a batch is unfinished
-  bool in_flight_ = false;  // and a worker has it, or may take it
-  // The end of the stream was announced, behind bytes that may still be unread.
-  bool peer_closing_ = false;
-  bool peer_closed_ = false;     // and reached
-  bool reset_ = false;           // the connection is gone in both directions
-  bool log_had_failed_ = false;  // when the batch was handed over
-  uint32_t active_at_ = 0;       // IoLoop::seconds() when bytes came or went last
-  bool held_ = false;            // nothing is executed, sent or read until the loop calls Release()
-  bool closed_ = false;
-  bool send_from_worker_ = false;
-  BatchExecutor::Progress worker_progress_ = BatchExecutor::Progress::kDone;
-  bool worker_broken_ = false;
+  bool needs_input_ = true;     // what was received holds no further complete request
+  uint32_t active_at_ = 0;      // IoLoop::seconds() when bytes came or went last
 };
 
 }  // namespace varve

@@ -73,10 +73,10 @@ class Connection {
 
   void Execute(const RequestBatch& batch) {
     GatedReplies replies;
-    replies.BeginBatch();
     executor_.Begin(&batch);
+    executor_.BeginReplies(&replies);
     size_t slices = 0;
-    while (executor_.Run(&replies, 64u << 10, SIZE_MAX) == BatchExecutor::Progress::kMore) {
+    while (executor_.Run(BatchExecutor::Where::kWorker) == BatchExecutor::Progress::kMore) {
       VARVE_FUZZ_REQUIRE(++slices < kMostSlices);
     }
     if (!executor_.broken()) RequireWellFormed(replies.bytes().view());

@@ -1,4 +1,4 @@
-// What a loop, one of several, does for one client alone (server/net/recent_clients.h): it writes
+// What a loop, one of several, does for one client alone (server/net/idle_policy.h): it writes
 // the log itself and asks the socket again before it sleeps.
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "server/net/recent_clients.h"
+#include "server/net/idle_policy.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
@@ -24,7 +24,7 @@ using testing::TestServer;
 class LoneClientTest : public ::testing::Test {
  protected:
   LoneClientTest() {
-    for (uint32_t i = 0; i < 3 * RecentClients<int>::kRounds; ++i) Put(i);
+    for (uint32_t i = 0; i < 3 * IdlePolicy::kRecentRounds; ++i) Put(i);
   }
   void Put(uint32_t i) { ASSERT_TRUE(client_->Put("k" + std::to_string(i), "v").ok()) << i; }
   static EngineOptions Engine(FaultFileSystem* files) {
@@ -34,7 +34,7 @@ class LoneClientTest : public ::testing::Test {
   }
 
   FaultFileSystem files_;
-  // With one loop alone it would be as for anybody (server/net/sync_policy.h).
+  // With one loop alone it would be as for anybody (server/net/idle_policy.h).
   TestServer server_{ServerOptions{.io_threads = 2}, Engine(&files_)};
   const std::unique_ptr<Client> client_ = server_.Connect();
 };

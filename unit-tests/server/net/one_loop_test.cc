@@ -1,6 +1,4 @@
-// Who puts a loop's writes on disk: the rule by itself, and a server with one loop and many
-// clients.
-#include "server/net/sync_policy.h"
+// A server with one loop and many clients: the loop puts on disk what it wrote.
 
 #include <gtest/gtest.h>
 
@@ -21,52 +19,6 @@ using testing::FileOperation;
 using testing::RawConnection;
 using testing::Resp;
 using testing::TestServer;
-
-constexpr std::chrono::microseconds kFast{100};
-constexpr std::chrono::milliseconds kSlow{2};
-
-class SyncPolicyTest : public ::testing::Test {
- protected:
-  // Rounds until one is kept; many: none was.
-  uint32_t RoundsOff() {
-    for (uint32_t rounds = 0; rounds < 1u << 20; ++rounds) {
-      if (policy_.Keep(/*for_lone_client=*/false, now_)) return rounds;
-    }
-    return 1u << 20;
-  }
-
-  SyncPolicy::Time now_ = std::chrono::steady_clock::now();
-  SyncPolicy policy_{/*is_alone=*/true};
-};
-
-TEST_F(SyncPolicyTest, KeepsWritesForAWhile) {
-  EXPECT_TRUE(policy_.Keep(false, now_));
-  EXPECT_TRUE(policy_.Keep(false, now_ + SyncPolicy::kLongest / 2));
-  EXPECT_FALSE(policy_.Keep(false, now_ + SyncPolicy::kLongest));
-  policy_.Pushed();
-  EXPECT_TRUE(policy_.Keep(false, now_ + SyncPolicy::kLongest)) << "those that came since";
-}
-
-TEST_F(SyncPolicyTest, OneOfSeveralLoopsKeepsThemForALoneClient) {
-  SyncPolicy one_of_two(/*is_alone=*/false);
-  EXPECT_FALSE(one_of_two.Keep(false, now_));
-  EXPECT_TRUE(one_of_two.Keep(true, now_));
-}
-
-TEST_F(SyncPolicyTest, ASlowDiskIsTriedLessAndLess) {
-  policy_.Synced(kFast);
-  EXPECT_EQ(RoundsOff(), 0u);
-  policy_.Synced(kSlow);
-  EXPECT_EQ(RoundsOff(), SyncPolicy::kFewestRounds);
-  policy_.Synced(kSlow);
-  EXPECT_EQ(RoundsOff(), 2 * SyncPolicy::kFewestRounds);
-  for (int i = 0; i < 30; ++i) policy_.Synced(kSlow);
-  EXPECT_EQ(RoundsOff(), SyncPolicy::kMostRounds);
-  for (int i = 0; i < 30; ++i) policy_.Synced(kFast);
-  EXPECT_EQ(RoundsOff(), 0u);
-  policy_.Synced(kSlow);
-  EXPECT_EQ(RoundsOff(), SyncPolicy::kFewestRounds) << "forgiven";
-}
 
 class OneLoopTest : public ::testing::Test {
  protected:
