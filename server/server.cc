@@ -20,7 +20,6 @@
 namespace varve {
 namespace {
 
-constexpr size_t kMaintenanceQueue = 256;  // COMPACTs that may wait
 constexpr std::string_view kFull = "-ERR max number of clients reached\r\n";
 constexpr std::string_view kProtected =
     "-DENIED Varve is in protected mode: no password is set, so only connections from the machine "
@@ -58,10 +57,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig
   std::unique_ptr<Server> server(
       new Server(store, std::move(config), std::move(program), accept_on));
   const size_t threads = static_cast<size_t>(server->state_.options.threads);
-  if (server->pool_.threads() < threads || server->maintenance_.threads() == 0) {
+  if (server->pool_.threads() < threads) {
     return absl::ResourceExhaustedError(
-        fmt::format("--threads={}: the system gives only {}", threads,
-                    server->pool_.threads() + server->maintenance_.threads()));
+        fmt::format("--threads={}: the system gives only {}", threads, server->pool_.threads()));
   }
   if (const absl::Status status = server->Listen(); !status.ok()) return status;
   if (const absl::Status status = server->StartThreads(); !status.ok()) return status;
@@ -73,7 +71,6 @@ Server::Server(Store* store, ServerConfig config, ServerProgram program,
     : state_(store, ForThisMachine(std::move(config)), std::move(program), AllCommands().size()),
       pool_("varve-pool", static_cast<size_t>(state_.options.threads),
             state_.options.pool_queue_capacity),
-      maintenance_("varve-upkeep", 1, kMaintenanceQueue),
       accept_io_(accept_on != nullptr ? *accept_on : own_io_),
       listener_(&accept_io_) {}
 
@@ -192,9 +189,9 @@ void Server::JoinThreads() {
 
 void Server::StopAccepting() {
   VARVE_ASSERT(accepting_);
-  std::promise<void> closed;
-  listener_.Close([&closed] { closed.set_value(); });
-  closed.get_future().wait();
+  const auto closed = std::make_shared<std::promise<void>>();
+  listener_.Close([closed] { closed->set_value(); });
+  closed->get_future().wait();
   accepting_ = false;
   if (accept_thread_.joinable()) accept_thread_.join();
 }

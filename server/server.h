@@ -19,6 +19,7 @@
 #include "server/execution/server_state.h"
 #include "server/net/io_loop.h"
 #include "server/net/listener.h"
+#include "server/net/upkeep_pool.h"
 #include "structure/thread_pool.h"
 #include "type/server_options.h"
 #include "varve/store.h"
@@ -71,7 +72,7 @@ class Server {
 
   ServerState state_;
   ThreadPool pool_;
-  ThreadPool maintenance_;
+  UpkeepPool maintenance_;
   std::vector<std::unique_ptr<IoLoop>> loops_;
   std::vector<std::thread> loop_threads_;
   std::vector<uint32_t> loop_seconds_;  // when Responsive() was asked last

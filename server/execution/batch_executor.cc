@@ -50,11 +50,13 @@ bool BatchExecutor::MayJoin(RequestRun::Kind kind) const {
   const RequestBatch& all = batch();
   const size_t fitting = kind == RequestRun::Kind::kGets ? all.gets : all.plain_sets;
   return fitting == all.requests.size() && fitting <= kMostToJoin &&
-         all.input_bytes <= kMostBytesToJoin && cursor_.next == 0 && !elsewhere_ && !client_->Restricted();
+         all.input_bytes <= kMostBytesToJoin && cursor_.next == 0 && !elsewhere_ &&
+         !client_->Restricted();
 }
 
 int64_t BatchExecutor::WorthSharing() const {
-  if (client_->Restricted() || continued_ || elsewhere_ || batch().reads < kFewestToShare || batch().writes > 0)
+  if (client_->Restricted() || continued_ || elsewhere_ || batch().reads < kFewestToShare ||
+      batch().writes > 0)
     return 0;
   return batch().reads * server_->read_cost.nanos();
 }
@@ -64,7 +66,8 @@ BatchExecutor::Progress BatchExecutor::Run(Where where) {
   const bool may_block =
       where == Where::kWorker || elsewhere_ || server_->options.execution == Execution::kInline;
   const size_t most_here = may_block ? SIZE_MAX : kInlineInputBytes;
-  const bool is_whole = !continued_ && !elsewhere_ && cursor_.next == 0 && !batch().slow && !batch().maintenance;
+  const bool is_whole =
+      !continued_ && !elsewhere_ && cursor_.next == 0 && !batch().slow && !batch().maintenance;
   if (!is_whole || (where == Where::kLoop && ++executions_ % kMeasureEvery != 0))
     return RunSlice(most_here);
   const auto begin = std::chrono::steady_clock::now();

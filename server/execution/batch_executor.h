@@ -16,11 +16,11 @@
 #include <utility>
 
 #include "server/clients/gated_replies.h"
-#include "server/requests/request_batch.h"
-#include "server/requests/command.h"
 #include "server/execution/command_context.h"
 #include "server/execution/execution_policy.h"
 #include "server/execution/request_run.h"
+#include "server/requests/command.h"
+#include "server/requests/request_batch.h"
 
 namespace varve {
 

@@ -41,7 +41,8 @@ void ShowToMonitors(ServerState* server, const ClientState& client, NamespaceId 
     return;
   for (size_t i = first; i < first + count; ++i) {
     const RequestBatch::Request& request = batch.requests[i];
-    server->clients.monitors.Show(space, client.address, *request.command, batch.ArgumentsOf(request));
+    server->clients.monitors.Show(space, client.address, *request.command,
+                                  batch.ArgumentsOf(request));
   }
 }
 

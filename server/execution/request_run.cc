@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <string>
 
-#include "server/requests/command.h"
 #include "server/execution/command_context.h"
 #include "server/execution/key_read.h"
 #include "server/execution/request_account.h"
+#include "server/requests/command.h"
 #include "util/base/assert.h"
 #include "varve/namespace_status.h"
 

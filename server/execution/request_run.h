@@ -26,8 +26,8 @@
 #include "absl/types/span.h"
 #include "server/clients/client_state.h"
 #include "server/clients/gated_replies.h"
-#include "server/requests/request_batch.h"
 #include "server/execution/server_state.h"
+#include "server/requests/request_batch.h"
 #include "varve/store.h"
 #include "varve/write_batch.h"
 

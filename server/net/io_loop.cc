@@ -28,7 +28,7 @@ std::chrono::steady_clock::time_point CoarseNow() {
 
 }  // namespace
 
-IoLoop::IoLoop(ServerState* server, ThreadPool* pool, ThreadPool* maintenance)
+IoLoop::IoLoop(ServerState* server, ThreadPool* pool, UpkeepPool* maintenance)
     : server_(server),
       pool_(pool),
       maintenance_(maintenance),
@@ -227,9 +227,11 @@ bool IoLoop::IsPlacedHere(Session* session, bool writers_wait) {
 }
 
 bool IoLoop::Dispatch(Session* session, Placement placement) {
-  ThreadPool* const pool = placement == Placement::kMaintenance ? maintenance_ : pool_;
   session->Lend();
-  if (pool->TrySubmit([owner = session->shared_from_this()] { owner->ExecuteOnWorker(); })) {
+  ThreadPool::Task task = [owner = session->shared_from_this()] { owner->ExecuteOnWorker(); };
+  const bool taken = placement == Placement::kMaintenance ? maintenance_->TrySubmit(std::move(task))
+                                                          : pool_->TrySubmit(std::move(task));
+  if (taken) {
     server_->statistics.batches_pooled.fetch_add(1, std::memory_order_relaxed);
     return true;
   }

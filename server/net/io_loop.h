@@ -21,11 +21,12 @@
 #include "absl/types/span.h"
 #include "server/execution/execution_policy.h"
 #include "server/execution/round_executor.h"
+#include "server/execution/server_state.h"
 #include "server/net/idle_policy.h"
 #include "server/net/loop_inbox.h"
 #include "server/net/round_helpers.h"
 #include "server/net/session.h"
-#include "server/execution/server_state.h"
+#include "server/net/upkeep_pool.h"
 #include "structure/thread_pool.h"
 
 namespace varve {
@@ -33,12 +34,12 @@ namespace varve {
 class IoLoop {
  public:
   // Requires: the pools outlive the loop's sessions and are stopped before the loop is destroyed.
-  IoLoop(ServerState* server, ThreadPool* pool, ThreadPool* maintenance);
+  IoLoop(ServerState* server, ThreadPool* pool, UpkeepPool* maintenance);
   ~IoLoop();
   IoLoop(const IoLoop&) = delete;
   IoLoop& operator=(const IoLoop&) = delete;
 
-  // Returns whether the system gave the descriptors that the loop needs. Requires before Run().
+  // Returns whether the system gave the descriptors that the loop needs; Run() requires it.
   bool valid() const { return epoll_ >= 0 && inbox_.descriptor() >= 0; }
 
   // Serves until BeginDrain() has been called and all connections are closed, or until Abort().
@@ -125,7 +126,7 @@ class IoLoop {
 
   ServerState* const server_;
   ThreadPool* const pool_;
-  ThreadPool* const maintenance_;
+  UpkeepPool* const maintenance_;
   const int epoll_;
   LoopInbox inbox_;
   LoopInbox::Contents left_;  // what was taken from the inbox

@@ -40,7 +40,8 @@ Session* RoundHelpers::TakeBack() {
   if (lent_ == 0) return nullptr;
   Session* const session = shared_.TakeFirst();
   if (session == nullptr) {  // helpers have the others
-    server_->statistics.batches_pooled.fetch_add(std::exchange(lent_, 0), std::memory_order_relaxed);
+    server_->statistics.batches_pooled.fetch_add(std::exchange(lent_, 0),
+                                                 std::memory_order_relaxed);
     return nullptr;
   }
   --lent_;

@@ -13,8 +13,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "server/net/session.h"
 #include "server/execution/server_state.h"
+#include "server/net/session.h"
 #include "structure/shared_work.h"
 #include "structure/thread_pool.h"
 

@@ -28,10 +28,10 @@
 #include "server/clients/client_state.h"
 #include "server/clients/gated_replies.h"
 #include "server/clients/output_gauge.h"
-#include "server/requests/request_batch.h"
 #include "server/execution/batch_executor.h"
-#include "server/net/client_socket.h"
 #include "server/execution/server_state.h"
+#include "server/net/client_socket.h"
+#include "server/requests/request_batch.h"
 #include "util/resp/resp_buffer.h"
 #include "util/resp/resp_parser.h"
 
