@@ -1,4 +1,6 @@
-// A client_main on a pseudo-terminal of its own: what a person would type and see. Not thread-safe.
+// A client_main on a pseudo-terminal of its own, with what a person would type and see.
+//
+// Thread-safety: for one thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -6,6 +8,7 @@
 #include <pty.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -14,6 +17,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "unit-tests/testing/eventually.h"
 
 namespace varve::testing {
 
@@ -44,10 +49,19 @@ class Terminal {
   void Type(std::string_view keys) {
     ASSERT_EQ(write(terminal_, keys.data(), keys.size()), ssize_t(keys.size()));
   }
-  // Everything shown up to `text`, since the last call; what was shown without it after 20 s.
+  // Waits until the program has turned `flags` of the terminal's local modes off: ICANON, so that it
+  // takes keys one by one, or ECHO, so that the terminal does not show what is typed.
+  bool TurnsOff(tcflag_t flags) const {
+    return Eventually([&] {
+      termios modes{};
+      return tcgetattr(terminal_, &modes) == 0 && (modes.c_lflag & flags) == 0;
+    });
+  }
+  // Returns everything shown up to `text`, since the last call; what was shown without it after two
+  // minutes.
   std::string ShownUntil(std::string_view text) {
     std::string& shown = shown_;
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
     while (shown.find(text) == std::string::npos && std::chrono::steady_clock::now() < deadline) {
       pollfd waiting{terminal_, POLLIN, 0};
       if (poll(&waiting, 1, 100) <= 0) continue;
@@ -62,7 +76,7 @@ class Terminal {
     shown.erase(0, end);
     return seen;
   }
-  // Everything until it ends.
+  // Returns everything until it ends.
   std::string ShownToTheEnd() { return ShownUntil("nothing that it ever says"); }
   int Wait(int options = 0) {
     int status = 0;
@@ -73,7 +87,7 @@ class Terminal {
   // Ctrl-D on an empty line until it has ended: one that is typed before the prompt takes keys is a
   // character.
   int End() {
-    for (int i = 0; i < 200 && pid_ > 0; ++i, Wait(WNOHANG)) {
+    for (int i = 0; i < 1200 && pid_ > 0; ++i, Wait(WNOHANG)) {
       if (write(terminal_, "\x15\x04", 2) == 2) usleep(100'000);
     }
     return code_;

@@ -16,6 +16,7 @@
 #include "server/service_manager.h"
 #include "unit-tests/server/reply_text.h"
 #include "unit-tests/server/test_server.h"
+#include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/server_process.h"
 
 namespace varve {
@@ -45,13 +46,9 @@ std::unique_ptr<Client> ConnectUnix(const std::string& path) {
   return client.ok() ? *std::move(client) : nullptr;
 }
 
-// Waits up to ten seconds until the file holds the text.
+// Waits until the file holds the text.
 bool Holds(const std::string& path, const std::string& text) {
-  for (int i = 0; i < 2000; ++i) {
-    if (ReadFile(path).find(text) != std::string::npos) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return false;
+  return testing::Eventually([&] { return ReadFile(path).find(text) != std::string::npos; });
 }
 
 TEST(ProgramTest, ConfigurationsAreCheckedWithoutStarting) {

@@ -1,4 +1,6 @@
-// Waits for what another thread does.
+// Eventually waits for what another thread or another process does.
+//
+// Thread-safety: any thread may wait.
 #pragma once
 
 #include <chrono>
@@ -6,8 +8,8 @@
 
 namespace varve::testing {
 
-// Whether `condition` comes to hold within two minutes: machines of continuous integration stand
-// still now and then.
+// Returns whether `condition` comes to hold within two minutes, as machines of continuous
+// integration stand still now and then.
 template <typename Condition>
 bool Eventually(const Condition& condition) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);

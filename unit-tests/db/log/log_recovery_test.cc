@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "unit-tests/db/log/log_test_util.h"
+#include "unit-tests/testing/eventually.h"
 
 namespace varve {
 namespace {
@@ -200,9 +201,8 @@ TEST_F(LogRecoveryTest, APauseMakesTheLastGroupsDamageCorruption) {
   user.Open();
   ASSERT_TRUE(user.Commit("only group").ok());
   // After a second of rest the durable mark is written behind it.
-  for (int i = 0; i < 100 && user.log().statistics().bytes_written < 2 * kLogPageSize; ++i) {
-    absl::SleepFor(absl::Milliseconds(100));
-  }
+  ASSERT_TRUE(testing::Eventually(
+      [&] { return user.log().statistics().bytes_written >= 2 * kLogPageSize; }));
   ASSERT_TRUE(user.Commit("after the mark").ok());
   testing::CopyDirectory(live.path(), dir_.path());
   EXPECT_THAT(Replay(dir_.path()).batches,
