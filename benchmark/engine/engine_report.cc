@@ -48,6 +48,38 @@ std::string BesideCell(const Samples& samples, const Row& row, const Engine& eng
   return cell;
 }
 
+// One row of the tables, for all engines.
+struct Comparison {
+  std::vector<std::string> cells;
+  std::vector<std::string> beside;
+  double ours = 0;
+  double ratio =
+      0;  // to the best peer, above 1 where Varve is better; 0 where one of them is missing
+};
+
+Comparison Compare(const Row& row, const std::vector<Engine>& engines, const Samples& samples) {
+  Comparison comparison{.cells = {row.title}, .beside = {row.title}};
+  double best = 0;
+  std::string best_title = "-";
+  for (const Engine& engine : engines) {
+    const double figure = MedianOf(samples, row.id, engine.id, row.figure());
+    comparison.cells.push_back(MainCell(row, figure));
+    comparison.beside.push_back(BesideCell(samples, row, engine));
+    if (engine.id == "varve") {
+      comparison.ours = figure;
+    } else if (figure > 0 &&
+               (best == 0 || (row.less_is_better() ? figure < best : figure > best))) {
+      best = figure;
+      best_title = engine.title;
+    }
+  }
+  const double ours = comparison.ours;
+  comparison.ratio = ours == 0 || best == 0 ? 0 : row.less_is_better() ? best / ours : ours / best;
+  comparison.cells.push_back(best_title);
+  comparison.cells.push_back(FormatRatio(comparison.ratio));
+  return comparison;
+}
+
 }  // namespace
 
 EngineReport Report(const std::vector<Row>& rows, const std::vector<Engine>& engines,
@@ -63,29 +95,11 @@ EngineReport Report(const std::vector<Row>& rows, const std::vector<Engine>& eng
   Mean of_rates;
   Mean of_all;
   for (const Row& row : rows) {
-    std::vector<std::string> cells = {row.title};
-    std::vector<std::string> beside_cells = {row.title};
-    double ours = 0;
-    double best = 0;
-    std::string best_title = "-";
-    for (const Engine& engine : engines) {
-      const double figure = MedianOf(samples, row.id, engine.id, row.figure());
-      cells.push_back(MainCell(row, figure));
-      beside_cells.push_back(BesideCell(samples, row, engine));
-      if (engine.id == "varve") {
-        ours = figure;
-      } else if (figure > 0 &&
-                 (best == 0 || (row.less_is_better() ? figure < best : figure > best))) {
-        best = figure;
-        best_title = engine.title;
-      }
-    }
-    const double ratio = ours == 0 || best == 0 ? 0
-                         : row.less_is_better() ? best / ours
-                                                : ours / best;
-    cells.push_back(best_title);
-    cells.push_back(FormatRatio(ratio));
-    table.push_back(cells);
+    const Comparison comparison = Compare(row, engines, samples);
+    const double ours = comparison.ours;
+    const double ratio = comparison.ratio;
+    const std::vector<std::string>& beside_cells = comparison.beside;
+    table.push_back(comparison.cells);
     // What was counted beside it stands with the row before it, of the same run.
     const bool ran = std::any_of(beside_cells.begin() + 1, beside_cells.end(),
                                  [](const std::string& cell) { return cell != kNotRun; });

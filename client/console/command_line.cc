@@ -134,6 +134,63 @@ bool SetOption(const Option& option, std::string_view value) {
   return true;
 }
 
+// Sets the targets of the options among the arguments, which `given` then holds, and adds every
+// other argument to `words`. Returns false, after saying why, where an option can't be taken.
+bool ReadArguments(absl::Span<const Option> options, int argc, char** argv,
+                   std::vector<std::string>* words, std::vector<const Option*>* given) {
+  bool options_end = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (options_end || !argument.starts_with("--")) {
+      words->emplace_back(argument);
+      continue;
+    }
+    if (argument == "--") {
+      options_end = true;
+      continue;
+    }
+    const size_t equals = argument.find('=');
+    const Option* const found = FindOption(options, argument);
+    if (found == nullptr) return false;
+    given->push_back(found);
+    if (found->kind == OptionKind::kFlag) {
+      *static_cast<bool*>(found->target) = true;
+      continue;
+    }
+    if (equals == std::string_view::npos && i + 1 == argc) {
+      fmt::print(stderr, "client_main: {} needs a value\n", found->name);
+      return false;
+    }
+    const bool behind = equals == std::string_view::npos;
+    if (!SetOption(*found, behind ? argv[++i] : argument.substr(equals + 1))) return false;
+  }
+  return true;
+}
+
+// Returns whether the given options may stand beside each other, after saying so where they may
+// not. `styles` is the number of ways of showing among them.
+bool GoTogether(const std::vector<const Option*>& given, const std::string& namespace_name,
+                int styles) {
+  const auto was_given = [&given](std::string_view name) {
+    return std::any_of(given.begin(), given.end(),
+                       [name](const Option* option) { return option->name == name; });
+  };
+  // An empty variable in a script must not lead to another place.
+  if (was_given("--namespace") && namespace_name.empty()) {
+    fmt::print(stderr, "client_main: --namespace needs a name\n");
+    return false;
+  }
+  if (was_given("--namespace") && was_given("--db")) {
+    fmt::print(stderr, "client_main: --db and --namespace exclude each other\n");
+    return false;
+  }
+  if (styles > 1) {
+    fmt::print(stderr, "client_main: --raw, --json and --table exclude each other\n");
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 int Fail(const absl::Status& status) {
@@ -180,33 +237,7 @@ std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
   if (const char* password = std::getenv("VARVE_PASSWORD"); password != nullptr)
     line.connection.password = password;
   std::vector<const Option*> given;
-  bool options_end = false;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    if (options_end || !argument.starts_with("--")) {
-      line.words.emplace_back(argument);
-      continue;
-    }
-    if (argument == "--") {
-      options_end = true;
-      continue;
-    }
-    const size_t equals = argument.find('=');
-    const Option* const found = FindOption(options, argument);
-    if (found == nullptr) return std::nullopt;
-    given.push_back(found);
-    if (found->kind == OptionKind::kFlag) {
-      *static_cast<bool*>(found->target) = true;
-      continue;
-    }
-    if (equals == std::string_view::npos && i + 1 == argc) {
-      fmt::print(stderr, "client_main: {} needs a value\n", found->name);
-      return std::nullopt;
-    }
-    if (!SetOption(*found,
-                   equals == std::string_view::npos ? argv[++i] : argument.substr(equals + 1)))
-      return std::nullopt;
-  }
+  if (!ReadArguments(options, argc, argv, &line.words, &given)) return std::nullopt;
   if (line.help || line.version) return line;
   const std::string_view command = line.words.empty() ? kPrompt : std::string_view(line.words[0]);
   for (const Option* option : given) {
@@ -216,23 +247,7 @@ std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
   line.connection.database = static_cast<int>(numbers.database);
   line.connection.reconnect_for = std::chrono::milliseconds(numbers.reconnect_ms);
   line.connection.timeout = std::chrono::milliseconds(numbers.timeout_ms);
-  const auto was_given = [&given](std::string_view name) {
-    return std::any_of(given.begin(), given.end(),
-                       [name](const Option* option) { return option->name == name; });
-  };
-  // An empty variable in a script must not lead to another place.
-  if (was_given("--namespace") && line.connection.namespace_name.empty()) {
-    fmt::print(stderr, "client_main: --namespace needs a name\n");
-    return std::nullopt;
-  }
-  if (was_given("--namespace") && was_given("--db")) {
-    fmt::print(stderr, "client_main: --db and --namespace exclude each other\n");
-    return std::nullopt;
-  }
-  if (raw + json + table > 1) {
-    fmt::print(stderr, "client_main: --raw, --json and --table exclude each other\n");
-    return std::nullopt;
-  }
+  if (!GoTogether(given, line.connection.namespace_name, raw + json + table)) return std::nullopt;
   line.style = raw     ? OutputStyle::kRaw
                : json  ? OutputStyle::kJson
                : table ? OutputStyle::kTable

@@ -49,8 +49,8 @@ class Terminal {
   void Type(std::string_view keys) {
     ASSERT_EQ(write(terminal_, keys.data(), keys.size()), ssize_t(keys.size()));
   }
-  // Waits until the program has turned `flags` of the terminal's local modes off: ICANON, so that it
-  // takes keys one by one, or ECHO, so that the terminal does not show what is typed.
+  // Waits until the program has turned `flags` of the terminal's local modes off: ICANON, so that
+  // it takes keys one by one, or ECHO, so that the terminal does not show what is typed.
   bool TurnsOff(tcflag_t flags) const {
     return Eventually([&] {
       termios modes{};

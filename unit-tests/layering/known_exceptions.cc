@@ -22,8 +22,6 @@ const Exceptions& KnownExceptions() {
               "Engine::RemoveExpired",
               "Engine::StatisticsInside",
               "Engine::TrySubmit",
-              "ParseCommandLine",
-              "Report",
               "TEST(TransactionTest, EqualsAModelUnderRandomOperations)",
               "TEST_F(MergeWriterTest, ReadersFindTheSameAndNoMoreIsKeptThanTheyNeed)",
               "TEST_P(NamespacesModelTest, AgreesWithMaps)",
@@ -32,7 +30,6 @@ const Exceptions& KnownExceptions() {
           {
               "CommandContext",
               "Engine",
-              "IoLoop",
               "LogWriter",
               "Session",
               "Workload",
