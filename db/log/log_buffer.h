@@ -1,12 +1,14 @@
-// Records that wait to be written, laid out as the blocks that they will be: what Append fills and
-// a write empties.
+// A log buffer collects records that wait to be written, laid out as the blocks that they will be.
 //
 //   | header 40 | record | record | .. pad to 8 | header 40 | record | ..
 //
-// The headers' bytes are left open: a block learns its place, and so its header, when it is
-// written. Two buffers take turns, so that nothing is copied twice; a buffer keeps its memory
-// unless it grew far beyond a group's size. Not thread-safe: it belongs to whoever holds the lock
-// it is kept under, or took it out of there.
+// The bytes of the headers are left open: a block learns its place, and so its header, when it is
+// written. Append fills a buffer and a write empties it; the writer swaps buffers, so that nothing
+// is copied twice. A buffer keeps its memory unless it grew far beyond a group's size.
+//
+// Invariants: blocks begin at multiples of 8 and follow each other in the order of their sequences.
+// Thread-safety: none; a buffer belongs to whoever holds the lock it is kept under, or took it out
+// of there.
 #pragma once
 
 #include <cstddef>
@@ -19,22 +21,27 @@
 
 #include "db/format/log_format.h"
 #include "varve/types.h"
+#include "util/base/assert.h"
 
 namespace varve {
 
 class LogBuffer {
  public:
   struct Block {
-    size_t begin = 0;  // of the header, within the buffer; a multiple of 8
+    size_t begin = 0;  // the header's, within the buffer; a multiple of 8
     size_t end = 0;    // behind the last record
     SequenceNumber first = 0;
     SequenceNumber last = 0;
   };
 
-  // `new_block`: the record must not share a block with the ones before it. Returns where it lies
-  // in its block's payload. Throws std::bad_alloc, and then nothing was appended.
+  // Appends a record that holds the operations first..last. `new_block`: it must not share a block
+  // with the records before it. Returns where the record lies in its block's payload. Throws
+  // std::bad_alloc, and then nothing was appended. Requires: `first` is behind all operations in the
+  // buffer.
   size_t Append(std::string_view record, SequenceNumber first, SequenceNumber last,
                 bool new_block) {
+    VARVE_ASSERT(first <= last);
+    VARVE_ASSERT(blocks_.empty() || first > blocks_.back().last);
     if (blocks_.empty() || new_block) {
       const size_t begin = LogBlockAlign(size_);
       Grow(begin + kLogBlockHeaderSize + record.size());
@@ -54,23 +61,29 @@ class LogBuffer {
 
   bool empty() const { return blocks_.empty(); }
   size_t size() const { return size_; }
-  // Bytes of the block that Append goes on with.
+  // Returns the bytes of the block that Append goes on with.
   size_t last_block_size() const { return blocks_.empty() ? 0 : size_ - blocks_.back().begin; }
   const std::vector<Block>& blocks() const { return blocks_; }
-  // The first sequence of the block that Append went to last.
+  // Returns the first sequence of the block that Append went to last. Requires: !empty().
   SequenceNumber last_block_first() const { return blocks_.back().first; }
-  // Of the records alone.
-  size_t records_size() const {
+  // Returns the bytes of the records alone in the blocks [begin, end).
+  size_t records_size(size_t begin, size_t end) const {
+    VARVE_ASSERT(begin <= end && end <= blocks_.size());
     size_t sum = 0;
-    for (const Block& block : blocks_) sum += block.end - block.begin - kLogBlockHeaderSize;
+    for (size_t i = begin; i < end; ++i)
+      sum += blocks_[i].end - blocks_[i].begin - kLogBlockHeaderSize;
     return sum;
   }
   char* data() { return data_.get(); }
 
-  // Zeros the `count` < kLogPageSize bytes behind the last block, which there is always room for.
-  void PadEnd(size_t count) { std::memset(data_.get() + size_, 0, count); }
+  // Zeros the `count` bytes behind the last block, for which there is always room.
+  // Requires: count < kLogPageSize.
+  void PadEnd(size_t count) {
+    VARVE_ASSERT(count < kLogPageSize && size_ + count <= capacity_);
+    std::memset(data_.get() + size_, 0, count);
+  }
 
-  // `keep`: more memory than this is given back.
+  // Empties the buffer, and gives its memory back if it is more than `keep` bytes.
   void Clear(size_t keep) {
     blocks_.clear();
     size_ = 0;

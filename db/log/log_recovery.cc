@@ -1,5 +1,5 @@
-// Reads log files back: see db/format/log_format.h for the bytes and for what is a tear and what is
-// corruption.
+#include "db/log/log_recovery.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,15 +10,12 @@
 
 #include "db/format/batch_codec.h"
 #include "db/format/log_format.h"
-#include "db/log/log.h"
 #include "db/log/log_file_reader.h"
 #include "util/base/status.h"
 #include "util/os/file_window.h"
 
 namespace varve {
 namespace {
-
-using Deliver = std::function<absl::Status(std::string_view, SequenceNumber, uint32_t)>;
 
 struct FoundFile {
   uint64_t number = 0;
@@ -36,8 +33,8 @@ enum class Mode { kRecover, kSurvey };
 class Recovery {
  public:
   Recovery(FileSystem* file_system, const std::string& directory, uint64_t store_id,
-           SequenceNumber flushed, const std::vector<LogEnd>& known_ends, const Deliver& deliver,
-           Mode mode)
+           SequenceNumber flushed, const std::vector<LogEnd>& known_ends,
+           const DeliverBatch& deliver, Mode mode)
       : file_system_(file_system),
         directory_(directory),
         store_id_(store_id),
@@ -122,7 +119,7 @@ class Recovery {
   const uint64_t store_id_;
   const SequenceNumber flushed_;
   const std::vector<LogEnd>& known_ends_;
-  const Deliver& deliver_;
+  const DeliverBatch& deliver_;
   const Mode mode_;
   std::vector<LogGap> gaps_;
   uint64_t begin_ = kLogPageSize;  // where the next file is read from
@@ -441,14 +438,15 @@ absl::Status Recovery::MakeDurable() {
 absl::StatusOr<LogRecovery> RecoverLog(FileSystem* file_system, const std::string& directory,
                                        uint64_t store_id, SequenceNumber flushed,
                                        const std::vector<LogEnd>& known_ends,
-                                       const Deliver& deliver) {
+                                       const DeliverBatch& deliver) {
   return Recovery(file_system, directory, store_id, flushed, known_ends, deliver, Mode::kRecover)
       .Run();
 }
 
 absl::StatusOr<LogSurvey> SurveyLog(FileSystem* file_system, const std::string& directory,
                                     uint64_t store_id, SequenceNumber flushed,
-                                    const std::vector<LogEnd>& known_ends, const Deliver& deliver) {
+                                    const std::vector<LogEnd>& known_ends,
+                                    const DeliverBatch& deliver) {
   Recovery survey(file_system, directory, store_id, flushed, known_ends, deliver, Mode::kSurvey);
   VARVE_ASSIGN_OR_RETURN(LogRecovery recovery, survey.Run());
   return LogSurvey{std::move(recovery), survey.TakeGaps()};

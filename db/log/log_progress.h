@@ -1,0 +1,85 @@
+// The progress of a log: up to which sequence operations have been appended, written to the kernel
+// and made durable, and whether the log has failed.
+//
+// Invariants: (1) durable() <= written() <= appended(), and none of them ever moves back. (2) A
+// failure is final: status() stays as it was, and durable() stays where it is.
+// Thread-safety: the getters and Fail() may be called from any thread. The functions that move a
+// sequence, but for Durable(), are called by the log's writer with its mutex held.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "db/log/log_options.h"
+#include "varve/types.h"
+#include "varve/options.h"
+
+namespace varve {
+
+class LogProgress {
+ public:
+  // Everything up to `last` is durable.
+  explicit LogProgress(SequenceNumber last)
+      : appended_(last),
+        written_(last),
+        durable_(last),
+        written_mark_(last),
+        last_{last, last, last} {}
+
+  SequenceNumber appended() const { return appended_.load(std::memory_order_acquire); }
+  SequenceNumber written() const { return written_.load(std::memory_order_acquire); }
+  SequenceNumber durable() const { return durable_.load(std::memory_order_acquire); }
+  // Returns the highest sequence that was appended with this durability.
+  SequenceNumber last(Durability durability) const {
+    return last_[static_cast<size_t>(durability)].load(std::memory_order_acquire);
+  }
+  // Returns the highest durable mark that a block on its way to the disk says.
+  SequenceNumber written_mark() const { return written_mark_.load(std::memory_order_relaxed); }
+  // Returns whether everything is durable and no block on disk says so.
+  bool mark_is_behind() const { return written_mark() < durable() && durable() == appended(); }
+  // Returns the bytes of records that were appended but not written.
+  size_t buffered_bytes() const { return buffered_bytes_.load(std::memory_order_acquire); }
+
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  // Returns OK or, for good, the status of the first failure.
+  absl::Status status() const;
+  // Makes the log fail, unless it has failed before. Returns status().
+  absl::Status Fail(const absl::Status& cause) noexcept;
+
+  // A record of `bytes` bytes that ends with operation `last` was appended.
+  // Requires: last > appended().
+  void Appended(SequenceNumber last, Durability durability, size_t bytes);
+  // Records of `bytes` bytes were written; the last one ends with operation `last`.
+  // Requires: written() <= last <= appended().
+  void Written(SequenceNumber last, size_t bytes);
+  // Everything up to `last` is on disk.
+  // Requires: durable() <= last <= written(). One caller at a time.
+  void Durable(SequenceNumber last);
+  // A block with the durable mark `mark` was written.
+  void MarkWritten(SequenceNumber mark);
+
+  // Counts what was done.
+  void CountGroup() { groups_.fetch_add(1, std::memory_order_relaxed); }
+  void CountSync() { syncs_.fetch_add(1, std::memory_order_relaxed); }
+  void CountWrite(size_t bytes) { bytes_written_.fetch_add(bytes, std::memory_order_relaxed); }
+  // Returns the figures counted here.
+  LogStatistics statistics() const;
+
+ private:
+  std::atomic<SequenceNumber> appended_;
+  std::atomic<SequenceNumber> written_;
+  std::atomic<SequenceNumber> durable_;
+  std::atomic<SequenceNumber> written_mark_;
+  std::atomic<SequenceNumber> last_[3];
+  std::atomic<size_t> buffered_bytes_{0};
+  std::atomic<bool> failed_{false};
+  mutable absl::Mutex mutex_;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<uint64_t> groups_{0}, syncs_{0}, bytes_written_{0}, bytes_appended_{0};
+};
+
+}  // namespace varve
