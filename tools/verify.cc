@@ -11,7 +11,7 @@
 #include "db/format/batch_codec.h"
 #include "db/format/file_names.h"
 #include "db/format/log_format.h"
-#include "db/log/log.h"
+#include "db/log/log_recovery.h"
 #include "db/values/value_file_format.h"
 #include "db/version/manifest.h"
 #include "db/version/store_files.h"

@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/format/value_place.h"
-#include "db/log/log.h"
+#include "db/log/large_blocks.h"
 #include "db/values/value_file.h"
 #include "type/record.h"
 #include "type/tree_key.h"

@@ -51,6 +51,7 @@
 #include "db/format/expiry_index.h"
 #include "db/iterators/store_iterator.h"
 #include "db/log/log.h"
+#include "db/log/log_recovery.h"
 #include "db/segment/segment_caches.h"
 #include "db/version/manifest.h"
 #include "db/version/snapshot_list.h"

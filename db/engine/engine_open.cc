@@ -318,7 +318,8 @@ absl::Status Engine::StartLog(const LogRecovery& recovery) {
                                .group_max_bytes = options_.group_max_bytes,
                                .group_max_delay = options_.group_max_delay,
                                .sync_backend = Resolve(options_.sync_backend),
-                               .next_file_number = [this] { return NewFileNumber(); }};
+                               .next_file_number = [this] { return NewFileNumber(); },
+                               .file_thread = &file_thread_};
   VARVE_ASSIGN_OR_RETURN(log_,
                          Log::Open(file_system_, log_options, file_number, recovery.last_sequence));
   log_->Adopt(recovery.files);

@@ -19,7 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/format/file_names.h"
-#include "db/log/log.h"
+#include "db/log/log_recovery.h"
 #include "db/segment/segment.h"
 #include "db/version/store_files.h"
 #include "fmt/format.h"

@@ -21,6 +21,7 @@
 #include "db/format/batch_codec.h"
 #include "db/format/log_format.h"
 #include "db/log/log.h"
+#include "db/log/log_recovery.h"
 #include "tools/dump.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "unit-tests/testing/memory_file_system.h"

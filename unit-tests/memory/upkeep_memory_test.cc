@@ -120,7 +120,7 @@ TEST_P(BackgroundMemoryTest, ThreadGoesOn) {
 
 INSTANTIATE_TEST_SUITE_P(Threads, BackgroundMemoryTest,
                          ::testing::Values("varve-flush", "varve-merge", "varve-log",
-                                           "varve-log-files", "varve-files"),
+                                           "varve-files"),
                          [](const auto& thread) {
                            std::string name = thread.param;
                            std::erase(name, '-');

@@ -14,6 +14,7 @@
 #include "db/format/batch_codec.h"
 #include "db/format/log_format.h"
 #include "db/log/log.h"
+#include "db/log/log_recovery.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "util/os/file_system.h"
 
