@@ -88,7 +88,6 @@ std::vector<LogEnd> Log::Files() const {
 }
 
 void Log::Retire(SequenceNumber sequence, absl::FunctionRef<bool(const LogEnd&)> keeps) {
-  VARVE_ASSERT(sequence <= progress_.durable());
   writer_.ForgetLargeBlocks(sequence);
   TryWithMemory([&] { files_.Retire(sequence, keeps); });
 }

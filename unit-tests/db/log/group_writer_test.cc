@@ -69,13 +69,13 @@ class HeldWrites : public FaultFileSystem {
   std::map<size_t, absl::Status> released_;
 };
 
-class LogDirectTest : public ::testing::Test {
+class GroupWriterTest : public ::testing::Test {
  protected:
-  LogDirectTest() : user_(dir_.path(), /*file_size=*/1u << 20, 0, 1, &fs_) {
+  GroupWriterTest() : user_(dir_.path(), /*file_size=*/1u << 20, 0, 1, &fs_) {
     user_.options().sync_backend = SyncBackend::kDirect;
     user_.Open();
   }
-  ~LogDirectTest() override {
+  ~GroupWriterTest() override {
     for (size_t i = 0; i < 10; ++i) fs_.Release(i);
     Join();
   }
@@ -106,7 +106,7 @@ class LogDirectTest : public ::testing::Test {
   absl::Status statuses_[3];
 };
 
-TEST_F(LogDirectTest, TwoGroupsAreUnderWayAndCountInOrder) {
+TEST_F(GroupWriterTest, TwoGroupsAreUnderWayAndCountInOrder) {
   CommitOnAThread("a", &statuses_[0]);
   ASSERT_TRUE(Eventually([this] { return fs_.begun() == 1; }));
   CommitOnAThread("b", &statuses_[1]);
@@ -129,7 +129,7 @@ TEST_F(LogDirectTest, TwoGroupsAreUnderWayAndCountInOrder) {
   EXPECT_EQ(Replayed(), (std::vector<std::string>{"a", "b", "c"}));
 }
 
-TEST_F(LogDirectTest, WhatStandsBehindAFailedGroupIsNotAcknowledged) {
+TEST_F(GroupWriterTest, WhatStandsBehindAFailedGroupIsNotAcknowledged) {
   CommitOnAThread("a", &statuses_[0]);
   ASSERT_TRUE(Eventually([this] { return fs_.begun() == 1; }));
   CommitOnAThread("b", &statuses_[1]);
@@ -146,7 +146,7 @@ TEST_F(LogDirectTest, WhatStandsBehindAFailedGroupIsNotAcknowledged) {
       << "recovery cuts where the first one is missing";
 }
 
-TEST_F(LogDirectTest, WhatTheKernelHoldsIsSyncedTheOtherWayAndLaterGroupsGoDirectAgain) {
+TEST_F(GroupWriterTest, WhatTheKernelHoldsIsSyncedTheOtherWayAndLaterGroupsGoDirectAgain) {
   ASSERT_TRUE(user_.Add("unsynced", Durability::kNone).ok());
   ASSERT_TRUE(user_.log().Push().ok());
   const uint64_t syncs = fs_.calls(FileOperation::kSync);
