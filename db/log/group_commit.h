@@ -29,8 +29,8 @@
 #include "db/log/group_writer.h"
 #include "db/log/log_options.h"
 #include "db/log/log_progress.h"
-#include "varve/types.h"
 #include "util/os/steady_condition.h"
+#include "varve/types.h"
 
 namespace varve {
 
@@ -49,8 +49,8 @@ class GroupCommit {
   // Ends the log threads. A group that they were called for is run first.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Has a log thread make durable what was appended in a mode that syncs at once, if no other thread
-  // is about to.
+  // Has a log thread make durable what was appended in a mode that syncs at once, if no other
+  // thread is about to.
   void Push() ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until everything up to `sequence` is durable; runs a group if none is under way.
   [[nodiscard]] absl::Status WaitUntilDurable(SequenceNumber sequence) ABSL_LOCKS_EXCLUDED(mutex_);

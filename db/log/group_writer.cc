@@ -47,8 +47,8 @@ class DirectGroupWriter final : public GroupWriter {
     GiveBackSlot(slot);
     return group.has_value() ? status : buffered_.WriteGroup();
   }
-  // On disk at once: nothing else would put it there before a direct group behind it, which recovery
-  // finds only through it.
+  // On disk at once: nothing else would put it there before a direct group behind it, which
+  // recovery finds only through it.
   void WriteMark() override { writer_->WriteMark(/*durably=*/true); }
   int most_at_once() const override { return kSlots; }
 

@@ -1,8 +1,8 @@
 // A group writer makes groups durable: everything that was appended before a call, with one trip to
 // the disk. There are two:
 //
-//   buffered  writes to the kernel's cache (pwrite), then syncs the file (fdatasync); one group at a
-//             time
+//   buffered  writes to the kernel's cache (pwrite), then syncs the file (fdatasync); one group at
+//             a time
 //   direct    writes around the kernel's cache (O_DIRECT | O_DSYNC), up to two groups at a time; a
 //             group of theirs takes 34 instead of 39 us, and 8 threads come to 79,000 instead of
 //             65,000 groups a second with the second one (docs/decisions/0009)

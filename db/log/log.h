@@ -52,10 +52,10 @@
 #include "db/log/log_options.h"
 #include "db/log/log_progress.h"
 #include "db/log/log_writer.h"
-#include "varve/types.h"
 #include "util/os/file_system.h"
 #include "util/os/file_thread.h"
 #include "varve/options.h"
+#include "varve/types.h"
 
 namespace varve {
 
@@ -96,12 +96,12 @@ class Log {
   }
 
   // Sends what was appended on its way: wakes the log thread if something needs a sync, writes the
-  // rest to the kernel. Whoever goes on to WaitUntilDurable() need not call it: that syncs by itself
-  // where no other thread does.
+  // rest to the kernel. Whoever goes on to WaitUntilDurable() need not call it: that syncs by
+  // itself where no other thread does.
   [[nodiscard]] absl::Status Push();
-  // Does the second half of that alone: hands to the kernel what was appended in a mode without sync
-  // before it, if that isn't done. Costs two loads when there is nothing to do. Fails when it can't
-  // be done, not because the log has failed otherwise.
+  // Does the second half of that alone: hands to the kernel what was appended in a mode without
+  // sync before it, if that isn't done. Costs two loads when there is nothing to do. Fails when it
+  // can't be done, not because the log has failed otherwise.
   [[nodiscard]] absl::Status PushUnsynced();
   // Waits until everything up to `sequence` is durable. InvalidArgument: it was not appended.
   [[nodiscard]] absl::Status WaitUntilDurable(SequenceNumber sequence) {

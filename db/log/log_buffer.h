@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "db/format/log_format.h"
-#include "varve/types.h"
 #include "util/base/assert.h"
+#include "varve/types.h"
 
 namespace varve {
 
@@ -36,8 +36,8 @@ class LogBuffer {
 
   // Appends a record that holds the operations first..last. `new_block`: it must not share a block
   // with the records before it. Returns where the record lies in its block's payload. Throws
-  // std::bad_alloc, and then nothing was appended. Requires: `first` is behind all operations in the
-  // buffer.
+  // std::bad_alloc, and then nothing was appended. Requires: `first` is behind all operations in
+  // the buffer.
   size_t Append(std::string_view record, SequenceNumber first, SequenceNumber last,
                 bool new_block) {
     VARVE_ASSERT(first <= last);

@@ -1,6 +1,6 @@
 // A log file maker makes one log file, a step at a time: it writes the header, fills the rest with
-// zeros (or allocates it, or takes an old file over), syncs the file and gives it its final name. So
-// writing to the file later changes no metadata, and a full disk is noticed before anything is
+// zeros (or allocates it, or takes an old file over), syncs the file and gives it its final name.
+// So writing to the file later changes no metadata, and a full disk is noticed before anything is
 // promised.
 //
 // Zeros save a sync of small groups a third of its time (docs/decisions/0008). They go to the disk

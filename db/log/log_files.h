@@ -1,12 +1,12 @@
 // The files under a log: the next one is prepared before it is needed, and those that are no longer
 // needed are recycled or removed.
 //
-// A job on the file thread (util/os/file_thread.h) prepares one file ahead (db/log/log_file_maker.h).
-// While the disk is full it tries again, first after 200 ms, later after 1.6 s. It is paced: as long
-// as the next file is further than the one in use, it rests between pieces of zeros, so that syncs
-// do not wait behind them. The first puts of a new store come at 20,000 a second with these rests,
-// 11,000 without. The files of a new store begin small, since whoever opens it waits for the first
-// one, and double.
+// A job on the file thread (util/os/file_thread.h) prepares one file ahead
+// (db/log/log_file_maker.h). While the disk is full it tries again, first after 200 ms, later after
+// 1.6 s. It is paced: as long as the next file is further than the one in use, it rests between
+// pieces of zeros, so that syncs do not wait behind them. The first puts of a new store come at
+// 20,000 a second with these rests, 11,000 without. The files of a new store begin small, since
+// whoever opens it waits for the first one, and double.
 //
 // A file whose operations are all in segments becomes the next file, with a new header and so a new
 // epoch. Files of an earlier run are only removed, as their numbers may have been given out twice
@@ -102,8 +102,8 @@ class LogFiles final : private FileThread::Job {
   [[nodiscard]] absl::Status WaitForNext() ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes the next file at least `size` bytes large.
   [[nodiscard]] absl::Status GrowNext(uint64_t size) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Allocates [begin, end) behind file `number` as long as it is the next one. Returns false if it no
-  // longer is.
+  // Allocates [begin, end) behind file `number` as long as it is the next one. Returns false if it
+  // no longer is.
   [[nodiscard]] absl::StatusOr<bool> Extend(uint64_t number, uint64_t begin, uint64_t end)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

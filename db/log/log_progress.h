@@ -15,8 +15,8 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "db/log/log_options.h"
-#include "varve/types.h"
 #include "varve/options.h"
+#include "varve/types.h"
 
 namespace varve {
 

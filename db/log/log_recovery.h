@@ -1,6 +1,6 @@
-// Recovery of the log replays the operations that no segment holds yet. A survey reads a damaged log
-// as far as it can, for repairs. db/format/log_format.h has the bytes, and the rules for what is a
-// tear (cut away) and what is corruption (refused).
+// Recovery of the log replays the operations that no segment holds yet. A survey reads a damaged
+// log as far as it can, for repairs. db/format/log_format.h has the bytes, and the rules for what
+// is a tear (cut away) and what is corruption (refused).
 //
 // Thread-safety: the functions keep no state of their own; nobody else may write to the directory.
 #pragma once
@@ -14,8 +14,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/format/log_end.h"
-#include "varve/types.h"
 #include "util/os/file_system.h"
+#include "varve/types.h"
 
 namespace varve {
 

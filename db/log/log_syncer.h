@@ -18,8 +18,8 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "db/log/log_progress.h"
-#include "varve/types.h"
 #include "util/os/file_system.h"
+#include "varve/types.h"
 
 namespace varve {
 

@@ -11,8 +11,8 @@
 // acknowledged are not written again: what follows a group begins on a page of its own.
 // (3) A block never holds records that the room put into two files.
 // Thread-safety: all functions may be called from any thread, but for Reserve() and Append(), which
-// the caller serializes (the engine's commit lock). Lock order: write_mutex_ (one writer at a time),
-// then the syncer's, then mutex_ (never held across I/O), then those of the files.
+// the caller serializes (the engine's commit lock). Lock order: write_mutex_ (one writer at a
+// time), then the syncer's, then mutex_ (never held across I/O), then those of the files.
 #pragma once
 
 #include <atomic>
@@ -34,10 +34,10 @@
 #include "db/log/log_progress.h"
 #include "db/log/log_room.h"
 #include "db/log/log_syncer.h"
-#include "varve/types.h"
 #include "util/os/file_system.h"
 #include "util/os/steady_condition.h"
 #include "varve/options.h"
+#include "varve/types.h"
 
 namespace varve {
 

@@ -30,7 +30,6 @@ const Exceptions& KnownExceptions() {
           {
               "CommandContext",
               "Engine",
-              "LogWriter",
               "Session",
               "Workload",
           },
