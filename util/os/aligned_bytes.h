@@ -1,5 +1,8 @@
-// Memory that is touched at random: aligned to lines of the processor's cache and, where it is
-// large, in huge pages of the system, so that an access rarely has to look up its page first.
+// Aligned bytes are memory that is touched at random: aligned to lines of the processor's cache
+// and, where it is large, in huge pages of the system, so that an access rarely has to look up its
+// page first.
+//
+// Thread-safety: as that of plain memory.
 #pragma once
 
 #include <cstddef>

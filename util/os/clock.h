@@ -1,9 +1,11 @@
-// Time, behind an interface so that what depends on time (expiry, rates, delays) can be tested
-// without waiting.
+// A clock tells the time, behind an interface, so that what depends on time (expiry, rates, delays)
+// can be tested without waiting.
 //
-// Two readings that are never mixed: wall time places an event in the calendar, may jump when
-// somebody sets the clock, and is what is written to disk; monotonic time only measures spans
-// within this process and never goes back. Thread-safety: every Clock may be read from any thread.
+// There are two readings that are never mixed: wall time places an event in the calendar, may jump
+// when somebody sets the clock, and is what is written to disk; monotonic time only measures spans
+// within this process and never goes back.
+//
+// Thread-safety: every Clock may be read from any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +16,10 @@ class Clock {
  public:
   virtual ~Clock() = default;
 
-  // Milliseconds since 1970-01-01 00:00 UTC.
+  // Returns the milliseconds since 1970-01-01 00:00 UTC.
   virtual uint64_t WallMillis() const = 0;
 
-  // Nanoseconds since a moment that is fixed for the life of this process.
+  // Returns the nanoseconds since a moment that is fixed for the life of this process.
   virtual uint64_t MonotonicNanos() const = 0;
 };
 

@@ -1,10 +1,10 @@
-// Files as the engine sees them: the seam where faults are injected. Everything the engine does to
-// a disk goes through here.
+// The file system is the engine's only way to a disk, and the seam where tests inject faults.
 //
-// Thread-safe: one File may be read and written by several threads at once (positions are
-// explicit). Errors name operation, path and offset; their codes are those of IoError
-// (util/base/status.h): a full disk is ResourceExhausted, a missing file NotFound, a failing device
-// Internal.
+// Errors name operation, path and offset; their codes are those of IoError (util/base/status.h): a
+// full disk is ResourceExhausted, a missing file NotFound, a failing device Internal.
+//
+// Thread-safety: one File may be read and written by several threads at once (positions are
+// explicit); a FileSystem may be used by all.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class File {
   // writes.
   [[nodiscard]] virtual absl::Status Write(uint64_t offset, std::string_view data) = 0;
   // Puts data (and the size, where it changed) on disk. A failure is final for what was written
-  // before: never call it again to "retry".
+  // before. Requires: no Sync of this file has failed; a second one would not "retry".
   [[nodiscard]] virtual absl::Status Sync() = 0;
   // Writes these bytes and puts them on disk, them alone: what else was written stays as it is.
   // Several such writes to one file may be under way at once. Fastest where `offset`, data.size()
@@ -43,11 +43,12 @@ class File {
     return written.ok() ? Sync() : written;
   }
   // Has the kernel begin to put [offset, offset + size) on disk, once it is through with what it
-  // began before. So a long file is written while it grows, and other files' syncs don't wait
-  // behind all of it. Promises nothing: what fails is Sync's to tell.
+  // began before. So a long file is written while it grows, and other files' syncs do not wait
+  // behind all of it. Promises nothing; Sync returns the error if it fails.
   virtual void StartWriteback(uint64_t offset, uint64_t size) = 0;
-  // Reserves room on disk for [begin, end), behind the file's end: it grows, and what is new reads
-  // as zeros. Cheaper than writing them, which is what it does where there is no other way.
+  // Reserves room on disk for [begin, end): the file grows, and what is new reads as zeros. Cheaper
+  // than writing zeros, which is what it does where there is no other way.
+  // Requires: `begin` is the file's size, and begin < end.
   [[nodiscard]] virtual absl::Status Allocate(uint64_t begin, uint64_t end);
   [[nodiscard]] virtual absl::Status Truncate(uint64_t size) = 0;
   [[nodiscard]] virtual absl::StatusOr<uint64_t> Size() const = 0;
@@ -57,7 +58,7 @@ class File {
   virtual const std::string& path() const = 0;
 };
 
-// Held while it lives; the kernel gives it back when the process dies.
+// A file lock is held while the object lives; the kernel gives it back when the process dies.
 class FileLock {
  public:
   virtual ~FileLock() = default;
@@ -79,11 +80,12 @@ class FileSystem {
   // Creates the directory (mode 0700) and missing parents, which are on disk when it returns; its
   // own name in the last of them is not. Fine if it is there.
   [[nodiscard]] virtual absl::Status CreateDirectory(const std::string& path) = 0;
-  // Names (not paths) in the directory, without . and .., sorted.
+  // Returns the names (not paths) in the directory, without . and .., sorted.
   [[nodiscard]] virtual absl::StatusOr<std::vector<std::string>> List(const std::string& path) = 0;
-  // Bytes that the file system which holds `path` has left for us.
+  // Returns the bytes that the file system which holds `path` has left for this user.
   [[nodiscard]] virtual absl::StatusOr<uint64_t> FreeSpace(const std::string& path) = 0;
-  // FailedPrecondition when another process (or another store of this process) holds it.
+  // Takes the lock. FailedPrecondition: another process (or another store of this process) holds
+  // it.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
 };
 
@@ -91,10 +93,11 @@ class FileSystem {
 // memory, is left for the next opening of the store.
 void RemoveFile(FileSystem* file_system, const std::string& path) noexcept;
 
-// The directory that holds `path`'s name: "a/b" and "a/b/" -> "a", "a" -> ".", "/a" -> "/".
+// Returns the directory that holds the name of `path`: "a/b" and "a/b/" -> "a", "a" -> ".", "/a" ->
+// "/".
 std::string ParentDirectory(std::string_view path);
 
-// The real one; lives forever.
+// Returns the file system of the machine, which lives as long as the process.
 FileSystem* PosixFileSystem();
 
 }  // namespace varve

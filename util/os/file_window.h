@@ -1,5 +1,7 @@
-// A window that moves over a file, mostly forwards: reads in pieces of 1 MiB, or what is wanted
-// where that is more. Not thread-safe.
+// A file window moves over a file, mostly forwards: it reads pieces of 1 MiB, or what is wanted
+// where that is more.
+//
+// Thread-safety: none.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +21,9 @@ class FileWindow {
   // `file` outlives the window.
   explicit FileWindow(const File& file) : file_(file) {}
 
-  // Has at least `wanted` bytes from `offset` on (fewer only at `end`, which is not before it, and
-  // at the end of the file), and returns all there are before `end`. They stay until the next call.
+  // Reads at least `wanted` bytes from `offset` on (fewer only at `end` and at the end of the
+  // file), and returns all there are before `end`. They stay until the next call.
+  // Requires: offset <= end.
   [[nodiscard]] absl::StatusOr<std::string_view> Bytes(uint64_t offset, uint64_t wanted,
                                                        uint64_t end);
 

@@ -1,5 +1,7 @@
-// A file that passes every call on to another one: for those that do something of their own in a
-// few of them. Thread-safe as the file beneath it, which it owns.
+// A forwarding file passes every call on to another file: for files that do something of their own
+// in a few of them.
+//
+// Thread-safety: that of the file beneath it, which it owns.
 #pragma once
 
 #include <cstdint>

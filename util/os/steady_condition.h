@@ -2,9 +2,11 @@
 // absl::CondVar measures them by the wall clock: when that is set back by a month while somebody
 // waits for a second, the second takes a month.
 //
-// Used like absl::CondVar: the mutex is held around every wait, waits may end for no reason, and
-// what is waited for is changed under the mutex; Signal may come with or without it. Nobody
-// waiting: a signal costs an addition and a load. Thread-safe.
+// It is used like absl::CondVar: the mutex is held around every wait, waits may end for no reason,
+// and what is waited for is changed under the mutex; Signal may come with or without it. A signal
+// costs an addition and a load where nobody waits.
+//
+// Thread-safety: all functions may be called from any thread.
 #pragma once
 
 #include <atomic>
@@ -34,7 +36,7 @@ class SteadyCondition {
   void Wait(absl::Mutex* mutex) ABSL_SHARED_LOCKS_REQUIRED(mutex) {
     WaitWithDeadline(mutex, kEndOfTime);
   }
-  // True: the time is over.
+  // Returns true if the time is over.
   bool WaitWithTimeout(absl::Mutex* mutex, absl::Duration timeout)
       ABSL_SHARED_LOCKS_REQUIRED(mutex) {
     return WaitWithDeadline(mutex, SteadyNow() + timeout);

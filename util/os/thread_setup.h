@@ -1,5 +1,6 @@
-// What a thread says of itself to the kernel: its name in tools, and how urgent it is.
-// Stateless, thread-safe.
+// Thread setup tells the kernel a thread's name, as tools show it, and how urgent the thread is.
+//
+// Thread-safety: the functions keep no state; each concerns the thread that calls it.
 #pragma once
 
 #include <string>
@@ -9,16 +10,17 @@ namespace varve {
 // Names the calling thread; the kernel keeps 15 bytes.
 void NameThread(const std::string& name);
 
-// The calling thread works in the background: where processors are short, threads that answer
+// Makes the calling thread a background thread: where processors are short, threads that answer
 // requests come first, and it never interrupts one. It still gets its share (about a third of
-// theirs), so that what they cause is worked off.
+// theirs), so that the work they cause gets done.
 void YieldToForeground();
 
-// A background thread from now on works only in the time that every other thread leaves
-// (SCHED_IDLE): it gives its processor up within microseconds, not after a turn of milliseconds,
-// but may get none at all. YieldToForeground() takes that back. False: the kernel would not let it
-// come back, so all stays as it is, but for a nice value one higher; coming back takes CAP_SYS_NICE
-// or a limit of nice values (RLIMIT_NICE) of at least 15.
+// Makes the calling background thread work only in the time that every other thread leaves
+// (SCHED_IDLE): it gives its processor up within microseconds, not after a slice of milliseconds,
+// but may get none at all. YieldToForeground() takes that back. Returns false if the kernel would
+// not let the thread come back, which takes CAP_SYS_NICE or a limit of nice values (RLIMIT_NICE) of
+// at least 15; then nothing changes, but for a nice value one higher.
+// Requires: the thread has called YieldToForeground().
 [[nodiscard]] bool YieldToEveryone();
 
 }  // namespace varve
