@@ -63,7 +63,7 @@ class EventLog {
 
 constexpr const char* kPayload = "what DUMP answered";
 
-std::vector<Words> Commands() {
+std::vector<Words> CommandsOnValues() {
   return {
       {"SET", "a", "1"},
       {"SET", "a", "2"},
@@ -107,6 +107,11 @@ std::vector<Words> Commands() {
       {"BITOP", "OR", "bits4", "bits", "bits3"},
       {"BITOP", "NOT", "bits4", "none"},
       {"BITOP", "NOT", "bits4", "none"},
+  };
+}
+
+std::vector<Words> CommandsOnKeys() {
+  return {
       {"EXPIRE", "a", "100"},
       {"EXPIRE", "a", "100", "NX"},
       {"EXPIRE", "none", "100"},
@@ -154,6 +159,11 @@ std::vector<Words> Commands() {
       {"OBJECT", "ENCODING", "none"},
       {"LCS", "none", "none2"},
       {"DUMP", "none"},
+  };
+}
+
+std::vector<Words> CommandsTogether() {
+  return {
       {"RESTORE", "dumped", "0", kPayload},
       {"RESTORE", "dumped", "0", kPayload},
       {"RESTORE", "dumped", "100000", kPayload, "REPLACE"},
@@ -188,7 +198,11 @@ Words Told(const ClientOptions& options, const std::string& letters) {
   EventLog log(options);
   Words told;
   bool queues = false;
-  for (const Words& command : Commands()) {
+  std::vector<Words> commands = CommandsOnValues();
+  for (auto* const more : {&CommandsOnKeys, &CommandsTogether}) {
+    for (Words& command : more()) commands.push_back(std::move(command));
+  }
+  for (const Words& command : commands) {
     Words request = command;
     std::replace(request.begin(), request.end(), std::string(kPayload), payload);
     Ask(**client, request);

@@ -5,17 +5,8 @@ namespace varve {
 
 const Exceptions& KnownExceptions() {
   static const auto* const exceptions = new Exceptions{
-      .arrows =
-          {
-              {"unit-tests/db/format", "db/engine"},
-              {"unit-tests/db/format", "db/namespaces"},
-              {"unit-tests/db/format", "db/version"},
-              {"unit-tests/db/format", "unit-tests/db/log"},
-              {"unit-tests/db/version", "db/iterators"},
-          },
       .long_functions =
           {
-              "Commands",
               "Engine::CompactionLoop",
               "Engine::ExplainGetInside",
               "Engine::PrepareLocked",

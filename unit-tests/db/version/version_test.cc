@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "db/iterators/run_iterator.h"
 #include "type/tree_key.h"
 #include "unit-tests/testing/memory_segment.h"
 
@@ -79,48 +78,6 @@ TEST(VersionTest, RangeTombstonesOfAllSegmentsCountTogetherAndAreSharedWhileThey
   levels[0].runs.pop_back();
   const Version without(levels, &after);
   EXPECT_EQ(without.range_tombstones().CoveringSequence(Key("c"), kMaxSequence), kNoSequence);
-}
-
-TEST(RunIteratorTest, OpensOnlyTheSegmentsItComesTo) {
-  std::vector<std::shared_ptr<Segment>> segments = {
-      MemorySegment::Of(1, Records({"a", "b"}, 5)),
-      MemorySegment::Of(2, {}, {{Key("c"), Key("d"), 6}}),
-      MemorySegment::Of(3, Records({"e", "f"}, 5)), MemorySegment::Of(4, Records({"h"}, 5))};
-  const auto opened = [&segments](size_t i) {
-    return static_cast<MemorySegment*>(segments[i].get())->iterators();
-  };
-  const std::unique_ptr<InternalIterator> iterator = NewRunIterator(segments, true);
-  EXPECT_FALSE(iterator->Valid());
-  iterator->Seek(Key("bb"), kMaxSequence);
-  ASSERT_TRUE(iterator->Valid());
-  EXPECT_EQ(iterator->record().key, Key("e")) << "past the segment that holds no record";
-  EXPECT_EQ(opened(0), 0);
-  EXPECT_EQ(opened(3), 0);
-
-  std::string keys;
-  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next())
-    keys += iterator->record().key.back();
-  EXPECT_EQ(keys, "abefh");
-  EXPECT_TRUE(iterator->status().ok());
-  keys.clear();
-  for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev())
-    keys += iterator->record().key.back();
-  EXPECT_EQ(keys, "hfeba");
-  iterator->Seek(Key("f"), 4);
-  ASSERT_TRUE(iterator->Valid());
-  EXPECT_EQ(iterator->record().key, Key("h")) << "older than what the segment holds of the key";
-  iterator->Prev();
-  EXPECT_EQ(iterator->record().key, Key("f"));
-  iterator->Seek(Key("i"), kMaxSequence);
-  EXPECT_FALSE(iterator->Valid());
-  iterator->SeekToLast();
-  EXPECT_TRUE(iterator->Valid());
-
-  const std::unique_ptr<InternalIterator> empty = NewRunIterator({}, true);
-  empty->SeekToFirst();
-  EXPECT_FALSE(empty->Valid());
-  empty->SeekToLast();
-  EXPECT_FALSE(empty->Valid());
 }
 
 }  // namespace
