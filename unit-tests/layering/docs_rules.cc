@@ -100,6 +100,10 @@ class DocsCheck {
       CheckTests(page);
       if (IsRecord(page.path)) CheckRecord(page);
       if (page.path == "docs/glossary.md") CheckGlossary(page);
+      if (page.path == "docs/architecture.md") {
+        CheckThreads(page);
+        CheckLocks(page);
+      }
     }
     return violations_;
   }
@@ -183,9 +187,78 @@ class DocsCheck {
   }
 
   void CheckGlossary(const Page& page) {
-    const size_t words = FirstColumn(page.text, "Glossary").size();
+    const size_t words = TableRows(page.text, "Glossary").size();
     if (words > kMaxHouseWords) {
       Report(page, fmt::format("defines {} words, {} at most", words, kMaxHouseWords));
+    }
+  }
+
+  // Calls `use` with the path and each line of the sources whose threads and locks a server has.
+  template <typename Use>
+  void ForEachSourceLine(Use use) const {
+    for (const char* folder : {"util", "structure", "db", "server"}) {
+      if (!fs::exists(fs::path(root_) / folder)) continue;
+      for (const fs::directory_entry& entry :
+           fs::recursive_directory_iterator(fs::path(root_) / folder)) {
+        if (entry.path().extension() != ".h" && entry.path().extension() != ".cc") continue;
+        const std::string path = fs::relative(entry.path(), root_).generic_string();
+        for (const std::string& line : Lines(ReadAll(entry.path()))) use(path, line);
+      }
+    }
+  }
+
+  void CheckThreads(const Page& page) {
+    std::set<std::string> named;
+    static const std::regex kLiteral("\"(varve-[a-z{}-]+)\"");
+    ForEachSourceLine([&](const std::string&, const std::string& line) {
+      ForEachMatch(line, kLiteral, [&](const std::smatch& match) {
+        named.insert(std::regex_replace(match[1].str(), std::regex("\\{\\}"), "0"));
+      });
+    });
+    std::set<std::string> listed;
+    static const std::regex kName("varve-[a-z0-9-]+");
+    for (const std::vector<std::string>& row : TableRows(page.text, "Threads")) {
+      ForEachMatch(row.front(), kName,
+                   [&](const std::smatch& match) { listed.insert(match[0].str()); });
+    }
+    Compare(page, "thread", named, listed);
+  }
+
+  void CheckLocks(const Page& page) {
+    std::vector<std::string> listed;  // "name in path", in the page's order
+    for (const std::vector<std::string>& row : TableRows(page.text, "Locks")) {
+      if (row.size() > 1) listed.push_back(row[0] + " in " + row[1]);
+    }
+    const auto place = [&](const std::string& lock) {
+      return std::find(listed.begin(), listed.end(), lock) - listed.begin();
+    };
+    std::set<std::string> declared;
+    static const std::regex kLock(
+        "^ +(?:mutable |alignas\\(64\\) )*(?:absl::Mutex|SpinLock) (\\w+)(?:\\[\\w+\\])?[ ;]");
+    static const std::regex kBefore("ABSL_ACQUIRED_BEFORE\\(([^)]*)\\)");
+    static const std::regex kWord("\\w+");
+    ForEachSourceLine([&](const std::string& path, const std::string& line) {
+      ForEachMatch(line, kLock, [&](const std::smatch& match) {
+        const std::string lock = match[1].str() + " in " + path;
+        declared.insert(lock);
+        ForEachMatch(line, kBefore, [&](const std::smatch& before) {
+          ForEachMatch(before[1].str(), kWord, [&](const std::smatch& other) {
+            const std::string later = other[0].str() + " in " + path;
+            if (place(later) < place(lock)) Report(page, later + " stands above " + lock);
+          });
+        });
+      });
+    });
+    Compare(page, "lock", declared, {listed.begin(), listed.end()});
+  }
+
+  void Compare(const Page& page, const std::string& what, const std::set<std::string>& there,
+               const std::set<std::string>& listed) {
+    for (const std::string& name : there) {
+      if (!listed.contains(name)) Report(page, fmt::format("does not list the {} {}", what, name));
+    }
+    for (const std::string& name : listed) {
+      if (!there.contains(name)) Report(page, fmt::format("lists a {} {}", what, name));
     }
   }
 
@@ -219,18 +292,26 @@ std::string AnchorOf(std::string_view heading) {
   return anchor;
 }
 
-std::vector<std::string> FirstColumn(std::string_view page, std::string_view heading) {
-  std::vector<std::string> cells;
+std::vector<std::vector<std::string>> TableRows(std::string_view page, std::string_view heading) {
+  std::vector<std::vector<std::string>> rows;
   bool below = false;
-  for (const std::string& line : Lines(page)) {
+  for (std::string line : Lines(page)) {
     if (line.starts_with("#")) below = line.substr(line.find_first_not_of("# ")) == heading;
     if (!below || !line.starts_with("| ")) continue;
-    std::string cell = line.substr(2, line.find(" |", 2) - 2);
-    std::erase(cell, '`');
-    if (!cell.starts_with("---")) cells.push_back(cell);
+    if (line.starts_with("| ---")) {
+      if (!rows.empty()) rows.pop_back();  // the names of the columns
+      continue;
+    }
+    std::erase(line, '`');
+    std::vector<std::string> cells;
+    for (size_t at = 2; at < line.size();) {
+      const size_t end = std::min(line.find(" |", at), line.size());
+      cells.push_back(line.substr(at, end - at));
+      at = end + 3;
+    }
+    rows.push_back(std::move(cells));
   }
-  if (!cells.empty()) cells.erase(cells.begin());  // the table's own heading
-  return cells;
+  return rows;
 }
 
 }  // namespace varve

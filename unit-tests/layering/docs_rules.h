@@ -9,6 +9,10 @@
 //   records    a decision has a number, a date, a status and the four headings, and stands in the
 //              index
 //   glossary   defines at most kMaxHouseWords words
+//   threads    docs/architecture.md lists every thread by the name that the system shows, and no
+//              other
+//   locks      it lists every lock of the engine and of the server by name and file, and no other;
+//              a lock that is annotated as acquired before another one stands above it
 //
 // Thread-safety: pure functions over the file system.
 #pragma once
@@ -32,8 +36,8 @@ size_t CountWords(std::string_view text);
 // Returns the anchor that a heading has on the pages: "What to do when" is "what-to-do-when".
 std::string AnchorOf(std::string_view heading);
 
-// Returns the first cell of each row of the table below the heading `heading` of `page`, without
-// backticks; nothing if there is no such table.
-std::vector<std::string> FirstColumn(std::string_view page, std::string_view heading);
+// Returns the cells of each row of the tables below the heading `heading` of `page`, without
+// backticks and without the row that names the columns; nothing if there is no table.
+std::vector<std::vector<std::string>> TableRows(std::string_view page, std::string_view heading);
 
 }  // namespace varve

@@ -90,9 +90,36 @@ TEST(DocsRulesPartsTest, AnAnchorIsTheHeadingInSmallLettersWithDashes) {
   EXPECT_EQ(AnchorOf("Versions, events, `DUMP`"), "versions-events-dump");
 }
 
-TEST(DocsRulesPartsTest, TheFirstColumnIsThatOfTheTableBelowTheHeading) {
-  EXPECT_THAT(FirstColumn("## A\n| x | y |\n## B\n| h | i |\n| --- | --- |\n| `j` | k |\n", "B"),
-              ElementsAre("j"));
+TEST(DocsRulesPartsTest, TheRowsAreThoseOfTheTableBelowTheHeading) {
+  EXPECT_THAT(TableRows("## A\n| x | y |\n## B\n| h | i |\n| --- | --- |\n| `j` | k |\n", "B"),
+              ElementsAre(ElementsAre("j", "k")));
+}
+
+TEST_F(DocsRulesTest, AThreadThatIsMissingOrGoneIsFound) {
+  Write("db/log/log.cc", "  NameThread(\"varve-log\");\n");
+  Write("server/server.cc", "  NameThread(fmt::format(\"varve-io-{}\", i));\n");
+  const std::string head = "## Threads\n\n| thread | does |\n| --- | --- |\n";
+  Write("docs/architecture.md", head + "| `varve-log` | a |\n| `varve-io-0`, ... | b |\n");
+  EXPECT_THAT(Violations(), IsEmpty());
+  Write("docs/architecture.md", head + "| `varve-log` | a |\n| `varve-idle` | b |\n");
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("does not list the thread varve-io-0"),
+                                        HasSubstr("lists a thread varve-idle")));
+}
+
+TEST_F(DocsRulesTest, ALockThatIsMissingOrGoneOrTooHighIsFound) {
+  Write("db/log/log.h",
+        "  absl::Mutex first_ ABSL_ACQUIRED_BEFORE(second_);\n"
+        "  mutable absl::Mutex second_;\n");
+  const std::string head = "## Locks\n\n| lock | in |\n| --- | --- |\n";
+  const std::string first = "| `first_` | `db/log/log.h` |\n";
+  const std::string second = "| `second_` | `db/log/log.h` |\n";
+  Write("docs/architecture.md", head + first + second);
+  EXPECT_THAT(Violations(), IsEmpty());
+  Write("docs/architecture.md", head + second + first);
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("second_ in db/log/log.h stands above first_")));
+  Write("docs/architecture.md", head + first + "| `third_` | `db/log/log.h` |\n");
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("does not list the lock second_"),
+                                        HasSubstr("lists a lock third_")));
 }
 
 }  // namespace
