@@ -43,9 +43,9 @@ class Engine::MultiRead {
       for (size_t next = 0; next < group.size();) {
         disk_is_asked = AskFor(group.subspan(lookups_.size(), kKeysARound)) || disk_is_asked;
         if (disk_is_asked && lookups_.size() < group.size()) continue;
-        lookups_[next].peeked.PrefetchRest();
+        lookups_[next].probe.PrefetchRest();
         for (; next < lookups_.size(); ++next) {
-          if (next + 1 < lookups_.size()) lookups_[next + 1].peeked.PrefetchRest();
+          if (next + 1 < lookups_.size()) lookups_[next + 1].probe.PrefetchRest();
           MultiGetResult& result = results[begin + next];
           if (bytes >= options_.max_bytes) {
             for (MultiGetResult& rest : results.subspan(begin + next)) rest.read = false;
@@ -88,16 +88,15 @@ class Engine::MultiRead {
     for (Lookup& lookup : round) {
       for (; !lookup.found && lookup.first_run < runs.size(); ++lookup.first_run) {
         Segment* const segment = lookup.SegmentOf(lookup.first_run, runs);
-        if (segment == nullptr || !segment->Peek(lookup.hash, &lookup.peeked)) continue;
-        lookup.peeked_in = segment;
+        if (segment == nullptr || !lookup.probe.Begin(segment, lookup.hash)) continue;
+        lookup.probe.PrefetchSlot();
         break;
       }
     }
     bool disk_is_asked = false;
     for (Lookup& lookup : round) {
-      if (lookup.peeked_in == nullptr) continue;
-      disk_is_asked =
-          lookup.peeked_in->PrefetchRecord(&lookup.peeked, options_.fill_cache) || disk_is_asked;
+      if (!lookup.probe.has_begun()) continue;
+      disk_is_asked = lookup.probe.PrefetchRecord(options_.fill_cache) || disk_is_asked;
     }
     return disk_is_asked;
   }

@@ -99,7 +99,7 @@ void Engine::AskForTables(const SuperVersion& state, Lookup* lookup) const {
   for (; lookup->asked < asked_most; ++lookup->asked) {
     Segment* const segment = runs[lookup->asked]->Find(lookup->key.view());
     lookup->segments[lookup->asked] = segment;
-    if (segment != nullptr) segment->PrefetchLookup(lookup->hash);
+    if (segment != nullptr) segment->PrefetchTable(lookup->hash);
   }
 }
 
@@ -107,12 +107,12 @@ absl::Status Engine::LookUpSegments(const SuperVersion& state, SequenceNumber at
                                     Lookup* lookup) const {
   const std::vector<const Run*>& runs = state.version->runs();
   for (size_t i = lookup->first_run; i < runs.size() && !lookup->found; ++i) {
-    Segment* segment = std::exchange(lookup->peeked_in, nullptr);
-    lookup->from_segment.peeked = segment != nullptr ? &lookup->peeked : nullptr;
-    if (segment == nullptr) segment = lookup->SegmentOf(i, runs);
-    if (segment == nullptr) continue;
-    VARVE_ASSIGN_OR_RETURN(lookup->found, segment->Get(lookup->key.view(), lookup->hash, at,
-                                                       fill_cache, &lookup->from_segment));
+    if (!lookup->probe.has_begun()) {
+      Segment* const segment = lookup->SegmentOf(i, runs);
+      if (segment == nullptr || !lookup->probe.Begin(segment, lookup->hash)) continue;
+    }
+    VARVE_ASSIGN_OR_RETURN(lookup->found, lookup->probe.Finish(lookup->key.view(), at, fill_cache,
+                                                               &lookup->from_segment));
     if (lookup->found) lookup->record = lookup->from_segment.record;
   }
   return absl::OkStatus();

@@ -38,9 +38,8 @@ struct Engine::Lookup {
   std::array<Segment*, kMostAsked> segments;
   // And of how many runs it was looked up and its table asked for.
   size_t asked = 0;
-  size_t first_run = 0;          // runs before it hold no record of the key
-  Segment* peeked_in = nullptr;  // of that run, or not known
-  PeekedRecord peeked;
+  size_t first_run = 0;  // runs before it hold no record of the key
+  SegmentProbe probe;    // has begun in that run, or not at all
   FoundRecord from_segment;
 };
 

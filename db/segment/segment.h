@@ -1,134 +1,172 @@
-// A segment being read (the field's SSTable reader): point lookups with at most one disk read, and
-// iterators.
+// A segment is one sorted file of records being read (the field's SSTable reader): point lookups
+// with at most one disk read, and iterators.
 //
-// Thread-safe: immutable after Open but for the caches, which are their own, and the mark of
-// damage. An open segment holds a file descriptor; tables, fences and blocks come from
-// SegmentCaches under byte budgets. Damage is reported with file and offset, and stays contained to
-// the records it hit; each place is logged once.
+// An open segment holds a file descriptor; tables, fences and blocks come from SegmentCaches under
+// byte budgets. Damage is reported with file and offset, and stays contained to the records that it
+// hit; each place is logged once. db/segment/segment_probe.h has the steps of a point lookup.
+//
+// Thread-safety: all functions may be called by any thread. A segment is immutable after Open but
+// for the caches, which have their own locks, and the mark of damage.
+// Invariants: loaded_footer() never becomes null again; value_files() has one file for each of
+// info().value_files, in the same order.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "db/format/internal_iterator.h"
 #include "db/format/range_tombstone.h"
-#include "db/segment/segment_builder.h"
+#include "db/format/segment_info.h"
+#include "db/segment/segment_caches.h"
+#include "db/segment/segment_footer.h"
+#include "db/segment/segment_index.h"
+#include "db/segment/segment_probe.h"
 #include "db/values/value_file.h"
 #include "structure/clock_cache.h"
 #include "structure/offset_table.h"
-#include "util/base/prefetch.h"
 
 namespace varve {
 
 class FileRemover;
-struct SegmentCaches;
 
-// Where a table leads for a key: filled in and used by a segment.
-struct PeekedRecord {
-  OffsetTableEntry entry;    // length class 0: it isn't known
-  bool is_only = false;      // the key is there or not in the segment at all
-  uint64_t file_number = 0;  // with the key, what the block cache knows it by
-  uint64_t cache_key = 0;
-  const char* bytes = nullptr;  // where the cache seems to have it
-
-  // Asks for what of a longer record was not yet: to be done shortly before it is read.
-  void PrefetchRest() const {
-    if (bytes == nullptr) return;
-    constexpr uint64_t kMost = 1024;  // from there on the processor sees where this leads
-    PrefetchLines(bytes, 128, std::min(LengthClassLimit(entry.length_class), kMost));
-  }
-};
-
-// A record found by a point lookup. Its views point into `pin` or `storage`: they are good until
-// the next lookup into the same object. Reusing one object spares allocations: `storage` only
-// grows.
-struct FoundRecord {
-  RecordView record;
-  ClockCache::Handle pin;  // keeps the cached bytes in place
-  std::string storage;     // backs the views when nothing was cached
-  // A record of more bytes is not read from disk: then `too_large` is set, and nothing is known of
-  // the key.
-  size_t most_bytes = SIZE_MAX;
-  bool too_large = false;
-  // A separated value is not read: the record found holds its place.
-  bool without_value = false;
-  // What the segment said to Peek() about the key that is looked up: spares asking its table again.
-  const PeekedRecord* peeked = nullptr;
-};
-
-// Whether a segment opens whose range tombstones can't be read. What they hide is not known then,
-// in it and in what is older: reads of all keys from `smallest` to `largest` fail there, and only
-// newer versions of them are found.
+// What Open does with a segment whose range tombstones cannot be read. What they hide is unknown
+// then, in this segment and in older ones. kRefuse: Open fails. kContain: Open succeeds, reads of
+// all keys from `smallest` to `largest` fail in the segment, and only newer versions of them are
+// found.
 enum class DamagePolicy : uint8_t { kRefuse, kContain };
 
 class Segment {
  public:
-  // Cheap: reads nothing from the file but, when there are range tombstones, those. The footer is
+  // Cheap: reads nothing from the file but the range tombstones, if there are some. The footer is
   // read at first use.
   [[nodiscard]] static absl::StatusOr<std::shared_ptr<Segment>> Open(
       FileSystem* file_system, const std::string& directory, const SegmentInfo& info,
       SegmentCaches* caches, DamagePolicy policy = DamagePolicy::kRefuse);
-  virtual ~Segment() = default;
+  // Open() makes segments with a file. A test's stand-in without file and caches overrides
+  // NewIterator, and nothing else of it may be read.
+  Segment(std::unique_ptr<File> file, SegmentInfo info, SegmentCaches* caches);
+  virtual ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
 
   const SegmentInfo& info() const { return info_; }
-  // Those that it refers to, as info().value_files has them.
+  // The files of info().value_files, which the segment keeps open.
   const std::vector<std::shared_ptr<ValueFile>>& value_files() const { return value_files_; }
   const std::shared_ptr<const RangeTombstoneList>& range_tombstones() const {
     return range_tombstones_;
   }
 
-  // What lookups of several keys do ahead for each of them (`hash`: HashKey of the tree key), in
-  // this order, each step with all of the keys, so that what one step asks memory or disk for is
-  // there in the next. All are hints but for what Peek denies; without a resident table they do
-  // nothing.
-  virtual void PrefetchLookup(uint64_t hash) const = 0;
-  // False: no record of the key is here. Else where it seems to lie.
-  virtual bool Peek(uint64_t hash, PeekedRecord* peeked) const = 0;
-  // Asks for the record, in the block cache or else on disk (true).
-  virtual bool PrefetchRecord(PeekedRecord* peeked, bool fill_cache) const = 0;
-  // False only if no record of the key is here; touches memory alone (true when the table is not
-  // resident).
+  // Prefetches the bucket of the offset table in which a lookup of `hash` (HashKey of the tree key)
+  // begins. A hint; does nothing if the table is not in memory.
+  void PrefetchTable(uint64_t hash) const { resident_.Prefetch(hash); }
+  // Returns false only if no record of the key is in the segment. Touches memory alone, and returns
+  // true if the table is not there.
   bool MayContain(uint64_t hash) const {
-    PeekedRecord peeked;
-    return Peek(hash, &peeked);
+    OffsetTableEntry entry;
+    return LookInTable(hash, &entry) != OffsetTableView::Only::kNone;
   }
-  // The newest version of `tree_key` not newer than `at`, tombstones included. Returns whether
-  // there is one. Costs no disk read when table and record are cached, one when only the table is,
-  // two when neither is; older versions may take more. A separated value is read in the place of
-  // its record, and `found` then holds the user's. DataLoss names file and offset of what is
-  // damaged; other keys stay readable.
-  [[nodiscard]] virtual absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t hash,
-                                                 SequenceNumber at, bool fill_cache,
-                                                 FoundRecord* found) = 0;
-  // Must not outlive the segment. `fill_cache` = false streams with its own read-ahead (compaction,
-  // long scans).
-  virtual std::unique_ptr<InternalIterator> NewIterator(bool fill_cache) = 0;
+  // Finds the newest version of `tree_key` that is not newer than `at`, tombstones included.
+  // Returns whether there is one. Costs no disk read when table and record are cached, one when
+  // only the table is, two when neither is; older versions may take more. A separated value is read
+  // in the place of its record, and `found` then holds the user's value. DataLoss names file and
+  // offset of what is damaged; other keys stay readable.
+  [[nodiscard]] absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t hash,
+                                         SequenceNumber at, bool fill_cache, FoundRecord* found) {
+    SegmentProbe probe;
+    if (!probe.Begin(this, hash)) return false;
+    return probe.Finish(tree_key, at, fill_cache, found);
+  }
+  // The iterator must not outlive the segment. `fill_cache` = false streams with the iterator's own
+  // read-ahead (compaction, long scans).
+  virtual std::unique_ptr<InternalIterator> NewIterator(bool fill_cache);
 
-  // Whether some read has found that not all of its records and range tombstones can be read: a
-  // merge of it would fail.
+  // Returns whether some read has found that not all of its records and range tombstones can be
+  // read: a merge of the segment would fail.
   bool is_damaged() const { return is_damaged_.load(std::memory_order_relaxed); }
   void NoteDamage() { is_damaged_.store(true, std::memory_order_relaxed); }
 
-  // The file goes to `remover` when the last user lets the segment go (set once no Version holds
-  // it any more).
-  virtual void MarkObsolete(FileRemover* remover) = 0;
+  // Marks that no version holds the segment any more: the file goes to `remover` when the last user
+  // lets the segment go.
+  void MarkObsolete(FileRemover* remover) { remover_.store(remover, std::memory_order_relaxed); }
+
+  // --- For probes and iterators ------------------------------------------------------------------
+  const File& file() const { return *file_; }
+  uint64_t number() const { return info_.number; }
+  SegmentCaches& caches() const { return *caches_; }
+  // Returns the footer, reading it at first use. The pointer lives as long as the segment.
+  absl::StatusOr<const SegmentFooter*> Footer();
+  // Returns the footer if it has been read, else null. FindCandidates and LookInTable have read it
+  // whenever they found something.
+  const SegmentFooter* loaded_footer() const { return footer_.load(std::memory_order_acquire); }
+  // Looks `hash` up in the resident table. Returns kSeveral also if that cannot tell: there is no
+  // resident table, or reads of the segment fail anyway.
+  OffsetTableView::Only LookInTable(uint64_t hash, OffsetTableEntry* entry) const;
+  // Appends all entries of the table for `hash`, reading a page of it or all of it if it is not
+  // resident.
+  absl::Status FindCandidates(uint64_t hash, OffsetTableCandidates* candidates);
+  // Returns the fences, loading the whole index if it fits its cache.
+  absl::StatusOr<std::shared_ptr<const SegmentFences>> Fences();
+  // Returns the block of the record at `offset`; its end is 0 if blocks of that size are not
+  // cached, or the fences are not in memory.
+  BlockSpan CacheableBlockOf(uint64_t offset) const;
+  // Returns a block from the cache, or reads it into the cache and verifies it. A flagged handle
+  // has a damaged record in it, so the caller checks each record on use. Each disk read is counted
+  // in `*reads`.
+  absl::StatusOr<ClockCache::Handle> Block(BlockSpan span, uint32_t block_size,
+                                           ShardedCounter* reads);
+  // Reads exactly `size` bytes at `offset`; fewer are DataLoss.
+  absl::Status ReadExactly(uint64_t offset, size_t size, char* buffer) const;
+  absl::Status DamagedRecord(uint64_t offset);
+  // Not OK: what the range tombstones hide is not known (DamagePolicy::kContain).
+  const absl::Status& range_tombstone_status() const { return range_tombstone_status_; }
+  // Logs an error that a reader is about to be given, unless it has been logged; returns it.
+  absl::Status Report(absl::Status error);
 
  protected:
-  Segment() = default;
-  SegmentInfo info_;
-  std::vector<std::shared_ptr<ValueFile>> value_files_;
   std::shared_ptr<const RangeTombstoneList> range_tombstones_ =
       std::make_shared<RangeTombstoneList>();
 
  private:
+  // Open calls these two, in this order, before anything is read.
+  void HoldValueFiles(FileSystem* file_system, const std::string& directory);
+  absl::Status Initialize(DamagePolicy policy);
+
+  bool ProbeResident(uint64_t hash, OffsetTableCandidates* candidates) const;
+  absl::Status ProbePage(const SegmentFooter& footer, uint64_t hash,
+                         OffsetTableCandidates* candidates);
+  bool IndexIsLoadable(const SegmentFooter& footer) const;
+  // Loads the index if page reads have come to cost as much, it fits, and no other thread is at it.
+  void MaybeLoadIndex(const SegmentFooter& footer, uint64_t touches);
+  absl::StatusOr<std::shared_ptr<const SegmentIndex>> LoadIndex(const SegmentFooter& footer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(load_mutex_);
+
+  const std::unique_ptr<File> file_;
+  const SegmentInfo info_;
+  SegmentCaches* const caches_;
+  std::vector<std::shared_ptr<ValueFile>> value_files_;
+  ResidentIndex resident_;
+  absl::Status range_tombstone_status_;
   std::atomic<bool> is_damaged_{false};
+  std::atomic<FileRemover*> remover_{nullptr};  // set once the segment is obsolete
+
+  absl::Mutex report_mutex_;
+  std::vector<std::string> reported_ ABSL_GUARDED_BY(report_mutex_);  // messages
+
+  // One thread at a time reads footer or index; lookups wait for it only without a footer.
+  absl::Mutex load_mutex_;
+  std::atomic<const SegmentFooter*> footer_{nullptr};
+  std::unique_ptr<const SegmentFooter> footer_owner_ ABSL_GUARDED_BY(load_mutex_);
+  std::atomic<bool> index_is_damaged_{false};
+  std::atomic<uint64_t> touches_{0};  // page reads since the index was last resident
 };
 
 }  // namespace varve

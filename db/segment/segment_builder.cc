@@ -29,46 +29,19 @@ namespace {
 constexpr uint64_t kRecordsPerBlock = 8;
 constexpr uint64_t kMaxFenceKeyBytes = uint64_t{1} << 32;
 
-class Builder final : public SegmentBuilder {
- public:
-  Builder(FileSystem* file_system, const Options& options, std::unique_ptr<FileWriter> file)
-      : file_system_(file_system),
-        options_(options),
-        file_(std::move(file)),
-        fences_(options.block_size) {
-    info_.number = options.number;
-    table_.Reserve(options.expected_entries);
-  }
+}  // namespace
 
-  absl::Status Add(const RecordView& record) override;
-  absl::Status AddRangeTombstone(const RangeTombstone& tombstone) override;
-  uint64_t file_size() const override { return file_->size(); }
-  uint64_t entries() const override { return info_.entries; }
-  absl::StatusOr<SegmentInfo> Finish() override;
+SegmentBuilder::SegmentBuilder(FileSystem* file_system, const Options& options,
+                               std::unique_ptr<FileWriter> file)
+    : file_system_(file_system),
+      options_(options),
+      file_(std::move(file)),
+      fences_(options.block_size) {
+  info_.number = options.number;
+  table_.Reserve(options.expected_entries);
+}
 
- private:
-  absl::Status CheckOrder(const RecordView& record) const;
-  void CoverSequence(SequenceNumber sequence);
-  void CoverRangeTombstones();
-  // Counts where the record's value lies, and has the table lead to it where that is possible.
-  absl::Status Refer(const RecordView& record, uint64_t* target, size_t* size);
-  // Encodes table and fences as they stand on disk and fills in the footer's fields about them.
-  AlignedBytes EncodeIndex(SegmentFooter* footer);
-  void AppendRangeTombstones(std::string* destination) const;
-
-  FileSystem* const file_system_;
-  const Options options_;
-  const std::unique_ptr<FileWriter> file_;
-  SegmentInfo info_;
-  std::string last_key_;
-  SequenceNumber last_sequence_ = kNoSequence;
-  OffsetTableBuilder table_;
-  SegmentFencesBuilder fences_;
-  std::vector<RangeTombstone> range_tombstones_;
-  std::unordered_map<uint64_t, size_t> value_file_indexes_;  // of info_.value_files, by number
-};
-
-absl::Status Builder::CheckOrder(const RecordView& record) const {
+absl::Status SegmentBuilder::CheckOrder(const RecordView& record) const {
   if (record.kind != RecordKind::kValue && record.kind != RecordKind::kTombstone) {
     return absl::InvalidArgumentError(
         fmt::format("segment {}: a record of kind {} is neither value nor tombstone", file_->path(),
@@ -85,7 +58,7 @@ absl::Status Builder::CheckOrder(const RecordView& record) const {
   return absl::OkStatus();
 }
 
-absl::Status Builder::Add(const RecordView& record) {
+absl::Status SegmentBuilder::Add(const RecordView& record) {
   VARVE_RETURN_IF_ERROR(file_->status());
   VARVE_RETURN_IF_ERROR(CheckOrder(record));
   const uint64_t offset = file_size();
@@ -112,7 +85,7 @@ absl::Status Builder::Add(const RecordView& record) {
   return file_->WriteFull();
 }
 
-absl::Status Builder::Refer(const RecordView& record, uint64_t* target, size_t* size) {
+absl::Status SegmentBuilder::Refer(const RecordView& record, uint64_t* target, size_t* size) {
   ValuePlace place;
   if (!DecodeValuePlace(record.value, &place)) {
     return absl::InvalidArgumentError(
@@ -133,7 +106,7 @@ absl::Status Builder::Refer(const RecordView& record, uint64_t* target, size_t* 
   return absl::OkStatus();
 }
 
-absl::Status Builder::AddRangeTombstone(const RangeTombstone& tombstone) {
+absl::Status SegmentBuilder::AddRangeTombstone(const RangeTombstone& tombstone) {
   VARVE_RETURN_IF_ERROR(file_->status());
   if (tombstone.begin >= tombstone.end) {
     return absl::InvalidArgumentError(
@@ -144,12 +117,12 @@ absl::Status Builder::AddRangeTombstone(const RangeTombstone& tombstone) {
   return absl::OkStatus();
 }
 
-void Builder::CoverSequence(SequenceNumber sequence) {
+void SegmentBuilder::CoverSequence(SequenceNumber sequence) {
   info_.smallest_sequence = std::min(info_.smallest_sequence, sequence);
   info_.largest_sequence = std::max(info_.largest_sequence, sequence);
 }
 
-void Builder::CoverRangeTombstones() {
+void SegmentBuilder::CoverRangeTombstones() {
   info_.largest = last_key_;
   bool is_empty = info_.entries == 0;
   for (const RangeTombstone& tombstone : range_tombstones_) {
@@ -163,7 +136,7 @@ void Builder::CoverRangeTombstones() {
   info_.range_tombstones = range_tombstones_.size();
 }
 
-AlignedBytes Builder::EncodeIndex(SegmentFooter* footer) {
+AlignedBytes SegmentBuilder::EncodeIndex(SegmentFooter* footer) {
   table_.Place();
   footer->table_pages = table_.page_count();
   footer->overflow = table_.overflow();
@@ -177,7 +150,7 @@ AlignedBytes Builder::EncodeIndex(SegmentFooter* footer) {
   return bytes;
 }
 
-void Builder::AppendRangeTombstones(std::string* destination) const {
+void SegmentBuilder::AppendRangeTombstones(std::string* destination) const {
   if (range_tombstones_.empty()) return;
   const size_t start = destination->size();
   for (const RangeTombstone& tombstone : range_tombstones_) {
@@ -190,7 +163,7 @@ void Builder::AppendRangeTombstones(std::string* destination) const {
              Checksum(bytes, SegmentPartSeed(options_.number, SegmentPart::kRangeTombstones)));
 }
 
-absl::StatusOr<SegmentInfo> Builder::Finish() {
+absl::StatusOr<SegmentInfo> SegmentBuilder::Finish() {
   CoverRangeTombstones();
   SegmentFooter footer;
   footer.info = info_;
@@ -217,8 +190,6 @@ absl::StatusOr<SegmentInfo> Builder::Finish() {
   return info_;
 }
 
-}  // namespace
-
 uint32_t SegmentBuilder::BlockSizeFor(uint64_t average_record_size) {
   const uint64_t wanted =
       std::clamp<uint64_t>(average_record_size * kRecordsPerBlock, kMinBlockSize, kMaxBlockSize);
@@ -235,8 +206,7 @@ absl::StatusOr<std::unique_ptr<SegmentBuilder>> SegmentBuilder::Create(FileSyste
   }
   VARVE_ASSIGN_OR_RETURN(
       auto file, FileWriter::Create(file_system, SegmentPath(options.directory, options.number)));
-  return std::unique_ptr<SegmentBuilder>(
-      std::make_unique<Builder>(file_system, options, std::move(file)));
+  return std::unique_ptr<SegmentBuilder>(new SegmentBuilder(file_system, options, std::move(file)));
 }
 
 }  // namespace varve

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,8 +17,13 @@
 #include "db/format/key_tally.h"
 #include "db/format/range_tombstone.h"
 #include "db/format/segment_info.h"
+#include "db/segment/segment_fences.h"
+#include "db/segment/segment_footer.h"
+#include "structure/offset_table.h"
 #include "type/record.h"
+#include "util/os/aligned_bytes.h"
 #include "util/os/file_system.h"
+#include "util/os/file_writer.h"
 
 namespace varve {
 
@@ -40,17 +46,39 @@ class SegmentBuilder {
 
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<SegmentBuilder>> Create(
       FileSystem* file_system, const Options& options);
-  virtual ~SegmentBuilder() = default;  // without Finish: the file is removed
+  ~SegmentBuilder() = default;  // removes the file if Finish has not succeeded
 
   // Records must come in the order of the tree. After an error of the disk every call fails, and
   // the file goes with the builder. InvalidArgument: out of order, or not a value or tombstone.
   // ResourceExhausted also: data beyond 128 GiB.
-  [[nodiscard]] virtual absl::Status Add(const RecordView& record) = 0;
-  [[nodiscard]] virtual absl::Status AddRangeTombstone(const RangeTombstone& tombstone) = 0;
+  [[nodiscard]] absl::Status Add(const RecordView& record);
+  [[nodiscard]] absl::Status AddRangeTombstone(const RangeTombstone& tombstone);
   // Bytes of the file so far.
-  virtual uint64_t file_size() const = 0;
-  virtual uint64_t entries() const = 0;
-  [[nodiscard]] virtual absl::StatusOr<SegmentInfo> Finish() = 0;
+  uint64_t file_size() const { return file_->size(); }
+  uint64_t entries() const { return info_.entries; }
+  [[nodiscard]] absl::StatusOr<SegmentInfo> Finish();
+
+ private:
+  SegmentBuilder(FileSystem* file_system, const Options& options, std::unique_ptr<FileWriter> file);
+  absl::Status CheckOrder(const RecordView& record) const;
+  void CoverSequence(SequenceNumber sequence);
+  void CoverRangeTombstones();
+  // Counts where the record's value lies, and has the table lead to it where that is possible.
+  absl::Status Refer(const RecordView& record, uint64_t* target, size_t* size);
+  // Encodes table and fences as they stand on disk and fills in the footer's fields about them.
+  AlignedBytes EncodeIndex(SegmentFooter* footer);
+  void AppendRangeTombstones(std::string* destination) const;
+
+  FileSystem* const file_system_;
+  const Options options_;
+  const std::unique_ptr<FileWriter> file_;
+  SegmentInfo info_;
+  std::string last_key_;
+  SequenceNumber last_sequence_ = kNoSequence;
+  OffsetTableBuilder table_;
+  SegmentFencesBuilder fences_;
+  std::vector<RangeTombstone> range_tombstones_;
+  std::unordered_map<uint64_t, size_t> value_file_indexes_;  // of info_.value_files, by number
 };
 
 }  // namespace varve

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "db/segment/segment_reader.h"
+#include "db/segment/segment.h"
 #include "util/base/prefetch.h"
 #include "util/base/status.h"
 
@@ -17,7 +17,7 @@ constexpr size_t kPrefetchAhead = 512;
 
 }  // namespace
 
-SegmentIterator::SegmentIterator(SegmentReader* segment, bool fill_cache)
+SegmentIterator::SegmentIterator(Segment* segment, bool fill_cache)
     : segment_(segment),
       cached_(fill_cache && segment->caches().blocks.capacity() > 0),
       seed_(segment->number()) {}

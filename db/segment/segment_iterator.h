@@ -20,11 +20,11 @@
 
 namespace varve {
 
-class SegmentReader;
+class Segment;
 
 class SegmentIterator final : public InternalIterator {
  public:
-  SegmentIterator(SegmentReader* segment, bool fill_cache);
+  SegmentIterator(Segment* segment, bool fill_cache);
 
   bool Valid() const override { return valid_; }
   void SeekToFirst() override;
@@ -55,7 +55,7 @@ class SegmentIterator final : public InternalIterator {
     return begin >= window_begin_ && end <= window_end();
   }
 
-  SegmentReader* const segment_;
+  Segment* const segment_;
   const bool cached_;  // blocks go through the cache
   const uint64_t seed_;
   uint64_t data_size_ = 0;

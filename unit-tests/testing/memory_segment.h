@@ -16,8 +16,8 @@ namespace varve::testing {
 
 class MemorySegment final : public Segment {
  public:
-  explicit MemorySegment(SegmentInfo info, std::vector<RangeTombstone> tombstones = {}) {
-    info_ = std::move(info);
+  explicit MemorySegment(SegmentInfo info, std::vector<RangeTombstone> tombstones = {})
+      : Segment(nullptr, std::move(info), nullptr) {
     range_tombstones_ = std::make_shared<RangeTombstoneList>(std::move(tombstones));
   }
 
@@ -67,22 +67,10 @@ class MemorySegment final : public Segment {
 
   int iterators() const { return iterators_; }
 
-  void PrefetchLookup(uint64_t) const override {}
-  bool Peek(uint64_t, PeekedRecord*) const override { return true; }
-  bool PrefetchRecord(PeekedRecord*, bool) const override { return false; }
-  absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t, SequenceNumber at, bool,
-                           FoundRecord* found) override {
-    const TestRecord wanted{std::string(tree_key), at, {}, RecordKind::kValue};
-    const auto record = std::lower_bound(records_.begin(), records_.end(), wanted, TreeOrder);
-    if (record == records_.end() || record->key != tree_key) return false;
-    found->record = record->view();
-    return true;
-  }
   std::unique_ptr<InternalIterator> NewIterator(bool) override {
     ++iterators_;
     return std::make_unique<VectorIterator>(records_);
   }
-  void MarkObsolete(FileRemover*) override {}
 
  private:
   std::vector<TestRecord> records_;

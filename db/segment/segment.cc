@@ -1,0 +1,267 @@
+#include "db/segment/segment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "db/format/file_names.h"
+#include "db/segment/segment_format.h"
+#include "db/segment/segment_iterator.h"
+#include "spdlog/spdlog.h"
+#include "util/base/assert.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
+#include "util/os/file_remover.h"
+
+namespace varve {
+namespace {
+
+// Page reads after which a whole index is worth reading: sequential pages cost about an eighth of
+// single ones.
+uint64_t TouchesBeforeLoad(const SegmentFooter& footer) { return 2 + footer.table_pages / 8; }
+
+// What can't be read is taken for damaged until the next start: so a device that fails is asked
+// twice.
+template <typename Read>
+auto ReadTwice(const Read& read) {
+  auto result = read();
+  if (absl::IsInternal(result.status())) result = read();
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Segment>> Segment::Open(FileSystem* file_system,
+                                                       const std::string& directory,
+                                                       const SegmentInfo& info,
+                                                       SegmentCaches* caches, DamagePolicy policy) {
+  VARVE_ASSIGN_OR_RETURN(auto file, file_system->OpenForRead(SegmentPath(directory, info.number)));
+  auto segment = std::make_shared<Segment>(std::move(file), info, caches);
+  segment->HoldValueFiles(file_system, directory);
+  VARVE_RETURN_IF_ERROR(segment->Initialize(policy));
+  return segment;
+}
+
+Segment::Segment(std::unique_ptr<File> file, SegmentInfo info, SegmentCaches* caches)
+    : file_(std::move(file)), info_(std::move(info)), caches_(caches) {}
+
+void Segment::HoldValueFiles(FileSystem* file_system, const std::string& directory) {
+  for (const ValueReference& file : info_.value_files) {
+    value_files_.push_back(caches_->values.Acquire(file_system, directory, file.file_number));
+  }
+  VARVE_ASSERT(value_files_.size() == info_.value_files.size());
+}
+
+Segment::~Segment() {
+  if (file_ == nullptr) return;  // a test's stand-in
+  caches_->tables.Erase(&resident_);
+  FileRemover* const remover = remover_.load(std::memory_order_relaxed);
+  if (remover == nullptr) return;
+  std::function<void()> forget;
+  if (const SegmentFooter* footer = footer_.load(std::memory_order_acquire); footer != nullptr) {
+    TryWithMemory([&] {
+      forget = [caches = caches_, number = info_.number, size = footer->data_size,
+                block_size = footer->block_size] {
+        caches->ForgetBlocks(number, size, block_size);
+      };
+    });
+  }
+  remover->Remove(file_->path(), std::move(forget));
+}
+
+absl::Status Segment::Initialize(DamagePolicy policy) {
+  if (auto index = caches_->tables.Collect(info_.number); index != nullptr) {
+    absl::MutexLock lock(&load_mutex_);
+    footer_owner_ = std::make_unique<const SegmentFooter>(index->footer());
+    footer_.store(footer_owner_.get(), std::memory_order_release);
+    caches_->tables.Insert(&resident_, std::move(index));
+  }
+  if (info_.range_tombstones == 0) return absl::OkStatus();
+  const auto read = [&]() -> absl::StatusOr<std::vector<RangeTombstone>> {
+    VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
+    return ReadSegmentRangeTombstones(*file_, *footer);
+  };
+  absl::StatusOr<std::vector<RangeTombstone>> tombstones = ReadTwice(read);
+  if (tombstones.ok()) {
+    range_tombstones_ = std::make_shared<const RangeTombstoneList>(*std::move(tombstones));
+    return absl::OkStatus();
+  }
+  // That there is no memory, or no descriptor, says nothing of what is on disk.
+  const bool is_damage =
+      absl::IsDataLoss(tombstones.status()) || absl::IsInternal(tombstones.status());
+  if (policy == DamagePolicy::kRefuse || !is_damage) return tombstones.status();
+  range_tombstone_status_ = Report(UnsharedCopy(tombstones.status()));
+  NoteDamage();
+  return absl::OkStatus();
+}
+
+absl::Status Segment::Report(absl::Status error) {
+  // Says nothing of what is on disk.
+  if (!absl::IsDataLoss(error) && !absl::IsInternal(error)) return error;
+  constexpr size_t kMostReports = 64;  // of one segment: where everything is damaged, these will do
+  absl::MutexLock lock(&report_mutex_);
+  const std::string_view message(error.message().data(), error.message().size());
+  if (reported_.size() < kMostReports &&
+      std::find(reported_.begin(), reported_.end(), message) == reported_.end()) {
+    reported_.emplace_back(message);
+    spdlog::error("{}; other keys stay readable", message);
+  }
+  return error;
+}
+
+absl::StatusOr<const SegmentFooter*> Segment::Footer() {
+  if (const SegmentFooter* footer = footer_.load(std::memory_order_acquire); footer != nullptr)
+    return footer;
+  absl::MutexLock lock(&load_mutex_);
+  if (footer_owner_ == nullptr) {
+    uint64_t reads = 0;
+    absl::StatusOr<SegmentFooter> footer =
+        ReadTwice([&] { return ReadSegmentFooter(*file_, info_.number, info_.file_size, &reads); });
+    caches_->statistics.table_loads.Add(reads);
+    if (!footer.ok()) NoteDamage();
+    VARVE_RETURN_IF_ERROR(footer.status());
+    footer_owner_ = std::make_unique<const SegmentFooter>(*std::move(footer));
+    footer_.store(footer_owner_.get(), std::memory_order_release);
+  }
+  return footer_owner_.get();
+}
+
+OffsetTableView::Only Segment::LookInTable(uint64_t hash, OffsetTableEntry* entry) const {
+  if (loaded_footer() == nullptr || !range_tombstone_status_.ok())
+    return OffsetTableView::Only::kSeveral;
+  const ResidentIndex::Pin pin(resident_);
+  return pin ? pin->table().LookupOnly(hash, entry) : OffsetTableView::Only::kSeveral;
+}
+
+bool Segment::ProbeResident(uint64_t hash, OffsetTableCandidates* candidates) const {
+  const ResidentIndex::Pin pin(resident_);
+  if (!pin) return false;
+  pin->table().Lookup(hash, candidates);
+  return true;
+}
+
+absl::Status Segment::ProbePage(const SegmentFooter& footer, uint64_t hash,
+                                OffsetTableCandidates* candidates) {
+  VARVE_ASSERT(footer.table_pages > 0);
+  const OffsetTablePlace place = OffsetTablePlace::Of(hash, footer.table_pages);
+  const uint64_t offset = footer.table_offset + uint64_t{place.page} * kOffsetTablePageSize;
+  alignas(64) char page[kOffsetTablePageSize];
+  VARVE_RETURN_IF_ERROR(ReadExactly(offset, sizeof(page), page));
+  caches_->statistics.table_page_reads.Add(1);
+  if (!OffsetTablePageIsIntact({page, sizeof(page)}, info_.number, place.page)) {
+    return Corruption(file_->path(), offset, "segment offset table: wrong checksum of a page");
+  }
+  LookupInOffsetTablePage(page, place, hash, footer.overflow, candidates);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const SegmentIndex>> Segment::LoadIndex(
+    const SegmentFooter& footer) {
+  load_mutex_.AssertHeld();
+  if (auto index = resident_.Share(); index != nullptr) return index;
+  caches_->statistics.table_loads.Add(1);
+  absl::StatusOr<std::shared_ptr<const SegmentIndex>> index = SegmentIndex::Load(*file_, footer);
+  if (absl::IsDataLoss(index.status())) index_is_damaged_.store(true, std::memory_order_relaxed);
+  VARVE_RETURN_IF_ERROR(index.status());
+  touches_.store(0, std::memory_order_relaxed);
+  caches_->tables.Insert(&resident_, *index);
+  return index;
+}
+
+bool Segment::IndexIsLoadable(const SegmentFooter& footer) const {
+  return !index_is_damaged_.load(std::memory_order_relaxed) &&
+         caches_->tables.Fits(footer.index_size() +
+                              footer.overflow.size() * sizeof(OffsetTableOverflow) +
+                              sizeof(SegmentIndex));
+}
+
+void Segment::MaybeLoadIndex(const SegmentFooter& footer, uint64_t touches) {
+  if (touches < TouchesBeforeLoad(footer) || !IndexIsLoadable(footer)) return;
+  // While another thread loads, this one goes on page by page.
+  if (!load_mutex_.TryLock()) return;
+  // Where the whole can't be read, single pages may still be good: their errors are the ones to
+  // report.
+  TryWithMemory([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { (void)LoadIndex(footer).ok(); });
+  load_mutex_.Unlock();
+}
+
+absl::Status Segment::FindCandidates(uint64_t hash, OffsetTableCandidates* candidates) {
+  if (ProbeResident(hash, candidates)) [[likely]]
+    return absl::OkStatus();
+  VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
+  if (footer->table_pages == 0) return absl::OkStatus();
+  const uint64_t touches = touches_.fetch_add(1, std::memory_order_relaxed) + 1;
+  MaybeLoadIndex(*footer, touches);
+  if (ProbeResident(hash, candidates)) return absl::OkStatus();
+  return ProbePage(*footer, hash, candidates);
+}
+
+absl::StatusOr<std::shared_ptr<const SegmentFences>> Segment::Fences() {
+  const auto fences_of = [](std::shared_ptr<const SegmentIndex> index) {
+    const SegmentFences* fences = &index->fences();
+    return std::shared_ptr<const SegmentFences>(std::move(index), fences);
+  };
+  if (auto index = resident_.Share(); index != nullptr) return fences_of(std::move(index));
+  VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
+  if (IndexIsLoadable(*footer)) {
+    absl::MutexLock lock(&load_mutex_);
+    if (auto index = LoadIndex(*footer); index.ok()) return fences_of(*std::move(index));
+  }
+  caches_->statistics.table_loads.Add(1);
+  VARVE_ASSIGN_OR_RETURN(auto loaded, LoadedFences::Load(*file_, *footer));
+  const SegmentFences* fences = &loaded->fences();
+  return std::shared_ptr<const SegmentFences>(std::move(loaded), fences);
+}
+
+absl::Status Segment::ReadExactly(uint64_t offset, size_t size, char* buffer) const {
+  VARVE_ASSIGN_OR_RETURN(const size_t read, file_->Read(offset, size, buffer));
+  if (read == size) return absl::OkStatus();
+  return Corruption(
+      file_->path(), offset + read,
+      fmt::format("segment: the file ends here, but has {} bytes according to the manifest",
+                  info_.file_size));
+}
+
+absl::Status Segment::DamagedRecord(uint64_t offset) {
+  NoteDamage();
+  return Corruption(file_->path(), offset, "segment record: wrong checksum or size");
+}
+
+absl::StatusOr<ClockCache::Handle> Segment::Block(BlockSpan span, uint32_t block_size,
+                                                  ShardedCounter* reads) {
+  const uint64_t key = BlockKey(span.begin, block_size);
+  if (ClockCache::Handle block = caches_->blocks.Lookup(info_.number, key, span.begin)) {
+    caches_->statistics.block_cache_hits.Add(1);
+    return block;
+  }
+  VARVE_ASSERT(span.begin < span.end);
+  caches_->statistics.block_cache_misses.Add(1);
+  ClockCache::Handle block = caches_->blocks.New(span.end - span.begin);
+  block.set_base(span.begin);
+  reads->Add(1);
+  VARVE_RETURN_IF_ERROR(ReadExactly(span.begin, block.data().size(), block.mutable_data()));
+  RecordView record;
+  for (std::string_view rest = block.data(); !rest.empty();) {
+    const size_t size = DecodeRecord(rest, info_.number, ChecksumMode::kVerify, &record);
+    if (size == 0) {
+      block.set_flagged();
+      break;
+    }
+    rest.remove_prefix(size);
+  }
+  return caches_->blocks.Insert(info_.number, key, std::move(block));
+}
+
+BlockSpan Segment::CacheableBlockOf(uint64_t offset) const {
+  const ResidentIndex::Pin pin(resident_);
+  if (!pin) return {};
+  const BlockSpan span = pin->fences().Span(pin->fences().BlockOf(offset));
+  return pin->fences().IsCacheable(span) ? span : BlockSpan{};
+}
+
+std::unique_ptr<InternalIterator> Segment::NewIterator(bool fill_cache) {
+  return std::make_unique<SegmentIterator>(this, fill_cache);
+}
+
+}  // namespace varve
