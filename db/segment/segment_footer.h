@@ -22,6 +22,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "db/format/range_tombstone.h"
 #include "db/format/segment_info.h"
 #include "structure/offset_table.h"
 #include "util/os/file_system.h"
