@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 
+#include "util/base/assert.h"
 #include "util/base/checksum.h"
 
 namespace varve {
@@ -45,7 +46,7 @@ inline void ProbeBucket(const char* bucket, uint32_t fingerprint,
 
 bool HasSpillMark(const char* bucket, uint8_t mark) { return (bucket[mark * 8] & 1) != 0; }
 
-// end() where there is none of the hash.
+// Returns end() if there is none of the hash.
 absl::Span<const OffsetTableOverflow>::iterator FirstOverflow(
     absl::Span<const OffsetTableOverflow> overflow, uint64_t hash) {
   const auto found =
@@ -86,6 +87,9 @@ void AppendOffsetsOfPage(const char* page, std::vector<uint64_t>* offsets) {
 void LookupInOffsetTablePage(const char* page, const OffsetTablePlace& place, uint64_t hash,
                              absl::Span<const OffsetTableOverflow> overflow,
                              OffsetTableCandidates* candidates) {
+  VARVE_ASSERT(place.first_bucket < kOffsetTableBuckets);
+  VARVE_ASSERT(place.second_bucket < kOffsetTableBuckets);
+  VARVE_ASSERT(place.first_bucket != place.second_bucket);
   const char* const first = BucketOf(page, place.first_bucket);
   ProbeBucket(first, place.fingerprint, candidates);
   if (!HasSpillMark(first, place.mark)) [[likely]]
@@ -131,6 +135,10 @@ class OffsetTableBuilder::PagePlacer {
   // `*overflow`.
   void Place(absl::Span<const Key> keys, uint64_t* slots,
              std::vector<OffsetTableOverflow>* overflow) {
+    VARVE_ASSERT(std::all_of(keys.begin(), keys.end(), [&](const Key& key) {
+      return OffsetTablePlace::Of(key.hash, page_count_).page ==
+             OffsetTablePlace::Of(keys.front().hash, page_count_).page;
+    }));
     keys_ = keys;
     fill_.fill(0);
     waiting_.clear();
@@ -165,6 +173,7 @@ class OffsetTableBuilder::PagePlacer {
   }
 
   bool Put(uint32_t id, uint8_t bucket) {
+    VARVE_ASSERT(bucket < kOffsetTableBuckets && fill_[bucket] <= kOffsetTableSlots);
     if (fill_[bucket] == kOffsetTableSlots) return false;
     buckets_[bucket][fill_[bucket]++] = id;
     return true;
@@ -188,6 +197,7 @@ class OffsetTableBuilder::PagePlacer {
     visit(start.first_bucket, -1, 0);
     visit(start.second_bucket, -1, 0);
     for (int head = 0; head < tail; ++head) {
+      VARVE_ASSERT(queue[head].from < head);
       if (fill_[queue[head].bucket] < kOffsetTableSlots) {
         int at = head;
         ++fill_[queue[head].bucket];
@@ -218,10 +228,12 @@ class OffsetTableBuilder::PagePlacer {
 };
 
 void OffsetTableBuilder::Add(uint64_t hash, uint64_t offset, uint64_t record_size) {
+  VARVE_ASSERT(offset <= kMaxTableOffset && record_size > 0);
   keys_.push_back({hash, offset << kOffsetShift | uint64_t{LengthClassFor(record_size)} << 1});
 }
 
 void OffsetTableBuilder::PlaceIn(uint32_t page_count) {
+  VARVE_ASSERT(page_count > 0 || keys_.empty());
   page_count_ = page_count;
   pages_.resize(page_count);
   overflow_.clear();

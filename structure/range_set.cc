@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "util/base/assert.h"
+
 namespace varve {
 
 void RangeSet::Add(std::string_view begin, std::string_view end) {
@@ -17,11 +19,14 @@ void RangeSet::Add(std::string_view begin, std::string_view end) {
   while (next != ranges_.end() && (to.empty() || next->first <= to)) {
     from = std::min(from, next->first);
     if (!to.empty() && (next->second.empty() || next->second > to)) to = next->second;
+    VARVE_ASSERT(bytes_ >= next->first.size() + next->second.size() + kBytesPerRange);
     bytes_ -= next->first.size() + next->second.size() + kBytesPerRange;
     next = ranges_.erase(next);
   }
   bytes_ += from.size() + to.size() + kBytesPerRange;
-  ranges_.emplace(std::move(from), std::move(to));
+  const bool is_new = ranges_.emplace(std::move(from), std::move(to)).second;
+  VARVE_ASSERT(is_new);
+  (void)is_new;
 }
 
 void RangeSet::JoinNeighbours() {

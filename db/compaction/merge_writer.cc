@@ -11,6 +11,7 @@
 #include "db/format/expiry_index.h"
 #include "db/format/file_names.h"
 #include "db/segment/segment_caches.h"
+#include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
 #include "util/os/file_writer.h"
@@ -26,6 +27,7 @@ class Merge {
   Merge(InternalIterator* input, std::vector<RangeTombstone> tombstones,
         const MergeOptions& options)
       : input_(input), options_(options), tombstones_(std::move(tombstones)) {
+    VARVE_ASSERT(std::is_sorted(options.snapshots.begin(), options.snapshots.end()));
     for (const NamespaceBase& base : options.bases.all()) {
       std::vector<SequenceNumber>& cuts =
           snapshots_of_bases_.try_emplace(base.base, options.snapshots).first->second;
@@ -120,7 +122,7 @@ class Merge {
     const NamespaceGeneration generation = GenerationOf(key);
     if (generation != generation_ || result_.records_read == 1) BeginGeneration(generation);
     key_.assign(key);
-    // Of a key that nobody can see any more.
+    // An entry of the expiry index is stale if nobody can see its key any more.
     is_stale_entry_ = false;
     if (generation == kExpiryGeneration) [[unlikely]] {
       const std::optional<ExpiryIndexEntry> entry = DecodeExpiryIndexKey(UserKeyOf(key));
@@ -137,6 +139,7 @@ class Merge {
   absl::Status Consider(const RecordView& record) {
     if (is_stale_entry_) return absl::OkStatus();
     const size_t stripe = StripeOf(record.sequence);
+    VARVE_ASSERT(stripe <= snapshots_->size());
     // Hidden by a newer version, also if that one was dropped.
     if (stripe == stripe_) return absl::OkStatus();
     const bool is_newest = stripe_ == kNoStripe;
@@ -190,7 +193,7 @@ class Merge {
     return options_.filter->Drop(AsFiltered(whole));
   }
 
-  // From readers of the present, by a range tombstone of the inputs.
+  // Returns whether a range tombstone of the inputs hides the record from readers of the present.
   bool IsHidden(const RecordView& record) const {
     return key_is_in_fragment_ &&
            tombstones_.SequenceInFragment(fragment_, kMaxSequence) > record.sequence;
@@ -213,6 +216,7 @@ class Merge {
   }
 
   absl::Status OpenOutput() {
+    VARVE_ASSERT(builder_ == nullptr);
     SegmentBuilder::Options builder_options;
     builder_options.directory = options_.directory;
     builder_options.number = options_.next_file_number();
@@ -267,6 +271,7 @@ class Merge {
         kept.begin = upper;
       }
     }
+    VARVE_ASSERT(next_tombstone_ <= kept_tombstones_.size());
     CoalesceRangeTombstones(&pieces);
     return pieces;
   }

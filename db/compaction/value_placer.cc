@@ -8,6 +8,7 @@
 #include "db/format/large_operation.h"
 #include "db/segment/segment_values.h"
 #include "db/values/value_file_format.h"
+#include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
 
@@ -20,7 +21,11 @@ constexpr uint64_t kMaxValueFileSize = kValueWindowSize;
 class FlushPlacer final : public ValuePlacer {
  public:
   FlushPlacer(FlushPlacement placement, ValueFileWriter::Options files)
-      : placement_(std::move(placement)), writer_(std::move(files)) {}
+      : placement_(std::move(placement)), writer_(std::move(files)) {
+    VARVE_ASSERT(std::is_sorted(
+        placement_.log_blocks.begin(), placement_.log_blocks.end(),
+        [](const LogBlockPlace& a, const LogBlockPlace& b) { return a.first < b.first; }));
+  }
 
   absl::StatusOr<RecordView> Place(const RecordView& record) override {
     if (record.value.size() < kSmallestLargeValue || record.kind != RecordKind::kValue)
@@ -68,7 +73,9 @@ class FlushPlacer final : public ValuePlacer {
 class CollectingPlacer final : public ValuePlacer {
  public:
   CollectingPlacer(std::vector<uint64_t> emptied, ValueFileWriter::Options files)
-      : emptied_(std::move(emptied)), registry_(files.registry), writer_(std::move(files)) {}
+      : emptied_(std::move(emptied)), registry_(files.registry), writer_(std::move(files)) {
+    VARVE_ASSERT(std::is_sorted(emptied_.begin(), emptied_.end()));
+  }
 
   absl::StatusOr<RecordView> Place(const RecordView& record) override {
     ValuePlace place;
@@ -111,6 +118,7 @@ ValueFileWriter::~ValueFileWriter() {
 }
 
 absl::Status ValueFileWriter::Begin() {
+  VARVE_ASSERT(file_ == nullptr);
   number_ = options_.next_file_number();
   const std::string path = ValueFilePath(options_.directory, number_);
   paths_.reserve(paths_.size() + 1);
@@ -120,6 +128,7 @@ absl::Status ValueFileWriter::Begin() {
 }
 
 absl::StatusOr<ValuePlace> ValueFileWriter::Add(std::string_view operation, uint32_t value_size) {
+  VARVE_ASSERT(!operation.empty() && !kept_);
   if (file_ != nullptr && file_->size() + operation.size() > kMaxValueFileSize)
     VARVE_RETURN_IF_ERROR(EndFile());
   if (file_ == nullptr) VARVE_RETURN_IF_ERROR(Begin());
@@ -131,6 +140,7 @@ absl::StatusOr<ValuePlace> ValueFileWriter::Add(std::string_view operation, uint
 }
 
 absl::Status ValueFileWriter::EndFile() {
+  VARVE_ASSERT(file_ != nullptr);
   VARVE_RETURN_IF_ERROR(file_->Finish());
   files_.push_back(options_.registry->Acquire(options_.file_system, options_.directory, number_));
   files_.back()->TakeOver(file_->size());

@@ -3,6 +3,8 @@
 #include <xxhash.h>
 
 #include "db/format/log_format.h"
+#include "db/format/record_extras.h"
+#include "util/base/assert.h"
 #include "util/base/checksum.h"
 #include "util/base/coding.h"
 #include "util/base/hash.h"
@@ -56,6 +58,7 @@ uint64_t OperationsHash::Finish(std::string_view rest) {
 
 void SealBatch(SequenceNumber first, uint32_t count, uint64_t operations_hash,
                std::string* record) {
+  VARVE_ASSERT(record->size() >= kBatchHeaderSize);
   char* header = record->data();
   EncodeFixed32(header + 4, static_cast<uint32_t>(record->size() - kBatchHeaderSize));
   EncodeFixed64(header + 8, first);
@@ -100,7 +103,7 @@ bool BatchReader::Next(RecordView* operation) {
   const uint8_t first = static_cast<uint8_t>(*position++);
   operation->kind = static_cast<RecordKind>(first & 0x0f);
   operation->flags = first & 0xf0 & ~kSeparatedValue;
-  uint32_t key_size = 0, value_size = 0, metadata_size = 0;
+  uint32_t key_size = 0, value_size = 0;
   if ((position = DecodeVarint32(position, limit, &key_size)) == nullptr) return false;
   if ((position = DecodeVarint32(position, limit, &value_size)) == nullptr) return false;
   seal_offset_ = 0;
@@ -111,20 +114,14 @@ bool BatchReader::Next(RecordView* operation) {
     seal_offset_ = static_cast<size_t>(position - begin);
     position += kLargeSealSize;
   }
-  operation->expiry_ms = 0;
-  if (operation->flags & kHasExpiry) {
-    if (limit - position < 8) return false;
-    operation->expiry_ms = DecodeFixed64(position);
-    position += 8;
-  }
-  operation->metadata = {};
-  if (operation->flags & kHasMetadata) {
-    if ((position = DecodeVarint32(position, limit, &metadata_size)) == nullptr) return false;
-    if (static_cast<size_t>(limit - position) < metadata_size) return false;
-    operation->metadata = {position, metadata_size};
-    position += metadata_size;
-  }
-  if (static_cast<size_t>(limit - position) < size_t{key_size} + value_size) return false;
+  RecordExtras extras;
+  if ((position = DecodeExtras(position, limit, operation->flags, &extras)) == nullptr)
+    return false;
+  if (static_cast<size_t>(limit - position) < size_t{extras.metadata_size} + key_size + value_size)
+    return false;
+  operation->expiry_ms = extras.expiry_ms;
+  operation->metadata = {position, extras.metadata_size};
+  position += extras.metadata_size;
   if (key_size < 4) return false;  // no tree key is shorter than its generation
   operation->key = {position, key_size};
   operation->value = {position + key_size, value_size};

@@ -2,6 +2,8 @@
 
 #include <xxhash.h>
 
+#include "db/format/record_extras.h"
+#include "util/base/assert.h"
 #include "util/base/checksum.h"
 #include "util/base/coding.h"
 
@@ -14,12 +16,13 @@ struct Header {
   uint8_t flags = 0;  // kSeparatedValue left out
   uint32_t key_size = 0;
   uint32_t value_size = 0;
-  uint64_t expiry_ms = 0;
-  uint32_t metadata_size = 0;
+  RecordExtras extras;
   size_t seal_offset = 0;
   size_t size = 0;  // bytes before metadata, key and value
 
-  uint64_t operation_size() const { return uint64_t{size} + metadata_size + key_size + value_size; }
+  uint64_t operation_size() const {
+    return uint64_t{size} + extras.metadata_size + key_size + value_size;
+  }
 };
 
 // False where there is no header of a large operation.
@@ -36,15 +39,7 @@ bool ParseHeader(std::string_view data, Header* header) {
   if (static_cast<size_t>(limit - at) < kLargeSealSize) return false;
   header->seal_offset = static_cast<size_t>(at - data.data());
   at += kLargeSealSize;
-  if ((header->flags & kHasExpiry) != 0) {
-    if (limit - at < 8) return false;
-    header->expiry_ms = DecodeFixed64(at);
-    at += 8;
-  }
-  if ((header->flags & kHasMetadata) != 0 &&
-      (at = DecodeVarint32(at, limit, &header->metadata_size)) == nullptr) {
-    return false;
-  }
+  if ((at = DecodeExtras(at, limit, header->flags, &header->extras)) == nullptr) return false;
   header->size = static_cast<size_t>(at - data.data());
   return header->key_size >= kSmallestKey;
 }
@@ -52,11 +47,12 @@ bool ParseHeader(std::string_view data, Header* header) {
 size_t Parse(std::string_view data, Header* header, RecordView* record) {
   if (!ParseHeader(data, header) || header->operation_size() > data.size()) return 0;
   const char* const at = data.data() + header->size;
-  *record = {.key = {at + header->metadata_size, header->key_size},
-             .value = {at + header->metadata_size + header->key_size, header->value_size},
-             .metadata = {at, header->metadata_size},
+  const size_t metadata_size = header->extras.metadata_size;
+  *record = {.key = {at + metadata_size, header->key_size},
+             .value = {at + metadata_size + header->key_size, header->value_size},
+             .metadata = {at, metadata_size},
              .sequence = DecodeFixed64(data.data() + header->seal_offset),
-             .expiry_ms = header->expiry_ms,
+             .expiry_ms = header->extras.expiry_ms,
              .flags = header->flags};
   return header->operation_size();
 }
@@ -95,6 +91,7 @@ uint64_t LargeBodyHash(std::string_view operation, size_t seal_offset) {
 
 void SealLargeOperation(char* operation, size_t seal_offset, SequenceNumber sequence,
                         uint64_t body_hash) {
+  VARVE_ASSERT(seal_offset > 0);
   char* const seal = operation + seal_offset;
   EncodeFixed64(seal, sequence);
   EncodeFixed32(seal + 8, Checksum({seal, 8}, body_hash));

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "util/base/assert.h"
+
 namespace varve {
 
 void CoalesceRangeTombstones(std::vector<RangeTombstone>* tombstones) {
@@ -50,9 +52,11 @@ RangeTombstoneList::RangeTombstoneList(std::vector<RangeTombstone> tombstones)
   for (size_t i = 0; i < borders.size();) {
     const std::string_view begin = borders[i].first;
     for (; i < borders.size() && borders[i].first == begin; ++i) depth += borders[i].second;
+    VARVE_ASSERT(depth >= 0);
     if (depth > 0)
       fragments_.push_back({std::string(begin), std::string(borders[i].first), kNoSequence});
   }
+  VARVE_ASSERT(depth == 0);
   HangSequences();
 }
 
@@ -105,6 +109,7 @@ size_t RangeTombstoneList::Find(std::string_view tree_key) const {
 }
 
 SequenceNumber RangeTombstoneList::SequenceInFragment(size_t index, SequenceNumber at) const {
+  VARVE_ASSERT(index < fragments_.size());
   const SequenceNumber newest = fragments_[index].newest;
   if (newest <= at) [[likely]]
     return newest;

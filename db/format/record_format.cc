@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "db/format/record_extras.h"
+#include "util/base/assert.h"
 #include "util/base/checksum.h"
 #include "util/base/coding.h"
 
@@ -17,12 +19,11 @@ struct Header {
   uint8_t kind_and_flags = 0;
   uint32_t key_size = 0;
   uint32_t value_size = 0;
-  uint32_t metadata_size = 0;
   uint64_t sequence = 0;
-  uint64_t expiry_ms = 0;
+  RecordExtras extras;
   size_t size = 0;  // bytes before metadata, key and value
 
-  size_t record_size() const { return size + metadata_size + size_t{key_size} + value_size; }
+  size_t record_size() const { return size + extras.metadata_size + size_t{key_size} + value_size; }
 };
 
 // As DecodeVarint64, with one load and no loop for up to 8 bytes; 8 bytes beyond `at` can be read
@@ -81,24 +82,19 @@ inline bool DecodeHeader(std::string_view data, Header* header) {
   if ((at = DecodeVarint32(at, limit, &header->value_size)) == nullptr) return false;
   if ((at = DecodeSequence(at, limit, &header->sequence)) == nullptr) return false;
   if ((header->kind_and_flags & (kHasExpiry | kHasMetadata)) != 0) [[unlikely]] {
-    if ((header->kind_and_flags & kHasExpiry) != 0) {
-      if (limit - at < 8) return false;
-      header->expiry_ms = DecodeFixed64(at);
-      at += 8;
-    }
-    if ((header->kind_and_flags & kHasMetadata) != 0 &&
-        (at = DecodeVarint32(at, limit, &header->metadata_size)) == nullptr) {
-      return false;
-    }
+    at = DecodeExtras(at, limit, header->kind_and_flags, &header->extras);
+    if (at == nullptr) return false;
   }
   header->size = static_cast<size_t>(at - data.data());
   return header->key_size <= kMaxPart && header->value_size <= kMaxPart &&
-         header->metadata_size <= kMaxPart;
+         header->extras.metadata_size <= kMaxPart;
 }
 
 }  // namespace
 
 size_t AppendRecord(const RecordView& record, uint64_t checksum_seed, std::string* destination) {
+  VARVE_ASSERT(record.key.size() <= kMaxPart && record.value.size() <= kMaxPart);
+  VARVE_ASSERT(record.metadata.empty() || (record.flags & kHasMetadata) != 0);
   const size_t start = destination->size();
   char header[kMaxRecordHeaderSize] = {};
   char* at = header + kRecordChecksumSize;
@@ -158,13 +154,13 @@ size_t DecodeRecord(std::string_view data, uint64_t checksum_seed, ChecksumMode 
   const size_t size = header.record_size();
   if (!is_intact(size)) return 0;
   const char* at = data.data() + header.size;
-  record->metadata = {at, header.metadata_size};
-  at += header.metadata_size;
+  record->metadata = {at, header.extras.metadata_size};
+  at += header.extras.metadata_size;
   record->key = {at, header.key_size};
   at += header.key_size;
   record->value = {at, header.value_size};
   record->sequence = header.sequence;
-  record->expiry_ms = header.expiry_ms;
+  record->expiry_ms = header.extras.expiry_ms;
   record->kind = static_cast<RecordKind>(header.kind_and_flags & kKindMask);
   record->flags = header.kind_and_flags & ~kKindMask;
   return size;

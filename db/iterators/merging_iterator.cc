@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "util/base/assert.h"
 #include "util/base/coding.h"
 
 namespace varve {
@@ -57,6 +58,7 @@ class MergingIterator final : public InternalIterator {
   }
 
   void Next() override {
+    VARVE_ASSERT(!heap_.empty());
     if (direction_ != kForward) [[unlikely]]
       TurnAround(kForward);
     children_[heap_.front().child]->Next();
@@ -64,6 +66,7 @@ class MergingIterator final : public InternalIterator {
   }
 
   void Prev() override {
+    VARVE_ASSERT(!heap_.empty());
     if (direction_ != kReverse) [[unlikely]]
       TurnAround(kReverse);
     children_[heap_.front().child]->Prev();
@@ -137,6 +140,7 @@ class MergingIterator final : public InternalIterator {
   }
 
   void BuildHeap() {
+    VARVE_ASSERT(heap_.size() <= children_.size());
     if (heap_.size() < 2) return;
     Align();
     for (size_t i = heap_.size() / 2; i-- > 0;) SiftDown(i);
@@ -166,6 +170,7 @@ class MergingIterator final : public InternalIterator {
 
   void SiftDown(size_t hole) {
     const size_t size = heap_.size();
+    VARVE_ASSERT(hole < size);
     size_t child = 2 * hole + 1;
     if (child >= size) return;
     if (child + 1 < size && Before(heap_[child + 1], heap_[child])) ++child;

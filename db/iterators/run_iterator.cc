@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "db/version/version.h"
+#include "util/base/assert.h"
 
 namespace varve {
 namespace {
@@ -38,12 +39,14 @@ class RunIterator final : public InternalIterator {
   }
 
   void Next() override {
+    VARVE_ASSERT(Valid());
     current_->Next();
     if (!current_->Valid()) [[unlikely]]
       SkipForward();
   }
 
   void Prev() override {
+    VARVE_ASSERT(Valid());
     current_->Prev();
     if (!current_->Valid()) [[unlikely]]
       SkipBackward();
@@ -56,8 +59,8 @@ class RunIterator final : public InternalIterator {
   }
 
  private:
-  // False, and the iterator is not Valid(), behind the last segment. A cursor that is open already
-  // is used again.
+  // Opens the cursor of a segment, or uses it again if it is open already. Returns false behind the
+  // last segment; then the iterator is not Valid().
   bool Open(size_t index) {
     if (index >= segments_.size()) {
       current_ = nullptr;

@@ -4,6 +4,8 @@
 #include <thread>
 #include <utility>
 
+#include "util/base/assert.h"
+
 namespace varve {
 namespace {
 
@@ -37,6 +39,7 @@ bool OffsetTableCache::Insert(ResidentIndex* resident, std::shared_ptr<const Seg
   ring_.push_back(resident);  // from here on nothing needs memory
   usage_ += index->charge();
   resident->owner_ = std::move(index);
+  VARVE_ASSERT(usage_ <= capacity_);
   resident->recently_used_.store(true, std::memory_order_relaxed);
   resident->page_count_hint_.store(resident->owner_->table().page_count(),
                                    std::memory_order_relaxed);
@@ -59,6 +62,7 @@ std::shared_ptr<const SegmentIndex> OffsetTableCache::Unhook(ResidentIndex* resi
   resident->table_hint_.store(nullptr, std::memory_order_relaxed);
   resident->current_.store(nullptr, std::memory_order_seq_cst);
   resident->WaitUntilUnpinned();
+  VARVE_ASSERT(resident->owner_ != nullptr && usage_ >= resident->owner_->charge());
   usage_ -= resident->owner_->charge();
   return std::exchange(resident->owner_, nullptr);
 }
@@ -67,6 +71,7 @@ void OffsetTableCache::MakeRoom(size_t charge, Victims* victims) {
   while (usage_ + charge > capacity_ && !left_.empty()) DropOldestLeft(victims);
   // Each step evicts or clears a bit, so this ends; once the ring is empty everything fits.
   while (usage_ + charge > capacity_) {
+    VARVE_ASSERT(!ring_.empty());
     if (hand_ >= ring_.size()) hand_ = 0;
     ResidentIndex* resident = ring_[hand_];
     if (resident->recently_used_.exchange(false, std::memory_order_relaxed)) {
@@ -88,9 +93,11 @@ void OffsetTableCache::Leave(std::shared_ptr<const SegmentIndex> index) {
   MakeRoom(index->charge(), &victims);
   left_.push_back(index);
   usage_ += index->charge();
+  VARVE_ASSERT(usage_ <= capacity_ && left_.size() <= kMaxLeft);
 }
 
 void OffsetTableCache::DropOldestLeft(Victims* victims) {
+  VARVE_ASSERT(!left_.empty() && usage_ >= left_.front()->charge());
   victims->push_back(left_.front());
   usage_ -= left_.front()->charge();
   left_.pop_front();
@@ -104,6 +111,7 @@ std::shared_ptr<const SegmentIndex> OffsetTableCache::Collect(uint64_t segment_n
   if (found == left_.end()) return nullptr;
   std::shared_ptr<const SegmentIndex> index = std::move(*found);
   left_.erase(found);
+  VARVE_ASSERT(usage_ >= index->charge());
   usage_ -= index->charge();
   return index;
 }

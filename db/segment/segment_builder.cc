@@ -17,6 +17,7 @@
 #include "db/segment/segment_index.h"
 #include "db/segment/segment_values.h"
 #include "structure/offset_table.h"
+#include "util/base/assert.h"
 #include "util/base/checksum.h"
 #include "util/base/coding.h"
 #include "util/base/hash.h"
@@ -82,6 +83,7 @@ absl::Status SegmentBuilder::Add(const RecordView& record) {
   ++info_.entries;
   if (record.kind == RecordKind::kTombstone) ++info_.tombstones;
   CoverSequence(record.sequence);
+  VARVE_ASSERT(table_.size() <= info_.entries && info_.smallest <= last_key_);
   return file_->WriteFull();
 }
 
@@ -134,6 +136,7 @@ void SegmentBuilder::CoverRangeTombstones() {
     is_empty = false;
   }
   info_.range_tombstones = range_tombstones_.size();
+  VARVE_ASSERT(info_.smallest <= info_.largest);
 }
 
 AlignedBytes SegmentBuilder::EncodeIndex(SegmentFooter* footer) {

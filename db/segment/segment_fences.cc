@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "db/segment/segment_format.h"
+#include "util/base/assert.h"
 #include "util/base/checksum.h"
 
 namespace varve {
@@ -52,6 +53,8 @@ SegmentFencesBuilder::SegmentFencesBuilder(uint32_t block_size)
 
 void SegmentFencesBuilder::AddFence(std::string_view key, uint64_t offset,
                                     std::string_view previous_key, uint64_t block) {
+  VARVE_ASSERT(block_ == ~uint64_t{0} || block > block_);
+  VARVE_ASSERT(starts_.empty() || offset > (starts_.back() & ~kFenceContinued));
   block_ = block;
   if (starts_.empty()) {
     starts_.push_back(offset);

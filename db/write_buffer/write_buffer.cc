@@ -8,6 +8,7 @@
 
 #include "structure/radix_sort.h"
 #include "type/tree_key.h"
+#include "util/base/assert.h"
 #include "util/base/coding.h"
 #include "util/base/memory_guard.h"
 #include "util/base/prefetch.h"
@@ -95,9 +96,8 @@ struct WriteBuffer::Order {
 
   Arena arena;
   SkipList<Ordered, Compare> list;
-  const Entry* last_ordered =
-      // Everything that arrived up to here is in the list, but for pending[inserted..].
-      nullptr;
+  // Everything that arrived up to here is in the list, but for pending[inserted..].
+  const Entry* last_ordered = nullptr;
   std::vector<Sortable> pending;  // sorted
   size_t inserted = 0;
 };
@@ -131,6 +131,8 @@ void WriteBuffer::Reserve(size_t bytes, size_t range_tombstones) {
 }
 
 void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool gated) {
+  VARVE_ASSERT(record.kind == RecordKind::kValue || record.kind == RecordKind::kTombstone);
+  VARVE_ASSERT(record.sequence >= first_sequence_ && last_sequence() == kNoSequence);
   const size_t expiry_size = record.flags & kHasExpiry ? 8 : 0;
   char* memory = arena_.Allocate(SizeOf(record));
   Entry* entry = new (memory) Entry{.sequence = record.sequence,
@@ -163,6 +165,7 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool gated) {
     same = same_link->load(std::memory_order_relaxed);
   }
   if (same != nullptr) {
+    VARVE_ASSERT(same->sequence < entry->sequence && !same->overwritten);
     entry->older = same;
     same->overwritten = true;
     entry->next_key.store(same->next_key.load(std::memory_order_relaxed),
@@ -190,6 +193,7 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool gated) {
 }
 
 void WriteBuffer::AddRangeTombstone(RangeTombstone tombstone) {
+  VARVE_ASSERT(last_sequence() == kNoSequence);
   tombstone_bytes_.fetch_add(sizeof(RangeTombstone) + tombstone.begin.size() + tombstone.end.size(),
                              std::memory_order_relaxed);
   range_tombstones_.push_back(std::move(tombstone));
@@ -275,6 +279,11 @@ std::vector<WriteBuffer::Sortable> WriteBuffer::SortArrivals(const Entry** last,
   for (size_t i = 0; i < stale; ++i)
     sorted[i].word = LeadingWord(sorted[i].entry->key().substr(shared));
   SortByKey(&sorted);
+  VARVE_ASSERT(
+      std::is_sorted(sorted.begin(), sorted.end(), [](const Sortable& a, const Sortable& b) {
+        return CompareInternal(a.entry->key(), a.entry->sequence, b.entry->key(),
+                               b.entry->sequence) < 0;
+      }));
   *last = end;
   return sorted;
 }

@@ -245,7 +245,7 @@ void LookUp(Segment* segment, const std::vector<OwnedRecord>& records, bool veri
   FoundRecord found;
   for (const OwnedRecord& record : records) {
     const uint64_t hash = HashKey(record.key);
-    segment->PrefetchLookup(hash);
+    segment->PrefetchTable(hash);
     const bool may_contain = segment->MayContain(hash);
     const auto result = segment->Get(record.key, hash, record.sequence, fill_cache, &found);
     iterator->Seek(record.key, record.sequence);

@@ -180,7 +180,7 @@ TEST(SegmentTest, ReadersOfAllKindsMayRunTogether) {
         Segment& segment = *segments[random() % 4];
         const uint64_t n = random() % 4000;
         const std::string key = NumberedKey(n);
-        segment.PrefetchLookup(HashKey(key));
+        segment.PrefetchTable(HashKey(key));
         const Lookup lookup = Get(segment, key);
         if (!lookup.status.ok() || lookup.found != (n % 2 == 0)) ++failures;
         if (n % 2 == 0 && !segment.MayContain(HashKey(key))) ++failures;
