@@ -1,9 +1,12 @@
-// Memory that is given out in small pieces and given back all at once.
+// The arena gives out memory in small pieces and gives it back all at once.
 //
-// One thread at a time may allocate (callers serialize); bytes_used() may be read by any thread.
-// What was allocated stays in place until the arena goes. Pieces are aligned to 8 bytes. A piece
-// larger than a quarter chunk gets an allocation of its own, so that little is wasted at the end of
-// chunks.
+// Pieces are aligned to 8 bytes and stay in place until the arena goes. A piece larger than a
+// quarter chunk gets an allocation of its own, so that little is wasted at the end of chunks.
+//
+// Thread-safety: one thread at a time may allocate (callers serialize); any thread may call
+// bytes_used().
+// Invariants: [next_, next_ + left_) and [rest_, rest_ + rest_left_) lie in chunks of the arena and
+// hold no piece.
 #pragma once
 
 #include <atomic>
@@ -14,6 +17,7 @@
 #include <vector>
 
 #include "structure/chunk_pool.h"
+#include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/os/aligned_bytes.h"
 
@@ -36,14 +40,15 @@ class Arena {
   char* Allocate(size_t bytes) {
     bytes = SizeOf(bytes);
     if (bytes > left_) return AllocateSlow(bytes);
+    VARVE_ASSERT(next_ != nullptr || bytes == 0);
     char* piece = next_;
     next_ += bytes;
     left_ -= bytes;
     return piece;
   }
 
-  // The next pieces, up to `bytes` in all (each with its alignment, see SizeOf), will be there:
-  // allocating them can't fail.
+  // Makes sure that the next pieces, up to `bytes` in all (each counted as SizeOf), can be
+  // allocated without failing. Throws std::bad_alloc.
   void Reserve(size_t bytes) {
     if (bytes <= left_) return;
     if (bytes <= rest_left_) {
@@ -60,21 +65,24 @@ class Arena {
     next_ = chunk.data();
     left_ = chunk.capacity();
   }
+  // Returns what a piece of `bytes` takes.
   static size_t SizeOf(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
 
-  // Bytes taken from the system.
+  // Returns the bytes taken from the system.
   size_t bytes_used() const { return bytes_used_.load(std::memory_order_relaxed); }
 
  private:
   char* AllocateSlow(size_t bytes) {
     if (bytes > chunk_size_ / 4) return NewChunk(bytes).data();
     const AlignedBytes& chunk = NewChunk(chunk_size_);
+    VARVE_ASSERT(bytes <= chunk.capacity());
     next_ = chunk.data() + bytes;
     left_ = chunk.capacity() - bytes;
     return chunk.data();
   }
 
   const AlignedBytes& NewChunk(size_t bytes) {
+    VARVE_ASSERT(bytes > 0);
     ReserveMore(&chunks_, 1);
     const bool is_usual = bytes == chunk_size_;
     if (pool_ != nullptr && !is_usual) pool_->MakeRoom(bytes);
@@ -87,7 +95,7 @@ class Arena {
   const std::shared_ptr<ChunkPool> pool_;
   char* next_ = nullptr;
   size_t left_ = 0;
-  char* rest_ = nullptr;  // of a chunk that Reserve() left for a larger one
+  char* rest_ = nullptr;  // what is left of a chunk that Reserve() left for a larger one
   size_t rest_left_ = 0;
   std::vector<AlignedBytes> chunks_;
   std::atomic<size_t> bytes_used_{0};

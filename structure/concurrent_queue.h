@@ -1,8 +1,13 @@
-// A bounded queue for many producers and many consumers: a ring of cells, each with a ticket that
-// says whose turn it is (after D. Vyukov's bounded MPMC queue). Push and pop are a compare-and-swap
-// on the fast path; only a consumer that finds the queue empty sleeps. Thread-safe. Invariants:
-// elements leave in the order in which their pushes claimed cells; at most capacity() elements are
-// inside; after Close() nothing enters, and what is inside is still handed out.
+// The concurrent queue is a bounded queue for many producers and many consumers: a ring of cells,
+// each with a ticket that says which push or pop may use it next (after D. Vyukov's bounded MPMC
+// queue). Push and pop are a compare-and-swap on the fast path; only a consumer that finds the
+// queue empty sleeps.
+//
+// Thread-safety: all functions may be called by any thread.
+// Invariants:
+// (1) Elements leave in the order in which their pushes claimed cells.
+// (2) At most capacity() elements are inside.
+// (3) After Close() nothing enters, and what is inside is still handed out.
 #pragma once
 
 #include <atomic>
@@ -12,6 +17,8 @@
 #include <memory>
 #include <optional>
 #include <utility>
+
+#include "util/base/assert.h"
 
 namespace varve {
 
@@ -28,7 +35,8 @@ class ConcurrentQueue {
 
   size_t capacity() const { return mask_ + 1; }
 
-  // False, and `element` is untouched, when the queue is full or closed. Never blocks.
+  // Adds the element. Returns false, and leaves `element` untouched, if the queue is full or
+  // closed. Never blocks.
   [[nodiscard]] bool TryPush(T&& element) {
     producers_.fetch_add(1);
     const bool pushed = !closed_.load() && PushCell(std::move(element));
@@ -37,21 +45,22 @@ class ConcurrentQueue {
     return pushed;
   }
 
-  // Nothing when the queue is empty. Never blocks.
+  // Takes the oldest element; returns nothing if the queue is empty. Never blocks.
   std::optional<T> TryPop() {
     size_t position = pop_position_.load(std::memory_order_relaxed);
     while (true) {
       Cell& cell = cells_[position & mask_];
-      const auto turn =
+      const auto ahead =
           static_cast<intptr_t>(cell.ticket.load()) - static_cast<intptr_t>(position + 1);
-      if (turn == 0) {
+      if (ahead == 0) {
         if (pop_position_.compare_exchange_weak(position, position + 1)) {
+          VARVE_ASSERT(cell.ticket.load() == position + 1);
           std::optional<T> element(std::move(cell.element));
           cell.element = T();
           cell.ticket.store(position + mask_ + 1);
           return element;
         }
-      } else if (turn < 0) {
+      } else if (ahead < 0) {
         return std::nullopt;
       } else {
         position = pop_position_.load(std::memory_order_relaxed);
@@ -59,7 +68,7 @@ class ConcurrentQueue {
     }
   }
 
-  // Waits for an element. Nothing only when the queue is closed and empty.
+  // Waits for an element and takes it. Returns nothing only if the queue is closed and empty.
   std::optional<T> Pop() {
     while (true) {
       if (std::optional<T> element = TryPop()) return element;
@@ -99,14 +108,16 @@ class ConcurrentQueue {
     size_t position = push_position_.load(std::memory_order_relaxed);
     while (true) {
       Cell& cell = cells_[position & mask_];
-      const auto turn = static_cast<intptr_t>(cell.ticket.load()) - static_cast<intptr_t>(position);
-      if (turn == 0) {
+      const auto ahead =
+          static_cast<intptr_t>(cell.ticket.load()) - static_cast<intptr_t>(position);
+      if (ahead == 0) {
         if (push_position_.compare_exchange_weak(position, position + 1)) {
+          VARVE_ASSERT(cell.ticket.load() == position);
           cell.element = std::move(element);
           cell.ticket.store(position + 1);
           return true;
         }
-      } else if (turn < 0) {
+      } else if (ahead < 0) {
         return false;
       } else {
         position = push_position_.load(std::memory_order_relaxed);

@@ -1,18 +1,20 @@
-// A static hash table from keys to where their records lie, about 9.4 bytes a key (the field's
-// fingerprint or "cuckoo" index; placement after Pagh and Rodler, "Cuckoo Hashing", and
-// Dietzfelbinger and Weidling on buckets of several slots).
+// The offset table is a static hash table from keys to the places of their records, about 9.4 bytes
+// a key (the field's fingerprint or "cuckoo" index; placement after Pagh and Rodler, "Cuckoo
+// Hashing", and Dietzfelbinger and Weidling on buckets of several slots).
 //
 //   table  = pages of 4096 bytes, the same bytes on disk and in memory
 //   page   = [ header: 64 bytes ][ 63 buckets of 64 bytes ]
-//   header = [ checksum: 4, of the rest of the page, seeded with file and page index ][ page index:
-//   4 ][ zeros: 56 ] bucket = one cache line, 8 slots of 8 bytes slot   = bits 45-63 fingerprint |
-//   bits 8-44 byte offset of the record | bits 1-7 length class | bit 0 spill mark
+//   header = [ checksum: 4, of the rest of the page, seeded with file and page index ]
+//            [ page index: 4 ][ zeros: 56 ]
+//   bucket = one cache line, 8 slots of 8 bytes
+//   slot   = bits 45-63 fingerprint | bits 8-44 byte offset of the record
+//            | bits 1-7 length class (0: the slot is empty) | bit 0 spill mark
 //
-// A hash names one page, and in it two buckets. A key lies in its first bucket where there is room,
+// A hash names one page, and in it two buckets. A key lies in its first bucket if there is room,
 // else in its second, else in a short list of overflow entries that the table's owner keeps beside
 // it. Eight spill marks a bucket form a small filter: the mark that a key's hash picks is set when
-// some key with this first bucket lies elsewhere, so a miss touches one line in about 8 of 9 cases,
-// and one page always: where the table is not in memory, a lookup reads one page.
+// some key with this first bucket lies elsewhere. So a miss touches one line in about 8 of 9 cases,
+// and always one page: a lookup in a table that is not in memory reads one page.
 //
 // Arithmetic. Pages are filled to 86 %: 8 / 0.86 * 64 / 63 = 9.45 bytes a key. A lookup compares at
 // most 7 slots a line on average, so a key that is absent is taken for another one with probability
@@ -21,8 +23,9 @@
 // standard deviations): its surplus goes to the overflow entries. So do keys whose whole hash is
 // the same, from the 17th on.
 //
-// An empty slot has length class 0. The builder belongs to one thread; a table is immutable and
-// safe to share.
+// Thread-safety: the builder belongs to one thread; a table is immutable and may be shared.
+// Invariants: the second bucket of a hash is never its first one; overflow entries are sorted by
+// hash.
 #pragma once
 
 #include <array>
@@ -40,13 +43,13 @@ namespace varve {
 
 inline constexpr size_t kOffsetTablePageSize = 4096;
 inline constexpr size_t kOffsetTableHeaderSize = 64;
-inline constexpr size_t kOffsetTableBuckets = 63;  // of one page
-inline constexpr size_t kOffsetTableSlots = 8;     // of one bucket
+inline constexpr size_t kOffsetTableBuckets = 63;  // a page
+inline constexpr size_t kOffsetTableSlots = 8;     // a bucket
 inline constexpr uint64_t kMaxTableOffset = (uint64_t{1} << 37) - 1;
 
-// Sizes in steps of an eighth, so that one number of 7 bits says how much to read: classes 1..126
-// stand for up to 18 bytes .. 896 KiB; the last class means "larger: read the record's header
-// first". 0 is no class.
+// Length classes are sizes in steps of an eighth, so that one number of 7 bits says how much to
+// read: classes 1..126 stand for up to 18 bytes .. 896 KiB; the last class means "larger: read the
+// record's header first". 0 is no class.
 inline constexpr uint8_t kUnboundedLengthClass = 127;
 uint8_t LengthClassFor(uint64_t size);
 // The largest size of a class other than 0 and kUnboundedLengthClass.
@@ -54,7 +57,7 @@ constexpr uint64_t LengthClassLimit(uint8_t length_class) {
   return uint64_t{9u + ((length_class - 1u) & 7)} << (((length_class - 1u) >> 3) + 1);
 }
 
-// Where a hash lies in a table.
+// The place of a hash in a table.
 struct OffsetTablePlace {
   uint32_t page;
   uint8_t first_bucket;
@@ -90,7 +93,7 @@ struct OffsetTableOverflow {
   OffsetTableEntry entry;
 };
 
-// What a lookup found: nearly always nothing or one entry.
+// The entries that a lookup found: nearly always none or one.
 using OffsetTableCandidates = absl::InlinedVector<OffsetTableEntry, 4>;
 
 // Checksum seed of a page; `file` tells the table's file from others.
@@ -132,8 +135,8 @@ class OffsetTableView {
                             overflow_, candidates);
   }
 
-  // The same for what is nearly always so. kSeveral: or it takes a look elsewhere, so Lookup has to
-  // tell.
+  // Looks up the usual case, in which there is no entry or exactly one. kSeveral: there may be
+  // several, or some among the overflow entries, so the caller has to ask Lookup.
   enum class Only : uint8_t { kNone, kOne, kSeveral };
   Only LookupOnly(uint64_t hash, OffsetTableEntry* entry) const;
 
@@ -146,8 +149,8 @@ class OffsetTableView {
 class OffsetTableBuilder {
  public:
   void Reserve(size_t keys) { keys_.reserve(keys); }
-  // One entry a distinct key; different keys with equal hashes are fine. `offset` <=
-  // kMaxTableOffset, `record_size` > 0.
+  // Adds the entry of a distinct key; different keys may have equal hashes.
+  // Requires: `offset` <= kMaxTableOffset, `record_size` > 0.
   void Add(uint64_t hash, uint64_t offset, uint64_t record_size);
   size_t size() const { return keys_.size(); }
 

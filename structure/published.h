@@ -1,9 +1,14 @@
-// One immutable object that many threads read and few replace, read without a lock and without
-// writing a shared cache line (hazard pointers, after Michael, 2004).
+// Published holds one immutable object that many threads read and few replace. Reading takes no
+// lock and writes no shared cache line (hazard pointers, after Michael, 2004).
 //
-// A reader announces the object it uses in a slot that its thread has to itself; a writer replaces
-// the object and gives the old one back once no slot announces it. Reading costs one
-// compare-and-swap on the thread's own line and two loads. All functions are thread-safe.
+// A reader announces the object that it uses in a slot that its thread has to itself; a writer
+// replaces the object and gives the old one back once no slot announces it. Reading costs one
+// compare-and-swap on the thread's own line and two loads.
+//
+// Thread-safety: all functions may be called by any thread; the destructor only when no pin is
+// held.
+// Invariants: an object that a slot announces is current or among the retired ones; a slot is
+// announced by at most one pin.
 #pragma once
 
 #include <atomic>
@@ -14,6 +19,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 
 namespace varve {
@@ -21,15 +27,17 @@ namespace varve {
 template <typename T>
 class Published {
  public:
-  // Keeps the object in place. Short-lived: give it back by the thread that took it; for longer,
-  // copy share().
+  // A pin keeps the object in place for a short time; whoever needs it for longer copies share().
+  // Requires: the thread that took a pin also gives it back.
   class Pin {
    public:
     Pin(Pin&& other) noexcept
         : slot_(std::exchange(other.slot_, nullptr)), object_(other.object_) {}
     Pin& operator=(Pin&&) = delete;
     ~Pin() {
-      if (slot_ != nullptr) slot_->store(nullptr, std::memory_order_release);
+      if (slot_ == nullptr) return;
+      VARVE_ASSERT(slot_->load(std::memory_order_relaxed) == object_);
+      slot_->store(nullptr, std::memory_order_release);
     }
     const T* get() const { return object_; }
     const T* operator->() const { return object_; }
@@ -44,7 +52,7 @@ class Published {
 
   explicit Published(std::shared_ptr<const T> first)
       : owner_(std::move(first)), current_(owner_.get()) {}
-  // No pin may be held any more.
+  // Requires: no pin is held any more.
   ~Published() = default;
 
   Pin Acquire() const {
@@ -63,7 +71,7 @@ class Published {
     }
   }
 
-  // True while `pin` holds the newest object.
+  // Returns whether `pin` holds the newest object.
   bool IsCurrent(const Pin& pin) const { return current_.load() == pin.get(); }
 
   std::shared_ptr<const T> share() const {
@@ -71,15 +79,15 @@ class Published {
     return owner_;
   }
 
-  // Takes the memory that the next Replace() needs, which then can't fail. Whoever replaces does so
-  // one at a time.
+  // Takes the memory that the next Replace() needs, so that it cannot fail.
+  // Requires: callers of PrepareReplace and Replace take turns.
   void PrepareReplace() {
     absl::MutexLock lock(&mutex_);
     ReserveMore(&retired_, 1);
   }
 
-  // Replaces the object; the old one is kept until Reclaim() finds it unused. Returns how many are
-  // kept.
+  // Replaces the object and keeps the old one until Reclaim() finds it unused. Returns how many old
+  // ones are kept.
   size_t Replace(std::shared_ptr<const T> next) {
     absl::MutexLock lock(&mutex_);
     if (owner_ != nullptr) retired_.push_back(std::move(owner_));
@@ -88,9 +96,9 @@ class Published {
     return retired_.size();
   }
 
-  // Lets go of replaced objects that nobody uses any more; returns how many are still in use.
+  // Lets go of replaced objects that no pin holds any more; returns how many are still in use.
   size_t Reclaim() {
-    size_t in_use = 0;  // of those looked at
+    size_t in_use = 0;  // among those looked at
     for (;;) {
       std::shared_ptr<const T> released;  // destroyed after the lock is gone
       absl::MutexLock lock(&mutex_);

@@ -1,4 +1,6 @@
-// Sorting many small items by a number.
+// RadixSort sorts many small items by a number.
+//
+// Thread-safety: a function without state; the items belong to the caller.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,9 @@
-// A set of byte strings as disjoint ranges [begin, end) in order (the field's interval set): ranges
-// that overlap or touch become one. An empty end means no end. Not thread-safe. Finding and adding
-// take logarithmic time, but for the ranges that go.
+// The range set holds byte strings as disjoint ranges [begin, end) in order (the field's interval
+// set). Ranges that overlap or touch become one; an empty end means no end. Finding and adding take
+// logarithmic time, but for the ranges that are absorbed.
+//
+// Thread-safety: none; callers serialize.
+// Invariants: ranges() are disjoint and do not touch; bytes() is the sum of their charges.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +21,14 @@ class RangeSet {
     std::string_view begin;
     std::string_view end;
   };
-  static constexpr size_t kBytesPerRange = 64;  // beside its own
+  static constexpr size_t kBytesPerRange = 64;  // charge of a range beside its bytes
 
   void Add(std::string_view begin, std::string_view end);
-  // Makes every two neighbours one, with what lies between them.
+  // Joins every two neighbouring ranges, with what lies between them.
   void JoinNeighbours();
   void Clear();
 
-  // The range that holds `key`; views live until the next change.
+  // Returns the range that holds `key`. Its views are good until the next change.
   std::optional<Range> Find(std::string_view key) const;
   const Ranges& ranges() const { return ranges_; }
   bool empty() const { return ranges_.empty(); }

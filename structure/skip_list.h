@@ -1,15 +1,14 @@
-// A sorted list with express lanes (Pugh, 1990): one thread inserts at a time, any number read
-// without a lock.
+// The skip list is a sorted list with express lanes (Pugh, 1990).
 //
 // Nodes come from an arena, are linked in from the bottom up with release stores and never removed,
 // so a reader that follows links with acquire loads always stands on a complete node. Items are
-// copied into their node and should be small (a pointer).
+// copied into their node and should be small (a pointer). Insertions remember where the last one
+// went (a finger): inserting in ascending order costs a few comparisons each, whatever the length.
 //
-// Insertions remember where the last one went (a finger): inserting in ascending order costs a few
-// comparisons each, whatever the length.
-//
-// Item: trivially copyable. Comparator: int operator()(const Item&, const Item&) const; no two
-// items may be equal.
+// Requires: Item is trivially copyable. Comparator has int operator()(const Item&, const Item&)
+// const; no two items of a list are equal.
+// Thread-safety: one thread at a time inserts; any number of threads read without a lock.
+// Invariants: on each level items ascend; a node of level n is on all levels below n.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +17,7 @@
 #include <new>
 
 #include "structure/arena.h"
+#include "util/base/assert.h"
 
 namespace varve {
 
@@ -48,7 +48,7 @@ class SkipList {
       Node* last = list_->FindLast();
       node_ = last == list_->head_ ? nullptr : last;
     }
-    // To the first item >= `target`; to the last item < `target`.
+    // Seek moves to the first item >= `target`, Before to the last item < `target`.
     void Seek(const Item& target) { list_->FindLess(target, &node_); }
     void Before(const Item& target) {
       Node* next;
@@ -93,8 +93,8 @@ class SkipList {
     return node != nullptr && compare_(node->item, target) < 0;
   }
 
-  // The last node before `target`, and in `*next` the one that followed it when it was compared:
-  // not before `target`, whatever has been inserted between the two since.
+  // Returns the last node before `target`, and in `*next` the one that followed it when it was
+  // compared: not before `target`, whatever has been inserted between the two since.
   Node* FindLess(const Item& target, Node** next) const {
     Node* node = head_;
     for (int level = height_.load(std::memory_order_relaxed) - 1;; --level) {
@@ -119,7 +119,7 @@ class SkipList {
   Node* const head_;
   std::atomic<int> height_{1};
   uint64_t random_ = 0x9e3779b97f4a7c15;
-  // On each level the last node before the item inserted last, or that item.
+  // The last node before the item inserted last, or that item, on each level.
   Node* finger_[kMaxHeight];
 };
 
@@ -150,6 +150,8 @@ void SkipList<Item, Comparator>::Insert(const Item& item) {
   Node* node = NewNode(item, height);  // where memory is short, the list stays as it was
   if (height > height_.load(std::memory_order_relaxed))
     height_.store(height, std::memory_order_relaxed);
+  VARVE_ASSERT(finger_[0] == head_ || compare_(finger_[0]->item, item) < 0);
+  VARVE_ASSERT(finger_[0]->Next(0) == nullptr || compare_(item, finger_[0]->Next(0)->item) < 0);
   for (int level = 0; level < height; ++level) {
     node->next[level].store(finger_[level]->Next(level), std::memory_order_relaxed);
     finger_[level]->next[level].store(node, std::memory_order_release);

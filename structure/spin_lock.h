@@ -1,15 +1,19 @@
-// A lock of one byte for critical sections of some tens of nanoseconds without I/O, allocation or
-// other locks inside.
+// The spin lock is a lock of one byte for critical sections of some tens of nanoseconds that hold
+// no I/O, no allocation and no other lock.
 //
-// An uncontended Lock and Unlock cost one atomic exchange. Who finds it taken reads it until it is
-// free, and after a short while gives the processor away, so that a holder that lost its core gets
-// on. Not recursive, not fair. For anything longer use absl::Mutex.
+// An uncontended Lock and Unlock cost one atomic exchange. A thread that finds the lock taken reads
+// it until it is free, and after a short while gives the processor away, so that a holder that lost
+// its core can go on. The lock is neither recursive nor fair. For anything longer use absl::Mutex.
+//
+// Thread-safety: all functions may be called by any thread.
+// Requires: the thread that locked it unlocks it.
 #pragma once
 
 #include <atomic>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "util/base/assert.h"
 
 namespace varve {
 
@@ -22,7 +26,10 @@ class ABSL_LOCKABLE SpinLock {
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
     while (taken_.exchange(true, std::memory_order_acquire)) [[unlikely]] Wait();
   }
-  void Unlock() ABSL_UNLOCK_FUNCTION() { taken_.store(false, std::memory_order_release); }
+  void Unlock() ABSL_UNLOCK_FUNCTION() {
+    VARVE_ASSERT(taken_.load(std::memory_order_relaxed));
+    taken_.store(false, std::memory_order_release);
+  }
 
  private:
   static constexpr int kSpins = 64;

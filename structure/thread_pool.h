@@ -1,6 +1,9 @@
-// A fixed number of threads that run tasks from one ConcurrentQueue, in order of arrival.
-// Thread-safe. Invariants: every task that TrySubmit() took runs exactly once, also when the pool
-// stops; at most `queue_capacity` wait.
+// The thread pool is a fixed number of threads that run tasks from one ConcurrentQueue in order of
+// arrival.
+//
+// Thread-safety: all functions may be called by any thread, but Stop by no task of the pool.
+// Invariants: every task that TrySubmit() took runs exactly once, also when the pool stops; at most
+// `queue_capacity` tasks wait.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +34,8 @@ class ThreadPool {
   // allocation.
   [[nodiscard]] bool TrySubmit(Task&& task) { return queue_.TryPush(std::move(task)); }
 
-  // Takes no more tasks, runs those taken, and joins the threads. Not to be called by a task of the
-  // pool.
+  // Takes no more tasks, runs those taken, and joins the threads.
+  // Requires: no task of the pool is the caller.
   void Stop();
 
  private:

@@ -1,8 +1,9 @@
 // The jobs of the background: a write buffer or the inputs of a plan become new segments.
 //
-// Thread-safe: functions without state of their own. Nothing here changes a Version: version_edit.h
-// says what the next one looks like. After an error, or when cancelled (Aborted), no output is left
-// on disk.
+// Nothing here changes a Version: db/version/version_edit.h says what the next one looks like.
+// After an error, or when cancelled (Aborted), no output is left on disk.
+//
+// Thread-safety: functions without state of their own.
 #pragma once
 
 #include <atomic>
@@ -28,42 +29,43 @@ namespace varve {
 
 class ValuePlacer;
 
-// What the engine lends to a job. Snapshots and live generations are taken before the job begins
-// and after its inputs are fixed: a snapshot that begins later sees all of the inputs, newest
-// versions only.
+// The context is what the engine lends to a job. Snapshots and live generations are taken before
+// the job begins and after its inputs are fixed: a snapshot that begins later sees all of the
+// inputs, newest versions only.
 struct CompactionContext {
   FileSystem* file_system = nullptr;
   std::string directory;
   const EngineOptions* options = nullptr;  // segment_size, compaction_filter
   SegmentCaches* caches = nullptr;
   std::function<uint64_t()> next_file_number;
-  std::vector<SequenceNumber> snapshots;  // that are held, ascending
-  // Now or in one of the snapshots; null: all are.
+  std::vector<SequenceNumber> snapshots;  // those held, ascending
+  // Returns whether a generation is live now or in one of the snapshots; null: all are.
   std::function<bool(NamespaceGeneration)> is_live;
-  NamespaceBases bases;  // what the live ones stand on
+  NamespaceBases bases;  // bases of the live generations
   const std::atomic<bool>* cancel = nullptr;
-  // Whether a merge is waited for by now; flushes always are, and need none.
+  // Returns whether somebody waits for the merge by now. Flushes need none: they are always waited
+  // for.
   std::function<bool()> hurries;
 };
 
-// Where something is to stay visible, whatever generation it belongs to: the snapshots and the cuts
-// of clones, ascending.
+// Returns the sequences at which something has to stay visible, whatever generation it belongs to:
+// the snapshots and the cuts of clones, ascending.
 std::vector<SequenceNumber> SnapshotsAndCuts(const CompactionContext& context);
 
 struct CompactionResult {
   std::vector<std::shared_ptr<Segment>> segments;  // ascending and disjoint, on disk and open
-  uint64_t bytes_read = 0;                         // of the files that were merged
+  uint64_t bytes_read = 0;                         // size of the files that were merged
   uint64_t bytes_written = 0;
   uint64_t records_read = 0;
   uint64_t records_written = 0;
   bool filtered = false;  // the filter dropped something
 };
 
-// Of a write buffer's records; estimates for the layout.
+// The size of a write buffer's records; estimates for the layout.
 struct FlushSize {
   uint64_t entries = 0;
   uint64_t bytes = 0;
-  uint64_t large_bytes = 0;  // of them, of values that are kept apart
+  uint64_t large_bytes = 0;  // bytes among them of values that are kept apart
 };
 
 // Writes what a full write buffer holds. `drops_tombstones`: the tree has no segment that overlaps.

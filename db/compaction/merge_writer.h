@@ -1,22 +1,22 @@
-// The one way in which records get into segments: flushes, compactions and range compactions write
-// through here.
+// The merge writer is the one way in which records get into segments: flushes, compactions and
+// range compactions write through here.
 //
-// Reads a cursor in the order of the tree and writes what somebody can still see:
-//   - Snapshots cut the sequences into stripes; within a stripe nobody can tell versions of a key
-//     apart, so only the newest one survives. What is newer than all snapshots is the newest
-//     stripe: the present.
-//   - A record under a range tombstone of its own stripe is dropped; of the range tombstones
-//     themselves each stretch of keys keeps the newest one of each stripe.
-//   - Tombstones go when nothing older than the inputs overlaps them (`drops_tombstones`) and they
-//     belong to the oldest stripe: everything that they hid in the inputs is dropped with them.
-//   - A cut at which a clone stands on a generation is a snapshot in that generation, and in a
-//     clone's no tombstone goes (db/format/namespace_bases.h).
-//   - Records of dead generations go; the filter is asked about the rest.
-// Sequences are never changed, and values that lie elsewhere are not read, but for a filter or to
-// be moved.
+// It reads a cursor in the order of the tree and writes what somebody can still see:
+//   1. Snapshots cut the sequences into stripes; within a stripe nobody can tell versions of a key
+//      apart, so only the newest one survives. What is newer than all snapshots is the newest
+//      stripe: the present.
+//   2. A record under a range tombstone of its own stripe is dropped; each stretch of keys keeps
+//      the newest range tombstone of each stripe.
+//   3. Tombstones go when nothing older than the inputs overlaps them (`drops_tombstones`) and they
+//      belong to the oldest stripe: everything that they hid in the inputs is dropped with them.
+//   4. A cut at which a clone stands on a generation is a snapshot in that generation, and in a
+//      clone's no tombstone goes (db/format/namespace_bases.h).
+//   5. Records of dead generations go; the filter is asked about the rest.
+// Sequences are never changed, and values that lie elsewhere are not read, except for a filter or
+// to be moved. Memory: the range tombstones and a segment builder.
 //
-// Thread-safe: a function without state of its own. Memory: the range tombstones and a segment
-// builder.
+// Thread-safety: a function without state of its own.
+// Invariants: outputs ascend and are disjoint; versions of one key are in one output.
 #pragma once
 
 #include <atomic>
@@ -47,20 +47,20 @@ struct MergeOptions {
   std::function<uint64_t()> next_file_number;
   // Bytes at which the next segment begins; never between the versions of one key.
   uint64_t segment_size = 128u << 20;
-  // Of all records that go in, at most; and their average size in bytes (0: unknown).
+  // The most records that may go in, and their average size in bytes (0: unknown).
   uint64_t expected_entries = 0;
   uint64_t average_record_size = 0;
   // Keys that no segment reaches across, ascending: the first keys of the segments between which
   // the output has to fit.
   std::vector<std::string> borders;
 
-  std::vector<SequenceNumber> snapshots;  // that are held, ascending
-  // Now or in one of the snapshots; null: all are.
+  std::vector<SequenceNumber> snapshots;  // those held, ascending
+  // Returns whether a generation is live now or in one of the snapshots; null: all are.
   std::function<bool(NamespaceGeneration)> is_live;
-  NamespaceBases bases;  // of the live ones
+  NamespaceBases bases;  // bases of the live generations
   bool drops_tombstones = false;
   const CompactionFilter* filter = nullptr;
-  // Says where values go; null: records are written as they are.
+  // Decides where values go; null: records are written as they are.
   ValuePlacer* placer = nullptr;
   const std::atomic<bool>* cancel = nullptr;  // Aborted soon after it is set
   std::function<void()> rest;                 // called every now and then; may be empty
@@ -73,7 +73,8 @@ struct MergeResult {
   bool filtered = false;  // the filter dropped something
 };
 
-// `tombstones`: all range tombstones of the inputs. After an error no output is left.
+// Merges. After an error no output is left.
+// Requires: `tombstones` are all range tombstones of the inputs.
 [[nodiscard]] absl::StatusOr<MergeResult> MergeToSegments(InternalIterator* input,
                                                           std::vector<RangeTombstone> tombstones,
                                                           const MergeOptions& options);

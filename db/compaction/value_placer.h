@@ -1,10 +1,11 @@
-// Where the values go that a job writes: a flush leaves large ones where the log wrote them, or
-// writes them into a value file; a collection moves those of chosen files into a new one.
-// Everything else stays as it is.
+// The value writer decides where the values go that a job writes: a flush leaves large ones where
+// the log wrote them, or writes them into a value file; a collection moves those of chosen files
+// into a new one. Everything else stays as it is.
 //
-// One job, one thread. The value files written are on disk once Finish() has returned OK, and
-// before that orphans which the next open removes; they go with the placer unless Keep() was
-// called.
+// The value files written are on disk once Finish() has returned OK. Before that they are orphans,
+// which the next open removes. They are removed with the writer unless Keep() was called.
+//
+// Thread-safety: one job on one thread uses a writer.
 #pragma once
 
 #include <cstdint>
@@ -37,13 +38,13 @@ class ValueFileWriter {
   explicit ValueFileWriter(Options options) : options_(std::move(options)) {}
   ~ValueFileWriter();
 
-  // `operation`: a whole large operation.
+  // Adds a whole large operation and returns its place.
   [[nodiscard]] absl::StatusOr<ValuePlace> Add(std::string_view operation, uint32_t value_size);
   // Puts everything on disk, and the files into the registry.
   [[nodiscard]] absl::Status Finish();
-  // Segments point into them: they stay.
+  // Keeps the files, because segments point into them.
   void Keep() { kept_ = true; }
-  // Bytes of the files that are whole.
+  // Returns the bytes of the files that are whole.
   uint64_t bytes_written() const { return bytes_written_; }
 
  private:
@@ -55,15 +56,15 @@ class ValueFileWriter {
   uint64_t number_ = 0;
   uint64_t bytes_written_ = 0;
   std::vector<std::shared_ptr<ValueFile>> files_;
-  std::vector<std::string> paths_;  // of whole ones
+  std::vector<std::string> paths_;  // whole files
   bool kept_ = false;
 };
 
 class ValuePlacer {
  public:
   virtual ~ValuePlacer() = default;
-  // What is to be written for the record: itself, or one that says where the value is. Views are
-  // good until the next call.
+  // Returns what is to be written for the record: the record, or one that says where its value is.
+  // Views are good until the next call.
   [[nodiscard]] virtual absl::StatusOr<RecordView> Place(const RecordView& record) = 0;
   [[nodiscard]] virtual absl::Status Finish() = 0;
   virtual void Keep() = 0;
@@ -71,9 +72,9 @@ class ValuePlacer {
 };
 
 struct FlushPlacement {
-  // Bytes from which on a value of the generation is kept apart; 0: none is.
+  // Returns the bytes from which on a value of the generation is kept apart; 0: none is.
   std::function<uint64_t(NamespaceGeneration)> separation_size;
-  // Where the log's blocks lie; empty: values are not left there.
+  // The places of the log's blocks; empty: values are not left there.
   std::vector<LogBlockPlace> log_blocks;
 };
 std::unique_ptr<ValuePlacer> NewFlushPlacer(FlushPlacement placement,

@@ -1,5 +1,7 @@
-// Reading and sealing the batch record of db/format/log_format.h. Stateless, but for BatchReader,
-// which is for one thread.
+// The batch codec seals and reads the batch record of db/format/log_format.h.
+//
+// Thread-safety: stateless functions, but for BatchReader and OperationsHash, which belong to one
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +14,14 @@
 
 namespace varve {
 
-// In the number of operations: some of them are large ones.
+// This bit in the number of operations says that some of them are large ones.
 inline constexpr uint32_t kHasLargeOperations = 1u << 31;
 
-// Fills the header of a complete batch record, whose large operations are sealed already. `count`
-// with kHasLargeOperations where there are some; then `operations_hash` is that of an
-// OperationsHash, else HashOperations of everything behind the header: the part of the checksum
-// that needs no sequence, and so can be computed before the commit lock is taken.
+// SealBatch fills the header of a complete batch record, whose large operations are sealed already.
+// `count` has kHasLargeOperations if there are some; then `operations_hash` is the result of an
+// OperationsHash, else HashOperations of everything behind the header. The hash is the part of the
+// checksum that needs no sequence, so callers compute it before they take the commit lock.
+// Requires: `record` has at least kBatchHeaderSize bytes.
 uint64_t HashOperations(std::string_view operations);
 void SealBatch(SequenceNumber first, uint32_t count, uint64_t operations_hash, std::string* record);
 
@@ -35,7 +38,7 @@ class OperationsHash {
 };
 
 struct BatchHeader {
-  uint32_t size = 0;  // of the operations, bytes
+  uint32_t size = 0;  // bytes of the operations
   SequenceNumber first = kNoSequence;
   uint32_t count = 0;
 };
@@ -43,7 +46,8 @@ struct BatchHeader {
 // is cut short or damaged.
 size_t DecodeBatch(std::string_view data, BatchHeader* header, std::string_view* operations);
 
-// What the checksum of this batch record, of kBatchHeaderSize bytes or more, must be.
+// Returns the checksum that this batch record must have.
+// Requires: it has at least kBatchHeaderSize bytes.
 uint32_t BatchChecksum(std::string_view record);
 
 // Walks the operations of a batch. Bytes that make no sense end the walk with ok() false.
@@ -51,17 +55,17 @@ class BatchReader {
  public:
   explicit BatchReader(std::string_view operations) : rest_(operations) {}
 
-  // False at the end, or when the bytes make no sense. Views point into the batch; the sequence is
-  // left at 0.
+  // Reads the next operation. Returns false at the end, or if the bytes make no sense. Views point
+  // into the batch; the sequence is left at 0.
   bool Next(RecordView* operation);
   bool ok() const { return ok_; }
-  // Of the operation read last: its bytes, and where in them its seal lies (0: it is no large one).
+  // The bytes of the operation read last, and where in them its seal lies (0: it is no large one).
   std::string_view bytes() const { return {rest_.data() - size_, size_}; }
   size_t seal_offset() const { return seal_offset_; }
 
  private:
   std::string_view rest_;
-  size_t size_ = 0;  // of the operation read last
+  size_t size_ = 0;  // bytes of the operation read last
   size_t seal_offset_ = 0;
   bool ok_ = true;
 };

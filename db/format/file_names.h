@@ -1,5 +1,7 @@
-// Names of the files in a store's directory. Logs, segments and value files share one count of
-// numbers, so that no name is used twice.
+// This header names the files in a store's directory. Logs, segments and value files share one
+// count of numbers, so that no name is used twice.
+//
+// Thread-safety: stateless functions.
 #pragma once
 
 #include <charconv>
@@ -16,7 +18,7 @@ inline std::string SegmentPath(const std::string& directory, uint64_t number) {
   return fmt::format("{}/{:06}.seg", directory, number);
 }
 
-// The number of "000007.seg"; nothing for other names.
+// Returns the number of "000007.seg"; nothing for other names.
 inline std::optional<uint64_t> ParseSegmentName(std::string_view name) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
@@ -30,7 +32,7 @@ inline std::string ValueFilePath(const std::string& directory, uint64_t number) 
   return fmt::format("{}/{:06}.val", directory, number);
 }
 
-// The number of "000007.val"; nothing for other names.
+// Returns the number of "000007.val"; nothing for other names.
 inline std::optional<uint64_t> ParseValueFileName(std::string_view name) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
@@ -49,7 +51,7 @@ inline bool IsSpareName(std::string_view name) {
 }
 
 inline std::string ManifestPath(const std::string& directory) { return directory + "/MANIFEST"; }
-// As the manifest, for repairs (db/version/manifest.h).
+// A copy of the manifest for repairs (db/version/manifest.h).
 inline std::string ManifestCopyPath(const std::string& directory) {
   return directory + "/MANIFEST.copy";
 }

@@ -1,8 +1,8 @@
-// A cursor over records in the order of the tree (type/record.h: keys ascending, versions newest
-// first), tombstones included.
+// The internal iterator is a cursor over records in the order of the tree (type/record.h: keys
+// ascending, versions newest first), tombstones included. Write buffers, segments, runs and merges
+// offer it to each other.
 //
-// What write buffers, segments, runs and merges offer to each other. Not thread-safe. Views stay
-// valid until the next move.
+// Thread-safety: an iterator belongs to one thread. Views stay valid until the next move.
 #pragma once
 
 #include <string_view>
@@ -19,10 +19,10 @@ class InternalIterator {
   virtual bool Valid() const = 0;
   virtual void SeekToFirst() = 0;
   virtual void SeekToLast() = 0;
-  // To the first record at or after (key, sequence) in the order of the tree: the newest version of
-  // `key` that is not newer than `sequence`, or what follows.
+  // Moves to the first record at or after (key, sequence) in the order of the tree: the newest
+  // version of `key` that is not newer than `sequence`, or what follows.
   virtual void Seek(std::string_view tree_key, SequenceNumber sequence) = 0;
-  // Require Valid().
+  // Requires: Valid().
   virtual void Next() = 0;
   virtual void Prev() = 0;
   virtual const RecordView& record() const = 0;  // stays where it is until the next move

@@ -1,6 +1,9 @@
-// Numbers of keys and their bytes by namespace generation: what a segment holds, or by how much one
-// layer of the tree changes what the layers below it hold (then they may be negative). Plain
-// values.
+// Key tallies are numbers of keys and their bytes by namespace generation: what a segment holds, or
+// by how much one layer of the tree changes what the layers below it hold (then they may be
+// negative).
+//
+// Thread-safety: plain values.
+// Invariants: entries() ascend by generation, each once.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +18,7 @@ namespace varve {
 
 struct KeyTally {
   int64_t keys = 0;
-  int64_t bytes = 0;  // of user keys and of values, newest versions only
+  int64_t bytes = 0;  // user keys and values, newest versions only
 
   KeyTally& operator+=(const KeyTally& other) {
     keys += other.keys;
@@ -25,7 +28,7 @@ struct KeyTally {
   friend bool operator==(const KeyTally&, const KeyTally&) = default;
 };
 
-// What a live record adds, and takes away when it dies.
+// Returns what a live record adds, and takes away when it dies.
 inline KeyTally TallyOf(size_t user_key_size, size_t value_size) {
   return {1, static_cast<int64_t>(user_key_size + value_size)};
 }
@@ -59,18 +62,18 @@ class KeyTallies {
     }
     return {};
   }
-  // What Add() was never told of is not known.
+  // Returns whether Add() was ever told of the generation.
   bool Knows(NamespaceGeneration generation) const {
     return std::any_of(entries_.begin(), entries_.end(),
                        [&](const Entry& entry) { return entry.generation == generation; });
   }
-  // Ascending by generation, each once.
+  // The entries ascend by generation.
   const std::vector<Entry>& entries() const { return entries_; }
 
   friend bool operator==(const KeyTallies&, const KeyTallies&) = default;
 
  private:
-  // The entry of the generation, put in its place if there was none.
+  // Returns the entry of the generation, which it puts in its place if there was none.
   std::vector<Entry>::iterator Find(NamespaceGeneration generation) {
     if (entries_.back().generation == generation) return std::prev(entries_.end());
     const auto place = std::lower_bound(

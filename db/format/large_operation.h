@@ -1,6 +1,6 @@
-// An operation of the log whose value is large: written so that it can be read and verified alone,
-// wherever it lies. Segments point to it instead of holding the value once more, and value files
-// (db/values/value_file_format.h) hold copies of it.
+// A large operation is an operation of the log whose value is large, written so that it can be read
+// and verified alone, wherever it lies. Segments point to it instead of holding the value once
+// more, and value files (db/values/value_file_format.h) hold copies of it.
 //
 //      0   1  RecordKind (kValue) | RecordFlags | kSeparatedValue
 //      1   v  varint32 key size, varint32 value size
@@ -13,10 +13,10 @@
 // The body hash is the XXH3-64 of what stands behind the seal, seeded with that of what stands
 // before it. It needs no sequence, and so is made before the commit lock is taken; the batch's
 // checksum is made from it too, so that no byte is hashed twice. The checksum doesn't know where
-// the operation lies: whoever follows a place compares key and sequence, which no two operations
-// share.
+// the operation lies: a reader that follows a handle compares key and sequence, which no two
+// operations share.
 //
-// Stateless functions.
+// Thread-safety: stateless functions.
 #pragma once
 
 #include <cstddef>
@@ -37,21 +37,23 @@ inline constexpr size_t kLargeSealSize = 12;
 // No header is longer: kind, two varint32, the seal, expiry, varint32 of the metadata size.
 inline constexpr size_t kMaxLargeHeaderSize = 1 + 5 + 5 + kLargeSealSize + 8 + 5;
 
-// A record with its sequence as a whole large operation, and the size of that.
+// Appends a record with its sequence as a whole large operation; LargeOperationSizeOf returns the
+// size of that.
 void AppendLargeOperation(const RecordView& record, std::string* destination);
 size_t LargeOperationSizeOf(const RecordView& record);
 
-// Of a whole large operation.
+// Returns the body hash of a whole large operation.
 uint64_t LargeBodyHash(std::string_view operation, size_t seal_offset);
-// Completes it; `operation` points to its first byte.
+// Completes the operation whose first byte is `operation`.
 void SealLargeOperation(char* operation, size_t seal_offset, SequenceNumber sequence,
                         uint64_t body_hash);
-// Whether its checksum fits; `*sequence` is what it says.
+// Returns whether the checksum fits; `*sequence` is the operation's sequence.
 bool LargeSealFits(std::string_view operation, size_t seal_offset, uint64_t body_hash,
                    SequenceNumber* sequence);
 
-// Size of the large operation at data[0], from its header alone; 0 if `data` doesn't hold that or
-// it makes no sense. kMaxLargeHeaderSize bytes always hold the header. Nothing is verified.
+// Returns the size of the large operation at data[0], from its header alone; 0 if `data` doesn't
+// hold that or it makes no sense. kMaxLargeHeaderSize bytes always hold the header. Nothing is
+// verified.
 uint64_t LargeOperationSize(std::string_view data);
 // Decodes the large operation at data[0], which was verified before. Returns its size; 0 if it is
 // cut short or makes no sense.

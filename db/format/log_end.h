@@ -9,12 +9,12 @@
 
 namespace varve {
 
-// Where a log file's good bytes end, as the manifest records it for files that will not be written
+// The end of a log file's good bytes, as the manifest records it for files that will not be written
 // any more.
 struct LogEnd {
   uint64_t file_number = 0;
   uint64_t offset = 0;               // behind the last good block
-  SequenceNumber last_sequence = 0;  // of the last good operation
+  SequenceNumber last_sequence = 0;  // the last good operation's
 };
 
 }  // namespace varve

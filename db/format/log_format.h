@@ -1,4 +1,5 @@
-// The log's bytes (the field's write-ahead log, WAL). Numbers are little-endian; checksums are
+// The log format is what stands in the log's files (the field's write-ahead log, WAL). Numbers are
+// little-endian; checksums are
 // XXH3-64's low 32 bits.
 //
 // File `NNNNNN.log`: a header page, then blocks. The file is zero-filled (or recycled) before its
@@ -50,11 +51,9 @@
 // `next` is the sequence expected there,
 //   - within what the manifest records as the good part of this file: corruption;
 //   - a later file that begins with `next` says that the file was full or that an earlier recovery
-//     cut here: go on
-//   there;
+//     cut here: go on there;
 //   - any later block of this or a later file whose durable mark is >= `next` says that `next` had
-//     been acknowledged:
-//   corruption;
+//     been acknowledged: corruption;
 //   - otherwise it is a tear: cut here.
 // What was flushed into segments already is not needed: `next` counts as at least the first
 // sequence that was not.
@@ -77,7 +76,7 @@ namespace varve {
 inline constexpr char kLogMagic[8] = {'V', 'A', 'R', 'V', 'E', 'L', 'O', 'G'};
 inline constexpr uint32_t kLogFormatVersion = 3;
 inline constexpr size_t kLogPageSize = 4096;
-inline constexpr size_t kLogHeaderSize = 40;  // of the header page, before the zeros
+inline constexpr size_t kLogHeaderSize = 40;  // bytes of the header page before the zeros
 inline constexpr size_t kLogBlockHeaderSize = 40;
 inline constexpr size_t kLogBlockAlignment = 8;
 inline constexpr size_t kBatchHeaderSize = 20;
@@ -89,14 +88,14 @@ constexpr uint64_t LogBlockAlign(uint64_t offset) {
   return (offset + kLogBlockAlignment - 1) & ~uint64_t{kLogBlockAlignment - 1};
 }
 
-// Names: 7 -> "000007.log"; the number of "000007.log" (and of "000007.log.tmp"), nothing for other
-// names.
+// Names of log files: 7 -> "000007.log" and "000007.log.tmp". The Parse functions return nothing
+// for other names.
 std::string LogFileName(uint64_t number);
 std::string LogTemporaryName(uint64_t number);
 std::optional<uint64_t> ParseLogFileName(std::string_view name);
 std::optional<uint64_t> ParseLogTemporaryName(std::string_view name);
 
-// The header page of file `number`, which has `file_size` bytes: kLogPageSize bytes.
+// Returns the header page (kLogPageSize bytes) of file `number`, which has `file_size` bytes.
 std::string EncodeLogHeaderPage(uint64_t number, uint64_t store_id,
                                 uint64_t file_size = kLogPageSize);
 // Checks what the first page of file `number` holds (fewer bytes if the file is shorter). NotFound:
@@ -104,7 +103,7 @@ std::string EncodeLogHeaderPage(uint64_t number, uint64_t store_id,
 // store, or written by a later version.
 [[nodiscard]] absl::Status CheckLogHeaderPage(std::string_view page, const std::string& path,
                                               uint64_t number, uint64_t store_id);
-// The size that a page which was checked says its file has at least; 0: it doesn't say.
+// Returns the size that a checked page says its file has at least; 0 if it doesn't say.
 uint64_t PreparedLogSize(std::string_view page);
 
 struct LogBlockHeader {
@@ -119,14 +118,14 @@ struct LogBlockHeader {
 // file.
 void EncodeLogBlockHeader(char* destination, const LogBlockHeader& header, uint64_t store_id,
                           uint64_t offset);
-// What its checksum must be, of the kLogBlockHeaderSize bytes `header` at `offset`.
+// Returns the checksum that the kLogBlockHeaderSize bytes `header` at `offset` must have.
 uint32_t LogBlockChecksum(std::string_view header, uint64_t store_id, uint64_t offset);
-// The header at the front of `bytes`, which lie at `offset` of file `epoch` and are as many as a
-// header has.
+// Decodes the header at the front of `bytes`, which lie at `offset` of file `epoch`.
+// Requires: `bytes` are at least kLogBlockHeaderSize.
 std::optional<LogBlockHeader> DecodeHeaderOfEpoch(std::string_view bytes, uint64_t epoch,
                                                   uint64_t store_id, uint64_t offset);
-// The header at the front of `bytes`, which lie at `offset` of file `epoch`; nothing if there is
-// none of that epoch and place.
+// Decodes the header at the front of `bytes`, which lie at `offset` of file `epoch`; returns
+// nothing if there is none of that epoch and place.
 inline std::optional<LogBlockHeader> DecodeLogBlockHeader(std::string_view bytes, uint64_t epoch,
                                                           uint64_t store_id, uint64_t offset) {
   // The epoch comes first: it is the cheap test when every 8 bytes of a file are tried.

@@ -26,13 +26,13 @@ struct Manifest {
   uint64_t next_file_number = 1;                  // for logs and segments alike
   SequenceNumber flushed_sequence = kNoSequence;  // every operation up to here is in segments
   NamespaceGeneration next_generation = 1;
-  // The store's clock has been here (db/expiry/store_clock.h).
+  // The instant that the store's clock has reached (db/expiry/store_clock.h).
   uint64_t clock_mark = 0;
   std::vector<ManifestNamespace> namespaces;       // ascending by id
   std::vector<NamespaceDescription> descriptions;  // ascending by id, of some of them
   NamespaceId next_named_namespace = kFirstNamedNamespace;
   std::vector<NamespaceBase> bases;  // ascending by generation (db/format/namespace_bases.h)
-  // By the generation that stands on it: what the base held at the cut, where that is known.
+  // The keys that a parent held at the fork point, if that is known, by the forked generation.
   KeyTallies base_tallies;
   std::vector<LogEnd> log_ends;  // log files that will not be written any more, with their ends
   bool clean_end = false;        // the last of log_ends is the end of a clean stop

@@ -1,4 +1,4 @@
-// Creating, altering, dropping, swapping and cloning namespaces: one operation each in the log
+// A namespace change creates, alters, drops, swaps or clones a namespace: one operation in the log
 // (RecordKind::kChangeNamespace), none in segments.
 //
 //   key:   the namespace's id (4 bytes, big-endian)
@@ -7,16 +7,15 @@
 //          alter      description
 //          drop       nothing
 //          swap    4  id of the other namespace (big-endian)
-//          clone   4  generation (big-endian), 4  id of the source (big-endian), description; the
-//                                                 operation's sequence is the cut
-//                     (db/format/namespace_bases.h)
+//          clone   4  generation (big-endian), 4  id of the source (big-endian), description;
+//                     the operation's sequence is the fork point (db/format/namespace_bases.h)
 //
-//   description: string name (varint32 size, bytes), bytes at most, keys at most, default expiry in
-//   ms (varint64 each),
-//                1 byte sync (0: the store's; else 1 + Durability), value separation size
-//                (varint64)
+//   description: string name (varint32 size, bytes)
+//                bytes at most, keys at most, default expiry in ms (varint64 each)
+//                1 byte sync (0: the store's; else 1 + Durability)
+//                value separation size (varint64)
 //
-// Stateless functions.
+// Thread-safety: stateless functions.
 #pragma once
 
 #include <optional>
@@ -42,15 +41,15 @@ struct NamespaceChange {
   SequenceNumber cut = kNoSequence;    // kClone: not in the value
 };
 
-// Where the generation stands in the value of a kCreate or a kClone.
+// Offset of the generation in the value of a kCreate or a kClone.
 inline constexpr size_t kGenerationInChange = 1;
 
-// The operation's value.
+// Returns the operation's value.
 std::string EncodeNamespaceChange(const NamespaceChange& change);
-// Nothing: it makes no sense.
+// Returns nothing if the operation makes no sense.
 std::optional<NamespaceChange> DecodeNamespaceChange(const RecordView& record);
 
-// The description without the id.
+// Encodes and decodes the description without the id.
 void EncodeDescription(const NamespaceDescription& space, std::string* bytes);
 bool DecodeDescription(ByteReader* reader, NamespaceDescription* space);
 

@@ -1,12 +1,15 @@
-// Deleted ranges, as records of their own: every key of [begin, end) that is older than `sequence`
-// is deleted.
+// A range tombstone deletes a range as a record of its own: every key of [begin, end) that is older
+// than `sequence` is deleted.
 //
 // RangeTombstoneList is an immutable interval list: overlapping tombstones are cut into disjoint
 // fragments, sorted by begin. A lookup is one binary search over the fragments; each knows the
 // newest sequence that covers it, which answers every read that is not older than it. For older
 // reads the sequences hang in a segment tree over the fragments (de Berg et al., "Computational
 // Geometry", 10.3): a tombstone stands in O(log n) nodes, so n nested tombstones take O(n log n)
-// memory and not n squared. Immutable: safe to share between threads.
+// memory and not n squared.
+//
+// Thread-safety: a list is immutable and may be shared between threads.
+// Invariants: fragments are not empty, disjoint and ascending; `newest` is a sequence of the list.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +41,7 @@ class RangeTombstoneList {
   struct Fragment {
     std::string begin;
     std::string end;
-    SequenceNumber newest = kNoSequence;  // of the tombstones that cover it
+    SequenceNumber newest = kNoSequence;  // the newest tombstone that covers it
   };
 
   RangeTombstoneList() = default;
@@ -47,23 +50,24 @@ class RangeTombstoneList {
   bool empty() const { return fragments_.empty(); }
   size_t size() const { return fragments_.size(); }
   const std::vector<Fragment>& fragments() const { return fragments_; }
-  // What the list was made of, coalesced.
+  // The tombstones that the list was made of, coalesced.
   const std::vector<RangeTombstone>& tombstones() const { return tombstones_; }
 
-  // The newest tombstone not newer than `at` that covers `tree_key`; kNoSequence if none.
+  // Returns the newest tombstone not newer than `at` that covers `tree_key`; kNoSequence if none.
   SequenceNumber CoveringSequence(std::string_view tree_key, SequenceNumber at) const;
-  // The same for every key of fragments()[index], for merges that walk the fragments beside their
-  // records.
+  // Returns the same for every key of fragments()[index], for merges that walk the fragments beside
+  // their records.
+  // Requires: `index` < size().
   SequenceNumber SequenceInFragment(size_t index, SequenceNumber at) const;
-  // The fragment covering `tree_key` with a sequence <= `at`, for skipping what it covers; null if
-  // none.
+  // Returns the fragment covering `tree_key` with a sequence <= `at`, so that the caller can skip
+  // what it covers; null if there is none.
   const Fragment* Covering(std::string_view tree_key, SequenceNumber at) const;
-  // tombstones() cut to [lower, upper); an empty `upper` means no end.
+  // Returns tombstones() cut to [lower, upper); an empty `upper` means no end.
   std::vector<RangeTombstone> Tombstones(std::string_view lower = {},
                                          std::string_view upper = {}) const;
 
  private:
-  // Index of the fragment that holds `tree_key`; size() if none does.
+  // Returns the index of the fragment that holds `tree_key`; size() if none does.
   size_t Find(std::string_view tree_key) const;
   void HangSequences();
 

@@ -1,5 +1,5 @@
-// A record as it stands in a segment: self-contained, so that one read of the right size at its
-// offset gives key and value.
+// The record format is how a record stands in a segment: self-contained, so that one read of the
+// right size at its offset gives key and value.
 //
 //      0   4  checksum of the rest of the record, seeded with the segment's number (a block of
 //          another file never passes)
@@ -9,7 +9,10 @@
 //      .   v  varint32 size and bytes of metadata    (kHasMetadata)
 //      .      key (tree key), value
 //
-// Stateless functions.
+// The log's operations and large operations carry expiry and metadata in the same form
+// (db/format/record_extras.h).
+//
+// Thread-safety: stateless functions.
 #pragma once
 
 #include <cstddef>
@@ -26,16 +29,17 @@ inline constexpr size_t kRecordChecksumSize = 4;
 // size.
 inline constexpr size_t kMaxRecordHeaderSize = 4 + 1 + 5 + 5 + 10 + 8 + 5;
 
-// Appends the record to `*destination`; returns its size in bytes. Key, value and metadata are
-// shorter than 1 GiB each.
+// Appends the record to `*destination`; returns its size in bytes.
+// Requires: key, value and metadata are shorter than 1 GiB each.
 size_t AppendRecord(const RecordView& record, uint64_t checksum_seed, std::string* destination);
 
-// Size in bytes of the record that starts at data[0], from its header alone; 0 if `data` doesn't
-// hold the header or it makes no sense. kMaxRecordHeaderSize bytes always hold the header. The
-// header is not verified: a damaged one may give any size.
+// Returns the size in bytes of the record that starts at data[0], from its header alone; 0 if
+// `data` doesn't hold the header or it makes no sense. kMaxRecordHeaderSize bytes always hold the
+// header. The header is not verified: a damaged one may give any size.
 size_t RecordSize(std::string_view data);
 
-// What the checksum of this record, which is whole, must be.
+// Returns the checksum that this record must have.
+// Requires: `record` is whole.
 uint32_t RecordChecksum(std::string_view record, uint64_t checksum_seed);
 
 enum class ChecksumMode : uint8_t { kVerify, kTrusted };

@@ -1,5 +1,7 @@
-// A window (util/os/file_window.h) over the records of a segment that may be damaged. Not
-// thread-safe. What it returns stays valid until the next call.
+// The record window is a window (util/os/file_window.h) over the records of a segment that may be
+// damaged.
+//
+// Thread-safety: a window belongs to one thread. What it returns stays valid until the next call.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +15,10 @@ namespace varve {
 
 class RecordWindow : public FileWindow {
  public:
-  // Of segment `number` in `file`, which outlives the window.
+  // Requires: `file` holds segment `number` and outlives the window.
   RecordWindow(const File& file, uint64_t number) : FileWindow(file), number_(number) {}
 
-  // The record at `offset`, if it is whole and no longer than `longest`; returns its size, 0 if it
-  // is not.
+  // Reads the record at `offset`. Returns its size; 0 if it is not whole or longer than `longest`.
   [[nodiscard]] absl::StatusOr<size_t> RecordAt(uint64_t offset, uint64_t longest, uint64_t end,
                                                 RecordView* record);
 

@@ -13,20 +13,20 @@
 
 namespace varve {
 
-// What a segment refers to of one file (db/values/value_file.h).
+// A reference of a segment to one file with values (db/values/value_file.h).
 struct ValueReference {
   uint64_t file_number = 0;
-  uint64_t bytes = 0;  // of the operations pointed to
+  uint64_t bytes = 0;  // size of the operations pointed to
 
   friend bool operator==(const ValueReference&, const ValueReference&) = default;
 };
 
-// What the manifest knows of a segment, so that nothing has to be read to open a store.
+// The manifest's knowledge of a segment.
 struct SegmentInfo {
   uint64_t number = 0;
   uint64_t file_size = 0;
   uint64_t entries = 0;     // records
-  uint64_t tombstones = 0;  // of them, point tombstones
+  uint64_t tombstones = 0;  // point tombstones among them
   uint64_t range_tombstones = 0;
   std::string smallest;  // tree keys; range tombstones count: [smallest, largest] covers them
   // Inclusive for records; the exclusive end of a range tombstone may equal it (then
@@ -38,10 +38,10 @@ struct SegmentInfo {
   // Keys whose newest version in the segment is a value that no range tombstone of the segment
   // hides. Counted by the merge that wrote it; stands in the manifest alone.
   KeyTallies live;
-  // It holds something of a generation that stands on another one, so that `live` doesn't tell what
-  // it changes, whatever lies below it.
+  // The segment holds something of a generation that was forked from another one, so `live` does
+  // not say what the segment changes, whatever lies below it.
   bool of_clones = false;
-  // Where its separated values lie, in the order in which their records come;
+  // The files with its separated values, in the order in which their records come;
   // db/segment/segment_values.h gives them addresses.
   std::vector<ValueReference> value_files;
 

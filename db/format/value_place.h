@@ -1,11 +1,12 @@
-// Where a value lies that a segment only points to: the value of a record with kSeparatedValue.
+// A value place says where a value lies that a segment only points to (the field's blob handle). It
+// is the value of a record with kSeparatedValue.
 //
 //   v  number of the file: of the log, or a value file (db/values/value_file_format.h)
 //   v  offset in it of the large operation (db/format/large_operation.h) that holds the value
 //   v  size of that operation
 //   v  size of the value, so that asking for it reads nothing
 //
-// Plain values and stateless functions.
+// Thread-safety: plain values and stateless functions.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,7 @@ inline void AppendValuePlace(const ValuePlace& place, std::string* destination) 
   PutVarint32(destination, place.value_size);
 }
 
-// False: `bytes` is no place.
+// Returns false if `bytes` is no place.
 inline bool DecodeValuePlace(std::string_view bytes, ValuePlace* place) {
   ByteReader reader(bytes);
   return reader.ReadVarint64(&place->file_number) && reader.ReadVarint64(&place->offset) &&
@@ -43,7 +44,7 @@ inline bool DecodeValuePlace(std::string_view bytes, ValuePlace* place) {
 
 inline bool IsSeparated(const RecordView& record) { return (record.flags & kSeparatedValue) != 0; }
 
-// Of the user's value, wherever it lies.
+// Returns the size of the user's value, wherever it lies.
 inline uint64_t ValueSizeOf(const RecordView& record) {
   if (!IsSeparated(record)) [[likely]]
     return record.value.size();

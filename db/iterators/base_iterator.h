@@ -1,8 +1,10 @@
-// What a clone stands on, as its iterators and counts see it: records of the base up to the cut,
-// under keys of the clone's own generation (db/format/namespace_bases.h).
+// The base iterator shows a clone what it was forked from: records of the base up to the cut, under
+// keys of the clone's own generation (db/format/namespace_bases.h).
 //
-// Not thread-safe. Records of other generations are no part of it, whatever the cursor below
-// delivers. A record's key is valid until the next move.
+// Records of other generations are left out, whatever the cursor below delivers. A record's key is
+// valid until the next move.
+//
+// Thread-safety: an iterator belongs to one thread.
 #pragma once
 
 #include <memory>
@@ -12,7 +14,8 @@
 
 namespace varve {
 
-// `records`: at least those of base.base, those that range tombstones hide at the cut left out.
+// Requires: `records` delivers at least those of base.base, but none that range tombstones hide at
+// the cut.
 std::unique_ptr<InternalIterator> NewBaseIterator(std::unique_ptr<InternalIterator> records,
                                                   const NamespaceBase& base);
 

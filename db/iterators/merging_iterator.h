@@ -1,10 +1,11 @@
-// Several sorted cursors read as one, in the order of the tree: what every scan and every merge
-// looks through.
+// The merging iterator reads several sorted cursors as one, in the order of the tree: every scan
+// and every merge looks through it.
 //
-// Not thread-safe. Where two children hold the same (key, sequence), as a flush repeated after a
-// crash can leave them, both are delivered, the earlier child's first. Once a child has failed the
-// iterator is not Valid(), so that nothing of its keys is taken for missing; status() says what
-// happened.
+// If two children hold the same (key, sequence), as a flush repeated after a crash can leave them,
+// both are delivered, the earlier child's first. Once a child has failed the iterator is not
+// Valid(), so that none of its keys is taken for missing; status() says what happened.
+//
+// Thread-safety: an iterator belongs to one thread.
 #pragma once
 
 #include <memory>
@@ -14,7 +15,8 @@
 
 namespace varve {
 
-// `children` newest source first. One child is returned as it is.
+// Returns the merged cursor; one child is returned as it is.
+// Requires: `children` come newest source first.
 std::unique_ptr<InternalIterator> NewMergingIterator(
     std::vector<std::unique_ptr<InternalIterator>> children);
 

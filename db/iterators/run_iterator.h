@@ -1,8 +1,7 @@
-// The segments of one run read as one cursor. A segment's own cursor is opened when the scan gets
-// there, so that a seek touches one segment of a run, however many it has.
+// The run iterator reads the segments of one run as one cursor. It opens a segment's own cursor
+// when the scan gets there, so that a seek touches one segment of a run, however many it has.
 //
-// Not thread-safe. The segments must outlive the iterator (whoever holds the Version or the plan
-// holds them).
+// Thread-safety: an iterator belongs to one thread.
 #pragma once
 
 #include <memory>
@@ -13,7 +12,8 @@
 
 namespace varve {
 
-// `segments` ascending and disjoint; `fill_cache` as in Segment::NewIterator.
+// `fill_cache` is as in Segment::NewIterator.
+// Requires: `segments` are ascending and disjoint, and outlive the iterator.
 std::unique_ptr<InternalIterator> NewRunIterator(
     absl::Span<const std::shared_ptr<Segment>> segments, bool fill_cache);
 

@@ -1,7 +1,7 @@
-// What users see of a scan: of each key of a namespace the newest version at one sequence, deleted
-// ones left out.
+// The store iterator is what users see of a scan: the newest version of each key of a namespace at
+// one sequence, without deleted keys. The engine makes it, and it holds the SuperVersion it reads.
 //
-// Not thread-safe. Made by the engine; holds the SuperVersion it reads.
+// Thread-safety: an iterator belongs to one thread.
 #pragma once
 
 #include <functional>
@@ -26,20 +26,20 @@ struct IteratorClock {
   ExpiryWitness witness;
 };
 
-// How an iterator reads values that are kept apart.
+// Says how an iterator reads values that are kept apart.
 struct ValueReading {
   bool wanted = true;           // else they are not read
   ClockCache* cache = nullptr;  // in which they are left, and looked for; null: neither
 };
 
-// `records` delivers the versions of all keys, those covered by range tombstones already left out,
+// Requires: `records` delivers the versions of all keys, without those covered by range tombstones,
 // and reads from `state`. Bounds are tree keys: [lower, upper), an empty `upper` meaning no end.
 std::unique_ptr<Iterator> NewStoreIterator(std::shared_ptr<const SuperVersion> state,
                                            std::unique_ptr<InternalIterator> records,
                                            SequenceNumber at, std::string lower, std::string upper,
                                            ValueReading values, IteratorClock clock);
 
-// Never valid; says why.
+// Returns an iterator that is never valid and says why.
 std::unique_ptr<Iterator> NewErrorIterator(absl::Status status);
 
 }  // namespace varve

@@ -1,6 +1,8 @@
-// Leaves out of one source's records those that a range tombstone hides from a reader, and seeks
-// past whole covered stretches where the source holds nothing newer. Used only while there are
-// range tombstones.
+// The tombstone filter leaves out of one source's records those that a range tombstone hides from a
+// reader, and seeks past whole covered stretches where the source holds nothing newer. Scans use it
+// only while there are range tombstones.
+//
+// Thread-safety: an iterator belongs to one thread.
 #pragma once
 
 #include <memory>
@@ -10,7 +12,7 @@
 
 namespace varve {
 
-// `newest`: no record of `records` has a higher sequence. `state` must outlive the iterator.
+// Requires: no record of `records` has a sequence above `newest`; `state` outlives the iterator.
 std::unique_ptr<InternalIterator> NewTombstoneFilter(std::unique_ptr<InternalIterator> records,
                                                      const SuperVersion* state, SequenceNumber at,
                                                      SequenceNumber newest);

@@ -1,13 +1,16 @@
-// Which segments' indexes (offset table and fences) are in memory, under a byte budget; evicts by
-// CLOCK.
+// The offset table cache holds the indexes (offset table and fences) of segments under a byte
+// budget, and evicts by CLOCK.
 //
 // A segment owns a ResidentIndex, where its index hangs while it is resident. A lookup pins it for
 // some tens of nanoseconds, never across I/O and never while calling the cache: one counter of
 // eight, spread over threads, goes up and down, and no lock is taken. Eviction unhooks the index
-// and waits until the counters have been seen at zero; who comes later finds nothing there. Whoever
-// needs the index longer takes a reference (Share), which keeps its memory, beyond the budget,
-// until it is let go. Thread-safe. Invariant: the charges of all hooked and waiting indexes
-// together are at most capacity().
+// and waits until the counters have been seen at zero; a later lookup finds nothing there. A caller
+// that needs the index longer takes a reference (Share), which keeps its memory, beyond the budget,
+// until it is let go.
+//
+// Thread-safety: all functions may be called by any thread.
+// Invariants: the charges of all hooked and waiting indexes together are at most capacity(); an
+// index that a pin sees is not freed before the pin goes.
 #pragma once
 
 #include <array>
@@ -62,7 +65,7 @@ class ResidentIndex {
     const Pin pin(*this);
     return pin ? pin->shared_from_this() : nullptr;
   }
-  // For prefetching only: the table may be gone by now, so its bytes must not be read.
+  // Prefetches the bucket of `hash`. The table may be gone by now, so its bytes are not read.
   void Prefetch(uint64_t hash) const {
     const char* table = table_hint_.load(std::memory_order_relaxed);
     if (table != nullptr)
@@ -89,14 +92,14 @@ class OffsetTableCache {
   OffsetTableCache(const OffsetTableCache&) = delete;
   OffsetTableCache& operator=(const OffsetTableCache&) = delete;
 
-  // Hooks `index` into `resident`, evicting others; does nothing where one hangs already. False if
-  // it is larger than the budget.
+  // Hooks `index` into `resident`, evicting others; does nothing if one hangs there already.
+  // Returns false if it is larger than the budget.
   bool Insert(ResidentIndex* resident, std::shared_ptr<const SegmentIndex> index);
-  // Before `resident` goes. Needs no memory.
+  // Unhooks the index of `resident`; its owner calls this before `resident` goes. Needs no memory.
   void Erase(ResidentIndex* resident);
 
-  // From the builder of a segment to its reader: a finished segment is opened without reading its
-  // index back. The oldest of what nobody collects gives way first.
+  // Hand an index from the builder of a segment to its reader, so that a finished segment is opened
+  // without reading its index back. The oldest index that nobody collects gives way first.
   void Leave(std::shared_ptr<const SegmentIndex> index);
   std::shared_ptr<const SegmentIndex> Collect(uint64_t segment_number);
 

@@ -1,9 +1,13 @@
-// Writes one segment: records in the order of the tree, then their offset table, fences, range
-// tombstones and footer.
+// The segment builder writes one segment: records in the order of the tree, then their offset
+// table, fences, range tombstones and footer.
 //
-// Not thread-safe. Memory: a write buffer and 16 bytes a distinct key, in Finish some 25 more. The
-// file is complete, synced and its directory entry too when Finish returns; before that it is an
-// orphan which the next open removes.
+// It takes the memory of a file buffer and 16 bytes a distinct key, in Finish some 25 more. The
+// file and its directory entry are complete and synced when Finish returns; before that the file is
+// an orphan, which the next open removes.
+//
+// Thread-safety: a builder belongs to one thread.
+// Invariants: records ascend in the order of the tree; [smallest, largest] of the result covers all
+// records and range tombstones.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +42,7 @@ class SegmentBuilder {
     // to 64 KiB. BlockSizeFor() chooses it so that fences stay small beside their records.
     uint32_t block_size = 4096;
     size_t expected_entries = 0;
-    // Where the finished offset table and fences wait for Segment::Open, so that they are not read
+    // The finished offset table and fences wait here for Segment::Open, so that they are not read
     // back. May be null.
     SegmentCaches* caches = nullptr;
   };
@@ -48,12 +52,12 @@ class SegmentBuilder {
       FileSystem* file_system, const Options& options);
   ~SegmentBuilder() = default;  // removes the file if Finish has not succeeded
 
-  // Records must come in the order of the tree. After an error of the disk every call fails, and
-  // the file goes with the builder. InvalidArgument: out of order, or not a value or tombstone.
-  // ResourceExhausted also: data beyond 128 GiB.
+  // Adds a record. After an error of the disk every call fails, and the file goes with the builder.
+  // InvalidArgument: the record is out of order, or not a value or tombstone. ResourceExhausted:
+  // the data would go beyond 128 GiB.
   [[nodiscard]] absl::Status Add(const RecordView& record);
   [[nodiscard]] absl::Status AddRangeTombstone(const RangeTombstone& tombstone);
-  // Bytes of the file so far.
+  // Returns the bytes of the file so far.
   uint64_t file_size() const { return file_->size(); }
   uint64_t entries() const { return info_.entries; }
   [[nodiscard]] absl::StatusOr<SegmentInfo> Finish();
@@ -78,7 +82,7 @@ class SegmentBuilder {
   OffsetTableBuilder table_;
   SegmentFencesBuilder fences_;
   std::vector<RangeTombstone> range_tombstones_;
-  std::unordered_map<uint64_t, size_t> value_file_indexes_;  // of info_.value_files, by number
+  std::unordered_map<uint64_t, size_t> value_file_indexes_;  // into info_.value_files, by number
 };
 
 }  // namespace varve

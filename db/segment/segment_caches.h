@@ -1,10 +1,12 @@
-// What all segments of a store share: two byte budgets, the files that hold separated values, and
-// the counters of what reads cost.
+// The segment caches are what all segments of a store share: two byte budgets, the files that hold
+// separated values, and the counters of what reads cost.
 //
-// The OffsetTableCache holds whole offset tables and fences; where one is not resident a point read
-// fetches one page of it, and the table is loaded by a later read once the pages read one by one
-// have cost about as much. The block cache holds blocks of records, and larger records by
-// themselves, whose checksums were verified once on entry. Both evict by CLOCK. Thread-safe.
+// The OffsetTableCache holds whole offset tables and fences. If a table is not resident, a point
+// read fetches one page of it, and a later read loads the table once the pages read one by one have
+// cost about as much. The block cache holds blocks of records, and larger records by themselves,
+// whose checksums were verified once on entry. Both evict by CLOCK.
+//
+// Thread-safety: all functions may be called by any thread.
 #pragma once
 
 #include <bit>
@@ -34,9 +36,9 @@ struct SegmentStatistics {
 // Up to this size a record is cached together with its block, above it by itself.
 inline constexpr uint64_t kMaxRecordCachedByBlock = 1024;
 
-// Keys in the block cache beside the number of a segment or value file, with a bit that tells
-// blocks from single records and values. That of a block follows from any record in it; where the
-// block begins is the entry's base.
+// These are keys in the block cache beside the number of a segment or value file, with a bit that
+// tells blocks from single records and values. The key of a block follows from the offset of any
+// record in it; the entry's base is where the block begins.
 inline uint64_t BlockKey(uint64_t offset, uint32_t block_size) {
   return offset >> std::countr_zero(block_size) << 1;
 }

@@ -1,16 +1,20 @@
-// The sparse keys of a segment (the field's index block): for each block of data where it starts
-// and a key that separates it from what comes before. The same bytes on disk and in memory.
+// The fences are the sparse keys of a segment (the field's index block): for each block of data
+// where it starts and a key that separates it from what comes before. They are the same bytes on
+// disk and in memory.
 //
-//   [ starts: 8 bytes a fence: bits 0-62 offset of the block's first record | bit 63: the key
-//   before it is the same key ] [ key ends: 4 bytes a fence: where its key ends among the keys
-//   ] [ keys, back to back
-//   ] [ checksums: 4 bytes for each 4096 bytes of the above
-//   ]
+//   [ starts:    8 bytes a fence: bits 0-62 offset of the block's first record
+//                                 | bit 63: the key before it is the same key       ]
+//   [ key ends:  4 bytes a fence: where its key ends among the keys                 ]
+//   [ keys, back to back                                                            ]
+//   [ checksums: 4 bytes for each 4096 bytes of the above                           ]
 //
-// Key of fence k: the shortest one greater than all keys before the block and not greater than its
-// first one; the first fence's is empty. Where versions of one key lie on both sides of a block's
-// start, fence k has that key in full and bit 63 set. Only blocks in which a record begins have a
-// fence. The builder belongs to one thread; the view is immutable.
+// The key of fence k is the shortest one greater than all keys before the block and not greater
+// than its first one; the first fence's is empty. If versions of one key lie on both sides of a
+// block's start, fence k has that key in full and bit 63 set. Only blocks in which a record begins
+// have a fence.
+//
+// Thread-safety: the builder belongs to one thread; the view is immutable.
+// Invariants: starts ascend, each in a block of its own; key ends do not descend.
 #pragma once
 
 #include <cstddef>
@@ -30,14 +34,15 @@ class SegmentFencesBuilder {
  public:
   explicit SegmentFencesBuilder(uint32_t block_size);
 
-  // For each record: its key, where it starts, and the key before it (meaningless for the first
-  // one).
+  // Adds a record: its key, where it starts, and the key before it (meaningless for the first one).
+  // Requires: offsets ascend.
   void Add(std::string_view key, uint64_t offset, std::string_view previous_key) {
     if (const uint64_t block = offset >> block_shift_; block != block_)
       AddFence(key, offset, previous_key, block);
   }
   uint32_t count() const { return static_cast<uint32_t>(starts_.size()); }
-  // Bytes of the encoding; keys together must stay below 4 GiB.
+  // Returns the bytes of the encoding.
+  // Requires: key_bytes() is below 4 GiB.
   uint64_t size() const;
   uint64_t key_bytes() const { return keys_.size(); }
   // Writes size() bytes.
@@ -68,21 +73,23 @@ class SegmentFences {
   SegmentFences(const char* bytes, uint32_t count, uint64_t data_size, uint32_t block_size);
 
   size_t count() const { return count_; }
-  // The block in which the first record at or after (key, newest) lies, or the one before it.
+  // Returns the block in which the first record at or after (key, newest) lies, or the one before
+  // it.
   size_t Find(std::string_view key) const;
-  // The block that holds the record at `offset`.
+  // Returns the block that holds the record at `offset`.
   size_t BlockOf(uint64_t offset) const;
   BlockSpan Span(size_t block) const {
     return {Start(block), block + 1 < count_ ? Start(block + 1) : data_size_};
   }
-  // A block that is dominated by a large last record is better read in parts.
+  // Returns whether the block is worth caching as one: a block that is dominated by a large last
+  // record is better read in parts.
   bool IsCacheable(BlockSpan span) const {
     return span.end - span.begin <= uint64_t{2} << block_shift_;
   }
 
-  // Whether `bytes` can be the encoding of so many fences: their checksums are right, starts ascend
-  // within the data, each in a block of its own, and keys lie behind each other. nullopt: yes, else
-  // where in it the damage lies.
+  // Returns where the encoding is damaged, or nothing if it can be that of so many fences: their
+  // checksums are right, starts ascend within the data, each in a block of its own, and keys lie
+  // behind each other.
   static std::optional<uint64_t> FindDamage(std::string_view bytes, uint32_t count,
                                             uint64_t data_size, uint32_t block_size,
                                             uint64_t segment_number);

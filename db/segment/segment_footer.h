@@ -1,18 +1,20 @@
-// The last bytes of a segment: where its parts lie, and how much they hold.
+// The segment footer is the last bytes of a segment: where its parts lie, and how much they hold.
 //
-//   footer = [ segment number: 8 ][ data size: 8 ][ block size: 8 ][ table offset: 8 ][ table
-//   pages: 8 ]
-//            [ fences offset: 8 ][ fences size: 8 ][ fences: 8 ][ range tombstones offset: 8 ][
-//            their size: 8 ] [ records: 8 ][ point tombstones: 8 ][ range tombstones: 8 ][ smallest
-//            sequence: 8 ][ largest sequence: 8 ] [ largest is exclusive: 1 ][ smallest key:
-//            length-prefixed ][ largest key: length-prefixed ] [ overflow entries: varint64 ][
-//            each: hash: 8, offset: 8, length class: 1 ] [ value files: varint64 ][ each: number:
-//            varint64, bytes referred to: varint64 ]       version 2; version 1 has none
-//   tail   = [ footer offset: 8 ][ footer size: 4 ][ format version: 4 ][ footer checksum: 4 ][
-//          checksum of the tail's 20 bytes before: 4 ]
-//            [ magic: 8 ]
+//   footer = [ segment number: 8 ][ data size: 8 ][ block size: 8 ]
+//            [ table offset: 8 ][ table pages: 8 ]
+//            [ fences offset: 8 ][ fences size: 8 ][ fences: 8 ]
+//            [ range tombstones offset: 8 ][ their size: 8 ]
+//            [ records: 8 ][ point tombstones: 8 ][ range tombstones: 8 ]
+//            [ smallest sequence: 8 ][ largest sequence: 8 ]
+//            [ largest is exclusive: 1 ]
+//            [ smallest key: length-prefixed ][ largest key: length-prefixed ]
+//            [ overflow entries: varint64 ][ each: hash: 8, offset: 8, length class: 1 ]
+//            [ value files: varint64 ][ each: number: varint64, bytes referred to: varint64 ]
+//                                                            version 2; version 1 has none
+//   tail   = [ footer offset: 8 ][ footer size: 4 ][ format version: 4 ][ footer checksum: 4 ]
+//            [ checksum of the tail's 20 bytes before: 4 ][ magic: 8 ]
 //
-// Plain values and stateless functions.
+// Thread-safety: plain values and stateless functions.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +44,7 @@ struct SegmentFooter {
   uint64_t range_tombstones_size = 0;
   std::vector<OffsetTableOverflow> overflow;
 
-  // Bytes of the table and the fences together, which follow each other.
+  // Returns the bytes of the table and the fences, which follow each other.
   uint64_t index_size() const { return fences_offset + fences_size - table_offset; }
 };
 
@@ -50,8 +52,8 @@ struct SegmentFooter {
 void AppendSegmentFooter(const SegmentFooter& footer, std::string* destination);
 
 // Reads and checks footer and tail of segment `number` with 1 or 2 reads. `*reads` (if not null)
-// counts them. DataLoss where they are damaged or don't fit the file; FailedPrecondition for a
-// format version that is not known here.
+// counts them. DataLoss: they are damaged or don't fit the file; FailedPrecondition: the
+// format version is not known here.
 [[nodiscard]] absl::StatusOr<SegmentFooter> ReadSegmentFooter(const File& file, uint64_t number,
                                                               uint64_t file_size, uint64_t* reads);
 

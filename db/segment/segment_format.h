@@ -1,19 +1,22 @@
-// A segment's bytes (the field's SSTable): one sorted layer, written once, never changed. File
-// `NNNNNN.seg`. Numbers are little-endian; checksums are XXH3-64's low 32 bits, seeded with the
-// segment's number.
+// The segment format is what stands in a segment's file (the field's SSTable), `NNNNNN.seg`: one
+// sorted layer, written once, never changed. Numbers are little-endian; checksums are XXH3-64's low
+// 32 bits, seeded with the segment's number.
 //
-//   [ data: records of db/format/record_format.h, back to back
-//   ]  from byte 0 [ zeros to a multiple of 4096
-//   ] [ offset table: pages of structure/offset_table.h, 4096 bytes each                      ] [
-//   fences: one sparse key per block of data; db/segment/segment_fences.h                         ]
-//   [ range tombstones: length-prefixed begin, end, fixed64 sequence; one checksum: 4       ]  0
-//   bytes if there are none [ footer: where each part lies, counts, key and sequence range;
-//   db/segment/segment_footer.h     ] [ tail, 32 bytes: footer offset and size, format version,
-//   checksums, magic "VARVESEG"   ]
+//   [ data: records of db/format/record_format.h, back to back, from byte 0              ]
+//   [ zeros to a multiple of 4096                                                        ]
+//   [ offset table: pages of structure/offset_table.h, 4096 bytes each                   ]
+//   [ fences: one sparse key per block of data; db/segment/segment_fences.h              ]
+//   [ range tombstones: length-prefixed begin and end, fixed64 sequence; one checksum: 4;
+//     0 bytes if there are none                                                          ]
+//   [ footer: where each part lies, counts, key and sequence range;
+//     db/segment/segment_footer.h                                                        ]
+//   [ tail, 32 bytes: footer offset and size, format version, checksums, magic "VARVESEG" ]
 //
 // Block k of the data is a reading notion, not a structure: the records that begin in the k-th
 // `block_size` bytes. A record that begins there may reach over the end, so a large record leaves
 // blocks without a beginning behind it.
+//
+// Thread-safety: constants and stateless functions.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +25,15 @@ namespace varve {
 
 inline constexpr char kSegmentMagic[8] = {'V', 'A', 'R', 'V', 'E', 'S', 'E', 'G'};
 inline constexpr uint32_t kSegmentFormatVersion = 2;
-// Of segments that hold all of their values, also today.
+// The version of segments that hold all of their values, also today.
 inline constexpr uint32_t kSegmentWithoutValues = 1;
 inline constexpr uint64_t kSegmentPageSize = 4096;
 inline constexpr uint64_t kSegmentTailSize = 32;
 inline constexpr uint32_t kMinBlockSize = 4096;  // powers of two
 inline constexpr uint32_t kMaxBlockSize = 65536;
 
-// What a checksum covers is part of its seed, so that no part passes for another. Records are
-// seeded with the number alone.
+// The part that a checksum covers goes into its seed, so that no part passes for another. Records
+// are seeded with the number alone.
 enum class SegmentPart : uint8_t { kFences = 1, kRangeTombstones = 2, kFooter = 3, kTail = 4 };
 inline uint64_t SegmentPartSeed(uint64_t number, SegmentPart part, uint64_t index = 0) {
   return (number + 1) * 0x9e3779b97f4a7c15u ^ (index << 8 | static_cast<uint64_t>(part));

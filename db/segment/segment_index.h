@@ -1,7 +1,7 @@
-// A segment's offset table and fences in memory, ready to use: the same bytes as on disk, verified.
+// The segment index is a segment's offset table and fences in memory, ready to use: the same bytes
+// as on disk, verified. They are aligned so that a bucket is one cache line.
 //
-// Immutable, thread-safe, shared by reference. Its bytes are aligned so that a bucket is one cache
-// line.
+// Thread-safety: an index is immutable and shared by reference.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace varve {
 
 class SegmentIndex : public std::enable_shared_from_this<SegmentIndex> {
  public:
-  // `bytes`: table pages, then fences, as `footer` says; known to be right.
+  // Requires: `bytes` are the table's pages, then the fences, as `footer` says, and verified.
   SegmentIndex(SegmentFooter footer, AlignedBytes bytes);
   SegmentIndex(const SegmentIndex&) = delete;
   SegmentIndex& operator=(const SegmentIndex&) = delete;
@@ -33,7 +33,7 @@ class SegmentIndex : public std::enable_shared_from_this<SegmentIndex> {
   const OffsetTableView& table() const { return table_; }
   const char* table_bytes() const { return bytes_.data(); }
   const SegmentFences& fences() const { return fences_; }
-  // Bytes of memory that it takes.
+  // Returns the bytes of memory that it takes.
   size_t charge() const {
     return sizeof(*this) + bytes_.capacity() +
            footer_.overflow.size() * sizeof(OffsetTableOverflow);

@@ -1,10 +1,13 @@
-// A cursor over one segment.
+// The segment iterator is a cursor over one segment.
 //
 // It looks through a window: a stretch of the data in memory, either a block from the block cache
 // or a buffer of its own. Buffers start with one block and double up to 256 KiB as long as the
 // cursor moves on in one direction. Moving forward needs no fences, so a compaction that reads from
 // the start loads no index. Records of verified blocks are decoded without checking them again; all
-// others are checked on each step. Not thread-safe; must not outlive the segment.
+// others are checked on each step.
+//
+// Thread-safety: an iterator belongs to one thread and must not outlive the segment.
+// Invariants: while Valid(), the record lies at offset_ within the window.
 #pragma once
 
 #include <cstdint>
@@ -65,7 +68,7 @@ class SegmentIterator final : public InternalIterator {
   bool valid_ = false;
   absl::Status status_;
   RecordView record_;
-  uint64_t offset_ = 0;  // of the record
+  uint64_t offset_ = 0;  // where the record lies
   uint64_t size_ = 0;
 
   std::string_view window_;
@@ -74,9 +77,9 @@ class SegmentIterator final : public InternalIterator {
   ClockCache::Handle handle_;  // backs the window, or
   std::unique_ptr<char[]> buffer_;
   size_t buffer_capacity_ = 0;
-  uint64_t read_ahead_ = 0;  // bytes of the next buffer
+  uint64_t read_ahead_ = 0;  // size of the next buffer
 
-  std::vector<uint64_t> offsets_;  // of the records of one block, for moving back; empty if unknown
+  std::vector<uint64_t> offsets_;  // records of one block, for moving back; empty if unknown
 };
 
 }  // namespace varve

@@ -1,5 +1,5 @@
-// How the offset table of a segment points at values that lie in other files: through addresses
-// behind its own data.
+// Value addresses let the offset table of a segment point at values that lie in other files: they
+// are offsets behind the segment's own data.
 //
 // The slots' offsets have 37 bits. The i-th value file that a segment refers to
 // (SegmentInfo::value_files) has the i-th window of 64 MiB, counted from the end of the addresses
@@ -8,7 +8,7 @@
 // behind its file's first 64 MiB, or in a file for which there is no window left, is not addressed:
 // the slot leads to the segment's record, and the lookup takes two reads.
 //
-// Stateless functions.
+// Thread-safety: stateless functions.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ inline constexpr uint64_t kValueWindowSize = uint64_t{1} << 26;
 inline constexpr size_t kMaxValueWindows = 1536;  // 96 GiB, which leaves 32 GiB for data
 
 inline size_t ValueWindows(size_t value_files) { return std::min(value_files, kMaxValueWindows); }
-// Where the data of a segment with so many value files ends at most.
+// Returns where the data of a segment with so many value files ends at most.
 inline uint64_t DataLimit(size_t value_files) {
   return kMaxTableOffset + 1 - ValueWindows(value_files) * kValueWindowSize;
 }
@@ -39,7 +39,7 @@ struct AddressedValue {
   size_t file_index;
   uint64_t offset;
 };
-// Whether a slot's offset is the address of a value.
+// Returns whether a slot's offset is the address of a value.
 inline bool IsValueAddress(const SegmentInfo& info, uint64_t table_offset) {
   return !info.value_files.empty() && table_offset >= DataLimit(info.value_files.size());
 }

@@ -1,14 +1,16 @@
-// A file that segments point into for values that were written once: one of the log's, or a value
-// file of its own (db/values/value_file_format.h). And the registry of those that are in use.
+// A value file is a file that segments point into for values that were written once: one of the
+// log's, or a file of its own (db/values/value_file_format.h). ValueFiles is the registry of those
+// that are in use.
 //
-// While the log uses a file `NNNNNN.log` it is the log's alone to remove or use again. When the log
+// While the log uses a file `NNNNNN.log` only the log may remove it or use it again. When the log
 // gives it up and segments still point into it, it becomes a value file: it gets the name
-// `NNNNNN.val` (TakeOver), and goes when the last who holds it lets it go and no manifest names it
-// (MarkObsolete), as segments do. Whoever points into a file holds it: segments, and so the
-// Versions and whoever reads them.
+// `NNNNNN.val` (TakeOver), and it is removed when its last holder lets it go and no manifest names
+// it (MarkObsolete), as segments are. Segments hold the files that they point into, and so do the
+// versions and readers that hold the segments.
 //
-// Thread-safe. Files are opened at first use, and found under either name. Damage is reported with
-// file and offset, and logged once.
+// Thread-safety: all functions may be called by any thread. Files are opened at first use, and
+// found under either name. Damage is reported with file and offset, and logged once.
+// Invariants: there is at most one handle of a number in a registry.
 #pragma once
 
 #include <atomic>
@@ -32,8 +34,8 @@ namespace varve {
 class FileRemover;
 class ValueFiles;
 
-// What is wrong with the bytes read at `place`, that they are not the operation of this user key
-// and sequence; empty: nothing is, and `record` views into them.
+// Returns what is wrong with the bytes read at `place`, if they are not the operation of this user
+// key and sequence; empty if nothing is, and then `record` views into them.
 std::string_view DamageOfValue(std::string_view bytes, const ValuePlace& place,
                                std::string_view user_key, SequenceNumber sequence,
                                RecordView* record);
@@ -47,7 +49,7 @@ class ValueFile {
 
   uint64_t number() const { return number_; }
 
-  // The bytes that lie at [offset, offset + size), fewer at the end of the file.
+  // Reads the bytes at [offset, offset + size), fewer at the end of the file; returns how many.
   [[nodiscard]] absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer);
   // A hint that the bytes will be read soon; does nothing where the file isn't open yet.
   void Prefetch(uint64_t offset, size_t size) const {
@@ -63,15 +65,16 @@ class ValueFile {
   absl::Status Damaged(uint64_t offset, std::string_view what);
   bool is_damaged() const { return is_damaged_.load(std::memory_order_relaxed); }
 
-  // Bytes on disk; 0: not known, or it is the log's.
+  // Returns the bytes on disk; 0 if they are not known, or the file is the log's.
   uint64_t Size();
   bool is_of_log() const { return is_of_log_.load(std::memory_order_acquire); }
-  // It has its own name, and ends at `size` (0: where it does).
+  // Notes that the file has its own name, and ends at `size` (0: at the end of the file).
   void TakeOver(uint64_t size);
-  // The log has given it up: it gets its own name, and ends at `end` (0: where it does).
+  // Gives the file, which the log has given up, its own name. It ends at `end` (0: at the end of
+  // the file).
   [[nodiscard]] absl::Status LeaveLog(uint64_t end);
 
-  // Goes with its last user, from now on; null: not any more.
+  // From now on the file is removed with its last holder; null takes that back.
   void MarkObsolete(FileRemover* remover) { remover_.store(remover, std::memory_order_release); }
 
  private:
@@ -93,12 +96,12 @@ class ValueFile {
 
 class ValueFiles {
  public:
-  // The one handle of the file, made where nobody has it yet; then it is taken for the log's.
+  // Returns the one handle of the file. A new handle is taken for one of the log's.
   std::shared_ptr<ValueFile> Acquire(FileSystem* file_system, const std::string& directory,
                                      uint64_t number);
-  // Null: nobody holds it.
+  // Returns null if nobody holds the file.
   std::shared_ptr<ValueFile> Find(uint64_t number) const;
-  // Whether somebody holds it while it still goes by the log's name.
+  // Returns whether somebody holds the file while it still has the log's name.
   bool HoldsOfLog(uint64_t number) const {
     const std::shared_ptr<ValueFile> file = Find(number);
     return file != nullptr && file->is_of_log();

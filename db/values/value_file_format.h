@@ -1,9 +1,10 @@
-// A file of values that segments point to (the field's blob or value log file), `NNNNNN.val`, in
-// one of two forms:
+// The value file format is what stands in a file of values that segments point to (the field's blob
+// or value log file), `NNNNNN.val`. It has one of two forms:
 //
-//   what was a file of the log (db/format/log_format.h): it begins with "VARVELOG", and what is
-//   pointed to lies in its blocks; what was written as a value file: large operations
-//   (db/format/large_operation.h) back to back behind a header page, up to the end.
+//   A former file of the log (db/format/log_format.h) begins with "VARVELOG"; the values pointed to
+//   lie in its blocks.
+//   A file written as a value file has large operations (db/format/large_operation.h) back to back
+//   behind a header page, up to the end.
 //
 //   header page, 4096 bytes, the rest zero:
 //      0   8  magic "VARVEVAL"
@@ -11,10 +12,10 @@
 //     12   4  checksum of bytes 0..12 and 16..24, seed 0
 //     16   8  the file's number
 //
-// Written once, synced before a manifest names a segment that points into it, never changed.
-// Nothing in it says which of its values are still in use: the segments do.
+// A file is written once, synced before a manifest names a segment that points into it, and never
+// changed. Nothing in it says which of its values are still in use: the segments do.
 //
-// Stateless functions.
+// Thread-safety: stateless functions.
 #pragma once
 
 #include <cstddef>

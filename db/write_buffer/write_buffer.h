@@ -1,17 +1,23 @@
-// Records in memory that are not in a segment yet (the field's memtable).
-//
-// One writer at a time (the engine's commit lock) adds records; any number of readers look up and
-// iterate without a lock. Two indexes over the same records:
+// The write buffer holds records in memory that are not in a segment yet (the field's memtable). It
+// has two indexes over the same records:
 //   - a hash index, kept up on every write: a point lookup is one probe. A bucket chains distinct
 //     keys; the versions of a key hang behind its newest one, so that a key written a million times
 //     doesn't slow down its neighbours;
-//   - a skip list, needed only by those who want order (iterators), and brought up to date by them:
-//     what was written since the last time is sorted and inserted in one go. Writers never pay for
-//     order, nor does the flush, which sorts once.
+//   - a skip list, needed only by iterators, which bring it up to date: what was written since the
+//     last time is sorted and inserted in one go. Writers never pay for order, nor does the flush,
+//     which sorts once.
 //
-// A record with sequence s is complete before s becomes visible, so a reader at sequence r finds
-// every record <= r. Range tombstones are not records here: the engine publishes their list beside
-// the buffer, which keeps the raw ones for the flush.
+// Range tombstones are not records here: the engine publishes their list beside the buffer, which
+// keeps the raw ones for the flush.
+//
+// Thread-safety: one writer at a time (the engine's commit lock) adds records; any number of
+// readers look up and iterate without a lock.
+// Invariants:
+// (1) A record with sequence s is complete before s becomes visible, so a reader at sequence r
+// finds
+//     every record <= r.
+// (2) Sequences ascend from version to version of a key.
+// (3) Nothing is added after Seal().
 #pragma once
 
 #include <atomic>
@@ -36,8 +42,8 @@ class WriteBuffer {
   struct Entry;
 
  public:
-  // `capacity` in bytes of memory; `first_sequence` is the lowest that can be added.
-  // `expected_entries`: that many will come, though the capacity says less (a batch always goes
+  // `capacity` is in bytes of memory; `first_sequence` is the lowest that can be added.
+  // `expected_entries` is how many will come, even if the capacity says fewer (a batch always goes
   // into one buffer). Memory comes from `pool`, if there is one.
   WriteBuffer(size_t capacity, SequenceNumber first_sequence, size_t expected_entries = 0,
               std::shared_ptr<ChunkPool> pool = nullptr);
@@ -46,20 +52,21 @@ class WriteBuffer {
   WriteBuffer& operator=(const WriteBuffer&) = delete;
 
   // --- The writer --------------------------------------------------------------------------------
-  // Takes the memory for records that need so much (the sum of SizeOf) and so many range
-  // tombstones: adding them can't fail then.
+  // Takes the memory for records that need `bytes` (the sum of SizeOf) and for range tombstones, so
+  // that adding them cannot fail.
   void Reserve(size_t bytes, size_t range_tombstones);
   static size_t SizeOf(const RecordView& record);
-  // Copies the record (kValue or kTombstone), which is newer than all others of its key. `hash` is
-  // HashKey(record.key). `gated`: readers wait until it is durable.
+  // Copies the record. `gated`: readers wait until it is durable.
+  // Requires: the record is a value or a tombstone, newer than all others of its key; `hash` is
+  // HashKey(record.key).
   void Add(const RecordView& record, uint64_t hash, bool gated);
   void AddRangeTombstone(RangeTombstone tombstone);
-  // Brings the bucket of `hash` on its way to the processor.
+  // Prefetches the bucket of `hash`.
   void Prefetch(uint64_t hash) const {
     if (oldest_.load(std::memory_order_relaxed) != nullptr)
       PrefetchLine(&buckets_[hash & bucket_mask_]);
   }
-  // Once the bucket is there: the record in front of its chain.
+  // Prefetches the record in front of that bucket's chain, once the bucket is there.
   void PrefetchEntry(uint64_t hash) const {
     if (oldest_.load(std::memory_order_relaxed) == nullptr) return;
     const Entry* const entry = buckets_[hash & bucket_mask_].load(std::memory_order_relaxed);
@@ -74,14 +81,15 @@ class WriteBuffer {
     RecordView record;
     bool gated;
   };
-  // The newest version of `tree_key` not newer than `at`. Views live as long as the buffer.
+  // Finds the newest version of `tree_key` not newer than `at`; returns whether there is one. Views
+  // live as long as the buffer.
   bool Get(std::string_view tree_key, uint64_t hash, SequenceNumber at, Found* found) const;
-  // Sequence of the newest version of the key; kNoSequence if there is none.
+  // Returns the sequence of the newest version of the key; kNoSequence if there is none.
   SequenceNumber NewestSequence(std::string_view tree_key, uint64_t hash) const;
-  // The same of the newest that is a value.
+  // Returns the sequence of the newest version that is a value; kNoSequence if there is none.
   SequenceNumber NewestValueSequence(std::string_view tree_key, uint64_t hash) const;
-  // Where a walk over the records in the order of their arrival stands. Good as long as the buffer
-  // lives.
+  // The position of a walk over the records in the order of their arrival. Good as long as the
+  // buffer lives.
   class Position {
     friend class WriteBuffer;
     const Entry* last = nullptr;  // the record delivered last
@@ -91,13 +99,15 @@ class WriteBuffer {
   void Walk(
       Position* position, SequenceNumber last,
       absl::FunctionRef<void(const RecordView& record, const RecordView* previous)> deliver) const;
-  // Behind a record whose sequence is at most `sequence`, few before the first that is newer. For
-  // the writer.
+  // Returns a position behind a record whose sequence is at most `sequence`, few records before the
+  // first that is newer.
+  // Requires: the caller is the writer.
   Position PositionNear(SequenceNumber sequence) const;
-  // Everything added so far, in order. Must not outlive the buffer.
+  // Returns a cursor over everything added so far. It must not outlive the buffer.
   std::unique_ptr<InternalIterator> NewIterator() const;
-  // The same for one walk over a buffer that isn't written any more: sorts for itself, which costs
-  // less than the skip list. `newest_only`: of each key the newest version alone.
+  // Returns a cursor for one walk, which sorts for itself; that costs less than the skip list.
+  // `newest_only`: it delivers only the newest version of each key.
+  // Requires: nothing is added any more.
   std::unique_ptr<InternalIterator> NewSortedIterator(bool newest_only) const;
 
   size_t bytes_used() const {
@@ -105,13 +115,13 @@ class WriteBuffer {
   }
   SequenceNumber first_sequence() const { return first_sequence_; }
   uint64_t entries() const { return entries_.load(std::memory_order_relaxed); }
-  // Of large operations whose place in the log is known: what they take there.
+  // Returns the bytes of large operations whose place in the log is known.
   uint64_t logged_large_bytes() const {
     return logged_large_bytes_.load(std::memory_order_relaxed);
   }
 
-  // Once nothing is added any more: the last sequence it holds (kNoSequence before), and its range
-  // tombstones.
+  // Notes that nothing is added any more and which sequence was the last. Before that
+  // last_sequence() is kNoSequence and range_tombstones() is for the writer only.
   void Seal(SequenceNumber last_sequence) {
     last_sequence_.store(last_sequence, std::memory_order_relaxed);
   }
@@ -130,16 +140,18 @@ class WriteBuffer {
   };
 
   const Entry* FindKey(std::string_view tree_key, uint64_t hash) const;
-  // What arrived behind `*last` (null: everything), sorted; `*last` is then the last of them.
-  // `newest_only`: see NewSortedIterator.
+  // Returns what arrived behind `*last` (null: everything), sorted; `*last` is then the last of
+  // them. `newest_only`: see NewSortedIterator.
   std::vector<Sortable> SortArrivals(const Entry** last, bool newest_only) const;
-  // By key, of each key the newest first. Their words are set.
+  // Sorts by key, the newest version of each key first.
+  // Requires: the items' words are set.
   static void SortByKey(std::vector<Sortable>* items);
   // Sorts what was added since the last call into the skip list. Where memory runs out in the
   // middle, the next call goes on there.
   void BringOrderUpToDate() const;
 
-  // Read by every lookup and written once: apart from what each write changes.
+  // The members up to arena_ are read by every lookup and written rarely; they lie apart from what
+  // each write changes.
   const size_t capacity_;
   const SequenceNumber first_sequence_;
   std::atomic<SequenceNumber> last_sequence_{kNoSequence};
@@ -151,13 +163,13 @@ class WriteBuffer {
 
   alignas(64) Arena arena_;
   Entry* newest_ = nullptr;          // the writer's end of the chain of arrival
-  std::vector<const Entry*> marks_;  // of the writer: each kEntriesPerMark-th arrival
+  std::vector<const Entry*> marks_;  // the writer's: each kEntriesPerMark-th arrival
   std::atomic<uint64_t> entries_{0};
   std::atomic<uint64_t> logged_large_bytes_{0};
   std::vector<RangeTombstone> range_tombstones_;
   std::atomic<size_t> tombstone_bytes_{0};
 
-  // Whoever brings the order up to date; readers of the skip list need none.
+  // Held by the thread that brings the order up to date; readers of the skip list need no lock.
   mutable absl::Mutex order_mutex_;
   std::unique_ptr<Order> order_;
 };
