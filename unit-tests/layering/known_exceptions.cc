@@ -25,7 +25,7 @@ const Exceptions& KnownExceptions() {
               "Workload",
           },
       .tables = {{"ServerOptions", "one member for each setting"}},
-      .fragments = 265,
+      .fragments = 186,
   };
   return *exceptions;
 }
