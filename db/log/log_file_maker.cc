@@ -6,6 +6,7 @@
 
 #include "db/format/log_format.h"
 #include "util/base/assert.h"
+#include "util/base/memory_guard.h"
 #include "util/base/status.h"
 
 namespace varve {
@@ -32,8 +33,10 @@ LogFileMaker::~LogFileMaker() {
   file_.reset();
   // What was begun takes up space that may be missing. A recycled file that is not renamed yet
   // stays as it is, for the next recovery.
-  RemoveFile(file_system_,
-             state_ == State::kComplete ? Path(LogFileName(plan_.number)) : temporary_);
+  TryWithMemory([this] {
+    RemoveFile(file_system_,
+               state_ == State::kComplete ? Path(LogFileName(plan_.number)) : temporary_);
+  });
 }
 
 absl::StatusOr<bool> LogFileMaker::Step() {

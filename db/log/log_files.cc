@@ -68,12 +68,12 @@ void LogFiles::Stop() {
   {
     absl::MutexLock lock(&mutex_);
     leftovers.swap(reusable_);
-    if (next_.file != nullptr) RemoveFile(file_system_, Path(next_.number));
+    if (next_.file != nullptr) RemoveNumber(next_.number);
     next_ = LogFile();
     next_size_.store(0);
   }
   RemoveRetired();
-  for (const uint64_t number : leftovers) RemoveFile(file_system_, Path(number));
+  for (const uint64_t number : leftovers) RemoveNumber(number);
 }
 
 // --- The next file, for the log ------------------------------------------------------------------
@@ -237,14 +237,17 @@ SteadyTime LogFiles::Step() noexcept {
 }
 
 // A file that cannot be removed is found again, and found obsolete, by the next recovery.
+void LogFiles::RemoveNumber(uint64_t number) noexcept {
+  TryWithMemory([&] { RemoveFile(file_system_, Path(number)); });
+}
+
 bool LogFiles::RemoveRetired() {
   std::vector<uint64_t> numbers;
   {
     absl::MutexLock lock(&mutex_);
     numbers.swap(to_remove_);
   }
-  for (const uint64_t number : numbers)
-    TryWithMemory([&] { RemoveFile(file_system_, Path(number)); });
+  for (const uint64_t number : numbers) RemoveNumber(number);
   return !numbers.empty();
 }
 

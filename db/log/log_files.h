@@ -87,6 +87,7 @@ class LogFiles final : private FileThread::Job {
   static constexpr Pacer kPacer{LogFileMaker::kStep, absl::Milliseconds(20)};
 
   std::string Path(uint64_t number) const;
+  void RemoveNumber(uint64_t number) noexcept;
   SteadyTime Step() noexcept override;
   // Removes the files that were retired for good. Returns whether there were any.
   bool RemoveRetired();
