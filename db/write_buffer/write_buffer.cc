@@ -183,9 +183,8 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool gated) {
     newest_->next_arrival.store(entry, std::memory_order_release);
   }
   newest_ = entry;
-  const uint64_t before = entries();
-  if (before % kEntriesPerMark == 0) marks_.push_back(entry);
-  entries_.store(before + 1, std::memory_order_relaxed);
+  if (entries() % kEntriesPerMark == 0) marks_.push_back(entry);
+  entries_.store(entries() + 1, std::memory_order_relaxed);
   if (record.log_offset != 0) {
     logged_large_bytes_.store(logged_large_bytes() + record.key.size() + record.value.size(),
                               std::memory_order_relaxed);
