@@ -38,13 +38,13 @@ class CrashStates {
   // Records a run of `steps` things done to a store.
   CrashStates(uint64_t seed, int steps);
 
-  // What was wrong with the run itself, without any crash.
+  // Says what was wrong with the run itself, without any crash.
   [[nodiscard]] const absl::Status& status() const { return status_; }
   uint64_t size() const { return (trace_.size() + 1) * kStatesPerChange; }
-  // Of everything that was written, in order.
+  // Covers everything that was written, in order.
   uint64_t Fingerprint() const;
   const std::vector<DiskEvent>& trace() const { return trace_; }
-  // What was done in the run (Workload::done).
+  // Returns what was done in the run (Workload::done).
   const std::map<std::string, uint64_t>& done() const { return done_; }
   // The last `count` changes before the state's crash, and what had been acknowledged and sent by
   // then. For people.

@@ -76,7 +76,7 @@ class DifferentialRun {
     CommandLine line;
   };
   struct Queues {
-    // What was queued on each connection since its MULTI, if there was one.
+    // Holds what was queued on each connection since its MULTI, if there was one.
     std::array<std::optional<std::vector<CommandLine>>, kConnections> of;
     bool fails_fields = false;  // a BITFIELD with OVERFLOW FAIL was among the requests
   };

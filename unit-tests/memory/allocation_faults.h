@@ -41,7 +41,7 @@ class AllocationFaults {
     const bool before_;
   };
 
-  // Whether an allocation has failed.
+  // Returns whether an allocation has failed.
   bool reached() const;
   // Those of the chosen threads so far.
   uint64_t allocations() const;

@@ -89,7 +89,7 @@ class MemoryTest : public ::testing::Test {
     return absl::StrJoin(names, "/") + std::string(std::istreambuf_iterator<char>(manifest), {});
   }
 
-  // What a killed process would leave behind, opened.
+  // Opens what a killed process would leave behind.
   void ExpectContentAfterCrash(const std::string& when) {
     const TempDir copy;
     // All of one moment: upkeep makes and removes files meanwhile.

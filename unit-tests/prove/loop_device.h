@@ -29,7 +29,7 @@ class LoopDevice {
       const std::string& directory);
   ~LoopDevice();
 
-  // Where it is mounted.
+  // Returns where it is mounted.
   const std::string& path() const { return path_; }
 
   // From now on every write to it fails. Whoever has files open on it has to end before Remount.

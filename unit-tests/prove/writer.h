@@ -86,7 +86,7 @@ class Writer {
 
   // How many requests must survive because another client was shown key 0 at `value`.
   uint64_t StepsUntilCount(uint64_t value) const;
-  // Whether the error says that no write will be taken any more.
+  // Returns whether the error says that no write will be taken any more.
   bool refused_for_good() const {
     return !error_.empty() && error_.find(kRefusalForNow) == std::string::npos;
   }
@@ -104,7 +104,7 @@ class Writer {
   Verdict Check(const Pairs& found, uint64_t least) const;
   // Goes on from the state after `steps` of the steps, which becomes the new beginning.
   void GoOnFrom(uint64_t steps);
-  // What is there at the beginning.
+  // Holds what is there at the beginning.
   Pairs Beginning() const;
 
  private:

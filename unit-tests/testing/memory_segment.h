@@ -21,7 +21,7 @@ class MemorySegment final : public Segment {
     range_tombstones_ = std::make_shared<RangeTombstoneList>(std::move(tombstones));
   }
 
-  // What a builder would make of these records.
+  // Returns what a builder would make of these records.
   static std::shared_ptr<Segment> Of(uint64_t number, std::vector<TestRecord> records,
                                      std::vector<RangeTombstone> tombstones = {}) {
     std::sort(records.begin(), records.end(), TreeOrder);

@@ -77,9 +77,9 @@ class SimulatedDisk {
   // then the two ways between names and contents, then any number of others.
   static constexpr uint64_t kLoseAll = 0, kKeepAll = 1, kKeepNames = 2, kKeepContents = 3;
   SimulatedDisk CutPower(uint64_t choice) const;
-  // Whether a power cut could lose anything.
+  // Returns whether a power cut could lose anything.
   bool HasUnsynced() const;
-  // Of all names and contents that programs see, and of those that are on disk.
+  // Covers all names and contents that programs see, and those that are on disk.
   uint64_t Hash() const;
 
   static std::string ParentOf(const std::string& path);
