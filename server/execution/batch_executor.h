@@ -1,6 +1,6 @@
 // The executor of one connection's batch of requests: it answers them in order, in as many steps as
-// their replies take. Neighbouring GETs and plain SETs it hands to a RequestRun; a RoundExecutor may
-// have answered some of them already, together with those of other connections.
+// their replies take. It hands neighbouring GETs and plain SETs to a RequestRun; a RoundExecutor
+// may have answered some of them already, together with those of other connections.
 //
 // Thread-safety: one thread at a time uses an executor, not always the same one.
 //

@@ -3,38 +3,6 @@
 #include "varve/namespace_status.h"
 
 namespace varve {
-namespace {
-
-constexpr size_t kKeysPerLook = 16;  // at the clock
-
-}  // namespace
-
-bool CommandContext::SliceSpent(size_t keys) {
-  if (in_transaction_) return slice_ != nullptr && slice_->SliceSpent(keys);
-  if (slice_spent_) return true;
-  if (keys_to_look_ > keys) {
-    keys_to_look_ -= keys;
-    return false;
-  }
-  keys_to_look_ = kKeysPerLook;
-  const auto end = BeginSlice();
-  return slice_spent_ = std::chrono::steady_clock::now() >= end;
-}
-
-void CommandContext::MakeWork(std::chrono::nanoseconds time) {
-  if (!in_transaction_) {
-    BeginSlice() -= time;
-  } else if (slice_ != nullptr) {
-    slice_->MakeWork(time);
-  }
-}
-
-std::chrono::steady_clock::time_point& CommandContext::BeginSlice() {
-  if (slice_end_ == std::chrono::steady_clock::time_point())
-    slice_end_ = std::chrono::steady_clock::now() + kSlice;
-  return slice_end_;
-}
-
 absl::StatusOr<ReadResult> CommandContext::GetIn(NamespaceId of, std::string_view key,
                                                  std::string* value) {
   return Read(GatedRead(of), key, value);
@@ -60,7 +28,7 @@ void CommandContext::Tell(NamespaceId of, std::string_view event, std::string_vi
   if (in_transaction_) {
     events_.push_back({of, event, std::string(key)});
   } else if (server.MayTell()) {
-    (void)SliceSpent(server.clients.events.Send(event, of, key, durable_after_));
+    (void)SliceSpent(server.clients.events.Send(event, of, key, durable_after()));
   }
 }
 

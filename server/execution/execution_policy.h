@@ -5,8 +5,8 @@
 //     the disk, writes while the store is behind.
 //   - On either, when the reads of one round are worth more than kHelperNanos for several threads:
 //     then helpers from the pool take batches from the round's end while the I/O thread takes them
-//     from its front (server/net/round_helpers.h). Writes are not shared: they would wait for each other's
-//     commits.
+//     from its front (server/net/round_helpers.h). Writes are not shared: they would wait for each
+//     other's commits.
 // What a key costs is measured as the server runs (KeyCost).
 //
 // Thread-safety: functions are pure; KeyCost may be used on any thread.
@@ -53,8 +53,8 @@ class KeyCost {
   std::atomic<int64_t> nanos_;
 };
 
-// Returns where a batch runs. `writers_wait`: the store's pressure is above kFreePressure, so a write
-// may sleep.
+// Returns where a batch runs. `writers_wait`: the store's pressure is above kFreePressure, so a
+// write may sleep.
 inline Placement PlaceBatch(Execution execution, const RequestBatch& batch,
                             const KeyCost& read_cost, const KeyCost& write_cost,
                             bool writers_wait) {

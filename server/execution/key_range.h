@@ -1,5 +1,7 @@
 // Bounds of range commands, as Redis' lexical ranges write them: "-" and "+" are the ends, "[key"
-// includes the key, "(key" not. Plain values; pure functions.
+// includes the key, "(key" not.
+//
+// Thread-safety: plain values and pure functions.
 #pragma once
 
 #include <optional>
@@ -15,10 +17,10 @@ struct KeyRange {
   bool empty = false;
 };
 
-// Nothing when a bound has none of the four forms.
+// Returns nothing if a bound has none of the four forms.
 std::optional<KeyRange> ParseKeyRange(std::string_view min, std::string_view max);
 
-// All keys that begin with `prefix`.
+// Returns the range of all keys that begin with `prefix`.
 KeyRange PrefixRange(std::string_view prefix);
 
 }  // namespace varve

@@ -1,6 +1,8 @@
 // The replies to KEYS and SCAN: the keys that match a pattern, in key order. Only the range that
-// the pattern's beginning leaves is read: `user:*` costs what begins with "user:". Produced in
-// slices with bounded memory. Used by one thread at a time.
+// the pattern's beginning leaves is read: `user:*` costs what begins with "user:". They are
+// produced in slices with bounded memory.
+//
+// Thread-safety: one thread at a time uses a stream.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +13,14 @@
 
 namespace varve {
 
-// All of them at one snapshot, as long as RANGE's reply may be (server/execution/range_stream.h):
-// collects up to kCollectBytes, counts the rest, announces the number, sends.
+// The reply to KEYS: all keys at one snapshot, as long as RANGE's reply may be
+// (server/execution/range_stream.h): collects up to kCollectBytes, counts the rest, announces the
+// number, sends.
 class KeysStream : public ReplyStream {
  public:
   static constexpr size_t kCollectBytes = 256u << 10;
 
-  // `pattern` stays in place until the batch is done.
+  // Requires: `pattern` stays in place until the batch is done.
   explicit KeysStream(std::string_view pattern);
 
   Progress Produce(CommandContext& context, size_t budget) override;
@@ -53,7 +56,7 @@ class ScanStream : public ReplyStream {
   static constexpr uint64_t kMaxKeys = 1u << 16;
   static constexpr size_t kMaxBytes = 1u << 20;
 
-  // What `request` points to stays in place until the batch is done.
+  // Requires: what `request` points to stays in place until the batch is done.
   explicit ScanStream(const ScanRequest& request);
 
   Progress Produce(CommandContext& context, size_t budget) override;

@@ -1,5 +1,6 @@
 // Helpers of commands that read keys, decide, and write: each such command is one atomic step.
-// Thread-safe.
+//
+// Thread-safety: all functions may be called on any thread that may use the context.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@
 
 namespace varve {
 
-// An empty batch that uses the namespace of the connection, scratch of one thread;
+// Returns an empty batch that uses the namespace of the connection, scratch of one thread;
 // WriteBatch::Clear() gives large memory back.
 WriteBatch& ClearedBatch(const CommandContext& context);
 
@@ -28,7 +29,7 @@ WriteBatch& ClearedBatch(const CommandContext& context);
 [[nodiscard]] absl::StatusOr<ReadResult> ReadForUpdate(CommandContext& context,
                                                        std::string_view key, std::string* value,
                                                        WriteBatch* batch);
-// The same in another namespace.
+// Reads `key` of another namespace, and is ReadForUpdate() otherwise.
 [[nodiscard]] absl::StatusOr<ReadResult> ReadForUpdateIn(NamespaceId space, CommandContext& context,
                                                          std::string_view key, std::string* value,
                                                          WriteBatch* batch);

@@ -1,6 +1,8 @@
 // A place in a range of keys at one snapshot, from which a reply is produced in slices: it can be
 // left for a while, when it holds the snapshot alone and no files or memory of the store, and found
-// again. Used by one thread at a time.
+// again.
+//
+// Thread-safety: one thread at a time uses a cursor.
 #pragma once
 
 #include <chrono>
@@ -23,9 +25,9 @@ class RangeCursor {
   };
   RangeCursor(KeyRange range, Options options) : range_(std::move(range)), options_(options) {}
 
-  // While a slice is produced. The first one takes the snapshot and goes to the first key (the
-  // last, in reverse); one after Rest() goes back to where it stood. The reply depends on what was
-  // shown; an iterator that is old is given back.
+  // Lives while a slice is produced. The first one takes the snapshot and goes to the first key
+  // (the last, in reverse); one after Rest() goes back to where it stood. The reply depends on what
+  // was shown; an iterator that is old is given back.
   class Slice {
    public:
     Slice(RangeCursor* cursor, CommandContext& context) : cursor_(cursor), context_(context) {
@@ -37,7 +39,7 @@ class RangeCursor {
     RangeCursor* const cursor_;
     CommandContext& context_;
   };
-  // Gives the iterator back; between slices.
+  // Gives the iterator back. Requires: no slice is being produced.
   void Rest();
 
   const KeyRange& range() const { return range_; }
@@ -46,11 +48,11 @@ class RangeCursor {
   std::string_view value() const { return iterator_->value(); }
   uint64_t expiry_ms() const { return iterator_->expiry_ms(); }
   absl::Status status() const { return iterator_->status(); }
-  // What it cost to come here, as CommandContext::SliceSpent() counts: a key mostly stands with its
-  // value under one checksum, and then both are read.
+  // Returns the cost of this step, as CommandContext::SliceSpent() counts: a key mostly stands with
+  // its value under one checksum, and then both are read.
   size_t cost() const { return 1 + (Valid() ? value().size() / kBytesPerKey : 0); }
   void Step() { options_.reverse ? iterator_->Prev() : iterator_->Next(); }
-  // Back to `key`, one of the range's.
+  // Goes back to `key`. Requires: it is a key of the range.
   void Return(std::string_view key) { iterator_->Seek(key); }
 
  private:

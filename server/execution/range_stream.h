@@ -4,8 +4,9 @@
 // the range ends within them, the length is known. Otherwise it counts the rest of the keys at the
 // same snapshot, announces the sum, sends what it collected and goes on reading from there. Memory
 // stays bounded whatever the range holds. Skipping (LIMIT) and counting end their slice with
-// nothing written when its time is spent, so that they keep no thread from others. Used by one
-// thread at a time.
+// nothing written when its time is spent, so that they keep no thread from others.
+//
+// Thread-safety: one thread at a time uses a stream.
 #pragma once
 
 #include <cstdint>

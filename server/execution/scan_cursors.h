@@ -1,5 +1,4 @@
-// Where unfinished SCANs go on: a number for the client, a place in key order for the server.
-// Thread-safe.
+// The cursors of unfinished SCANs: a number for the client, a place in key order for the server.
 //
 // A cursor is good until the server stops or until it is forgotten. Bounded are the bytes kept for
 // one connection and for all: the cursor that was not used for longest goes first, that of the
@@ -8,6 +7,8 @@
 // request can be sent again when its reply was lost. Numbers begin at a place that differs from
 // start to start, so that a cursor of an earlier start is unknown, not wrong. They have at most 53
 // bits: some clients keep them as doubles.
+//
+// Thread-safety: all functions may be called on any thread.
 #pragma once
 
 #include <cstdint>
@@ -27,17 +28,17 @@ class ScanCursors {
     size_t all_bytes = 16u << 20;
     size_t client_bytes = 1u << 20;
   };
-  // What a cursor takes beside its key.
+  // Bytes that a cursor takes beside its key.
   static constexpr size_t kOverhead = 256;
 
   ScanCursors();
   explicit ScanCursors(const Limits& limits);
 
-  // A cursor, never 0, for a scan by connection `client` that goes on with the keys from `key` on.
-  // `previous`: the cursor that it went on from, 0 if it began.
+  // Returns a cursor, never 0, for a scan by connection `client` that goes on with the keys from
+  // `key` on. `previous`: the cursor that it went on from, 0 if it began.
   uint64_t Add(uint64_t client, std::string key, uint64_t previous);
 
-  // Where the scan goes on; nothing for a cursor that is unknown or forgotten.
+  // Returns the key from which the scan goes on; nothing for a cursor that is unknown or forgotten.
   std::optional<std::string> Find(uint64_t cursor);
 
   size_t bytes() const;

@@ -1,6 +1,6 @@
-// What all connections share: the store, the settings in force, the clients, and the statistics.
-// The server constructs it; every CommandContext refers to it. Rooms below this one receive the
-// part that they need.
+// The state that all connections share: the store, the settings in force, the clients, and the
+// statistics. The server constructs it; every CommandContext refers to it. Rooms below this one
+// receive the part that they need.
 //
 // Thread-safety: `options` does not change while the server runs; every other part may be used by
 // all threads.

@@ -1,5 +1,7 @@
 // The syntax of a command, as the command table writes it, read into the arguments that COMMAND
-// DOCS describes one by one: what redis-cli and libraries make their hints from. Pure function.
+// DOCS describes one by one: what redis-cli and libraries make their hints from.
+//
+// Thread-safety: a pure function.
 //
 //   key [key ...] [NX | XX] [LIMIT offset count] ON|OFF
 //

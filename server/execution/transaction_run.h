@@ -25,7 +25,7 @@ class TransactionRun final : public ReplyStream {
  public:
   explicit TransactionRun(ClientTransaction transaction);
 
-  // True: it was done in this slice, and all was answered. Else nothing was: the rest is
+  // Returns whether it was done in this slice, and all was answered. Else nothing was: the rest is
   // Produce()'s.
   [[nodiscard]] bool ExecuteWhole(CommandContext& context);
   Progress Produce(CommandContext& context, size_t budget) override;
@@ -42,12 +42,12 @@ class TransactionRun final : public ReplyStream {
   // The next request, or what was left of it. False: of its reply there is more to come.
   bool ExecuteOne();
   Step Commit(CommandContext& context);
-  // Whether the keys watched are what they were; they become conditions of the transaction.
+  // Returns whether the keys watched are what they were; they become conditions of the transaction.
   absl::StatusOr<bool> WatchedAreSame(CommandContext& context, Transaction* transaction,
                                       const WriteOptions& options);
   bool Repeatable() const;
   void Account(CommandContext& context) const;
-  // In the place of all replies.
+  // Returns a writer of what takes the place of all replies.
   RespWriter Answer(CommandContext& context);
   // False: there is more.
   bool Send(CommandContext& context, size_t budget);
@@ -68,7 +68,7 @@ class TransactionRun final : public ReplyStream {
   // One run of the requests.
   struct Attempt {
     Attempt(CommandContext& context, const WriteOptions& options, ByteBuffer* replies);
-    // Nothing has happened, also not to the connection.
+    // Makes as if nothing had happened, also not to the connection.
     void Undo();
 
     const int protocol;
@@ -76,7 +76,7 @@ class TransactionRun final : public ReplyStream {
     Transaction transaction;
     CommandContext inner;
     size_t next = 0;  // request
-    // Of that request, where it takes several slices.
+    // The reply to that request, where it takes several slices.
     std::unique_ptr<ReplyStream> stream;
     size_t begin = 0;
     uint64_t nanos = 0;

@@ -1,5 +1,7 @@
-// What a write may ask of what is there: NX, XX, and the comparisons of SET and DELEX with its
-// value or version. Plain value; pure functions.
+// The condition of a write on the value that it replaces: NX, XX, and the comparisons of SET and
+// DELEX with that value or its version.
+//
+// Thread-safety: a plain value.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +17,7 @@ inline constexpr std::string_view kBadDigest = "ERR must be exactly 16 hexadecim
 inline constexpr std::string_view kBadVersion =
     "ERR a version is an integer, and 0 that of a missing key";
 
-// XXH3 of 64 bits over the value, as hexadecimal digits in lower case.
+// Returns XXH3 of 64 bits over the value, as hexadecimal digits in lower case.
 std::string DigestText(std::string_view value);
 
 class ValueCondition {
@@ -26,13 +28,13 @@ class ValueCondition {
   // `operand`, a value, a digest or a version, stays in place as long as the condition.
   bool SetComparison(std::string_view option, std::string_view operand);
 
-  // Why the operand can't be one; empty when it can. Of a digest only the length counts: what else
+  // Returns why the operand can't be one, or nothing. Only the length of a digest counts: what else
   // it is made of decides whether it is equal.
   std::string_view Defect() const;
 
-  // There is none.
+  // Returns whether there is no condition.
   bool Always() const { return kind_ == Kind::kNone; }
-  // It is on the version.
+  // Returns whether the condition is on the version.
   bool ComparesVersion() const { return kind_ == Kind::kVersion; }
   // `value` is that of what was found. A missing key's value is equal to nothing, its version is 0.
   bool Holds(const ReadResult& read, std::string_view value) const;

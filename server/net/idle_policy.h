@@ -1,19 +1,19 @@
-// What an I/O loop does when it has nothing to do: it syncs the log itself, polls its sockets for a
-// while, or sleeps.
+// The idle policy decides what an I/O loop does when it has nothing to do: it syncs the log itself,
+// polls its sockets for a while, or sleeps.
 //
 // 1. Syncing. The log's threads have to be woken and then wake the loop; the loop's own thread,
-//    where it would sleep otherwise, saves both changes of threads, and the disk is asked less often,
-//    since what arrives meanwhile is written together. Without a pipeline 50 clients write 1.4 times
-//    as fast (docs/performance.md). But while a sync lasts nobody is served: it is not for slow disks,
-//    nor for one of several loops, whose groups would be small, unless that loop serves one client
-//    alone. Writes are kept back while there are requests to serve; after kLongestKept the log's
-//    threads get them, so that the disk works beside the loop.
+//    where it would sleep otherwise, saves both changes of threads, and the disk is asked less
+//    often, since what arrives meanwhile is written together. Without a pipeline 50 clients write
+//    1.4 times as fast (docs/performance.md). But while a sync lasts nobody is served: it is not
+//    for slow disks, nor for one of several loops, whose groups would be small, unless that loop
+//    serves one client alone. Writes are kept back while there are requests to serve; after
+//    kLongestKept the log's threads get them, so that the disk works beside the loop.
 // 2. Polling (spin-then-park, Karlin et al. 1991). To be woken takes longer than a client nearby
-//    needs for its next request. For one or two clients alone the loop looks at its sockets again and
-//    again for kLongestPoll: one client gets 39,000 instead of 11,000 GETs a second. With more
-//    clients a thread that slept serves better: while it polls, others can't run. Polling pays while
-//    requests come within kLongestPoll and no other thread wants the processor; otherwise only every
-//    kProbeEvery-th sleep tries again.
+//    needs for its next request. For one or two clients alone the loop looks at its sockets again
+//    and again for kLongestPoll: one client gets 39,000 instead of 11,000 GETs a second. With more
+//    clients a thread that slept serves better: while it polls, others can't run. Polling pays
+//    while requests come within kLongestPoll and no other thread wants the processor; otherwise
+//    only every kProbeEvery-th sleep tries again.
 //
 // Thread-safety: a policy belongs to one loop's thread.
 #pragma once

@@ -74,7 +74,7 @@ class IoLoop {
   // Returns whether the log had failed before this round began: what is read shows only what is
   // durable.
   bool log_failed() const { return log_failed_; }
-  // Where sessions receive what is too little for memory of their own.
+  // Returns the memory in which sessions receive what is too little for memory of their own.
   absl::Span<char> scratch() { return absl::MakeSpan(scratch_); }
 
  private:

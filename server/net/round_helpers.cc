@@ -13,7 +13,7 @@ void RoundHelpers::Share(std::vector<Session*>* sessions) {
   VARVE_ASSERT(lent_ == 0);
   if (sessions->size() < 2 || server_->options.execution != Execution::kAdaptive) return;
   int64_t worth = 0;
-  for (const Session* session : *sessions) worth += session->executor().WorthSharing();
+  for (Session* session : *sessions) worth += session->executor().WorthSharing();
   const size_t wanted = std::min(WantedHelpers(worth), pool_->threads());
   if (wanted == 0) return;
   std::erase_if(*sessions, [this](Session* session) {

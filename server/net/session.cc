@@ -20,11 +20,9 @@ constexpr uint32_t kPatience = 10;
 constexpr uint32_t kIdle = 1;        // seconds after which a connection's buffers are given back
 constexpr int kSlicesOnWorker = 16;  // of one reply, before other clients get their slice
 
-}  // namespace
-
-// --- The state -----------------------------------------------------------------------------------
-
-bool Session::IsLegal(State from, State to) {
+// Returns whether a session may go from one state to the other.
+bool IsLegal(Session::State from, Session::State to) {
+  using State = Session::State;
   switch (from) {
     case State::kReading:
       return to == State::kReady || to == State::kFinishing || to == State::kClosed;
@@ -44,6 +42,10 @@ bool Session::IsLegal(State from, State to) {
   }
   return false;
 }
+
+}  // namespace
+
+// --- The state -----------------------------------------------------------------------------------
 
 void Session::MoveTo(State next) {
   VARVE_ASSERT(IsLegal(state_, next));
@@ -236,7 +238,13 @@ ClientSocket::Sent Session::Send(GatedReplies* replies, SequenceNumber durable) 
 
 void Session::Flush(SequenceNumber durable) {
   if (closed()) return;
-  TakeMail();
+  // Messages of other connections go behind the replies, if no reply is under way.
+  const bool may_answer = state_ == State::kReading || state_ == State::kReady ||
+                          (state_ == State::kHeld && !client_.close_after_reply);
+  if (may_answer && !client_.link.mailbox.empty() && !executor_.inside_reply() && !OutputFull()) {
+    client_.link.mailbox.Take(&output_, client_.protocol,
+                              server_->live.unsent_max_bytes - output_.size());
+  }
   if (state_ == State::kHeld || (in_flight() && worker_.may_send) || output_.empty()) return;
   if (socket_.writable()) {
     const ClientSocket::Sent sent = Send(&output_, durable);
@@ -288,7 +296,13 @@ void Session::TakeBack() { MoveTo(state_ == State::kInFlight ? State::kReady : S
 bool Session::ExecuteSlice(bool is_first) {
   worker_.progress = executor_.Run(BatchExecutor::Where::kWorker);
   worker_.broken = executor_.broken();
-  if (const absl::Status pushed = PushFromWorker(); !pushed.ok()) {
+  absl::Status pushed;
+  if (executor_.TakeSubmitted()) {
+    pushed = server_->store->Push();
+  } else if (!worker_.log_had_failed) {
+    pushed = server_->store->PushUnsynced();
+  }
+  if (!pushed.ok()) {
     // Whoever has seen a part of the replies can't be told by an error in their place, and none of
     // them may leave.
     if (!is_first || executor_.continued() || executor_.inside_reply() ||
@@ -318,11 +332,6 @@ void Session::ExecuteOnWorker() {
   loop_->Complete(shared_from_this());
 }
 
-absl::Status Session::PushFromWorker() {
-  if (executor_.TakeSubmitted()) return server_->store->Push();
-  return worker_.log_had_failed ? absl::OkStatus() : server_->store->PushUnsynced();
-}
-
 void Session::OnCompleted() {
   TakeBack();
   if (closed()) return;
@@ -340,15 +349,6 @@ bool Session::LeavesSlowly() const { return varve::LeavesSlowly(client_); }
 void Session::LeaveOnWorker() { LeaveModes(&server_->clients, &client_); }
 
 // --- What other connections see and leave --------------------------------------------------------
-
-void Session::TakeMail() {
-  const bool may_answer = state_ == State::kReading || state_ == State::kReady ||
-                          (state_ == State::kHeld && !client_.close_after_reply);
-  if (!may_answer || client_.link.mailbox.empty() || executor_.inside_reply() || OutputFull())
-    return;
-  client_.link.mailbox.Take(&output_, client_.protocol,
-                            server_->live.unsent_max_bytes - output_.size());
-}
 
 void Session::OnMail() {
   if (closed()) return;
@@ -387,7 +387,7 @@ void Session::CountMemory() {
     server_->clients.memory.Evict(limit, server_->clients.registry);
 }
 
-bool Session::CloseIdle() {
+bool Session::CloseOverdue() {
   const std::chrono::seconds idle_timeout = server_->live.idle_timeout;
   const uint32_t silent = loop_->seconds() - active_at_;
   const bool waits_for_client = batch_.empty() || OutputFull();
@@ -398,18 +398,14 @@ bool Session::CloseIdle() {
     Close();
     return true;
   }
-  const std::chrono::seconds login_timeout = server_->live.login_timeout;
-  if (login_timeout.count() == 0 || !MustLogIn() ||
-      std::chrono::steady_clock::now() - client_.connected <= login_timeout)
-    return false;
-  spdlog::debug("Client {} at {} has not given the password, its connection is closed", client_.id,
-                client_.address);
-  Close();
-  return true;
-}
-
-bool Session::CloseStalled() {
   const auto now = std::chrono::steady_clock::now();
+  const std::chrono::seconds login_timeout = server_->live.login_timeout;
+  if (login_timeout.count() > 0 && MustLogIn() && now - client_.connected > login_timeout) {
+    spdlog::debug("Client {} at {} has not given the password, its connection is closed",
+                  client_.id, client_.address);
+    Close();
+    return true;
+  }
   const std::chrono::nanoseconds snapshot_max_age = server_->live.snapshot_max_age;
   if (const auto since = executor_.streaming_since(); since && snapshot_max_age.count() > 0 &&
                                                       !output_.empty() &&
@@ -434,7 +430,7 @@ void Session::Visit() {
   if (closed() || in_flight()) return;
   if (!client_.link.mailbox.empty()) OnMail();
   if (closed()) return;
-  if (CloseIdle() || CloseStalled()) return;
+  if (CloseOverdue()) return;
   if (loop_->seconds() - active_at_ <= kIdle || !batch_.empty()) return;
   input_.ShrinkAbove(input_.size());
   output_.ShrinkAbove(output_.size());

@@ -51,7 +51,7 @@ class Session : public std::enable_shared_from_this<Session> {
     kClosed,
   };
 
-  // Takes over a connected, non-blocking socket, which is already counted in ServerClients::connected.
+  // Takes over a connected, non-blocking socket, which ServerClients::connected counts already.
   Session(IoLoop* loop, ServerState* server, int descriptor, std::string address,
           std::string local_address);
   ~Session();
@@ -70,7 +70,6 @@ class Session : public std::enable_shared_from_this<Session> {
   void NoteEvents(uint32_t epoll_events) { socket_.NoteEvents(epoll_events); }
   void ReadAndParse(bool draining);
   BatchExecutor& executor() { return executor_; }
-  const BatchExecutor& executor() const { return executor_; }
   // The batch is executed on the loop's thread: returns the executor, whose replies go to the
   // session. Requires: ready().
   BatchExecutor* BeginHere();
@@ -113,7 +112,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool parked = false;     // is in its list of those that wait for a sequence number
 
  private:
-  // What a worker works with while the session is in flight.
+  // The part that belongs to a worker while the session is in flight.
   struct WorkerPart {
     GatedReplies replies;
     BatchExecutor::Progress progress = BatchExecutor::Progress::kDone;
@@ -122,7 +121,6 @@ class Session : public std::enable_shared_from_this<Session> {
     bool log_had_failed = false;  // when the batch was handed over
   };
 
-  static bool IsLegal(State from, State to);
   void MoveTo(State next);
   // Returns the state of a session that neither is held nor in flight.
   State RestingState() const;
@@ -140,16 +138,11 @@ class Session : public std::enable_shared_from_this<Session> {
   bool OutputFull() const { return output_.size() >= server_->live.unsent_max_bytes; }
   // Sends the front of `replies`. Called by the thread that has the batch.
   ClientSocket::Sent Send(GatedReplies* replies, SequenceNumber durable);
-  // Pushes the store before replies of a worker leave.
-  absl::Status PushFromWorker();
   // Executes one slice on a worker. False: the worker leaves the rest to the loop.
   bool ExecuteSlice(bool is_first);
-  // Moves messages of other connections behind the replies, where no reply is under way.
-  void TakeMail();
-  // Close the connection, and return true, if its client is idle for too long, or does not take
+  // Closes the connection, and returns true, if its client is idle for too long, or does not take
   // its replies.
-  bool CloseIdle();
-  bool CloseStalled();
+  bool CloseOverdue();
   // Shows other connections the figures of this one.
   void ShowFigures();
   // Counts what the connection holds among that of all connections, and has the largest closed when

@@ -19,9 +19,7 @@ const Exceptions& KnownExceptions() {
           },
       .large_classes =
           {
-              "CommandContext",
               "Engine",
-              "Session",
               "Workload",
           },
       .tables = {{"ServerOptions", "one member for each setting"}},
