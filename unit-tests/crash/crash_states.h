@@ -38,10 +38,10 @@ class CrashStates {
   // Records a run of `steps` things done to a store.
   CrashStates(uint64_t seed, int steps);
 
-  // Says what was wrong with the run itself, without any crash.
+  // Returns what was wrong with the run itself, without any crash.
   [[nodiscard]] const absl::Status& status() const { return status_; }
   uint64_t size() const { return (trace_.size() + 1) * kStatesPerChange; }
-  // Covers everything that was written, in order.
+  // Returns a hash of everything that was written, in order.
   uint64_t Fingerprint() const;
   const std::vector<DiskEvent>& trace() const { return trace_; }
   // Returns what was done in the run (Workload::done).

@@ -40,15 +40,15 @@ class History {
   void SeenGone(const std::vector<Value>& values, uint64_t at);
   // From now on, and until the next call, the store's clock shows `instant_ms` at most.
   void ClockIs(uint64_t instant_ms, uint64_t at);
-  // Holds what was known when all this began.
+  // Takes over what was known when all this began.
   void Inherit(const Known& known);
   // The batches behind `last` are gone; the store was opened again and goes on from there.
   void Forget(SequenceNumber last);
 
   SequenceNumber last() const { return batches_.empty() ? kNoSequence : batches_.rbegin()->first; }
-  // Covers all modes, at any time.
+  // Returns the last write that was acknowledged in any mode, at any time.
   SequenceNumber last_acknowledged() const;
-  // Covers what is written now.
+  // Returns the moment of what is written now.
   uint64_t moment() const { return moment_; }
 
   // After a crash when the disk had seen `at` changes; where the power was not cut, the kernel

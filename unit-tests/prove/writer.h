@@ -104,7 +104,7 @@ class Writer {
   Verdict Check(const Pairs& found, uint64_t least) const;
   // Goes on from the state after `steps` of the steps, which becomes the new beginning.
   void GoOnFrom(uint64_t steps);
-  // Holds what is there at the beginning.
+  // Returns what is there at the beginning.
   Pairs Beginning() const;
 
  private:

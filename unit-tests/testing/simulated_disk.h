@@ -79,7 +79,7 @@ class SimulatedDisk {
   SimulatedDisk CutPower(uint64_t choice) const;
   // Returns whether a power cut could lose anything.
   bool HasUnsynced() const;
-  // Covers all names and contents that programs see, and those that are on disk.
+  // Returns a hash of all names and contents: those that programs see, and those on disk.
   uint64_t Hash() const;
 
   static std::string ParentOf(const std::string& path);
