@@ -1,5 +1,5 @@
-// A client without blocking, on an io_context of yours: any number of requests under way, each
-// answered by a callback.
+// A client that does not block: it runs on an asio::io_context of the caller, has any number of
+// requests under way, and answers each by a callback.
 //
 //   asio::io_context context;
 //   varve::AsyncClient client(context, {.port = 7777});

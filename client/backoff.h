@@ -1,10 +1,15 @@
-// Pauses between attempts: each up to twice as long as the one before, shortened at random so that
-// the clients of a server that went away don't all come back at the same moment. Not thread-safe.
+// The pauses between attempts to connect. Each pause is up to twice as long as the one before, and
+// is shortened at random so that the clients of a server that went away do not all come back at the
+// same moment.
+//
+// Thread-safety: One thread at a time uses an object.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 #include <random>
+
+#include "util/base/assert.h"
 
 namespace varve {
 
@@ -20,6 +25,7 @@ class Backoff {
 
   // The next pause: from half of d to d, where d doubles from `first` to `last`.
   Milliseconds Next() {
+    VARVE_ASSERT(first_ <= pause_ && pause_ <= last_);
     const Milliseconds longest = pause_;
     pause_ = std::min(pause_ * 2, last_);
     return Milliseconds(std::uniform_int_distribution<int64_t>((longest.count() + 1) / 2,

@@ -1,5 +1,4 @@
-// A client of the server: one blocking connection, made again when it is lost. Not thread-safe: one
-// thread at a time, any number of clients.
+// A client of the server with one blocking connection, which it makes again when it is lost.
 //
 //   auto client = varve::Client::Connect("127.0.0.1", 7777);
 //   if (!client.ok()) ...
@@ -11,6 +10,8 @@
 // it), DeadlineExceeded when the time is up; for what the server refused, its words and the codes
 // of client/reply_status.h. client/pipeline.h has the same for many requests at a time,
 // client/async_client.h without blocking.
+//
+// Thread-safety: One thread at a time uses a client; a program may have any number of clients.
 #pragma once
 
 #include <chrono>
@@ -32,7 +33,7 @@
 
 namespace varve {
 
-// What Range() and Prefix() list.
+// The query of Range() and Prefix().
 struct RangeQuery {
   bool reverse = false;      // from the last key to the first
   bool keys_only = false;    // values stay empty

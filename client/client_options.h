@@ -1,5 +1,5 @@
-// How a client reaches its server, and what it does when the connection is lost. A plain value; one
-// for all kinds of clients (client/client.h, client/pipeline.h, client/async_client.h).
+// The options by which a client reaches its server and deals with a lost connection. All kinds of
+// clients take them (client/client.h, client/pipeline.h, client/async_client.h).
 #pragma once
 
 #include <chrono>
@@ -21,8 +21,8 @@ struct ClientOptions {
   std::string name;      // shown by the server's CLIENT INFO; empty: none
   int protocol = 2;      // 3: RESP3 (HELLO 3), which push messages need
 
-  // Where commands work, until a SELECT, NAMESPACE USE or RESET that is sent says otherwise; each
-  // new connection begins there.
+  // Commands work in this database, until a SELECT, NAMESPACE USE or RESET that is sent says
+  // otherwise; each new connection begins there.
   int database = 0;
   std::string namespace_name;  // a named namespace; if set, it takes the place of the database
 
@@ -43,9 +43,9 @@ struct ClientOptions {
   std::function<void(const Reply& message)> on_push;
 };
 
-// What becomes of a request whose connection is lost after it was sent and before its reply came.
-// Requests that had not been sent completely are always sent on the new connection: the server
-// can't have executed them.
+// The treatment of a request whose connection is lost after it was sent and before its reply came.
+// Requests that had not been sent completely are always sent on the new connection, since the
+// server cannot have executed them.
 enum class WhenLost {
   kByCommand,  // kResend for commands that only read, kReport for all others
   kReport,     // reported as unknown: it may have taken effect

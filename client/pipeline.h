@@ -1,6 +1,6 @@
-// A blocking connection on which many requests can be under way: send as many as you like, then
-// collect the replies in the same order. It reads while it sends, so that neither side waits for
-// the other with full buffers. Not thread-safe: one thread at a time, any number of pipelines.
+// A blocking connection on which many requests can be under way: the caller sends as many as it
+// likes, then collects the replies in the same order. The pipeline reads while it sends, so that
+// neither side waits for the other with full buffers.
 //
 //   auto pipeline = varve::Pipeline::Connect({.port = 7777});
 //   for (...) (*pipeline)->Send({"SET", key, value});
@@ -11,6 +11,8 @@
 // knows whether it took effect; Unavailable: a read that could not be repeated, or a request that
 // was never executed as no connection was to be had; DeadlineExceeded: a read that took longer than
 // options.timeout (the connection is then given up, as later replies could not be told apart).
+//
+// Thread-safety: One thread at a time uses a pipeline; a program may have any number of pipelines.
 #pragma once
 
 #include <chrono>

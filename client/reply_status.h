@@ -1,4 +1,6 @@
-// Error replies of the server as statuses, with the server's words. Pure functions.
+// Functions that turn error replies of the server into statuses with the words of the server.
+//
+// Thread-safety: The functions are pure.
 #pragma once
 
 #include "absl/status/status.h"
@@ -6,9 +8,9 @@
 
 namespace varve {
 
-// Of an error reply: DataLoss for damaged records (DATALOSS), ResourceExhausted where writes are
-// refused (MISCONF) or a limit is reached (OOM), Unauthenticated and PermissionDenied for NOAUTH,
-// WRONGPASS, NOPERM; FailedPrecondition for all else.
+// Returns the status for an error reply: DataLoss for damaged records (DATALOSS), ResourceExhausted
+// where writes are refused (MISCONF) or a limit is reached (OOM), Unauthenticated and
+// PermissionDenied for NOAUTH, WRONGPASS and NOPERM, and FailedPrecondition for all else.
 [[nodiscard]] absl::Status StatusOfError(const Reply& error);
 
 // OK for whatever is no error reply.

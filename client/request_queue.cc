@@ -7,6 +7,7 @@
 
 #include "client/reply_status.h"
 #include "fmt/format.h"
+#include "util/base/assert.h"
 #include "util/resp/resp_parser.h"
 #include "util/resp/resp_reply.h"
 
@@ -184,7 +185,9 @@ RequestQueue::Taken RequestQueue::Break(absl::Status why) {
 
 RequestQueue::Taken RequestQueue::Finish(absl::StatusOr<Reply>* reply,
                                          absl::StatusOr<Reply> result) {
+  VARVE_ASSERT(!entries_.empty());
   const size_t size = entries_.front().size;
+  VARVE_ASSERT(size <= bytes_.size());
   bytes_.Consume(size);
   sent_ -= size;
   entries_.pop_front();
@@ -193,6 +196,7 @@ RequestQueue::Taken RequestQueue::Finish(absl::StatusOr<Reply>* reply,
 }
 
 RequestQueue::Taken RequestQueue::TakeHandshakeReply(const Reply& reply) {
+  VARVE_ASSERT(handshake_replies_ > 0);
   --handshake_replies_;
   if (!reply.is_error()) return Taken::kNothing;
   absl::Status refused = StatusOfError(reply);
@@ -393,6 +397,7 @@ void RequestQueue::ConnectionLost(const absl::Status& why, bool again) {
     if (!entry.outcome.ok()) continue;
     const std::string_view request = bytes_.view().substr(begin, entry.size);
     begin += entry.size;
+    VARVE_ASSERT(begin <= bytes_.size());
     const bool sent = begin <= sent_;
     if (!sent && bound != Bound::kNot) {
       lost_ = std::exchange(bound, Bound::kNot);

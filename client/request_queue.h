@@ -1,11 +1,15 @@
-// What a client remembers between sending requests and having their replies: the protocol of a
-// client without its input and output, which the blocking and the asynchronous client share.
+// The request queue remembers the requests of a client until their replies are here. It is the
+// protocol of a client without input and output, which the blocking and the asynchronous client
+// share.
 //
 // The bytes of a request are kept until its reply is here, so that requests which the server can't
 // have executed, or that may be executed twice, go out again on a new connection. The others are
-// reported: Unknown for a write, Unavailable for a read. Not thread-safe. Invariants: entries are
-// in request order; bytes_ holds the requests of the pending entries back to back, of which the
-// first sent_ bytes were handed to the kernel on the present connection.
+// reported: Unknown for a write, Unavailable for a read.
+//
+// Thread-safety: One thread at a time uses an object.
+//
+// Invariants: Entries are in request order; bytes_ holds the requests of the pending entries back
+// to back, of which the first sent_ bytes were handed to the kernel on the present connection.
 #pragma once
 
 #include <array>
@@ -41,8 +45,8 @@ class RequestQueue {
   enum class Taken {
     kReply,    // the first request is done: its reply, or what became of it
     kNothing,  // more bytes are needed
-    // What arrived makes no sense, or the server refused the handshake: broken() says so; close the
-    // connection.
+    // The bytes that arrived make no sense, or the server refused the handshake: broken() says so.
+    // The caller closes the connection.
     kBroken,
   };
 
@@ -67,10 +71,10 @@ class RequestQueue {
   bool handshaken() const {
     return handshake_replies_ == 0 && handshake_sent_ == handshake_.size();
   }
-  // What is to be sent now; call MarkSent() with how much of it was taken.
+  // Returns the bytes to send now. The caller tells MarkSent() how many of them were taken.
   std::string_view Unsent() const;
   void MarkSent(size_t bytes);
-  // Where received bytes go; call Received() with how many there were.
+  // Returns the place for received bytes. The caller tells Received() how many there were.
   char* Room(size_t bytes) { return in_.Reserve(bytes); }
   void Received(size_t bytes) { in_.Commit(bytes); }
   // Reads on in what was received. Push messages go to options.on_push meanwhile.
@@ -97,7 +101,7 @@ class RequestQueue {
     std::string password;
   };
   using Selection = std::vector<std::string>;  // the request that makes it; empty: none
-  // What the connection knows of a transaction, and what ends with it.
+  // The state that a transaction gives the connection, and that ends with it.
   enum class Bound { kNot, kByWatch, kByMulti };
   struct Entry {
     std::string command;  // upper case
@@ -129,7 +133,7 @@ class RequestQueue {
   // The request belongs to the transaction that was lost, and on another connection would be no
   // part of one.
   bool BelongsToLost(std::string_view command);
-  // What a reply says about the connection from now on.
+  // Notes what a reply says about the connection from now on.
   void NoteTransaction(Entry* entry, const Reply& reply);
   void NoteReply(Entry* entry, const Reply& reply);
   void HandlePush(const Reply& push);

@@ -1,6 +1,8 @@
-// A connected, non-blocking stream socket (TCP or Unix) with waits that end. Not thread-safe.
-// Closed when the object goes. Errors: Unavailable when the connection can't be had or is lost,
+// A connected, non-blocking stream socket (TCP or Unix) whose waits have a deadline. The destructor
+// closes it. Errors are Unavailable when the connection cannot be had or is lost, and
 // DeadlineExceeded when the time is up.
+//
+// Thread-safety: One thread at a time uses an object.
 #pragma once
 
 #include <chrono>
@@ -38,7 +40,7 @@ class Socket {
   // Waits until there is something to read or, if asked for, room to write. `timeout` 0: as long as
   // it takes.
   [[nodiscard]] absl::Status Wait(bool for_writing, std::chrono::milliseconds timeout);
-  // Whether the other side has closed the connection, as far as that is known by now.
+  // Returns whether the other side has closed the connection, as far as that is known by now.
   bool IsStale() const;
 
  private:

@@ -1,6 +1,8 @@
-// Tells systemd, or whoever started the process with $NOTIFY_SOCKET set, how the server is: one
-// datagram of `NAME=value` lines to that Unix socket (sd_notify(3) describes the protocol). Without
-// the variable nothing happens. Thread-safe after construction.
+// The service manager tells systemd, or another program that set $NOTIFY_SOCKET, how the server is:
+// it sends one datagram of `NAME=value` lines to that Unix socket (sd_notify(3) describes the
+// protocol). Without the variable it does nothing.
+//
+// Thread-safety: All threads may use it after construction.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// `bench`: SET and GET for a few seconds, to have a quick look. What is to be reported is measured
-// with benchmark/ instead.
+// The command `bench` runs SET and GET for a few seconds, for a quick look. Figures that are to be
+// reported are measured with benchmark/ instead.
 #pragma once
 
 #include "client/console/command_line.h"

@@ -1,5 +1,7 @@
-// What the server says about its commands (COMMAND DOCS): the source of completion, hints and help.
-// Thread-compatible.
+// The descriptions of commands that the server gives (COMMAND DOCS); completion, hints and help
+// come from them.
+//
+// Thread-safety: Several threads may read an object while none changes it.
 #pragma once
 
 #include <map>
@@ -24,7 +26,7 @@ struct CommandDoc {
   };
   std::vector<Subcommand> subcommands;
 
-  // What may follow the command, or this subcommand of it (in any case).
+  // Returns the syntax of what may follow the command, or this subcommand of it (in any case).
   std::string SyntaxAfter(std::string_view subcommand) const;
 };
 

@@ -1,6 +1,9 @@
-// One line from a person: editing, history in a file of its own, completion of the first word and
-// hints of arguments; libedit does the work. Ctrl-C empties the line, Ctrl-D on an empty line ends
-// the input, also when it was typed while nobody read. One object a process; not thread-safe.
+// The line editor reads one line from a person. It offers editing, a history in a file of its own,
+// completion of the first word and hints of arguments; libedit does the work. Ctrl-C empties the
+// line; Ctrl-D on an empty line ends the input, also when it was typed while nobody read. A process
+// has one line editor.
+//
+// Thread-safety: One thread at a time uses an object.
 #pragma once
 
 #include <histedit.h>
@@ -39,7 +42,7 @@ class LineEditor {
   static unsigned char OnSuspend(EditLine* editor, int key);
   static LineEditor* Self(EditLine* editor);
 
-  // What is typed so far, up to the cursor.
+  // Returns the text that is typed so far, up to the cursor.
   std::string_view Typed() const;
 
   std::string prompt_;

@@ -1,5 +1,5 @@
-// client_main without a command: lines from a person to the server, replies back, until the end of
-// the input or `quit`.
+// The prompt of client_main: it sends lines from a person to the server and shows the replies,
+// until the end of the input or `quit`.
 #pragma once
 
 #include "client/console/command_line.h"

@@ -1,4 +1,4 @@
-// client_main from its command line to its exit code.
+// The run of client_main, from its command line to its exit code.
 #pragma once
 
 #include <string>

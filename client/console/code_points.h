@@ -1,6 +1,8 @@
-// What a terminal does with a character: how many columns it takes, and whether it is better shown
-// as an escape. A small extract of the Unicode Character Database (East_Asian_Width,
-// General_Category). Pure functions.
+// The properties of characters on a terminal: how many columns a character takes, and whether it is
+// better shown as an escape. They are a small extract of the Unicode Character Database
+// (East_Asian_Width, General_Category).
+//
+// Thread-safety: The functions are pure.
 #pragma once
 
 #include <cstddef>

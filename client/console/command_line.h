@@ -1,4 +1,4 @@
-// The command line of client_main. Plain values and one parser.
+// The command line of client_main, as plain values, and the function that parses it.
 #pragma once
 
 #include <cstdint>

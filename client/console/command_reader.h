@@ -1,7 +1,9 @@
-// A stream of RESP commands: the format of export, of `redis-cli --pipe` and of Redis' AOF.
-// Commands that write strings or delete pass; those of other types are left out and counted, as are
-// keys of other databases than 0. MULTI and EXEC are dropped: the commands between them pass one by
-// one; a MULTI without an EXEC is noted. Not thread-safe.
+// The command reader reads a stream of RESP commands, the format of export, of `redis-cli --pipe`
+// and of the AOF of Redis. It passes on commands that write strings or delete. It leaves out and
+// counts commands of other types and keys of databases other than 0. It drops MULTI and EXEC, and
+// passes the commands between them one by one; it notes a MULTI without an EXEC.
+//
+// Thread-safety: One thread at a time uses an object.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +35,7 @@ class CommandReader final : public RecordReader {
  private:
   // The next command's words; false at the end of the file.
   absl::StatusOr<bool> ReadCommand(ImportRecord* record);
-  // Whether the command is to be sent. It may change the words.
+  // Returns whether the command is to be sent. It may change the words.
   bool Passes(ImportRecord* record);
   // Looks at the options of a SET; where its time is over, it becomes a DEL.
   void LookAtSet(ImportRecord* record);

@@ -1,5 +1,7 @@
-// What looking through a store's files has brought to light, as lines of a table, of text or of
-// JSON. Not thread-safe.
+// The findings of a tool that looked through the files of a store, printed as lines of a table, of
+// text or of JSON.
+//
+// Thread-safety: One thread at a time uses an object.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +14,7 @@
 
 namespace varve {
 
-// What was found at a place of a file: `kind` is one word.
+// A finding at one place of a file. `kind` is one word.
 struct Finding {
   std::string_view kind;
   std::string file;

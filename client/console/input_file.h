@@ -1,6 +1,7 @@
-// A file (or standard input) read from front to back through a buffer that holds no more than one
-// record and a bit. Not thread-safe. Errors name the file and the offset. Views are valid until the
-// next call.
+// An input file, or standard input, is read from front to back through a buffer that holds little
+// more than one record. Errors name the file and the offset. Views are valid until the next call.
+//
+// Thread-safety: One thread at a time uses an object.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,7 @@ class InputFile {
   // False on what can't be read from a place in the middle, such as a pipe.
   bool Seek(uint64_t offset);
 
-  // What is buffered, with at least `wanted` bytes where the file has so many.
+  // Returns the buffered bytes, at least `wanted` of them if the file has so many.
   [[nodiscard]] absl::StatusOr<std::string_view> Peek(size_t wanted);
   void Consume(size_t bytes);
   // The buffered bytes again, for a reader that changes them in place.

@@ -1,4 +1,6 @@
-// Ctrl-C as a question that long work asks itself. Not thread-safe: one object at a time.
+// The interrupt turns Ctrl-C into a flag that long work looks at.
+//
+// Thread-safety: One thread at a time uses an object.
 #pragma once
 
 #include <signal.h>

@@ -1,6 +1,8 @@
-// Pairs as JSON lines: {"key":"city:1","value":"Zürich West"}. Where bytes are not UTF-8 they stand
-// in base64, under the names "key_base64" and "value_base64". Of a key that expires,
-// "expires_at_ms" says when, in milliseconds since the epoch. Pure functions.
+// Pairs of keys and values as JSON lines: {"key":"city:1","value":"Zürich West"}. Bytes that are
+// not UTF-8 stand in base64, under the names "key_base64" and "value_base64". For a key that
+// expires, "expires_at_ms" gives the instant in milliseconds since the epoch.
+//
+// Thread-safety: The functions are pure.
 #pragma once
 
 #include <string>

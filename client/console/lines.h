@@ -1,5 +1,5 @@
-// client_main without a command where standard input is no terminal: each of its lines is a
-// command, as in `echo 'GET a' | client_main`.
+// The run of client_main without a command when standard input is no terminal: each line of the
+// input is a command, as in `echo 'GET a' | client_main`.
 #pragma once
 
 #include "client/console/command_line.h"

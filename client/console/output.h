@@ -1,5 +1,7 @@
-// How client_main shows keys, values and replies: as they are (for scripts), for people on a
-// terminal, or as JSON. Not thread-safe.
+// The output of client_main shows keys, values and replies as they are (for scripts), for people on
+// a terminal, or as JSON.
+//
+// Thread-safety: One thread at a time uses an object.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +26,8 @@ struct Output {
   bool colours = false;
   size_t width = 80;  // columns of the terminal
 
-  // What suits standard output; colours only on a terminal, and not where NO_COLOR is set.
+  // Returns the output that suits standard output. It has colours only on a terminal, and not if
+  // NO_COLOR is set.
   static Output ForStandardOutput(OutputStyle wanted);
   // `text` in the colour, if colours are on. Codes are those of SGR, such as "36" for cyan.
   std::string Coloured(std::string_view text, std::string_view code) const;

@@ -1,5 +1,7 @@
-// How far a long piece of work is, on standard error: a bar that is drawn anew several times a
-// second. Not thread-safe.
+// The progress of long work, shown on standard error as a bar that is drawn anew several times a
+// second.
+//
+// Thread-safety: One thread at a time uses an object.
 #pragma once
 
 #include <chrono>
@@ -19,7 +21,7 @@ class Progress {
   // Shows the line before there is anything to tell.
   void Begin();
   void set_total(uint64_t total) { total_ = total; }
-  // What an earlier run did counts as done, but not for the rate.
+  // Counts the work of an earlier run as done, but not for the rate.
   void StartFrom(uint64_t done, uint64_t keys, uint64_t bytes) {
     start_ = last_ = {done, keys, bytes};
   }

@@ -1,4 +1,7 @@
-// What import reads: files of many kinds as one stream of commands for the server. Not thread-safe.
+// A record reader turns files of one kind into a stream of commands for the server; import reads
+// through it.
+//
+// Thread-safety: One thread at a time uses an object.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +26,7 @@ struct ImportRecord {
   std::string wrong;
 };
 
-// What a reader left out, and what it changed.
+// The notes of a reader on what it left out and what it changed.
 struct ImportNotes {
   // "hash", "command HSET", "key of another database" -> how many.
   std::map<std::string, uint64_t> left_out;

@@ -1,5 +1,7 @@
-// Bytes as people and other programs read and write them: escapes for a terminal, JSON, words. Pure
-// functions.
+// Conversions of bytes into what people and other programs read: escapes for a terminal, JSON
+// strings, words.
+//
+// Thread-safety: The functions are pure.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +13,9 @@ namespace varve {
 
 bool IsUtf8(std::string_view bytes);
 
-// What is safe to show on a terminal: UTF-8 that can be seen as it is, \n \r \t \\ and \xHH for all
-// else. `keep_lines` leaves line ends and tabs alone. The result, in double quotes, is what the
-// prompt and plain lines read back (a quote is escaped where `quoted`).
+// Returns text that is safe to show on a terminal: visible UTF-8 as it is, and \n \r \t \\ and \xHH
+// for all else. `keep_lines` leaves line ends and tabs alone. The prompt and plain lines read the
+// result back if it stands in double quotes (a quote is escaped if `quoted`).
 std::string Escaped(std::string_view bytes, bool keep_lines = false, bool quoted = false);
 
 // Columns that the text takes on a terminal.
@@ -26,7 +28,7 @@ void AppendJsonString(std::string_view utf8, std::string* out);
 // A JSON string, or {"base64":"..."} for bytes that are not UTF-8.
 void AppendJsonBytes(std::string_view bytes, std::string* out);
 
-// Whether `word` is `lower`, in upper or lower case.
+// Returns whether `word` is `lower`, in upper or lower case.
 bool IsWord(std::string_view word, std::string_view lower);
 
 // "1.5 MiB", "312 B".

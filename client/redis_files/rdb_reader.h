@@ -1,17 +1,22 @@
-// Reads a Redis RDB file (versions 1 to 12, of Redis up to 7.4): string keys become SET commands
-// (with PXAT, where they expire), values of other types are passed over and counted. The checksum
-// at its end is verified. Not thread-safe.
+// The RDB reader reads an RDB file of Redis (versions 1 to 12, of Redis up to 7.4). String keys
+// become SET commands (with PXAT, if they expire); values of other types are passed over and
+// counted. The reader verifies the checksum at the end of the file.
 //
-//   "REDIS" 4 digits of version, then items, each an opcode or a type, then 0xFF and the CRC-64 of
-//   all before it (8 bytes) 0xFA  two strings: about the file             0xFD  expiry of the next
-//   key, 4 bytes, seconds 0xFE  length: database number                 0xFC  the same, 8 bytes,
-//   milliseconds 0xFB  two lengths: sizes of hash tables       0xF8, 0xF9  idle time (length),
-//   frequency (1 byte) of the next key 0xF7  data of a module                        0xF5  a
-//   string: a library of functions type, key (string), value
+//   "REDIS" 4 digits of version, then items, then 0xFF and the CRC-64 of all before it (8 bytes).
+//   An item is an opcode with its data, or a type (1 byte), a key (string) and a value.
+//
+//   0xFA  two strings: about the file            0xFB  two lengths: sizes of hash tables
+//   0xFE  length: database number                0xF5  a string: a library of functions
+//   0xFD  expiry of the next key: 4 bytes, s     0xFC  expiry of the next key: 8 bytes, ms
+//   0xF8  idle time of the next key: length      0xF9  frequency of the next key: 1 byte
+//   0xF7  data of a module
 //
 //   length: 00LLLLLL | 01LLLLLL LLLLLLLL | 0x80, 4 bytes | 0x81, 8 bytes; most significant byte
-//   first string: length, bytes | 0xC0, int8 | 0xC1, int16 | 0xC2, int32 (least significant first)
-//   | 0xC3, length of LZF, length, LZF
+//           first
+//   string: length, bytes | 0xC0, int8 | 0xC1, int16 | 0xC2, int32 (least significant byte first)
+//           | 0xC3, length of LZF, length, LZF
+//
+// Thread-safety: One thread at a time uses an object.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +40,7 @@ class RdbReader {
   // right behind it.
   [[nodiscard]] absl::StatusOr<bool> Next(ImportRecord* record);
 
-  // Whether these first bytes of a file are those of an RDB.
+  // Returns whether a file that begins with these bytes is an RDB.
   static bool IsRdb(std::string_view head) { return head.starts_with("REDIS"); }
 
  private:

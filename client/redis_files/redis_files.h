@@ -1,6 +1,8 @@
-// What a Redis leaves on disk, as one stream: an RDB file, an AOF (also one that begins with an
-// RDB), or the directory of a multi-part AOF (Redis 7), whose manifest names the files and their
-// order. Not thread-safe.
+// The files that a Redis leaves on disk, read as one stream of commands: an RDB file, an AOF (also
+// one that begins with an RDB), or the directory of a multi-part AOF (Redis 7), whose manifest
+// names the files and their order.
+//
+// Thread-safety: One thread at a time uses an object.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,6 @@
-// The kinds of files that import and export know. Stateless.
+// The kinds of files that import and export know, and how they are told apart.
+//
+// Thread-safety: Nothing here keeps state, so all threads may use it.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +39,8 @@ struct OpenedReader {
 void AppendRecord(FileFormat format, std::string_view key, std::string_view value,
                   uint64_t expires_at_ms, std::string* out);
 std::string_view TitleOf(FileFormat format);
-// Whether a file of AppendRecord() and TitleOf() may begin so; kBeginningSize bytes are enough.
+// Returns whether a file of AppendRecord() and TitleOf() may begin so; kBeginningSize bytes are
+// enough.
 inline constexpr size_t kBeginningSize = 32;
 bool MayBeExported(FileFormat format, std::string_view head);
 

@@ -1,5 +1,5 @@
-// `import FILE`: sends what a file holds to the server, pipelined and in bounded memory, and can go
-// on after an interruption.
+// The command `import FILE` sends the contents of a file to the server, pipelined and in bounded
+// memory, and can go on after an interruption.
 #pragma once
 
 #include "client/console/command_line.h"

@@ -1,5 +1,5 @@
-// How far an import came: a small text file beside the input, from which --resume goes on. Plain
-// value.
+// The state of an import is a small text file beside the input that says how far the import came.
+// --resume goes on from it.
 //
 //   varve-import 1
 //   size 123456        bytes of the input, so that another file of the same name is noticed

@@ -1,6 +1,9 @@
-// CSV and JSON lines. CSV is that of RFC 4180 with two or three columns and any bytes inside
-// quotes: key, value, and when it expires, in milliseconds since the epoch (empty: never); a first
-// line that begins with "key,value" is a title. Not thread-safe.
+// Readers of CSV files and JSON lines. CSV is that of RFC 4180 with two or three columns and any
+// bytes inside quotes: the key, the value, and the instant at which the key expires, in
+// milliseconds since the epoch (empty: never). A first line that begins with "key,value" is a
+// title.
+//
+// Thread-safety: One thread at a time uses an object.
 #pragma once
 
 #include <memory>

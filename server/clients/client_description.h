@@ -1,5 +1,7 @@
-// The line that CLIENT LIST shows for a connection, with Redis' fields, and the choice of
-// connections. Functions are thread-safe.
+// The line that CLIENT LIST shows for a connection, with the fields of Redis, and the filter that
+// chooses connections.
+//
+// Thread-safety: All threads may call the functions.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +24,9 @@ uint64_t ClientBytes(const ClientState& client);
 // "normal" or "pubsub".
 std::string_view ClientType(const ClientState& client);
 
-// What CLIENT LIST and KILL choose by; each condition that is set must hold. Nobody chooses a
-// connection that others have asked to close: it is as good as gone, however long its loop takes to
-// see it.
+// The conditions by which CLIENT LIST and KILL choose; each condition that is set must hold. A
+// connection that another thread has asked to close is never chosen: it is as good as gone, however
+// long its loop takes to see it.
 struct ClientFilter {
   std::vector<uint64_t> ids;
   std::optional<std::string> address;

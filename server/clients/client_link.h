@@ -1,6 +1,8 @@
-// What others know of a connection, and how they reach it; and the modes that change what it may
-// do. ClientLink's figures are written by whoever executes for the connection and read by anybody;
-// ClientModes belong to whoever executes for it alone.
+// The part of a connection that other threads see and reach (ClientLink), and the modes that change
+// what the connection may do (ClientModes).
+//
+// Thread-safety: The thread that executes for the connection writes the figures of ClientLink, and
+// all threads read them. ClientModes belongs to that thread alone.
 #pragma once
 
 #include <atomic>
@@ -35,7 +37,7 @@ struct ClientLink {
   std::atomic<uint64_t> output_bytes{0};
   // All but the mailbox, as far as ClientMemory counts it.
   std::atomic<size_t> memory{0};
-  // Of the names it listens to, and their places in tables.
+  // The memory of the names that it listens to, and of their places in tables.
   std::atomic<size_t> subscription_bytes{0};
   std::atomic<size_t> transaction_bytes{0};  // of what it has queued and watches
   std::atomic<int> queued{-1};               // requests; -1 outside of a transaction
@@ -45,7 +47,7 @@ struct ClientLink {
   std::atomic<bool> monitoring{false};
   std::atomic<bool> no_evict{false};
 
-  // Of what its buffers hold and keep ready.
+  // Returns the memory that its buffers hold and keep ready.
   uint64_t BufferBytes() const {
     return input_bytes.load(std::memory_order_relaxed) +
            input_room.load(std::memory_order_relaxed) +

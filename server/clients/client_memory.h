@@ -1,7 +1,10 @@
-// What all connections together hold of requests that are incomplete or wait, replies that were not
-// taken, messages, and names that they listen to: when it is more than --maxmemory-clients, those
-// that hold most are closed. Thread-safe. A connection that holds little is not counted, so that
-// nothing is paid for it; nor is a reply while the pool works on it, or what is kept ready.
+// The memory that all connections together hold in incomplete or waiting requests, replies that
+// were not taken, messages, and names that they listen to. When it exceeds --maxmemory-clients, the
+// connections that hold most are closed. A connection that holds little is not counted, so that it
+// costs nothing. A reply is not counted while the pool works on it, and neither are buffers that
+// are kept ready.
+//
+// Thread-safety: All threads may use an object at once.
 #pragma once
 
 #include <atomic>

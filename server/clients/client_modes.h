@@ -1,5 +1,7 @@
-// The modes of a connection: subscribed to channels, monitoring, without replies. Functions are
-// called by whoever executes for the connection.
+// The functions that change the modes of a connection: subscribed to channels, monitoring, in a
+// transaction.
+//
+// Thread-safety: The thread that executes for the connection calls them.
 #pragma once
 
 #include <string_view>

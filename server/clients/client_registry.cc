@@ -1,10 +1,14 @@
 #include "server/clients/client_registry.h"
 
+#include "util/base/assert.h"
+
 namespace varve {
 
 void ClientRegistry::Add(uint64_t id, ClientState* client) {
   absl::MutexLock lock(&mutex_);
-  clients_.emplace(id, client);
+  VARVE_ASSERT(client != nullptr);
+  const bool is_new = clients_.emplace(id, client).second;
+  VARVE_ASSERT(is_new);
 }
 
 void ClientRegistry::Remove(uint64_t id) {

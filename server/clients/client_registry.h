@@ -1,5 +1,7 @@
-// All connections, for those who ask about others: CLIENT LIST and KILL. Thread-safe: connections
-// register as they come and leave as they go, nothing on the way of a request takes the lock.
+// The registry of all connections, which CLIENT LIST and KILL walk through. Connections register
+// when they come and leave when they go; no request takes the lock.
+//
+// Thread-safety: All threads may use an object at once.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,7 @@
-// What a connection has said of its next transaction: the keys it watches (WATCH) and the requests
-// it has queued (MULTI). Belongs to whoever executes for the connection.
+// The transaction that a connection prepares: the keys that it watches (WATCH) and the requests
+// that it has queued (MULTI).
+//
+// Thread-safety: It belongs to the thread that executes for the connection.
 #pragma once
 
 #include <cstddef>

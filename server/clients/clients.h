@@ -1,5 +1,5 @@
-// What the server knows of its clients as a whole: who is connected, what they must give to enter,
-// what they hold in memory, and the channels that they listen to.
+// The clients of the server as a whole: the connections, the password that they must give, the
+// memory that they hold, and the channels that they listen to.
 //
 // Thread-safety: each part may be used by all threads.
 #pragma once

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "util/base/assert.h"
 #include "util/resp/resp_writer.h"
 
 namespace varve {
 
 void GatedReplies::Mark(SequenceNumber durable_after, uint32_t replies) {
+  VARVE_ASSERT(marked_ <= bytes_.size());
+  VARVE_ASSERT(head_ <= marks_.size());
   const size_t bytes = bytes_.size() - marked_;
   if (bytes == 0 && replies == 0) return;
   marked_ = bytes_.size();
@@ -23,6 +26,8 @@ void GatedReplies::Mark(SequenceNumber durable_after, uint32_t replies) {
 }
 
 void GatedReplies::Take(GatedReplies* other) {
+  VARVE_ASSERT(other != this);
+  VARVE_ASSERT(marked_ <= bytes_.size() && other->marked_ <= other->bytes_.size());
   if (empty()) {
     Clear();
     bytes_.Swap(other->bytes_);
@@ -56,9 +61,11 @@ SequenceNumber GatedReplies::NextGate(SequenceNumber durable) const {
 }
 
 void GatedReplies::Consume(size_t bytes) {
+  VARVE_ASSERT(bytes <= marked_ && marked_ <= bytes_.size());
   bytes_.Consume(bytes);
   marked_ -= bytes;
   while (bytes > 0) {
+    VARVE_ASSERT(head_ < marks_.size());
     Stretch& front = marks_[head_];
     const size_t part = std::min(bytes, front.bytes);
     front.bytes -= part;
@@ -77,6 +84,8 @@ void GatedReplies::Consume(size_t bytes) {
 }
 
 bool GatedReplies::Fail(size_t first, SequenceNumber durable, std::string_view error) {
+  VARVE_ASSERT(first >= head_);
+  VARVE_ASSERT(marked_ <= bytes_.size());
   ByteBuffer kept;
   RespWriter writer(&kept);
   size_t offset = 0;

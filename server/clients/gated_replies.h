@@ -1,6 +1,13 @@
-// Replies on their way out, in request order, each with the gate that holds it back: the sequence
-// number that must be durable before the client may see it. Not thread-safe. Invariant: the marks
-// cover exactly the bytes.
+// The replies of a connection on their way out, in request order. Each has the sequence number that
+// must be durable before the client may see it.
+//
+// Thread-safety: One thread at a time uses an object.
+//
+// Invariant: The marks cover exactly the bytes.
+//
+// Thread-safety: One thread at a time uses an object.
+//
+// Invariant: The marks cover exactly the bytes.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "util/base/assert.h"
 #include "util/resp/resp_buffer.h"
 #include "varve/types.h"
 
@@ -20,8 +28,8 @@ class GatedReplies {
   size_t size() const { return bytes_.size(); }
   bool empty() const { return bytes_.empty(); }
 
-  // What follows belongs to a new batch, see FailBatch(). `inside_reply`: it begins with the rest
-  // of a reply whose beginning was taken away.
+  // Begins a new batch, see FailBatch(). `inside_reply`: the batch begins with the rest of a reply
+  // whose beginning was taken away.
   void BeginBatch(bool inside_reply = false) {
     batch_begin_ = marks_.size();
     inside_reply_ = inside_reply;
@@ -32,7 +40,10 @@ class GatedReplies {
   void Mark(SequenceNumber durable_after, uint32_t replies);
 
   // Drops what was written behind the first `size` bytes and has no mark yet.
-  void Unwrite(size_t size) { bytes_.Truncate(size); }
+  void Unwrite(size_t size) {
+    VARVE_ASSERT(marked_ <= size && size <= bytes_.size());
+    bytes_.Truncate(size);
+  }
 
   // Moves all of `other` behind what is here.
   void Take(GatedReplies* other);
@@ -49,7 +60,7 @@ class GatedReplies {
   // False when one of them is not here as a whole (its end is still to come, or its beginning has
   // left or may leave), so that the connection must close.
   [[nodiscard]] bool FailAbove(SequenceNumber durable, std::string_view error);
-  // The same for every reply since BeginBatch().
+  // Does the same for every reply since BeginBatch().
   [[nodiscard]] bool FailBatch(std::string_view error);
 
   void ShrinkAbove(size_t keep) { bytes_.ShrinkAbove(keep); }

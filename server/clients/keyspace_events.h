@@ -1,12 +1,14 @@
-// Keyspace notifications: what happens to keys, told on channels as Redis names them. Which are
-// told is the setting notify-keyspace-events; a message leaves when what it reveals is durable,
-// like a reply.
+// Keyspace notifications tell, on channels that Redis names, what happens to keys. The setting
+// notify-keyspace-events chooses the classes of events. A message leaves when what it reveals is
+// durable, like a reply.
 //
 //   __keyspace@<db>__:<key>     message: the event, such as "set"
 //   __keyevent@<db>__:<event>   message: the key
 //
-// <db> is the database's number, or the id of a named namespace. Thread-safe. Costs one load where
-// nothing is told.
+// <db> is the database's number, or the id of a named namespace. Costs one load where nothing is
+// told.
+//
+// Thread-safety: All threads may use an object at once.
 #pragma once
 
 #include <atomic>

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "util/base/assert.h"
+
 namespace varve {
 
 std::string NetworkOf(std::string_view address) {
@@ -27,6 +29,7 @@ LoginGuard::Report LoginGuard::Failed(std::string_view address, Time now) {
   const auto [at, is_new] = failures_.try_emplace(NetworkOf(address), Failures{0, now});
   Failures& failures = at->second;
   const uint32_t before = failures.Remembered(now);
+  VARVE_ASSERT(before <= kMostRemembered);
   failures = {std::min(before + 1, kMostRemembered), now};
   if (failures_.size() > kMostAddresses) MakeRoom(now);
   return before == 0 ? Report::kFirst : before + 1 == kFree ? Report::kMany : Report::kNothing;
@@ -41,8 +44,10 @@ std::chrono::milliseconds LoginGuard::Delay(std::string_view address, Time now) 
 }
 
 void LoginGuard::MakeRoom(Time now) {
+  mutex_.AssertHeld();
   absl::erase_if(failures_, [&](const auto& entry) { return entry.second.Remembered(now) == 0; });
   if (failures_.size() > kMostAddresses) failures_.clear();
+  VARVE_ASSERT(failures_.size() <= kMostAddresses);
 }
 
 }  // namespace varve

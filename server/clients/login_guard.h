@@ -1,11 +1,14 @@
-// Slows down whoever tries passwords over many connections at once, or over ever new ones. A few
-// wrong passwords from one address are free; after more of them, each password from there, right or
-// wrong, waits before it is looked at: n connections then try n passwords a second and no more,
-// whatever they do meanwhile. Whoever has the right one waits a second at most, even beside a
-// guesser at the same address, and not at all elsewhere. So nobody is locked out.
+// The login guard slows down a client that tries passwords over many connections at once, or over
+// ever new ones. A few wrong passwords from one address are free. After more of them, each password
+// from that address, right or wrong, waits before it is looked at: n connections then try n
+// passwords a second and no more. A client with the right password waits a second at most, even
+// beside a guesser at the same address, and not at all from another address. So no client is locked
+// out.
 //
 // An address is that of a machine in IPv4, the network of 64 bits in IPv6, and the path of a Unix
-// socket. Thread-safe.
+// socket.
+//
+// Thread-safety: All threads may use an object at once.
 #pragma once
 
 #include <chrono>
@@ -31,7 +34,7 @@ class LoginGuard {
   static constexpr std::chrono::milliseconds kDelay{1000};
   static constexpr size_t kMostAddresses = 4096;  // remembered at a time
 
-  // What the caller should do about a wrong password besides answering it.
+  // The action that a wrong password asks of the caller besides answering it.
   enum class Report { kNothing, kFirst, kMany };
 
   // A wrong password came from the client at `address` ("10.0.0.5:4000", "[::1]:4000",

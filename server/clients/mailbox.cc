@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "util/base/assert.h"
+
 namespace varve {
 namespace {
 
@@ -11,11 +13,14 @@ constexpr size_t kItemBytes = 64;  // that a message takes beside its text
 }  // namespace
 
 void Mailbox::Open(const LiveOutputLimits* limits, std::function<void()> wake) {
+  VARVE_ASSERT(limits != nullptr);
   limits_ = limits;
   wake_ = std::move(wake);
 }
 
 bool Mailbox::Deliver(Message message, SequenceNumber durable_after) {
+  VARVE_ASSERT(limits_ != nullptr);
+  VARVE_ASSERT(!message->empty());
   bool wakes = false;
   {
     absl::MutexLock lock(&mutex_);
@@ -47,8 +52,11 @@ bool Mailbox::OverLimit(std::chrono::steady_clock::time_point now) {
 }
 
 SequenceNumber Mailbox::TakeFirst(ByteBuffer* out, int protocol) {
+  mutex_.AssertHeld();
+  VARVE_ASSERT(!items_.empty());
   const Item item = std::move(items_.front());
   items_.pop_front();
+  VARVE_ASSERT(bytes() >= item.message->size() + kItemBytes);
   bytes_.fetch_sub(item.message->size() + kItemBytes, std::memory_order_release);
   std::string_view text = *item.message;
   if (protocol < 3 && text.front() == '>') {

@@ -1,11 +1,13 @@
-// What other threads leave for one connection: messages of channels, lines of MONITOR, and the wish
-// that it closes. The connection's loop is woken for the first of them and sends them between
-// replies. A message is shared by all mailboxes that it lies in.
+// The mailbox of one connection takes what other threads leave for it: messages of channels, lines
+// of MONITOR, and the request to close. The first message wakes the loop of the connection, which
+// sends messages between replies. All mailboxes that a message lies in share it.
 //
 // Threads: Deliver(), RequestClose(), overflowed(), bytes() and empty() from any thread; the rest
 // belongs to whoever executes for the connection. Messages of one thread leave in the order in
-// which it delivered them. Invariant: no more bytes lie here than the limits allow; a connection
-// that would need more is to be closed, and is left nothing more.
+// which it delivered them.
+//
+// Invariant: No more bytes lie here than the limits allow; a connection that would need more is to
+// be closed, and is left nothing more.
 #pragma once
 
 #include <atomic>

@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "server/clients/client_memory.h"
 #include "server/requests/command.h"
+#include "util/base/assert.h"
 
 namespace varve {
 namespace {
@@ -41,12 +42,15 @@ void AppendQuoted(std::string_view argument, std::string* out) {
 
 void Monitors::Add(Mailbox* mailbox) {
   absl::MutexLock lock(&mutex_);
+  VARVE_ASSERT(mailbox != nullptr);
   if (mailboxes_.insert(mailbox).second) count_.fetch_add(1);
+  VARVE_ASSERT(count_.load() == mailboxes_.size());
 }
 
 void Monitors::Remove(Mailbox* mailbox) {
   absl::MutexLock lock(&mutex_);
   if (mailboxes_.erase(mailbox) > 0) count_.fetch_sub(1);
+  VARVE_ASSERT(count_.load() == mailboxes_.size());
 }
 
 void Monitors::Show(NamespaceId space, std::string_view address, const Command& command,

@@ -1,5 +1,7 @@
-// The connections that see every command (MONITOR), and the line they see. Thread-safe. Where
-// nobody monitors, a command pays one load. A mailbox may go once it was removed.
+// The connections that see every command (MONITOR), and the line they see. While no connection
+// monitors, a command pays one load. A mailbox may be destroyed once it was removed.
+//
+// Thread-safety: All threads may use an object at once.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,7 @@
-// Holds what waits for a client against its limits. The soft limit counts from the first look that
-// finds it exceeded, so somebody has to look now and then. Not thread-safe.
+// The output gauge holds the bytes that wait for a client against its limits. The soft limit counts
+// from the first call that finds it exceeded, so the caller has to ask now and then.
+//
+// Thread-safety: One thread at a time uses an object.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,6 @@
-// The password that clients must give, if one is set. Thread-safe; the check for "is one set" takes
-// no lock.
+// The password that clients must give, if one is set.
+//
+// Thread-safety: All threads may use it; needed() takes no lock.
 #pragma once
 
 #include <atomic>

@@ -5,6 +5,7 @@
 
 #include "server/clients/client_memory.h"
 #include "server/requests/key_work.h"
+#include "util/base/assert.h"
 #include "util/resp/resp_writer.h"
 
 namespace varve {
@@ -24,6 +25,8 @@ Mailbox::Message Encode(ClientMemory* memory, std::initializer_list<std::string_
 }  // namespace
 
 void PubSub::Subscribe(Kind kind, std::string_view name, Mailbox* mailbox) {
+  VARVE_ASSERT(mailbox != nullptr);
+  VARVE_ASSERT(name.size() <= kMaxChannelName);
   absl::MutexLock lock(&mutex_);
   if (tables_[static_cast<size_t>(kind)][std::string(name)].insert(mailbox).second)
     subscriptions_.fetch_add(1);
@@ -34,6 +37,7 @@ void PubSub::Unsubscribe(Kind kind, std::string_view name, Mailbox* mailbox) {
   Table& table = tables_[static_cast<size_t>(kind)];
   const auto found = table.find(name);
   if (found == table.end() || found->second.erase(mailbox) == 0) return;
+  VARVE_ASSERT(Any());
   subscriptions_.fetch_sub(1);
   if (found->second.empty()) table.erase(found);
 }
@@ -65,6 +69,7 @@ bool PubSub::Publish(Publication* publication, absl::FunctionRef<bool(size_t)> s
   if (!Any()) return true;
   const std::string_view channel = publication->channel;
   const std::string_view message = publication->message;
+  VARVE_ASSERT(publication->kind != Kind::kPattern);
   absl::ReaderMutexLock lock(&mutex_);
   if (!publication->sent_to_channel) {
     const Table& channels = tables_[static_cast<size_t>(publication->kind)];

@@ -1,6 +1,6 @@
-// Who listens to which channel: the table behind SUBSCRIBE, PSUBSCRIBE, SSUBSCRIBE and PUBLISH.
-// Messages are not stored: whoever listens at that moment gets them, and a crash forgets what was
-// not sent yet.
+// The table of channels and their subscribers behind SUBSCRIBE, PSUBSCRIBE, SSUBSCRIBE and PUBLISH.
+// Messages are not stored: the connections that listen at that moment get them, and a crash forgets
+// what was not sent yet.
 //
 // Thread-safe; Publish() may be called from any thread. It costs one load where nobody listens to
 // anything, otherwise a reader's lock, held for no longer than the caller lets it go on. Each
@@ -59,7 +59,7 @@ class PubSub {
     // How far it has come.
     bool sent_to_channel = false;
     std::string next_pattern = {};  // those before it are done
-    // Of the name in progress: all up to it have the message; it may be gone.
+    // All receivers of the name in progress up to this one have the message; it may be gone.
     Mailbox* last = nullptr;
     Mailbox::Message encoded = nullptr;  // for that name
   };

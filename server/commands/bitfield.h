@@ -1,5 +1,7 @@
-// The numbers of BITFIELD: signed ones of 1 to 64 bits and unsigned ones of 1 to 63, at any bit of
-// a byte string, and what becomes of a number that doesn't fit. Pure functions, thread-safe.
+// The numbers of BITFIELD, signed ones of 1 to 64 bits and unsigned ones of 1 to 63, at any bit of
+// a byte string, and the treatment of a number that does not fit.
+//
+// Thread-safety: The functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +34,7 @@ int64_t ReadField(std::string_view bytes, BitFieldType type, uint64_t offset);
 // The number that is stored for `value`; nothing when it doesn't fit and `overflow` is kFail. An
 // unsigned field takes a negative value for the large one with the same 64 bits.
 std::optional<int64_t> FitValue(BitFieldType type, int64_t value, BitFieldOverflow overflow);
-// The same for `number`, which is in the field's range, plus `increment`.
+// Does the same for the sum of `number`, which is in the range of the field, and `increment`.
 std::optional<int64_t> FitSum(BitFieldType type, int64_t number, int64_t increment,
                               BitFieldOverflow overflow);
 

@@ -1,8 +1,10 @@
-// The commands by group: each group's rows stand beside its handlers, the command table joins them.
-// Immutable, thread-safe.
+// The groups of commands. The rows of a group stand beside its handlers, and the command table
+// joins the groups.
 //
 // A handler writes exactly one reply (or hands over a ReplyStream). `arguments[0]` is the command's
 // name; their number fits the command's arity.
+//
+// Thread-safety: The rows are constant.
 #pragma once
 
 #include "absl/types/span.h"

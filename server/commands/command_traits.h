@@ -1,6 +1,8 @@
-// What COMMAND tells of a command beyond the table: Redis' words for what it does, its categories
-// of access control, what routers need to know (tips), and what it does with which of its keys.
-// Pure functions.
+// The properties that COMMAND tells of a command beyond its row in the table: Redis' words for what
+// it does, its categories of access control, its tips for routers, and how it uses which of its
+// keys.
+//
+// Thread-safety: The functions are pure.
 #pragma once
 
 #include <string_view>
@@ -22,7 +24,7 @@ struct KeySpecification {
   int step;
 };
 
-// What is asked about: a command, or a subcommand of it.
+// A command, or a subcommand of it, that a client asks about.
 struct NamedCommand {
   explicit NamedCommand(const Command& the_command)
       : command(the_command), name(the_command.name) {}
@@ -45,7 +47,7 @@ Words Categories(const NamedCommand& command);
 Words Tips(const NamedCommand& command);
 std::vector<KeySpecification> KeySpecifications(const NamedCommand& command);
 
-// What the request does with the keys of `specification`, where that depends on its options.
+// Returns how the request uses the keys of `specification`, if that depends on its options.
 Words KeyFlagsOf(const KeySpecification& specification, const Command& command, Arguments request);
 
 }  // namespace varve

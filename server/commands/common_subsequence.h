@@ -1,11 +1,13 @@
 // The longest common subsequence of two byte strings (LCS): the most bytes that stand in both in
-// the same order. Of several equally long ones it is the one that Redis finds: from the ends, where
-// the last bytes differ, the end of `b` is given up unless that costs a byte and giving up the end
-// of `a` does not.
+// the same order. If several are equally long, the result is the one that Redis finds: from the
+// ends, where the last bytes differ, the end of `b` is given up unless that costs a byte and giving
+// up the end of `a` does not.
 //
 // Computed with bits, 64 cells of the classic table at a time, after Hyyro, "Bit-parallel
 // LCS-length computation revisited" (2004). Time (|a|+1) * (|b|+1) / 64 steps; memory one bit a
-// cell, where whole bytes are taken for each byte of the longer one. Pure functions, thread-safe.
+// cell, where whole bytes are taken for each byte of the longer one.
+//
+// Thread-safety: The functions are pure.
 #pragma once
 
 #include <cstddef>

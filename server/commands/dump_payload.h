@@ -1,11 +1,16 @@
-// A value as DUMP answers it and RESTORE takes it: in the form of Redis' RDB files (version 10, of
-// Redis 7.0), so that keys go from one server to the other. Pure functions.
+// The form in which DUMP answers a value and RESTORE takes it: that of RDB files of Redis (version
+// 10, of Redis 7.0), so that keys can move from one server to the other.
 //
-//   [ type: 1, 0 is a string ][ value ][ RDB version: 2 ][ CRC-64 of all before it
-//   (util/redis_format/crc64.h): 8 ]      least significant byte first value: [ length ][ bytes ] |
-//   0xC0 [ int8 ] | 0xC1 [ int16 ] | 0xC2 [ int32 ] | 0xC3 [ length of LZF ][ length ][ LZF
-//   (util/redis_format/lzf.h) ] length: 00LLLLLL | 01LLLLLL LLLLLLLL | 0x80, 4 bytes | 0x81, 8
-//   bytes; most significant byte first
+//   payload: [ type: 1 byte, 0 is a string ][ value ]
+//            [ RDB version: 2 ][ CRC-64 of all before it: 8 ]         least significant byte first
+//   value:   [ length ][ bytes ] | 0xC0 [ int8 ] | 0xC1 [ int16 ] | 0xC2 [ int32 ]
+//            | 0xC3 [ length of LZF ][ length ][ LZF ]
+//   length:  00LLLLLL | 01LLLLLL LLLLLLLL | 0x80, 4 bytes | 0x81, 8 bytes
+//                                                                      most significant byte first
+//
+// util/redis_format/crc64.h and util/redis_format/lzf.h have the checksum and the compression.
+//
+// Thread-safety: The functions are pure.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,8 @@
-// The configuration file: TOML, one line `name = value` a setting, with the names of the flags and
-// no sections. Reading names every mistake with its line; rewriting changes only the lines whose
-// values are others now, so comments and order stay. Functions are thread-safe as far as nobody
-// else changes the file.
+// The configuration file: TOML with one line `name = value` for each setting, the names of the
+// flags, and no sections. Reading names every mistake with its line. Rewriting changes only the
+// lines whose values have changed, so comments and order stay.
+//
+// Thread-safety: All threads may call the functions as long as nobody else changes the file.
 #pragma once
 
 #include <string>
@@ -16,7 +17,7 @@ namespace varve {
 // Reads the file into `*config`. InvalidArgument: what is wrong, each mistake a line "path:line:
 // ..."; then `*config` is of no use.
 [[nodiscard]] absl::Status ReadConfigFile(const std::string& path, ServerConfig* config);
-// The same of a text; `path` is for messages.
+// Does the same for a text; `path` is for messages.
 [[nodiscard]] absl::Status ParseConfigText(std::string_view text, std::string_view path,
                                            ServerConfig* config);
 

@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "server/config/config_file.h"
 #include "server/config/live_settings.h"
+#include "util/base/assert.h"
 #include "util/base/glob.h"
 #include "util/base/letter_case.h"
 #include "util/base/status.h"
@@ -50,6 +51,7 @@ std::string Configuration::Get(std::string_view name) const {
 }
 
 absl::Status Configuration::Set(LiveSettings& live, absl::Span<const std::string_view> pairs) {
+  VARVE_ASSERT(pairs.size() % 2 == 0);
   absl::MutexLock lock(&mutex_);
   ServerConfig wanted = in_force_, given = given_;
   std::vector<const Setting*> changed;

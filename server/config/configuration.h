@@ -1,4 +1,7 @@
-// The settings in force while the server runs: what CONFIG shows and changes. Thread-safe.
+// The configuration holds the settings in force while the server runs; CONFIG shows and changes
+// them.
+//
+// Thread-safety: All threads may use an object at once.
 #pragma once
 
 #include <cstdint>

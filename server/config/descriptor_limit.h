@@ -1,5 +1,7 @@
-// The process's limit on open files: each client takes one descriptor, the store takes the rest.
-// Thread-safe.
+// The process's limit on open files. Each client takes one descriptor, and the store takes the
+// rest.
+//
+// Thread-safety: All threads may use an object at once.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,7 @@
-// The options that may change while the server runs, as the code that obeys them reads them: each
-// by itself, without a lock. The rest of ServerOptions stays as it was at start. Thread-safe.
+// The options that may change while the server runs. The code that obeys an option reads it by
+// itself, without a lock. The other fields of ServerOptions stay as they were at start.
+//
+// Thread-safety: All threads may use an object at once.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// What a setting acts on when it is changed while the server runs. The configuration calls it; the
-// running server implements it.
+// The interface through which a changed setting takes effect while the server runs. The
+// configuration calls it; the running server implements it.
 //
 // Thread-safety: the configuration calls it under its lock, from any thread.
 #pragma once

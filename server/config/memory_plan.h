@@ -1,5 +1,7 @@
-// How --memory-limit is divided among what takes memory: write buffers, offset tables, block cache
-// and connections. Pure, but for MemoryAtHand(), which asks the system.
+// The plan that divides --memory-limit among write buffers, offset tables, block cache and
+// connections.
+//
+// Thread-safety: The functions are pure, except MemoryAtHand(), which asks the system.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +24,9 @@ uint64_t MemoryAtHand();
 [[nodiscard]] absl::StatusOr<ServerConfig> FitIntoMemory(const ServerConfig& config,
                                                          uint64_t at_hand);
 
-// Where the limit is low, makes the allocator give back what is freed, and keep less for each
-// thread: measured, a third of what a server with 128 MiB took. Before other threads begin.
+// If the limit is low, makes the allocator give back what is freed and keep less for each thread.
+// Measured, that is a third of what a server with 128 MiB took. Requires: no other thread has
+// begun.
 void SpareMemory(uint64_t limit);
 
 }  // namespace varve

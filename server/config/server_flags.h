@@ -1,6 +1,8 @@
-// The command line of server_main, and the configuration file it names. Flags are written with
+// The command line of server_main and the configuration file that it names. Flags are written with
 // dashes (`--write-buffer-size=64MiB`, or the value as the next argument); underscores mean the
-// same. A flag goes before the file. Functions are thread-safe.
+// same. A flag takes precedence over the file.
+//
+// Thread-safety: All threads may call the functions.
 #pragma once
 
 #include <string>
@@ -25,7 +27,7 @@ struct ServerCommandLine {
 // wrong and what they take; those of the file a line each, with file and line.
 [[nodiscard]] absl::StatusOr<ServerCommandLine> ParseServerCommandLine(int argc, char** argv);
 
-// What --help prints.
+// Returns the text that --help prints.
 std::string ServerHelp();
 
 }  // namespace varve

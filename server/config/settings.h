@@ -1,8 +1,9 @@
-// Every setting of the server, once: its name, what it takes, its default, where it is kept, and
-// how a change takes effect while the server runs. The command line, the configuration file, CONFIG
-// GET/SET/REWRITE, --help, the example file and the test of the manual all come from this table; a
-// new setting is one row of it. The table is immutable and thread-safe; a ServerConfig is a plain
-// value.
+// The table of every setting of the server: its name, what it takes, its default, where it is kept,
+// and how a change takes effect while the server runs. The command line, the configuration file,
+// CONFIG GET/SET/REWRITE, --help, the example file and the test of the manual all come from this
+// table; a new setting is one row of it.
+//
+// Thread-safety: The table is constant, and a ServerConfig is a plain value.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +22,14 @@ namespace varve {
 
 class LiveSettings;
 
-// What the settings are kept in. A fresh one has the defaults.
+// The values of all settings. A fresh one has the defaults.
 struct ServerConfig {
   std::string directory = "data";
   int log_level = 2;          // index of the setting's words, which is spdlog's number
   std::string log_file;       // empty: standard error
   std::string password_file;  // holds server.password
-  // Of what follows; 0: by the memory at hand (server/config/memory_plan.h).
+  // The limit on the memory of what follows. 0: the memory at hand decides
+  // (server/config/memory_plan.h).
   uint64_t memory_limit = 0;
   EngineOptions engine;
   ServerOptions server;
@@ -59,7 +61,8 @@ struct Setting {
   int64_t max = 0;
   absl::Span<const std::string_view> words;
 
-  // Of kText: what it takes instead of this text; empty: it is fine. Null: it takes any.
+  // For kText: returns what the setting takes instead of this text, or an empty string if the text
+  // is fine. Null: it takes any text.
   std::string (*refuses)(const std::string& text) = nullptr;
   // Makes the config's value the one in force. Null: it can't change while the server runs.
   absl::Status (*apply)(LiveSettings& live, const ServerConfig& config) = nullptr;
@@ -114,7 +117,7 @@ std::string ShowSetting(const Setting& setting, const ServerConfig& config);
 // The value as people write it: 64MiB.
 std::string WriteSetting(const Setting& setting, const ServerConfig& config);
 
-// What no row can tell alone. InvalidArgument names the settings that don't go together.
+// Checks what no row can tell alone. InvalidArgument names the settings that do not go together.
 [[nodiscard]] absl::Status CheckTogether(const ServerConfig& config);
 // Reads the password from the file that holds it, if one is set; after CheckTogether.
 // InvalidArgument: it can't be read, or holds none.

@@ -1,6 +1,8 @@
-// How a setting that was changed takes effect while the server runs: the `apply` functions of the
-// table in server/config/settings.cc. Each makes the config's value the one in force; an error says
-// why that can't be, and leaves the old one in force. Thread-safe.
+// The functions by which a changed setting takes effect while the server runs: the `apply`
+// functions of the table in server/config/settings.cc. Each puts the value of the config into
+// force, or returns an error that says why that is not possible and leaves the old value in force.
+//
+// Thread-safety: All threads may use an object at once.
 #pragma once
 
 #include "absl/status/status.h"

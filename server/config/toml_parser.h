@@ -1,5 +1,5 @@
-// toml++, set up so that no text can lead it astray. To be included in one file, as it takes long
-// to compile.
+// The TOML parser (toml++), set up so that no text can lead it astray. One file includes it, as it
+// takes long to compile.
 //
 // toml++ 3.3 meets some wrong texts with what the compiler is told can't happen, instead of with an
 // error, and has no defined behaviour then: an assertion for `a = 1979-05-27Tx07:32`, and for

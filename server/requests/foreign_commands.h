@@ -1,5 +1,7 @@
-// The commands of Redis 7 for what Varve doesn't have, so that a client hears more than "unknown
-// command". Pure function.
+// The commands of Redis 7 for features that Varve does not have, so that a client hears more than
+// "unknown command".
+//
+// Thread-safety: The functions are pure.
 #pragma once
 
 #include <string>

@@ -1,6 +1,8 @@
-// The requests that one read brought in: the unit of execution. Their arguments are views into the
-// session's input, which stays in place until the batch is done. Not thread-safe; handed from the
-// I/O thread to the one that executes it and back.
+// A request batch holds the requests that one read brought in; it is the unit of execution. The
+// arguments are views into the session's input, which stays in place until the batch is done.
+//
+// Thread-safety: The I/O thread hands the batch to the thread that executes it and gets it back;
+// one thread at a time uses it.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +29,7 @@ struct RequestBatch {
   std::vector<Request> requests;
   size_t input_bytes = 0;  // of the session's input that the batch covers
 
-  // What the execution policy asks about.
+  // The execution policy asks for the following counts and flags.
   uint32_t reads = 0;       // keys read
   uint32_t writes = 0;      // keys written
   uint32_t gets = 0;        // requests that are a GET

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "util/base/assert.h"
+
 namespace varve {
 namespace {
 
@@ -71,6 +73,7 @@ CommandStatistics::Shard* CommandStatistics::MyShard() {
 }
 
 CommandStatistics::Counters& CommandStatistics::Mine(size_t command) {
+  VARVE_ASSERT(command < commands_);
   std::atomic<Counters*>& place = (*MyShard())[command];
   Counters* counters = place.load(std::memory_order_relaxed);
   if (counters == nullptr) [[unlikely]] {

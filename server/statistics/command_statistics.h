@@ -1,10 +1,12 @@
-// What each command costs: calls, time, failures, and how the times are spread. INFO commandstats,
-// INFO latencystats and LATENCY HISTOGRAM show it.
+// The statistics of commands: for each command the calls, the time, the failures and the
+// distribution of times. INFO commandstats, INFO latencystats and LATENCY HISTOGRAM show them.
 //
-// Thread-safe. Each thread that executes commands counts in memory of its own with plain loads and
-// stores, so that counting costs a few nanoseconds and moves no cache line between cores; readers
-// add the threads up. Reset() remembers what was there and leaves it out from then on. The memory
-// of a thread that ended stays, with its figures, until the object goes.
+// Each thread that executes commands counts in memory of its own with plain loads and stores, so
+// that counting costs a few nanoseconds and moves no cache line between cores; readers add the
+// threads up. Reset() remembers what was there and leaves it out from then on. The memory of a
+// thread that ended stays, with its figures, until the object goes.
+//
+// Thread-safety: All threads may use an object at once.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
-// How many error replies were given, by their code (INFO errorstats). Thread-safe; errors are rare
-// enough for a lock.
+// The number of error replies by their code (INFO errorstats).
+//
+// Thread-safety: All threads may use it; errors are rare enough for a lock.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,7 @@
-// Numbers of INCRBYFLOAT as text, read and written as Redis does on this machine: 80-bit floating
-// point. Pure functions.
+// Conversions of the numbers of INCRBYFLOAT from and to text, as Redis does them on this machine:
+// 80-bit floating point.
+//
+// Thread-safety: The functions are pure.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,6 @@
-// The memory of this process, as the system counts it. Thread-safe.
+// The memory of this process, as the system counts it.
+//
+// Thread-safety: All threads may use an object at once.
 #pragma once
 
 #include <cstdint>

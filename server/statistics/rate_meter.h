@@ -1,5 +1,7 @@
-// Events per second of a counter between two looks at it, at least a second apart; looks that come
-// sooner see the last rate. Thread-safe.
+// A rate meter computes the events per second of a counter between two calls that are at least a
+// second apart. A call that comes sooner returns the last rate.
+//
+// Thread-safety: All threads may use an object at once.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,8 @@
-// The server's own log, for people: to standard error, or to a file that may be renamed away and
-// opened anew. StartServerLog() is called once, before other threads exist; ReopenServerLog() is
-// thread-safe.
+// The server's own log, written for people to standard error or to a file that may be renamed away
+// and opened anew.
+//
+// Thread-safety: StartServerLog() is called once, before other threads exist; all threads may call
+// ReopenServerLog().
 #pragma once
 
 #include "absl/status/status.h"

@@ -39,7 +39,7 @@ struct ServerStatistics {
   // The sums of both counters when they were last reset.
   std::atomic<uint64_t> hits_before_reset{0};
   std::atomic<uint64_t> misses_before_reset{0};
-  // Of requests, bytes_in and bytes_out a second.
+  // The rates of `requests`, `bytes_in` and `bytes_out` in events a second.
   RateMeter request_rate, input_rate, output_rate;
   CommandStatistics commands;
   ErrorStatistics errors;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "util/base/assert.h"
 
 namespace varve {
 namespace {
@@ -36,8 +37,10 @@ void SlowLog::Add(uint64_t nanos, Arguments arguments, const std::string& client
               .client_name = client_name};
   absl::MutexLock lock(&mutex_);
   entry.id = next_id_++;
+  VARVE_ASSERT(entries_.empty() || entries_.front().id < entry.id);
   entries_.push_front(std::move(entry));
   if (entries_.size() > max_entries_) entries_.resize(max_entries_);
+  VARVE_ASSERT(entries_.size() <= max_entries_);
 }
 
 std::vector<SlowLog::Entry> SlowLog::Newest(size_t count) const {
@@ -60,11 +63,6 @@ void SlowLog::set_max_entries(size_t entries) {
   absl::MutexLock lock(&mutex_);
   max_entries_ = entries;
   if (entries_.size() > entries) entries_.resize(entries);
-}
-
-size_t SlowLog::max_entries() const {
-  absl::MutexLock lock(&mutex_);
-  return max_entries_;
 }
 
 }  // namespace varve

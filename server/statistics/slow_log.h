@@ -1,9 +1,11 @@
-// The last requests that took long (SLOWLOG): what was asked, by whom, for how long the executing
-// thread was at it. Waiting for the disk to make a write durable is not part of it, as no thread
-// waits then. Thread-safe.
+// The slow log holds the last requests that took long (SLOWLOG): the arguments, the client, and how
+// long the executing thread worked on it. Waiting for the disk to make a write durable is not part
+// of it, as no thread waits then.
 //
 // An entry is a few KiB at most: of arguments it keeps what is said below, a client's name has
 // kMaxClientName, and its address is one of the system's.
+//
+// Thread-safety: All threads may use an object at once.
 #pragma once
 
 #include <atomic>
@@ -22,7 +24,7 @@ class SlowLog {
  public:
   static constexpr int64_t kDefaultThresholdMicros = 10'000;
   static constexpr size_t kDefaultMaxEntries = 128;
-  // Of one entry; the last one says how many are missing.
+  // The limits of one entry; the last argument says how many are missing.
   static constexpr size_t kMaxArguments = 32;
   static constexpr size_t kMaxArgumentBytes = 128;  // of one argument; then how many are missing
 
@@ -35,7 +37,7 @@ class SlowLog {
     std::string client_name;
   };
 
-  // Of a request that took `nanos`: whether it belongs here. A look without a lock.
+  // Returns, without a lock, whether a request that took `nanos` belongs here.
   bool Wants(uint64_t nanos) const {
     const int64_t threshold = threshold_micros_.load(std::memory_order_relaxed);
     return threshold >= 0 && static_cast<int64_t>(nanos / 1000) >= threshold;
@@ -50,9 +52,7 @@ class SlowLog {
 
   // 0: every request; negative: none.
   void set_threshold_micros(int64_t micros) { threshold_micros_.store(micros); }
-  int64_t threshold_micros() const { return threshold_micros_.load(); }
   void set_max_entries(size_t entries);
-  size_t max_entries() const;
 
  private:
   std::atomic<int64_t> threshold_micros_{kDefaultThresholdMicros};

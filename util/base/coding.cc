@@ -43,20 +43,11 @@ const char* DecodeLongVarint64(const char* p, const char* limit, uint64_t* value
 
 }  // namespace coding_internal
 
-void PutFixed16(std::string* dst, uint16_t value) {
-  EncodeFixed16(Extend(dst, sizeof(value)), value);
-}
 void PutFixed32(std::string* dst, uint32_t value) {
   EncodeFixed32(Extend(dst, sizeof(value)), value);
 }
 void PutFixed64(std::string* dst, uint64_t value) {
   EncodeFixed64(Extend(dst, sizeof(value)), value);
-}
-void PutBigEndian32(std::string* dst, uint32_t value) {
-  EncodeBigEndian32(Extend(dst, sizeof(value)), value);
-}
-void PutBigEndian64(std::string* dst, uint64_t value) {
-  EncodeBigEndian64(Extend(dst, sizeof(value)), value);
 }
 
 void PutVarint64(std::string* dst, uint64_t value) {
@@ -75,20 +66,6 @@ bool ByteReader::ReadByte(uint8_t* value) {
   if (rest_.empty()) return false;
   *value = static_cast<uint8_t>(rest_.front());
   rest_.remove_prefix(1);
-  return true;
-}
-
-bool ByteReader::ReadFixed16(uint16_t* value) {
-  std::string_view bytes;
-  if (!ReadBytes(sizeof(*value), &bytes)) return false;
-  *value = DecodeFixed16(bytes.data());
-  return true;
-}
-
-bool ByteReader::ReadFixed32(uint32_t* value) {
-  std::string_view bytes;
-  if (!ReadBytes(sizeof(*value), &bytes)) return false;
-  *value = DecodeFixed32(bytes.data());
   return true;
 }
 

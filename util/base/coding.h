@@ -1,4 +1,4 @@
-// Integers and byte strings as bytes: the one place that knows how numbers lie on disk and in
+// The encodings of integers and byte strings: this file alone knows how numbers lie on disk and in
 // internal keys.
 //
 //   fixed    16, 32 or 64 bits, least significant byte first, no alignment needed
@@ -10,7 +10,9 @@
 //
 // Every number has exactly one varint encoding: decoders refuse a longer form of it, so that equal
 // values are equal bytes under a checksum and no damaged input is read as something else than it
-// was. Thread-safety: free functions keep no state; a ByteReader belongs to one thread.
+// was.
+//
+// Thread-safety: Free functions keep no state; a ByteReader belongs to one thread.
 #pragma once
 
 #include <bit>
@@ -94,11 +96,8 @@ inline uint64_t LeadingWord(std::string_view text) {
   return DecodeBigEndian64(padded);
 }
 
-void PutFixed16(std::string* dst, uint16_t value);
 void PutFixed32(std::string* dst, uint32_t value);
 void PutFixed64(std::string* dst, uint64_t value);
-void PutBigEndian32(std::string* dst, uint32_t value);
-void PutBigEndian64(std::string* dst, uint64_t value);
 
 // Bytes that the varint of `value` takes: 1 to 10.
 constexpr size_t VarintLength(uint64_t value) {
@@ -141,25 +140,23 @@ inline const char* DecodeVarint64(const char* p, const char* limit, uint64_t* va
   return coding_internal::DecodeLongVarint64(p, limit, value);
 }
 
-// Consumes a byte string from its front, for decoders of manifests, blocks and footers. Each Read
-// returns false, and consumes nothing, where the input is too short or malformed; the views it
-// hands out point into the input.
+// A byte reader consumes a byte string from its front, for decoders of manifests, blocks and
+// footers. Each Read returns false, and consumes nothing, if the input is too short or malformed.
+// The views that it hands out point into the input.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view input) : input_(input), rest_(input) {}
 
   bool ReadByte(uint8_t* value);
-  bool ReadFixed16(uint16_t* value);
-  bool ReadFixed32(uint32_t* value);
   bool ReadFixed64(uint64_t* value);
   bool ReadVarint32(uint32_t* value);
   bool ReadVarint64(uint64_t* value);
   bool ReadBytes(size_t length, std::string_view* bytes);
   bool ReadLengthPrefixed(std::string_view* bytes);
 
-  // What has not been read yet, and how many bytes were read before it (the place to name in an
-  // error).
+  // Returns the bytes that have not been read yet.
   std::string_view rest() const { return rest_; }
+  // Returns the number of bytes read so far, which is the place that an error names.
   size_t position() const { return input_.size() - rest_.size(); }
   bool empty() const { return rest_.empty(); }
 

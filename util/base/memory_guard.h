@@ -1,11 +1,13 @@
-// Where there is no memory left, functions answer with a Status instead of an exception: the border
-// at which std::bad_alloc becomes one.
+// The memory guard turns std::bad_alloc into a Status: functions of the engine answer
+// ResourceExhausted when there is no memory left, and do not throw.
 //
-// Inside the border code is written so that an exception leaves nothing half done: what needs
-// memory comes first, and what must not fail any more afterwards needs none. The border is around
-// each public function of the engine and each round of a thread's work. abseil's hash tables are
-// not written that way (one whose growth failed frees what it never had): the engine uses the
-// standard library's. Stateless, thread-safe.
+// A guard stands around each public function of the engine and each round of a thread's work. Code
+// inside a guard leaves nothing half done when an exception passes: steps that need memory come
+// first, and steps that must not fail any more need none. The engine uses the hash tables of the
+// standard library, since those of abseil are not written that way (one whose growth failed frees
+// memory that it never had).
+//
+// Thread-safety: Nothing here keeps state, so all threads may use it.
 #pragma once
 
 #include <absl/status/status.h>
@@ -22,8 +24,8 @@
 
 namespace varve {
 
-// A status with the message that `words()` returns (something absl takes as text); without one
-// where there is no memory for it.
+// Returns a status with the message that `words()` returns (something absl takes as text), or
+// without a message if there is no memory for one.
 template <typename Words>
 absl::Status StatusInWords(absl::StatusCode code, Words words) noexcept {
   try {
@@ -33,21 +35,21 @@ absl::Status StatusInWords(absl::StatusCode code, Words words) noexcept {
   }
 }
 
-// ResourceExhausted: "out of memory while <doing>; ...". Never throws.
+// Returns ResourceExhausted with the message "out of memory while <doing>; ...". Never throws.
 [[nodiscard]] absl::Status OutOfMemory(std::string_view doing) noexcept;
-// The same for the threads that the system doesn't give, which the standard library reports as an
+// Does the same when the system does not give a thread, which the standard library reports as an
 // exception, too.
 [[nodiscard]] absl::Status OutOfThreads(std::string_view doing,
                                         const std::system_error& failed) noexcept;
 
-// The message, or why there is none.
+// Returns the message of a status, or why there is none.
 inline std::string_view WordsOf(const absl::Status& status) {
   if (status.message().empty()) return "out of memory, also for words";
   return {status.message().data(), status.message().size()};
 }
 
-// What `work` returns (an absl::Status or StatusOr), or ResourceExhausted where memory or threads
-// ran out meanwhile. `doing` completes "out of memory while ...".
+// Returns what `work` returns (an absl::Status or StatusOr), or ResourceExhausted if memory or
+// threads ran out meanwhile. `doing` completes "out of memory while ...".
 template <typename Work>
 auto GuardMemory(std::string_view doing, Work&& work) -> decltype(work()) {
   try {
@@ -62,8 +64,7 @@ auto GuardMemory(std::string_view doing, Work&& work) -> decltype(work()) {
   }
 }
 
-// Does what would be good to have done, and what nobody misses where there is no memory for it.
-// False: it was not done.
+// Does optional work. Returns false if the work was not done, as there was no memory for it.
 template <typename Work>
 bool TryWithMemory(Work&& work) noexcept {
   try {
@@ -74,8 +75,8 @@ bool TryWithMemory(Work&& work) noexcept {
   }
 }
 
-// Makes room for `count` more elements: adding them can't fail. Grows as adding them one by one
-// would.
+// Makes room for `count` more elements, so that adding them cannot fail. The vector grows as if
+// they were added one by one.
 template <typename T>
 void ReserveMore(std::vector<T>* elements, size_t count) {
   const size_t needed = elements->size() + count;

@@ -1,5 +1,7 @@
-// "Did you mean ...?": finds the known name that somebody who mistyped one most likely meant. Pure
-// function.
+// The search for the known name that somebody who mistyped a name most likely meant ("did you mean
+// ...?").
+//
+// Thread-safety: The functions are pure.
 #pragma once
 
 #include <span>

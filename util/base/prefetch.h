@@ -1,4 +1,6 @@
-// Asking memory for what will be read soon.
+// Functions that ask the processor to fetch memory that will be read soon.
+//
+// Thread-safety: All threads may call them.
 #pragma once
 
 #include <cstddef>

@@ -1,12 +1,13 @@
-// A statistics counter that hot read paths may bump: each thread adds into a cache line of its own,
-// so that counting never makes two cores pass a line back and forth: about 2 ns an addition, where
-// two threads on one atomic take 45.
+// A statistics counter that hot read paths may bump. Each thread adds into a cache line of its own,
+// so that two cores never pass a line back and forth: an addition takes about 2 ns, where two
+// threads on one atomic take 45.
 //
 // The first 31 living threads own a slot each and add with a plain load and store; threads beyond
 // those share the last slot with an atomic addition. A thread that ends hands its slot on to the
-// next one. One counter takes 2 KiB. Thread-safety: Add and Sum may be called from any thread at
-// any time. Invariant: no addition is ever lost; Sum covers at least every Add that happened before
-// it.
+// next one. One counter takes 2 KiB.  Invariant: no addition is ever lost; Sum covers at least
+// every Add that happened before it.
+//
+// Thread-safety: Add and Sum may be called from any thread at any time.
 #pragma once
 
 #include <array>
@@ -48,8 +49,8 @@ class ShardedCounter {
     }
   }
 
-  // What this thread's slot holds: the difference of two looks is what the thread added between
-  // them (in the shared slot, with what others added).
+  // Returns the value of the slot of this thread. The difference of two values is what the thread
+  // added between them (in the shared slot, with what others added).
   uint64_t OfThisThread() const {
     namespace internal = sharded_counter_internal;
     if (internal::thread_slot == internal::kUnclaimed) internal::ClaimSlot();

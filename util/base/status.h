@@ -17,9 +17,10 @@
 //                                                      they are wrong
 //
 // An I/O error is not DataLoss: the data may be whole and reachable again once the device is.
-// Unavailable is left to the engine, for "poisoned" and "closing". Thread-safety: everything here
-// may be called from any thread. Nothing throws: where there is no memory for the message, the code
-// alone is told.
+// Unavailable is left to the engine, for "poisoned" and "closing".
+//
+// Thread-safety: Everything here may be called from any thread. Nothing throws: where there is no
+// memory for the message, the code alone is told.
 #pragma once
 
 #include <absl/status/status.h>

@@ -1,5 +1,7 @@
-// Bits of a byte string, numbered as Redis numbers them: bit 0 is the highest bit of the first
-// byte. Behind the end of the string all bits are zero. Pure functions, thread-safe.
+// Access to the bits of a byte string, numbered as Redis numbers them: bit 0 is the highest bit of
+// the first byte. All bits behind the end of the string are zero.
+//
+// Thread-safety: The functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +33,7 @@ void InvertBits(std::string* bytes);
 
 // An unsigned number of 1 to 64 bits, the highest bit first, that begins at bit `offset`.
 uint64_t ReadBits(std::string_view bytes, uint64_t offset, unsigned bits);
-// The same place must lie in `bytes`. The lowest `bits` of `value` are written.
+// Writes the lowest `bits` bits of `value`. Requires: the place lies in `bytes`.
 void WriteBits(std::string* bytes, uint64_t offset, unsigned bits, uint64_t value);
 
 }  // namespace varve

@@ -1,12 +1,17 @@
-// A growable run of raw bytes with a moving front: what a connection reads into and what its
-// replies are written to. Bytes are not zeroed on growth, `Reserve` + `Commit` let a writer or
-// recv() fill it in place, and `Consume` drops bytes from the front without moving the rest. Not
-// thread-safe. Invariant: begin_ <= end_ <= capacity_.
+// A byte buffer with a moving front: a connection reads into one and writes its replies to one.
+// Bytes are not zeroed on growth, `Reserve` + `Commit` let a writer or recv() fill it in place, and
+// `Consume` drops bytes from the front without moving the rest.
+//
+// Thread-safety: One thread at a time uses an object.
+//
+// Invariant: Begin_ <= end_ <= capacity_.
 #pragma once
 
 #include <cstddef>
 #include <cstring>
 #include <string_view>
+
+#include "util/base/assert.h"
 
 namespace varve {
 
@@ -31,13 +36,17 @@ class ByteBuffer {
   size_t room() const { return capacity_ - end_; }
   std::string_view view() const { return {data(), size()}; }
 
-  // Where the next `bytes` bytes may be written; they count after Commit(). Moves the content when
-  // it must grow.
+  // Returns the place where the next `bytes` bytes may be written; they count after Commit(). It
+  // moves the content when it must grow.
   char* Reserve(size_t bytes) {
     if (room() < bytes) MakeRoom(bytes);
     return bytes_ + end_;
   }
-  void Commit(size_t bytes) { end_ += bytes; }
+  // Requires: Reserve() gave room for them.
+  void Commit(size_t bytes) {
+    VARVE_ASSERT(bytes <= room());
+    end_ += bytes;
+  }
 
   void Append(std::string_view bytes) {
     if (bytes.empty()) return;
@@ -46,12 +55,18 @@ class ByteBuffer {
   }
 
   // Drops `bytes` bytes from the front.
+  // Requires: there are so many.
   void Consume(size_t bytes) {
+    VARVE_ASSERT(bytes <= size());
     begin_ += bytes;
     if (begin_ == end_) begin_ = end_ = 0;
   }
-  // Keeps the first `size` bytes.
-  void Truncate(size_t size) { end_ = begin_ + size; }
+  // Keeps the first `length` bytes.
+  // Requires: there are so many.
+  void Truncate(size_t length) {
+    VARVE_ASSERT(length <= size());
+    end_ = begin_ + length;
+  }
   void Clear() { begin_ = end_ = 0; }
   // Gives memory back when the content needs at most a quarter of it and more than `keep` bytes are
   // held.

@@ -1,12 +1,14 @@
-// Reads requests from the bytes of a connection: RESP arrays of bulk strings and plain typed lines
-// ("inline commands"). Incremental and zero-copy: arguments are views into the caller's bytes. A
-// plain line is unquoted in place, which only shortens it. Nothing is allocated from a length that
-// a client declares; memory grows with the bytes that arrived. Error texts are those of Redis 7, so
-// that clients recognise them; after an error the protocol is lost and the connection closes. Not
-// thread-safe.
+// The RESP parser reads requests from the bytes of a connection: RESP arrays of bulk strings and
+// plain typed lines ("inline commands"). It is incremental and copies nothing: arguments are views
+// into the caller's bytes. It unquotes a plain line in place, which only shortens it. It allocates
+// nothing from a length that a client declares; memory grows with the bytes that arrived. Error
+// texts are those of Redis 7, so that clients recognise them; after an error the protocol is lost
+// and the connection closes.
 //
 //   *2 CRLF  $3 CRLF GET CRLF  $1 CRLF k CRLF        an array
 //   GET "k\x00"  LF                                  a plain line; CR before LF is dropped
+//
+// Thread-safety: One thread at a time uses an object.
 #pragma once
 
 #include <cstddef>

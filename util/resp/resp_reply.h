@@ -1,5 +1,7 @@
-// Reads replies (RESP2 and RESP3) from the bytes a server sent: the client's half of the protocol.
-// Also encodes requests. Not thread-safe.
+// The reply parser reads replies (RESP2 and RESP3) from the bytes that a server sent. The file is
+// the client's half of the protocol, so it encodes requests as well.
+//
+// Thread-safety: One thread at a time uses an object.
 #pragma once
 
 #include <string>

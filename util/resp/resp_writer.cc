@@ -1,10 +1,6 @@
 #include "util/resp/resp_writer.h"
 
 #include <charconv>
-#include <cmath>
-#include <string>
-
-#include "fmt/format.h"
 
 namespace varve {
 
@@ -31,19 +27,6 @@ void RespWriter::Line(char marker, std::string_view text) {
   *end++ = '\r';
   *end++ = '\n';
   out_->Commit(static_cast<size_t>(end - begin));
-}
-
-void RespWriter::Double(double value) {
-  std::string text = std::isnan(value)   ? "nan"
-                     : std::isinf(value) ? (value > 0 ? "inf" : "-inf")
-                                         : fmt::format("{:.17g}", value);
-  if (protocol_ < 3) return Bulk(text);
-  Line(',', text);
-}
-
-void RespWriter::Bool(bool value) {
-  if (protocol_ < 3) return Integer(value ? 1 : 0);
-  out_->Append(value ? "#t\r\n" : "#f\r\n");
 }
 
 void RespWriter::Verbatim(std::string_view text) {

@@ -1,6 +1,7 @@
-// Writes replies in RESP2 or RESP3 to a ByteBuffer. Where RESP2 has no such type, the RESP3 type
-// falls back as Redis does it: a map becomes a flat array, a double a bulk string, a boolean an
-// integer, null "$-1". Not thread-safe.
+// The RESP writer writes replies in RESP2 or RESP3 to a ByteBuffer. A RESP3 type that RESP2 does
+// not have falls back as in Redis: a map becomes a flat array, null becomes "$-1".
+//
+// Thread-safety: One thread at a time uses an object.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +38,6 @@ class RespWriter {
   }
   void Null() { out_->Append(protocol_ >= 3 ? "_\r\n" : "$-1\r\n"); }
   void NullArray() { out_->Append(protocol_ >= 3 ? "_\r\n" : "*-1\r\n"); }
-  void Double(double value);
-  void Bool(bool value);
   // Text for people: a verbatim string in RESP3, a bulk string in RESP2.
   void Verbatim(std::string_view text);
 

@@ -28,17 +28,25 @@ TEST(CodingTest, LeadingWordsCompareLikeTheTextsBeginnings) {
   EXPECT_EQ(LeadingWord("ab"), 0x6162000000000000u);
 }
 
+// Appends the bytes that `encode` writes for `value`.
+template <typename Value>
+void Append(std::string* out, void (*encode)(char*, Value), Value value) {
+  char buffer[sizeof(Value)];
+  encode(buffer, value);
+  out->append(buffer, sizeof(Value));
+}
+
 // Golden bytes: these encodings are on disk, so they never change.
 TEST(CodingTest, EncodingsAreTheseBytes) {
   std::string out;
-  PutFixed16(&out, 0x0102);
+  Append<uint16_t>(&out, EncodeFixed16, 0x0102);
   PutFixed32(&out, 0x01020304);
   PutFixed64(&out, 0x0102030405060708);
   EXPECT_EQ(out, "\x02\x01\x04\x03\x02\x01\x08\x07\x06\x05\x04\x03\x02\x01");
 
   out.clear();
-  PutBigEndian32(&out, 0x01020304);
-  PutBigEndian64(&out, 0x0102030405060708);
+  Append<uint32_t>(&out, EncodeBigEndian32, 0x01020304);
+  Append<uint64_t>(&out, EncodeBigEndian64, 0x0102030405060708);
   EXPECT_EQ(out, "\x01\x02\x03\x04\x01\x02\x03\x04\x05\x06\x07\x08");
 
   out.clear();
@@ -75,8 +83,8 @@ TEST(CodingTest, BigEndianBytesSortLikeTheirNumbers) {
   for (uint64_t low : InterestingNumbers()) {
     for (uint64_t high : InterestingNumbers()) {
       std::string a, b;
-      PutBigEndian64(&a, low);
-      PutBigEndian64(&b, high);
+      Append<uint64_t>(&a, EncodeBigEndian64, low);
+      Append<uint64_t>(&b, EncodeBigEndian64, high);
       EXPECT_EQ(a < b, low < high);
     }
   }
@@ -134,7 +142,7 @@ TEST(CodingTest, OverlongVarintsAreRefused) {
 TEST(ByteReaderTest, ReadsBackWhatWasPut) {
   std::string out;
   out.push_back('\xfe');
-  PutFixed16(&out, 16);
+  Append<uint16_t>(&out, EncodeFixed16, 16);
   PutFixed32(&out, 32);
   PutFixed64(&out, 64);
   PutVarint32(&out, 3232);
@@ -144,13 +152,12 @@ TEST(ByteReaderTest, ReadsBackWhatWasPut) {
 
   ByteReader reader(out);
   uint8_t byte = 0;
-  uint16_t fixed16 = 0;
-  uint32_t fixed32 = 0, varint32 = 0;
+  uint32_t varint32 = 0;
   uint64_t fixed64 = 0, varint64 = 0;
-  std::string_view prefixed, tail;
+  std::string_view fixed16, fixed32, prefixed, tail;
   EXPECT_TRUE(reader.ReadByte(&byte));
-  EXPECT_TRUE(reader.ReadFixed16(&fixed16));
-  EXPECT_TRUE(reader.ReadFixed32(&fixed32));
+  EXPECT_TRUE(reader.ReadBytes(2, &fixed16));
+  EXPECT_TRUE(reader.ReadBytes(4, &fixed32));
   EXPECT_TRUE(reader.ReadFixed64(&fixed64));
   EXPECT_TRUE(reader.ReadVarint32(&varint32));
   EXPECT_TRUE(reader.ReadVarint64(&varint64));
@@ -160,8 +167,8 @@ TEST(ByteReaderTest, ReadsBackWhatWasPut) {
   EXPECT_TRUE(reader.ReadBytes(4, &tail));
   EXPECT_TRUE(reader.empty());
   EXPECT_EQ(byte, 0xfe);
-  EXPECT_EQ(fixed16, 16);
-  EXPECT_EQ(fixed32, 32u);
+  EXPECT_EQ(DecodeFixed16(fixed16.data()), 16);
+  EXPECT_EQ(DecodeFixed32(fixed32.data()), 32u);
   EXPECT_EQ(fixed64, 64u);
   EXPECT_EQ(varint32, 3232u);
   EXPECT_EQ(varint64, uint64_t{1} << 60);
@@ -173,13 +180,12 @@ TEST(ByteReaderTest, AFailedReadConsumesNothing) {
   const std::string input = "\x05"s + "abc";
   ByteReader reader(input);
   std::string_view bytes;
-  uint32_t fixed32 = 0;
   uint64_t fixed64 = 0;
   EXPECT_FALSE(reader.ReadLengthPrefixed(&bytes));
   EXPECT_FALSE(reader.ReadBytes(5, &bytes));
   EXPECT_FALSE(reader.ReadFixed64(&fixed64));
   EXPECT_EQ(reader.position(), 0u);
-  EXPECT_TRUE(reader.ReadFixed32(&fixed32));
+  EXPECT_TRUE(reader.ReadBytes(4, &bytes));
   EXPECT_TRUE(reader.empty());
   uint8_t byte = 0;
   uint64_t varint64 = 0;
