@@ -19,8 +19,8 @@ namespace varve {
 // depends, as a gate.
 using ExpiryWitness = std::function<absl::StatusOr<SequenceNumber>(uint64_t expiry_ms)>;
 
-// The clock of a scan: what has expired at `instant_ms` is left out (0: nothing has), as the witness
-// is told.
+// The clock of a scan: what has expired at `instant_ms` is left out (0: nothing has), as the
+// witness is told.
 struct IteratorClock {
   uint64_t instant_ms = 0;
   SequenceNumber durable_after = kNoSequence;  // of the rest

@@ -39,9 +39,9 @@ namespace varve {
 class FileRemover;
 
 // Says what Open does with a segment whose range tombstones cannot be read. What they hide is
-// unknown then, in this segment and in older ones. kRefuse: Open fails. kContain: Open succeeds, reads of
-// all keys from `smallest` to `largest` fail in the segment, and only newer versions of them are
-// found.
+// unknown then, in this segment and in older ones. kRefuse: Open fails. kContain: Open succeeds,
+// reads of all keys from `smallest` to `largest` fail in the segment, and only newer versions of
+// them are found.
 enum class DamagePolicy : uint8_t { kRefuse, kContain };
 
 class Segment {
