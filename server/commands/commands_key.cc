@@ -11,9 +11,9 @@
 #include "server/commands/command_table.h"
 #include "server/execution/database_index.h"
 #include "server/execution/key_read.h"
-#include "server/execution/key_scan.h"
 #include "server/execution/key_update.h"
-#include "server/execution/random_key.h"
+#include "server/scans/key_scan.h"
+#include "server/scans/random_key.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {

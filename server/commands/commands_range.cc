@@ -4,10 +4,10 @@
 
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
-#include "server/execution/key_range.h"
 #include "server/execution/key_update.h"
-#include "server/execution/range_stream.h"
 #include "server/execution/store_capability.h"
+#include "server/scans/key_range.h"
+#include "server/scans/range_stream.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {

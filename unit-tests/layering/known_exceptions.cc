@@ -23,7 +23,7 @@ const Exceptions& KnownExceptions() {
               "Workload",
           },
       .tables = {{"ServerOptions", "one member for each setting"}},
-      .fragments = 186,
+      .fragments = 110,
   };
   return *exceptions;
 }

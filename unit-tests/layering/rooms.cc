@@ -41,6 +41,7 @@ constexpr auto kRooms = std::to_array<std::string_view>({
     "server/clients",
     "server/statistics",
     "server/execution",
+    "server/scans",
     "server/commands",
     "server/net",
     "server",

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "server/commands/command_table.h"
-#include "server/execution/key_scan.h"
 #include "server/requests/foreign_commands.h"
+#include "server/scans/key_scan.h"
 #include "unit-tests/server/command_fixture.h"
 
 namespace varve {

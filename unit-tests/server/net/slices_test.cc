@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "server/commands/command_table.h"
-#include "server/execution/key_scan.h"
-#include "server/execution/range_stream.h"
+#include "server/scans/key_scan.h"
+#include "server/scans/range_stream.h"
 #include "unit-tests/server/reply_text.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/eventually.h"

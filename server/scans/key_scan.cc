@@ -1,10 +1,10 @@
-#include "server/execution/key_scan.h"
+#include "server/scans/key_scan.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "fmt/format.h"
-#include "server/execution/key_range.h"
+#include "server/scans/key_range.h"
 #include "spdlog/spdlog.h"
 #include "util/base/glob.h"
 

@@ -9,12 +9,12 @@
 #include <string>
 
 #include "server/execution/command_context.h"
-#include "server/execution/range_cursor.h"
+#include "server/scans/range_cursor.h"
 
 namespace varve {
 
 // The reply to KEYS: all keys at one snapshot, as long as RANGE's reply may be
-// (server/execution/range_stream.h): collects up to kCollectBytes, counts the rest, announces the
+// (server/scans/range_stream.h): collects up to kCollectBytes, counts the rest, announces the
 // number, sends.
 class KeysStream : public ReplyStream {
  public:

@@ -1,10 +1,10 @@
-#include "server/execution/random_key.h"
+#include "server/scans/random_key.h"
 
 #include <algorithm>
 #include <random>
 
 #include "server/execution/command_context.h"
-#include "server/execution/key_range.h"
+#include "server/scans/key_range.h"
 
 namespace varve {
 namespace {

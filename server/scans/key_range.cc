@@ -1,4 +1,4 @@
-#include "server/execution/key_range.h"
+#include "server/scans/key_range.h"
 
 namespace varve {
 namespace {

@@ -13,8 +13,8 @@
 #include <string>
 
 #include "server/execution/command_context.h"
-#include "server/execution/key_range.h"
-#include "server/execution/range_cursor.h"
+#include "server/scans/key_range.h"
+#include "server/scans/range_cursor.h"
 
 namespace varve {
 

@@ -1,4 +1,4 @@
-#include "server/execution/range_stream.h"
+#include "server/scans/range_stream.h"
 
 #include <utility>
 

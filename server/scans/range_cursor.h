@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "server/execution/command_context.h"
-#include "server/execution/key_range.h"
+#include "server/scans/key_range.h"
 
 namespace varve {
 

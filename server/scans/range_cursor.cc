@@ -1,4 +1,4 @@
-#include "server/execution/range_cursor.h"
+#include "server/scans/range_cursor.h"
 
 #include <algorithm>
 
