@@ -7,19 +7,12 @@ const Exceptions& KnownExceptions() {
   static const auto* const exceptions = new Exceptions{
       .long_functions =
           {
-              "Engine::CompactionLoop",
-              "Engine::ExplainGetInside",
-              "Engine::PrepareLocked",
-              "Engine::RemoveExpired",
-              "Engine::StatisticsInside",
-              "Engine::TrySubmit",
               "TEST(TransactionTest, EqualsAModelUnderRandomOperations)",
               "TEST_F(MergeWriterTest, ReadersFindTheSameAndNoMoreIsKeptThanTheyNeed)",
               "TEST_P(NamespacesModelTest, AgreesWithMaps)",
           },
       .large_classes =
           {
-              "Engine",
               "Workload",
           },
       .tables = {{"ServerOptions", "one member for each setting"}},

@@ -1,12 +1,12 @@
-// Engine: reads of several keys at once, whose waits for memory and disk overlap (the field's group
+// Reader: reads of several keys at once, whose waits for memory and disk overlap (the field's group
 // prefetching: Chen, Ailamaki, Gibbons and Mowry, "Improving Hash Join Performance through
 // Prefetching").
 #include <algorithm>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
-#include "db/engine/engine.h"
-#include "db/engine/lookup.h"
+#include "db/engine/reader.h"
+#include "util/base/assert.h"
 #include "util/base/status.h"
 
 namespace varve {
@@ -25,11 +25,11 @@ constexpr size_t kKeysAGroup = 64;
 // the step before has asked for: hash and buckets, entries of buffers, tables, slots of the block
 // cache, records. Once something is not in memory, the rest of the group is asked for before it is
 // read.
-class Engine::MultiRead {
+class Reader::MultiRead {
  public:
-  MultiRead(const Engine* engine, const ReadOptions& options, const ReadPoint& point,
+  MultiRead(const Reader* reader, const ReadOptions& options, const ReadPoint& point,
             absl::Span<const std::string_view> keys)
-      : engine_(*engine), options_(options), point_(point), state_(*point.state), keys_(keys) {}
+      : reader_(*reader), options_(options), point_(point), state_(*point.state), keys_(keys) {}
 
   // Fills in `results`. False: a key has expired by `*instant_ms`, which was not known; all has to
   // be done again with it.
@@ -54,9 +54,9 @@ class Engine::MultiRead {
           result.read = true;
           result.status = Finish(&lookups_[next]);
           if (lookups_[next].record.expiry_ms != 0 &&
-              engine_.NeedsInstant(lookups_[next], instant_ms))
+              reader_.NeedsInstant(lookups_[next], instant_ms))
             return false;
-          engine_.Conclude(state_, point_.sequence, *instant_ms, lookups_[next], &result.result,
+          reader_.Conclude(state_, point_.sequence, *instant_ms, lookups_[next], &result.result,
                            options_.without_value ? nullptr : &result.value, unwritten);
           *durable_after = std::max(*durable_after, result.result.durable_after);
           bytes += result.result.value_size;
@@ -81,8 +81,7 @@ class Engine::MultiRead {
       ForEachBuffer([&](const WriteBuffer& buffer) { buffer.PrefetchEntry(lookup.hash); });
     }
     for (Lookup& lookup : round) {
-      if (!engine_.LookUpBuffers(state_, point_.sequence, &lookup))
-        engine_.AskForTables(state_, &lookup);
+      if (!LookUpBuffers(state_, point_.sequence, &lookup)) PrefetchTables(state_, &lookup);
     }
     const std::vector<const Run*>& runs = state_.version->runs();
     for (Lookup& lookup : round) {
@@ -103,11 +102,10 @@ class Engine::MultiRead {
 
   absl::Status Finish(Lookup* lookup) const {
     if (lookup->found) return absl::OkStatus();
-    VARVE_RETURN_IF_ERROR(
-        engine_.LookUpSegments(state_, point_.sequence, options_.fill_cache, lookup));
+    VARVE_RETURN_IF_ERROR(LookUpSegments(state_, point_.sequence, options_.fill_cache, lookup));
     if (lookup->found || state_.namespaces.bases().empty()) [[likely]]
       return absl::OkStatus();
-    return engine_.LookUpBases(state_, point_.sequence, options_.fill_cache, lookup);
+    return LookUpParents(state_, point_.sequence, options_.fill_cache, lookup);
   }
 
   template <typename Visit>
@@ -116,7 +114,7 @@ class Engine::MultiRead {
     for (const std::shared_ptr<WriteBuffer>& buffer : state_.full) visit(*buffer);
   }
 
-  const Engine& engine_;
+  const Reader& reader_;
   const ReadOptions& options_;
   const ReadPoint& point_;
   const SuperVersion& state_;
@@ -125,28 +123,28 @@ class Engine::MultiRead {
   absl::InlinedVector<Lookup, kKeysAGroup> lookups_;  // of a group
 };
 
-absl::Status Engine::MultiGetInside(const ReadOptions& options,
-                                    absl::Span<const std::string_view> keys,
-                                    absl::Span<MultiGetResult> results) {
-  counters_.gets.Add(keys.size());
-  const bool log_had_failed = log_failed_.load(std::memory_order_relaxed);
+absl::Status Reader::MultiGet(const ReadOptions& options, absl::Span<const std::string_view> keys,
+                              absl::Span<MultiGetResult> results) {
+  VARVE_ASSERT(keys.size() == results.size());
+  gets_.Add(keys.size());
+  const bool log_had_failed = log_.failed();
   SequenceNumber durable_after = kNoSequence;
   bool unwritten = false;
   uint64_t instant_ms = options.snapshot != nullptr ? options.snapshot->instant_ms() : 0;
   for (bool done = false; !done;) {
-    VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(options));
+    VARVE_ASSIGN_OR_RETURN(const ReadPoint point, BeginRead(versions_, log_, options));
     VARVE_ASSIGN_OR_RETURN(done, MultiRead(this, options, point, keys)
                                      .ReadAll(results, &instant_ms, &durable_after, &unwritten));
   }
   if (instant_ms != 0) {
     for (MultiGetResult& each : results) {
       if (!each.read || !each.status.ok() || !each.result.expired) continue;
-      each.result.durable_after =
-          std::max(each.result.durable_after, WitnessExpiry(each.result.expiry_ms));
+      each.result.durable_after = std::max(
+          each.result.durable_after, parts_.watermark->RecordExpirySeen(each.result.expiry_ms));
       durable_after = std::max(durable_after, each.result.durable_after);
     }
   }
-  absl::Status waited = AwaitGate(options, durable_after, unwritten);
+  absl::Status waited = Await(options, durable_after, unwritten);
   if (!waited.ok() && WorthReadingAgain(options, log_had_failed))
     return MultiGet(options, keys, results);
   return waited;

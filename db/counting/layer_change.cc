@@ -1,27 +1,25 @@
-// Engine: by how much a layer changes the keys that are live below it.
-//
-// Two ways, by what they cost: looking up what each record replaced, where mostly a fingerprint
-// says "nothing" without a read, or walking layer and keys below side by side, which reads both in
-// order. What range tombstones cover is always walked.
+#include "db/counting/layer_change.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "db/engine/engine.h"
-#include "db/engine/lookup.h"
 #include "db/iterators/merging_iterator.h"
 #include "db/iterators/run_iterator.h"
+#include "db/iterators/super_version_iterator.h"
+#include "db/version/lookup.h"
 #include "type/tree_key.h"
+#include "util/base/assert.h"
 #include "util/base/hash.h"
 #include "util/base/status.h"
 
 namespace varve {
 namespace {
 
-// What a lookup that reads a record costs, in records that are walked in the same time.
+// The cost of a lookup that reads a record, in units of one record that is walked.
 constexpr uint64_t kRecordsPerLookup = 16;
 constexpr uint64_t kKeysPerQuestion = 1024;
 
-// The runs from `run` on as a state of their own, but for what clones stand on.
+// The runs from `run` on as a super version of their own, but for the parents of clones.
 std::shared_ptr<const SuperVersion> StateBelow(const SuperVersion& state, size_t run) {
   constexpr size_t kNoBuffer = 4096;  // bytes; nothing is written to it
   auto below = std::make_shared<SuperVersion>();
@@ -52,120 +50,24 @@ bool BelongsTo(const RecordView& record, SequenceNumber after, SequenceNumber to
   return record.sequence > after && record.sequence <= to;
 }
 
-}  // namespace
-
-uint64_t Engine::CostOf(const Version& version, const KeyLedger::UnsettledSegment& unsettled) {
-  const uint64_t entries = unsettled.segment->info().entries;
-  // What they stand on is not walked.
-  if (unsettled.segment->info().of_clones) return entries * kRecordsPerLookup;
-  return std::min(entries * kRecordsPerLookup, entries + EntriesBelow(version, unsettled));
+absl::StatusOr<KeyTally> LiveAt(const SuperVersion& state, std::string_view tree_key,
+                                SequenceNumber at) {
+  Lookup lookup(GenerationOf(tree_key), UserKeyOf(tree_key));
+  VARVE_ASSIGN_OR_RETURN(const bool is_live, FindLive(state, at, &lookup));
+  return is_live ? TallyOf(lookup.record) : KeyTally{};
 }
 
-absl::StatusOr<KeyTallies> Engine::ChangeOf(const SuperVersion& state,
-                                            const KeyLedger::UnsettledSegment& unsettled,
-                                            absl::FunctionRef<bool()> keep_on) const {
-  Segment& segment = *unsettled.segment;
-  const SegmentInfo& info = segment.info();
-  const Layer layer{.below = StateBelow(state, unsettled.run + 1),
-                    .tombstones = *segment.range_tombstones()};
-  const std::unique_ptr<InternalIterator> records = segment.NewIterator(/*fill_cache=*/false);
-  const bool by_lookups =
-      // Or walking is cheaper.
-      CostOf(*state.version, unsettled) == info.entries * kRecordsPerLookup;
-  KeyTallies change;
-  for (const ManifestNamespace& space : state.namespaces.entries()) {
-    std::string lower = std::max(FirstTreeKey(space.generation), info.smallest);
-    std::string upper = EndTreeKey(space.generation);
-    const std::string behind = info.largest_is_exclusive ? info.largest : info.largest + '\0';
-    if (upper.empty() || behind < upper) upper = behind;
-    if (lower >= upper) continue;
-    if (by_lookups) {
-      VARVE_RETURN_IF_ERROR(ChangeByLookups(layer, records.get(), lower, upper, keep_on, &change));
-    } else {
-      VARVE_RETURN_IF_ERROR(
-          ChangeBySide(layer, records.get(), std::move(lower), std::move(upper), keep_on, &change));
-    }
-  }
-  if (by_lookups)
-    VARVE_RETURN_IF_ERROR(ChangeUnderTombstones(layer, records.get(), keep_on, &change));
-  return change;
-}
-
-absl::StatusOr<KeyTallies> Engine::ChangeOfNewest(const SuperVersion& state, size_t runs,
-                                                  absl::FunctionRef<bool()> keep_on) const {
-  std::vector<std::unique_ptr<InternalIterator>> children;
-  std::vector<RangeTombstone> tombstones;
-  for (size_t run = 0; run < runs; ++run) {
-    const std::vector<std::shared_ptr<Segment>>& segments = state.version->runs()[run]->segments;
-    children.push_back(NewRunIterator(segments, /*fill_cache=*/false));
-    for (const std::shared_ptr<Segment>& segment : segments) {
-      const std::vector<RangeTombstone>& more = segment->range_tombstones()->tombstones();
-      tombstones.insert(tombstones.end(), more.begin(), more.end());
-    }
-  }
-  const std::unique_ptr<InternalIterator> records = NewMergingIterator(std::move(children));
-  const Layer layer{.below = StateBelow(state, runs),
-                    .tombstones = RangeTombstoneList(std::move(tombstones))};
-  KeyTallies change;
-  for (const ManifestNamespace& space : state.namespaces.entries()) {
-    VARVE_RETURN_IF_ERROR(ChangeBySide(layer, records.get(), FirstTreeKey(space.generation),
-                                       EndTreeKey(space.generation), keep_on, &change));
-  }
-  return change;
-}
-
-absl::Status Engine::ChangeOf(const Layer& layer, const WriteBuffer& buffer,
-                              BufferProgress* progress) const {
-  const auto keep_on = [] { return true; };
-  uint64_t entries = buffer.entries();
-  const uint64_t pending = entries - progress->walked;
-  for (const Run* run : layer.below->version->runs()) {
-    for (const std::shared_ptr<Segment>& segment : run->segments)
-      entries += segment->info().entries;
-  }
-  const bool by_lookups =
-      pending * kRecordsPerLookup < entries || !layer.below->namespaces.bases().empty();
-  absl::Status status;
-  buffer.Walk(
-      &progress->position, layer.to, [&](const RecordView& record, const RecordView* previous) {
-        ++progress->walked;
-        if (!by_lookups || !status.ok() ||
-            (previous != nullptr && previous->sequence > layer.after))
-          return;
-        const NamespaceGeneration generation = GenerationOf(record.key);
-        if (!layer.below->namespaces.Holds(generation)) return;
-        if (layer.tombstones.Covering(record.key, kMaxSequence) != nullptr) return;
-        const absl::StatusOr<KeyTally> before = LiveAt(*layer.below, record.key, layer.below_at);
-        status = before.status();
-        if (!status.ok()) return;
-        WriteBuffer::Found newest;
-        buffer.Get(record.key, HashKey(record.key), layer.to, &newest);
-        progress->change.Add(generation, -*before);
-        if (newest.record.kind == RecordKind::kValue)
-          progress->change.Add(generation, TallyOf(newest.record));
-      });
-  VARVE_RETURN_IF_ERROR(status);
-  if (by_lookups && layer.tombstones.empty()) return absl::OkStatus();
-  const std::unique_ptr<InternalIterator> records = buffer.NewIterator();
-  if (by_lookups) return ChangeUnderTombstones(layer, records.get(), keep_on, &progress->change);
-  for (const ManifestNamespace& space : layer.below->namespaces.entries()) {
-    VARVE_RETURN_IF_ERROR(ChangeBySide(layer, records.get(), FirstTreeKey(space.generation),
-                                       EndTreeKey(space.generation), keep_on, &progress->change));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Engine::ChangeBySide(const Layer& layer, InternalIterator* records, std::string lower,
-                                  std::string upper, absl::FunctionRef<bool()> keep_on,
-                                  KeyTallies* change) const {
+// Walks the layer and the keys below it side by side, in [lower, upper) of one generation.
+absl::Status ChangeBySide(const Layer& layer, InternalIterator* records, std::string lower,
+                          std::string upper, absl::FunctionRef<bool()> keep_on,
+                          KeyTallies* change) {
   const NamespaceGeneration generation = GenerationOf(lower);
   records->Seek(lower, kMaxSequence);
   const bool has_records = records->Valid() && (upper.empty() || records->record().key < upper);
   // One of many namespaces, mostly.
   if (!has_records && layer.tombstones.empty()) return records->status();
-  const std::unique_ptr<Iterator> below =
-      MakeIterator(layer.below, layer.below_at, /*fill_cache=*/false, lower, upper,
-                   /*with_values=*/false);
+  const std::unique_ptr<Iterator> below = NewSuperVersionIterator(
+      layer.below, {.at = layer.below_at, .lower = lower, .upper = upper, .with_values = false});
   below->SeekToFirst();
   std::string key;
   KeyTally sum;
@@ -208,9 +110,9 @@ absl::Status Engine::ChangeBySide(const Layer& layer, InternalIterator* records,
   return absl::OkStatus();
 }
 
-absl::Status Engine::ChangeUnderTombstones(const Layer& layer, InternalIterator* records,
-                                           absl::FunctionRef<bool()> keep_on,
-                                           KeyTallies* change) const {
+// Walks the ranges that the range tombstones of the layer cover.
+absl::Status ChangeUnderTombstones(const Layer& layer, InternalIterator* records,
+                                   absl::FunctionRef<bool()> keep_on, KeyTallies* change) {
   for (const RangeTombstoneList::Fragment& fragment : layer.tombstones.fragments()) {
     if (!layer.below->namespaces.Holds(GenerationOf(fragment.begin))) continue;
     VARVE_RETURN_IF_ERROR(
@@ -219,9 +121,10 @@ absl::Status Engine::ChangeUnderTombstones(const Layer& layer, InternalIterator*
   return absl::OkStatus();
 }
 
-absl::Status Engine::ChangeByLookups(const Layer& layer, InternalIterator* records,
-                                     std::string_view lower, std::string_view upper,
-                                     absl::FunctionRef<bool()> keep_on, KeyTallies* change) const {
+// Looks up what each record replaced, but for those that range tombstones of the layer cover.
+absl::Status ChangeByLookups(const Layer& layer, InternalIterator* records, std::string_view lower,
+                             std::string_view upper, absl::FunctionRef<bool()> keep_on,
+                             KeyTallies* change) {
   const NamespaceGeneration generation = GenerationOf(lower);
   std::string key;
   KeyTally sum;
@@ -243,11 +146,107 @@ absl::Status Engine::ChangeByLookups(const Layer& layer, InternalIterator* recor
   return absl::OkStatus();
 }
 
-absl::StatusOr<KeyTally> Engine::LiveAt(const SuperVersion& state, std::string_view tree_key,
-                                        SequenceNumber at) const {
-  Lookup lookup(GenerationOf(tree_key), UserKeyOf(tree_key));
-  VARVE_ASSIGN_OR_RETURN(const bool is_live, FindLive(state, at, &lookup));
-  return is_live ? TallyOf(lookup.record) : KeyTally{};
+}  // namespace
+
+uint64_t CostOfChange(const Version& version, const KeyLedger::UnsettledSegment& unsettled) {
+  const uint64_t entries = unsettled.segment->info().entries;
+  // The parents of clones are not walked.
+  if (unsettled.segment->info().of_clones) return entries * kRecordsPerLookup;
+  return std::min(entries * kRecordsPerLookup, entries + EntriesBelow(version, unsettled));
+}
+
+absl::StatusOr<KeyTallies> ChangeOfSegment(const SuperVersion& state,
+                                           const KeyLedger::UnsettledSegment& unsettled,
+                                           absl::FunctionRef<bool()> keep_on) {
+  Segment& segment = *unsettled.segment;
+  const SegmentInfo& info = segment.info();
+  const Layer layer{.below = StateBelow(state, unsettled.run + 1),
+                    .tombstones = *segment.range_tombstones()};
+  const std::unique_ptr<InternalIterator> records = segment.NewIterator(/*fill_cache=*/false);
+  const bool by_lookups =
+      CostOfChange(*state.version, unsettled) == info.entries * kRecordsPerLookup;
+  KeyTallies change;
+  for (const ManifestNamespace& space : state.namespaces.entries()) {
+    std::string lower = std::max(FirstTreeKey(space.generation), info.smallest);
+    std::string upper = EndTreeKey(space.generation);
+    const std::string behind = info.largest_is_exclusive ? info.largest : info.largest + '\0';
+    if (upper.empty() || behind < upper) upper = behind;
+    if (lower >= upper) continue;
+    if (by_lookups) {
+      VARVE_RETURN_IF_ERROR(ChangeByLookups(layer, records.get(), lower, upper, keep_on, &change));
+    } else {
+      VARVE_RETURN_IF_ERROR(
+          ChangeBySide(layer, records.get(), std::move(lower), std::move(upper), keep_on, &change));
+    }
+  }
+  if (by_lookups)
+    VARVE_RETURN_IF_ERROR(ChangeUnderTombstones(layer, records.get(), keep_on, &change));
+  return change;
+}
+
+absl::StatusOr<KeyTallies> ChangeOfNewestRuns(const SuperVersion& state, size_t runs,
+                                              absl::FunctionRef<bool()> keep_on) {
+  std::vector<std::unique_ptr<InternalIterator>> children;
+  std::vector<RangeTombstone> tombstones;
+  for (size_t run = 0; run < runs; ++run) {
+    const std::vector<std::shared_ptr<Segment>>& segments = state.version->runs()[run]->segments;
+    children.push_back(NewRunIterator(segments, /*fill_cache=*/false));
+    for (const std::shared_ptr<Segment>& segment : segments) {
+      const std::vector<RangeTombstone>& more = segment->range_tombstones()->tombstones();
+      tombstones.insert(tombstones.end(), more.begin(), more.end());
+    }
+  }
+  const std::unique_ptr<InternalIterator> records = NewMergingIterator(std::move(children));
+  const Layer layer{.below = StateBelow(state, runs),
+                    .tombstones = RangeTombstoneList(std::move(tombstones))};
+  KeyTallies change;
+  for (const ManifestNamespace& space : state.namespaces.entries()) {
+    VARVE_RETURN_IF_ERROR(ChangeBySide(layer, records.get(), FirstTreeKey(space.generation),
+                                       EndTreeKey(space.generation), keep_on, &change));
+  }
+  return change;
+}
+
+absl::Status AddChangeOfBuffer(const Layer& layer, const WriteBuffer& buffer,
+                               BufferProgress* progress) {
+  VARVE_ASSERT(layer.after <= layer.to && progress->walked <= buffer.entries());
+  const auto keep_on = [] { return true; };
+  uint64_t entries = buffer.entries();
+  const uint64_t pending = entries - progress->walked;
+  for (const Run* run : layer.below->version->runs()) {
+    for (const std::shared_ptr<Segment>& segment : run->segments)
+      entries += segment->info().entries;
+  }
+  const bool by_lookups =
+      pending * kRecordsPerLookup < entries || !layer.below->namespaces.bases().empty();
+  absl::Status status;
+  buffer.Walk(
+      &progress->position, layer.to, [&](const RecordView& record, const RecordView* previous) {
+        ++progress->walked;
+        if (!by_lookups || !status.ok() ||
+            (previous != nullptr && previous->sequence > layer.after))
+          return;
+        const NamespaceGeneration generation = GenerationOf(record.key);
+        if (!layer.below->namespaces.Holds(generation)) return;
+        if (layer.tombstones.Covering(record.key, kMaxSequence) != nullptr) return;
+        const absl::StatusOr<KeyTally> before = LiveAt(*layer.below, record.key, layer.below_at);
+        status = before.status();
+        if (!status.ok()) return;
+        WriteBuffer::Found newest;
+        buffer.Get(record.key, HashKey(record.key), layer.to, &newest);
+        progress->change.Add(generation, -*before);
+        if (newest.record.kind == RecordKind::kValue)
+          progress->change.Add(generation, TallyOf(newest.record));
+      });
+  VARVE_RETURN_IF_ERROR(status);
+  if (by_lookups && layer.tombstones.empty()) return absl::OkStatus();
+  const std::unique_ptr<InternalIterator> records = buffer.NewIterator();
+  if (by_lookups) return ChangeUnderTombstones(layer, records.get(), keep_on, &progress->change);
+  for (const ManifestNamespace& space : layer.below->namespaces.entries()) {
+    VARVE_RETURN_IF_ERROR(ChangeBySide(layer, records.get(), FirstTreeKey(space.generation),
+                                       EndTreeKey(space.generation), keep_on, &progress->change));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace varve

@@ -1,0 +1,72 @@
+// The batch applier puts the operations of a batch into the active write buffer, and what they mean
+// beside that where it belongs: range tombstones and namespaces into the super version, entries of
+// the expiry index into the buffer, clock marks to the watermark, clones to the key counter. The
+// commit pipeline and the recovery of the log use it.
+//
+// It works in two steps, so that nothing can fail once a batch is in the log: PrepareLocked() takes
+// all the memory, ApplyLocked() changes things and cannot fail.
+//
+// Thread-safety: functions whose name ends in Locked need the commit lock; TakeCleared() may be
+// called on any thread.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "db/counting/key_counter.h"
+#include "db/engine/commit.h"
+#include "db/expiry/clock_watermark.h"
+#include "db/expiry/expiry_sweeper.h"
+#include "db/version/super_versions.h"
+
+namespace varve {
+
+class BatchApplier {
+ public:
+  // What a batch changes beside its own records.
+  struct Change {
+    std::vector<ExpirySweeper::IndexEntry> expiring;
+    uint64_t clock_mark = 0;
+    SequenceNumber clock_mark_sequence = kNoSequence;
+    std::vector<RangeTombstone> tombstones;
+    std::vector<RangeTombstone> buffered_tombstones;  // copies of `tombstones`
+    std::vector<LeftGeneration> left;
+    std::unique_ptr<KeyCounter::Clone> clone;  // null: the batch clones no namespace
+    std::shared_ptr<SuperVersion> next;        // null: the super version stays
+  };
+
+  BatchApplier(SuperVersions* versions, ExpirySweeper* sweeper, ClockWatermark* watermark,
+               KeyCounter* counter)
+      : versions_(versions), sweeper_(sweeper), watermark_(watermark), counter_(counter) {}
+
+  // Takes the memory for the operations in the active buffer and makes the next super version.
+  // Returns null if nothing but the buffer changes. `counts_clones`: the key counter is told of
+  // clones.
+  // Requires: the operations are numbered, ascending.
+  std::unique_ptr<Change> PrepareLocked(const std::vector<Commit::Operation>& operations,
+                                        bool counts_clones);
+  // Puts the operations into the active buffer and publishes the next super version. `gated`:
+  // readers wait until they are durable.
+  // Requires: PrepareLocked() made `change` of the same operations, and nothing came between.
+  void ApplyLocked(const std::vector<Commit::Operation>& operations, bool gated,
+                   std::unique_ptr<Change> change) noexcept;
+
+  // Returns true once after the last change of a namespace's generation has become durable: merges
+  // may then remove what the namespace held.
+  bool TakeCleared(SequenceNumber durable);
+
+ private:
+  class Preparation;
+
+  SuperVersions* const versions_;
+  ExpirySweeper* const sweeper_;
+  ClockWatermark* const watermark_;
+  KeyCounter* const counter_;
+  // The sequence of the last change of a namespace's generation whose space merges have not been
+  // told to reclaim. kNoSequence: none.
+  std::atomic<SequenceNumber> last_clear_{kNoSequence};
+};
+
+}  // namespace varve

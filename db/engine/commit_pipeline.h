@@ -1,0 +1,173 @@
+// The commit pipeline takes batches into the store, one after the other. A batch goes through these
+// steps:
+//
+//   1. Room. The writer pays for the pressure that merges are under (db/engine/throttle.h), and
+//      waits while too many full write buffers wait for their flush.
+//   2. Resolve. The batch's namespace ids are replaced by generations and its keys are hashed, by
+//      the super version of the moment, without a lock. What the keys meet in the active buffer is
+//      asked for, and conditions on ranges are looked at but for the last few writes.
+//   3. Lock. The commit lock is taken; if the super version is another one by now, step 2 is
+//      repeated under it. Here a writer waits, too, for the log to prepare room on disk, and for
+//      another writer's exclusive write; the lock is released meanwhile.
+//   4. Check. The batch is refused if the store is closed, if flushes or the log fail and it adds
+//      data, or if one of its conditions is not met any more.
+//   5. Number and append. The operations get the next sequence numbers, all the memory that
+//      applying them needs is taken, and the record goes to the log, which copies it. Until the log
+//      has accepted it any failure leaves everything as it was.
+//   6. Apply and show. From here on nothing can fail: the operations go into the active buffer, and
+//      the visible sequence moves to the last one. So a sequence number is visible only if
+//      everything before it is, and if the log has it.
+//   7. Rotate. A full active buffer goes into the flush queue. Without memory for the next one the
+//      next batch tries again.
+//
+// A batch is visible before it is durable; CommitResult::durable_after tells what a writer has to
+// wait for. Several batches become durable in one group of the log (db/log/log.h), so the lock is
+// never held across a sync.
+//
+// Exclusive writes: while a writer holds an ExclusiveWrite, every other batch waits in step 3, or
+// fails with Cancelled if its options ask for that. Marks of the clock wait for nobody.
+//
+// Thread-safety: all functions may be called on any thread; those whose name ends in Locked need
+// the commit lock (SuperVersions::mutex()).
+// Invariants:
+//   (1) sequence numbers are given in the order in which the log takes batches, without gaps;
+//   (2) no batch is applied that the log has not accepted;
+//   (3) once the log has failed, no batch that adds data is accepted.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "db/engine/batch_applier.h"
+#include "db/engine/commit.h"
+#include "db/engine/range_check.h"
+#include "db/engine/throttle.h"
+#include "db/version/log_view.h"
+#include "db/version/super_versions.h"
+#include "util/base/sharded_counter.h"
+#include "varve/store.h"
+
+namespace varve {
+
+// What the pipeline needs of the engine around it. Everything outlives the pipeline.
+struct CommitEnvironment {
+  SuperVersions* versions = nullptr;
+  LogView* log = nullptr;
+  BatchApplier* applier = nullptr;
+  // Returns a new generation for a namespace that a batch creates or empties; kNoGeneration: none
+  // is left.
+  std::function<NamespaceGeneration()> new_generation;
+  // Returns how far merges are behind, as CompactionPicker::Debt() has it.
+  std::function<double(const Version&)> merge_debt;
+  Durability sync = Durability::kAlways;  // of batches that don't bring their own
+  int most_full_buffers = 1;              // writers wait while as many wait for their flush
+  uint64_t most_log_growth = UINT64_MAX;  // bytes after which the active buffer is flushed early
+};
+
+class CommitPipeline {
+ public:
+  explicit CommitPipeline(CommitEnvironment environment);
+  ~CommitPipeline();
+
+  // Commits the batch. `checked`: null, or the change of namespaces as of which the batch is within
+  // their quotas. If the quotas have to be checked first, `*must_check` comes back true and nothing
+  // else was done. Throws std::bad_alloc; then nothing was done.
+  [[nodiscard]] absl::StatusOr<CommitResult> TrySubmit(const WriteOptions& options,
+                                                       WriteBatch* batch,
+                                                       const SequenceNumber* checked,
+                                                       bool* must_check)
+      ABSL_LOCKS_EXCLUDED(versions_->mutex());
+  void SetSync(Durability sync) { sync_.store(sync, std::memory_order_relaxed); }
+
+  // Waits until nobody else writes exclusively, and begins. Never null.
+  std::unique_ptr<ExclusiveWrite> BeginExclusiveWrite() ABSL_LOCKS_EXCLUDED(versions_->mutex());
+  // Waits until nobody but `own` writes exclusively.
+  void WaitForExclusiveWrite(const ExclusiveWrite* own) ABSL_LOCKS_EXCLUDED(versions_->mutex());
+
+  // Puts the active buffer into the flush queue and waits until segments hold everything written
+  // so far.
+  [[nodiscard]] absl::Status FlushAll() ABSL_LOCKS_EXCLUDED(versions_->mutex());
+  // Rotates the active buffer when the log has grown too far behind the last flush, which left it
+  // with `log_bytes_at_flush`: small synced writes take a page each. Throws std::bad_alloc.
+  void BoundLog(uint64_t log_bytes_at_flush) ABSL_LOCKS_EXCLUDED(versions_->mutex());
+
+  // A flush ended, or a flush or merge was installed.
+  void NoteFlush(const absl::Status& status) ABSL_LOCKS_EXCLUDED(versions_->mutex());
+  void NoteInstalledLocked(bool flushed) noexcept;
+  // Returns whether a buffer is being flushed, and not in vain.
+  bool IsFlushing() const ABSL_LOCKS_EXCLUDED(versions_->mutex());
+  void UpdatePressure() noexcept ABSL_LOCKS_EXCLUDED(versions_->mutex());
+  double pressure() const { return throttle_.pressure(); }
+  // Refuses writes once the log has failed.
+  void NoteLogFailure() ABSL_LOCKS_EXCLUDED(versions_->mutex());
+
+  // From now on batches are refused. Returns false if they were already.
+  bool Close() ABSL_LOCKS_EXCLUDED(versions_->mutex());
+  bool IsClosed() const ABSL_LOCKS_EXCLUDED(versions_->mutex());
+
+  uint64_t writes() const { return writes_.Sum(); }
+  uint64_t conflicts() const { return conflicts_.Sum(); }
+
+ private:
+  class Exclusive;
+
+  // Step 1.
+  absl::Status WaitForRoom(size_t bytes, bool adds_data) ABSL_LOCKS_EXCLUDED(versions_->mutex());
+  // Steps 4 to 7.
+  absl::StatusOr<CommitResult> CommitLocked(const WriteOptions& options, Commit* commit,
+                                            RangeCheck* ranges)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
+  // Step 5 and 6. Returns the sequence of the last operation.
+  absl::StatusOr<SequenceNumber> AppendLocked(Commit* commit, Durability durability)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
+  // Where the log has no room ready for the record: has it made, without the lock meanwhile.
+  absl::Status PrepareLogLocked(const Commit& commit)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
+  absl::Status CheckWritableLocked(const Commit& commit) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
+  absl::Status CheckChangesLocked(const Commit& commit, RangeCheck* ranges) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
+  // Returns why writes are refused while flushes or the log fail.
+  absl::Status RefusalLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
+  Durability DurabilityLocked(const WriteOptions& options, const Commit& commit) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
+  void WaitForExclusiveWriteLocked(const ExclusiveWrite* own)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
+  void RotateLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
+  void TryRotateLocked() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
+  void UpdatePressureLocked() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
+  void NoteLogFailureLocked() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
+  absl::Status CountConflict(absl::Status status) const;
+
+  const CommitEnvironment environment_;
+  SuperVersions* const versions_;
+  LogView& log_;
+  std::atomic<Durability> sync_;
+  Throttle throttle_;
+
+  bool closed_ ABSL_GUARDED_BY(versions_->mutex()) = false;
+  absl::Status flush_status_ ABSL_GUARDED_BY(versions_->mutex());  // why flushes fail at present
+  // A buffer was flushed, or the reason to wait is gone.
+  absl::CondVar room_;
+  const ExclusiveWrite* exclusive_ ABSL_GUARDED_BY(versions_->mutex()) = nullptr;
+  absl::CondVar exclusive_ended_;
+
+  mutable ShardedCounter writes_, conflicts_;
+};
+
+// Returns the most bytes that the log may grow by between two flushes. It holds what is not in
+// segments yet, and each synced group takes whole pages.
+uint64_t MostLogGrowth(const EngineOptions& options);
+
+// Returns whether the batch has to be checked against quotas (db/engine/quotas.h) before it is
+// committed; `checked` as in CommitPipeline::TrySubmit.
+bool MustCheckQuotas(const SuperVersion& state, const Commit& commit,
+                     const SequenceNumber* checked);
+
+}  // namespace varve

@@ -1,0 +1,234 @@
+#include "db/engine/compactor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "db/compaction/compaction.h"
+#include "db/compaction/compaction_planner.h"
+#include "db/compaction/value_collection.h"
+#include "db/engine/trouble.h"
+#include "db/version/version_edit.h"
+#include "util/base/assert.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
+#include "util/os/thread_setup.h"
+
+namespace varve {
+namespace {
+
+constexpr absl::Duration kFirstRetry = absl::Seconds(1);
+// What fails for another reason than damage may have been mended meanwhile, as a full disk.
+constexpr absl::Duration kLastRetry = absl::Seconds(8);
+constexpr absl::Duration kLastRetryOfDamage = absl::Seconds(64);
+constexpr absl::Duration kBurst = absl::Seconds(1);  // behind a flush; then it is over
+// Under load something is installed more often.
+constexpr absl::Duration kRestBeforeReconciling = absl::Seconds(5);
+
+}  // namespace
+
+// --- Work ----------------------------------------------------------------------------------------
+
+void Compactor::Start() {
+  VARVE_ASSERT(!thread_.joinable());
+  thread_ = std::thread([this] { Loop(); });
+}
+
+void Compactor::Stop() {
+  cancel_ = true;
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+    work_.SignalAll();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Compactor::Wake() {
+  absl::MutexLock lock(&mutex_);
+  due_ = true;
+  work_.Signal();
+}
+
+void Compactor::NoteInstalled(bool flushed) noexcept {
+  absl::MutexLock lock(&mutex_);
+  if (flushed) last_flush_ = SteadyNow();
+  due_ = reconcile_due_ = true;
+  work_.Signal();
+}
+
+absl::Status Compactor::CompactRange(std::string lower, std::string upper) {
+  Request request{std::move(lower), std::move(upper), /*done=*/false, absl::OkStatus()};
+  absl::MutexLock lock(&mutex_);
+  if (stopping_) return absl::AbortedError("the store is being closed");
+  requests_.push_back(&request);
+  work_.Signal();
+  while (!request.done) request_done_.Wait(&mutex_);
+  return request.status;
+}
+
+bool Compactor::is_stopping() const {
+  absl::MutexLock lock(&mutex_);
+  return stopping_;
+}
+
+bool Compactor::HasWorkLocked() const {
+  return stopping_ || due_ || !requests_.empty() || parts_.versions->full_buffers() != 0;
+}
+
+Compactor::Next Compactor::WaitForWork(const Retry& retry) {
+  absl::MutexLock lock(&mutex_);
+  while (!stopping_ && !due_ && requests_.empty()) {
+    if (reconcile_due_ && retry.look_again_at == kEndOfTime) {
+      if (work_.WaitWithTimeout(&mutex_, kRestBeforeReconciling) && !HasWorkLocked())
+        return {Work::kReconcile};
+    } else if (work_.WaitWithDeadline(&mutex_, retry.look_again_at)) {
+      due_ = true;
+    }
+  }
+  due_ = false;
+  if (!requests_.empty()) {
+    Request* const request = requests_.front();
+    requests_.pop_front();
+    return {Work::kRequest, request};
+  }
+  return {stopping_ ? Work::kStop : Work::kMerge};
+}
+
+void Compactor::Loop() {
+  NameThread("varve-merge");
+  YieldToForeground();
+  Retry retry{.pause = kFirstRetry};
+  for (;;) {
+    const Next next = WaitForWork(retry);
+    if (next.work == Work::kStop) return;
+    if (next.work == Work::kReconcile) {
+      TryWithMemory([this] { Reconcile(); });
+    } else if (next.work == Work::kRequest) {
+      Serve(next.request);
+    } else {
+      Merge(&retry);
+    }
+    parts_.versions->Reclaim();
+    pipeline_.UpdatePressure();
+  }
+}
+
+void Compactor::Serve(Request* request) {
+  const absl::Status status = GuardMemory("merging a range", [&] { return RunRange(*request); });
+  absl::MutexLock lock(&mutex_);
+  VARVE_ASSERT(!request->done);
+  request->status = UnsharedCopy(status);
+  request->done = true;
+  due_ = true;  // the tree may be out of shape
+  request_done_.SignalAll();
+}
+
+bool Compactor::IsInBurst(const Retry& retry) const {
+  // What failed is not put off: its trouble would seem to be over.
+  if (!retry.trouble.ok()) return false;
+  if (pipeline_.IsFlushing()) return true;
+  absl::MutexLock lock(&mutex_);
+  return SteadyNow() < last_flush_ + kBurst;
+}
+
+void Compactor::Merge(Retry* retry) {
+  const bool may_merge = SteadyNow() >= retry->next_try;
+  const bool in_burst = IsInBurst(*retry);
+  const absl::StatusOr<bool> more =
+      GuardMemory("merging", [&] { return Step(may_merge, in_burst); });
+  if (more.ok()) {
+    NoteSuccess(*more, may_merge, in_burst, retry);
+  } else if (!is_stopping()) {
+    NoteFailure(more.status(), retry);
+  }
+}
+
+void Compactor::NoteSuccess(bool more, bool merged, bool in_burst, Retry* retry) {
+  if (more) Wake();
+  if (!merged) return;  // says nothing of what failed
+  if (!retry->trouble.ok()) LogTrouble("compaction", absl::OkStatus());
+  *retry = {.pause = kFirstRetry, .look_again_at = in_burst ? SteadyNow() + kBurst : kEndOfTime};
+}
+
+void Compactor::NoteFailure(const absl::Status& failure, Retry* retry) {
+  ++failed_compactions_;
+  // Other errors than of damage name the output, which is another file each time.
+  const bool is_known = absl::IsDataLoss(retry->trouble) ? failure == retry->trouble
+                                                         : failure.code() == retry->trouble.code();
+  if (!is_known) LogTrouble("compaction", failure);
+  retry->trouble = failure;
+  retry->look_again_at = retry->next_try = SteadyNow() + retry->pause;
+  retry->pause =
+      std::min(2 * retry->pause, absl::IsDataLoss(failure) ? kLastRetryOfDamage : kLastRetry);
+}
+
+// --- Rest ----------------------------------------------------------------------------------------
+
+void Compactor::Reconcile() {
+  SteadyTime since = SteadyNow();
+  if (!parts_.counter->ReconcileAtRest([&] { return StaysAtRest(&since); })) return;
+  absl::MutexLock lock(&mutex_);
+  if (!due_) reconcile_due_ = false;  // else the tree has changed
+}
+
+bool Compactor::StaysAtRest(SteadyTime* since) {
+  const absl::Duration worked = absl::FromChrono(SteadyNow() - *since);
+  absl::MutexLock lock(&mutex_);
+  if (!HasWorkLocked()) work_.WaitWithTimeout(&mutex_, worked);
+  *since = SteadyNow();
+  return !HasWorkLocked();
+}
+
+// --- Merging -------------------------------------------------------------------------------------
+
+CompactionContext Compactor::NewJob() {
+  return version_set_.NewJob(&cancel_, [this] { return pipeline_.pressure() > 0; });
+}
+
+absl::StatusOr<bool> Compactor::Step(bool may_merge, bool in_burst) {
+  // The version first, then the snapshots: one that is taken later sees all of the inputs, newest
+  // versions only.
+  const std::shared_ptr<const Version> version = parts_.versions->PresentVersion();
+  CompactionContext context = NewJob();
+  std::optional<CompactionPlan> plan =
+      PlanDeadSegments(*version, SnapshotsAndCuts(context), context.is_live);
+  if (!plan && may_merge && IsUrgent(ValueSpaceOf(*version))) {
+    context.hurries = [] { return true; };
+    plan = PlanCollection(*version);
+  }
+  if (!plan && may_merge) {
+    if (const auto pick = picker_->Pick(version->shape(), *parts_.options, in_burst)) {
+      VARVE_ASSIGN_OR_RETURN(plan, PlanOf(*version, *pick));
+    }
+    if (plan && ReadsDamage(*plan)) plan = PlanAroundDamage(*version, *parts_.options);
+  }
+  if (!plan && may_merge) plan = PlanCollection(*version);
+  if (!plan) return false;
+  VARVE_RETURN_IF_ERROR(Run(*version, *plan, context));
+  return true;
+}
+
+absl::Status Compactor::Run(const Version& version, const CompactionPlan& plan,
+                            const CompactionContext& context) {
+  VARVE_ASSERT(!plan.inputs.empty());
+  VARVE_ASSIGN_OR_RETURN(const CompactionResult result, RunCompaction(version, plan, context));
+  VARVE_RETURN_IF_ERROR(version_set_.LogAndApply(
+      {.segments = result.segments, .sees_less = result.filtered || plan.remove_only},
+      [&](const Version& present) { return ApplyCompaction(present, plan, result.segments); },
+      [&](const Version&, KeyLedger* ledger) {
+        ledger->Follow(version, plan, result.segments, result.filtered);
+      }));
+  ++compactions_;
+  compacted_bytes_ += result.bytes_written;
+  input_bytes_ += result.bytes_read;
+  return absl::OkStatus();
+}
+
+absl::Status Compactor::RunRange(const Request& request) {
+  const std::shared_ptr<const Version> version = parts_.versions->PresentVersion();
+  const CompactionContext context = NewJob();
+  const std::optional<CompactionPlan> plan = PlanRange(*version, request.lower, request.upper);
+  return plan ? Run(*version, *plan, context) : absl::OkStatus();
+}
+
+}  // namespace varve

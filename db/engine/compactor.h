@@ -1,0 +1,127 @@
+// The compactor is the thread that merges segments: it removes dead ones, collects values, keeps
+// the tree in the shape that the picker asks for, and merges ranges on request. When the store is
+// at rest, it reconciles the key counts of segments.
+//
+// While write buffers are being flushed, and for a second after the last one, the picker is told
+// that a burst goes on: what can wait does, so that a burst's runs are merged once
+// (docs/compaction.md).
+//
+// A merge that fails is tried again after 1 s, 2 s, 4 s and so on: a damaged segment stays damaged,
+// and each try may read and write gigabytes.
+//
+// Thread-safety: all functions may be called on any thread. mutex_ guards the work to do; it is
+// never held across I/O and is acquired after the commit lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "db/engine/commit_pipeline.h"
+#include "db/engine/version_set.h"
+#include "util/os/steady_condition.h"
+#include "varve/compaction_picker.h"
+
+namespace varve {
+
+class Compactor {
+ public:
+  // `parts` are those of the version set.
+  Compactor(VersionSetParts parts, std::shared_ptr<const CompactionPicker> picker,
+            VersionSet* version_set, CommitPipeline* pipeline)
+      : parts_(std::move(parts)),
+        picker_(std::move(picker)),
+        version_set_(*version_set),
+        pipeline_(*pipeline) {}
+
+  void Start();
+  // Cancels the merge that goes on and returns once the thread has ended. Requests that wait get
+  // Aborted.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // There may be something to merge.
+  void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
+  // A new tree was installed, by a flush or by a merge.
+  void NoteInstalled(bool flushed) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+  // Merges [lower, upper) (tree keys; an empty `upper` means no end) into one run and waits for it.
+  // Aborted: the store is being closed.
+  [[nodiscard]] absl::Status CompactRange(std::string lower, std::string upper)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  uint64_t compactions() const { return compactions_.load(); }
+  uint64_t failed_compactions() const { return failed_compactions_.load(); }
+  uint64_t compacted_bytes() const { return compacted_bytes_.load(); }
+  uint64_t input_bytes() const { return input_bytes_.load(); }
+
+ private:
+  // A request to merge a range; lives on the stack of the thread that waits.
+  struct Request {
+    std::string lower;
+    std::string upper;
+    bool done = false;  // guarded by mutex_, like status
+    absl::Status status;
+  };
+  enum class Work { kStop, kReconcile, kRequest, kMerge };
+  struct Next {
+    Work work = Work::kStop;
+    Request* request = nullptr;
+  };
+  // What the thread remembers of merges that failed. Removing needs no I/O that could fail again.
+  struct Retry {
+    absl::Status trouble;
+    absl::Duration pause;
+    SteadyTime next_try = SteadyTime::min();
+    SteadyTime look_again_at = kEndOfTime;
+  };
+
+  void Loop();
+  Next WaitForWork(const Retry& retry) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool HasWorkLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsInBurst(const Retry& retry) const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool is_stopping() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void Serve(Request* request) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Merges once and keeps account of failures.
+  void Merge(Retry* retry);
+  void NoteSuccess(bool more, bool merged, bool in_burst, Retry* retry);
+  void NoteFailure(const absl::Status& failure, Retry* retry);
+  void Reconcile();
+  // Rests for as long as the work since `*since` took. Returns false once there is something else
+  // to do.
+  bool StaysAtRest(SteadyTime* since) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Takes the next step towards the tree's shape. Returns false if it is in shape, as far as
+  // `in_burst` asks for, or only a merge could go on and may not.
+  absl::StatusOr<bool> Step(bool may_merge, bool in_burst);
+  absl::Status Run(const Version& version, const CompactionPlan& plan,
+                   const CompactionContext& context);
+  absl::Status RunRange(const Request& request);
+  CompactionContext NewJob();
+
+  const VersionSetParts parts_;
+  const std::shared_ptr<const CompactionPicker> picker_;
+  VersionSet& version_set_;
+  CommitPipeline& pipeline_;
+  std::atomic<bool> cancel_{false};
+  std::atomic<uint64_t> compactions_{0}, failed_compactions_{0}, compacted_bytes_{0},
+      input_bytes_{0};
+
+  mutable absl::Mutex mutex_;
+  SteadyCondition work_;
+  absl::CondVar request_done_;
+  bool due_ ABSL_GUARDED_BY(mutex_) = false;
+  bool reconcile_due_ ABSL_GUARDED_BY(mutex_) = true;  // the tree has changed since it was done
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  SteadyTime last_flush_ ABSL_GUARDED_BY(mutex_) = SteadyTime::min();
+  std::deque<Request*> requests_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace varve

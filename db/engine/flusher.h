@@ -1,0 +1,53 @@
+// The flusher is the thread that turns full write buffers into segments, oldest first. It also lets
+// go of replaced super versions, and of memory that was kept for write buffers once no buffer was
+// flushed for two seconds.
+//
+// A flush that fails is tried again after 200 ms; meanwhile the commit pipeline refuses writes that
+// add data.
+//
+// Thread-safety: Start() and Stop() belong to the engine's opening and closing; the figures may be
+// read on any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "db/compaction/value_placer.h"
+#include "db/engine/commit_pipeline.h"
+#include "db/engine/version_set.h"
+#include "db/version/super_versions.h"
+
+namespace varve {
+
+class Flusher {
+ public:
+  // `parts` are those of the version set.
+  Flusher(VersionSetParts parts, VersionSet* version_set, CommitPipeline* pipeline)
+      : parts_(std::move(parts)), version_set_(*version_set), pipeline_(*pipeline) {}
+
+  void Start();
+  // Returns once the thread has ended; a flush that has begun is finished.
+  void Stop();
+
+  uint64_t flushes() const { return flushes_.load(); }
+  uint64_t flushed_bytes() const { return flushed_bytes_.load(); }
+
+ private:
+  void Loop();
+  absl::Status FlushOldest();
+  absl::Status Flush(const FullBuffer& full);
+  // Decides where the flush leaves large values (db/values/value_file.h).
+  std::unique_ptr<ValuePlacer> NewPlacer(const FullBuffer& full);
+
+  const VersionSetParts parts_;
+  VersionSet& version_set_;
+  CommitPipeline& pipeline_;
+  std::atomic<uint64_t> flushes_{0};
+  std::atomic<uint64_t> flushed_bytes_{0};
+  std::thread thread_;
+};
+
+}  // namespace varve

@@ -1,0 +1,87 @@
+// The outer boundary of the library: StorageEngine as its users see it, before the engine that does
+// the work. A lack of memory or of threads, which is an exception inside, becomes a status here
+// (util/base/memory_guard.h). Everything else is handed on.
+//
+// Thread-safety: all functions may be called on any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/engine/engine.h"
+#include "varve/storage_engine.h"
+
+namespace varve {
+
+class MemoryGuardedEngine final : public StorageEngine {
+ public:
+  explicit MemoryGuardedEngine(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+
+  StoreCapabilities capabilities() const override { return {}; }
+
+  absl::StatusOr<ReadResult> Get(const ReadOptions& options, std::string_view key,
+                                 std::string* value) override;
+  absl::StatusOr<ExplainedRead> ExplainGet(const ReadOptions& options,
+                                           std::string_view key) override;
+  absl::Status MultiGet(const ReadOptions& options, absl::Span<const std::string_view> keys,
+                        absl::Span<MultiGetResult> results) override;
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower,
+                                        std::string_view upper,
+                                        SequenceNumber* durable_after) override;
+  std::shared_ptr<const Snapshot> GetSnapshot() override;
+  absl::StatusOr<CountResult> Count(const ReadOptions& options, std::string_view lower,
+                                    std::string_view upper) override;
+  uint64_t NowMillis() const override { return engine_->clock().NowMillis(); }
+
+  absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch) override;
+  absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) override;
+  void WriteAsync(const WriteOptions& options, WriteBatch* batch, WriteDone done) override {
+    engine_->WriteAsync(options, batch, std::move(done));
+  }
+  absl::StatusOr<CommitResult> Update(const WriteOptions& options,
+                                      absl::Span<const std::string_view> keys,
+                                      absl::FunctionRef<absl::Status(WriteBatch*)> decide) override;
+  std::unique_ptr<ExclusiveWrite> BeginExclusiveWrite() override {
+    return engine_->pipeline().BeginExclusiveWrite();
+  }
+
+  absl::StatusOr<NamespaceList> Namespaces() const override;
+  bool HasNamespace(NamespaceId space) const override {
+    return engine_->reader().HasNamespace(space);
+  }
+  uint64_t UsualExpiry(NamespaceId space) const override {
+    return engine_->reader().UsualExpiry(space);
+  }
+
+  SequenceNumber durable_sequence() const override { return engine_->log().durable_sequence(); }
+  absl::Status log_status() const override { return engine_->log().status(); }
+  void SetSync(Durability sync) override { engine_->pipeline().SetSync(sync); }
+  absl::Status Push() override { return engine_->log().Push(); }
+  absl::Status PushUnsynced() override { return engine_->log().PushUnsynced(); }
+  absl::Status WaitUntilDurable(SequenceNumber sequence) override {
+    return engine_->log().WaitUntilDurable(sequence);
+  }
+  bool TrySync() override { return engine_->log().TrySync(); }
+  absl::Status Sync() override { return engine_->log().Sync(); }
+  uint64_t AddDurabilityListener(std::function<void()> listener) override {
+    return engine_->log().AddListener(std::move(listener));
+  }
+  void RemoveDurabilityListener(uint64_t token) override { engine_->log().RemoveListener(token); }
+
+  absl::Status Flush() override;
+  absl::Status Compact(std::string_view lower, std::string_view upper, NamespaceId space) override;
+  Pressure pressure() const override { return engine_->pipeline().pressure(); }
+  uint64_t ChangeCount() const override { return engine_->ChangeCount(); }
+  std::vector<std::pair<std::string, uint64_t>> Statistics() const override;
+  void SetExpiryListener(ExpiryListener listener) override {
+    engine_->sweeper().SetListener(std::move(listener));
+  }
+  absl::Status Close() override;
+
+ private:
+  const std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace varve

@@ -1,0 +1,22 @@
+// Tells the program's log of a background thread's trouble, and of its end.
+//
+// Thread-safety: may be called on any thread.
+#pragma once
+
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "spdlog/spdlog.h"
+#include "util/base/memory_guard.h"
+
+namespace varve {
+
+// Logs "<what>: works again" for OK, else the error. Without memory it logs nothing: the thread
+// goes on.
+inline void LogTrouble(std::string_view what, const absl::Status& status) noexcept {
+  const auto level = status.ok() ? spdlog::level::info : spdlog::level::err;
+  TryWithMemory(
+      [&] { spdlog::log(level, "{}: {}", what, status.ok() ? "works again" : status.ToString()); });
+}
+
+}  // namespace varve

@@ -1,0 +1,182 @@
+// VersionSet: from a manifest to the first super version, and the manifest of a clean end.
+#include <algorithm>
+#include <random>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "db/engine/version_set.h"
+#include "db/format/file_names.h"
+#include "db/format/log_format.h"
+#include "fmt/format.h"
+#include "spdlog/spdlog.h"
+#include "util/base/assert.h"
+#include "util/base/status.h"
+
+namespace varve {
+namespace {
+
+constexpr std::string_view kManifestRepair =
+    "take its copy or rebuild it from the segments and logs";
+
+uint64_t RandomStoreId() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+// Returns `ends`, and those `before` of files that are kept for their values: until they are renamed they
+// are found under the log's name, and what a recovery cut from them must not come back.
+std::vector<LogEnd> WithKeptFiles(const std::vector<LogEnd>& before, std::vector<LogEnd> ends,
+                                  const ValueFiles& values) {
+  for (const LogEnd& end : before) {
+    if (!values.HoldsOfLog(end.file_number)) continue;
+    const auto place = std::lower_bound(
+        ends.begin(), ends.end(), end,
+        [](const LogEnd& a, const LogEnd& b) { return a.file_number < b.file_number; });
+    if (place == ends.end() || place->file_number != end.file_number) ends.insert(place, end);
+  }
+  return ends;
+}
+
+}  // namespace
+
+absl::Status VersionSet::CreateManifest() {
+  const std::string& directory = parts_.directory;
+  VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, parts_.file_system->List(directory));
+  for (const std::string& name : names) {
+    if (name.ends_with(".seg") || name.ends_with(".val") || ParseLogFileName(name)) {
+      return absl::DataLossError(
+          fmt::format("{0}/MANIFEST is missing, but {1} is there: put it back, or let "
+                      "`client_main repair {0}` {2}",
+                      directory, name, kManifestRepair));
+    }
+  }
+  if (!parts_.options->create_if_missing)
+    return absl::NotFoundError(fmt::format("{}: no store here", directory));
+  // Whoever made the directory, a power cut must not take it, and all that will be in it. Where
+  // we may not sync its parent, its maker has to.
+  if (absl::Status synced = parts_.file_system->SyncDirectory(ParentDirectory(directory));
+      !synced.ok() && !absl::IsPermissionDenied(synced)) {
+    return synced;
+  }
+  manifest_ = Manifest{
+      .store_id = RandomStoreId(), .next_generation = 2, .namespaces = {{kDefaultNamespace, 1}}};
+  return WriteManifest(parts_.file_system, directory, manifest_);
+}
+
+absl::Status VersionSet::LoadOrCreate() {
+  absl::MutexLock lock(&install_mutex_);
+  const std::string& directory = parts_.directory;
+  if (parts_.file_system->OpenForRead(RepairPlanPath(directory)).ok()) {
+    return absl::FailedPreconditionError(fmt::format(
+        "{}: a repair of this store was interrupted; `client_main repair {}` goes on with it",
+        RepairPlanPath(directory), directory));
+  }
+  absl::StatusOr<Manifest> manifest = ReadManifest(parts_.file_system, directory);
+  if (absl::IsDataLoss(manifest.status())) {
+    return absl::DataLossError(fmt::format("{}; `client_main repair {}` would {}",
+                                           std::string(manifest.status().message()), directory,
+                                           kManifestRepair));
+  }
+  if (absl::IsNotFound(manifest.status())) {
+    VARVE_RETURN_IF_ERROR(CreateManifest());
+  } else {
+    VARVE_RETURN_IF_ERROR(manifest.status());
+    manifest_ = *std::move(manifest);
+  }
+  next_file_number_ = manifest_.next_file_number;
+  next_generation_ = manifest_.next_generation;
+  parts_.clock->Mark(manifest_.clock_mark);
+  return absl::OkStatus();
+}
+
+absl::Status VersionSet::RemoveOrphans() {
+  std::unordered_set<std::string> live;
+  {
+    absl::MutexLock lock(&install_mutex_);
+    for (const auto& level : manifest_.levels) {
+      for (const auto& run : level) {
+        for (const SegmentInfo& segment : run) {
+          live.insert(SegmentPath(parts_.directory, segment.number));
+          for (const ValueReference& file : segment.value_files)
+            live.insert(ValueFilePath(parts_.directory, file.file_number));
+        }
+      }
+    }
+  }
+  VARVE_ASSIGN_OR_RETURN(std::vector<std::string> names,
+                         parts_.file_system->List(parts_.directory));
+  std::erase_if(names, [&](const std::string& name) {
+    const bool is_orphan = (name.ends_with(".seg") || name.ends_with(".val")) &&
+                           !live.contains(parts_.directory + "/" + name);
+    return name != "MANIFEST.tmp" && name != "REPAIR.begun" && !ParseLogTemporaryName(name) &&
+           !IsSpareName(name) && !is_orphan;
+  });
+  if (names.empty()) return absl::OkStatus();
+  // The manifest that was read may be there in the kernel's memory alone. The one on disk still
+  // needs what this one doesn't.
+  VARVE_RETURN_IF_ERROR(parts_.file_system->SyncDirectory(parts_.directory));
+  for (const std::string& name : names) {
+    spdlog::info("removing {}/{}, left by a crash", parts_.directory, name);
+    VARVE_RETURN_IF_ERROR(parts_.file_system->Remove(parts_.directory + "/" + name));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Level>> VersionSet::OpenLevels() {
+  std::vector<Level> levels;
+  for (const auto& manifest_level : manifest_.levels) {
+    Level& level = levels.emplace_back();
+    for (const auto& manifest_run : manifest_level) {
+      Run& run = level.runs.emplace_back();
+      for (const SegmentInfo& info : manifest_run) {
+        absl::StatusOr<std::shared_ptr<Segment>> segment = Segment::Open(
+            parts_.file_system, parts_.directory, info, parts_.caches, DamagePolicy::kContain);
+        if (absl::IsNotFound(segment.status())) {
+          return absl::DataLossError(
+              fmt::format("{0} is missing, but {1}/MANIFEST names it: put the file back, or "
+                          "restore a copy of the store; "
+                          "`client_main repair {1}` would do without it",
+                          SegmentPath(parts_.directory, info.number), parts_.directory));
+        }
+        VARVE_RETURN_IF_ERROR(segment.status());
+        run.segments.push_back(*std::move(segment));
+      }
+    }
+  }
+  return levels;
+}
+
+absl::Status VersionSet::OpenSegments() {
+  absl::MutexLock install_lock(&install_mutex_);
+  VARVE_ASSIGN_OR_RETURN(std::vector<Level> levels, OpenLevels());
+  const auto version = std::make_shared<const Version>(std::move(levels));
+  absl::MutexLock lock(&parts_.versions->mutex());
+  parts_.versions->StartLocked(version, NamespaceTable(manifest_), manifest_.flushed_sequence);
+  parts_.counter->StartLocked(*version, manifest_);
+  return absl::OkStatus();
+}
+
+absl::Status VersionSet::NoteRecovery(const LogRecovery& recovery) {
+  absl::MutexLock lock(&install_mutex_);
+  manifest_.log_ends = WithKeptFiles(manifest_.log_ends, recovery.files, parts_.caches->values);
+  manifest_.clean_end = false;
+  manifest_.next_file_number = next_file_number_.load();
+  return WriteManifest(parts_.file_system, parts_.directory, manifest_);
+}
+
+absl::Status VersionSet::WriteCleanEnd() {
+  absl::MutexLock lock(&install_mutex_);
+  manifest_.log_ends =
+      WithKeptFiles(manifest_.log_ends, (*parts_.log)->Files(), parts_.caches->values);
+  manifest_.clean_end = true;
+  CopyNumbersTo(&manifest_);
+  manifest_.clock_mark = parts_.clock->mark();
+  {
+    absl::MutexLock commit_lock(&parts_.versions->mutex());
+    parts_.counter->WriteToLocked(&manifest_);
+  }
+  return WriteManifest(parts_.file_system, parts_.directory, manifest_);
+}
+
+}  // namespace varve
