@@ -84,8 +84,7 @@ absl::StatusOr<KeyTally> KeyCounter::CountByScan(const std::shared_ptr<const Sup
                                                  std::string upper, IteratorClock clock,
                                                  SequenceNumber* required) {
   const std::unique_ptr<Iterator> iterator = NewSuperVersionIterator(
-      state,
-      {.at = at, .lower = std::move(lower), .upper = std::move(upper), .with_values = false},
+      state, {.at = at, .lower = std::move(lower), .upper = std::move(upper), .with_values = false},
       std::move(clock));
   KeyTally tally;
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
@@ -192,8 +191,7 @@ absl::StatusOr<KeyTallies> KeyCounter::ReconcileBuffer(const Point& point,
   if (walk_.at >= end) return walk_.change;
   std::vector<RangeTombstone> tombstones;
   for (const RangeTombstone& tombstone : point.state->buffered_tombstones->tombstones()) {
-    if (tombstone.sequence > walk_.at && tombstone.sequence <= end)
-      tombstones.push_back(tombstone);
+    if (tombstone.sequence > walk_.at && tombstone.sequence <= end) tombstones.push_back(tombstone);
   }
   const Layer layer{point.state, walk_.at, walk_.at, end,
                     RangeTombstoneList(std::move(tombstones))};
@@ -234,8 +232,8 @@ bool KeyCounter::ReconcileAtRest(absl::FunctionRef<bool()> stays_at_rest) {
     if (!MayNote(point)) return false;  // after the next rest
     const std::vector<KeyLedger::UnsettledSegment> unsettled = point.Unsettled();
     if (unsettled.empty()) return true;
-    absl::StatusOr<KeyTallies> change = ChangeOfSegment(*point.state, unsettled.back(),
-                                                        [&] { return at_rest = stays_at_rest(); });
+    absl::StatusOr<KeyTallies> change =
+        ChangeOfSegment(*point.state, unsettled.back(), [&] { return at_rest = stays_at_rest(); });
     if (!at_rest) return false;
     if (!change.ok()) {
       spdlog::error("counting keys: {}", change.status().ToString());
@@ -254,7 +252,11 @@ KeyCounter::Point KeyCounter::NewPoint() const {
 
 KeyCounter::Point KeyCounter::NewPointLocked() const {
   versions_->mutex().AssertHeld();
-  return {versions_->PresentLocked(), versions_->LastSequenceLocked(), ledger_, buffers_, epoch_,
+  return {versions_->PresentLocked(),
+          versions_->LastSequenceLocked(),
+          ledger_,
+          buffers_,
+          epoch_,
           parents_};
 }
 

@@ -55,8 +55,8 @@ absl::Status CheckConditionsLocked(const SuperVersions& versions, const Commit& 
     if (condition.sequence >= last) continue;
     SequenceNumber newest = NewestChange(present, condition.tree_key, condition.hash, condition);
     if (!condition.puts_alone) {
-      newest = std::max(newest, present.buffered_tombstones->CoveringSequence(condition.tree_key,
-                                                                              kMaxSequence));
+      newest = std::max(
+          newest, present.buffered_tombstones->CoveringSequence(condition.tree_key, kMaxSequence));
     }
     for (auto left = all_left.rbegin();
          left != all_left.rend() && left->left_at > condition.sequence; ++left) {

@@ -286,8 +286,8 @@ void CommitPipeline::UpdatePressure() noexcept {
 }
 
 void CommitPipeline::UpdatePressureLocked() noexcept {
-  double pressure = static_cast<double>(versions_->FlushQueueLocked().size()) /
-                    environment_.most_full_buffers;
+  double pressure =
+      static_cast<double>(versions_->FlushQueueLocked().size()) / environment_.most_full_buffers;
   const Version& version = *versions_->PresentLocked()->version;
   TryWithMemory([&] { pressure = std::max(pressure, environment_.merge_debt(version)); });
   VARVE_ASSERT(pressure >= 0);

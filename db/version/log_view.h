@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "db/log/log.h"
-#include "varve/types.h"
 #include "util/base/assert.h"
+#include "varve/types.h"
 
 namespace varve {
 
@@ -37,9 +37,7 @@ class LogView {
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   // Remembers that the log has failed, if it has. Returns true to the one caller that is the first
   // to notice it.
-  bool NoteFailure() {
-    return !failed_.load() && !log_->status().ok() && !failed_.exchange(true);
-  }
+  bool NoteFailure() { return !failed_.load() && !log_->status().ok() && !failed_.exchange(true); }
 
   // Returns the sequence that must be durable before a result may leave the library that depends on
   // everything up to `sequence`: that of the last write among it, or behind it, that readers wait
