@@ -3,16 +3,16 @@
 // status: the functions here, and of the parts, may throw std::bad_alloc and then leave everything
 // as it was.
 //
-//   SuperVersions    what readers see, the flush queue, the commit lock   db/version/super_versions.h
-//   Reader           lookups, scans, counts                               reader.h
-//   CommitPipeline   how a batch gets into the store                      commit_pipeline.h
-//   Quotas           how many keys and bytes a namespace may hold         quotas.h
-//   VersionSet       the manifest, and installing a new tree              version_set.h
-//   Flusher          the thread that writes buffers to segments           flusher.h
-//   Compactor        the thread that merges segments                      compactor.h
-//   ExpirySweeper    the thread that removes what has expired             db/expiry/expiry_sweeper.h
-//   ClockWatermark   the clock that readers have seen                     db/expiry/clock_watermark.h
-//   KeyCounter       the number of keys                                   db/counting/key_counter.h
+//   SuperVersions    what readers see, flush queue, commit lock   db/version/super_versions.h
+//   Reader           lookups, scans, counts                       reader.h
+//   CommitPipeline   how a batch gets into the store              commit_pipeline.h
+//   Quotas           how many keys and bytes a namespace may hold quotas.h
+//   VersionSet       the manifest, and installing a new tree      version_set.h
+//   Flusher          the thread that writes buffers to segments   flusher.h
+//   Compactor        the thread that merges segments              compactor.h
+//   ExpirySweeper    the thread that removes what has expired     db/expiry/expiry_sweeper.h
+//   ClockWatermark   the clock that readers have seen             db/expiry/clock_watermark.h
+//   KeyCounter       the number of keys                           db/counting/key_counter.h
 //
 // Thread-safety: all public functions may be called on any thread.
 //

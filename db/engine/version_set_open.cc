@@ -24,8 +24,9 @@ uint64_t RandomStoreId() {
   return uint64_t{device()} << 32 | device();
 }
 
-// Returns `ends`, and those `before` of files that are kept for their values: until they are renamed they
-// are found under the log's name, and what a recovery cut from them must not come back.
+// Returns `ends`, and those `before` of files that are kept for their values: until they are
+// renamed they are found under the log's name, and what a recovery cut from them must not come
+// back.
 std::vector<LogEnd> WithKeptFiles(const std::vector<LogEnd>& before, std::vector<LogEnd> ends,
                                   const ValueFiles& values) {
   for (const LogEnd& end : before) {

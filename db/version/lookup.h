@@ -34,7 +34,8 @@ struct Lookup {
   bool found = false;  // a record, perhaps a tombstone
   bool gated = false;  // the record came from a write that readers wait for
   RecordView record;
-  // The fork point, once the lookup has gone on from a clone to its parent, whose key `key` is then.
+  // The fork point, once the lookup has gone on from a clone to its parent, whose key `key` then
+  // is.
   SequenceNumber fork_point = kNoSequence;
   SequenceNumber up_to = kMaxSequence;  // and as of when the parent is read
   static constexpr size_t kMostAsked = 16;

@@ -98,8 +98,7 @@ class SuperVersions {
                                                            SequenceNumber durable,
                                                            NamespaceBases* bases) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  ChunkPool& buffer_memory() { return *buffer_memory_; }
-  const ChunkPool& buffer_memory() const { return *buffer_memory_; }
+  ChunkPool& buffer_memory() const { return *buffer_memory_; }
 
   // --- With the commit lock ---
   const std::shared_ptr<const SuperVersion>& PresentLocked() const

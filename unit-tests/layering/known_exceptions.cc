@@ -16,7 +16,7 @@ const Exceptions& KnownExceptions() {
               "Workload",
           },
       .tables = {{"ServerOptions", "one member for each setting"}},
-      .fragments = 110,
+      .fragments = 24,
   };
   return *exceptions;
 }
