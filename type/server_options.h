@@ -10,7 +10,7 @@
 
 namespace varve {
 
-// Where a batch of requests runs: see server/execution/execution_policy.h.
+// The threads on which batches of requests run: see server/execution/execution_policy.h.
 enum class Execution : uint8_t { kAdaptive, kPool, kInline };
 
 // How far a connection may fall behind with taking what is sent to it, before it is closed. 0
@@ -58,8 +58,8 @@ struct ServerOptions {
   size_t keep_buffer_bytes = 64u << 10;
   // Batches waiting for the pool; beyond it they run where they were read.
   size_t pool_queue_capacity = 16384;
-  // Of a reply that is produced as the client takes it: as long as it is under way, versions of
-  // records stay on disk that others have replaced. 0: as long as it takes.
+  // The longest time for which a reply that is produced as the client takes it may hold its
+  // snapshot: meanwhile versions of records stay on disk that others have replaced. 0: any time.
   std::chrono::nanoseconds snapshot_max_age = std::chrono::minutes(10);
   std::chrono::seconds idle_timeout{0};  // after which a silent connection is closed; 0: never
   // Within which a client has to give the password; 0: never.

@@ -60,8 +60,8 @@ class KeyCounter {
     NamespaceBase base;
     Point before;
   };
-  // What an install makes of the counts; made before the manifest is written, or the commit lock
-  // is taken for good.
+  // The counts as they are after an install. The installing thread makes them before it writes the
+  // manifest and takes the commit lock for good.
   struct Follow {
     KeyLedger ledger;
     KeyTallies parents;

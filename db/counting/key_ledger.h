@@ -44,7 +44,7 @@ class KeyLedger {
     KeyTallies settled;
     std::vector<UnsettledSegment> unsettled;  // newest first
   };
-  // What is known of the tree.
+  // Returns the sum of what is known of the tree.
   Sum Add(const Version& version) const;
 
   // How many runs, newest first, hold all segments that don't tell by themselves what they change.

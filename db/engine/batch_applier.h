@@ -25,7 +25,7 @@ namespace varve {
 
 class BatchApplier {
  public:
-  // What a batch changes beside its own records.
+  // The changes that a batch makes beside its own records.
   struct Change {
     std::vector<ExpirySweeper::IndexEntry> expiring;
     uint64_t clock_mark = 0;

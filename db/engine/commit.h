@@ -54,7 +54,8 @@ class Commit {
       absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation);
   // Numbers the operations from `first` on and completes the record for the log.
   std::string_view Seal(SequenceNumber first);
-  // Whether some operation has a large value; then the log says where in its block the record lies.
+  // Returns whether some operation has a large value; then the log says where in its block the
+  // record lies.
   bool has_large() const { return !large_.empty(); }
   void NoteLogOffset(uint32_t record_offset);
   // The batch is in: it is emptied, its memory kept.
@@ -71,7 +72,7 @@ class Commit {
   size_t record_size() const { return batch_->bytes(); }
 
  private:
-  // Of operations_ (db/format/large_operation.h).
+  // An element of operations_ with a large value (db/format/large_operation.h).
   struct LargeOperation {
     size_t index;
     size_t offset;  // in the record

@@ -55,7 +55,7 @@
 
 namespace varve {
 
-// What the pipeline needs of the engine around it. Everything outlives the pipeline.
+// The parts of the engine that the pipeline needs. Everything outlives the pipeline.
 struct CommitEnvironment {
   SuperVersions* versions = nullptr;
   LogView* log = nullptr;
@@ -126,7 +126,7 @@ class CommitPipeline {
   // Step 5 and 6. Returns the sequence of the last operation.
   absl::StatusOr<SequenceNumber> AppendLocked(Commit* commit, Durability durability)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
-  // Where the log has no room ready for the record: has it made, without the lock meanwhile.
+  // Has the log make room for the record if none is ready, and releases the lock meanwhile.
   absl::Status PrepareLogLocked(const Commit& commit)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
   absl::Status CheckWritableLocked(const Commit& commit) const

@@ -74,7 +74,7 @@ class Compactor {
     Work work = Work::kStop;
     Request* request = nullptr;
   };
-  // What the thread remembers of merges that failed. Removing needs no I/O that could fail again.
+  // The thread's memory of merges that failed. Removing needs no I/O that could fail again.
   struct Retry {
     absl::Status trouble;
     absl::Duration pause;

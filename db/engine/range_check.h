@@ -1,10 +1,12 @@
-// Whether anything was written into a batch's ranges (WriteBatch::RequireRangeUnchanged) after the
-// sequence of its conditions: what the write buffers took in since then is looked through in the
-// order of its arrival, in steps that go on where the last one ended, so that the last step, with
-// the commit lock, has little left to look at.
+// A range check finds out whether anything was written into a batch's ranges
+// (WriteBatch::RequireRangeUnchanged) after the sequence of its conditions. It looks through what
+// the write buffers took in since then, in the order of arrival and in steps, each of which goes on
+// where the last one ended. The last step holds the commit lock and has little left to look at.
+// Records that were flushed since then cannot be told apart any more: they count as written into
+// the ranges.
 //
-// For one thread. Aim() needs the commit lock, Look() does not. What was flushed since then can't
-// be told apart any more: it counts as written into the ranges.
+// Thread-safety: one thread uses a check.
+// Requires: Aim() is called with the commit lock held; Look() needs no lock.
 #pragma once
 
 #include <memory>

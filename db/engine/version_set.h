@@ -147,7 +147,7 @@ class VersionSet {
   std::atomic<NamespaceGeneration> next_generation_{1};
   std::atomic<uint64_t> log_bytes_at_flush_{0};
   mutable absl::Mutex install_mutex_;
-  // What is on disk; or was before it, where what is there could not be published.
+  // The manifest that is on disk, or the one before it if that could not be published.
   Manifest manifest_ ABSL_GUARDED_BY(install_mutex_);
 };
 

@@ -50,8 +50,8 @@ class StoreClock {
 
   const Clock& clock_;
   std::atomic<uint64_t> mark_{0};
-  // What the marks make of the monotonic clock: it shows this much more, in milliseconds. Set
-  // before the mark.
+  // The milliseconds by which the store's clock is ahead of the monotonic clock, because of the
+  // marks. The thread that sets a mark sets this first.
   std::atomic<int64_t> over_monotonic_{std::numeric_limits<int64_t>::min()};
   mutable std::atomic<bool> is_ahead_{false};  // of the machine's clock
 };

@@ -47,7 +47,7 @@ class LogRoom {
   }
   // A record that takes `unit` bytes was put into the buffer.
   void Take(uint64_t unit, uint64_t next_size);
-  // What was in the buffer is being written.
+  // Notes that the writer has taken the contents of the buffer.
   void BufferIsWritten() { buffered_units_ = 0; }
   // The log is written up to `position` of the file in use: the cursor goes back accordingly.
   void BringBack(uint64_t position, uint64_t next_size);

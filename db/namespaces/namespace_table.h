@@ -31,8 +31,8 @@ class NamespaceTable {
     if (id == kExpirySpace) return kExpiryGeneration;  // nobody's, so no entry
     return std::nullopt;
   }
-  // Of the namespaces that see something of it: the one that lives in it, and those that stand on
-  // it.
+  // Returns the namespaces that see something of the generation: the one that lives in it, and its
+  // clones.
   std::vector<ManifestNamespace> SpacesOn(NamespaceGeneration generation) const;
   bool Holds(NamespaceGeneration generation) const {
     for (const ManifestNamespace& entry : entries_) {
@@ -45,16 +45,16 @@ class NamespaceTable {
 
   void Set(NamespaceId id, NamespaceGeneration generation);
   void Remove(NamespaceId id);
-  // What generations stand on: those in the table, and others that may have left it.
+  // The parents of generations, both of those in the table and of others that may have left it.
   const NamespaceBases& bases() const { return bases_; }
-  // Forgets what none of the table's generations stands on, nor any of `left`.
+  // Forgets the parents that neither the table's generations nor those of `left` were forked from.
   void ForgetBases(const std::vector<NamespaceGeneration>& left) { bases_ = BasesUnder(left); }
   NamespaceBases BasesUnder(std::vector<NamespaceGeneration> more) const;
   // Creates, alters, drops, swaps or clones. Where that is refused (AlreadyExists, InvalidArgument,
   // ResourceExhausted), nothing has changed.
   [[nodiscard]] absl::Status Apply(const NamespaceChange& change);
 
-  // What an operation of the log does to the namespaces. DataLoss: it makes no sense.
+  // Replay() does to the namespaces what an operation of the log did. DataLoss: it makes no sense.
   static bool IsChangedBy(const RecordView& operation) {
     return operation.kind == RecordKind::kSwitchGeneration ||
            operation.kind == RecordKind::kChangeNamespace;

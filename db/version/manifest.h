@@ -30,7 +30,7 @@
 
 namespace varve {
 
-// Of the value files that its segments point into.
+// Returns the numbers of the value files that the manifest's segments point into.
 std::unordered_set<uint64_t> ValueFileNumbers(const Manifest& manifest);
 
 std::string EncodeManifest(const Manifest& manifest);

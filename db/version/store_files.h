@@ -28,7 +28,7 @@ struct StoreFile {
 [[nodiscard]] absl::StatusOr<std::unique_ptr<FileLock>> LockForReading(
     FileSystem* file_system, const std::string& directory);
 
-// What a status of Corruption() says, in parts; `file` without the directory.
+// The parts of the message of a Corruption() status; `file` has no directory.
 struct DamagedPlace {
   std::string file;
   uint64_t offset = 0;

@@ -22,8 +22,8 @@
 
 namespace varve {
 
-// Whether keys at and behind `key` may be in the segment, and whether two segments may hold the
-// same key.
+// ReachesTo() returns whether the segment may hold keys at and behind `key`; Overlap() returns
+// whether two segments may hold the same key.
 inline bool ReachesTo(const SegmentInfo& segment, std::string_view key) {
   return segment.largest_is_exclusive ? key < segment.largest : key <= segment.largest;
 }
@@ -59,7 +59,7 @@ class Version {
   Version& operator=(const Version&) = delete;
 
   const std::vector<Level>& levels() const { return levels_; }
-  // Of all segments together.
+  // The range tombstones of all segments together.
   const RangeTombstoneList& range_tombstones() const { return *range_tombstones_; }
   // Runs from newest to oldest over all levels, for point reads.
   const std::vector<const Run*>& runs() const { return runs_; }

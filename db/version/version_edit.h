@@ -1,8 +1,8 @@
-// What the next Version looks like: pure functions from the levels of one to the levels of the
-// next.
+// Version edits are pure functions from the levels of one Version to the levels of the next.
 //
-// Thread-safe. A job works on an older Version than the one it is applied to: flushes may have
-// added runs to level 0 meanwhile, so inputs are recognized by the number of their segments.
+// Thread-safety: pure functions. A job works on an older Version than the one it is applied to:
+// flushes may have added runs to level 0 meanwhile, so the functions recognize a job's inputs by
+// the numbers of their segments.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// What the server speaks to: an ordered, durable key-value store. The embedded StorageEngine is the
-// default; a store that runs in other processes can stand in its place.
+// A Store is an ordered, durable key-value store as the server sees it. The embedded StorageEngine
+// is the default; a store that runs in other processes can stand in its place.
 //
 // The interface comes in groups by who needs them: StoreReads, StoreWrites and StoreNamespaces
 // (together StoreContents, which a transaction can stand in for), StoreDurability and StoreUpkeep.

@@ -27,7 +27,7 @@
 
 namespace varve {
 
-// What the program around the server gives it.
+// The parts that the program around the server hands to it.
 struct ServerProgram {
   // The file that settings came from and that CONFIG REWRITE writes to. Empty: there is none.
   std::string config_file;

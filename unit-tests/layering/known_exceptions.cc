@@ -16,7 +16,7 @@ const Exceptions& KnownExceptions() {
               "Workload",
           },
       .tables = {{"ServerOptions", "one member for each setting"}},
-      .fragments = 24,
+      .fragments = 0,
   };
   return *exceptions;
 }
