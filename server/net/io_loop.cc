@@ -62,8 +62,8 @@ void IoLoop::Round() {
   inbox_.BeginLooking();
   // Looked at before the inbox: what was adopted before the drain began is there.
   const bool drains = inbox_.draining();
-  CollectEvents(0);
   CollectInbox();
+  CollectEvents(0);  // behind the inbox: a new connection may have ended already
   if (drains && !drain_seen_) {
     drain_seen_ = true;
     for (auto& [session, owner] : sessions_) Schedule(session);
