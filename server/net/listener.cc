@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "fmt/format.h"
@@ -95,15 +96,16 @@ absl::Status Listener::OpenUnix(const ServerOptions& options) {
   return absl::OkStatus();
 }
 
-Listener::Peer Listener::PeerOf(const asio::ip::tcp::socket& socket) const {
+Listener::Peer Listener::PeerOf(const asio::ip::tcp::socket& socket,
+                                const asio::ip::tcp::endpoint& peer) const {
   asio::error_code error;  // of a connection that is lost already: its session will find out
-  const asio::ip::tcp::endpoint peer = socket.remote_endpoint(error);
   return {.address = AddressText(peer),
           .local_address = AddressText(socket.local_endpoint(error)),
           .on_this_machine = IsLoopback(peer.address())};
 }
 
-Listener::Peer Listener::PeerOf(const asio::local::stream_protocol::socket&) const {
+Listener::Peer Listener::PeerOf(const asio::local::stream_protocol::socket&,
+                                const asio::local::stream_protocol::endpoint&) const {
   return {.address = unix_path_ + ":0",
           .local_address = unix_path_ + ":0",
           .tcp = false,
@@ -112,23 +114,30 @@ Listener::Peer Listener::PeerOf(const asio::local::stream_protocol::socket&) con
 
 template <typename Acceptor>
 void Listener::Accept(Acceptor* acceptor, asio::steady_timer* retry) {
-  acceptor->async_accept([this, acceptor, retry](const asio::error_code& failed,
-                                                 typename Acceptor::protocol_type::socket socket) {
-    if (failed == asio::error::operation_aborted || !acceptor->is_open()) return;
-    if (failed) {
-      spdlog::warn("A connection could not be accepted: {}", failed.message());
-      retry->expires_after(kRetry);
-      return retry->async_wait([this, acceptor, retry](const asio::error_code& stopped) {
-        if (!stopped) Accept(acceptor, retry);
+  using Protocol = typename Acceptor::protocol_type;
+  // The kernel tells the peer's address as it hands the connection over. Asked afterwards, it no
+  // longer knows the address of a peer that has gone, and the wrong passwords of clients that do
+  // not wait for the answer would count for nobody.
+  auto peer = std::make_shared<typename Protocol::endpoint>();
+  typename Protocol::endpoint* const address = peer.get();
+  acceptor->async_accept(
+      *address, [this, acceptor, retry, peer = std::move(peer)](const asio::error_code& failed,
+                                                                typename Protocol::socket socket) {
+        if (failed == asio::error::operation_aborted || !acceptor->is_open()) return;
+        if (failed) {
+          spdlog::warn("A connection could not be accepted: {}", failed.message());
+          retry->expires_after(kRetry);
+          return retry->async_wait([this, acceptor, retry](const asio::error_code& stopped) {
+            if (!stopped) Accept(acceptor, retry);
+          });
+        }
+        asio::error_code error;
+        socket.non_blocking(true, error);
+        Peer accepted = PeerOf(socket, *peer);
+        if (const int descriptor = socket.release(error); !error)
+          on_accepted_(descriptor, std::move(accepted));
+        Accept(acceptor, retry);
       });
-    }
-    asio::error_code error;
-    socket.non_blocking(true, error);
-    Peer peer = PeerOf(socket);
-    if (const int descriptor = socket.release(error); !error)
-      on_accepted_(descriptor, std::move(peer));
-    Accept(acceptor, retry);
-  });
 }
 
 void Listener::Start(OnAccepted on_accepted) {

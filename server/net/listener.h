@@ -45,8 +45,9 @@ class Listener {
   absl::Status OpenUnix(const ServerOptions& options);
   template <typename Acceptor>
   void Accept(Acceptor* acceptor, asio::steady_timer* retry);
-  Peer PeerOf(const asio::ip::tcp::socket& socket) const;
-  Peer PeerOf(const asio::local::stream_protocol::socket& socket) const;
+  Peer PeerOf(const asio::ip::tcp::socket& socket, const asio::ip::tcp::endpoint& peer) const;
+  Peer PeerOf(const asio::local::stream_protocol::socket& socket,
+              const asio::local::stream_protocol::endpoint& peer) const;
 
   asio::io_context& io_;
   asio::ip::tcp::acceptor tcp_{io_};
