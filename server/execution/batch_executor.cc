@@ -27,7 +27,7 @@ BatchExecutor::BatchExecutor(ServerState* server, ClientState* client)
     : server_(server), client_(client), cursor_{.client = client} {}
 
 void BatchExecutor::Begin(const RequestBatch* batch) {
-  VARVE_ASSERT(!batch->empty());
+  VARVE_ASSERT(batch != nullptr);
   cursor_.batch = batch;
   cursor_.next = 0;
   stream_.reset();
