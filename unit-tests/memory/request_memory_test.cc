@@ -31,8 +31,8 @@ class RequestMemoryTest : public ::testing::Test {
     ServerConfig config;
     config.server.port = 0;
     config.server.slow_log_micros = -1;
-    // On a slow machine pipelines would go to the pool now and then, and the memory of the I/O thread
-    // would grow with the first one that does not.
+    // On a slow machine pipelines would go to the pool now and then, and the memory of the I/O
+    // thread would grow with the first one that does not.
     config.server.execution = Execution::kInline;
     auto server = Server::Start(store_.get(), config);
     ASSERT_TRUE(server.ok()) << server.status();

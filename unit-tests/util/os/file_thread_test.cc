@@ -77,13 +77,15 @@ TEST(FileThreadTest, WakingCutsAPauseShort) {
 TEST(FileThreadTest, NoStepRunsOnceAJobIsRemoved) {
   struct Slow : FileThread::Job {
     SteadyTime Step() noexcept override {
-      begun.Notify();
+      EXPECT_FALSE(removed);
+      running = true;
+      if (!begun.HasBeenNotified()) begun.Notify();
       may_end.WaitForNotification();
-      ended = true;
-      return SteadyNow();
+      running = false;
+      return SteadyNow();  // the next step is due at once, as long as the job is known
     }
     absl::Notification begun, may_end;
-    std::atomic<bool> ended{false};
+    std::atomic<bool> running{false}, removed{false};
   };
   FileThread thread;
   Slow job;
@@ -92,10 +94,11 @@ TEST(FileThreadTest, NoStepRunsOnceAJobIsRemoved) {
   job.begun.WaitForNotification();
   std::thread remover([&] {
     thread.Remove(&job);
-    EXPECT_TRUE(job.ended);
+    EXPECT_FALSE(job.running);
+    job.removed = true;
   });
   job.may_end.Notify();
-  remover.join();  // a further step would notify twice, which ends the process
+  remover.join();
   thread.Wake(&job);
 }
 
