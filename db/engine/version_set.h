@@ -1,7 +1,7 @@
 // The version set is the one truth about what the store consists of: the manifest, the numbers of
 // files and generations, and the way from one tree to the next.
 //
-// A new tree is installed the same way whoever made it:
+// A new tree is installed in the same way by every thread:
 //
 //   1. The counts follow to the new tree, and the manifest that describes it is written to disk.
 //      If that fails, the tree stays, and the manifest on disk, old or new, is good for a restart:

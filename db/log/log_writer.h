@@ -5,7 +5,7 @@
 // Blocks leave the writer in one of two ways. WriteOut() and WriteOutForSync() hand them to the
 // kernel. TakeDirectGroup() hands them to the caller, who writes them around the kernel's cache and
 // then calls EndDirectGroup(); several such groups may be under way, and they end in the order in
-// which they were taken. Whoever writes in the first way waits for them first.
+// which they were taken. A thread that writes in the first way waits for them first.
 //
 // Invariants: (1) Sequences ascend from block to block and from file to file. (2) Bytes that may be
 // acknowledged are not written again: what follows a group begins on a page of its own.
@@ -71,7 +71,7 @@ class LogWriter {
   // A group for a write around the kernel's cache.
   struct DirectGroup {
     SequenceNumber previous = kNoSequence;  // last operation before the group
-    File* file = nullptr;  // stays open: whoever changes files waits for direct groups first
+    File* file = nullptr;  // stays open: a change of files waits for direct groups first
     uint64_t offset = 0;
     std::string_view bytes;  // whole pages; empty if there was nothing to take
     size_t records_size = 0;

@@ -43,7 +43,7 @@ class AllocationFaults {
 
   // Returns whether an allocation has failed.
   bool reached() const;
-  // Those of the chosen threads so far.
+  // Returns how many allocations the chosen threads have made so far.
   uint64_t allocations() const;
 };
 
