@@ -1,6 +1,8 @@
-// Latencies, counted in buckets that are at most 1.6 % wide, so that recording costs a few
-// nanoseconds whatever the range (an HDR histogram: powers of two, each cut into 64 equal parts).
-// Not thread-safe.
+// The histogram counts latencies in buckets that are at most 1.6 % wide, so that recording costs a
+// few nanoseconds whatever the range (an HDR histogram: powers of two, each divided into 64 equal
+// parts).
+//
+// Thread-safety: one thread at a time uses a histogram.
 #pragma once
 
 #include <array>
@@ -25,7 +27,7 @@ class Histogram {
 
   uint64_t total() const { return total_; }
 
-  // The latency that this share of all stays at or below (0.99: p99), in nanoseconds; 0 when
+  // Returns the latency in nanoseconds that this share of all stays at or below (0.99: p99); 0 if
   // nothing was recorded.
   double Percentile(double share) const {
     const auto wanted = static_cast<uint64_t>(share * static_cast<double>(total_));

@@ -1,10 +1,11 @@
-// How long the operations of a thread take, and what the whole work of a row came to.
+// Latencies measures how long the operations of one thread take. Timing holds the result of a whole
+// row.
 //
-// Reading the clock costs about 25 ns, which would distort the fastest rows. So an operation in
-// `every` is timed, between two readings; with `every` 1 each one is, by one reading: from the
-// return of the one before, which includes making the next key.
+// Reading the clock costs about 25 ns, which would distort the fastest rows. So Latencies times one
+// operation in `every`, between two readings. With `every` 1 it times each operation by one
+// reading, from the return of the operation before, which includes making the next key.
 //
-// Not thread-safe: each thread has its own Latencies.
+// Thread-safety: each thread has its own Latencies.
 #pragma once
 
 #include <chrono>
@@ -19,7 +20,7 @@ class Latencies {
  public:
   explicit Latencies(uint64_t every) : every_(every), left_(every), last_(Clock::now()) {}
 
-  // Call it when the first operation is about to start.
+  // Requires: the caller calls this just before the first operation.
   void Start() { last_ = Clock::now(); }
 
   template <typename Operation>
@@ -58,9 +59,9 @@ class Latencies {
 
 struct Timing {
   double seconds = 0;      // from the first start to the last end
-  double cpu_seconds = 0;  // of the process meanwhile
+  double cpu_seconds = 0;  // of the process during that time
   Histogram latencies;     // empty where the row has none
-  double writes = 0;       // made beside, where that is part of the row
+  double writes = 0;       // made at the same time, in rows that do so
 };
 
 }  // namespace varve::bench

@@ -1,9 +1,9 @@
-// Processes around a benchmark: failing with cleanup, a data directory that never stays behind,
-// children that never outlive us.
+// Functions for the processes of a benchmark: child processes, the data directory, and the end of
+// the program after an error.
 //
-// Thread-safety: Fail() may be called from any thread; the rest belongs to the main thread.
-// Invariant: whatever way this process ends, SIGKILL included, its children are killed; all ways
-// but SIGKILL remove the data directory too.
+// Thread-safety: Fail() may be called from any thread; only the main thread calls the rest.
+// Invariants: in whatever way this process ends, its children are killed. Unless it ends by
+// SIGKILL, the data directory is removed, too.
 #pragma once
 
 #include <signal.h>
@@ -14,32 +14,32 @@
 
 namespace varve::bench {
 
-// Prints `what` and the end of each child's log, kills the children, removes the data directory,
+// Prints `what` and the end of each child's log, kills the children, removes the data directory and
 // ends the process with status 1.
 [[noreturn]] void Fail(const std::string& what);
 
-// Creates `<parent>/<name>` empty (removing a former run's) as the place for all data, to be
-// removed when the process ends; also turns SIGINT and SIGTERM into a clean end. Call it once,
-// before any thread starts. An empty parent means the folder of this program.
+// Creates the empty directory `<parent>/<name>` for all data, which is removed when the process
+// ends, and makes SIGINT and SIGTERM end the process cleanly. An empty parent means the folder of
+// this program.
+// Requires: the first call, before any thread starts.
 std::string ClaimDataDirectory(const std::string& parent, const std::string& name);
 
-// The folder that holds this program, and the program itself.
+// Return the folder of this program, and the program's path.
 std::string ProgramDirectory();
 std::string ProgramPath();
 
-// A fresh empty directory; an existing one is emptied.
+// Creates the directory, or empties an existing one.
 void MakeEmptyDirectory(const std::string& path);
 void RemoveDirectory(const std::string& path);
 
-// An empty cgroup to remove when the process ends, whichever way, once its children are gone.
+// Has the empty cgroup removed when the process ends, once its children are gone.
 void RemoveGroupAtEnd(const std::string& path);
 
-// Runs a program to its end and returns what it wrote to standard output; `ok`, where given, tells
-// whether it exited with 0, else failure ends the benchmark. args[0] is a path or a name to find in
-// PATH.
+// Runs a program to its end and returns what it wrote to standard output. Stores in `*ok` whether
+// it exited with 0; without `ok` a failure ends the benchmark. args[0] is a path or a name in PATH.
 std::string Capture(const std::vector<std::string>& args, bool* ok = nullptr);
 
-// A server that runs beside the benchmark, killed when the object goes.
+// A child is a server that runs beside the benchmark. The destructor kills it.
 class Child {
  public:
   // Starts the program with its output appended to `log`.
@@ -49,25 +49,25 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   pid_t pid() const { return pid_; }
-  // False once the process has ended.
+  // Returns false once the process has ended.
   bool Running() const;
-  // Whether it ended by a signal.
+  // Returns whether a signal ended it.
   bool WasKilled() const;
-  // SIGTERM, and waits for the end, for as long as a clean one may take.
+  // Sends SIGTERM and waits for the end, for as long as a clean end may take.
   void Stop();
-  // SIGSTOP and SIGCONT: a paused server takes no CPU from the one being measured.
+  // Stop and continue the process: a paused server takes no processor time from the measured one.
   void Pause() { kill(pid_, SIGSTOP); }
   void Resume() { kill(pid_, SIGCONT); }
-  // CPU time of all its threads so far, in seconds; 0 when it has ended.
+  // Returns the processor time of all its threads so far, in seconds; 0 once it has ended.
   double CpuSeconds() const;
-  // Resident memory in bytes.
+  // Returns its resident memory in bytes.
   int64_t ResidentBytes() const;
 
  private:
   pid_t pid_ = -1;
 };
 
-// Resident memory of a process in bytes, pages of mapped files included.
+// Returns the resident memory of a process in bytes, pages of mapped files included.
 int64_t ResidentBytes(const std::string& pid);
 
 }  // namespace varve::bench

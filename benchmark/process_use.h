@@ -1,7 +1,7 @@
-// What a process used so far, as the kernel counts it; what its files take on disk; and a limit on
-// its memory, the page cache included. Linux only.
+// Functions that measure the processor time, the I/O and the disk space of a process, and a limit
+// on its memory. They read the kernel's figures and work on Linux only.
 //
-// Thread-safety: all of it may be called from any thread; a MemoryLimit belongs to one.
+// Thread-safety: all functions may be called from any thread; a MemoryLimit belongs to one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -11,12 +11,13 @@
 
 namespace varve::bench {
 
-// Of a process, all threads together; 0: this one.
+// The use of a process, all threads together; process 0 is this one.
 struct ProcessUse {
   double cpu_seconds = 0;    // user and system
   uint64_t write_calls = 0;  // bytes given to write calls
   uint64_t disk_read = 0;    // bytes that came from a disk
-  // Bytes sent to a disk or made dirty in the page cache, once until they are written back.
+  // Bytes sent to a disk, or made dirty in the page cache, which count once until they are written
+  // back.
   uint64_t disk_written = 0;
 
   static ProcessUse Now(pid_t process = 0);
@@ -27,21 +28,22 @@ struct ProcessUse {
 inline constexpr double kRestSeconds = 1.5;
 
 // Waits until a process (0: this one) has used next to no processor time and written next to
-// nothing for so long: whatever an engine does in the background is done.
+// nothing for `rest_seconds`, so that the engine has finished its work in the background.
 void WaitUntilIdle(double rest_seconds, pid_t process = 0);
 
-// Reads that the disk below `directory` has served so far, for whomever; 0 where the kernel doesn't
-// tell.
+// Returns how many reads the disk below `directory` has served so far, for all processes; 0 if the
+// kernel doesn't tell.
 uint64_t DiskReads(const std::string& directory);
 
-// Bytes that the files below `directory` take on disk (du).
+// Returns how many bytes the files below `directory` take on disk (du).
 uint64_t BytesOnDisk(const std::string& directory);
 
-// Puts the files below `directory` on disk and out of the page cache.
+// Syncs the files below `directory` and drops them from the page cache.
 void DropFromPageCache(const std::string& directory);
 
-// A memory cgroup below that of this process, for a child that enters it before it does anything
-// else. Goes with the object, which must outlive the child.
+// A memory limit, page cache included: a cgroup below that of this process, which a child enters
+// before it does anything else. The destructor removes the cgroup. Requires: the object outlives
+// the child.
 class MemoryLimit {
  public:
   explicit MemoryLimit(uint64_t bytes);
@@ -49,7 +51,8 @@ class MemoryLimit {
   MemoryLimit(const MemoryLimit&) = delete;
   MemoryLimit& operator=(const MemoryLimit&) = delete;
 
-  // Empty where this user may make none: then there is no limit.
+  // Returns the path of the cgroup; empty if this user may not make one, and then there is no
+  // limit.
   const std::string& group() const { return group_; }
 
   // Moves this process into the group.

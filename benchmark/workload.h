@@ -1,9 +1,11 @@
-// The keys and values that all rows of engine_benchmark are made of, cheap to make so that little
-// but the engine is measured.
+// The workload is the keys and values of all rows of engine_benchmark. They are cheap to make, so
+// that the rows measure little but the engine.
 //
-// Entry number i has a 25-byte key, in the order of i, and a value that begins with i: whoever
-// reads an entry can tell whether it is the right one. Between any two keys lies one that no row
-// ever writes, for reads of what is missing.
+// Entry number i has a 25-byte key, in the order of i, and a value that begins with i, so that a
+// read can check that it got the right entry. Between any two keys lies one that no row ever
+// writes, for reads of missing keys.
+//
+// Thread-safety: each thread has its own objects.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +21,7 @@ namespace varve::bench {
 
 inline constexpr size_t kKeySize = 25;
 
-// A key in place: Set() rewrites its digits.
+// A key whose digits Set() rewrites in place.
 class Key {
  public:
   Key() { std::memcpy(bytes_, "benchmark0000000000000000", kKeySize); }
@@ -39,7 +41,7 @@ class Key {
   char bytes_[kKeySize + 1];
 };
 
-// Values of one size: the entry's number, then bytes that don't compress.
+// A value of a fixed size: the entry's number, then bytes that don't compress.
 class Value {
  public:
   explicit Value(size_t size) : bytes_(size, '\0') {
@@ -62,8 +64,8 @@ class Value {
   std::string bytes_;
 };
 
-// Random numbers below a bound, a few nanoseconds each (xorshift64*, Vigna 2016; the high bits
-// scaled to the bound).
+// A generator of random numbers below a bound, which takes a few nanoseconds each (xorshift64*,
+// Vigna 2016; the high bits scaled to the bound).
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 1) {}
@@ -79,7 +81,7 @@ class Random {
   uint64_t state_;
 };
 
-// 0 .. count-1 in an order that is random but the same in each run, another one for each `variant`.
+// Returns 0 .. count-1 in a shuffled order, which is the same in each run and differs by `variant`.
 inline std::vector<uint32_t> Shuffled(size_t count, uint64_t variant = 0) {
   std::vector<uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0u);

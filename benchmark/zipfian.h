@@ -1,8 +1,8 @@
-// Numbers below a bound of which few are drawn often: number i with a probability proportional to 1
-// / (i + 1)^0.99, as in YCSB. The method is that of Gray et al., "Quickly Generating Billion-Record
+// A Zipfian draws numbers below a bound, number i with a probability proportional to 1 / (i +
+// 1)^0.99, as in YCSB. The method is that of Gray et al., "Quickly Generating Billion-Record
 // Synthetic Databases" (1994): one power a draw.
 //
-// Not thread-safe.
+// Thread-safety: one thread at a time uses an object.
 #pragma once
 
 #include <algorithm>

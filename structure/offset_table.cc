@@ -127,14 +127,14 @@ OffsetTableView::Only OffsetTableView::LookupOnly(uint64_t hash, OffsetTableEntr
 // Places the keys of one page. A key without room in either of its buckets starts a breadth-first
 // search over the 63 buckets for one with a free slot; keys along the way move to their other
 // bucket. The search finds a way whenever one exists.
-class OffsetTableBuilder::PagePlacer {
+class OffsetTableBuilder::PageFiller {
  public:
-  explicit PagePlacer(uint32_t page_count) : page_count_(page_count) {}
+  explicit PageFiller(uint32_t page_count) : page_count_(page_count) {}
 
   // Places `keys`, all of one page, and writes the slots; keys that found none are appended to
   // `*overflow`.
-  void Place(absl::Span<const Key> keys, uint64_t* slots,
-             std::vector<OffsetTableOverflow>* overflow) {
+  void Fill(absl::Span<const Key> keys, uint64_t* slots,
+            std::vector<OffsetTableOverflow>* overflow) {
     VARVE_ASSERT(std::all_of(keys.begin(), keys.end(), [&](const Key& key) {
       return OffsetTablePlace::Of(key.hash, page_count_).page ==
              OffsetTablePlace::Of(keys.front().hash, page_count_).page;
@@ -245,10 +245,10 @@ void OffsetTableBuilder::PlaceIn(uint32_t page_count) {
   std::vector<uint32_t> next(begins.begin(), begins.end() - 1);
   for (const Key& key : keys_)
     sorted[next[OffsetTablePlace::Of(key.hash, page_count).page]++] = key;
-  PagePlacer placer(page_count);
+  PageFiller filler(page_count);
   for (uint32_t page = 0; page < page_count; ++page) {
-    placer.Place({sorted.get() + begins[page], begins[page + 1] - begins[page]},
-                 pages_[page].data(), &overflow_);
+    filler.Fill({sorted.get() + begins[page], begins[page + 1] - begins[page]}, pages_[page].data(),
+                &overflow_);
   }
   std::sort(overflow_.begin(), overflow_.end(),
             [](const OffsetTableOverflow& a, const OffsetTableOverflow& b) {

@@ -168,7 +168,7 @@ class OffsetTableBuilder {
     uint64_t hash;
     uint64_t payload;  // a slot without fingerprint and mark
   };
-  class PagePlacer;
+  class PageFiller;
 
   void PlaceIn(uint32_t page_count);
 

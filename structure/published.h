@@ -27,7 +27,7 @@ namespace varve {
 template <typename T>
 class Published {
  public:
-  // A pin keeps the object in place for a short time; whoever needs it for longer copies share().
+  // A pin keeps the object in place for a short time; a reader that needs it longer copies share().
   // Requires: the thread that took a pin also gives it back.
   class Pin {
    public:

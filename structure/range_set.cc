@@ -33,6 +33,8 @@ void RangeSet::JoinNeighbours() {
   for (auto range = ranges_.begin(); range != ranges_.end(); ++range) {
     const auto next = std::next(range);
     if (next == ranges_.end()) return;
+    VARVE_ASSERT(!range->second.empty() && range->second < next->first);
+    VARVE_ASSERT(bytes_ >= range->second.size() + next->first.size() + kBytesPerRange);
     bytes_ -= range->second.size() + next->first.size() + kBytesPerRange;
     range->second = std::move(next->second);
     ranges_.erase(next);

@@ -11,7 +11,7 @@
 #include "db/format/batch_codec.h"
 #include "db/format/log_format.h"
 #include "db/format/namespace_change.h"
-#include "db/format/value_place.h"
+#include "db/format/value_handle.h"
 #include "tools/dump.h"
 #include "type/tree_key.h"
 #include "util/base/coding.h"
@@ -270,11 +270,11 @@ std::string DescribePut(const RecordView& record) {
     return fmt::format("put {} = {} ({} bytes)", ShownKey(record.key), Shown(record.value),
                        record.value.size());
   }
-  ValuePlace place;
-  if (!DecodeValuePlace(record.value, &place))
+  ValueHandle handle;
+  if (!DecodeValueHandle(record.value, &handle))
     return fmt::format("put {} = a place that makes no sense", ShownKey(record.key));
   return fmt::format("put {} = {} bytes, in file {} at offset {}", ShownKey(record.key),
-                     place.value_size, place.file_number, place.offset);
+                     handle.value_size, handle.file_number, handle.offset);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "db/format/record_format.h"
-#include "db/format/value_place.h"
+#include "db/format/value_handle.h"
 #include "db/segment/segment_fences.h"
 #include "db/segment/segment_footer.h"
 #include "db/segment/segment_format.h"
@@ -109,17 +109,17 @@ class DataVerifier {
     if (!IsSeparated(record)) return absl::OkStatus();
     const auto& named = footer_.info.value_files;
     const bool is_place =
-        record.kind == RecordKind::kValue && DecodeValuePlace(record.value, &place_);
+        record.kind == RecordKind::kValue && DecodeValueHandle(record.value, &handle_);
     file_index_ = 0;
     while (is_place && file_index_ < named.size() &&
-           named[file_index_].file_number != place_.file_number)
+           named[file_index_].file_number != handle_.file_number)
       ++file_index_;
     if (!is_place || file_index_ == named.size()) {
       return Corruption(file_.path(), offset_,
                         "segment record: the place of its value makes no sense");
     }
     referenced_.resize(named.size());
-    referenced_[file_index_] += place_.operation_size;
+    referenced_[file_index_] += handle_.operation_size;
     return absl::OkStatus();
   }
 
@@ -127,9 +127,9 @@ class DataVerifier {
   // points to.
   bool LeadsTo(const OffsetTableEntry& entry, const RecordView& record, size_t size) const {
     uint64_t target = offset_;
-    if (IsSeparated(record) && IsAddressable(file_index_, place_.offset)) {
-      target = ValueAddress(file_index_, place_.offset);
-      size = place_.operation_size;
+    if (IsSeparated(record) && IsAddressable(file_index_, handle_.offset)) {
+      target = ValueAddress(file_index_, handle_.offset);
+      size = handle_.operation_size;
     }
     return entry.offset == target && (entry.length_class == kUnboundedLengthClass ||
                                       LengthClassLimit(entry.length_class) >= size);
@@ -160,7 +160,7 @@ class DataVerifier {
   SequenceNumber sequence_ = kNoSequence;
   uint64_t entries_ = 0;
   uint64_t tombstones_ = 0;
-  ValuePlace place_;  // of the record at hand, and its file's index in the footer
+  ValueHandle handle_;  // of the record at hand, and its file's index in the footer
   size_t file_index_ = 0;
   std::vector<uint64_t> referenced_;
 };

@@ -31,18 +31,18 @@ const ValueChecker::Opened& ValueChecker::Open(uint64_t number) {
 
 absl::Status ValueChecker::Check(const RecordView& record) {
   if (!IsSeparated(record)) return absl::OkStatus();
-  ValuePlace place;
+  ValueHandle handle;
   // The segment's verifier says so.
-  if (!DecodeValuePlace(record.value, &place)) return absl::OkStatus();
-  const Opened& opened = Open(place.file_number);
+  if (!DecodeValueHandle(record.value, &handle)) return absl::OkStatus();
+  const Opened& opened = Open(handle.file_number);
   if (opened.file == nullptr) return UnsharedCopy(opened.status);
-  if (bytes_.size() < place.operation_size) bytes_.resize(place.operation_size);
+  if (bytes_.size() < handle.operation_size) bytes_.resize(handle.operation_size);
   VARVE_ASSIGN_OR_RETURN(const size_t read,
-                         opened.file->Read(place.offset, place.operation_size, bytes_.data()));
+                         opened.file->Read(handle.offset, handle.operation_size, bytes_.data()));
   RecordView operation;
-  const std::string_view damage = DamageOfValue(std::string_view(bytes_).substr(0, read), place,
+  const std::string_view damage = DamageOfValue(std::string_view(bytes_).substr(0, read), handle,
                                                 UserKeyOf(record.key), record.sequence, &operation);
-  return damage.empty() ? absl::OkStatus() : Corruption(opened.file->path(), place.offset, damage);
+  return damage.empty() ? absl::OkStatus() : Corruption(opened.file->path(), handle.offset, damage);
 }
 
 absl::StatusOr<std::optional<RecordView>> ValueChecker::OperationAt(uint64_t file_number,

@@ -29,8 +29,8 @@ enum RecordFlags : uint8_t {
   kHasExpiry = 0x10,    // 8 bytes: expiry instant, milliseconds since the epoch
   kHasMetadata = 0x20,  // length-prefixed bytes
   kSoftDeleted = 0x40,  // deleted, but kept for restoring
-  // In a segment: the value is the place of the user's (db/format/value_place.h); in the log:
-  // db/format/large_operation.h.
+  // In a segment: the value is a value handle (db/format/value_handle.h). In the log: a large
+  // operation (db/format/large_operation.h).
   kSeparatedValue = 0x80,
 
 };

@@ -1,6 +1,6 @@
 // The tables of engine_benchmark, from the figures of all rows that ran.
 //
-// Not thread-safe.
+// Thread-safety: one thread at a time calls these functions.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace varve::bench {
 
-// Beside the engines in the samples: no engine, but what a plain write() of the same bytes does.
+// The name in the samples for a plain write() of the same bytes, which is no engine.
 inline constexpr const char* kBareWrite = "bare_write";
 
 struct EngineReport {
@@ -21,7 +21,7 @@ struct EngineReport {
   std::string history;  // all ratios, for history.md
 };
 
-// A ratio above 1 is a lead, also where less is better.
+// Returns the tables. A ratio above 1 is a lead, also if less is better.
 EngineReport Report(const std::vector<Row>& rows, const std::vector<Engine>& engines,
                     const Samples& samples);
 

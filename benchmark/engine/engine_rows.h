@@ -1,5 +1,5 @@
-// The rows of the engine table: what each does, on how much, and the figure that counts.
-// engine_work.cc does it, engine_measurements.h brings the stores and the processes for it.
+// The rows of the engine table: the work of each row, the size of its data and its main figure.
+// engine_work.cc does the work; engine_measurements.h provides the stores and the processes for it.
 //
 // Data sets. Reads run on a store that was filled at random (each key once, in a shuffled order) by
 // single puts. After the fill, outside of the time taken, every store settles in the same way: it
@@ -9,11 +9,11 @@
 // allows. The rows called compacted run once the engine was asked to merge all into one run, and
 // came to rest again.
 //
-// Fills, puts and deletes are timed from the first call to the return of the last; what an engine
-// still owes then (flush, compaction) is not counted, as it isn't for the others. Every read checks
+// Fills, puts and deletes are timed from the first call to the return of the last one. Flushes and
+// merges that an engine still has to do then are not counted, for any engine. Every read checks
 // that it got the right value; a wrong one ends the benchmark.
 //
-// Plain values; thread-safe.
+// Thread-safety: plain values.
 #pragma once
 
 #include <cstdint>
@@ -71,28 +71,28 @@ struct Row {
   uint64_t group = 1;   // keys a call
   bool compacted = false;
 
-  // The one in the table.
+  // Returns the name of the figure in the table.
   const char* figure() const;
   bool less_is_better() const { return figure() != std::string(kRate); }
-  // Runs on the settled data set of its value size.
+  // Returns whether the row runs on the settled data set of its value size.
   bool reads_data_set() const;
-  // In processes of its own.
+  // Returns whether the row runs in processes of its own.
   bool apart() const { return less_is_better() || cold(); }
   bool cold() const { return work == Work::kGetCold || work == Work::kMultiGetCold; }
   bool footprint() const {
     return figure() == std::string(kWritten) || figure() == std::string(kSpace);
   }
-  // What is timed are puts or deletes.
+  // Returns whether the row times puts or deletes.
   bool writes() const;
-  // Of keys and values in the store.
+  // Returns the bytes of keys and values in the store.
   uint64_t live_bytes() const;
-  // Memory allowed to a cold row.
+  // Returns the memory that a cold row may use.
   uint64_t memory_limit() const { return live_bytes() / kColdRatio; }
-  // One operation (or call) in so many is timed; 0: none.
+  // Returns n if one operation (or call) in n is timed; 0 if none is.
   uint64_t latency_every() const;
 };
 
-// In the order of the table. `scale` shrinks every count.
+// Returns the rows in the order of the table. `scale` shrinks every count.
 std::vector<Row> AllRows(double scale);
 
 }  // namespace varve::bench

@@ -119,7 +119,7 @@ Timing FillInBatches(const Row& row, Peer* peer) {
 Timing PutAsync(const Row& row, Peer* peer) {
   const std::vector<uint32_t> order = Shuffled(row.entries);
   std::vector<Clock::time_point> starts(row.entries);
-  std::vector<Clock::duration> taken(row.entries);  // each written by whoever calls `done`
+  std::vector<Clock::duration> taken(row.entries);  // each written by the thread that calls `done`
   std::counting_semaphore<> window(row.threads);
   Timing timing =
       TimeThreads(1, row.entries, 1, [&](int, uint64_t begin, uint64_t end, Latencies*) {

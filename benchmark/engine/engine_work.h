@@ -1,7 +1,8 @@
-// The work of each row, done on an open store and timed. The rows are described in engine_rows.h.
+// Functions that do the work of each row on an open store and time it. engine_rows.h describes the
+// rows. They check all that they read; a wrong answer ends the process.
 //
-// Thread-safety: one call at a time; a call starts the threads that its row asks for, and has ended
-// them when it returns. Whatever is read is checked; a wrong answer ends the process.
+// Thread-safety: one call at a time. A call starts the threads that its row asks for and ends them
+// before it returns.
 #pragma once
 
 #include <string>
@@ -12,21 +13,21 @@
 
 namespace varve::bench {
 
-// What the row does; for rows whose figure is no rate, the fill at random that comes before it is
-// taken.
+// Does and times the work of the row. If the row's figure is no rate, this is the fill at random
+// before the figure is taken.
 Timing DoWork(const Row& row, Peer* peer);
 
-// `count` puts of keys drawn at random from the row's entries.
+// Does `count` puts of keys drawn at random from the row's entries.
 Timing Overwrite(const Row& row, uint64_t count, Peer* peer);
 
-// Gets of keys that exist, as kReadAtRandom does them, by so many threads; others for another seed.
+// Gets existing keys, as kReadAtRandom does, with so many threads. The keys depend on `seed`.
 Timing ReadAtRandom(const Row& row, int threads, uint64_t count, uint64_t seed, Peer* peer);
 
-// All entries once, in order.
+// Reads all entries once, in order.
 void ReadThrough(const Row& row, Peer* peer);
 
-// The bytes of a kFillInBatches row, each batch in one write() to a file in `directory`: what no
-// engine can beat that writes to files.
+// Writes the bytes of a kFillInBatches row, each batch with one write() to a file in `directory`.
+// No engine that writes to files can be faster.
 Timing BareWrite(const Row& row, const std::string& directory);
 
 }  // namespace varve::bench

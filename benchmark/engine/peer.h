@@ -1,6 +1,6 @@
-// The one interface behind which every engine of engine_benchmark stands, so that all do the same
-// work: Varve (varve_peer.cc) and its peers RocksDB, LevelDB and LMDB (one adapter file each, which
-// also states that engine's settings).
+// A peer is the interface of every engine of engine_benchmark, so that all do the same work: Varve
+// (varve_peer.cc) and RocksDB, LevelDB and LMDB (one adapter file each, which also states that
+// engine's settings).
 //
 // Settings common to all, as far as an engine has them: bloom filters of 10 bits a key, a 512 MB
 // block cache, a 64 MB write buffer, no compression, the log on. With `defaults` each engine has
@@ -8,8 +8,10 @@
 // returns once the engine has it (a power cut may lose it); with `synced` it returns once it is on
 // disk.
 //
-// Errors: a peer that fails prints what happened and ends the process: a benchmark with errors has
-// no figures. Thread-safety: a Peer may be used by many threads at once, a Reader by one at a time.
+// Errors: a peer that fails prints what happened and ends the process, because a benchmark with
+// errors has no figures.
+//
+// Thread-safety: a Peer may be used by many threads at once, a Reader by one at a time.
 #pragma once
 
 #include <functional>
@@ -32,8 +34,8 @@ struct PeerOptions {
   bool defaults = false;    // the engine's own defaults
   size_t memory_limit = 0;  // of this process, page cache included; 0: none
 
-  // Of little memory a quarter for blocks and a sixteenth for writes: the page cache, tables and
-  // filters need theirs.
+  // With a memory limit, blocks get a quarter of it and writes a sixteenth; the page cache, tables
+  // and filters need the rest.
   size_t block_cache_bytes() const {
     return memory_limit == 0 ? kBlockCacheBytes : memory_limit / 4;
   }
@@ -44,16 +46,18 @@ struct PeerOptions {
 
 using KeyValue = std::pair<std::string_view, std::string_view>;
 
-// Reads of one thread. Each Get and each Seek sees all writes that returned before it.
+// A reader does the reads of one thread. Each Get and each Seek sees all writes that returned
+// before it.
 class Reader {
  public:
   virtual ~Reader() = default;
 
-  // Copies the value of `key` into `value`; false when there is none.
+  // Copies the value of `key` into `*value`. Returns false if there is none.
   virtual bool Get(std::string_view key, std::string* value) = 0;
 
-  // Copies the values of all `keys` into strings that stay valid until the next call: values[i],
-  // null where there is none. An engine without a call for it gets one after the other.
+  // Copies the value of each keys[i] into a string and stores its address in values[i], null if
+  // there is no value. The strings are valid until the next call. An engine without such a call
+  // does one Get after the other.
   virtual void MultiGet(std::span<const std::string_view> keys,
                         std::span<const std::string*> values) {
     if (copies_.size() < keys.size()) copies_.resize(keys.size());
@@ -61,13 +65,13 @@ class Reader {
       values[i] = Get(keys[i], &copies_[i]) ? &copies_[i] : nullptr;
   }
 
-  // Takes a consistent view of now and goes to its first entry at or after `key` ("" is the first
-  // of all); false at the end.
+  // Takes a consistent view of the present and moves to its first entry at or after `key` ("" is
+  // the lowest key). Returns false at the end.
   virtual bool Seek(std::string_view key) = 0;
-  // To the next entry of that view; false at the end.
+  // Moves to the next entry of that view. Returns false at the end.
   virtual bool Next() = 0;
 
-  // The entry of the last Seek or Next that returned true, valid until the next call.
+  // Return the entry of the last Seek or Next that returned true, valid until the next call.
   std::string_view key() const { return key_; }
   std::string_view value() const { return value_; }
 
@@ -84,16 +88,16 @@ class Peer {
 
   virtual void Put(std::string_view key, std::string_view value) = 0;
   virtual void Delete(std::string_view key) = 0;
-  // All of the batch or none of it.
+  // Writes all of the batch or none of it.
   virtual void WriteBatch(std::span<const KeyValue> batch) = 0;
-  // Whether PutAsync is there. It calls `done`, on any thread, once the put is as durable as a Put
-  // that returned.
+  // Returns whether the engine has PutAsync, which calls `done`, on any thread, once the put is as
+  // durable as a Put that returned.
   virtual bool CanPutAsync() const { return false; }
   virtual void PutAsync(std::string_view, std::string_view, std::function<void()>) {}
   virtual std::unique_ptr<Reader> NewReader() = 0;
-  // Moves what is buffered in memory to the engine's sorted files, where it has such a buffer.
+  // Flushes the write buffer to the engine's sorted files, if it has one.
   virtual void Flush() = 0;
-  // Merges everything down to one sorted run, where the engine has several.
+  // Merges everything into one sorted run, if the engine has several.
   virtual void Compact() = 0;
 };
 
@@ -108,7 +112,7 @@ std::unique_ptr<Peer> OpenRocksDb(const PeerOptions& options);
 std::unique_ptr<Peer> OpenLevelDb(const PeerOptions& options);
 std::unique_ptr<Peer> OpenLmdb(const PeerOptions& options);
 
-// All engines, Varve first.
+// Returns all engines, Varve first.
 const std::vector<Engine>& AllEngines();
 
 }  // namespace varve::bench

@@ -1,10 +1,12 @@
-// The field's classic experiments on the engine, one function each. docs/performance.md says what
-// came out.
+// The field's classic experiments on the engine, one function each. docs/performance.md has the
+// results.
 //
 // An experiment returns points of pictures. benchmark/plot puts points of the same panel into one
 // picture, each series into one line (over `x`) or one colour of bars (over `category`).
 //
-// Errors end the process (process.h). Not thread-safe.
+// Errors end the process (process.h).
+//
+// Thread-safety: one thread at a time calls these functions.
 #pragma once
 
 #include <functional>
@@ -32,27 +34,26 @@ struct ExperimentOptions {
   double scale = 1;
 };
 
-// Time per acknowledged write for groups of a size, and for groups that wait for company.
+// Measures the time of an acknowledged write by the size of groups, and for delayed groups.
 std::vector<Point> GroupFsyncExperiment(const ExperimentOptions& options);
-// Gets that hit and miss, of few large or many small segments, with tables and blocks in memory or
-// not; gets of one thread with and without a lock around them.
+// Measures gets that hit and miss, in few large or many small segments, with tables and blocks in
+// memory or not; and gets of one thread with and without a lock around them.
 std::vector<Point> FilterExperiment(const ExperimentOptions& options);
-// Reads and writes, in order and at random, of 100 and 1000 bytes, as a library and over TCP, with
-// 1000 offset tables.
+// Measures reads and writes, in order and at random, of 100 and 1000 bytes, as a library and over
+// TCP, with 1000 offset tables.
 std::vector<Point> ClassicExperiment(const ExperimentOptions& options);
-// Gets, MultiGets, puts and synced puts by 1, 2, 4 .. threads: how the rate grows, and what growing
-// costs.
+// Measures the rate and the cost of gets, MultiGets, puts and synced puts with 1, 2, 4 .. threads.
 std::vector<Point> ScalingExperiment(const ExperimentOptions& options);
-// Resident memory while 4 KiB values are written and read; memory that the index of 10 million keys
-// takes.
+// Measures the resident memory while 4 KiB values are written and read, and the memory of the index
+// of 10 million keys.
 std::vector<Point> MemoryExperiment(const ExperimentOptions& options);
 
-// Ends the process unless it is OK.
+// Ends the process unless `status` is OK.
 void CheckOk(const absl::Status& status);
 std::unique_ptr<StorageEngine> OpenStore(const std::string& directory,
                                          const EngineOptions& options);
 uint64_t Statistic(const Store& store, const std::string& name);
-// Of the process so far.
+// Returns the processor time of the process so far.
 double CpuSeconds();
 double SecondsSince(Clock::time_point begin);
 

@@ -1,6 +1,6 @@
-// Work that a server does behind requests: flushing and merging in Varve (COMPACT, over and over,
-// each time all that was written since with everything there is), rewriting the log in Redis
-// (BGREWRITEAOF).
+// Background work keeps a server busy behind its requests: Varve with COMPACT, over and over, which
+// each time flushes what was written since and merges it with all the rest; Redis with rewriting
+// its log (BGREWRITEAOF).
 #pragma once
 
 #include <atomic>

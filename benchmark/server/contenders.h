@@ -1,10 +1,12 @@
-// The servers that server_benchmark compares, started with equal durability, each with its own port
-// and directory.
+// The contenders are the servers that server_benchmark compares. It starts them with equal
+// durability, each with its own port and directory.
 //
 // Varve: server_main beside this program. Redis: Debian's redis-server with its append-only file
 // (appendfsync as Varve's --sync), no snapshots, and no rewriting of the file during the run (which
 // would fork and cost it throughput); and once more without that file, which promises nothing.
 // Null: null_server.h.
+//
+// Thread-safety: one thread uses a server.
 #pragma once
 
 #include <memory>
@@ -25,7 +27,7 @@ inline constexpr const char* kRedis = "redis";
 inline constexpr const char* kRedisWithoutLog = "redis_without_log";
 inline constexpr const char* kNull = "null";
 
-// Varve first.
+// Returns all contenders, Varve first.
 const std::vector<Contender>& AllContenders();
 
 struct ServerSettings {
@@ -38,7 +40,7 @@ struct ServerSettings {
 // A server with a directory, running or not.
 class Server {
  public:
-  // Starts it and waits until it answers.
+  // Starts the server and waits until it answers.
   Server(Contender contender, ServerSettings settings);
   ~Server();
   Server(const Server&) = delete;
@@ -49,10 +51,10 @@ class Server {
   uint16_t port() const { return port_; }
   Child& process() { return *process_; }
 
-  // The directory stays.
+  // Stops the server and keeps its directory.
   void Stop();
-  // On the directory as it is, in a memory cgroup (process_use.h; empty: none). False when it is
-  // killed instead of answering.
+  // Starts the server again on its directory, in a memory cgroup (process_use.h; empty: none).
+  // Returns false if the server is killed instead of answering.
   bool Start(const std::string& memory_group);
 
  private:

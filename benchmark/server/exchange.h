@@ -1,13 +1,12 @@
-// What the connections of a load say: the requests of its operation, for keys drawn as it says, and
-// the check of every reply.
+// An exchange makes the requests of a load, for keys that it draws in the load's order, and checks
+// every reply.
 //
-// Keys are "key:" and 12 digits, or more of them; counters are "ctr:" and digits. A value begins
-// with its key, so that whoever reads one can tell whether it is the right one: GET, MGET and RANGE
-// are held against the keys they asked for, a RANGE also against the keys that have to follow. The
-// numbers that INCR returns must add up to what as many increments give. Whatever is not the
-// expected reply ends the benchmark.
+// Keys are "key:" and at least 12 digits; counters are "ctr:" and digits. A value begins with its
+// key, so that the exchange can check that GET, MGET and RANGE return the values of the keys that
+// were asked for, and RANGE the keys that have to follow. The numbers that INCR returns must add up
+// to the sum that as many increments give. Any other reply ends the benchmark.
 //
-// Not thread-safe.
+// Thread-safety: one thread at a time uses an exchange.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +22,7 @@
 
 namespace varve::bench {
 
-// A request as bytes, and what its reply looks like.
+// A form is a request as bytes, and the layout of its reply.
 struct Form {
   enum class Reply { kStatus, kValues, kEntries, kInteger };
 
@@ -33,7 +32,8 @@ struct Form {
   Reply reply = Reply::kStatus;
   std::string reply_head;
   size_t reply_size = 0;  // 0: to the end of the line
-  // In the reply: the first value, or key of an entry, without its length; the next `stride` on.
+  // The offset in the reply of the first value, or of the first entry's key, behind its length; the
+  // next one is `stride` bytes further.
   size_t first_at = 0;
   size_t stride = 0;
 };
@@ -43,10 +43,10 @@ class Exchange {
   explicit Exchange(const Load& load);
 
   const Load& load() const { return load_; }
-  // Enough for any reply.
+  // Returns a size that is enough for any reply.
   size_t reply_room() const { return reply_room_; }
 
-  // The form of the next request.
+  // Returns the form of the next request.
   const Form& Draw() {
     return forms_.size() == 1 || random_.Below(100) < load_.get_percent ? forms_[0] : forms_[1];
   }
@@ -54,11 +54,10 @@ class Exchange {
   // Draws keys and writes them into the bytes of a request of that form.
   void Address(const Form& form, char* request);
 
-  // The size of the reply at the beginning of `received`, which was checked; 0 while it isn't all
-  // there.
+  // Checks the reply at the beginning of `received` and returns its size; 0 if it isn't complete.
   size_t Take(const Form& form, std::string_view received, const char* request);
 
-  // When all replies are there.
+  // Checks the sum of the numbers that INCR returned. Requires: all replies were checked.
   void CheckTotals() const;
 
  private:
@@ -82,7 +81,7 @@ class Exchange {
   uint64_t received_sum_ = 0;
 };
 
-// The key of that number, as a Load of such keys makes it.
+// Returns the key of that number, as a load with keys of this size makes it.
 std::string LoadKey(uint64_t number, size_t key_size);
 
 std::string BulkString(std::string_view text);

@@ -1,4 +1,7 @@
-// What a load asks of a server, and what came of it. Plain values.
+// A load describes the requests that the load generator sends to a server; LoadResult is the
+// outcome.
+//
+// Thread-safety: plain values.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +25,8 @@ inline constexpr uint64_t kRangeEntries = 50;
 
 enum class KeyChoice {
   kUniform,
-  kZipfian,   // few keys are asked for often (zipfian.h); which ones is spread over all keys
-  kInOrder,   // each once, whatever the times of the load say
+  kZipfian,   // as zipfian.h draws them; the frequent keys are spread over all keys
+  kInOrder,   // each key once, whatever the times of the load
   kShuffled,  // the same in a shuffled order
 };
 
@@ -42,11 +45,11 @@ struct Load {
   bool check_values = true;
   double warm_up_seconds = 0.3;
   double seconds = 2;
-  // 0: a closed loop, each connection sends when it has its replies. Else an open one: so many
-  // requests a second are due, at equal distances, whatever the server does.
+  // 0 makes a closed loop: each connection sends when it has its replies. Otherwise the loop is
+  // open: so many requests a second are due, at equal distances, whatever the server does.
   double rate = 0;
-  // How often each key was incremented on this server so far; kIncrement keeps it, and checks the
-  // replies by it. Null: they are not checked.
+  // The number of times that each key was incremented on this server so far. kIncrement updates it
+  // and checks the replies by it; null: the replies are not checked.
   std::vector<uint32_t>* counters = nullptr;
 
   bool each_key_once() const {

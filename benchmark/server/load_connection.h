@@ -1,6 +1,7 @@
-// A socket of the load generator, with at most one pipeline of requests under way.
+// A load connection is a socket of the load generator, with at most one pipeline of requests under
+// way.
 //
-// Not thread-safe.
+// Thread-safety: one thread uses a connection.
 #pragma once
 
 #include <chrono>
@@ -16,20 +17,20 @@ class LoadConnection {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Is told of by `epoll` with its own address, whenever something arrives.
+  // `epoll` reports the connection with this object's address when bytes arrive.
   LoadConnection(Exchange* exchange, int epoll);
   ~LoadConnection();
   LoadConnection(const LoadConnection&) = delete;
   LoadConnection& operator=(const LoadConnection&) = delete;
 
-  // The time that the requests under way are counted from.
+  // Returns the time from which the latencies of the requests under way count.
   Clock::time_point since() const { return since_; }
   bool done() const { return answered_ == slots_.size(); }
 
   void SendPipeline(Clock::time_point since);
-  // When there is room again.
+  // Sends more. Requires: the socket has room again.
   void ContinueSending();
-  // Takes what arrived; returns how many replies were completed.
+  // Reads what arrived. Returns how many replies it completed.
   uint64_t Receive();
 
  private:
@@ -38,7 +39,7 @@ class LoadConnection {
     size_t at = 0;  // of the request in out_
   };
 
-  // Draws the requests; only what isn't there from the last time is copied.
+  // Draws the requests, and copies only the bytes that differ from the last pipeline.
   void MakeRequests();
 
   Exchange* const exchange_;
@@ -55,7 +56,7 @@ class LoadConnection {
   Clock::time_point since_;
 };
 
-// Connects to 127.0.0.1:`port`; -1 when nobody listens.
+// Connects to 127.0.0.1:`port`. Returns -1 if no server listens.
 int ConnectTo(uint16_t port);
 
 }  // namespace varve::bench

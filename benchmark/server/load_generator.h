@@ -1,18 +1,20 @@
-// A cheap client with many connections: one thread, epoll, plain non-blocking sockets, requests
-// made by rewriting the digits of a prepared buffer. On a small machine the client shares the
-// processor with the server, so what it costs distorts every figure.
+// The load generator is a cheap client with many connections: one thread, epoll, non-blocking
+// sockets, and requests that it makes by rewriting the digits of a prepared buffer. On a small
+// machine the client shares the processor with the server, so its cost distorts every figure.
 //
 // Closed loop: each connection sends `pipeline` requests at once and the next ones when all their
 // replies are there, as redis-benchmark does. The latency of a request runs from that send to the
 // receive call that brought its reply.
 //
-// Open loop: a pipeline is due every so often, whether or not those before it were answered. It
-// goes to a connection that has nothing under way, or waits for one. Latencies run from when it was
-// due, so that a server that stalls pays for everybody who had to wait. What was due within
-// `seconds` counts, also where its reply came later; what was never sent counts with the time it
-// waited.
+// Open loop: a pipeline is due at fixed times, whether or not earlier ones were answered. It goes
+// to a connection that has nothing under way, or waits for one. Its latency runs from the time when
+// it was due, so that a stall of the server counts for each request that had to wait. Requests that
+// were due within `seconds` count, also if their replies came later; requests that were never sent
+// count with the time that they waited.
 //
-// What is asked and how replies are checked: exchange.h. Not thread-safe.
+// benchmark/server/exchange.h makes the requests and checks the replies.
+//
+// Thread-safety: one thread at a time calls these functions.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +28,13 @@
 
 namespace varve::bench {
 
-// `server_cpu` returns the server's CPU seconds so far.
+// Runs the load. `server_cpu` returns the server's processor time so far, in seconds.
 LoadResult RunLoad(const Load& load, const std::function<double()>& server_cpu);
 
 class LoadConnection;
 
-// As many connections as the load says, each of which sent one pipeline and got its replies, and
-// then says nothing.
+// Idle connections: as many as the load says. Each sends one pipeline, gets its replies, and is
+// silent from then on.
 class IdleConnections {
  public:
   explicit IdleConnections(const Load& load);
@@ -46,12 +48,13 @@ class IdleConnections {
   std::vector<std::unique_ptr<LoadConnection>> connections_;
 };
 
-// How many connections the limit on open files allows, once it is raised as far as this user may.
+// Raises the limit on open files as far as this user may, and returns how many connections it
+// allows.
 int MostConnections();
 
-// Whether a server on that port answers PING.
+// Returns whether a server on that port answers PING.
 bool AnswersPing(uint16_t port);
-// A port that nobody listens on.
+// Returns a port on which no process listens.
 uint16_t FreePort();
 
 }  // namespace varve::bench

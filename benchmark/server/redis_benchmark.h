@@ -1,7 +1,7 @@
-// Drives redis-benchmark, the well-known load generator, instead of our own. It costs as much as a
-// server, checks no values, and reports no p99.9.
+// A driver of redis-benchmark, the well-known load generator, in place of our own. It costs as much
+// as a server, checks no values, and reports no p99.9.
 //
-// Not thread-safe.
+// Thread-safety: one thread at a time calls the function.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace varve::bench {
 
-// What came of a closed loop of about so many seconds; `p999` is 0. Nothing where it can't make
-// such a load.
+// Runs a closed loop for about as long as the load says, and returns its result with a `p999` of 0.
+// Returns nothing if redis-benchmark can't make such a load.
 std::optional<LoadResult> DriveRedisBenchmark(const Load& load, const Child& server);
 
 }  // namespace varve::bench

@@ -1,5 +1,5 @@
-// Brings each row of the server's table what it needs (running servers with all keys, little
-// memory, silent connections), has its load made and turns what came of it into figures:
+// The server measurements provide what each row of the server's table needs (running servers with
+// all keys, little memory, silent connections), run its load, and turn the outcome into figures:
 //
 //   requests_per_second              answered; of an open row those that were answered in time
 //   offered_per_second               open rows: requests that were due
@@ -13,12 +13,12 @@
 //   resident_loaded_bytes            the same before the reads of memory/keys
 //   bytes_per_connection
 //   disk_reads                       cold rows: reads that the disk served meanwhile for each
-//                                    request, for whomever
+//                                    request, for all processes
 //
 // Servers of the same durability and value size are kept from row to row, all but the measured one
 // paused.
 //
-// Not thread-safe.
+// Thread-safety: one thread uses an object.
 #pragma once
 
 #include <map>
@@ -47,12 +47,12 @@ class ServerMeasurements {
  public:
   explicit ServerMeasurements(MeasureSettings settings) : settings_(std::move(settings)) {}
 
-  // Nothing where the row can't be run, with `*why`.
+  // Returns the figures; nothing, and the reason in `*why`, if the row can't be run.
   std::optional<Figures> Measure(const ServerRow& row, const Contender& contender,
                                  std::string* why);
 
  private:
-  // A server and how often its counters were incremented.
+  // A server, and how often each of its counters was incremented.
   struct Loaded {
     std::unique_ptr<Server> server;
     std::vector<uint32_t> counters;
@@ -60,8 +60,8 @@ class ServerMeasurements {
 
   std::unique_ptr<Server> NewServer(const ServerRow& row, const Contender& contender,
                                     const std::string& name, std::vector<std::string> flags = {});
-  // With all keys, each read once, so that caches are as warm as their size allows; at rest,
-  // paused.
+  // Returns a paused server with all keys. Each key was read once, so that caches are as warm as
+  // their size allows, and the server came to rest.
   Loaded* ServerFor(const ServerRow& row, const Contender& contender);
   // Sets or gets all keys in a shuffled order, and waits until the server is at rest.
   void EachKeyOnce(const ServerRow& row, Operation operation, Server* server);
@@ -74,7 +74,7 @@ class ServerMeasurements {
   Figures MeasureKeysMemory(const ServerRow& row, const Contender& contender);
   std::optional<Figures> MeasureConnectionMemory(const ServerRow& row, const Contender& contender,
                                                  std::string* why);
-  // Requests a second of the faster of Varve and Redis; measured once for a row.
+  // Returns the requests a second of the faster of Varve and Redis; measures them once for a row.
   double Capacity(const ServerRow& closed);
 
   const MeasureSettings settings_;

@@ -1,12 +1,12 @@
-// The rows of the server's table: what each does, with how many connections, on how much, and what
-// is to be reached. server_measurements.h brings the servers for it. A row is named by its parts:
+// The rows of the server's table: the work of each row, its connections, the size of its data and
+// its goal. server_measurements.h provides the servers. A row is named by its parts:
 //
 //   [open/|cold/]WORK/SIZE/PIPELINE/SYNC[/CONNECTIONS][/LOAD[/behind]]
 //       SET/100B/P16/always, GET/100B/P1/always/c500, open/GET/100B/P1/always/at75/behind
 //   memory/WHAT
 //       memory/keys, memory/idle_connection, memory/used_connection
 //
-// Plain values; thread-safe.
+// Thread-safety: plain values.
 #pragma once
 
 #include <cstdint>
@@ -45,31 +45,31 @@ struct ServerRow {
   int load_percent = 0;  // of an open row
   bool behind = false;   // the server merges, or rewrites its log, meanwhile (background_work.h)
   uint64_t keys = 0;     // in the store
-  // Varve's figure divided by another's (the other's by Varve's where less is better) that is to be
-  // reached; 0: none.
+  // The goals: Varve's figure divided by that of another server, or the inverse if less is better.
+  // 0: no goal.
   double goal_redis = 0;
   double goal_redis_without_log = 0;
   double goal_null = 0;
 
   std::string title() const;
-  // The one in the table.
+  // Returns the name of the figure in the table.
   const char* figure() const;
   bool less_is_better() const { return figure() != std::string(kRequestRate); }
-  // Empty where that contender takes part in the row, else why it doesn't.
+  // Returns why the contender does not take part in the row; empty if it does.
   std::string WhyNot(const std::string& contender) const;
-  // The closed row whose rates an open row is a share of.
+  // Returns the id of the closed row from whose rates the rate of this open row is taken.
   std::string closed_id() const;
-  // How a load of this row asks, without the server's name, port and the times.
+  // Returns a load of this row, without the server's name, port and the times.
   Load load() const;
-  // Memory allowed to a cold row.
+  // Returns the memory that the server may use in a cold row.
   uint64_t memory_limit() const { return keys * (16 + value_size) / kServerColdRatio; }
 };
 
-// In the order of the table, with so many keys (fewer where values are large).
+// Returns the rows in the order of the table, with so many keys, or fewer if values are large.
 std::vector<ServerRow> AllServerRows(uint64_t keys);
 
-// The row of that name, which need not be in the table; ends the program when the name says
-// nothing.
+// Returns the row of that name, which need not be in the table. Ends the program if the name makes
+// no sense.
 ServerRow ServerRowNamed(const std::string& id, uint64_t keys);
 
 }  // namespace varve::bench

@@ -10,8 +10,8 @@
 
 namespace varve {
 
-// A command that needs no server and is defined elsewhere: the client knows nothing of the engine's
-// files, so that whoever links both brings what reads them.
+// An offline command needs no server. The client knows nothing of the engine's files, so the
+// program that links both passes the commands that read them.
 struct OfflineCommand {
   std::string_view name;
   // Prints to standard output.

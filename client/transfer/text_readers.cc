@@ -56,8 +56,22 @@ void AppendCsvRecord(std::string_view key, std::string_view value, std::string_v
   *out += '\n';
 }
 
-void PairReader::BecomeSet(std::string_view key, std::string_view value, std::string_view expiry,
-                           ImportRecord* record) {
+bool PairReader::Seek(uint64_t offset, uint64_t line) {
+  line_ = line;
+  at_begin_ = offset == 0;
+  return input_->Seek(offset);
+}
+
+absl::StatusOr<bool> PairReader::Next(ImportRecord* record) {
+  VARVE_RETURN_IF_ERROR(SkipByteOrderMark(input_.get()));
+  VARVE_ASSIGN_OR_RETURN(const std::optional<Pair> pair, ReadPair(record));
+  if (!pair) return false;
+  BecomeSet(*pair, record);
+  return true;
+}
+
+void PairReader::BecomeSet(const Pair& pair, ImportRecord* record) {
+  const auto& [key, value, expiry] = pair;
   record->words = {"SET", key, value};
   record->repeatable = true;
   if (expiry.empty() || !record->wrong.empty()) return;
@@ -74,13 +88,7 @@ void PairReader::BecomeSet(std::string_view key, std::string_view value, std::st
   }
 }
 
-bool CsvReader::Seek(uint64_t offset, uint64_t line) {
-  line_ = line;
-  first_ = offset == 0;
-  return input_->Seek(offset);
-}
-
-absl::StatusOr<std::string> CsvReader::ReadRecord() {
+absl::StatusOr<std::string> CsvReader::ReadFields() {
   std::string wrong;
   size_t field = 0;
   bool in_quotes = false;
@@ -121,11 +129,10 @@ absl::StatusOr<std::string> CsvReader::ReadRecord() {
   return wrong;
 }
 
-absl::StatusOr<bool> CsvReader::Next(ImportRecord* record) {
-  VARVE_RETURN_IF_ERROR(SkipByteOrderMark(input_.get()));
+absl::StatusOr<std::optional<PairReader::Pair>> CsvReader::ReadPair(ImportRecord* record) {
   while (true) {
     VARVE_ASSIGN_OR_RETURN(const std::string_view bytes, input_->Peek(1));
-    if (bytes.empty()) return false;
+    if (bytes.empty()) return std::nullopt;
     record->offset = input_->offset();
     record->line = line_;
     if (bytes[0] == '\n' || bytes[0] == '\r') {  // an empty line
@@ -133,34 +140,25 @@ absl::StatusOr<bool> CsvReader::Next(ImportRecord* record) {
       line_ += bytes[0] == '\n';
       continue;
     }
-    VARVE_ASSIGN_OR_RETURN(record->wrong, ReadRecord());
+    VARVE_ASSIGN_OR_RETURN(record->wrong, ReadFields());
     const bool is_title =
-        std::exchange(first_, false) && fields_[0] == "key" && fields_[1] == "value";
-    if (is_title) continue;
-    BecomeSet(fields_[0], fields_[1], fields_[2], record);
-    return true;
+        std::exchange(at_begin_, false) && fields_[0] == "key" && fields_[1] == "value";
+    if (!is_title) return Pair{fields_[0], fields_[1], fields_[2]};
   }
 }
 
-bool JsonLinesReader::Seek(uint64_t offset, uint64_t line) {
-  line_ = line;
-  return input_->Seek(offset);
-}
-
-absl::StatusOr<bool> JsonLinesReader::Next(ImportRecord* record) {
-  VARVE_RETURN_IF_ERROR(SkipByteOrderMark(input_.get()));
+absl::StatusOr<std::optional<PairReader::Pair>> JsonLinesReader::ReadPair(ImportRecord* record) {
   while (true) {
     record->offset = input_->offset();
     record->line = line_;
     bool end = false;
     VARVE_ASSIGN_OR_RETURN(const std::string_view line, input_->Line(kLongestLine, &end));
-    if (end) return false;
+    if (end) return std::nullopt;
     ++line_;
     if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
     const absl::Status parsed = ParseJsonRecord(line, &key_, &value_, &expiry_);
     record->wrong = std::string(parsed.message());
-    BecomeSet(key_, value_, expiry_, record);
-    return true;
+    return Pair{key_, value_, expiry_};
   }
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,21 +21,37 @@ void AppendCsvRecord(std::string_view key, std::string_view value, std::string_v
                      std::string* out);
 inline constexpr std::string_view kCsvTitle = "key,value,expires_at_ms\n";
 
-// Readers of pairs: each pair is a SET, or a DEL where its time is over.
+// Reads pairs: each pair becomes a SET, or a DEL where its time is over.
 class PairReader : public RecordReader {
+ public:
+  absl::StatusOr<bool> Next(ImportRecord* record) final;
+  uint64_t offset() const final { return input_->offset(); }
+  uint64_t line() const final { return line_; }
+  bool Seek(uint64_t offset, uint64_t line) final;
+
  protected:
+  struct Pair {
+    std::string_view key;
+    std::string_view value;
+    std::string_view expiry;
+  };
+
   // `now_ms`: what has expired by then is left out.
   PairReader(std::unique_ptr<InputFile> input, uint64_t now_ms)
       : input_(std::move(input)), now_ms_(now_ms) {}
 
-  // Makes the record's command of the pair, unless it is wrong already. The views stay in use.
-  void BecomeSet(std::string_view key, std::string_view value, std::string_view expiry,
-                 ImportRecord* record);
+  // Reads the next pair, whose views stay in use until the next call, and tells in `record` where
+  // it begins and what is wrong with it. Nothing: the file has ended.
+  virtual absl::StatusOr<std::optional<Pair>> ReadPair(ImportRecord* record) = 0;
 
   const std::unique_ptr<InputFile> input_;
   uint64_t line_ = 1;
+  bool at_begin_ = true;  // no pair was read yet
 
  private:
+  // Makes the record's command of the pair, unless it is wrong already.
+  void BecomeSet(const Pair& pair, ImportRecord* record);
+
   const uint64_t now_ms_;
 };
 
@@ -43,17 +60,12 @@ class CsvReader final : public PairReader {
   CsvReader(std::unique_ptr<InputFile> input, uint64_t now_ms)
       : PairReader(std::move(input), now_ms) {}
 
-  absl::StatusOr<bool> Next(ImportRecord* record) override;
-  uint64_t offset() const override { return input_->offset(); }
-  uint64_t line() const override { return line_; }
-  bool Seek(uint64_t offset, uint64_t line) override;
-
  private:
+  absl::StatusOr<std::optional<Pair>> ReadPair(ImportRecord* record) override;
   // Reads the fields of a record into fields_; returns what is wrong with it, or nothing.
-  absl::StatusOr<std::string> ReadRecord();
+  absl::StatusOr<std::string> ReadFields();
 
   std::string fields_[3];
-  bool first_ = true;
 };
 
 class JsonLinesReader final : public PairReader {
@@ -61,12 +73,9 @@ class JsonLinesReader final : public PairReader {
   JsonLinesReader(std::unique_ptr<InputFile> input, uint64_t now_ms)
       : PairReader(std::move(input), now_ms) {}
 
-  absl::StatusOr<bool> Next(ImportRecord* record) override;
-  uint64_t offset() const override { return input_->offset(); }
-  uint64_t line() const override { return line_; }
-  bool Seek(uint64_t offset, uint64_t line) override;
-
  private:
+  absl::StatusOr<std::optional<Pair>> ReadPair(ImportRecord* record) override;
+
   std::string key_;
   std::string value_;
   std::string expiry_;

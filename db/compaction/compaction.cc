@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "db/compaction/merge_writer.h"
-#include "db/compaction/value_placer.h"
+#include "db/compaction/value_separation.h"
 #include "db/format/file_names.h"
 #include "db/iterators/merging_iterator.h"
 #include "db/iterators/run_iterator.h"
@@ -26,7 +26,7 @@ MergeOptions MergeOptionsFor(const CompactionContext& context) {
   options.segment_size = context.options->segment_size;
   options.snapshots = context.snapshots;
   options.is_live = context.is_live;
-  options.bases = context.bases;
+  options.forks = context.forks;
   options.filter = context.options->compaction_filter.get();
   options.cancel = context.cancel;
   return options;
@@ -52,9 +52,9 @@ absl::StatusOr<CompactionResult> Merge(InternalIterator* input,
     return absl::OkStatus();
   });
   if (opened.ok()) {
-    if (options.placer != nullptr) {
-      options.placer->Keep();
-      result.bytes_written += options.placer->bytes_written();
+    if (options.separation != nullptr) {
+      options.separation->Keep();
+      result.bytes_written += options.separation->bytes_written();
     }
     return result;
   }
@@ -67,10 +67,10 @@ absl::StatusOr<CompactionResult> Merge(InternalIterator* input,
 }
 
 // First keys of the segments that stay in the run that the output joins.
-std::vector<std::string> BordersFor(const Version& version, const CompactionPlan& plan) {
-  std::vector<std::string> borders;
+std::vector<std::string> OutputBoundaries(const Version& version, const CompactionPlan& plan) {
+  std::vector<std::string> boundaries;
   const size_t level = static_cast<size_t>(plan.output_level);
-  if (!plan.joins_last_run || level >= version.levels().size()) return borders;
+  if (!plan.joins_last_run || level >= version.levels().size()) return boundaries;
   std::vector<uint64_t> leaving;
   for (const CompactionPlan::Input& input : plan.inputs) {
     for (const std::shared_ptr<Segment>& segment : input.segments)
@@ -80,11 +80,11 @@ std::vector<std::string> BordersFor(const Version& version, const CompactionPlan
   for (const Run& run : version.levels()[level].runs) {
     for (const std::shared_ptr<Segment>& segment : run.segments) {
       if (!std::binary_search(leaving.begin(), leaving.end(), segment->info().number)) {
-        borders.push_back(segment->info().smallest);
+        boundaries.push_back(segment->info().smallest);
       }
     }
   }
-  return borders;
+  return boundaries;
 }
 
 CompactionResult Move(const CompactionPlan& plan) {
@@ -101,9 +101,9 @@ CompactionResult Move(const CompactionPlan& plan) {
 
 }  // namespace
 
-std::vector<SequenceNumber> SnapshotsAndCuts(const CompactionContext& context) {
+std::vector<SequenceNumber> SnapshotsAndForkPoints(const CompactionContext& context) {
   std::vector<SequenceNumber> sequences = context.snapshots;
-  for (const NamespaceBase& base : context.bases.all()) sequences.push_back(base.cut);
+  for (const NamespaceFork& fork : context.forks.all()) sequences.push_back(fork.fork_point);
   std::sort(sequences.begin(), sequences.end());
   sequences.erase(std::unique(sequences.begin(), sequences.end()), sequences.end());
   return sequences;
@@ -112,12 +112,13 @@ std::vector<SequenceNumber> SnapshotsAndCuts(const CompactionContext& context) {
 absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input,
                                           std::vector<RangeTombstone> tombstones,
                                           const FlushSize& size, bool drops_tombstones,
-                                          ValuePlacer* placer, const CompactionContext& context) {
+                                          ValueSeparation* separation,
+                                          const CompactionContext& context) {
   MergeOptions options = MergeOptionsFor(context);
   options.expected_entries = size.entries;
   options.average_record_size = size.entries == 0 ? 0 : size.bytes / size.entries;
   options.drops_tombstones = drops_tombstones;
-  options.placer = placer;
+  options.separation = separation;
   return Merge(input, std::move(tombstones), options);
 }
 
@@ -128,8 +129,8 @@ absl::StatusOr<CompactionResult> RunCompaction(const Version& version, const Com
   ThreadPace pace;  // until what was merged is to be installed, as locks are held there
   MergeOptions options = MergeOptionsFor(context);
   options.drops_tombstones = plan.drops_tombstones;
-  options.rest = [&] { pace.Rest(context.hurries()); };
-  options.borders = BordersFor(version, plan);
+  options.rest = [&] { pace.Rest(context.is_urgent()); };
+  options.boundaries = OutputBoundaries(version, plan);
   std::vector<std::unique_ptr<InternalIterator>> runs;
   std::vector<RangeTombstone> tombstones;
   uint64_t bytes = 0;
@@ -144,13 +145,14 @@ absl::StatusOr<CompactionResult> RunCompaction(const Version& version, const Com
   }
   if (options.expected_entries > 0) options.average_record_size = bytes / options.expected_entries;
   const std::unique_ptr<InternalIterator> input = NewMergingIterator(std::move(runs));
-  std::unique_ptr<ValuePlacer> placer;
+  std::unique_ptr<ValueSeparation> separation;
   if (!plan.emptied_files.empty()) {
-    placer = NewCollectingPlacer(plan.emptied_files, {.file_system = context.file_system,
-                                                      .directory = context.directory,
-                                                      .next_file_number = context.next_file_number,
-                                                      .registry = &context.caches->values});
-    options.placer = placer.get();
+    separation =
+        NewCollectionSeparation(plan.emptied_files, {.file_system = context.file_system,
+                                                     .directory = context.directory,
+                                                     .next_file_number = context.next_file_number,
+                                                     .registry = &context.caches->values});
+    options.separation = separation.get();
   }
   VARVE_ASSIGN_OR_RETURN(CompactionResult result,
                          Merge(input.get(), std::move(tombstones), options));

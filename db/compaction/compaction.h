@@ -15,7 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "db/format/internal_iterator.h"
-#include "db/format/namespace_bases.h"
+#include "db/format/namespace_forks.h"
 #include "db/format/range_tombstone.h"
 #include "db/segment/segment.h"
 #include "db/version/compaction_plan.h"
@@ -27,7 +27,7 @@
 
 namespace varve {
 
-class ValuePlacer;
+class ValueSeparation;
 
 // The context is what the engine lends to a job. Snapshots and live generations are taken before
 // the job begins and after its inputs are fixed: a snapshot that begins later sees all of the
@@ -41,16 +41,16 @@ struct CompactionContext {
   std::vector<SequenceNumber> snapshots;  // those held, ascending
   // Returns whether a generation is live now or in one of the snapshots; null: all are.
   std::function<bool(NamespaceGeneration)> is_live;
-  NamespaceBases bases;  // bases of the live generations
+  NamespaceForks forks;  // forks of the live generations
   const std::atomic<bool>* cancel = nullptr;
   // Returns whether somebody waits for the merge by now. Flushes need none: they are always waited
   // for.
-  std::function<bool()> hurries;
+  std::function<bool()> is_urgent;
 };
 
 // Returns the sequences at which something has to stay visible, whatever generation it belongs to:
-// the snapshots and the cuts of clones, ascending.
-std::vector<SequenceNumber> SnapshotsAndCuts(const CompactionContext& context);
+// the snapshots and the fork points of clones, ascending.
+std::vector<SequenceNumber> SnapshotsAndForkPoints(const CompactionContext& context);
 
 struct CompactionResult {
   std::vector<std::shared_ptr<Segment>> segments;  // ascending and disjoint, on disk and open
@@ -69,12 +69,10 @@ struct FlushSize {
 };
 
 // Writes what a full write buffer holds. `drops_tombstones`: the tree has no segment that overlaps.
-// `placer` (may be null): says where large values go.
-[[nodiscard]] absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input,
-                                                        std::vector<RangeTombstone> tombstones,
-                                                        const FlushSize& size,
-                                                        bool drops_tombstones, ValuePlacer* placer,
-                                                        const CompactionContext& context);
+// `separation` decides where large values go; null leaves every value in its record.
+[[nodiscard]] absl::StatusOr<CompactionResult> RunFlush(
+    InternalIterator* input, std::vector<RangeTombstone> tombstones, const FlushSize& size,
+    bool drops_tombstones, ValueSeparation* separation, const CompactionContext& context);
 
 // Merges the inputs of a plan that was made for `version`.
 [[nodiscard]] absl::StatusOr<CompactionResult> RunCompaction(const Version& version,

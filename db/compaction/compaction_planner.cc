@@ -1,6 +1,7 @@
 #include "db/compaction/compaction_planner.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -72,8 +73,19 @@ bool IsCovered(const SegmentInfo& segment, const RangeTombstoneList& tombstones,
 
 }  // namespace
 
+std::string_view NameOf(CompactionReason reason) {
+  static constexpr std::string_view kNames[] = {"picker", "full_level",    "overwritten_values",
+                                                "range",  "dead_segments", "value_garbage",
+                                                "damage"};
+  static_assert(std::size(kNames) == kCompactionReasons);
+  return kNames[static_cast<size_t>(reason)];
+}
+
 absl::StatusOr<CompactionPlan> PlanOf(const Version& version, const CompactionPick& pick) {
   CompactionPlan plan;
+  // A program's own picker may say anything.
+  const bool is_known = static_cast<size_t>(pick.reason) < kCompactionReasons;
+  plan.reason = is_known ? pick.reason : CompactionReason::kPicker;
   plan.output_level = pick.output_level;
   plan.joins_last_run = pick.joins_last_run;
   plan.move_only = pick.move_only;
@@ -107,6 +119,7 @@ std::optional<CompactionPlan> PlanAroundDamage(const Version& version,
   const std::vector<Level>& levels = version.levels();
   const size_t upper_levels = levels.size() <= 1 ? levels.size() : levels.size() - 1;
   CompactionPlan plan;
+  plan.reason = CompactionReason::kDamage;
   uint64_t newer_bytes = 0;  // of the runs taken
   for (size_t level = 0; level < upper_levels; ++level) {
     for (const Run& run : levels[level].runs) {
@@ -129,6 +142,7 @@ std::optional<CompactionPlan> PlanAroundDamage(const Version& version,
 std::optional<CompactionPlan> PlanRange(const Version& version, std::string_view lower,
                                         std::string_view upper) {
   CompactionPlan plan;
+  plan.reason = CompactionReason::kRange;
   std::string begin(lower);
   std::string end(upper);  // empty: no end
   // From newest to oldest, the range grows by what is taken: older segments below it must not stay
@@ -161,6 +175,7 @@ std::optional<CompactionPlan> PlanDeadSegments(
     const Version& version, const std::vector<SequenceNumber>& snapshots,
     const std::function<bool(NamespaceGeneration)>& is_live) {
   CompactionPlan plan;
+  plan.reason = CompactionReason::kDeadSegments;
   for (size_t level = 0; level < version.levels().size(); ++level) {
     for (const Run& run : version.levels()[level].runs) {
       CompactionPlan::Input input{static_cast<int>(level), {}};

@@ -135,6 +135,7 @@ class LazyLeveling final : public CompactionPicker {
     if (first == upper_levels) return MergeForValues(tree, options);
 
     Choice choice;
+    choice.pick.reason = CompactionReason::kFullLevel;
     size_t target = first;
     const auto take_level = [&] {
       for (const RunShape& run : levels[target].runs)
@@ -167,6 +168,7 @@ class LazyLeveling final : public CompactionPicker {
     const std::vector<LevelShape>& levels = tree.levels;
     const size_t upper_levels = UpperLevels(tree);
     Choice choice;
+    choice.pick.reason = CompactionReason::kOverwrittenValues;
     uint64_t upper_referenced = 0;
     for (size_t i = 0; i < upper_levels; ++i) {
       for (const RunShape& run : levels[i].runs) {

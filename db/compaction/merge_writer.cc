@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "db/compaction/value_placer.h"
+#include "db/compaction/value_separation.h"
 #include "db/format/expiry_index.h"
 #include "db/format/file_names.h"
 #include "db/segment/segment_caches.h"
@@ -22,18 +22,84 @@ namespace {
 constexpr uint64_t kRecordsBetweenRests = 16;
 constexpr size_t kNoStripe = std::numeric_limits<size_t>::max();
 
+// The stripes of sequences that readers can tell apart in one generation.
+class Stripes {
+ public:
+  // Requires: both outlive the stripes, and the snapshots ascend.
+  Stripes(const std::vector<SequenceNumber>& snapshots, const NamespaceForks& forks)
+      : held_(snapshots) {
+    VARVE_ASSERT(std::is_sorted(snapshots.begin(), snapshots.end()));
+    for (const NamespaceFork& fork : forks.all()) {
+      std::vector<SequenceNumber>& points =
+          of_parents_.try_emplace(fork.parent, snapshots).first->second;
+      const auto place = std::lower_bound(points.begin(), points.end(), fork.fork_point);
+      if (place == points.end() || *place != fork.fork_point) points.insert(place, fork.fork_point);
+    }
+  }
+
+  // From now on the stripes are those of `generation`.
+  void Choose(NamespaceGeneration generation) {
+    const auto of_parent = of_parents_.find(generation);
+    snapshots_ = of_parent == of_parents_.end() ? &held_ : &of_parent->second;
+  }
+  // Versions with the same number of snapshots below them look the same to everybody.
+  size_t Of(SequenceNumber sequence) const {
+    if (snapshots_->empty()) return 0;
+    return static_cast<size_t>(std::lower_bound(snapshots_->begin(), snapshots_->end(), sequence) -
+                               snapshots_->begin());
+  }
+  // Returns the stripe of the present, which is the last one.
+  size_t present() const { return snapshots_->size(); }
+  // Returns the sequence at which a reader of `stripe` reads.
+  SequenceNumber ReadSequence(size_t stripe) const {
+    return stripe < snapshots_->size() ? (*snapshots_)[stripe] : kMaxSequence;
+  }
+
+ private:
+  const std::vector<SequenceNumber>& held_;
+  // The snapshots and fork points of each parent generation.
+  std::map<NamespaceGeneration, std::vector<SequenceNumber>> of_parents_;
+  const std::vector<SequenceNumber>* snapshots_ = &held_;
+};
+
+// The range tombstones that the outputs have to hold.
+class KeptTombstones {
+ public:
+  // Requires: tombstones come by fragment, and newest first within one.
+  void Add(RangeTombstone tombstone) { kept_.push_back(std::move(tombstone)); }
+
+  // Returns what begins below `upper` (empty: no end), cut there; the rest is for later outputs.
+  std::vector<RangeTombstone> TakeBelow(std::string_view upper) {
+    std::vector<RangeTombstone> pieces;
+    for (size_t i = next_; i < kept_.size(); ++i) {
+      RangeTombstone& kept = kept_[i];
+      if (!upper.empty() && kept.begin >= upper) break;
+      if (upper.empty() || kept.end <= upper) {
+        pieces.push_back(std::move(kept));
+        next_ = i + 1;
+      } else {  // the rest is for the next output, as with the others of the same fragment
+        pieces.push_back({kept.begin, std::string(upper), kept.sequence});
+        kept.begin = upper;
+      }
+    }
+    VARVE_ASSERT(next_ <= kept_.size());
+    CoalesceRangeTombstones(&pieces);
+    return pieces;
+  }
+
+ private:
+  std::vector<RangeTombstone> kept_;
+  size_t next_ = 0;  // those before it were taken
+};
+
 class Merge {
  public:
   Merge(InternalIterator* input, std::vector<RangeTombstone> tombstones,
         const MergeOptions& options)
-      : input_(input), options_(options), tombstones_(std::move(tombstones)) {
-    VARVE_ASSERT(std::is_sorted(options.snapshots.begin(), options.snapshots.end()));
-    for (const NamespaceBase& base : options.bases.all()) {
-      std::vector<SequenceNumber>& cuts =
-          snapshots_of_bases_.try_emplace(base.base, options.snapshots).first->second;
-      const auto place = std::lower_bound(cuts.begin(), cuts.end(), base.cut);
-      if (place == cuts.end() || *place != base.cut) cuts.insert(place, base.cut);
-    }
+      : input_(input),
+        options_(options),
+        tombstones_(std::move(tombstones)),
+        stripes_(options.snapshots, options.forks) {
     KeepTombstones();
   }
 
@@ -71,20 +137,9 @@ class Merge {
       input_->Next();
     }
     VARVE_RETURN_IF_ERROR(input_->status());
-    VARVE_RETURN_IF_ERROR(PassBorders({}));
+    VARVE_RETURN_IF_ERROR(PassBoundaries({}));
     VARVE_RETURN_IF_ERROR(FinishOutput({}));
-    return options_.placer != nullptr ? options_.placer->Finish() : absl::OkStatus();
-  }
-
-  // Versions with the same number of snapshots below them look the same to everybody.
-  size_t StripeOf(SequenceNumber sequence) const {
-    if (snapshots_->empty()) return 0;
-    return static_cast<size_t>(std::lower_bound(snapshots_->begin(), snapshots_->end(), sequence) -
-                               snapshots_->begin());
-  }
-  // The sequence at which a reader of `stripe` reads.
-  SequenceNumber ReadSequence(size_t stripe) const {
-    return stripe < snapshots_->size() ? (*snapshots_)[stripe] : kMaxSequence;
+    return options_.separation != nullptr ? options_.separation->Finish() : absl::OkStatus();
   }
 
   bool IsLive(NamespaceGeneration generation) const {
@@ -94,9 +149,8 @@ class Merge {
   void BeginGeneration(NamespaceGeneration generation) {
     generation_ = generation;
     generation_is_live_ = IsLive(generation);
-    generation_is_of_clone_ = options_.bases.Of(generation) != nullptr;
-    const auto of_base = snapshots_of_bases_.find(generation);
-    snapshots_ = of_base == snapshots_of_bases_.end() ? &options_.snapshots : &of_base->second;
+    generation_is_of_clone_ = options_.forks.Of(generation) != nullptr;
+    stripes_.Choose(generation);
   }
   bool DropsTombstones() const { return options_.drops_tombstones && !generation_is_of_clone_; }
 
@@ -108,12 +162,12 @@ class Merge {
       if ((end.empty() || fragment.end <= end) && !generation_is_live_) continue;
       SequenceNumber at = kMaxSequence;
       while (const SequenceNumber sequence = tombstones_.SequenceInFragment(i, at)) {
-        const size_t stripe = StripeOf(sequence);
+        const size_t stripe = stripes_.Of(sequence);
         if (stripe > 0 || !DropsTombstones()) {
-          kept_tombstones_.push_back({fragment.begin, fragment.end, sequence});
+          kept_tombstones_.Add({fragment.begin, fragment.end, sequence});
         }
         if (stripe == 0) break;
-        at = ReadSequence(stripe - 1);
+        at = stripes_.ReadSequence(stripe - 1);
       }
     }
   }
@@ -138,17 +192,17 @@ class Merge {
   // Writes the record if somebody can still see it.
   absl::Status Consider(const RecordView& record) {
     if (is_stale_entry_) return absl::OkStatus();
-    const size_t stripe = StripeOf(record.sequence);
-    VARVE_ASSERT(stripe <= snapshots_->size());
+    const size_t stripe = stripes_.Of(record.sequence);
+    VARVE_ASSERT(stripe <= stripes_.present());
     // Hidden by a newer version, also if that one was dropped.
     if (stripe == stripe_) return absl::OkStatus();
     const bool is_newest = stripe_ == kNoStripe;
     stripe_ = stripe;
-    if (key_is_in_fragment_ &&
-        tombstones_.SequenceInFragment(fragment_, ReadSequence(stripe)) > record.sequence) {
+    if (key_is_in_fragment_ && tombstones_.SequenceInFragment(
+                                   fragment_, stripes_.ReadSequence(stripe)) > record.sequence) {
       return absl::OkStatus();
     }
-    const bool only_the_present_sees_it = stripe == snapshots_->size();
+    const bool only_the_present_sees_it = stripe == stripes_.present();
     bool is_tombstone = record.kind == RecordKind::kTombstone;
     bool is_filtered = false;
     if (!is_tombstone && options_.filter != nullptr && generation_ != kExpiryGeneration &&
@@ -160,7 +214,7 @@ class Merge {
     if (is_tombstone && DropsTombstones() && stripe == 0) return absl::OkStatus();
     if (!is_filtered) {
       VARVE_RETURN_IF_ERROR(Write(record));
-      if (is_newest && !is_tombstone && !IsHidden(record)) live_.Add(generation_, TallyOf(record));
+      if (is_newest && !is_tombstone && !IsHidden(record)) live_.Add(generation_, CountsOf(record));
       return absl::OkStatus();
     }
     RecordView tombstone;
@@ -179,15 +233,15 @@ class Merge {
 
   // Shows the filter the record as its user wrote it.
   absl::StatusOr<bool> FilterDrops(const RecordView& record) {
-    ValuePlace place;
-    if (!IsSeparated(record) || !DecodeValuePlace(record.value, &place))
+    ValueHandle handle;
+    if (!IsSeparated(record) || !DecodeValueHandle(record.value, &handle))
       return options_.filter->Drop(AsFiltered(record));
-    const std::shared_ptr<ValueFile> file = options_.caches->values.Find(place.file_number);
+    const std::shared_ptr<ValueFile> file = options_.caches->values.Find(handle.file_number);
     if (file == nullptr)
       return absl::InternalError("a value file is gone that a segment points into");
     RecordView whole;
     VARVE_RETURN_IF_ERROR(
-        file->ReadOperation(place, UserKeyOf(record.key), record.sequence, &value_, &whole));
+        file->ReadOperation(handle, UserKeyOf(record.key), record.sequence, &value_, &whole));
     whole.key = record.key;
     whole.sequence = record.sequence;
     return options_.filter->Drop(AsFiltered(whole));
@@ -200,9 +254,10 @@ class Merge {
   }
 
   absl::Status Write(const RecordView& record) {
+    VARVE_ASSERT(generation_is_live_ && !is_stale_entry_);
     if (!key_is_written_) {
       key_is_written_ = true;
-      VARVE_RETURN_IF_ERROR(PassBorders(record.key));
+      VARVE_RETURN_IF_ERROR(PassBoundaries(record.key));
       if (builder_ != nullptr && builder_->file_size() >= options_.segment_size) {
         VARVE_RETURN_IF_ERROR(FinishOutput(record.key));
       }
@@ -210,9 +265,9 @@ class Merge {
     if (builder_ == nullptr) VARVE_RETURN_IF_ERROR(OpenOutput());
     ++result_.records_written;
     of_clones_ |= generation_is_of_clone_;
-    if (options_.placer == nullptr) return builder_->Add(record);
-    VARVE_ASSIGN_OR_RETURN(const RecordView placed, options_.placer->Place(record));
-    return builder_->Add(placed);
+    if (options_.separation == nullptr) return builder_->Add(record);
+    VARVE_ASSIGN_OR_RETURN(const RecordView separated, options_.separation->Separate(record));
+    return builder_->Add(separated);
   }
 
   absl::Status OpenOutput() {
@@ -230,12 +285,12 @@ class Merge {
     return absl::OkStatus();
   }
 
-  // Ends outputs at the borders up to `key`; empty: all of them.
-  absl::Status PassBorders(std::string_view key) {
-    for (; next_border_ < options_.borders.size(); ++next_border_) {
-      const std::string& border = options_.borders[next_border_];
-      if (!key.empty() && key < border) break;
-      VARVE_RETURN_IF_ERROR(FinishOutput(border));
+  // Ends outputs at the boundaries up to `key`; empty: all of them.
+  absl::Status PassBoundaries(std::string_view key) {
+    for (; next_boundary_ < options_.boundaries.size(); ++next_boundary_) {
+      const std::string& boundary = options_.boundaries[next_boundary_];
+      if (!key.empty() && key < boundary) break;
+      VARVE_RETURN_IF_ERROR(FinishOutput(boundary));
     }
     return absl::OkStatus();
   }
@@ -243,12 +298,12 @@ class Merge {
   // Ends the current output, which holds everything below `upper` (empty: no end), range tombstones
   // included.
   absl::Status FinishOutput(std::string_view upper) {
-    const std::vector<RangeTombstone> pieces = TakeTombstones(upper);
+    const std::vector<RangeTombstone> pieces = kept_tombstones_.TakeBelow(upper);
     if (builder_ == nullptr && pieces.empty()) return absl::OkStatus();
     if (builder_ == nullptr) VARVE_RETURN_IF_ERROR(OpenOutput());
     for (const RangeTombstone& piece : pieces) {
       VARVE_RETURN_IF_ERROR(builder_->AddRangeTombstone(piece));
-      of_clones_ |= options_.bases.Of(GenerationOf(piece.begin)) != nullptr;
+      of_clones_ |= options_.forks.Of(GenerationOf(piece.begin)) != nullptr;
     }
     VARVE_ASSIGN_OR_RETURN(SegmentInfo info, builder_->Finish());
     info.live = std::exchange(live_, {});
@@ -258,42 +313,18 @@ class Merge {
     return absl::OkStatus();
   }
 
-  std::vector<RangeTombstone> TakeTombstones(std::string_view upper) {
-    std::vector<RangeTombstone> pieces;
-    for (size_t i = next_tombstone_; i < kept_tombstones_.size(); ++i) {
-      RangeTombstone& kept = kept_tombstones_[i];
-      if (!upper.empty() && kept.begin >= upper) break;
-      if (upper.empty() || kept.end <= upper) {
-        pieces.push_back(std::move(kept));
-        next_tombstone_ = i + 1;
-      } else {  // the rest is for the next output, as with the others of the same fragment
-        pieces.push_back({kept.begin, std::string(upper), kept.sequence});
-        kept.begin = upper;
-      }
-    }
-    VARVE_ASSERT(next_tombstone_ <= kept_tombstones_.size());
-    CoalesceRangeTombstones(&pieces);
-    return pieces;
-  }
-
   InternalIterator* const input_;
   const MergeOptions& options_;
   const RangeTombstoneList tombstones_;  // of the inputs
-  // Those to be written: by fragment, newest first within one; the ones before `next_tombstone_`
-  // are written.
-  std::vector<RangeTombstone> kept_tombstones_;
-  size_t next_tombstone_ = 0;
-  size_t next_border_ = 0;
-
-  // Of generations that clones stand on: the snapshots, and the cuts among them.
-  std::map<NamespaceGeneration, std::vector<SequenceNumber>> snapshots_of_bases_;
+  KeptTombstones kept_tombstones_;
+  size_t next_boundary_ = 0;
 
   // The key at hand.
   std::string key_;
   NamespaceGeneration generation_ = 0;
   bool generation_is_live_ = true;
   bool generation_is_of_clone_ = false;
-  const std::vector<SequenceNumber>* snapshots_ = &options_.snapshots;  // that see its generation
+  Stripes stripes_;  // of its generation
   bool is_stale_entry_ = false;
   bool key_is_written_ = false;
   size_t stripe_ = kNoStripe;  // of the version seen last
@@ -302,8 +333,8 @@ class Merge {
   bool key_is_in_fragment_ = false;
 
   std::unique_ptr<SegmentBuilder> builder_;
-  KeyTallies live_;         // in the output at hand
-  bool of_clones_ = false;  // the same
+  GenerationKeyCounts live_;  // in the output at hand
+  bool of_clones_ = false;    // the same
   MergeResult result_;
 };
 

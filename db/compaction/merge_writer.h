@@ -9,8 +9,8 @@
 //      the newest range tombstone of each stripe.
 //   3. Tombstones go when nothing older than the inputs overlaps them (`drops_tombstones`) and they
 //      belong to the oldest stripe: everything that they hid in the inputs is dropped with them.
-//   4. A cut at which a clone stands on a generation is a snapshot in that generation, and in a
-//      clone's no tombstone goes (db/format/namespace_bases.h).
+//   4. A fork point of a clone acts as a snapshot in the parent generation, and in a
+//      clone's no tombstone goes (db/format/namespace_forks.h).
 //   5. Records of dead generations go; the filter is asked about the rest.
 // Sequences are never changed, and values that lie elsewhere are not read, except for a filter or
 // to be moved. Memory: the range tombstones and a segment builder.
@@ -27,7 +27,7 @@
 
 #include "absl/status/statusor.h"
 #include "db/format/internal_iterator.h"
-#include "db/format/namespace_bases.h"
+#include "db/format/namespace_forks.h"
 #include "db/format/range_tombstone.h"
 #include "db/segment/segment_builder.h"
 #include "type/tree_key.h"
@@ -38,7 +38,7 @@
 namespace varve {
 
 struct SegmentCaches;
-class ValuePlacer;
+class ValueSeparation;
 
 struct MergeOptions {
   FileSystem* file_system = nullptr;
@@ -52,16 +52,16 @@ struct MergeOptions {
   uint64_t average_record_size = 0;
   // Keys that no segment reaches across, ascending: the first keys of the segments between which
   // the output has to fit.
-  std::vector<std::string> borders;
+  std::vector<std::string> boundaries;
 
   std::vector<SequenceNumber> snapshots;  // those held, ascending
   // Returns whether a generation is live now or in one of the snapshots; null: all are.
   std::function<bool(NamespaceGeneration)> is_live;
-  NamespaceBases bases;  // bases of the live generations
+  NamespaceForks forks;  // forks of the live generations
   bool drops_tombstones = false;
   const CompactionFilter* filter = nullptr;
   // Decides where values go; null: records are written as they are.
-  ValuePlacer* placer = nullptr;
+  ValueSeparation* separation = nullptr;
   const std::atomic<bool>* cancel = nullptr;  // Aborted soon after it is set
   std::function<void()> rest;                 // called every now and then; may be empty
 };

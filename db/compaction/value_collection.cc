@@ -90,6 +90,7 @@ std::optional<CompactionPlan> PlanCollection(const Version& version) {
   const ValueSpace space = ValueSpaceOf(version);
   if (space.garbage * kGarbageShare <= space.bytes) return std::nullopt;
   CompactionPlan plan;
+  plan.reason = CompactionReason::kValueGarbage;
   plan.emptied_files = EmptiestFiles(version);
   if (plan.emptied_files.empty()) return std::nullopt;
   // The segment that points to the most of it.

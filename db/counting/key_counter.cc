@@ -17,27 +17,29 @@ namespace {
 // The most records that cloning a namespace looks at for its count.
 constexpr uint64_t kCheapCount = 1u << 14;
 
-// Returns the tallies of generations that were forked from another one.
-KeyTallies TalliesOfUse(const KeyTallies& tallies, const NamespaceBases& bases) {
-  KeyTallies of_use;
-  for (const KeyTallies::Entry& entry : tallies.entries()) {
-    if (bases.Of(entry.generation) != nullptr) of_use.Add(entry.generation, entry.tally);
+// Returns the counts of generations that were forked from another one.
+GenerationKeyCounts CountsInUse(const GenerationKeyCounts& counts, const NamespaceForks& forks) {
+  GenerationKeyCounts of_use;
+  for (const GenerationKeyCounts::Entry& entry : counts.entries()) {
+    if (forks.Of(entry.generation) != nullptr) of_use.Add(entry.generation, entry.counts);
   }
   return of_use;
 }
 
-KeyCounter::Follow FollowTo(KeyLedger ledger, const KeyTallies& parents, const Version& next,
-                            const NamespaceBases& bases, KeyCounter::Follower follow) {
-  follow(next, &ledger);
-  ledger.Tidy(next);
-  return {std::move(ledger), TalliesOfUse(parents, bases)};
+KeyCounter::Follow FollowTo(SegmentKeyCounts segment_counts, const GenerationKeyCounts& parents,
+                            const Version& next, const NamespaceForks& forks,
+                            KeyCounter::Follower follow) {
+  follow(next, &segment_counts);
+  segment_counts.Tidy(next);
+  return {std::move(segment_counts), CountsInUse(parents, forks)};
 }
 
 }  // namespace
 
-std::vector<KeyLedger::UnsettledSegment> KeyCounter::Point::Unsettled() const {
-  std::vector<KeyLedger::UnsettledSegment> unsettled = ledger.Add(*state->version).unsettled;
-  std::erase_if(unsettled, [&](const KeyLedger::UnsettledSegment& segment) {
+std::vector<SegmentKeyCounts::UncountedSegment> KeyCounter::Point::Uncounted() const {
+  std::vector<SegmentKeyCounts::UncountedSegment> uncounted =
+      segment_counts.Add(*state->version).uncounted;
+  std::erase_if(uncounted, [&](const SegmentKeyCounts::UncountedSegment& segment) {
     const SegmentInfo& info = segment.segment->info();
     for (const ManifestNamespace& space : state->namespaces.entries()) {
       const std::string end = EndTreeKey(space.generation);
@@ -46,7 +48,7 @@ std::vector<KeyLedger::UnsettledSegment> KeyCounter::Point::Unsettled() const {
     }
     return true;
   });
-  return unsettled;
+  return uncounted;
 }
 
 KeyCounter::KeyCounter(SuperVersions* versions, std::function<SequenceNumber()> durable_sequence,
@@ -57,9 +59,10 @@ KeyCounter::KeyCounter(SuperVersions* versions, std::function<SequenceNumber()> 
 
 void KeyCounter::StartLocked(const Version& version, const Manifest& manifest) {
   versions_->mutex().AssertHeld();
-  ledger_ = KeyLedger(manifest.settled);
-  ledger_.Tidy(version);
-  parents_ = manifest.base_tallies;
+  VARVE_ASSERT(buffers_.empty() && epoch_ == 0);
+  segment_counts_ = SegmentKeyCounts(manifest.counted_groups);
+  segment_counts_.Tidy(version);
+  parents_ = manifest.parent_counts;
 }
 
 // --- Counting ------------------------------------------------------------------------------------
@@ -70,87 +73,89 @@ absl::StatusOr<KeyCounter::Counted> KeyCounter::CountNamespace(NamespaceId space
   const std::optional<NamespaceGeneration> generation = point.state->namespaces.Generation(space);
   if (!generation) return NoSuchNamespace(space);
   const SequenceNumber at = point.at;
-  VARVE_ASSIGN_OR_RETURN(const KeyTally tally, CountAll(std::move(point), *generation));
-  return Counted{tally, at};
+  VARVE_ASSIGN_OR_RETURN(const KeyCounts counts, CountAll(std::move(point), *generation));
+  return Counted{counts, at};
 }
 
-absl::StatusOr<KeyTally> KeyCounter::CountGeneration(NamespaceGeneration generation) {
+absl::StatusOr<KeyCounts> KeyCounter::CountGeneration(NamespaceGeneration generation) {
   absl::MutexLock lock(&count_mutex_);
   return CountAll(NewPoint(), generation);
 }
 
-absl::StatusOr<KeyTally> KeyCounter::CountByScan(const std::shared_ptr<const SuperVersion>& state,
-                                                 SequenceNumber at, std::string lower,
-                                                 std::string upper, IteratorClock clock,
-                                                 SequenceNumber* required) {
+absl::StatusOr<KeyCounts> KeyCounter::CountByScan(const std::shared_ptr<const SuperVersion>& state,
+                                                  SequenceNumber at, std::string lower,
+                                                  std::string upper, IteratorClock clock,
+                                                  SequenceNumber* required) {
   const std::unique_ptr<Iterator> iterator = NewSuperVersionIterator(
       state, {.at = at, .lower = std::move(lower), .upper = std::move(upper), .with_values = false},
       std::move(clock));
-  KeyTally tally;
+  KeyCounts counts;
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
-    tally += TallyOf(iterator->key().size(), iterator->value_size());
+    counts += CountsOf(iterator->key().size(), iterator->value_size());
   }
   VARVE_RETURN_IF_ERROR(iterator->status());
   *required = iterator->durable_after();
-  return tally;
+  return counts;
 }
 
-absl::StatusOr<KeyTally> KeyCounter::CountAll(Point point, NamespaceGeneration generation) {
+absl::StatusOr<KeyCounts> KeyCounter::CountAll(Point point, NamespaceGeneration generation) {
   const SuperVersion& state = *point.state;
   if (state.full.size() > most_full_buffers_) {
-    // Only a recovery leaves so many, dozens of them: reconciled one by one, each would be walked
+    // Only a recovery leaves so many, dozens of them: counted one by one, each would be walked
     // beside all that lies below it.
     SequenceNumber required = kNoSequence;
     return CountByScan(point.state, point.at, FirstTreeKey(generation), EndTreeKey(generation),
                        IteratorClock(), &required);
   }
-  VARVE_RETURN_IF_ERROR(ReconcileSegments(&point));
-  KeyTally tally = point.ledger.Add(*state.version).settled.Of(generation);
+  VARVE_RETURN_IF_ERROR(CountSegments(&point));
+  KeyCounts counts = point.segment_counts.Add(*state.version).counted.Of(generation);
   for (auto full = state.full.rbegin(); full != state.full.rend(); ++full) {
     const SequenceNumber end = (*full)->last_sequence();
     VARVE_ASSERT(end <= point.at);
     const auto known = point.buffers.find(end);
     if (known != point.buffers.end()) {
-      tally += known->second.Of(generation);
+      counts += known->second.Of(generation);
     } else {
-      VARVE_ASSIGN_OR_RETURN(const KeyTallies change, ReconcileBuffer(point, *full, end));
-      tally += change.Of(generation);
+      VARVE_ASSIGN_OR_RETURN(const GenerationKeyCounts change, CountBuffer(point, *full, end));
+      counts += change.Of(generation);
     }
   }
-  VARVE_ASSIGN_OR_RETURN(const KeyTallies change, ReconcileBuffer(point, state.active, point.at));
-  tally += change.Of(generation);
-  if (const NamespaceBase* const base = state.namespaces.bases().Of(generation)) {
-    VARVE_ASSIGN_OR_RETURN(const KeyTally held, TallyOfParent(point, *base));
-    tally += held;
+  VARVE_ASSIGN_OR_RETURN(const GenerationKeyCounts change,
+                         CountBuffer(point, state.active, point.at));
+  counts += change.Of(generation);
+  if (const NamespaceFork* const fork = state.namespaces.forks().Of(generation)) {
+    VARVE_ASSIGN_OR_RETURN(const KeyCounts held, CountsOfParent(point, *fork));
+    counts += held;
   }
-  return tally;
+  return counts;
 }
 
-absl::StatusOr<KeyTally> KeyCounter::TallyOfParent(const Point& point, const NamespaceBase& base) {
-  if (point.parents.Knows(base.generation)) return point.parents.Of(base.generation);
+absl::StatusOr<KeyCounts> KeyCounter::CountsOfParent(const Point& point,
+                                                     const NamespaceFork& fork) {
+  if (point.parents.Knows(fork.generation)) return point.parents.Of(fork.generation);
   SequenceNumber required = kNoSequence;
-  VARVE_ASSIGN_OR_RETURN(const KeyTally tally,
-                         CountByScan(point.state, base.cut, FirstTreeKey(base.base),
-                                     EndTreeKey(base.base), IteratorClock(), &required));
-  NoteParent(base.generation, tally);
-  return tally;
+  VARVE_ASSIGN_OR_RETURN(const KeyCounts counts,
+                         CountByScan(point.state, fork.fork_point, FirstTreeKey(fork.parent),
+                                     EndTreeKey(fork.parent), IteratorClock(), &required));
+  NoteParent(fork.generation, counts);
+  return counts;
 }
 
-void KeyCounter::NoteParent(NamespaceGeneration generation, const KeyTally& tally) {
-  VARVE_ASSERT(tally.keys >= 0 && tally.bytes >= 0);
+void KeyCounter::NoteParent(NamespaceGeneration generation, const KeyCounts& counts) {
+  VARVE_ASSERT(counts.keys >= 0 && counts.bytes >= 0);
   absl::MutexLock lock(&versions_->mutex());
-  if (!parents_.Knows(generation)) parents_.Add(generation, tally);
+  if (!parents_.Knows(generation)) parents_.Add(generation, counts);
 }
 
-absl::Status KeyCounter::ReconcileSegments(Point* point) {
+absl::Status KeyCounter::CountSegments(Point* point) {
   const SuperVersion& state = *point->state;
   const Version& version = *state.version;
-  const std::vector<KeyLedger::UnsettledSegment> unsettled = point->Unsettled();
-  if (unsettled.empty()) return absl::OkStatus();
+  const std::vector<SegmentKeyCounts::UncountedSegment> uncounted = point->Uncounted();
+  if (uncounted.empty()) return absl::OkStatus();
   const auto keep_on = [] { return true; };
   uint64_t one_by_one = 0;
   bool of_clones = false;  // walking all would walk the parent of each clone
-  for (const KeyLedger::UnsettledSegment& segment : unsettled) {
+  for (const SegmentKeyCounts::UncountedSegment& segment : uncounted) {
     one_by_one += CostOfChange(version, segment);
     of_clones |= segment.segment->info().of_clones;
   }
@@ -160,15 +165,15 @@ absl::Status KeyCounter::ReconcileSegments(Point* point) {
       all_at_once += segment->info().entries;
   }
   if (of_clones || one_by_one <= all_at_once) {
-    for (const KeyLedger::UnsettledSegment& segment : unsettled) {
-      VARVE_ASSIGN_OR_RETURN(KeyTallies change, ChangeOfSegment(state, segment, keep_on));
+    for (const SegmentKeyCounts::UncountedSegment& segment : uncounted) {
+      VARVE_ASSIGN_OR_RETURN(GenerationKeyCounts change, ChangeOfSegment(state, segment, keep_on));
       NoteSegments(point, {{segment.segment->info().number}, std::move(change)});
     }
     return absl::OkStatus();
   }
   // Down to the last run that is not counted by itself, so that no group is cut.
-  const size_t runs = point->ledger.UncountedRuns(version);
-  SettledGroup group;
+  const size_t runs = point->segment_counts.UncountedRuns(version);
+  CountedGroup group;
   for (size_t run = 0; run < runs; ++run) {
     for (const std::shared_ptr<Segment>& segment : version.runs()[run]->segments) {
       group.segments.push_back(segment->info().number);
@@ -180,9 +185,8 @@ absl::Status KeyCounter::ReconcileSegments(Point* point) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<KeyTallies> KeyCounter::ReconcileBuffer(const Point& point,
-                                                       const std::shared_ptr<WriteBuffer>& buffer,
-                                                       SequenceNumber end) {
+absl::StatusOr<GenerationKeyCounts> KeyCounter::CountBuffer(
+    const Point& point, const std::shared_ptr<WriteBuffer>& buffer, SequenceNumber end) {
   VARVE_ASSERT(end + 1 >= buffer->first_sequence());
   // The point of CountLastClone() may be older than what others have counted meanwhile.
   if (walk_.buffer != buffer || walk_.epoch != point.epoch || walk_.at > end) {
@@ -207,18 +211,18 @@ bool KeyCounter::MayNote(const Point& point) const {
   return point.state->namespaces_changed <= durable_sequence_();
 }
 
-void KeyCounter::NoteSegments(Point* point, SettledGroup group) {
+void KeyCounter::NoteSegments(Point* point, CountedGroup group) {
   VARVE_ASSERT(std::is_sorted(group.segments.begin(), group.segments.end()));
-  point->ledger.Settle(*point->state->version, group);
+  point->segment_counts.Record(*point->state->version, group);
   if (!MayNote(*point)) return;
   absl::MutexLock lock(&versions_->mutex());
   VARVE_ASSERT(point->epoch <= epoch_);
   if (epoch_ == point->epoch)
-    ledger_.Settle(*versions_->PresentLocked()->version, std::move(group));
+    segment_counts_.Record(*versions_->PresentLocked()->version, std::move(group));
 }
 
 void KeyCounter::NoteBuffer(const Point& point, const WriteBuffer& buffer, SequenceNumber end,
-                            const KeyTallies& change) {
+                            const GenerationKeyCounts& change) {
   if (!MayNote(point)) return;
   absl::MutexLock lock(&versions_->mutex());
   if (epoch_ != point.epoch || end <= versions_->FlushedLocked()) return;
@@ -226,20 +230,20 @@ void KeyCounter::NoteBuffer(const Point& point, const WriteBuffer& buffer, Seque
   buffers_.emplace(end, change);
 }
 
-bool KeyCounter::ReconcileAtRest(absl::FunctionRef<bool()> stays_at_rest) {
+bool KeyCounter::CountAtRest(absl::FunctionRef<bool()> stays_at_rest) {
   for (bool at_rest = true;;) {
     Point point = NewPoint();
     if (!MayNote(point)) return false;  // after the next rest
-    const std::vector<KeyLedger::UnsettledSegment> unsettled = point.Unsettled();
-    if (unsettled.empty()) return true;
-    absl::StatusOr<KeyTallies> change =
-        ChangeOfSegment(*point.state, unsettled.back(), [&] { return at_rest = stays_at_rest(); });
+    const std::vector<SegmentKeyCounts::UncountedSegment> uncounted = point.Uncounted();
+    if (uncounted.empty()) return true;
+    absl::StatusOr<GenerationKeyCounts> change =
+        ChangeOfSegment(*point.state, uncounted.back(), [&] { return at_rest = stays_at_rest(); });
     if (!at_rest) return false;
     if (!change.ok()) {
       spdlog::error("counting keys: {}", change.status().ToString());
       return true;  // trying again would fail again
     }
-    NoteSegments(&point, {{unsettled.back().segment->info().number}, *std::move(change)});
+    NoteSegments(&point, {{uncounted.back().segment->info().number}, *std::move(change)});
   }
 }
 
@@ -254,7 +258,7 @@ KeyCounter::Point KeyCounter::NewPointLocked() const {
   versions_->mutex().AssertHeld();
   return {versions_->PresentLocked(),
           versions_->LastSequenceLocked(),
-          ledger_,
+          segment_counts_,
           buffers_,
           epoch_,
           parents_};
@@ -292,19 +296,19 @@ void KeyCounter::CountParent(const Clone& clone) {
   }
   // What range tombstones cover is walked, however much that is.
   if (!state.buffered_tombstones->empty()) return;
-  for (const KeyLedger::UnsettledSegment& segment : before.Unsettled()) {
+  for (const SegmentKeyCounts::UncountedSegment& segment : before.Uncounted()) {
     cost += CostOfChange(*state.version, segment);
     if (segment.segment->info().range_tombstones != 0) return;
   }
-  const NamespaceBase* const below = state.namespaces.bases().Of(clone.base.base);
+  const NamespaceFork* const below = state.namespaces.forks().Of(clone.fork.parent);
   if (cost > kCheapCount || (below != nullptr && !before.parents.Knows(below->generation))) return;
-  const absl::StatusOr<KeyTally> held = CountAll(before, clone.base.base);
-  if (held.ok()) NoteParent(clone.base.generation, *held);
+  const absl::StatusOr<KeyCounts> held = CountAll(before, clone.fork.parent);
+  if (held.ok()) NoteParent(clone.fork.generation, *held);
 }
 
 // --- Installing ----------------------------------------------------------------------------------
 
-std::optional<KeyTallies> KeyCounter::ChangeOfBuffer(const WriteBuffer& full) const {
+std::optional<GenerationKeyCounts> KeyCounter::ChangeOfBuffer(const WriteBuffer& full) const {
   absl::MutexLock lock(&versions_->mutex());
   const auto known = buffers_.find(full.last_sequence());
   if (known == buffers_.end()) return std::nullopt;
@@ -312,24 +316,25 @@ std::optional<KeyTallies> KeyCounter::ChangeOfBuffer(const WriteBuffer& full) co
 }
 
 KeyCounter::Follow KeyCounter::FollowFrom(const Point& point, const Version& next,
-                                          const NamespaceBases& bases, Follower follow) {
-  return FollowTo(point.ledger, point.parents, next, bases, follow);
+                                          const NamespaceForks& forks, Follower follow) {
+  return FollowTo(point.segment_counts, point.parents, next, forks, follow);
 }
 
-KeyCounter::Follow KeyCounter::FollowLocked(const Version& next, const NamespaceBases& bases,
+KeyCounter::Follow KeyCounter::FollowLocked(const Version& next, const NamespaceForks& forks,
                                             Follower follow) const {
   versions_->mutex().AssertHeld();
-  return FollowTo(ledger_, parents_, next, bases, follow);
+  return FollowTo(segment_counts_, parents_, next, forks, follow);
 }
 
 void KeyCounter::ApplyLocked(Follow next, bool sees_less, const SequenceNumber* flushed) noexcept {
   versions_->mutex().AssertHeld();
-  ledger_ = std::move(next.ledger);
+  segment_counts_ = std::move(next.segment_counts);
   if (sees_less) {
     ++epoch_;
     buffers_.clear();
   }
   if (flushed == nullptr) return;
+  VARVE_ASSERT(*flushed <= versions_->LastSequenceLocked());
   parents_ = std::move(next.parents);
   buffers_.erase(buffers_.begin(), buffers_.upper_bound(*flushed));
   VARVE_ASSERT(buffers_.empty() || buffers_.begin()->first > *flushed);
@@ -337,8 +342,8 @@ void KeyCounter::ApplyLocked(Follow next, bool sees_less, const SequenceNumber* 
 
 void KeyCounter::WriteToLocked(Manifest* manifest) const {
   versions_->mutex().AssertHeld();
-  manifest->settled = ledger_.groups();
-  manifest->base_tallies = parents_;
+  manifest->counted_groups = segment_counts_.groups();
+  manifest->parent_counts = parents_;
 }
 
 }  // namespace varve

@@ -33,13 +33,13 @@ std::shared_ptr<const SuperVersion> StateBelow(const SuperVersion& state, size_t
   return below;
 }
 
-uint64_t EntriesBelow(const Version& version, const KeyLedger::UnsettledSegment& unsettled) {
+uint64_t EntriesBelow(const Version& version, const SegmentKeyCounts::UncountedSegment& uncounted) {
   uint64_t entries = 0;
-  for (size_t run = unsettled.run + 1; run < version.runs().size(); ++run) {
+  for (size_t run = uncounted.run + 1; run < version.runs().size(); ++run) {
     const std::vector<std::shared_ptr<Segment>>& segments = version.runs()[run]->segments;
-    for (size_t i = version.runs()[run]->IndexOf(unsettled.segment->info().smallest);
+    for (size_t i = version.runs()[run]->IndexOf(uncounted.segment->info().smallest);
          i < segments.size(); ++i) {
-      if (!Overlap(segments[i]->info(), unsettled.segment->info())) break;
+      if (!Overlap(segments[i]->info(), uncounted.segment->info())) break;
       entries += segments[i]->info().entries;
     }
   }
@@ -50,17 +50,17 @@ bool BelongsTo(const RecordView& record, SequenceNumber after, SequenceNumber to
   return record.sequence > after && record.sequence <= to;
 }
 
-absl::StatusOr<KeyTally> LiveAt(const SuperVersion& state, std::string_view tree_key,
-                                SequenceNumber at) {
+absl::StatusOr<KeyCounts> LiveAt(const SuperVersion& state, std::string_view tree_key,
+                                 SequenceNumber at) {
   Lookup lookup(GenerationOf(tree_key), UserKeyOf(tree_key));
   VARVE_ASSIGN_OR_RETURN(const bool is_live, FindLive(state, at, &lookup));
-  return is_live ? TallyOf(lookup.record) : KeyTally{};
+  return is_live ? CountsOf(lookup.record) : KeyCounts{};
 }
 
 // Walks the layer and the keys below it side by side, in [lower, upper) of one generation.
-absl::Status ChangeBySide(const Layer& layer, InternalIterator* records, std::string lower,
-                          std::string upper, absl::FunctionRef<bool()> keep_on,
-                          KeyTallies* change) {
+absl::Status ChangeByMergeJoin(const Layer& layer, InternalIterator* records, std::string lower,
+                               std::string upper, absl::FunctionRef<bool()> keep_on,
+                               GenerationKeyCounts* change) {
   const NamespaceGeneration generation = GenerationOf(lower);
   records->Seek(lower, kMaxSequence);
   const bool has_records = records->Valid() && (upper.empty() || records->record().key < upper);
@@ -70,7 +70,7 @@ absl::Status ChangeBySide(const Layer& layer, InternalIterator* records, std::st
       layer.below, {.at = layer.below_at, .lower = lower, .upper = upper, .with_values = false});
   below->SeekToFirst();
   std::string key;
-  KeyTally sum;
+  KeyCounts sum;
   for (uint64_t keys = 1;; ++keys) {
     if (keys % kKeysPerQuestion == 0 && !keep_on())
       return absl::AbortedError("counting keys: interrupted");
@@ -85,7 +85,7 @@ absl::Status ChangeBySide(const Layer& layer, InternalIterator* records, std::st
       if (!layer.tombstones.empty() &&
           layer.tombstones.Covering(TreeKey(generation, below->key()).view(), kMaxSequence) !=
               nullptr) {
-        sum += -TallyOf(below->key().size(), below->value_size());
+        sum += -CountsOf(below->key().size(), below->value_size());
       }
       below->Next();
       continue;
@@ -93,10 +93,10 @@ absl::Status ChangeBySide(const Layer& layer, InternalIterator* records, std::st
     const RecordView& record = records->record();
     if (record.kind == RecordKind::kValue &&
         layer.tombstones.CoveringSequence(record.key, kMaxSequence) < record.sequence) {
-      sum += TallyOf(record);
+      sum += CountsOf(record);
     }
     if (order == 0) {
-      sum += -TallyOf(below->key().size(), below->value_size());
+      sum += -CountsOf(below->key().size(), below->value_size());
       below->Next();
     }
     key.assign(record.key);
@@ -112,11 +112,11 @@ absl::Status ChangeBySide(const Layer& layer, InternalIterator* records, std::st
 
 // Walks the ranges that the range tombstones of the layer cover.
 absl::Status ChangeUnderTombstones(const Layer& layer, InternalIterator* records,
-                                   absl::FunctionRef<bool()> keep_on, KeyTallies* change) {
+                                   absl::FunctionRef<bool()> keep_on, GenerationKeyCounts* change) {
   for (const RangeTombstoneList::Fragment& fragment : layer.tombstones.fragments()) {
     if (!layer.below->namespaces.Holds(GenerationOf(fragment.begin))) continue;
     VARVE_RETURN_IF_ERROR(
-        ChangeBySide(layer, records, fragment.begin, fragment.end, keep_on, change));
+        ChangeByMergeJoin(layer, records, fragment.begin, fragment.end, keep_on, change));
   }
   return absl::OkStatus();
 }
@@ -124,10 +124,10 @@ absl::Status ChangeUnderTombstones(const Layer& layer, InternalIterator* records
 // Looks up what each record replaced, but for those that range tombstones of the layer cover.
 absl::Status ChangeByLookups(const Layer& layer, InternalIterator* records, std::string_view lower,
                              std::string_view upper, absl::FunctionRef<bool()> keep_on,
-                             KeyTallies* change) {
+                             GenerationKeyCounts* change) {
   const NamespaceGeneration generation = GenerationOf(lower);
   std::string key;
-  KeyTally sum;
+  KeyCounts sum;
   uint64_t keys = 0;
   for (records->Seek(lower, kMaxSequence); records->Valid(); records->Next()) {
     const RecordView& record = records->record();
@@ -137,9 +137,10 @@ absl::Status ChangeByLookups(const Layer& layer, InternalIterator* records, std:
       return absl::AbortedError("counting keys: interrupted");
     key.assign(record.key);
     if (layer.tombstones.Covering(record.key, kMaxSequence) != nullptr) continue;
-    VARVE_ASSIGN_OR_RETURN(const KeyTally before, LiveAt(*layer.below, record.key, layer.below_at));
+    VARVE_ASSIGN_OR_RETURN(const KeyCounts before,
+                           LiveAt(*layer.below, record.key, layer.below_at));
     sum += -before;
-    if (record.kind == RecordKind::kValue) sum += TallyOf(record);
+    if (record.kind == RecordKind::kValue) sum += CountsOf(record);
   }
   VARVE_RETURN_IF_ERROR(records->status());
   change->Add(generation, sum);
@@ -148,24 +149,24 @@ absl::Status ChangeByLookups(const Layer& layer, InternalIterator* records, std:
 
 }  // namespace
 
-uint64_t CostOfChange(const Version& version, const KeyLedger::UnsettledSegment& unsettled) {
-  const uint64_t entries = unsettled.segment->info().entries;
+uint64_t CostOfChange(const Version& version, const SegmentKeyCounts::UncountedSegment& uncounted) {
+  const uint64_t entries = uncounted.segment->info().entries;
   // The parents of clones are not walked.
-  if (unsettled.segment->info().of_clones) return entries * kRecordsPerLookup;
-  return std::min(entries * kRecordsPerLookup, entries + EntriesBelow(version, unsettled));
+  if (uncounted.segment->info().of_clones) return entries * kRecordsPerLookup;
+  return std::min(entries * kRecordsPerLookup, entries + EntriesBelow(version, uncounted));
 }
 
-absl::StatusOr<KeyTallies> ChangeOfSegment(const SuperVersion& state,
-                                           const KeyLedger::UnsettledSegment& unsettled,
-                                           absl::FunctionRef<bool()> keep_on) {
-  Segment& segment = *unsettled.segment;
+absl::StatusOr<GenerationKeyCounts> ChangeOfSegment(
+    const SuperVersion& state, const SegmentKeyCounts::UncountedSegment& uncounted,
+    absl::FunctionRef<bool()> keep_on) {
+  Segment& segment = *uncounted.segment;
   const SegmentInfo& info = segment.info();
-  const Layer layer{.below = StateBelow(state, unsettled.run + 1),
+  const Layer layer{.below = StateBelow(state, uncounted.run + 1),
                     .tombstones = *segment.range_tombstones()};
   const std::unique_ptr<InternalIterator> records = segment.NewIterator(/*fill_cache=*/false);
   const bool by_lookups =
-      CostOfChange(*state.version, unsettled) == info.entries * kRecordsPerLookup;
-  KeyTallies change;
+      CostOfChange(*state.version, uncounted) == info.entries * kRecordsPerLookup;
+  GenerationKeyCounts change;
   for (const ManifestNamespace& space : state.namespaces.entries()) {
     std::string lower = std::max(FirstTreeKey(space.generation), info.smallest);
     std::string upper = EndTreeKey(space.generation);
@@ -175,8 +176,8 @@ absl::StatusOr<KeyTallies> ChangeOfSegment(const SuperVersion& state,
     if (by_lookups) {
       VARVE_RETURN_IF_ERROR(ChangeByLookups(layer, records.get(), lower, upper, keep_on, &change));
     } else {
-      VARVE_RETURN_IF_ERROR(
-          ChangeBySide(layer, records.get(), std::move(lower), std::move(upper), keep_on, &change));
+      VARVE_RETURN_IF_ERROR(ChangeByMergeJoin(layer, records.get(), std::move(lower),
+                                              std::move(upper), keep_on, &change));
     }
   }
   if (by_lookups)
@@ -184,8 +185,8 @@ absl::StatusOr<KeyTallies> ChangeOfSegment(const SuperVersion& state,
   return change;
 }
 
-absl::StatusOr<KeyTallies> ChangeOfNewestRuns(const SuperVersion& state, size_t runs,
-                                              absl::FunctionRef<bool()> keep_on) {
+absl::StatusOr<GenerationKeyCounts> ChangeOfNewestRuns(const SuperVersion& state, size_t runs,
+                                                       absl::FunctionRef<bool()> keep_on) {
   std::vector<std::unique_ptr<InternalIterator>> children;
   std::vector<RangeTombstone> tombstones;
   for (size_t run = 0; run < runs; ++run) {
@@ -199,10 +200,10 @@ absl::StatusOr<KeyTallies> ChangeOfNewestRuns(const SuperVersion& state, size_t 
   const std::unique_ptr<InternalIterator> records = NewMergingIterator(std::move(children));
   const Layer layer{.below = StateBelow(state, runs),
                     .tombstones = RangeTombstoneList(std::move(tombstones))};
-  KeyTallies change;
+  GenerationKeyCounts change;
   for (const ManifestNamespace& space : state.namespaces.entries()) {
-    VARVE_RETURN_IF_ERROR(ChangeBySide(layer, records.get(), FirstTreeKey(space.generation),
-                                       EndTreeKey(space.generation), keep_on, &change));
+    VARVE_RETURN_IF_ERROR(ChangeByMergeJoin(layer, records.get(), FirstTreeKey(space.generation),
+                                            EndTreeKey(space.generation), keep_on, &change));
   }
   return change;
 }
@@ -218,7 +219,7 @@ absl::Status AddChangeOfBuffer(const Layer& layer, const WriteBuffer& buffer,
       entries += segment->info().entries;
   }
   const bool by_lookups =
-      pending * kRecordsPerLookup < entries || !layer.below->namespaces.bases().empty();
+      pending * kRecordsPerLookup < entries || !layer.below->namespaces.forks().empty();
   absl::Status status;
   buffer.Walk(
       &progress->position, layer.to, [&](const RecordView& record, const RecordView* previous) {
@@ -229,22 +230,23 @@ absl::Status AddChangeOfBuffer(const Layer& layer, const WriteBuffer& buffer,
         const NamespaceGeneration generation = GenerationOf(record.key);
         if (!layer.below->namespaces.Holds(generation)) return;
         if (layer.tombstones.Covering(record.key, kMaxSequence) != nullptr) return;
-        const absl::StatusOr<KeyTally> before = LiveAt(*layer.below, record.key, layer.below_at);
+        const absl::StatusOr<KeyCounts> before = LiveAt(*layer.below, record.key, layer.below_at);
         status = before.status();
         if (!status.ok()) return;
         WriteBuffer::Found newest;
         buffer.Get(record.key, HashKey(record.key), layer.to, &newest);
         progress->change.Add(generation, -*before);
         if (newest.record.kind == RecordKind::kValue)
-          progress->change.Add(generation, TallyOf(newest.record));
+          progress->change.Add(generation, CountsOf(newest.record));
       });
   VARVE_RETURN_IF_ERROR(status);
   if (by_lookups && layer.tombstones.empty()) return absl::OkStatus();
   const std::unique_ptr<InternalIterator> records = buffer.NewIterator();
   if (by_lookups) return ChangeUnderTombstones(layer, records.get(), keep_on, &progress->change);
   for (const ManifestNamespace& space : layer.below->namespaces.entries()) {
-    VARVE_RETURN_IF_ERROR(ChangeBySide(layer, records.get(), FirstTreeKey(space.generation),
-                                       EndTreeKey(space.generation), keep_on, &progress->change));
+    VARVE_RETURN_IF_ERROR(ChangeByMergeJoin(layer, records.get(), FirstTreeKey(space.generation),
+                                            EndTreeKey(space.generation), keep_on,
+                                            &progress->change));
   }
   return absl::OkStatus();
 }

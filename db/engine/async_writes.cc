@@ -6,6 +6,7 @@
 namespace varve {
 
 void AsyncWrites::Write(absl::FunctionRef<absl::StatusOr<CommitResult>()> submit, Done done) {
+  VARVE_ASSERT(done != nullptr);
   // A batch that is committed has its place already.
   Waiting place;
   if (!TryWithMemory(
@@ -39,6 +40,7 @@ void AsyncWrites::Complete() {
     const auto end = log_status.ok() ? waiting_.upper_bound(durable) : waiting_.end();
     while (waiting_.begin() != end)
       completed.insert(completed.end(), waiting_.extract(waiting_.begin()));
+    VARVE_ASSERT(waiting_.empty() || (log_status.ok() && waiting_.begin()->first > durable));
   }
   for (auto& [durable_after, write] : completed) {
     auto& [result, done] = write;

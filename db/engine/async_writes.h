@@ -1,8 +1,8 @@
-// The asynchronous writes: batches that are committed but not durable yet, and the functions that
-// are called when they are.
+// The asynchronous writes are batches that are committed but not durable yet, each with the
+// callback of its writer.
 //
-// Thread-safety: all functions may be called on any thread. The functions of the writers are called
-// without a lock, on the thread that calls Complete().
+// Thread-safety: all functions may be called on any thread. The callbacks run without a lock, on
+// the thread that calls Complete() or, for a write that is durable or has failed at once, Write().
 #pragma once
 
 #include <functional>
@@ -24,11 +24,12 @@ class AsyncWrites {
 
   explicit AsyncWrites(const LogView* log) : log_(*log) {}
 
-  // Commits by `submit` and calls `done` once the batch is as durable as its mode promises, or has
-  // failed. The memory for waiting is taken first.
+  // Commits the batch by `submit`. Calls `done` once the batch is as durable as its mode promises,
+  // or has failed. Takes the memory for the wait before it commits.
   void Write(absl::FunctionRef<absl::StatusOr<CommitResult>()> submit, Done done)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Calls the functions of the writes that are durable by now; of all once the log has failed.
+  // Calls the callbacks of the writes that are durable by now; of all writes once the log has
+  // failed.
   void Complete() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

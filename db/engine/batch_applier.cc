@@ -69,15 +69,15 @@ class BatchApplier::Preparation {
   void AddChangeOfNamespace(const RecordView& record) {
     if (!namespaces_) namespaces_ = present_.namespaces;
     for (const NamespaceId space : NamespaceTable::MovedBy(record)) {
-      changed().left.push_back(
+      changed().retired.push_back(
           {space, namespaces_->Generation(space).value_or(kNoGeneration), record.sequence});
     }
     // A batch that it would refuse was refused before.
     namespaces_->Replay(record).IgnoreError();
-    for (const NamespaceBase& base : namespaces_->bases().all()) {
-      if (base.cut != record.sequence || !counts_clones_) continue;
+    for (const NamespaceFork& fork : namespaces_->forks().all()) {
+      if (fork.fork_point != record.sequence || !counts_clones_) continue;
       changed().clone = std::make_unique<KeyCounter::Clone>(
-          KeyCounter::Clone{base, applier_.counter_->NewPointLocked()});
+          KeyCounter::Clone{fork, applier_.counter_->NewPointLocked()});
     }
   }
 
@@ -102,7 +102,7 @@ std::unique_ptr<BatchApplier::Change> BatchApplier::PrepareLocked(
   if (!namespaces && (change == nullptr || change->tombstones.empty())) return std::move(change);
   if (change == nullptr) change = std::make_unique<Change>();
   change->next = versions_->CopyLocked();
-  versions_->ReserveLocked(change->tombstones.size(), change->left.size());
+  versions_->ReserveLocked(change->tombstones.size(), change->retired.size());
   if (!change->tombstones.empty()) {
     change->buffered_tombstones = change->tombstones;
     std::vector<RangeTombstone> all = versions_->BufferedTombstonesLocked();
@@ -116,7 +116,7 @@ std::unique_ptr<BatchApplier::Change> BatchApplier::PrepareLocked(
   return std::move(change);
 }
 
-void BatchApplier::ApplyLocked(const std::vector<Commit::Operation>& operations, bool gated,
+void BatchApplier::ApplyLocked(const std::vector<Commit::Operation>& operations, bool readers_wait,
                                std::unique_ptr<Change> change) noexcept {
   versions_->mutex().AssertHeld();
   VARVE_ASSERT(operations.back().record.sequence == versions_->LastSequenceLocked());
@@ -129,7 +129,7 @@ void BatchApplier::ApplyLocked(const std::vector<Commit::Operation>& operations,
     const Commit::Operation& operation = operations[i - ahead];
     const RecordKind kind = operation.record.kind;
     if (kind == RecordKind::kValue || kind == RecordKind::kTombstone) {
-      active->Add(operation.record, operation.hash, gated);
+      active->Add(operation.record, operation.hash, readers_wait);
     }
   }
   if (change == nullptr) [[likely]]
@@ -139,10 +139,11 @@ void BatchApplier::ApplyLocked(const std::vector<Commit::Operation>& operations,
   if (change->clock_mark_sequence != kNoSequence)
     watermark_->NoteMarkLocked(change->clock_mark_sequence, change->clock_mark);
   if (change->clone != nullptr) counter_->NoteCloneLocked(std::move(change->clone));
+  VARVE_ASSERT(change->buffered_tombstones.size() == change->tombstones.size());
   for (RangeTombstone& tombstone : change->tombstones)
     active->AddRangeTombstone(std::move(tombstone));
-  versions_->AddLocked(std::move(change->buffered_tombstones), change->left);
-  if (!change->left.empty()) last_clear_.store(change->left.back().left_at);
+  versions_->AddLocked(std::move(change->buffered_tombstones), change->retired);
+  if (!change->retired.empty()) last_clear_.store(change->retired.back().retired_at);
   if (change->next != nullptr) versions_->PublishLocked(std::move(change->next));
 }
 

@@ -1,10 +1,10 @@
-// The batch applier puts the operations of a batch into the active write buffer, and what they mean
-// beside that where it belongs: range tombstones and namespaces into the super version, entries of
-// the expiry index into the buffer, clock marks to the watermark, clones to the key counter. The
+// The batch applier applies a committed batch to the state in memory: it puts records and entries
+// of the expiry index into the active write buffer, range tombstones and changes of namespaces into
+// the super version, and tells the watermark of clock marks and the key counter of clones. The
 // commit pipeline and the recovery of the log use it.
 //
 // It works in two steps, so that nothing can fail once a batch is in the log: PrepareLocked() takes
-// all the memory, ApplyLocked() changes things and cannot fail.
+// all the memory, and ApplyLocked() makes the changes and cannot fail.
 //
 // Thread-safety: functions whose name ends in Locked need the commit lock; TakeCleared() may be
 // called on any thread.
@@ -32,7 +32,7 @@ class BatchApplier {
     SequenceNumber clock_mark_sequence = kNoSequence;
     std::vector<RangeTombstone> tombstones;
     std::vector<RangeTombstone> buffered_tombstones;  // copies of `tombstones`
-    std::vector<LeftGeneration> left;
+    std::vector<RetiredGeneration> retired;
     std::unique_ptr<KeyCounter::Clone> clone;  // null: the batch clones no namespace
     std::shared_ptr<SuperVersion> next;        // null: the super version stays
   };
@@ -42,18 +42,18 @@ class BatchApplier {
       : versions_(versions), sweeper_(sweeper), watermark_(watermark), counter_(counter) {}
 
   // Takes the memory for the operations in the active buffer and makes the next super version.
-  // Returns null if nothing but the buffer changes. `counts_clones`: the key counter is told of
-  // clones.
+  // Returns null if nothing but the buffer changes. `counts_clones` says whether the key counter is
+  // told of clones.
   // Requires: the operations are numbered, ascending.
   std::unique_ptr<Change> PrepareLocked(const std::vector<Commit::Operation>& operations,
                                         bool counts_clones);
-  // Puts the operations into the active buffer and publishes the next super version. `gated`:
-  // readers wait until they are durable.
-  // Requires: PrepareLocked() made `change` of the same operations, and nothing came between.
-  void ApplyLocked(const std::vector<Commit::Operation>& operations, bool gated,
+  // Puts the operations into the active buffer and publishes the next super version. With
+  // `readers_wait` readers wait until the operations are durable.
+  // Requires: PrepareLocked() made `change` of the same operations, and nothing was applied since.
+  void ApplyLocked(const std::vector<Commit::Operation>& operations, bool readers_wait,
                    std::unique_ptr<Change> change) noexcept;
 
-  // Returns true once after the last change of a namespace's generation has become durable: merges
+  // Returns true, once, when the last change of a namespace's generation has become durable. Merges
   // may then remove what the namespace held.
   bool TakeCleared(SequenceNumber durable);
 

@@ -2,6 +2,7 @@
 
 #include "db/format/batch_codec.h"
 #include "db/format/log_format.h"
+#include "util/base/assert.h"
 #include "util/base/hash.h"
 #include "varve/namespace_status.h"
 
@@ -47,6 +48,8 @@ Commit::Commit(WriteBatch* batch)
     }
     operations_.push_back(operation);
   }
+  // A batch that an operation did not fit into may end within one.
+  VARVE_ASSERT(!batch->status().ok() || (reader.ok() && operations_.size() == batch->size()));
   for (const WriteBatch::Encoding::Condition& condition : batch->encoding().conditions) {
     const std::string_view key = std::string_view(batch->encoding().condition_keys)
                                      .substr(condition.key_offset, condition.key_size);
@@ -83,6 +86,7 @@ Commit::~Commit() {
 
 // The views point into the batch's own strings, which are this commit's to change.
 void Commit::PutGeneration(std::string_view place, NamespaceGeneration generation) {
+  VARVE_ASSERT(place.size() >= kGenerationSize);
   EncodeGeneration(const_cast<char*>(place.data()), generation);
 }
 
@@ -172,6 +176,8 @@ absl::Status Commit::ResolveChange(
 }
 
 std::string_view Commit::Seal(SequenceNumber first) {
+  VARVE_ASSERT(first != kNoSequence && !committed_);
+  VARVE_ASSERT(!operations_.empty());
   SequenceNumber sequence = first;
   for (Operation& operation : operations_) operation.record.sequence = sequence++;
   for (const LargeOperation& large : large_) {
@@ -192,6 +198,7 @@ void Commit::NoteLogOffset(uint32_t record_offset) {
 }
 
 void Commit::Committed() {
+  VARVE_ASSERT(!committed_);
   committed_ = true;
   batch_->Clear();
 }

@@ -1,9 +1,11 @@
-// One batch on its way into the store: its operations decoded, namespace ids replaced by
-// generations, keys hashed, the record sealed. Everything that needs no lock is done in Resolve(),
-// before the commit lock is taken.
+// A commit is one batch on its way into the store. It decodes the operations, replaces namespace
+// ids by generations, hashes the keys and completes the record for the log. The commit pipeline
+// calls Resolve(), which does all the work that needs no lock, before it takes the commit lock.
 //
-// One thread, one batch. Unless Committed() was called, the destructor puts the namespace ids back,
-// so that a batch which was refused can be submitted again.
+// Unless Committed() was called, the destructor puts the namespace ids back, so that a writer can
+// submit a refused batch again.
+//
+// Thread-safety: one thread uses a commit, and has one at a time.
 #pragma once
 
 #include <cstdint>
@@ -45,27 +47,28 @@ class Commit {
   Commit(const Commit&) = delete;
   Commit& operator=(const Commit&) = delete;
 
-  // Puts generations in the place of namespace ids; `new_generation` names the one that a cleared
-  // namespace continues in (kNoGeneration: none is left). May be called again when the table has
-  // changed since. NoSuchNamespace: one doesn't exist. AlreadyExists: one that is to be created
-  // does. ResourceExhausted: there is no generation for it.
+  // Replaces namespace ids by generations. `new_generation` returns the generation in which a
+  // created or emptied namespace lives; kNoGeneration if none is left. The pipeline calls this
+  // again if the table has changed since. Returns NoSuchNamespace if a namespace doesn't exist,
+  // AlreadyExists if one that the batch creates does, and ResourceExhausted if no generation is
+  // left.
   [[nodiscard]] absl::Status Resolve(
       const NamespaceTable& namespaces,
       absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation);
   // Numbers the operations from `first` on and completes the record for the log.
   std::string_view Seal(SequenceNumber first);
-  // Returns whether some operation has a large value; then the log says where in its block the
-  // record lies.
+  // Returns whether some operation has a large value. Then the pipeline calls NoteLogOffset() with
+  // the offset of the record in its log block.
   bool has_large() const { return !large_.empty(); }
   void NoteLogOffset(uint32_t record_offset);
-  // The batch is in: it is emptied, its memory kept.
+  // Notes that the batch is committed: empties it and keeps its memory.
   void Committed();
 
   const std::vector<Operation>& operations() const { return operations_; }
   const std::vector<Condition>& conditions() const { return conditions_; }
   const std::vector<RangeCondition>& range_conditions() const { return range_conditions_; }
   bool adds_data() const { return batch_->adds_data(); }
-  // A clock mark and nothing else, which is in nobody's way.
+  // Returns whether the batch is a clock mark and nothing else; such a batch never waits.
   bool MarksClock() const {
     return operations_.size() == 1 && operations_.front().record.kind == RecordKind::kClockMark;
   }

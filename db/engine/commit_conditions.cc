@@ -50,7 +50,7 @@ SequenceNumber NewestChange(const SuperVersion& state, std::string_view tree_key
 absl::Status CheckConditionsLocked(const SuperVersions& versions, const Commit& commit) {
   const SuperVersion& present = *versions.PresentLocked();
   const SequenceNumber last = versions.LastSequenceLocked();
-  const std::vector<LeftGeneration>& all_left = versions.LeftGenerationsLocked();
+  const std::vector<RetiredGeneration>& all_retired = versions.RetiredGenerationsLocked();
   for (const Commit::Condition& condition : commit.conditions()) {
     if (condition.sequence >= last) continue;
     SequenceNumber newest = NewestChange(present, condition.tree_key, condition.hash, condition);
@@ -58,15 +58,15 @@ absl::Status CheckConditionsLocked(const SuperVersions& versions, const Commit& 
       newest = std::max(
           newest, present.buffered_tombstones->CoveringSequence(condition.tree_key, kMaxSequence));
     }
-    for (auto left = all_left.rbegin();
-         left != all_left.rend() && left->left_at > condition.sequence; ++left) {
-      if (left->space != condition.space) continue;
+    for (auto retired = all_retired.rbegin();
+         retired != all_retired.rend() && retired->retired_at > condition.sequence; ++retired) {
+      if (retired->space != condition.space) continue;
       if (condition.puts_alone) {  // what was put before went with the generation
-        const TreeKey before(left->generation, UserKeyOf(condition.tree_key));
+        const TreeKey before(retired->generation, UserKeyOf(condition.tree_key));
         newest = std::max(newest,
                           NewestChange(present, before.view(), HashKey(before.view()), condition));
       } else {
-        newest = std::max(newest, left->left_at);
+        newest = std::max(newest, retired->retired_at);
       }
     }
     if (newest > condition.sequence) return ConflictOn(condition);
@@ -75,27 +75,27 @@ absl::Status CheckConditionsLocked(const SuperVersions& versions, const Commit& 
 }
 
 // Looking at a write costs a small part of what committing it did, so this catches up.
-absl::Status LookAhead(const SuperVersions& versions, RangeCheck* ranges) {
+absl::Status CheckRangesUnlocked(const SuperVersions& versions, RangeCheck* ranges) {
   for (;;) {
     SequenceNumber ahead;
     {
       absl::MutexLock lock(&versions.mutex());
-      ahead = ranges->Aim(versions.PresentLocked(), versions.LastSequenceLocked());
+      ahead = ranges->SetTarget(versions.PresentLocked(), versions.LastSequenceLocked());
     }
-    if (!ranges->Look()) return RangeConflict();
+    if (!ranges->Scan()) return RangeConflict();
     if (ahead <= kFewWrites) return absl::OkStatus();
   }
 }
 
 absl::Status CheckRangesLocked(const SuperVersions& versions, const Commit& commit,
                                RangeCheck* ranges) {
-  ranges->Aim(versions.PresentLocked(), versions.LastSequenceLocked());
-  bool unchanged = ranges->Look();
-  const std::vector<LeftGeneration>& all_left = versions.LeftGenerationsLocked();
+  ranges->SetTarget(versions.PresentLocked(), versions.LastSequenceLocked());
+  bool unchanged = ranges->Scan();
+  const std::vector<RetiredGeneration>& all_retired = versions.RetiredGenerationsLocked();
   for (const Commit::RangeCondition& condition : commit.range_conditions()) {
-    for (auto left = all_left.rbegin();
-         left != all_left.rend() && left->left_at > condition.sequence; ++left) {
-      if (left->space == condition.space) unchanged = false;
+    for (auto retired = all_retired.rbegin();
+         retired != all_retired.rend() && retired->retired_at > condition.sequence; ++retired) {
+      if (retired->space == condition.space) unchanged = false;
     }
   }
   return unchanged ? absl::OkStatus() : RangeConflict();

@@ -1,8 +1,8 @@
-// The conditions under which a batch may be committed: keys and ranges that nobody wrote since the
-// batch's author read them.
+// Checks of a batch's conditions: the batch may be committed only if no other writer has written
+// its keys and ranges since its author read them.
 //
-// The write buffers tell which keys were written since. A condition that is older than what the
-// buffers hold counts as not met.
+// The write buffers tell which keys were written since. If a condition is older than what the
+// buffers hold, it counts as not met.
 //
 // Thread-safety: stateless functions; those whose name ends in Locked need the commit lock.
 #pragma once
@@ -20,12 +20,12 @@ namespace varve {
                                                  const Commit& commit)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions.mutex());
 
-// Looks through all that is new but for the last few writes, so that little is left to look at
-// under the lock. Returns Aborted if a range was written into, or may have been.
-[[nodiscard]] absl::Status LookAhead(const SuperVersions& versions, RangeCheck* ranges)
+// Checks the ranges against all writes but the last few, so that CheckRangesLocked() has little to
+// do under the lock. Returns Aborted if a range was written into, or may have been.
+[[nodiscard]] absl::Status CheckRangesUnlocked(const SuperVersions& versions, RangeCheck* ranges)
     ABSL_LOCKS_EXCLUDED(versions.mutex());
 
-// Looks through the rest.
+// Checks the ranges against the writes that CheckRangesUnlocked() left. Returns Aborted as above.
 [[nodiscard]] absl::Status CheckRangesLocked(const SuperVersions& versions, const Commit& commit,
                                              RangeCheck* ranges)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions.mutex());

@@ -84,13 +84,15 @@ absl::StatusOr<CommitResult> CommitPipeline::TrySubmit(const WriteOptions& optio
     (*pin)->active->Prefetch(operation.hash);
   const SuperVersion* resolved_against = pin->get();
   RangeCheck ranges(commit);
-  if (!ranges.empty()) VARVE_RETURN_IF_ERROR(CountConflict(LookAhead(*versions_, &ranges)));
+  if (!ranges.empty())
+    VARVE_RETURN_IF_ERROR(CountConflict(CheckRangesUnlocked(*versions_, &ranges)));
 
   absl::MutexLock lock(&versions_->mutex());
   VARVE_RETURN_IF_ERROR(PrepareLogLocked(commit));
   if (exclusive_ != options.exclusive_write && !commit.MarksClock()) [[unlikely]] {
-    if (!options.waits_for_exclusive_write) return absl::CancelledError("somebody has the turn");
-    // The writer that has it may need the quotas: nobody waits for it while holding them.
+    if (!options.waits_for_exclusive_write)
+      return absl::CancelledError("another writer writes exclusively");
+    // The exclusive writer may need the quotas, so this thread does not wait while it holds them.
     *must_check = checked != nullptr;
     if (*must_check) return CommitResult{};
     pin.reset();  // nothing is kept in place while waiting for others
@@ -127,6 +129,7 @@ absl::StatusOr<CommitResult> CommitPipeline::CommitLocked(const WriteOptions& op
 
 absl::StatusOr<SequenceNumber> CommitPipeline::AppendLocked(Commit* commit, Durability durability) {
   const size_t operations = commit->operations().size();
+  VARVE_ASSERT(operations > 0 && !closed_);
   if (versions_->NeedsOwnBuffer(operations)) [[unlikely]] {
     if (!versions_->ActiveBufferIsEmptyLocked()) RotateLocked();
     versions_->MakeActiveBufferLocked(operations);
@@ -134,6 +137,7 @@ absl::StatusOr<SequenceNumber> CommitPipeline::AppendLocked(Commit* commit, Dura
   const SequenceNumber first = versions_->LastSequenceLocked() + 1;
   const SequenceNumber last = versions_->LastSequenceLocked() + operations;
   const std::string_view record = commit->Seal(first);
+  VARVE_ASSERT(record.size() == commit->record_size());
   std::unique_ptr<BatchApplier::Change> change =
       environment_.applier->PrepareLocked(commit->operations(), /*counts_clones=*/true);
   uint32_t log_offset = 0;
@@ -147,7 +151,8 @@ absl::StatusOr<SequenceNumber> CommitPipeline::AppendLocked(Commit* commit, Dura
   // The batch is in: from here on nothing may fail.
   versions_->AdvanceLocked(last);
   environment_.applier->ApplyLocked(commit->operations(),
-                                    /*gated=*/durability == Durability::kAlways, std::move(change));
+                                    /*readers_wait=*/durability == Durability::kAlways,
+                                    std::move(change));
   versions_->ShowLocked();
   commit->Committed();
   writes_.Add(operations);
@@ -252,6 +257,7 @@ absl::Status CommitPipeline::FlushAll() {
   absl::MutexLock lock(&versions_->mutex());
   if (!versions_->ActiveBufferIsEmptyLocked()) RotateLocked();
   const SequenceNumber target = versions_->LastSequenceLocked();
+  VARVE_ASSERT(versions_->FlushedLocked() <= target);
   const auto is_done = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex()) {
     return versions_->FlushQueueLocked().empty() || versions_->FlushedLocked() >= target;
   };
@@ -270,7 +276,7 @@ void CommitPipeline::NoteFlush(const absl::Status& status) {
 
 void CommitPipeline::NoteInstalledLocked(bool flushed) noexcept {
   versions_->mutex().AssertHeld();
-  if (flushed) flush_status_ = absl::OkStatus();  // at once: whoever waited for it may write again
+  if (flushed) flush_status_ = absl::OkStatus();  // at once, so that waiting writers go on
   UpdatePressureLocked();
   room_.SignalAll();
 }
@@ -302,6 +308,7 @@ void CommitPipeline::NoteLogFailure() {
 
 void CommitPipeline::NoteLogFailureLocked() noexcept {
   if (!log_.NoteFailure()) return;
+  VARVE_ASSERT(log_.failed() && !log_->status().ok());
   TryWithMemory(
       [&] { spdlog::critical("writes are refused, reads go on: {}", log_->status().ToString()); });
   room_.SignalAll();

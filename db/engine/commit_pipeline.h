@@ -3,20 +3,20 @@
 //
 //   1. Room. The writer pays for the pressure that merges are under (db/engine/throttle.h), and
 //      waits while too many full write buffers wait for their flush.
-//   2. Resolve. The batch's namespace ids are replaced by generations and its keys are hashed, by
-//      the super version of the moment, without a lock. What the keys meet in the active buffer is
-//      asked for, and conditions on ranges are looked at but for the last few writes.
-//   3. Lock. The commit lock is taken; if the super version is another one by now, step 2 is
-//      repeated under it. Here a writer waits, too, for the log to prepare room on disk, and for
-//      another writer's exclusive write; the lock is released meanwhile.
+//   2. Resolve. The writer replaces the batch's namespace ids by generations and hashes its keys,
+//      by the present super version and without a lock. It prefetches the keys' buckets of the
+//      active buffer and checks conditions on ranges against all but the last few writes.
+//   3. Lock. The writer takes the commit lock and repeats step 2 if the super version is another
+//      one by now. It may have to wait for the log to prepare room on disk, or for another writer's
+//      exclusive write; it releases the lock meanwhile.
 //   4. Check. The batch is refused if the store is closed, if flushes or the log fail and it adds
 //      data, or if one of its conditions is not met any more.
-//   5. Number and append. The operations get the next sequence numbers, all the memory that
-//      applying them needs is taken, and the record goes to the log, which copies it. Until the log
-//      has accepted it any failure leaves everything as it was.
+//   5. Number and append. The operations get the next sequence numbers, the applier takes all the
+//      memory that it needs for them, and the log copies the record. A failure before the log has
+//      accepted the record leaves everything as it was.
 //   6. Apply and show. From here on nothing can fail: the operations go into the active buffer, and
-//      the visible sequence moves to the last one. So a sequence number is visible only if
-//      everything before it is, and if the log has it.
+//      the visible sequence moves to the last one. So a sequence is visible only if every lower one
+//      is, and if the log has it.
 //   7. Rotate. A full active buffer goes into the flush queue. Without memory for the next one the
 //      next batch tries again.
 //
@@ -25,7 +25,7 @@
 // never held across a sync.
 //
 // Exclusive writes: while a writer holds an ExclusiveWrite, every other batch waits in step 3, or
-// fails with Cancelled if its options ask for that. Marks of the clock wait for nobody.
+// fails with Cancelled if its options ask for that. Clock marks never wait.
 //
 // Thread-safety: all functions may be called on any thread; those whose name ends in Locked need
 // the commit lock (SuperVersions::mutex()).
@@ -75,9 +75,10 @@ class CommitPipeline {
   explicit CommitPipeline(CommitEnvironment environment);
   ~CommitPipeline();
 
-  // Commits the batch. `checked`: null, or the change of namespaces as of which the batch is within
-  // their quotas. If the quotas have to be checked first, `*must_check` comes back true and nothing
-  // else was done. Throws std::bad_alloc; then nothing was done.
+  // Commits the batch. `checked` is null, or points to the sequence of the change of namespaces as
+  // of which the caller has found the batch to be within their quotas. If the quotas have to be
+  // checked first, the function only sets `*must_check`. Throws std::bad_alloc; then nothing was
+  // done.
   [[nodiscard]] absl::StatusOr<CommitResult> TrySubmit(const WriteOptions& options,
                                                        WriteBatch* batch,
                                                        const SequenceNumber* checked,
@@ -85,29 +86,31 @@ class CommitPipeline {
       ABSL_LOCKS_EXCLUDED(versions_->mutex());
   void SetSync(Durability sync) { sync_.store(sync, std::memory_order_relaxed); }
 
-  // Waits until nobody else writes exclusively, and begins. Never null.
+  // Waits until no other writer writes exclusively, then begins an exclusive write. Never returns
+  // null.
   std::unique_ptr<ExclusiveWrite> BeginExclusiveWrite() ABSL_LOCKS_EXCLUDED(versions_->mutex());
-  // Waits until nobody but `own` writes exclusively.
+  // Waits until no exclusive write other than `own` is held.
   void WaitForExclusiveWrite(const ExclusiveWrite* own) ABSL_LOCKS_EXCLUDED(versions_->mutex());
 
   // Puts the active buffer into the flush queue and waits until segments hold everything written
   // so far.
   [[nodiscard]] absl::Status FlushAll() ABSL_LOCKS_EXCLUDED(versions_->mutex());
-  // Rotates the active buffer when the log has grown too far behind the last flush, which left it
-  // with `log_bytes_at_flush`: small synced writes take a page each. Throws std::bad_alloc.
+  // Rotates the active buffer if the log has grown too much since the last flush, when it had
+  // `log_bytes_at_flush`: small synced writes take a page each. Throws std::bad_alloc.
   void BoundLog(uint64_t log_bytes_at_flush) ABSL_LOCKS_EXCLUDED(versions_->mutex());
 
-  // A flush ended, or a flush or merge was installed.
+  // The flusher calls NoteFlush() after each try to flush; the version set calls
+  // NoteInstalledLocked() after each install.
   void NoteFlush(const absl::Status& status) ABSL_LOCKS_EXCLUDED(versions_->mutex());
   void NoteInstalledLocked(bool flushed) noexcept;
-  // Returns whether a buffer is being flushed, and not in vain.
+  // Returns whether a buffer is being flushed and flushes do not fail.
   bool IsFlushing() const ABSL_LOCKS_EXCLUDED(versions_->mutex());
   void UpdatePressure() noexcept ABSL_LOCKS_EXCLUDED(versions_->mutex());
   double pressure() const { return throttle_.pressure(); }
   // Refuses writes once the log has failed.
   void NoteLogFailure() ABSL_LOCKS_EXCLUDED(versions_->mutex());
 
-  // From now on batches are refused. Returns false if they were already.
+  // Refuses batches from now on. Returns false if the pipeline was closed already.
   bool Close() ABSL_LOCKS_EXCLUDED(versions_->mutex());
   bool IsClosed() const ABSL_LOCKS_EXCLUDED(versions_->mutex());
 
@@ -117,13 +120,13 @@ class CommitPipeline {
  private:
   class Exclusive;
 
-  // Step 1.
+  // Step 1: pays and waits for room.
   absl::Status WaitForRoom(size_t bytes, bool adds_data) ABSL_LOCKS_EXCLUDED(versions_->mutex());
   // Steps 4 to 7.
   absl::StatusOr<CommitResult> CommitLocked(const WriteOptions& options, Commit* commit,
                                             RangeCheck* ranges)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
-  // Step 5 and 6. Returns the sequence of the last operation.
+  // Steps 5 and 6. Returns the sequence of the last operation.
   absl::StatusOr<SequenceNumber> AppendLocked(Commit* commit, Durability durability)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
   // Has the log make room for the record if none is ready, and releases the lock meanwhile.
@@ -153,7 +156,7 @@ class CommitPipeline {
 
   bool closed_ ABSL_GUARDED_BY(versions_->mutex()) = false;
   absl::Status flush_status_ ABSL_GUARDED_BY(versions_->mutex());  // why flushes fail at present
-  // A buffer was flushed, or the reason to wait is gone.
+  // Signalled when a buffer was flushed or the reason to wait is gone.
   absl::CondVar room_;
   const ExclusiveWrite* exclusive_ ABSL_GUARDED_BY(versions_->mutex()) = nullptr;
   absl::CondVar exclusive_ended_;

@@ -8,6 +8,8 @@
 #include "db/compaction/value_collection.h"
 #include "db/engine/trouble.h"
 #include "db/version/version_edit.h"
+#include "fmt/format.h"
+#include "spdlog/spdlog.h"
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
@@ -22,7 +24,20 @@ constexpr absl::Duration kLastRetry = absl::Seconds(8);
 constexpr absl::Duration kLastRetryOfDamage = absl::Seconds(64);
 constexpr absl::Duration kBurst = absl::Seconds(1);  // behind a flush; then it is over
 // Under load something is installed more often.
-constexpr absl::Duration kRestBeforeReconciling = absl::Seconds(5);
+constexpr absl::Duration kRestBeforeCounting = absl::Seconds(5);
+
+void LogPlan(const CompactionPlan& plan) {
+  size_t segments = 0;
+  uint64_t bytes = 0;
+  for (const CompactionPlan::Input& input : plan.inputs) {
+    segments += input.segments.size();
+    for (const std::shared_ptr<Segment>& segment : input.segments)
+      bytes += segment->info().file_size;
+  }
+  spdlog::debug("merge: reason {}, {} runs, {} segments, {} bytes, from level {} to {}",
+                NameOf(plan.reason), plan.inputs.size(), segments, bytes, plan.inputs.front().level,
+                plan.remove_only ? "nowhere" : fmt::to_string(plan.output_level));
+}
 
 }  // namespace
 
@@ -30,6 +45,7 @@ constexpr absl::Duration kRestBeforeReconciling = absl::Seconds(5);
 
 void Compactor::Start() {
   VARVE_ASSERT(!thread_.joinable());
+  VARVE_ASSERT(!is_stopping());
   thread_ = std::thread([this] { Loop(); });
 }
 
@@ -52,7 +68,7 @@ void Compactor::Wake() {
 void Compactor::NoteInstalled(bool flushed) noexcept {
   absl::MutexLock lock(&mutex_);
   if (flushed) last_flush_ = SteadyNow();
-  due_ = reconcile_due_ = true;
+  due_ = count_due_ = true;
   work_.Signal();
 }
 
@@ -78,9 +94,9 @@ bool Compactor::HasWorkLocked() const {
 Compactor::Next Compactor::WaitForWork(const Retry& retry) {
   absl::MutexLock lock(&mutex_);
   while (!stopping_ && !due_ && requests_.empty()) {
-    if (reconcile_due_ && retry.look_again_at == kEndOfTime) {
-      if (work_.WaitWithTimeout(&mutex_, kRestBeforeReconciling) && !HasWorkLocked())
-        return {Work::kReconcile};
+    if (count_due_ && retry.look_again_at == kEndOfTime) {
+      if (work_.WaitWithTimeout(&mutex_, kRestBeforeCounting) && !HasWorkLocked())
+        return {Work::kCountKeys};
     } else if (work_.WaitWithDeadline(&mutex_, retry.look_again_at)) {
       due_ = true;
     }
@@ -89,6 +105,7 @@ Compactor::Next Compactor::WaitForWork(const Retry& retry) {
   if (!requests_.empty()) {
     Request* const request = requests_.front();
     requests_.pop_front();
+    VARVE_ASSERT(request != nullptr && !request->done);
     return {Work::kRequest, request};
   }
   return {stopping_ ? Work::kStop : Work::kMerge};
@@ -101,8 +118,8 @@ void Compactor::Loop() {
   for (;;) {
     const Next next = WaitForWork(retry);
     if (next.work == Work::kStop) return;
-    if (next.work == Work::kReconcile) {
-      TryWithMemory([this] { Reconcile(); });
+    if (next.work == Work::kCountKeys) {
+      TryWithMemory([this] { CountKeys(); });
     } else if (next.work == Work::kRequest) {
       Serve(next.request);
     } else {
@@ -151,6 +168,8 @@ void Compactor::NoteSuccess(bool more, bool merged, bool in_burst, Retry* retry)
 }
 
 void Compactor::NoteFailure(const absl::Status& failure, Retry* retry) {
+  VARVE_ASSERT(!failure.ok());
+  VARVE_ASSERT(retry->pause >= kFirstRetry && retry->pause <= kLastRetryOfDamage);
   ++failed_compactions_;
   // Other errors than of damage name the output, which is another file each time.
   const bool is_known = absl::IsDataLoss(retry->trouble) ? failure == retry->trouble
@@ -164,11 +183,11 @@ void Compactor::NoteFailure(const absl::Status& failure, Retry* retry) {
 
 // --- Rest ----------------------------------------------------------------------------------------
 
-void Compactor::Reconcile() {
+void Compactor::CountKeys() {
   SteadyTime since = SteadyNow();
-  if (!parts_.counter->ReconcileAtRest([&] { return StaysAtRest(&since); })) return;
+  if (!parts_.counter->CountAtRest([&] { return StaysAtRest(&since); })) return;
   absl::MutexLock lock(&mutex_);
-  if (!due_) reconcile_due_ = false;  // else the tree has changed
+  if (!due_) count_due_ = false;  // else the tree has changed
 }
 
 bool Compactor::StaysAtRest(SteadyTime* since) {
@@ -191,9 +210,9 @@ absl::StatusOr<bool> Compactor::Step(bool may_merge, bool in_burst) {
   const std::shared_ptr<const Version> version = parts_.versions->PresentVersion();
   CompactionContext context = NewJob();
   std::optional<CompactionPlan> plan =
-      PlanDeadSegments(*version, SnapshotsAndCuts(context), context.is_live);
+      PlanDeadSegments(*version, SnapshotsAndForkPoints(context), context.is_live);
   if (!plan && may_merge && IsUrgent(ValueSpaceOf(*version))) {
-    context.hurries = [] { return true; };
+    context.is_urgent = [] { return true; };
     plan = PlanCollection(*version);
   }
   if (!plan && may_merge) {
@@ -211,14 +230,16 @@ absl::StatusOr<bool> Compactor::Step(bool may_merge, bool in_burst) {
 absl::Status Compactor::Run(const Version& version, const CompactionPlan& plan,
                             const CompactionContext& context) {
   VARVE_ASSERT(!plan.inputs.empty());
+  if (spdlog::should_log(spdlog::level::debug)) LogPlan(plan);
   VARVE_ASSIGN_OR_RETURN(const CompactionResult result, RunCompaction(version, plan, context));
+  VARVE_ASSERT(!plan.remove_only || result.segments.empty());
   VARVE_RETURN_IF_ERROR(version_set_.LogAndApply(
       {.segments = result.segments, .sees_less = result.filtered || plan.remove_only},
       [&](const Version& present) { return ApplyCompaction(present, plan, result.segments); },
-      [&](const Version&, KeyLedger* ledger) {
-        ledger->Follow(version, plan, result.segments, result.filtered);
+      [&](const Version&, SegmentKeyCounts* segment_counts) {
+        segment_counts->Follow(version, plan, result.segments, result.filtered);
       }));
-  ++compactions_;
+  ++compactions_[static_cast<size_t>(plan.reason)];
   compacted_bytes_ += result.bytes_written;
   input_bytes_ += result.bytes_read;
   return absl::OkStatus();

@@ -1,10 +1,10 @@
 // The compactor is the thread that merges segments: it removes dead ones, collects values, keeps
 // the tree in the shape that the picker asks for, and merges ranges on request. When the store is
-// at rest, it reconciles the key counts of segments.
+// at rest, it counts the keys of uncounted segments.
 //
-// While write buffers are being flushed, and for a second after the last one, the picker is told
-// that a burst goes on: what can wait does, so that a burst's runs are merged once
-// (docs/compaction.md).
+// While write buffers are being flushed, and for a second after the last flush, the compactor tells
+// the picker that a burst of writes goes on. The picker then puts off merges that can wait, so that
+// the runs of a burst are merged once (docs/compaction.md).
 //
 // A merge that fails is tried again after 1 s, 2 s, 4 s and so on: a damaged segment stays damaged,
 // and each try may read and write gigabytes.
@@ -13,10 +13,12 @@
 // never held across I/O and is acquired after the commit lock.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
@@ -43,38 +45,45 @@ class Compactor {
         pipeline_(*pipeline) {}
 
   void Start();
-  // Cancels the merge that goes on and returns once the thread has ended. Requests that wait get
-  // Aborted.
+  // Cancels the merge that is under way and returns once the thread has ended. Requests that wait
+  // get Aborted.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // There may be something to merge.
+  // Tells the thread that there may be something to merge.
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
-  // A new tree was installed, by a flush or by a merge.
+  // Notes that a new tree was installed; `flushed` says whether by a flush.
   void NoteInstalled(bool flushed) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   // Merges [lower, upper) (tree keys; an empty `upper` means no end) into one run and waits for it.
   // Aborted: the store is being closed.
   [[nodiscard]] absl::Status CompactRange(std::string lower, std::string upper)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  uint64_t compactions() const { return compactions_.load(); }
+  uint64_t compactions() const {
+    return std::accumulate(compactions_.begin(), compactions_.end(), uint64_t{0});
+  }
+  // Returns the number of merges that were made for the reason.
+  uint64_t compactions(CompactionReason reason) const {
+    return compactions_[static_cast<size_t>(reason)].load();
+  }
   uint64_t failed_compactions() const { return failed_compactions_.load(); }
   uint64_t compacted_bytes() const { return compacted_bytes_.load(); }
   uint64_t input_bytes() const { return input_bytes_.load(); }
 
  private:
-  // A request to merge a range; lives on the stack of the thread that waits.
+  // A request to merge a range. It lives on the stack of the thread that waits for it.
   struct Request {
     std::string lower;
     std::string upper;
     bool done = false;  // guarded by mutex_, like status
     absl::Status status;
   };
-  enum class Work { kStop, kReconcile, kRequest, kMerge };
+  enum class Work { kStop, kCountKeys, kRequest, kMerge };
   struct Next {
     Work work = Work::kStop;
     Request* request = nullptr;
   };
-  // The thread's memory of merges that failed. Removing needs no I/O that could fail again.
+  // The thread's memory of merges that failed. Steps that only remove segments go on meanwhile,
+  // because they need no I/O that could fail again.
   struct Retry {
     absl::Status trouble;
     absl::Duration pause;
@@ -88,17 +97,18 @@ class Compactor {
   bool IsInBurst(const Retry& retry) const ABSL_LOCKS_EXCLUDED(mutex_);
   bool is_stopping() const ABSL_LOCKS_EXCLUDED(mutex_);
   void Serve(Request* request) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Merges once and keeps account of failures.
+  // Takes one step and notes whether it failed.
   void Merge(Retry* retry);
   void NoteSuccess(bool more, bool merged, bool in_burst, Retry* retry);
   void NoteFailure(const absl::Status& failure, Retry* retry);
-  void Reconcile();
+  void CountKeys();
   // Rests for as long as the work since `*since` took. Returns false once there is something else
   // to do.
   bool StaysAtRest(SteadyTime* since) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Takes the next step towards the tree's shape. Returns false if it is in shape, as far as
-  // `in_burst` asks for, or only a merge could go on and may not.
+  // Takes the next step towards the tree's shape. Returns false if there is no step to take: the
+  // tree has the shape that the picker asks for, given `in_burst`, or the next step is a merge and
+  // `may_merge` is false.
   absl::StatusOr<bool> Step(bool may_merge, bool in_burst);
   absl::Status Run(const Version& version, const CompactionPlan& plan,
                    const CompactionContext& context);
@@ -110,14 +120,14 @@ class Compactor {
   VersionSet& version_set_;
   CommitPipeline& pipeline_;
   std::atomic<bool> cancel_{false};
-  std::atomic<uint64_t> compactions_{0}, failed_compactions_{0}, compacted_bytes_{0},
-      input_bytes_{0};
+  std::array<std::atomic<uint64_t>, kCompactionReasons> compactions_{};
+  std::atomic<uint64_t> failed_compactions_{0}, compacted_bytes_{0}, input_bytes_{0};
 
   mutable absl::Mutex mutex_;
   SteadyCondition work_;
   absl::CondVar request_done_;
   bool due_ ABSL_GUARDED_BY(mutex_) = false;
-  bool reconcile_due_ ABSL_GUARDED_BY(mutex_) = true;  // the tree has changed since it was done
+  bool count_due_ ABSL_GUARDED_BY(mutex_) = true;  // the tree has changed since it was done
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   SteadyTime last_flush_ ABSL_GUARDED_BY(mutex_) = SteadyTime::min();
   std::deque<Request*> requests_ ABSL_GUARDED_BY(mutex_);

@@ -18,7 +18,7 @@ Engine::Engine(std::string directory, const EngineOptions& options)
       clock_(options.clock != nullptr ? *options.clock : RealClock()),
       caches_(options.offset_table_cache_size, options.block_cache_size),
       remover_(file_system_, &file_thread_),
-      versions_(options_.write_buffer_size),
+      versions_(options_.write_buffer_size, &file_thread_),
       counter_(
           &versions_, [this] { return log_->durable_sequence(); }, options_.max_full_write_buffers),
       watermark_(&versions_, &log_, &clock_),
@@ -77,7 +77,13 @@ Engine::~Engine() {
 
 // --- Writes --------------------------------------------------------------------------------------
 
-absl::StatusOr<CommitResult> Engine::Submit(const WriteOptions& options, WriteBatch* batch) {
+absl::StatusOr<CommitResult> Engine::Submit(const WriteOptions& options,
+                                            WriteBatch* batch) noexcept {
+  return GuardMemory("committing a batch", [&] { return SubmitUnguarded(options, batch); });
+}
+
+absl::StatusOr<CommitResult> Engine::SubmitUnguarded(const WriteOptions& options,
+                                                     WriteBatch* batch) {
   VARVE_RETURN_IF_ERROR(batch->status());
   if (batch->clones_namespace()) [[unlikely]]
     return SubmitClone(options, batch);
@@ -109,13 +115,8 @@ absl::StatusOr<CommitResult> Engine::SubmitClone(const WriteOptions& options, Wr
   }
 }
 
-absl::StatusOr<CommitResult> Engine::SubmitGuarded(const WriteOptions& options,
-                                                   WriteBatch* batch) noexcept {
-  return GuardMemory("committing a batch", [&] { return Submit(options, batch); });
-}
-
 absl::StatusOr<CommitResult> Engine::Write(const WriteOptions& options, WriteBatch* batch) {
-  VARVE_ASSIGN_OR_RETURN(const CommitResult result, Submit(options, batch));
+  VARVE_ASSIGN_OR_RETURN(const CommitResult result, SubmitUnguarded(options, batch));
   // A writer that waits syncs for all when no other thread is at it, which saves the hop to the
   // log's thread.
   VARVE_RETURN_IF_ERROR(result.durable_after == kNoSequence
@@ -125,14 +126,13 @@ absl::StatusOr<CommitResult> Engine::Write(const WriteOptions& options, WriteBat
 }
 
 void Engine::WriteAsync(const WriteOptions& options, WriteBatch* batch, AsyncWrites::Done done) {
-  async_writes_.Write([&] { return SubmitGuarded(options, batch); }, std::move(done));
+  async_writes_.Write([&] { return Submit(options, batch); }, std::move(done));
 }
 
 absl::StatusOr<CommitResult> Engine::Update(const WriteOptions& options,
                                             absl::Span<const std::string_view> keys,
                                             absl::FunctionRef<absl::Status(WriteBatch*)> decide) {
-  return updates_.Run(keys, decide,
-                      [&](WriteBatch* batch) { return SubmitGuarded(options, batch); });
+  return updates_.Run(keys, decide, [&](WriteBatch* batch) { return Submit(options, batch); });
 }
 
 void Engine::OnLogProgress() {

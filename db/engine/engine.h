@@ -1,7 +1,7 @@
 // The engine puts the parts of an embedded store together and hands each call to the part that
 // answers it. memory_guarded_engine.h is its outer boundary, where a lack of memory becomes a
-// status: the functions here, and of the parts, may throw std::bad_alloc and then leave everything
-// as it was.
+// status. The functions of the engine and of its parts may throw std::bad_alloc and then leave
+// everything as it was.
 //
 //   SuperVersions    what readers see, flush queue, commit lock   db/version/super_versions.h
 //   Reader           lookups, scans, counts                       reader.h
@@ -32,8 +32,8 @@
 //   9. the log's other locks        (db/log/log.h)
 //  10. locks of leaves, under which no other is acquired: Published::mutex_, SnapshotList::mutex_,
 //      AsyncWrites::mutex_, the write buffers', caches', value files' and the file thread's
-// Readers acquire none but those of leaves: cold reads those of the caches. ABSL_ACQUIRED_BEFORE
-// repeats the order where both locks are in sight of each other.
+// Readers acquire only locks of leaves, and only a cold read acquires those of the caches.
+// ABSL_ACQUIRED_BEFORE repeats the order where one class can name both locks.
 #pragma once
 
 #include <cstdint>
@@ -79,9 +79,10 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // The functions of Store (include/varve/store.h) that take more than a call of one part.
+  // The functions of Store (include/varve/store.h) that need more than one part.
   absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch);
-  absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch);
+  // Never throws, unlike the others, since the engine's own threads and readers submit, too.
+  absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) noexcept;
   void WriteAsync(const WriteOptions& options, WriteBatch* batch, AsyncWrites::Done done);
   absl::StatusOr<CommitResult> Update(const WriteOptions& options,
                                       absl::Span<const std::string_view> keys,
@@ -93,7 +94,7 @@ class Engine {
   std::vector<std::pair<std::string, uint64_t>> Statistics() const;
   absl::Status Close();
 
-  // The parts that answer the others.
+  // The parts that answer the other functions of Store.
   Reader& reader() { return reader_; }
   const Reader& reader() const { return reader_; }
   CommitPipeline& pipeline() { return pipeline_; }
@@ -114,12 +115,11 @@ class Engine {
   absl::Status ApplyRecovered(std::string_view operations, SequenceNumber first, uint32_t count);
   absl::Status StartLog(const LogRecovery& recovery);
   void StartThreads();
-  // Cloning waits for a step of the sweep of expired keys, and the sweep for it.
+  absl::StatusOr<CommitResult> SubmitUnguarded(const WriteOptions& options, WriteBatch* batch);
+  // Submits a batch that clones a namespace. A clone and a step of the sweep of expired keys
+  // exclude each other.
   absl::StatusOr<CommitResult> SubmitClone(const WriteOptions& options, WriteBatch* batch);
-  // Submits for the engine's own threads and readers: never throws.
-  absl::StatusOr<CommitResult> SubmitGuarded(const WriteOptions& options,
-                                             WriteBatch* batch) noexcept;
-  // The log became durable further, or failed.
+  // The log calls this when more of it has become durable, or when it has failed.
   void OnLogProgress();
   void AddTreeFigures(const SuperVersion& state, Figures* figures) const;
   void AddWorkFigures(Figures* figures) const;

@@ -131,7 +131,7 @@ absl::Status Engine::ApplyRecovered(std::string_view operations, SequenceNumber 
   std::unique_ptr<BatchApplier::Change> change =
       applier_.PrepareLocked(recovered, /*counts_clones=*/false);
   versions_.AdvanceLocked(first + count - 1);
-  applier_.ApplyLocked(recovered, /*gated=*/false, std::move(change));
+  applier_.ApplyLocked(recovered, /*readers_wait=*/false, std::move(change));
   if (versions_.PresentLocked()->active->full()) versions_.RotateLocked(/*log_bytes=*/0);
   return absl::OkStatus();
 }
@@ -179,9 +179,8 @@ void Engine::StartThreads() {
   if (versions_.full_buffers() != 0) pipeline_.UpdatePressure();
   flusher_.Start();
   compactor_.Start();
-  sweeper_.Start([this](WriteBatch* batch) {
-    return SubmitGuarded({.waits_for_exclusive_write = false}, batch);
-  });
+  sweeper_.Start(
+      [this](WriteBatch* batch) { return Submit({.waits_for_exclusive_write = false}, batch); });
 }
 
 }  // namespace varve

@@ -1,6 +1,7 @@
 // Engine: the figures that the store keeps of itself.
 #include "db/compaction/value_collection.h"
 #include "db/engine/engine.h"
+#include "fmt/format.h"
 
 namespace varve {
 
@@ -31,10 +32,10 @@ void Engine::AddTreeFigures(const SuperVersion& state, Figures* figures) const {
     for (const std::shared_ptr<Segment>& segment : run->segments)
       entries += segment->info().entries;
   }
-  uint64_t left_generations, namespaces;
+  uint64_t retired_generations, namespaces;
   {
     absl::MutexLock lock(&versions_.mutex());
-    left_generations = versions_.LeftGenerationsLocked().size();
+    retired_generations = versions_.RetiredGenerationsLocked().size();
     namespaces = versions_.PresentLocked()->namespaces.entries().size();
   }
   const Figures more{{"write_buffer_bytes", buffered},
@@ -47,17 +48,23 @@ void Engine::AddTreeFigures(const SuperVersion& state, Figures* figures) const {
                      {"value_files", values.files},
                      {"value_bytes", values.bytes},
                      {"value_garbage_bytes", values.garbage},
-                     {"unsettled_segments", counter_.UnsettledSegments()},
+                     {"uncounted_segments", counter_.UncountedSegments()},
                      {"range_tombstone_fragments",
                       version.range_tombstones().size() + state.buffered_tombstones->size()},
                      {"namespaces", namespaces},
-                     {"left_generations", left_generations}};
+                     {"retired_generations", retired_generations}};
   figures->insert(figures->end(), more.begin(), more.end());
 }
 
 void Engine::AddWorkFigures(Figures* figures) const {
   const LogStatistics log = log_->statistics();
   const SegmentStatistics& segments = caches_.statistics;
+  Figures by_reason;
+  for (size_t i = 0; i < kCompactionReasons; ++i) {
+    const auto reason = static_cast<CompactionReason>(i);
+    by_reason.emplace_back(fmt::format("compactions_{}", NameOf(reason)),
+                           compactor_.compactions(reason));
+  }
   const Figures more{{"log_groups", log.groups},
                      {"log_syncs", log.syncs},
                      {"log_bytes_appended", log.bytes_appended},
@@ -82,6 +89,7 @@ void Engine::AddWorkFigures(Figures* figures) const {
                      {"offset_table_cache_bytes", caches_.tables.usage()},
                      {"pressure_percent", static_cast<uint64_t>(pipeline_.pressure() * 100)}};
   figures->insert(figures->end(), more.begin(), more.end());
+  figures->insert(figures->end(), by_reason.begin(), by_reason.end());
 }
 
 }  // namespace varve

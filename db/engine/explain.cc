@@ -97,15 +97,15 @@ absl::StatusOr<ExplainedRead> Reader::ExplainGet(const ReadOptions& options, std
   steps.Add(fmt::format("{} write buffers: {}", 1 + state.full.size(),
                         lookup.found ? "found" : "not there"));
   VARVE_RETURN_IF_ERROR(ExplainSegments(point, options.fill_cache, &lookup, &steps, &read));
-  if (!lookup.found && state.namespaces.bases().Of(point.generation) != nullptr) {
+  if (!lookup.found && state.namespaces.forks().Of(point.generation) != nullptr) {
     VARVE_RETURN_IF_ERROR(LookUpParents(state, point.sequence, options.fill_cache, &lookup));
     steps.Add(fmt::format("what it was cloned from: {}", lookup.found ? "found" : "not there"));
   }
   std::string value;
-  bool unwritten = false;  // whoever lets the reply out pushes first
+  bool unwritten = false;  // the caller pushes before it shows the reply
   const uint64_t instant_ms =
       options.snapshot != nullptr ? options.snapshot->instant_ms() : clock_.NowMillis();
-  Conclude(state, point.sequence, instant_ms, lookup, &read.result, &value, &unwritten);
+  BuildResult(state, point.sequence, instant_ms, lookup, &read.result, &value, &unwritten);
   read.value_bytes = value.size();
   if (lookup.found && !read.result.found) {
     steps.Add(read.result.expired                        ? "what was found has expired"

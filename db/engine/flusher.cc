@@ -26,6 +26,7 @@ constexpr uint64_t kDenseNumerator = 2, kDenseDenominator = 3;
 
 void Flusher::Start() {
   VARVE_ASSERT(!thread_.joinable());
+  VARVE_ASSERT(!parts_.versions->stopped());
   thread_ = std::thread([this] { Loop(); });
 }
 
@@ -66,33 +67,35 @@ absl::Status Flusher::FlushOldest() {
 }
 
 absl::Status Flusher::Flush(const FullBuffer& full) {
-  const CompactionContext context = version_set_.NewJob(/*cancel=*/nullptr, /*hurries=*/nullptr);
-  const std::vector<SequenceNumber> cuts = SnapshotsAndCuts(context);
+  VARVE_ASSERT(full.buffer->last_sequence() >= full.buffer->first_sequence());
+  const CompactionContext context = version_set_.NewJob(/*cancel=*/nullptr, /*is_urgent=*/nullptr);
+  const std::vector<SequenceNumber> held = SnapshotsAndForkPoints(context);
   const std::unique_ptr<InternalIterator> records = full.buffer->NewSortedIterator(
-      /*newest_only=*/cuts.empty() || cuts.front() >= full.buffer->last_sequence());
+      /*newest_only=*/held.empty() || held.front() >= full.buffer->last_sequence());
   const bool first = parts_.versions->PresentVersion()->segment_count() == 0;
-  const std::unique_ptr<ValuePlacer> placer = NewPlacer(full);
+  const std::unique_ptr<ValueSeparation> separation = NewValueSeparation(full);
   VARVE_ASSIGN_OR_RETURN(const CompactionResult result,
                          RunFlush(records.get(), full.buffer->range_tombstones(),
                                   {full.buffer->entries(), full.buffer->bytes_used(),
                                    full.buffer->logged_large_bytes()},
-                                  /*drops_tombstones=*/first, placer.get(), context));
-  const std::optional<KeyTallies> change =
+                                  /*drops_tombstones=*/first, separation.get(), context));
+  VARVE_ASSERT(result.segments.empty() || result.bytes_written > 0);
+  const std::optional<GenerationKeyCounts> change =
       result.filtered ? std::nullopt : parts_.counter->ChangeOfBuffer(*full.buffer);
   VARVE_RETURN_IF_ERROR(version_set_.LogAndApply(
       {.segments = result.segments, .flushed = &full, .sees_less = result.filtered},
       [&](const Version& present) { return ApplyFlush(present, result.segments); },
-      [&](const Version& next, KeyLedger* ledger) {
+      [&](const Version& next, SegmentKeyCounts* segment_counts) {
         if (change && !result.segments.empty())
-          ledger->Settle(next, {NumbersOf(result.segments), *change});
+          segment_counts->Record(next, {NumbersOf(result.segments), *change});
       }));
   ++flushes_;
   flushed_bytes_ += result.bytes_written;
   return absl::OkStatus();
 }
 
-std::unique_ptr<ValuePlacer> Flusher::NewPlacer(const FullBuffer& full) {
-  FlushPlacement placement;
+std::unique_ptr<ValueSeparation> Flusher::NewValueSeparation(const FullBuffer& full) {
+  FlushSeparationOptions options;
   // By generation, for namespaces that ask for a size of their own.
   std::unordered_map<NamespaceGeneration, uint64_t> own_sizes;
   for (const ManifestNamespace& entry : full.namespaces.entries()) {
@@ -101,7 +104,7 @@ std::unique_ptr<ValuePlacer> Flusher::NewPlacer(const FullBuffer& full) {
       own_sizes[entry.generation] = space->options.value_separation_size;
     }
   }
-  placement.separation_size =
+  options.separation_size =
       [own_sizes = std::move(own_sizes),
        usual = parts_.options->value_separation_size](NamespaceGeneration generation) -> uint64_t {
     const auto own = own_sizes.find(generation);
@@ -109,14 +112,14 @@ std::unique_ptr<ValuePlacer> Flusher::NewPlacer(const FullBuffer& full) {
   };
   const WriteBuffer& buffer = *full.buffer;
   if (buffer.logged_large_bytes() * kDenseDenominator >= full.log_bytes * kDenseNumerator) {
-    placement.log_blocks =
+    options.log_blocks =
         parts_.log->get()->LargeBlocks(buffer.first_sequence(), buffer.last_sequence());
   }
-  return NewFlushPlacer(std::move(placement),
-                        {.file_system = parts_.file_system,
-                         .directory = parts_.directory,
-                         .next_file_number = [this] { return version_set_.NewFileNumber(); },
-                         .registry = &parts_.caches->values});
+  return NewFlushSeparation(std::move(options),
+                            {.file_system = parts_.file_system,
+                             .directory = parts_.directory,
+                             .next_file_number = [this] { return version_set_.NewFileNumber(); },
+                             .registry = &parts_.caches->values});
 }
 
 }  // namespace varve

@@ -1,9 +1,9 @@
-// The flusher is the thread that turns full write buffers into segments, oldest first. It also lets
-// go of replaced super versions, and of memory that was kept for write buffers once no buffer was
-// flushed for two seconds.
+// The flusher is the thread that turns full write buffers into segments, oldest first. It also
+// frees replaced super versions, and the memory that is kept for write buffers when it has flushed
+// none for two seconds.
 //
-// A flush that fails is tried again after 200 ms; meanwhile the commit pipeline refuses writes that
-// add data.
+// It tries a flush that failed again after 200 ms; meanwhile the commit pipeline refuses writes
+// that add data.
 //
 // Thread-safety: Start() and Stop() belong to the engine's opening and closing; the figures may be
 // read on any thread.
@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "absl/status/status.h"
-#include "db/compaction/value_placer.h"
+#include "db/compaction/value_separation.h"
 #include "db/engine/commit_pipeline.h"
 #include "db/engine/version_set.h"
 #include "db/version/super_versions.h"
@@ -29,7 +29,7 @@ class Flusher {
       : parts_(std::move(parts)), version_set_(*version_set), pipeline_(*pipeline) {}
 
   void Start();
-  // Returns once the thread has ended; a flush that has begun is finished.
+  // Finishes the flush that is under way and returns once the thread has ended.
   void Stop();
 
   uint64_t flushes() const { return flushes_.load(); }
@@ -40,7 +40,7 @@ class Flusher {
   absl::Status FlushOldest();
   absl::Status Flush(const FullBuffer& full);
   // Decides where the flush leaves large values (db/values/value_file.h).
-  std::unique_ptr<ValuePlacer> NewPlacer(const FullBuffer& full);
+  std::unique_ptr<ValueSeparation> NewValueSeparation(const FullBuffer& full);
 
   const VersionSetParts parts_;
   VersionSet& version_set_;

@@ -74,11 +74,6 @@ absl::StatusOr<CommitResult> MemoryGuardedEngine::Write(const WriteOptions& opti
   return GuardMemory("committing a batch", [&] { return engine_->Write(options, batch); });
 }
 
-absl::StatusOr<CommitResult> MemoryGuardedEngine::Submit(const WriteOptions& options,
-                                                         WriteBatch* batch) {
-  return GuardMemory("committing a batch", [&] { return engine_->Submit(options, batch); });
-}
-
 absl::StatusOr<CommitResult> MemoryGuardedEngine::Update(
     const WriteOptions& options, absl::Span<const std::string_view> keys,
     absl::FunctionRef<absl::Status(WriteBatch*)> decide) {

@@ -1,6 +1,7 @@
-// The outer boundary of the library: StorageEngine as its users see it, before the engine that does
-// the work. A lack of memory or of threads, which is an exception inside, becomes a status here
-// (util/base/memory_guard.h). Everything else is handed on.
+// The memory-guarded engine is the StorageEngine that users of the library hold. It hands each call
+// on to the engine, and turns the exception for a lack of memory or of threads into a status
+// (util/base/memory_guard.h). Submit() alone is guarded by the engine itself, whose own threads
+// submit batches, too.
 //
 // Thread-safety: all functions may be called on any thread.
 #pragma once
@@ -36,7 +37,9 @@ class MemoryGuardedEngine final : public StorageEngine {
   uint64_t NowMillis() const override { return engine_->clock().NowMillis(); }
 
   absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch) override;
-  absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) override;
+  absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) override {
+    return engine_->Submit(options, batch);  // which never throws
+  }
   void WriteAsync(const WriteOptions& options, WriteBatch* batch, WriteDone done) override {
     engine_->WriteAsync(options, batch, std::move(done));
   }

@@ -56,8 +56,8 @@ class Reader::MultiRead {
           if (lookups_[next].record.expiry_ms != 0 &&
               reader_.NeedsInstant(lookups_[next], instant_ms))
             return false;
-          reader_.Conclude(state_, point_.sequence, *instant_ms, lookups_[next], &result.result,
-                           options_.without_value ? nullptr : &result.value, unwritten);
+          reader_.BuildResult(state_, point_.sequence, *instant_ms, lookups_[next], &result.result,
+                              options_.without_value ? nullptr : &result.value, unwritten);
           *durable_after = std::max(*durable_after, result.result.durable_after);
           bytes += result.result.value_size;
         }
@@ -103,7 +103,7 @@ class Reader::MultiRead {
   absl::Status Finish(Lookup* lookup) const {
     if (lookup->found) return absl::OkStatus();
     VARVE_RETURN_IF_ERROR(LookUpSegments(state_, point_.sequence, options_.fill_cache, lookup));
-    if (lookup->found || state_.namespaces.bases().empty()) [[likely]]
+    if (lookup->found || state_.namespaces.forks().empty()) [[likely]]
       return absl::OkStatus();
     return LookUpParents(state_, point_.sequence, options_.fill_cache, lookup);
   }

@@ -34,7 +34,8 @@ absl::StatusOr<CommitResult> OptimisticUpdate::Run(
   for (const std::string_view key : keys) stripes.push_back(HashKey(key) % kStripes);
   std::sort(stripes.begin(), stripes.end());
   stripes.erase(std::unique(stripes.begin(), stripes.end()), stripes.end());
-  VARVE_ASSERT(stripes.size() <= kStripes);
+  VARVE_ASSERT(stripes.size() <= kStripes && stripes.size() <= keys.size());
+  VARVE_ASSERT(stripes.empty() == keys.empty());
   std::vector<std::unique_ptr<absl::MutexLock>> locks;
   for (const size_t stripe : stripes)
     locks.push_back(std::make_unique<absl::MutexLock>(&stripes_[stripe]));

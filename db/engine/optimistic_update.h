@@ -1,6 +1,6 @@
-// Updates that read, decide and write, and try again when another writer came between. A writer
-// that loses too often takes the stripes of its keys, so that it competes with nobody who does the
-// same; other writers may still write the keys without reading them.
+// An optimistic update reads, decides and writes, and starts over if another writer wrote one of
+// its keys meanwhile. An update that has lost too often takes the locks (stripes) of its keys, so
+// that it no longer competes with other updates; plain writes to the keys may still come between.
 //
 // Thread-safety: Run() may be called on any thread. A stripe is held across a whole commit, so
 // stripes are acquired before all other locks of the engine, and among themselves in ascending
@@ -23,7 +23,8 @@ class OptimisticUpdate {
  public:
   using Submit = absl::FunctionRef<absl::StatusOr<CommitResult>(WriteBatch*)>;
 
-  // As Store::Update(); `submit` commits the batch that `decide` filled.
+  // Runs an update as Store::Update() describes it. `submit` commits the batch that `decide`
+  // filled.
   [[nodiscard]] absl::StatusOr<CommitResult> Run(
       absl::Span<const std::string_view> keys, absl::FunctionRef<absl::Status(WriteBatch*)> decide,
       Submit submit);

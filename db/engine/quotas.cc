@@ -32,7 +32,7 @@ bool Fits(int64_t has, int64_t added, uint64_t most) {
          static_cast<uint64_t>(std::max<int64_t>(has + added, 0)) <= most;
 }
 
-bool Fits(const KeyTally& has, const KeyTally& added, const NamespaceOptions& options) {
+bool Fits(const KeyCounts& has, const KeyCounts& added, const NamespaceOptions& options) {
   return Fits(has.keys, added.keys, options.max_keys) &&
          Fits(has.bytes, added.bytes, options.max_bytes);
 }
@@ -50,7 +50,7 @@ absl::StatusOr<CommitResult> Quotas::Submit(const WriteOptions& options, WriteBa
     parts_.pipeline->WaitForExclusiveWrite(options.exclusive_write);
     absl::MutexLock lock(&quota_mutex_);
     SequenceNumber checked = kNoSequence;
-    KeyTallies added;
+    GenerationKeyCounts added;
     const uint64_t expired =
         parts_.sweeper->expired_keys();  // before the look, as others remove, too
     const absl::Status fits = Check(batch, &checked, &added);
@@ -61,7 +61,7 @@ absl::StatusOr<CommitResult> Quotas::Submit(const WriteOptions& options, WriteBa
       if (parts_.sweeper->expired_keys() != expired) continue;
     }
     VARVE_RETURN_IF_ERROR(fits);
-    KeyTallies bounds = bounds_;
+    GenerationKeyCounts bounds = bounds_;
     bounds.Add(added);
     VARVE_ASSERT(bounds_at_ == checked);
     bool changed = false;  // the namespaces meanwhile, or who writes exclusively
@@ -76,11 +76,11 @@ absl::StatusOr<CommitResult> Quotas::Submit(const WriteOptions& options, WriteBa
   }
 }
 
-absl::Status Quotas::Check(WriteBatch* batch, SequenceNumber* checked, KeyTallies* added) {
+absl::Status Quotas::Check(WriteBatch* batch, SequenceNumber* checked, GenerationKeyCounts* added) {
   const std::shared_ptr<const SuperVersion> state = parts_.versions->Share();
   const NamespaceTable& namespaces = state->namespaces;
   *checked = state->namespaces_changed;
-  if (std::exchange(bounds_at_, *checked) != *checked) bounds_ = KeyTallies();
+  if (std::exchange(bounds_at_, *checked) != *checked) bounds_ = GenerationKeyCounts();
   Commit commit(batch);
   VARVE_RETURN_IF_ERROR(
       commit.Resolve(namespaces, [this](NamespaceId) { return parts_.new_generation(); }));
@@ -99,11 +99,12 @@ absl::Status Quotas::Check(WriteBatch* batch, SequenceNumber* checked, KeyTallie
 }
 
 absl::Status Quotas::CheckOne(const Commit& commit, const NamespaceDescription& space,
-                              NamespaceGeneration generation, bool is_new, KeyTallies* added) {
-  KeyTally most;
+                              NamespaceGeneration generation, bool is_new,
+                              GenerationKeyCounts* added) {
+  KeyCounts most;
   for (const Commit::Operation& operation : commit.operations()) {
     if (operation.record.kind == RecordKind::kValue && IsWriteTo(operation, generation)) {
-      most += TallyOf(operation.record);
+      most += CountsOf(operation.record);
     }
   }
   bool is_counted = is_new;
@@ -117,12 +118,12 @@ absl::Status Quotas::CheckOne(const Commit& commit, const NamespaceDescription& 
   }
   // As of now: what is removed before the keys are counted must not be taken for something that the
   // batch replaces.
-  VARVE_ASSIGN_OR_RETURN(KeyTally change, ChangeOf(commit, generation));
+  VARVE_ASSIGN_OR_RETURN(KeyCounts change, ChangeOf(commit, generation));
   if (!Fits(bounds_.Of(generation), change, space.options) && !is_counted) {
     VARVE_RETURN_IF_ERROR(Count(generation));
     VARVE_ASSIGN_OR_RETURN(change, ChangeOf(commit, generation));
   }
-  const KeyTally has = bounds_.Of(generation);
+  const KeyCounts has = bounds_.Of(generation);
   if (!Fits(has.keys, change.keys, space.options.max_keys)) {
     return Full(space, "keys", static_cast<uint64_t>(has.keys), space.options.max_keys);
   }
@@ -134,19 +135,20 @@ absl::Status Quotas::CheckOne(const Commit& commit, const NamespaceDescription& 
 }
 
 absl::Status Quotas::Count(NamespaceGeneration generation) {
-  VARVE_ASSIGN_OR_RETURN(const KeyTally all, parts_.counter->CountGeneration(generation));
+  VARVE_ASSIGN_OR_RETURN(const KeyCounts all, parts_.counter->CountGeneration(generation));
+  VARVE_ASSERT(all.keys >= 0 && all.bytes >= 0);
   bounds_.Add(generation, -bounds_.Of(generation));
   bounds_.Add(generation, all);
   VARVE_ASSERT(bounds_.Knows(generation));
   return absl::OkStatus();
 }
 
-absl::StatusOr<KeyTally> Quotas::ChangeOf(const Commit& commit,
-                                          NamespaceGeneration generation) const {
+absl::StatusOr<KeyCounts> Quotas::ChangeOf(const Commit& commit,
+                                           NamespaceGeneration generation) const {
   VARVE_ASSIGN_OR_RETURN(const ReadPoint point,
                          BeginRead(*parts_.versions, *parts_.log, {.space = kExpirySpace}));
-  std::unordered_map<std::string_view, KeyTally> written;  // by key: what it is after the batch
-  KeyTally change;
+  std::unordered_map<std::string_view, KeyCounts> written;  // by key: what it is after the batch
+  KeyCounts change;
   for (const Commit::Operation& operation : commit.operations()) {
     if (!IsWriteTo(operation, generation)) continue;
     const auto [entry, is_first] = written.try_emplace(operation.record.key);
@@ -156,10 +158,10 @@ absl::StatusOr<KeyTally> Quotas::ChangeOf(const Commit& commit,
       const uint64_t expiry_ms = lookup.record.expiry_ms;
       // Who replaces what has expired adds a key, whether or not it is still on disk.
       if (is_live && (expiry_ms == 0 || expiry_ms > parts_.clock->NowMillis()))
-        change += -TallyOf(lookup.record);
+        change += -CountsOf(lookup.record);
     }
     entry->second =
-        operation.record.kind == RecordKind::kValue ? TallyOf(operation.record) : KeyTally();
+        operation.record.kind == RecordKind::kValue ? CountsOf(operation.record) : KeyCounts();
   }
   for (const auto& [key, after] : written) change += after;
   return change;

@@ -1,15 +1,15 @@
-// The quotas of namespaces.
+// Quotas limit how many keys, and how many bytes of keys and values, a namespace may hold.
 //
-// The rule: a batch is refused if, with it, a namespace would hold more keys, or more bytes of keys
-// and values, than its quota, and the batch itself adds to them. Exactly so, also among writers at
-// the same time; what was there before a quota was set, or came by a swap, stays. Reads, deletes,
-// and writes that make a namespace smaller go on.
+// The rule: a batch is refused if it adds to a namespace and the namespace would then hold more
+// than its quota. The rule is exact, also with concurrent writers. Contents that were there before
+// the quota was set, or that came by a swap, stay. Reads, deletes, and writes that make a namespace
+// smaller are never refused.
 //
 // The cost: writes into namespaces with a quota go one at a time through quota_mutex_. Each
 // generation has an upper bound, to which a batch adds all that it writes, as if each key was new.
-// Only when that reaches the quota is it looked up what the batch replaces; only when that does not
-// fit either are the keys counted (db/counting/key_counter.h), which takes up what was deleted.
-// Other namespaces pay one look at a flag.
+// Only when the bound reaches the quota does Submit() look up what the batch replaces, and only
+// when that does not fit either does it count the keys (db/counting/key_counter.h), which lowers
+// the bound by what was deleted. Writes into other namespaces only read a flag.
 //
 // Thread-safety: Submit() may be called on any thread. quota_mutex_ is held across I/O and a whole
 // commit; it is acquired before the sweeper's, the key counter's and the commit lock.
@@ -28,14 +28,14 @@
 #include "db/engine/commit_pipeline.h"
 #include "db/expiry/expiry_sweeper.h"
 #include "db/expiry/store_clock.h"
-#include "db/format/key_tally.h"
+#include "db/format/key_counts.h"
 #include "db/version/log_view.h"
 #include "db/version/super_versions.h"
 #include "varve/store.h"
 
 namespace varve {
 
-// The parts of the engine that quotas stand on. All outlive them.
+// The parts of the engine that quotas depend on. All outlive them.
 struct QuotaParts {
   SuperVersions* versions = nullptr;
   LogView* log = nullptr;
@@ -55,21 +55,21 @@ class Quotas {
       ABSL_LOCKS_EXCLUDED(quota_mutex_);
 
  private:
-  // Returns OK if the batch fits, and stores what it adds to which generation and in `*checked` as
-  // of which change of the namespaces.
-  absl::Status Check(WriteBatch* batch, SequenceNumber* checked, KeyTallies* added)
+  // Returns OK if the batch fits. Stores in `*added` what it adds to each generation, and in
+  // `*checked` the sequence of the change of namespaces as of which it fits.
+  absl::Status Check(WriteBatch* batch, SequenceNumber* checked, GenerationKeyCounts* added)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(quota_mutex_);
   absl::Status CheckOne(const Commit& commit, const NamespaceDescription& space,
-                        NamespaceGeneration generation, bool is_new, KeyTallies* added)
+                        NamespaceGeneration generation, bool is_new, GenerationKeyCounts* added)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(quota_mutex_);
   absl::Status Count(NamespaceGeneration generation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(quota_mutex_);
-  // Returns what the batch would change in the generation now, exactly, as its users see it: they
-  // do not see what has expired.
-  absl::StatusOr<KeyTally> ChangeOf(const Commit& commit, NamespaceGeneration generation) const;
+  // Returns exactly what the batch would change in the generation now, as readers see it: they do
+  // not see what has expired.
+  absl::StatusOr<KeyCounts> ChangeOf(const Commit& commit, NamespaceGeneration generation) const;
 
   const QuotaParts parts_;
   absl::Mutex quota_mutex_;
-  KeyTallies bounds_ ABSL_GUARDED_BY(quota_mutex_);
+  GenerationKeyCounts bounds_ ABSL_GUARDED_BY(quota_mutex_);
   // The change of namespaces since which the bounds hold.
   SequenceNumber bounds_at_ ABSL_GUARDED_BY(quota_mutex_) = kNoSequence;
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "util/base/assert.h"
+
 namespace varve {
 
 RangeCheck::RangeCheck(const Commit& commit) : commit_(commit) {
@@ -10,12 +12,14 @@ RangeCheck::RangeCheck(const Commit& commit) : commit_(commit) {
   }
 }
 
-SequenceNumber RangeCheck::Aim(std::shared_ptr<const SuperVersion> state, SequenceNumber last) {
+SequenceNumber RangeCheck::SetTarget(std::shared_ptr<const SuperVersion> state,
+                                     SequenceNumber last) {
   state_ = std::move(state);
-  aim_ = std::max(last, checked_);
+  target_ = std::max(last, checked_);
+  VARVE_ASSERT(last + 1 >= state_->active->first_sequence());
   parts_.clear();
   known_ = true;
-  if (checked_ == aim_) return 0;
+  if (checked_ == target_) return 0;
   parts_.push_back({state_->active.get(), state_->active->PositionNear(checked_)});
   SequenceNumber known_from = state_->active->first_sequence();
   for (const std::shared_ptr<WriteBuffer>& buffer : state_->full) {
@@ -24,27 +28,28 @@ SequenceNumber RangeCheck::Aim(std::shared_ptr<const SuperVersion> state, Sequen
     known_from = buffer->first_sequence();
   }
   known_ = known_from <= checked_ + 1;
-  return aim_ - checked_;
+  return target_ - checked_;
 }
 
-bool RangeCheck::Look() {
+bool RangeCheck::Scan() {
   if (!known_) return false;
-  if (checked_ == aim_) return true;
+  if (checked_ == target_) return true;
+  VARVE_ASSERT(checked_ < target_ && !parts_.empty());
   SortRanges();
   bool unchanged = true;
   for (Part& part : parts_) {
-    part.buffer->Walk(&part.position, aim_, [&](const RecordView& record, const RecordView*) {
+    part.buffer->Walk(&part.position, target_, [&](const RecordView& record, const RecordView*) {
       if (unchanged && record.sequence > checked_ && Covers(record.key)) unchanged = false;
     });
     if (!unchanged) return false;
   }
   for (const RangeTombstone& tombstone : state_->buffered_tombstones->tombstones()) {
-    if (tombstone.sequence > checked_ && tombstone.sequence <= aim_ &&
+    if (tombstone.sequence > checked_ && tombstone.sequence <= target_ &&
         Overlaps(tombstone.begin, tombstone.end)) {
       return false;
     }
   }
-  checked_ = aim_;
+  checked_ = target_;
   return true;
 }
 

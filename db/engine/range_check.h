@@ -1,12 +1,12 @@
 // A range check finds out whether anything was written into a batch's ranges
-// (WriteBatch::RequireRangeUnchanged) after the sequence of its conditions. It looks through what
-// the write buffers took in since then, in the order of arrival and in steps, each of which goes on
-// where the last one ended. The last step holds the commit lock and has little left to look at.
-// Records that were flushed since then cannot be told apart any more: they count as written into
-// the ranges.
+// (WriteBatch::RequireRangeUnchanged) after the sequence of its conditions. It scans the records
+// that the write buffers took in since then, in the order of arrival and in steps, each of which
+// continues where the last one ended. The caller holds the commit lock for the last step, which has
+// little left to scan. If a buffer was flushed since then, the ranges count as written into,
+// because the order of arrival of its records is lost.
 //
 // Thread-safety: one thread uses a check.
-// Requires: Aim() is called with the commit lock held; Look() needs no lock.
+// Requires: SetTarget() is called with the commit lock held; Scan() needs no lock.
 #pragma once
 
 #include <memory>
@@ -21,22 +21,23 @@ namespace varve {
 
 class RangeCheck {
  public:
-  // `commit` outlives this; its generations may change until Look().
+  // Requires: `commit` outlives the check. Its generations may change until the first Scan().
   explicit RangeCheck(const Commit& commit);
 
   bool empty() const { return commit_.range_conditions().empty(); }
-  // The next Look() goes to `last`, of which `state` holds everything. Returns how many sequences
-  // it goes through.
-  SequenceNumber Aim(std::shared_ptr<const SuperVersion> state, SequenceNumber last);
-  // False: something was written, or may have been.
-  [[nodiscard]] bool Look();
+  // Makes the next Scan() end at `last`. Returns how many sequences it will scan.
+  // Requires: `state` holds everything up to `last`.
+  SequenceNumber SetTarget(std::shared_ptr<const SuperVersion> state, SequenceNumber last);
+  // Scans up to the target. Returns false if something was written into a range, or may have been.
+  [[nodiscard]] bool Scan();
 
  private:
   struct Part {
     const WriteBuffer* buffer;
     WriteBuffer::Position position;
   };
-  // [lower, reach): `reach` is the furthest end of this range and those that begin before it.
+  // The range begins at `lower`; `reach` is the furthest end of it and of all ranges that begin
+  // before it.
   struct Range {
     std::string_view lower;
     std::string_view reach;
@@ -48,7 +49,7 @@ class RangeCheck {
 
   const Commit& commit_;
   SequenceNumber checked_ = kMaxSequence;  // nothing was written up to here
-  SequenceNumber aim_ = kNoSequence;
+  SequenceNumber target_ = kNoSequence;
   bool known_ = true;  // everything between the two is in `parts_`
   std::shared_ptr<const SuperVersion> state_;
   std::vector<Part> parts_;  // newest first

@@ -34,9 +34,9 @@ bool Reader::NeedsInstant(const Lookup& lookup, uint64_t* instant_ms) const {
   return true;
 }
 
-void Reader::Conclude(const SuperVersion& state, SequenceNumber at, uint64_t instant_ms,
-                      const Lookup& lookup, ReadResult* result, std::string* value,
-                      bool* unwritten) const {
+void Reader::BuildResult(const SuperVersion& state, SequenceNumber at, uint64_t instant_ms,
+                         const Lookup& lookup, ReadResult* result, std::string* value,
+                         bool* unwritten) const {
   *result = ReadResult{.read_sequence = at};
   const FoundRecord& from_segment = lookup.from_segment;
   if (from_segment.too_large ||
@@ -62,7 +62,7 @@ void Reader::Conclude(const SuperVersion& state, SequenceNumber at, uint64_t ins
         std::max(result->durable_after, log_.RequiredDurable(state.namespaces_changed));
   }
   if (!lookup.found) return;
-  if (lookup.gated && lookup.record.sequence > log_->durable_sequence()) {
+  if (lookup.readers_wait && lookup.record.sequence > log_->durable_sequence()) {
     result->durable_after = std::max(result->durable_after, lookup.record.sequence);
   }
   if (lookup.record.kind != RecordKind::kValue || covering > lookup.record.sequence) return;
@@ -95,14 +95,14 @@ absl::StatusOr<ReadResult> Reader::Get(const ReadOptions& options, std::string_v
       VARVE_RETURN_IF_ERROR(
           LookUpSegments(*point.state, point.sequence, options.fill_cache, &lookup));
     }
-    if (!lookup.found && !point.state->namespaces.bases().empty()) [[unlikely]] {
+    if (!lookup.found && !point.state->namespaces.forks().empty()) [[unlikely]] {
       VARVE_RETURN_IF_ERROR(
           LookUpParents(*point.state, point.sequence, options.fill_cache, &lookup));
     }
     done = lookup.record.expiry_ms == 0 || !NeedsInstant(lookup, &instant_ms);
     if (done) {
-      Conclude(*point.state, point.sequence, instant_ms, lookup, &result,
-               options.without_value ? nullptr : value, &unwritten);
+      BuildResult(*point.state, point.sequence, instant_ms, lookup, &result,
+                  options.without_value ? nullptr : value, &unwritten);
     }
   }
   if (result.expired)
@@ -166,9 +166,9 @@ std::unique_ptr<Iterator> Reader::NewIterator(const ReadOptions& options, std::s
 
 // --- Counting ------------------------------------------------------------------------------------
 
-absl::StatusOr<KeyTally> Reader::CountRange(const ReadOptions& options, std::string_view lower,
-                                            std::string_view upper, SequenceNumber* at,
-                                            SequenceNumber* durable_after) {
+absl::StatusOr<KeyCounts> Reader::CountRange(const ReadOptions& options, std::string_view lower,
+                                             std::string_view upper, SequenceNumber* at,
+                                             SequenceNumber* durable_after) {
   // The clock first, as in NewIterator().
   IteratorClock clock{
       options.snapshot != nullptr ? options.snapshot->instant_ms() : clock_.NowMillis(),
@@ -190,20 +190,20 @@ absl::StatusOr<KeyTally> Reader::CountRange(const ReadOptions& options, std::str
 absl::StatusOr<CountResult> Reader::Count(const ReadOptions& options, std::string_view lower,
                                           std::string_view upper) {
   const bool log_had_failed = log_.failed();
-  KeyTally tally;
+  KeyCounts counts;
   SequenceNumber at, durable_after = kNoSequence;
   // What a failed log did not get to disk is in the layers, but must not be counted.
   if (lower.empty() && upper.empty() && options.snapshot == nullptr && !log_had_failed &&
       parts_.sweeper->SweepAll().ok()) {
     VARVE_ASSIGN_OR_RETURN(const KeyCounter::Counted counted,
                            parts_.counter->CountNamespace(options.space));
-    tally = counted.tally;
+    counts = counted.counts;
     at = counted.at;
   } else {
-    VARVE_ASSIGN_OR_RETURN(tally, CountRange(options, lower, upper, &at, &durable_after));
+    VARVE_ASSIGN_OR_RETURN(counts, CountRange(options, lower, upper, &at, &durable_after));
   }
-  VARVE_ASSERT(tally.keys >= 0 && tally.bytes >= 0);
-  CountResult result{static_cast<uint64_t>(tally.keys), static_cast<uint64_t>(tally.bytes),
+  VARVE_ASSERT(counts.keys >= 0 && counts.bytes >= 0);
+  CountResult result{static_cast<uint64_t>(counts.keys), static_cast<uint64_t>(counts.bytes),
                      std::max(durable_after, log_.RequiredDurable(at))};
   if (absl::Status waited = Await(options, result.durable_after, at > log_->written_sequence());
       !waited.ok()) {

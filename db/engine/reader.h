@@ -3,11 +3,12 @@
 // first (db/version/lookup.h).
 //
 // A result may depend on writes that are not durable yet. It carries the sequence that it depends
-// on (durable_after), or the reader waits for it if the options ask for that. A read during which
-// the log failed, and which can never become durable, is done again on what is durable.
+// on (durable_after), or the reader waits for that sequence if the options ask for it. If the log
+// fails during a read and the result can never become durable, the reader reads again, as of what
+// is durable.
 //
-// Keys whose time is over are hidden by the store's clock; finding one leaves a mark
-// (db/expiry/clock_watermark.h).
+// The reader hides keys that have expired by the store's clock, and leaves a mark in the log when
+// it finds one (db/expiry/clock_watermark.h).
 //
 // Thread-safety: all functions may be called on any thread.
 #pragma once
@@ -34,7 +35,7 @@
 
 namespace varve {
 
-// The parts of the engine that the reader stands on. All outlive it.
+// The parts of the engine that the reader depends on. All outlive it.
 struct ReaderParts {
   SuperVersions* versions = nullptr;
   LogView* log = nullptr;
@@ -43,7 +44,8 @@ struct ReaderParts {
   ExpirySweeper* sweeper = nullptr;
   KeyCounter* counter = nullptr;
   SegmentCaches* caches = nullptr;
-  // Refuses writes if the log has failed; called when a wait for it fails.
+  // Called when a wait for the log fails, so that the pipeline refuses writes if the log has
+  // failed.
   std::function<void()> note_log_failure;
 };
 
@@ -55,7 +57,7 @@ class Reader {
         log_(*parts_.log),
         clock_(*parts_.clock) {}
 
-  // As the functions of Store (include/varve/store.h). All may throw std::bad_alloc.
+  // The functions of Store of the same names (include/varve/store.h). All may throw std::bad_alloc.
   [[nodiscard]] absl::StatusOr<ReadResult> Get(const ReadOptions& options, std::string_view key,
                                                std::string* value);
   [[nodiscard]] absl::StatusOr<ExplainedRead> ExplainGet(const ReadOptions& options,
@@ -78,23 +80,24 @@ class Reader {
  private:
   class MultiRead;  // db/engine/multi_get.cc
 
-  // Waits, if the options ask for it, until a result may leave the library. `unwritten`: it may
-  // show something of a mode without sync that is not with the kernel yet.
+  // Waits, if the options ask for it, until a result may leave the library. `unwritten` says that
+  // the result may show an unsynced write whose record the kernel does not have yet.
   absl::Status Await(const ReadOptions& options, SequenceNumber durable_after, bool unwritten);
   // Returns whether a read that can never become durable can be answered as of what is durable.
   bool WorthReadingAgain(const ReadOptions& options, bool log_had_failed) const;
-  // Returns whether the record, found by a reader at `*instant_ms` (0: it has not looked at the
-  // clock), has to be looked up again after a look at the clock, which this function takes: only
-  // what was still there when the clock was read is known to have expired.
+  // Returns whether the record has expired and the reader had not read the clock (`*instant_ms` is
+  // 0) before it found the record. Then this function stores the clock's time there, and the reader
+  // looks the key up again: a record counts as expired only if it was found after the clock was
+  // read.
   bool NeedsInstant(const Lookup& lookup, uint64_t* instant_ms) const;
-  // Turns what was found into the answer: a newer range tombstone or an expiry up to `instant_ms`
-  // hides it, and the result depends on the newest of all.
-  void Conclude(const SuperVersion& state, SequenceNumber at, uint64_t instant_ms,
-                const Lookup& lookup, ReadResult* result, std::string* value,
-                bool* unwritten) const;
-  absl::StatusOr<KeyTally> CountRange(const ReadOptions& options, std::string_view lower,
-                                      std::string_view upper, SequenceNumber* at,
-                                      SequenceNumber* durable_after);
+  // Makes the result from the record that was found, if any. A newer range tombstone or an expiry
+  // up to `instant_ms` hides the record. The result depends on the newest of the three.
+  void BuildResult(const SuperVersion& state, SequenceNumber at, uint64_t instant_ms,
+                   const Lookup& lookup, ReadResult* result, std::string* value,
+                   bool* unwritten) const;
+  absl::StatusOr<KeyCounts> CountRange(const ReadOptions& options, std::string_view lower,
+                                       std::string_view upper, SequenceNumber* at,
+                                       SequenceNumber* durable_after);
 
   const ReaderParts parts_;
   SuperVersions& versions_;

@@ -1,8 +1,11 @@
-// Slows writers down smoothly by how far the background is behind, instead of stopping them cold.
+// The throttle slows writers down gradually when flushes and merges fall behind, so that they never
+// have to stop at once.
 //
-// Pressure up to kFreePressure costs nothing; from there to 1 and beyond each written byte costs
-// more time. What writers owe is gathered until it is worth a sleep, so single small writes aren't
-// delayed one by one. Thread-safe.
+// Pressure up to kFreePressure costs nothing. Above it, up to 1, each written byte costs more time.
+// The throttle adds up the time that writers owe until it is worth a sleep, so that small writes
+// are not delayed one by one.
+//
+// Thread-safety: all functions may be called on any thread.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +23,8 @@ class Throttle {
   double pressure() const { return pressure_.load(std::memory_order_relaxed); }
   void set_pressure(double pressure) { pressure_.store(pressure, std::memory_order_relaxed); }
 
-  // Sleeps when the writers together owe a millisecond; never longer than kLongestSleep.
+  // Adds the cost of `bytes` to the debt. The caller sleeps for all of it once the writers together
+  // owe a millisecond, never longer than kLongestSleep.
   void Pay(uint64_t bytes) {
     const double excess = pressure() - kFreePressure;
     if (excess <= 0) return;

@@ -1,4 +1,5 @@
-// Tells the program's log of a background thread's trouble, and of its end.
+// LogTrouble() writes a line into the program's log when the work of a background thread begins to
+// fail and when it works again.
 //
 // Thread-safety: may be called on any thread.
 #pragma once

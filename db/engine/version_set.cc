@@ -42,10 +42,14 @@ Manifest VersionSet::CurrentManifest() const {
 
 // --- Numbers -------------------------------------------------------------------------------------
 
-void VersionSet::SkipFileNumbers(uint64_t used) { RaiseTo<uint64_t>(&next_file_number_, used + 1); }
+void VersionSet::SkipFileNumbers(uint64_t used) {
+  RaiseTo<uint64_t>(&next_file_number_, used + 1);
+  VARVE_ASSERT(next_file_number_.load() > used);
+}
 
 void VersionSet::SkipGenerations(NamespaceGeneration used) {
   RaiseTo<NamespaceGeneration>(&next_generation_, used + 1);
+  VARVE_ASSERT(next_generation_.load() > used);
 }
 
 NamespaceGeneration VersionSet::NewGeneration() {
@@ -65,11 +69,11 @@ void VersionSet::CopyNumbersTo(Manifest* manifest) const {
 // --- Installing ----------------------------------------------------------------------------------
 
 CompactionContext VersionSet::NewJob(const std::atomic<bool>* cancel,
-                                     std::function<bool()> hurries) {
+                                     std::function<bool()> is_urgent) {
   const SnapshotList::Held held = parts_.versions->HeldSnapshots();
-  NamespaceBases bases;
+  NamespaceForks forks;
   std::function<bool(NamespaceGeneration)> is_live =
-      parts_.versions->LiveGenerations(held, (*parts_.log)->durable_sequence(), &bases);
+      parts_.versions->LiveGenerations(held, (*parts_.log)->durable_sequence(), &forks);
   return {.file_system = parts_.file_system,
           .directory = parts_.directory,
           .options = parts_.options,
@@ -77,9 +81,9 @@ CompactionContext VersionSet::NewJob(const std::atomic<bool>* cancel,
           .next_file_number = [this] { return NewFileNumber(); },
           .snapshots = held.sequences,
           .is_live = std::move(is_live),
-          .bases = std::move(bases),
+          .forks = std::move(forks),
           .cancel = cancel,
-          .hurries = std::move(hurries)};
+          .is_urgent = std::move(is_urgent)};
 }
 
 absl::Status VersionSet::LogAndApply(
@@ -103,9 +107,9 @@ Manifest VersionSet::NextManifest(const TreeChange& change, const Version& versi
   next.clean_end = false;
   const KeyCounter::Point point = parts_.counter->NewPoint();
   KeyCounter::Follow counts =
-      KeyCounter::FollowFrom(point, version, point.state->namespaces.bases(), follow);
-  next.settled = counts.ledger.groups();
-  next.base_tallies = std::move(counts.parents);
+      KeyCounter::FollowFrom(point, version, point.state->namespaces.forks(), follow);
+  next.counted_groups = counts.segment_counts.groups();
+  next.parent_counts = std::move(counts.parents);
   if (change.flushed != nullptr) {
     const SequenceNumber flushed = change.flushed->buffer->last_sequence();
     VARVE_ASSERT(flushed > next.flushed_sequence);
@@ -129,6 +133,7 @@ absl::Status VersionSet::Install(const TreeChange& change, std::vector<Level> le
   const auto version = std::make_shared<const Version>(std::move(levels), before.get());
   Manifest next = NextManifest(change, *version, follow);
   const std::unordered_set<uint64_t> live = SegmentNumbers(next);
+  VARVE_ASSERT(change.segments.empty() || live.contains(change.segments.front()->info().number));
   VARVE_RETURN_IF_ERROR(WriteManifest(parts_.file_system, parts_.directory, next));
   // Should this fail, the manifest on disk is as good as the one before it, with which the next try
   // begins: what it retired is still there.
@@ -149,11 +154,13 @@ void VersionSet::Publish(const std::shared_ptr<const Version>& version, const Ma
   absl::MutexLock lock(&versions.mutex());
   const std::shared_ptr<SuperVersion> next = versions.CopyLocked();
   next->version = version;
+  VARVE_ASSERT(manifest.flushed_sequence >= manifest_.flushed_sequence);
   std::vector<RangeTombstone> tombstones;  // still in buffers
   if (flushed != nullptr) {
-    if (!next->namespaces.bases().empty())
-      next->namespaces.ForgetBases(versions.GenerationsLeftAfterLocked(forgotten));
-    std::erase(next->full, flushed->buffer);
+    if (!next->namespaces.forks().empty())
+      next->namespaces.ForgetForks(versions.GenerationsRetiredAfterLocked(forgotten));
+    const size_t taken = std::erase(next->full, flushed->buffer);
+    VARVE_ASSERT(taken == 1);
     if (!flushed->buffer->range_tombstones().empty()) {
       for (const RangeTombstone& tombstone : versions.BufferedTombstonesLocked()) {
         if (tombstone.sequence > manifest.flushed_sequence) tombstones.push_back(tombstone);
@@ -161,9 +168,9 @@ void VersionSet::Publish(const std::shared_ptr<const Version>& version, const Ma
       next->buffered_tombstones = std::make_shared<const RangeTombstoneList>(tombstones);
     }
   }
-  // More may have been reconciled since the manifest was made.
+  // More segments may have been counted since the manifest was made.
   KeyCounter::Follow counts =
-      parts_.counter->FollowLocked(*version, next->namespaces.bases(), follow);
+      parts_.counter->FollowLocked(*version, next->namespaces.forks(), follow);
 
   // From here on nothing may fail.
   parts_.counter->ApplyLocked(std::move(counts), change.sees_less,

@@ -1,14 +1,12 @@
-// The version set is the one truth about what the store consists of: the manifest, the numbers of
-// files and generations, and the way from one tree to the next.
+// The version set owns the manifest and the next numbers of files and generations, and installs new
+// trees. Every thread that flushes or merges installs its tree in the same way:
 //
-// A new tree is installed in the same way by every thread:
-//
-//   1. The counts follow to the new tree, and the manifest that describes it is written to disk.
-//      If that fails, the tree stays, and the manifest on disk, old or new, is good for a restart:
-//      everything that either names is still there.
-//   2. The readers' super version is replaced under the commit lock.
-//   3. Files that no manifest names any more are removed, or kept for readers that hold them; the
-//      log forgets what segments hold now.
+//   1. It brings the key counts to the new tree and writes the manifest of the new tree to disk. If
+//      that fails, the old tree stays live. A restart may find either manifest; all files that
+//      either of them names are still there.
+//   2. It replaces the readers' super version under the commit lock.
+//   3. It removes files that no manifest names any more, once no reader holds them, and has the log
+//      forget what segments now hold.
 //
 // Thread-safety: all functions but those under "Opening" may be called on any thread.
 // install_mutex_ is held across a whole install and its I/O; it is acquired before the commit lock.
@@ -43,7 +41,7 @@
 
 namespace varve {
 
-// The parts of the engine that the version set stands on. All outlive it.
+// The parts of the engine that the version set depends on. All outlive it.
 struct VersionSetParts {
   FileSystem* file_system = nullptr;
   std::string directory;
@@ -56,12 +54,13 @@ struct VersionSetParts {
   FileRemover* remover = nullptr;
 };
 
-// The outcome of a flush or a merge, to be installed.
+// The outcome of a flush or a merge, which LogAndApply() installs.
 struct TreeChange {
-  std::vector<std::shared_ptr<Segment>> segments;  // that are new
-  // Null, or the buffer whose records the segments hold.
+  std::vector<std::shared_ptr<Segment>> segments;  // the new ones
+  // The buffer whose records the segments hold; null after a merge.
   const FullBuffer* flushed = nullptr;
-  // Keys that layers above replaced may be gone.
+  // The merge removed records that newer layers may have replaced, so what was counted of those
+  // layers holds no longer.
   bool sees_less = false;
 };
 
@@ -72,16 +71,17 @@ class VersionSet {
   // --- Opening ---
   // Reads the manifest, or writes the first one of a new store.
   [[nodiscard]] absl::Status LoadOrCreate() ABSL_LOCKS_EXCLUDED(install_mutex_);
-  // Removes what a crash left behind: segments and value files that no manifest names come from a
-  // flush or merge that was cut short, spares from a process that was.
+  // Removes the files that a crash left behind: segments and value files of an unfinished flush or
+  // merge, which no manifest names, and spare log files.
   [[nodiscard]] absl::Status RemoveOrphans() ABSL_LOCKS_EXCLUDED(install_mutex_);
   // Opens the segments and makes the first super version of them.
   [[nodiscard]] absl::Status OpenSegments() ABSL_LOCKS_EXCLUDED(install_mutex_);
-  // Notes where the recovered log files end, so that this end is not taken for damage later.
+  // Writes into the manifest where the recovered log files end, so that a later recovery does not
+  // take that end for damage.
   // Requires: no new log file was begun.
   [[nodiscard]] absl::Status NoteRecovery(const LogRecovery& recovery)
       ABSL_LOCKS_EXCLUDED(install_mutex_);
-  // `installed` is called with the commit lock held after each install.
+  // Sets the function that is called after each install, with the commit lock held.
   void OnInstalled(std::function<void(bool flushed)> installed) {
     installed_ = std::move(installed);
   }
@@ -90,23 +90,24 @@ class VersionSet {
 
   // --- Numbers ---
   uint64_t NewFileNumber() { return next_file_number_.fetch_add(1); }
-  // Numbers up to `used` are not given again.
+  // Makes NewFileNumber() return numbers above `used`. SkipGenerations() does the same for
+  // generations.
   void SkipFileNumbers(uint64_t used);
   // Returns kNoGeneration if none is left.
   NamespaceGeneration NewGeneration();
   void SkipGenerations(NamespaceGeneration used);
 
   // --- Installing ---
-  // Returns what a flush or a merge needs. `cancel` may be null; `hurries` tells whether the merge
-  // is waited for by now.
-  CompactionContext NewJob(const std::atomic<bool>* cancel, std::function<bool()> hurries);
-  // Makes the levels that `apply` makes of the present tree the live tree. `follow` brings the
-  // ledger of the present tree to the new one. After an error nothing has changed, and the new
-  // segments are removed unless a restart could find them named. Never throws.
+  // Returns the context of a flush or a merge. `cancel` may be null. `is_urgent` tells the merge
+  // whether writers or a request wait for it by now.
+  CompactionContext NewJob(const std::atomic<bool>* cancel, std::function<bool()> is_urgent);
+  // Makes the levels that `apply` returns for the present tree the live tree. `follow` brings the
+  // segment counts of the present tree to the new one. After an error nothing has changed, and the
+  // new segments are removed unless a manifest that a restart could find names them. Never throws.
   [[nodiscard]] absl::Status LogAndApply(
       const TreeChange& change, absl::FunctionRef<std::vector<Level>(const Version& present)> apply,
       KeyCounter::Follower follow) ABSL_LOCKS_EXCLUDED(install_mutex_);
-  // The size of the log behind the last flush.
+  // Returns how many bytes the log had taken in at the last flush.
   uint64_t log_bytes_at_flush() const { return log_bytes_at_flush_.load(); }
   // Writes the manifest of a clean end.
   // Requires: the log is closed and the background threads have stopped.
@@ -122,20 +123,20 @@ class VersionSet {
                         KeyCounter::Follower follow) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
   void CopyNumbersTo(Manifest* manifest) const;
-  // Lets readers see what the manifest says.
+  // Replaces the super version by that of the new tree.
   void Publish(const std::shared_ptr<const Version>& version, const Manifest& manifest,
                const TreeChange& change, KeyCounter::Follower follow)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
-  // Lets go of the files that the tree `before` held and `version` does not; `live` are the numbers
-  // of its segments. `flushed`: segments hold more of the log now.
+  // Has the files removed that the tree `before` held and `version` does not; `live` are the
+  // numbers of the segments of `version`. `flushed` says that segments hold more of the log now.
   void RemoveUnused(const Version& before, const Version& version,
                     const std::unordered_set<uint64_t>& live, bool flushed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
-  // The log forgets the files of which segments hold everything; those with separated values stay.
+  // Has the log forget the files whose records segments hold by now. Files that segments point into
+  // stay as value files.
   void RetireLog(SequenceNumber flushed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
-  // Removes the segments that an install would have made live, unless a restart could find them
-  // named: the failure may have come after the rename. On a full disk, retries must not fill it
-  // with what they leave behind.
+  // Removes the new segments of a failed install, unless the manifest on disk names them, because
+  // the failure may have come after its rename. Otherwise retries would fill a full disk further.
   void DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segments) const noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
   void DropUnnamed(const std::vector<std::shared_ptr<Segment>>& segments,

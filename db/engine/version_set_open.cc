@@ -54,8 +54,9 @@ absl::Status VersionSet::CreateManifest() {
   }
   if (!parts_.options->create_if_missing)
     return absl::NotFoundError(fmt::format("{}: no store here", directory));
-  // Whoever made the directory, a power cut must not take it, and all that will be in it. Where
-  // we may not sync its parent, its maker has to.
+  // Syncs the directory's name, so that a power cut does not take the store with it, even if
+  // another process made the directory. If this process may not sync the parent, the other one has
+  // to.
   if (absl::Status synced = parts_.file_system->SyncDirectory(ParentDirectory(directory));
       !synced.ok() && !absl::IsPermissionDenied(synced)) {
     return synced;

@@ -21,8 +21,8 @@ SequenceNumber ClockWatermark::RecordExpirySeen(uint64_t expiry_ms) {
   return kNoSequence;
 }
 
-ExpiryWitness ClockWatermark::Recorder(const ReadOptions& options,
-                                       std::function<void()> note_failure) {
+ExpiryRecorder ClockWatermark::Recorder(const ReadOptions& options,
+                                        std::function<void()> note_failure) {
   return [this, waits = options.wait_until_durable, note_failure = std::move(note_failure)](
              uint64_t expiry_ms) -> absl::StatusOr<SequenceNumber> {
     const SequenceNumber required = RecordExpirySeen(expiry_ms);

@@ -39,7 +39,7 @@ class ClockWatermark {
   SequenceNumber RecordExpirySeen(uint64_t expiry_ms);
   // Returns RecordExpirySeen() for iterators; with options.wait_until_durable it waits for the
   // sequence. `note_failure` is told when the wait fails.
-  ExpiryWitness Recorder(const ReadOptions& options, std::function<void()> note_failure);
+  ExpiryRecorder Recorder(const ReadOptions& options, std::function<void()> note_failure);
 
   // A mark was committed, or replayed.
   void NoteMarkLocked(SequenceNumber sequence, uint64_t instant_ms) noexcept;

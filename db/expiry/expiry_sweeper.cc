@@ -37,11 +37,13 @@ ExpirySweeper::ExpirySweeper(SuperVersions* versions, LogView* log, StoreClock* 
 
 void ExpirySweeper::StartLocked(bool indexed) {
   versions_->mutex().AssertHeld();
+  VARVE_ASSERT(!thread_.joinable());
   due_from_.fill(indexed ? 0 : kNeverDue);
 }
 
 void ExpirySweeper::Start(Submit submit) {
   VARVE_ASSERT(!thread_.joinable());
+  VARVE_ASSERT(submit != nullptr);
   submit_ = std::move(submit);
   thread_ = std::thread([this] { Loop(); });
 }
@@ -73,7 +75,7 @@ RecordView ExpirySweeper::RecordOf(const IndexEntry& entry) {
 void ExpirySweeper::AddLocked(const IndexEntry& entry, WriteBuffer* active) noexcept {
   versions_->mutex().AssertHeld();
   VARVE_ASSERT(entry.width >= 0 && entry.width < kExpiryWidths);
-  active->Add(RecordOf(entry), entry.hash, /*gated=*/false);
+  active->Add(RecordOf(entry), entry.hash, /*readers_wait=*/false);
   uint64_t& due_from = due_from_[static_cast<size_t>(entry.width)];
   if (entry.due_ms >= due_from) return;
   due_from = entry.due_ms;
@@ -154,6 +156,7 @@ absl::StatusOr<bool> ExpirySweeper::Sweep(uint64_t now_ms, bool early) {
 }
 
 absl::Status ExpirySweeper::SweepWidth(Pass* pass) {
+  VARVE_ASSERT(pass->width >= 0 && pass->width < kExpiryWidths);
   const auto place = static_cast<size_t>(pass->width);
   {
     absl::MutexLock lock(&versions_->mutex());
@@ -182,7 +185,7 @@ absl::Status ExpirySweeper::SweepEntries(Pass* pass) {
     state = point.state->shared_from_this();
     at = point.sequence;
   }
-  const NamespaceBases bases = state->namespaces.bases();
+  const NamespaceForks forks = state->namespaces.forks();
   const std::unique_ptr<Iterator> entries = NewSuperVersionIterator(
       std::move(state),
       {.at = at,
@@ -200,7 +203,7 @@ absl::Status ExpirySweeper::SweepEntries(Pass* pass) {
     // Where the newest record with this entry goes on living, one that has expired has another
     // entry. A clone may have an older one.
     if (entry->due_ms > pass->now_ms && ExpiryInIndex(entries->value()) > pass->now_ms &&
-        !bases.IsBase(GenerationOf(entry->tree_key))) {
+        !forks.IsParent(GenerationOf(entry->tree_key))) {
       continue;
     }
     if (keys.size() == kKeysPerBatch || bytes >= kBytesPerBatch) {
@@ -227,7 +230,8 @@ absl::StatusOr<bool> ExpirySweeper::AddEntryTo(Removal* removal, const ReadPoint
   const ExpiryIndexEntry entry = *DecodeExpiryIndexKey(index_key);
   const std::string_view user_key = UserKeyOf(entry.tree_key);
   bool is_needed = false;
-  for (const ManifestNamespace& space : state.namespaces.SpacesOn(GenerationOf(entry.tree_key))) {
+  for (const ManifestNamespace& space :
+       state.namespaces.NamespacesSeeing(GenerationOf(entry.tree_key))) {
     Lookup lookup(space.generation, user_key);
     const absl::StatusOr<bool> is_live = FindLive(state, point.sequence, &lookup);
     // Where a segment is damaged the entry goes: its key answers an error, which is not to be
@@ -279,6 +283,7 @@ absl::Status ExpirySweeper::TellOfRemoved(Removal* removal, const CommitResult& 
 absl::Status ExpirySweeper::RemoveExpired(absl::Span<const std::string> index_keys,
                                           uint64_t now_ms) {
   if (index_keys.empty()) return absl::OkStatus();
+  VARVE_ASSERT(index_keys.size() <= kKeysPerBatch);
   Removal removal;
   for (int tries = 0; tries < kTriesAlone; ++tries) {
     VARVE_RETURN_IF_ERROR(FillRemoval(index_keys, now_ms, &removal));

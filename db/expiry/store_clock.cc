@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "util/base/assert.h"
+
 namespace varve {
 namespace {
 
@@ -18,6 +20,8 @@ void StoreClock::Mark(uint64_t instant_ms) {
   if (instant_ms <= mark()) return;
   RaiseTo(static_cast<int64_t>(instant_ms) - MonotonicMillis(), &over_monotonic_);
   RaiseTo(instant_ms, &mark_);
+  VARVE_ASSERT(mark() >= instant_ms);
+  VARVE_ASSERT(NowMillis() >= instant_ms);
 }
 
 uint64_t StoreClock::NowFromMark(uint64_t wall) const {

@@ -1,20 +1,20 @@
-// The clock by which a store lets keys expire, in milliseconds since the epoch.
+// The store clock is the clock by which a store lets keys expire, in milliseconds since the epoch.
 //
-// The rule: what somebody has seen expired stays so, whatever happens to the machine's clock, also
-// across a restart. The machine's clock may be set back; then a key that was missing would be there
-// again. So whoever finds that a key has expired leaves a mark in the log, "the clock has been at
-// this instant", and the finding is let out like a write: when the mark is as durable as the
-// store's mode promises. The newest mark is in the manifest, too, when the log's files go. A
-// store's clock never shows less than its newest mark: where the machine's clock falls behind it,
-// it goes on from there at the pace of the monotonic clock, so that what is to expire in ten
-// seconds does, and until the machine's clock has caught up with all that. Where nothing expires no
-// mark is ever written.
+// The rule: a key that a reader has seen expired stays expired, whatever happens to the machine's
+// clock, also across a restart. The machine's clock may be set back; then a key that was missing
+// would be there again. So a reader that finds a key expired leaves a mark in the log, "the clock
+// has been at this instant", and its result leaves when the mark is as durable as the store's mode
+// promises. The manifest holds the newest mark, too, so that the log's files can be removed. The
+// store clock never shows less than its newest mark. When the machine's clock falls behind it, the
+// store clock goes on from there at the pace of the monotonic clock, so that a key which is to
+// expire in ten seconds does, until the machine's clock has caught up. A store in which nothing
+// expires never writes a mark.
 //
-// A clock that was far ahead when a mark was left keeps the store's clock ahead: keys with an
-// absolute expiry go early. That is the price of the rule, and docs/durability.md says how to see
-// it.
+// If the machine's clock was far ahead when a reader left a mark, the store's clock stays ahead,
+// and keys with an absolute expiry expire early. That is the price of the rule; docs/durability.md
+// says how to see it.
 //
-// Thread-safe. A reading takes tens of nanoseconds.
+// Thread-safety: all functions may be called on any thread. A reading takes tens of nanoseconds.
 #pragma once
 
 #include <atomic>

@@ -13,13 +13,9 @@ constexpr size_t kValueSize = 8;
 constexpr int kWidthBelowTimeLeft = 4;
 
 void AppendBigEndian(uint64_t number, std::string* bytes) {
-  for (int shift = 56; shift >= 0; shift -= 8) bytes->push_back(static_cast<char>(number >> shift));
-}
-
-uint64_t DecodeBigEndian(std::string_view bytes) {
-  uint64_t number = 0;
-  for (const char byte : bytes) number = number << 8 | static_cast<unsigned char>(byte);
-  return number;
+  char encoded[sizeof(number)];
+  EncodeBigEndian64(encoded, number);
+  bytes->append(encoded, sizeof(encoded));
 }
 
 }  // namespace
@@ -68,7 +64,7 @@ std::optional<ExpiryIndexEntry> DecodeExpiryIndexKey(std::string_view key) {
   if (key.size() < kExpiryIndexPrefixSize) return std::nullopt;
   const int width = static_cast<unsigned char>(key[0]);
   if (width >= kExpiryWidths) return std::nullopt;
-  return ExpiryIndexEntry{width, DecodeBigEndian(key.substr(1, 8)), key.substr(9)};
+  return ExpiryIndexEntry{width, DecodeBigEndian64(key.data() + 1), key.substr(9)};
 }
 
 }  // namespace varve

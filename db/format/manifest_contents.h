@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "db/format/key_tally.h"
+#include "db/format/key_counts.h"
 #include "db/format/log_end.h"
-#include "db/format/namespace_bases.h"
+#include "db/format/namespace_forks.h"
 #include "db/format/segment_info.h"
 #include "type/tree_key.h"
 #include "varve/namespace.h"
@@ -31,14 +31,14 @@ struct Manifest {
   std::vector<ManifestNamespace> namespaces;       // ascending by id
   std::vector<NamespaceDescription> descriptions;  // ascending by id, of some of them
   NamespaceId next_named_namespace = kFirstNamedNamespace;
-  std::vector<NamespaceBase> bases;  // ascending by generation (db/format/namespace_bases.h)
+  std::vector<NamespaceFork> forks;  // ascending by generation (db/format/namespace_forks.h)
   // The keys that a parent held at the fork point, if that is known, by the forked generation.
-  KeyTallies base_tallies;
+  GenerationKeyCounts parent_counts;
   std::vector<LogEnd> log_ends;  // log files that will not be written any more, with their ends
   bool clean_end = false;        // the last of log_ends is the end of a clean stop
   // Level -> run (newest first) -> segment.
   std::vector<std::vector<std::vector<SegmentInfo>>> levels;
-  std::vector<SettledGroup> settled;  // db/counting/key_ledger.h
+  std::vector<CountedGroup> counted_groups;  // db/counting/segment_key_counts.h
 };
 
 }  // namespace varve

@@ -8,7 +8,7 @@
 //          drop       nothing
 //          swap    4  id of the other namespace (big-endian)
 //          clone   4  generation (big-endian), 4  id of the source (big-endian), description;
-//                     the operation's sequence is the fork point (db/format/namespace_bases.h)
+//                     the operation's sequence is the fork point (db/format/namespace_forks.h)
 //
 //   description: string name (varint32 size, bytes)
 //                bytes at most, keys at most, default expiry in ms (varint64 each)
@@ -35,10 +35,10 @@ struct NamespaceChange {
   enum class Verb : uint8_t { kCreate = 1, kAlter = 2, kDrop = 3, kSwap = 4, kClone = 5 };
 
   Verb verb = Verb::kCreate;
-  NamespaceDescription space;          // its id; kCreate, kAlter and kClone: all of it
-  NamespaceGeneration generation = 0;  // kCreate and kClone
-  NamespaceId other = 0;               // kSwap; kClone: the source
-  SequenceNumber cut = kNoSequence;    // kClone: not in the value
+  NamespaceDescription space;               // its id; kCreate, kAlter and kClone: all of it
+  NamespaceGeneration generation = 0;       // kCreate and kClone
+  NamespaceId other = 0;                    // kSwap; kClone: the source
+  SequenceNumber fork_point = kNoSequence;  // kClone: not in the value
 };
 
 // Offset of the generation in the value of a kCreate or a kClone.

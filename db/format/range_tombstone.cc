@@ -39,22 +39,23 @@ void CoalesceRangeTombstones(std::vector<RangeTombstone>* tombstones) {
 RangeTombstoneList::RangeTombstoneList(std::vector<RangeTombstone> tombstones)
     : tombstones_(std::move(tombstones)) {
   CoalesceRangeTombstones(&tombstones_);
-  // A sweep over all ends: `depth` tombstones cover the stretch behind the border just passed.
-  std::vector<std::pair<std::string_view, int>> borders;
-  borders.reserve(tombstones_.size() * 2);
+  // A sweep over all ends: `depth` tombstones cover the stretch behind the boundary just passed.
+  std::vector<std::pair<std::string_view, int>> boundaries;
+  boundaries.reserve(tombstones_.size() * 2);
   for (const RangeTombstone& tombstone : tombstones_) {
-    borders.emplace_back(tombstone.begin, 1);
-    borders.emplace_back(tombstone.end, -1);
+    boundaries.emplace_back(tombstone.begin, 1);
+    boundaries.emplace_back(tombstone.end, -1);
   }
-  std::sort(borders.begin(), borders.end(),
+  std::sort(boundaries.begin(), boundaries.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
   int depth = 0;
-  for (size_t i = 0; i < borders.size();) {
-    const std::string_view begin = borders[i].first;
-    for (; i < borders.size() && borders[i].first == begin; ++i) depth += borders[i].second;
+  for (size_t i = 0; i < boundaries.size();) {
+    const std::string_view begin = boundaries[i].first;
+    for (; i < boundaries.size() && boundaries[i].first == begin; ++i)
+      depth += boundaries[i].second;
     VARVE_ASSERT(depth >= 0);
     if (depth > 0)
-      fragments_.push_back({std::string(begin), std::string(borders[i].first), kNoSequence});
+      fragments_.push_back({std::string(begin), std::string(boundaries[i].first), kNoSequence});
   }
   VARVE_ASSERT(depth == 0);
   HangSequences();
@@ -62,8 +63,8 @@ RangeTombstoneList::RangeTombstoneList(std::vector<RangeTombstone> tombstones)
 
 void RangeTombstoneList::HangSequences() {
   const size_t leaves = fragments_.size();
-  const auto fragment_at = [this](std::string_view border) {
-    return static_cast<size_t>(std::lower_bound(fragments_.begin(), fragments_.end(), border,
+  const auto fragment_at = [this](std::string_view boundary) {
+    return static_cast<size_t>(std::lower_bound(fragments_.begin(), fragments_.end(), boundary,
                                                 [](const Fragment& fragment, std::string_view key) {
                                                   return std::string_view(fragment.begin) < key;
                                                 }) -
@@ -137,19 +138,6 @@ const RangeTombstoneList::Fragment* RangeTombstoneList::Covering(std::string_vie
   const size_t index = Find(tree_key);
   if (index == fragments_.size() || SequenceInFragment(index, at) == kNoSequence) return nullptr;
   return &fragments_[index];
-}
-
-std::vector<RangeTombstone> RangeTombstoneList::Tombstones(std::string_view lower,
-                                                           std::string_view upper) const {
-  std::vector<RangeTombstone> cut;
-  for (const RangeTombstone& tombstone : tombstones_) {
-    if (!upper.empty() && tombstone.begin >= upper) break;
-    if (tombstone.end <= lower) continue;
-    RangeTombstone& piece = cut.emplace_back(tombstone);
-    if (piece.begin < lower) piece.begin = lower;
-    if (!upper.empty() && piece.end > upper) piece.end = upper;
-  }
-  return cut;
 }
 
 }  // namespace varve

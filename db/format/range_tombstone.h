@@ -33,7 +33,7 @@ struct RangeTombstone {
 };
 
 // Drops empty ranges and joins overlapping and touching ones of the same sequence (pieces of one
-// tombstone that was cut at the borders of segments); sorts by begin, then newest first.
+// tombstone that was cut at the boundaries of segments); sorts by begin, then newest first.
 void CoalesceRangeTombstones(std::vector<RangeTombstone>* tombstones);
 
 class RangeTombstoneList {
@@ -62,9 +62,6 @@ class RangeTombstoneList {
   // Returns the fragment covering `tree_key` with a sequence <= `at`, so that the caller can skip
   // what it covers; null if there is none.
   const Fragment* Covering(std::string_view tree_key, SequenceNumber at) const;
-  // Returns tombstones() cut to [lower, upper); an empty `upper` means no end.
-  std::vector<RangeTombstone> Tombstones(std::string_view lower = {},
-                                         std::string_view upper = {}) const;
 
  private:
   // Returns the index of the fragment that holds `tree_key`; size() if none does.

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "db/format/key_tally.h"
+#include "db/format/key_counts.h"
 #include "varve/types.h"
 
 namespace varve {
@@ -37,7 +37,7 @@ struct SegmentInfo {
   SequenceNumber largest_sequence = kNoSequence;
   // Keys whose newest version in the segment is a value that no range tombstone of the segment
   // hides. Counted by the merge that wrote it; stands in the manifest alone.
-  KeyTallies live;
+  GenerationKeyCounts live;
   // The segment holds something of a generation that was forked from another one, so `live` does
   // not say what the segment changes, whatever lies below it.
   bool of_clones = false;

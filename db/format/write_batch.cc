@@ -130,6 +130,7 @@ void WriteBatch::Require(std::string_view key, const ReadPoint& read, NamespaceI
   NoteLackOfMemory([&] {
     const size_t offset = encoding_.condition_keys.size();
     encoding_.condition_keys.append(TreeKey(InUse(space), key).view());
+    VARVE_ASSERT(encoding_.condition_keys.size() == offset + kGenerationSize + key.size());
     encoding_.conditions.push_back({offset, kGenerationSize + key.size(), read, puts_alone});
   });
 }

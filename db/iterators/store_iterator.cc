@@ -4,9 +4,10 @@
 #include <utility>
 
 #include "db/format/large_operation.h"
-#include "db/format/value_place.h"
+#include "db/format/value_handle.h"
 #include "db/segment/segment_caches.h"
 #include "type/tree_key.h"
+#include "util/base/assert.h"
 #include "util/base/coding.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
@@ -71,6 +72,7 @@ class StoreIterator final : public Iterator {
   }
 
   void Next() override {
+    VARVE_ASSERT(valid_);
     Move([this] {
       if (backward_) {
         // The records stand in front of the key; its saved copy says where to go on.
@@ -84,6 +86,7 @@ class StoreIterator final : public Iterator {
   }
 
   void Prev() override {
+    VARVE_ASSERT(valid_);
     Move([this] {
       if (!backward_) {
         key_.assign(current_->key);
@@ -119,7 +122,7 @@ class StoreIterator final : public Iterator {
     trouble_ = GuardMemory("moving an iterator", [&] {
       is_fetched_ = false;
       step();
-      if (hidden_until_ > told_until_) VARVE_RETURN_IF_ERROR(TellWitness());
+      if (hidden_until_ > recorded_until_) VARVE_RETURN_IF_ERROR(RecordExpirySeen());
       return values_.wanted && valid_ && IsSeparated() ? Fetch() : absl::OkStatus();
     });
     if (!trouble_.ok()) [[unlikely]]
@@ -131,43 +134,43 @@ class StoreIterator final : public Iterator {
   }
   // Reads the value that the current entry points to.
   absl::Status Fetch() {
-    const std::string_view place_bytes = backward_ ? std::string_view(value_) : current_->value;
-    ValuePlace place;
+    const std::string_view encoded = backward_ ? std::string_view(value_) : current_->value;
+    ValueHandle handle;
     ValueFile* file = nullptr;
-    if (DecodeValuePlace(place_bytes, &place)) {
-      file = state_->version->FindValueFile(place.file_number);
-      if (file == nullptr) file = state_->of_bases().version->FindValueFile(place.file_number);
+    if (DecodeValueHandle(encoded, &handle)) {
+      file = state_->version->FindValueFile(handle.file_number);
+      if (file == nullptr) file = state_->for_parents().version->FindValueFile(handle.file_number);
     }
     if (file == nullptr)
       return absl::DataLossError("segment record: the place of its value makes no sense");
-    VARVE_RETURN_IF_ERROR(values_.cache == nullptr ? file->ReadOperation(place, key(), version(),
+    VARVE_RETURN_IF_ERROR(values_.cache == nullptr ? file->ReadOperation(handle, key(), version(),
                                                                          &fetched_bytes_, &fetched_)
-                                                   : FetchThroughCache(file, place));
+                                                   : FetchThroughCache(file, handle));
     is_fetched_ = true;
     return absl::OkStatus();
   }
 
-  absl::Status FetchThroughCache(ValueFile* file, const ValuePlace& place) {
-    const uint64_t cache_key = RecordKey(place.offset);
+  absl::Status FetchThroughCache(ValueFile* file, const ValueHandle& handle) {
+    const uint64_t cache_key = RecordKey(handle.offset);
     fetched_pin_ = values_.cache->Lookup(file->number(), cache_key, 0);
     if (!fetched_pin_) {
-      ClockCache::Handle bytes = values_.cache->New(place.operation_size);
-      VARVE_ASSIGN_OR_RETURN(const size_t read,
-                             file->Read(place.offset, place.operation_size, bytes.mutable_data()));
+      ClockCache::Handle bytes = values_.cache->New(handle.operation_size);
+      VARVE_ASSIGN_OR_RETURN(const size_t read, file->Read(handle.offset, handle.operation_size,
+                                                           bytes.mutable_data()));
       const std::string_view damage =
-          DamageOfValue(bytes.data().substr(0, read), place, key(), version(), &fetched_);
-      if (!damage.empty()) return file->Damaged(place.offset, damage);
+          DamageOfValue(bytes.data().substr(0, read), handle, key(), version(), &fetched_);
+      if (!damage.empty()) return file->Damaged(handle.offset, damage);
       fetched_pin_ = values_.cache->Insert(file->number(), cache_key, std::move(bytes));
     }
     // Verified when it was read; where another thread was faster, it lies elsewhere.
     if (ParseLargeOperation(fetched_pin_.data(), &fetched_) != 0) return absl::OkStatus();
-    return file->Damaged(place.offset, "value: wrong size");
+    return file->Damaged(handle.offset, "value: wrong size");
   }
 
-  absl::Status TellWitness() {
-    VARVE_ASSIGN_OR_RETURN(const SequenceNumber durable_after, clock_.witness(hidden_until_));
+  absl::Status RecordExpirySeen() {
+    VARVE_ASSIGN_OR_RETURN(const SequenceNumber durable_after, clock_.record_expiry(hidden_until_));
     durable_after_ = std::max(durable_after_, durable_after);
-    told_until_ = hidden_until_;
+    recorded_until_ = hidden_until_;
     return absl::OkStatus();
   }
 
@@ -231,8 +234,8 @@ class StoreIterator final : public Iterator {
   const IteratorClock clock_;
 
   SequenceNumber durable_after_;
-  uint64_t hidden_until_ = 0;  // the latest expiry of what was left out
-  uint64_t told_until_ = 0;    // the witness was told
+  uint64_t hidden_until_ = 0;    // the latest expiry of what was left out
+  uint64_t recorded_until_ = 0;  // expiries up to here are recorded
 
   absl::Status trouble_;
   const RecordView* current_ = nullptr;  // forward: where the records stand, while valid_
@@ -279,6 +282,7 @@ void StoreIterator::FindForward(std::string_view after) {
       continue;
     }
     if (Shows(record)) {
+      VARVE_ASSERT(record.sequence <= at_ && record.key >= lower_);
       current_ = &record;
       valid_ = true;
       return;
@@ -327,6 +331,7 @@ void StoreIterator::FindBackward() {
     records_->Prev();
   }
   valid_ = have_key && is_value && records_->status().ok();
+  VARVE_ASSERT(!valid_ || (version_ <= at_ && key_ >= lower_));
 }
 
 class ErrorIterator final : public Iterator {

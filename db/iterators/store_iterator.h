@@ -15,19 +15,19 @@
 
 namespace varve {
 
-// Told of the latest expiry that made an iterator leave a key out; gives the sequence on which that
-// depends, as a gate.
-using ExpiryWitness = std::function<absl::StatusOr<SequenceNumber>(uint64_t expiry_ms)>;
+// Records that an iterator left out keys that had expired, the latest of them at `expiry_ms`.
+// Returns the durable-after sequence of what the iterator then shows.
+using ExpiryRecorder = std::function<absl::StatusOr<SequenceNumber>(uint64_t expiry_ms)>;
 
-// The clock of a scan: what has expired at `instant_ms` is left out (0: nothing has), as the
-// witness is told.
+// The clock of a scan. The iterator leaves out what has expired at `instant_ms` (0: nothing has)
+// and calls `record_expiry` for it.
 struct IteratorClock {
   uint64_t instant_ms = 0;
-  SequenceNumber durable_after = kNoSequence;  // of the rest
-  ExpiryWitness witness;
+  SequenceNumber durable_after = kNoSequence;  // of the records that are left
+  ExpiryRecorder record_expiry;
 };
 
-// Says how an iterator reads values that are kept apart.
+// Says how an iterator reads separated values.
 struct ValueReading {
   bool wanted = true;           // else they are not read
   ClockCache* cache = nullptr;  // in which they are left, and looked for; null: neither

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "db/iterators/base_iterator.h"
 #include "db/iterators/merging_iterator.h"
+#include "db/iterators/parent_iterator.h"
 #include "db/iterators/run_iterator.h"
 #include "db/iterators/tombstone_filter.h"
 #include "type/tree_key.h"
@@ -49,15 +49,16 @@ std::unique_ptr<InternalIterator> RecordsOf(const SuperVersion& state, SequenceN
       newest = std::max(newest, segment->info().largest_sequence);
     add(NewRunIterator(overlapping, fill_cache), newest);
   }
-  if (const NamespaceBase* const base = state.namespaces.bases().Of(GenerationOf(lower)))
+  if (const NamespaceFork* const fork = state.namespaces.forks().Of(GenerationOf(lower)))
       [[unlikely]] {
-    const std::string base_lower = FirstTreeKey(base->base).append(UserKeyOf(lower));
-    const bool to_the_end = upper.empty() || GenerationOf(upper) != base->generation;
-    const std::string base_upper =
-        to_the_end ? EndTreeKey(base->base) : FirstTreeKey(base->base).append(UserKeyOf(upper));
-    add(NewBaseIterator(RecordsOf(state.of_bases(), base->cut, fill_cache, base_lower, base_upper),
-                        *base),
-        base->cut);
+    const std::string parent_lower = FirstTreeKey(fork->parent).append(UserKeyOf(lower));
+    const bool to_the_end = upper.empty() || GenerationOf(upper) != fork->generation;
+    const std::string parent_upper =
+        to_the_end ? EndTreeKey(fork->parent) : FirstTreeKey(fork->parent).append(UserKeyOf(upper));
+    add(NewParentIterator(RecordsOf(state.for_parents(), fork->fork_point, fill_cache, parent_lower,
+                                    parent_upper),
+                          *fork),
+        fork->fork_point);
   }
   return NewMergingIterator(std::move(children));
 }
@@ -69,8 +70,8 @@ std::unique_ptr<Iterator> NewSuperVersionIterator(std::shared_ptr<const SuperVer
   VARVE_ASSERT(range.lower.size() >= kGenerationSize);
   SequenceNumber at = range.at;
   // A reader that sees a clone sees all that it was forked from.
-  if (const NamespaceBase* const base = state->namespaces.bases().Of(GenerationOf(range.lower)))
-    at = std::max(at, base->cut);
+  if (const NamespaceFork* const fork = state->namespaces.forks().Of(GenerationOf(range.lower)))
+    at = std::max(at, fork->fork_point);
   std::unique_ptr<InternalIterator> records =
       RecordsOf(*state, at, range.fill_cache, range.lower, range.upper);
   ClockCache* const cache =

@@ -20,7 +20,7 @@ GroupCommit::GroupCommit(const LogOptions& options, GroupWriter* writer, LogProg
       writer_(writer),
       progress_(progress),
       on_progress_(std::move(on_progress)),
-      // Whoever waits for company does not begin a second group.
+      // A log that delays its groups runs one at a time.
       most_running_(options.group_max_delay.count() == 0 ? writer->most_at_once() : 1),
       group_last_(progress->durable()) {
   VARVE_ASSERT(most_running_ > 0 && most_running_ < static_cast<int>(kWords));
@@ -101,6 +101,7 @@ absl::Status GroupCommit::WaitUntilDurable(SequenceNumber sequence) {
 }
 
 void GroupCommit::AwaitGroup(SequenceNumber sequence) {
+  VARVE_ASSERT(sequence <= progress_->appended());
   uint32_t group = group_;
   if (sequence > group_last_) {
     MayBeginGroupLocked() ? CallLogThreadLocked() : EndGatheringIfFullLocked();

@@ -1,4 +1,4 @@
-// The list of large blocks knows where the log's blocks lie that hold large operations
+// The list of large blocks holds the places of the log's blocks with large operations
 // (db/format/large_operation.h), so that segments can point to values where the log wrote them.
 //
 // Invariants: the blocks ascend by their first operation. A block is listed when its first record
@@ -28,11 +28,11 @@ class LargeBlocks {
   // Lists the block that begins with operation `first`. Returns false if it is listed already.
   // Throws std::bad_alloc. Requires: no listed block begins behind `first`.
   bool Add(SequenceNumber first);
-  // Takes back the Add() before.
+  // Undoes the last Add().
   void TakeBack() { blocks_.pop_back(); }
 
-  // The blocks [begin, end) of a buffer are being written to file `file_number`, the first of them
-  // at `position`: those that are listed get their places. Needs no memory.
+  // Notes the places of those of the blocks [begin, end) of a buffer that are listed. The blocks
+  // are being written to file `file_number`, the first of them at `position`. Needs no memory.
   void SetPlaces(const std::vector<LogBuffer::Block>& blocks, size_t begin, size_t end,
                  uint64_t file_number, uint64_t position);
 

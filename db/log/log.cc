@@ -27,7 +27,7 @@ Log::Log(FileSystem* file_system, const LogOptions& options, SequenceNumber last
                                                   [this] { NotifyListeners(); })) {}
 
 Log::~Log() {
-  if (!closed_) Close().status().IgnoreError();  // whoever wants to know calls Close
+  if (!closed_) Close().status().IgnoreError();  // a caller that wants the status calls Close()
 }
 
 absl::Status Log::Start(uint64_t file_number) {
@@ -61,6 +61,7 @@ absl::Status Log::Push() {
 }
 
 uint64_t Log::AddListener(std::function<void()> listener) {
+  VARVE_ASSERT(listener != nullptr);
   absl::MutexLock lock(&listeners_mutex_);
   listeners_.emplace(next_listener_, std::move(listener));
   return next_listener_++;
@@ -110,6 +111,7 @@ absl::StatusOr<LogEnd> Log::Close() {
   const LogEnd end = writer_.end();
   VARVE_RETURN_IF_ERROR(synced);
   VARVE_RETURN_IF_ERROR(progress_.status());
+  VARVE_ASSERT(progress_.durable() == progress_.appended());
   return end;
 }
 

@@ -1,5 +1,5 @@
-// The log (WAL) takes batch records in commit order, puts them on disk in groups, and says up to
-// which sequence they are there.
+// The log (WAL) takes batch records in commit order, writes them to disk in groups, and tells up to
+// which sequence they are durable.
 //
 //   Append -> LogWriter   buffers records, accounts for their room, writes blocks to log files
 //               LogFiles    prepares the next file ahead, recycles old ones
@@ -7,28 +7,28 @@
 //               GroupWriter   makes a group durable: buffered or direct
 //   LogProgress           up to where operations are appended, written, durable; whether it failed
 //
-// Requests are parked, threads are not: Append() copies a record into the buffer; Push() sends the
-// buffer on its way; a log thread writes and syncs whatever arrived while the last group was under
-// way, then moves durable_sequence(). Records of modes without sync are written by the pushing
-// thread itself (the first one writes for all that wait behind it); the log thread only syncs them,
-// each second for kEverySecond.
+// No thread has to wait for the disk: Append() copies a record into the buffer, and Push() wakes a
+// log thread. The log thread writes and syncs the records that arrived while the last group was
+// under way, then moves durable_sequence(). Records without sync are written by the thread that
+// calls Push(); the first such thread writes for all that wait behind it. Once a second a log
+// thread syncs the records of kEverySecond.
 //
-// Large values stay where the log wrote them, for segments to point to: LargeBlocks() tells where
-// that is, and Retire() gives up a file that is pointed to instead of recycling it.
+// Segments point to large values where the log wrote them: LargeBlocks() tells where that is, and
+// Retire() leaves a file that segments point into to the caller instead of recycling it.
 //
-// A failed write or sync is final: status() stays not OK, durable_sequence() stays, nothing is
-// retried (docs/durability.md). A full disk is not final: files are reserved ahead, and Reserve()
-// refuses before anything is promised. A lack of memory is not final either: writing and syncing
-// need none, and the threads try again. Only Open, AddListener, Adopt and Files throw
+// A failed write or sync is final: status() stays not OK, durable_sequence() stays, and the log
+// retries nothing (docs/durability.md). A full disk is not final: the log reserves files ahead, and
+// Reserve() refuses before anything is promised. A lack of memory is not final either: the log
+// writes and syncs without taking memory. Only Open, AddListener, Adopt and Files throw
 // std::bad_alloc.
 //
-// Thread-safety: all functions may be called from any thread, but for Append() and Reserve(), which
-// the caller serializes (the engine's commit lock) so that sequences ascend, and Close(). Lock
+// Thread-safety: all functions may be called from any thread, except Append() and Reserve(), which
+// the caller serializes (by the engine's commit lock) so that sequences ascend, and Close(). Lock
 // order: the caller's commit lock, then the log's locks. Listeners run on the thread that ran the
-// group (the log's, or one in WaitUntilDurable, TrySync or Push) with the lock of their list held,
-// so that a listener that was removed runs no more. They may take the caller's locks; so
-// AddListener() and RemoveListener() must not be called with a lock that a listener takes, nor by a
-// listener.
+// group (a log thread, or one in WaitUntilDurable, TrySync or Push) with the lock of their list
+// held, so that a removed listener is not called any more. A listener may take the caller's locks.
+// So no caller may hold a lock that a listener takes when it calls AddListener() or
+// RemoveListener(), and no listener may call them.
 #pragma once
 
 #include <cstddef>
@@ -75,19 +75,21 @@ class Log {
 
   // Returns whether Reserve() would answer without I/O.
   bool HasRoom(size_t bytes, bool for_deletes) const { return writer_.HasRoom(bytes, for_deletes); }
-  // Makes room for such a record: writes out what waits, waits for the next file, makes it larger.
-  // Called without the commit lock, so that others go on meanwhile; they may also take the room.
-  // Errors are those of Reserve().
+  // Makes room for such a record: writes out the buffer, waits for the next file, or makes it
+  // larger. The caller does not hold the commit lock, so that other writers go on meanwhile; they
+  // may take the room. Errors are those of Reserve().
   [[nodiscard]] absl::Status Prepare(size_t bytes, bool for_deletes);
-  // Makes sure that `bytes` more fit into what is reserved on disk, with Prepare()'s I/O where they
-  // don't. ResourceExhausted (cheap, no side effect): the disk is full; `for_deletes` may use the
-  // last reserve, so that space can be won back. Unavailable: the log has failed.
+  // Makes sure that `bytes` more bytes fit into what is reserved on disk; does the I/O of Prepare()
+  // if they don't. Returns ResourceExhausted, cheaply and without a side effect, if the disk is
+  // full; `for_deletes` may use the last reserve, so that deletes can free space. Returns
+  // Unavailable if the log has failed.
   // Requires: the commit lock is held until Append().
   [[nodiscard]] absl::Status Reserve(size_t bytes, bool for_deletes);
-  // Takes one complete batch record holding the operations first..last. ResourceExhausted: there is
-  // no memory for it. Unavailable: the log has failed. Then nothing was taken. `offset_in_block`
-  // for a record with large operations, else null: where it will lie in the payload of a block,
-  // whose place LargeBlocks() tells once it is written.
+  // Appends one complete batch record that holds the operations first..last. Returns
+  // ResourceExhausted if there is no memory for it and Unavailable if the log has failed; then
+  // nothing was appended. For a record with large operations, `*offset_in_block` gets its offset in
+  // the payload of its block, whose place LargeBlocks() tells once it is written; else
+  // `offset_in_block` is null.
   // Requires: Reserve() returned OK for record.size(), and `first` follows the last operation.
   [[nodiscard]] absl::Status Append(std::string_view record, SequenceNumber first,
                                     SequenceNumber last, Durability durability,
@@ -95,43 +97,43 @@ class Log {
     return writer_.Append(record, first, last, durability, offset_in_block);
   }
 
-  // Sends what was appended on its way: wakes the log thread if something needs a sync, writes the
-  // rest to the kernel. Whoever goes on to WaitUntilDurable() need not call it: that syncs by
-  // itself where no other thread does.
+  // Wakes a log thread if appended records need a sync, and writes the others to the kernel. A
+  // caller of WaitUntilDurable() need not call this: that function runs a group itself if no other
+  // thread does.
   [[nodiscard]] absl::Status Push();
-  // Does the second half of that alone: hands to the kernel what was appended in a mode without
-  // sync before it, if that isn't done. Costs two loads when there is nothing to do. Fails when it
-  // can't be done, not because the log has failed otherwise.
+  // Writes the records that were appended without sync before the call to the kernel, unless that
+  // was done. Costs two loads if there is nothing to do. Returns an error only if it cannot write
+  // them, not because the log has failed otherwise.
   [[nodiscard]] absl::Status PushUnsynced();
-  // Waits until everything up to `sequence` is durable. InvalidArgument: it was not appended.
+  // Waits until everything up to `sequence` is durable. Returns InvalidArgument if `sequence` was
+  // not appended.
   [[nodiscard]] absl::Status WaitUntilDurable(SequenceNumber sequence) {
     return group_commit_->WaitUntilDurable(sequence);
   }
-  // Runs a group on this thread if one is wanted and may begin, and calls the listeners. Returns
-  // false, without having waited, if not.
+  // Runs a group on this thread if one is wanted and may begin, and calls the listeners; otherwise
+  // returns false without waiting.
   bool TrySync() { return group_commit_->TrySync(); }
   // Makes everything durable that was appended so far, whatever its mode.
   [[nodiscard]] absl::Status Sync() { return WaitUntilDurable(progress_.appended()); }
 
   SequenceNumber durable_sequence() const { return progress_.durable(); }
-  // Returns the last sequence that is with the kernel, at least.
+  // Returns a sequence up to which the kernel has all records.
   SequenceNumber written_sequence() const { return progress_.written(); }
   // Returns the highest sequence appended with Durability::kAlways.
   SequenceNumber last_always_sequence() const { return progress_.last(Durability::kAlways); }
-  // Returns OK, or for good the status of the first failure.
+  // Returns OK or, once the log has failed, the status of the first failure.
   [[nodiscard]] absl::Status status() const { return progress_.status(); }
 
   // Calls `listener` after each group from now on. Returns the token for RemoveListener().
   uint64_t AddListener(std::function<void()> listener) ABSL_LOCKS_EXCLUDED(listeners_mutex_);
-  // Waits for a call of the listener that is under way.
+  // Removes a listener, after a call of it that is under way.
   void RemoveListener(uint64_t token) ABSL_LOCKS_EXCLUDED(listeners_mutex_);
 
-  // Returns number and last sequence of the files that hold operations, oldest first; the last one
-  // is being written.
+  // Returns the ends of the files that hold operations, oldest first; the last file is in use.
   std::vector<LogEnd> Files() const;
-  // Gives up the files of which every operation is <= `sequence`: they are recycled or removed.
-  // Where there is no memory for it they are left to the next call. The log forgets the files that
-  // `keeps` says are not its alone any more: they stay as they are, and are the caller's.
+  // Recycles or removes the files all of whose operations are <= `sequence`. Without memory for
+  // that it leaves them to the next call. A file for which `keeps` returns true stays as it is: the
+  // log forgets it, and from then on it is the caller's.
   // Requires: the manifest that does not need them is on disk.
   void Retire(SequenceNumber sequence, absl::FunctionRef<bool(const LogEnd&)> keeps);
   void Retire(SequenceNumber sequence) {

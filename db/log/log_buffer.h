@@ -2,13 +2,14 @@
 //
 //   | header 40 | record | record | .. pad to 8 | header 40 | record | ..
 //
-// The bytes of the headers are left open: a block learns its place, and so its header, when it is
-// written. Append fills a buffer and a write empties it; the writer swaps buffers, so that nothing
-// is copied twice. A buffer keeps its memory unless it grew far beyond a group's size.
+// The writer fills in the headers when it writes a block, because a header depends on the block's
+// place in the file. Append() fills a buffer and a write empties it; the writer swaps buffers, so
+// that no record is copied twice. A buffer keeps its memory unless it grew far beyond a group's
+// size.
 //
 // Invariants: blocks begin at multiples of 8 and follow each other in the order of their sequences.
-// Thread-safety: none; a buffer belongs to whoever holds the lock it is kept under, or took it out
-// of there.
+// Thread-safety: none; a buffer belongs to the thread that holds the lock under which it is kept,
+// or that took it out of there.
 #pragma once
 
 #include <cstddef>
@@ -34,10 +35,9 @@ class LogBuffer {
     SequenceNumber last = 0;
   };
 
-  // Appends a record that holds the operations first..last. `new_block`: it must not share a block
-  // with the records before it. Returns where the record lies in its block's payload. Throws
-  // std::bad_alloc, and then nothing was appended. Requires: `first` is behind all operations in
-  // the buffer.
+  // Appends a record that holds the operations first..last; with `new_block` it begins a new block.
+  // Returns the offset of the record in its block's payload. Throws std::bad_alloc, and then
+  // nothing was appended. Requires: `first` is behind all operations in the buffer.
   size_t Append(std::string_view record, SequenceNumber first, SequenceNumber last,
                 bool new_block) {
     VARVE_ASSERT(first <= last);
@@ -61,10 +61,10 @@ class LogBuffer {
 
   bool empty() const { return blocks_.empty(); }
   size_t size() const { return size_; }
-  // Returns the bytes of the block that Append goes on with.
+  // Returns the bytes of the last block, to which Append() adds.
   size_t last_block_size() const { return blocks_.empty() ? 0 : size_ - blocks_.back().begin; }
   const std::vector<Block>& blocks() const { return blocks_; }
-  // Returns the first sequence of the block that Append went to last. Requires: !empty().
+  // Returns the first sequence of the last block. Requires: !empty().
   SequenceNumber last_block_first() const { return blocks_.back().first; }
   // Returns the bytes of the records alone in the blocks [begin, end).
   size_t records_size(size_t begin, size_t end) const {

@@ -1,13 +1,13 @@
 // A log file maker makes one log file, a step at a time: it writes the header, fills the rest with
-// zeros (or allocates it, or takes an old file over), syncs the file and gives it its final name.
-// So writing to the file later changes no metadata, and a full disk is noticed before anything is
-// promised.
+// zeros (or allocates it, or recycles an old file), syncs the file and gives it its final name. So
+// later writes to the file change no metadata, and a full disk is noticed before the log has
+// promised room to a writer.
 //
-// Zeros save a sync of small groups a third of its time (docs/decisions/0008). They go to the disk
-// in pieces, so that the syncs of commits never queue behind a whole file.
+// Zeros save the sync of a small group a third of its time (docs/decisions/0008). The maker writes
+// them in pieces, so that the syncs of commits never queue behind a whole file.
 //
-// A file that is not made to its end leaves nothing behind. A crash leaves it under its temporary
-// name, which recovery removes.
+// The destructor removes an unfinished file. A crash leaves it under its temporary name; recovery
+// removes it.
 //
 // Thread-safety: a maker belongs to one thread at a time.
 #pragma once
@@ -25,8 +25,8 @@ namespace varve {
 
 struct LogFile {
   uint64_t number = 0;
-  uint64_t size = 0;         // bytes, zeros but for the header, or what an earlier use left
-  bool is_recycled = false;  // the latter
+  uint64_t size = 0;         // bytes
+  bool is_recycled = false;  // behind the header lies what an earlier use left; else zeros
   std::shared_ptr<File> file;
 };
 
@@ -35,22 +35,22 @@ class LogFileMaker {
   struct Plan {
     uint64_t number = 0;
     uint64_t size = 0;          // bytes, whole pages
-    std::string recycled_path;  // the old file that is taken over; empty: none
-    bool allocates = false;     // allocates what zeros would fill
+    std::string recycled_path;  // the old file that is recycled; empty: none
+    bool allocates = false;     // the maker allocates space instead of writing zeros
   };
-  // Bytes that a step fills with zeros.
+  // The bytes that a step fills with zeros.
   static constexpr uint64_t kStep = 256u << 10;
 
   // Requires: `file_system` and `options` outlive the maker.
   LogFileMaker(FileSystem* file_system, const LogOptions& options, Plan plan);
-  // Removes what was begun, unless Take() was called.
+  // Removes the file, unless Take() was called.
   ~LogFileMaker();
   LogFileMaker(const LogFileMaker&) = delete;
   LogFileMaker& operator=(const LogFileMaker&) = delete;
 
   // Does the next step. Returns whether the file is complete. Requires: no step has failed.
   [[nodiscard]] absl::StatusOr<bool> Step();
-  // Returns which part of the file is done.
+  // Returns the fraction of the file that is done.
   double part_done() const {
     return static_cast<double>(filled_) / static_cast<double>(plan_.size);
   }

@@ -1,5 +1,7 @@
-// Reads one log file block by block, or looks for blocks in what may be damaged, a piece of the
-// file at a time. Not thread-safe.
+// A log file reader reads one log file block by block, or searches a part that may be damaged for
+// blocks. It keeps a piece of the file in memory at a time.
+//
+// Thread-safety: one thread at a time uses a reader.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +29,16 @@ class LogFileReader {
 
   uint64_t size() const { return size_; }
 
-  // The header at `offset`, if there is one that ends before `limit`. No bound goes beyond size().
+  // Returns the block header at `offset`, if there is one whose block ends before `limit`.
+  // Requires: limit <= size().
   [[nodiscard]] absl::StatusOr<std::optional<LogBlockHeader>> HeaderAt(uint64_t offset,
                                                                        uint64_t limit);
-  // [begin, end). They stay until the next call.
+  // Returns the bytes of [begin, end), which are valid until the next call.
   [[nodiscard]] absl::StatusOr<std::string_view> Bytes(uint64_t begin, uint64_t end) {
     return window_.Bytes(begin, end - begin, end);
   }
-  // Calls `visit` with offset and header of each block in [from, limit), wherever a block may
-  // begin, until it returns false.
+  // Calls `visit` with the offset and the header of each block in [from, limit) until it returns
+  // false. It looks at every offset at which a block may begin.
   [[nodiscard]] absl::Status VisitHeaders(
       uint64_t from, uint64_t limit,
       absl::FunctionRef<bool(uint64_t, const LogBlockHeader&)> visit);

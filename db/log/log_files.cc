@@ -150,19 +150,19 @@ absl::StatusOr<bool> LogFiles::Extend(uint64_t number, uint64_t begin, uint64_t 
     is_next = next_.file != nullptr && next_.number == number && !stopping_;
   }
   if (status.ok() && is_next) return true;
-  // Whoever uses it keeps what is before, and the disk may be full.
+  // The log may use the file up to `begin`; the rest is given back, as the disk may be full.
   VARVE_RETURN_IF_ERROR(file->Truncate(begin));
   VARVE_RETURN_IF_ERROR(status);
   return false;
 }
 
-absl::StatusOr<LogFile> LogFiles::Advance(const LogEnd& end, bool mostly_large) {
+absl::StatusOr<LogFile> LogFiles::Advance(const LogEnd& end, bool gains_by_zeros) {
   absl::MutexLock lock(&mutex_);
   if (next_.file == nullptr) return absl::NotFoundError("no log file was prepared");
   VARVE_ASSERT(completed_.empty() || completed_.back().end.last_sequence <= end.last_sequence);
   VARVE_ASSERT(completed_.size() < completed_.capacity());  // its memory came with the next file
   completed_.push_back({end, /*reusable=*/true});
-  allocates_ = mostly_large;
+  allocates_ = !gains_by_zeros;
   next_size_.store(0, std::memory_order_release);
   size_in_use_.store(next_.size, std::memory_order_relaxed);
   NoteUsed(0);

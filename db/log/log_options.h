@@ -1,4 +1,4 @@
-// The options of a log and the figures it counts.
+// The options of a log, and the figures that it counts.
 //
 // Thread-safety: plain values.
 #pragma once
@@ -22,18 +22,17 @@ struct LogOptions {
   size_t group_max_bytes = 4u << 20;
   std::chrono::microseconds group_max_delay{0};
   SyncBackend sync_backend = SyncBackend::kPwrite;  // kPwrite or kDirect
-  // Gives the numbers of further files, ascending, from any thread. Unset: the log counts on from
-  // its first file.
+  // Returns the numbers of further files, ascending; called on any thread. Unset: the log numbers
+  // its files from the first one on.
   std::function<uint64_t()> next_file_number;
-  // The thread on which further files are prepared; it outlives the log. Null: a thread that the
-  // log starts.
+  // The thread that prepares further files; it outlives the log. Null: the log starts a thread.
   FileThread* file_thread = nullptr;
 };
 
 struct LogStatistics {
   uint64_t groups = 0;  // synced groups
   uint64_t syncs = 0;   // fdatasync calls, and direct writes
-  // Bytes written to log files, with headers and padding. Some take the place of earlier padding.
+  // Bytes written to log files, with headers and padding. Some overwrite earlier padding.
   uint64_t bytes_written = 0;
   uint64_t bytes_taken = 0;     // in log files
   uint64_t bytes_appended = 0;  // records only

@@ -33,6 +33,7 @@ absl::Status LogProgress::Fail(const absl::Status& cause) noexcept {
 
 void LogProgress::Appended(SequenceNumber last, Durability durability, size_t bytes) {
   VARVE_ASSERT(last > appended());
+  VARVE_ASSERT(this->last(durability) < last);
   // The writer's mutex makes these additions, so they need not be atomic.
   buffered_bytes_.store(buffered_bytes_.load(std::memory_order_relaxed) + bytes,
                         std::memory_order_release);

@@ -1,10 +1,10 @@
-// The progress of a log: up to which sequence operations have been appended, written to the kernel
+// The progress of a log tells up to which sequence operations were appended, written to the kernel
 // and made durable, and whether the log has failed.
 //
 // Invariants: (1) durable() <= written() <= appended(), and none of them ever moves back. (2) A
 // failure is final: status() stays as it was, and durable() stays where it is.
-// Thread-safety: the getters and Fail() may be called from any thread. The functions that move a
-// sequence, but for Durable(), are called by the log's writer with its mutex held.
+// Thread-safety: the getters and Fail() may be called from any thread. The log's writer calls the
+// functions that move a sequence, other than Durable(), with its mutex held.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace varve {
 
 class LogProgress {
  public:
-  // Everything up to `last` is durable.
+  // Begins with everything up to `last` durable.
   explicit LogProgress(SequenceNumber last)
       : appended_(last),
         written_(last),
@@ -37,9 +37,9 @@ class LogProgress {
   SequenceNumber last(Durability durability) const {
     return last_[static_cast<size_t>(durability)].load(std::memory_order_acquire);
   }
-  // Returns the highest durable mark that a block on its way to the disk says.
+  // Returns the highest durable mark in a block that was written.
   SequenceNumber written_mark() const { return written_mark_.load(std::memory_order_relaxed); }
-  // Returns whether everything is durable and no block on disk says so.
+  // Returns whether everything is durable and no written block says so.
   bool mark_is_behind() const { return written_mark() < durable() && durable() == appended(); }
   // Returns the bytes of records that were appended but not written.
   size_t buffered_bytes() const { return buffered_bytes_.load(std::memory_order_acquire); }
@@ -50,19 +50,19 @@ class LogProgress {
   // Makes the log fail, unless it has failed before. Returns status().
   absl::Status Fail(const absl::Status& cause) noexcept;
 
-  // A record of `bytes` bytes that ends with operation `last` was appended.
+  // Notes that a record of `bytes` bytes, which ends with operation `last`, was appended.
   // Requires: last > appended().
   void Appended(SequenceNumber last, Durability durability, size_t bytes);
-  // Records of `bytes` bytes were written; the last one ends with operation `last`.
+  // Notes that records of `bytes` bytes were written; the last one ends with operation `last`.
   // Requires: written() <= last <= appended().
   void Written(SequenceNumber last, size_t bytes);
-  // Everything up to `last` is on disk.
+  // Notes that everything up to `last` is on disk.
   // Requires: durable() <= last <= written(). One caller at a time.
   void Durable(SequenceNumber last);
-  // A block with the durable mark `mark` was written.
+  // Notes that a block with the durable mark `mark` was written.
   void MarkWritten(SequenceNumber mark);
 
-  // Counts what was done.
+  // Count one group, one sync or one write.
   void CountGroup() { groups_.fetch_add(1, std::memory_order_relaxed); }
   void CountSync() { syncs_.fetch_add(1, std::memory_order_relaxed); }
   void CountWrite(size_t bytes) { bytes_written_.fetch_add(bytes, std::memory_order_relaxed); }

@@ -11,6 +11,7 @@
 #include "db/format/batch_codec.h"
 #include "db/format/log_format.h"
 #include "db/log/log_file_reader.h"
+#include "util/base/assert.h"
 #include "util/base/status.h"
 #include "util/os/file_window.h"
 
@@ -26,7 +27,7 @@ struct FoundFile {
   uint64_t prepared_size = kLogPageSize;  // at least
 };
 
-bool IsCut(const FoundFile& file) { return file.size < file.prepared_size; }
+bool IsTruncated(const FoundFile& file) { return file.size < file.prepared_size; }
 
 enum class Mode { kRecover, kSurvey };
 
@@ -294,6 +295,7 @@ absl::StatusOr<bool> Recovery::SkipFlushed(uint64_t limit) {
   VARVE_ASSIGN_OR_RETURN(const std::optional<ProvenBlock> found,
                          FindProvenBlock(offset_, limit, flushed_ + 1, /*needs_mark=*/true));
   if (!found) return false;
+  VARVE_ASSERT(found->first > next_ && found->offset >= offset_);
   offset_ = found->offset;
   next_ = found->first;
   return true;
@@ -321,6 +323,7 @@ absl::StatusOr<size_t> Recovery::GoOnBehind(size_t index, absl::Status damage) {
 
 absl::Status Recovery::ReplayBatch(const FoundFile& file, const BatchHeader& header,
                                    std::string_view operations) {
+  VARVE_ASSERT(header.first == next_ && header.count > 0);
   const SequenceNumber last = header.first + header.count - 1;
   if (last > flushed_) {
     if (const absl::Status status = deliver_(operations, header.first, header.count);
@@ -342,7 +345,7 @@ absl::Status Recovery::CheckThatNothingIsMissing(size_t index) {
   // begin the next file.
   if (!ends_as_known) VARVE_RETURN_IF_ERROR(CheckBlocksBehind(suspect, files_[index], offset_));
   for (size_t i = index + 1; i < files_.size(); ++i) {
-    const bool begins_well = files_[i].first.has_value() && !IsCut(files_[i]);
+    const bool begins_well = files_[i].first.has_value() && !IsTruncated(files_[i]);
     if ((ends_as_known && i == index + 1) || (!begins_well && suspect.file == &files_[index])) {
       suspect = {&files_[i], std::min<uint64_t>(kLogPageSize, files_[i].size)};
     }
@@ -352,7 +355,7 @@ absl::Status Recovery::CheckThatNothingIsMissing(size_t index) {
   // A file has its whole size before it has its name.
   for (size_t i = ends_as_known ? index + 1 : index; i < files_.size(); ++i) {
     const FoundFile& file = files_[i];
-    if (!IsCut(file) || KnownEnd(file.number) != nullptr) continue;
+    if (!IsTruncated(file) || KnownEnd(file.number) != nullptr) continue;
     return Corruption(
         file.path, file.size,
         fmt::format(

@@ -1,8 +1,8 @@
 // Recovery of the log replays the operations that no segment holds yet. A survey reads a damaged
-// log as far as it can, for repairs. db/format/log_format.h has the bytes, and the rules for what
-// is a tear (cut away) and what is corruption (refused).
+// log as far as it can, for repairs. db/format/log_format.h draws the bytes and has the rules that
+// tell a tear, which recovery truncates, from corruption, which it refuses.
 //
-// Thread-safety: the functions keep no state of their own; nobody else may write to the directory.
+// Thread-safety: stateless functions. Requires: no other thread or process writes to the directory.
 #pragma once
 
 #include <cstdint>
@@ -25,23 +25,23 @@ struct LogRecovery {
   uint64_t last_file_number = 0;  // highest number seen, also of files without content
   // Files that hold operations behind `flushed`, oldest first, with their good ends.
   std::vector<LogEnd> files;
-  uint64_t torn_bytes = 0;  // cut away behind the end
-  std::string torn_path;    // the file that was cut, and where
-  uint64_t torn_offset = 0;
-  // Files with nothing to recover. They must be gone, and their directory synced, before the log
-  // takes new operations, of which some could have the numbers of what was cut away with them.
+  uint64_t torn_bytes = 0;   // truncated behind the end
+  std::string torn_path;     // the file that was truncated
+  uint64_t torn_offset = 0;  // and where
+  // Files with nothing to recover. The caller removes them and syncs the directory before the log
+  // takes new operations, because those get sequences that torn operations in these files had.
   std::vector<std::string> obsolete_paths;
 };
 
-// Gets the operations of a batch (its record without the header), their first sequence and their
-// number.
+// A function that takes the operations of a batch (its record without the header), their first
+// sequence and their number.
 using DeliverBatch =
     std::function<absl::Status(std::string_view operations, SequenceNumber first, uint32_t count)>;
 
 // Replays all batches with operations behind `flushed`, oldest first, from the log files of
-// `directory`. `known_ends` come from the manifest: files that were closed cleanly or cut by an
-// earlier recovery. What was replayed is on disk when this returns, also where only the kernel held
-// it. DataLoss: an acknowledged part is damaged; names file and offset.
+// `directory`. `known_ends` are the ends in the manifest of files that were closed cleanly or
+// truncated by an earlier recovery. The function syncs what it replays. Returns DataLoss, with file
+// and offset, if an acknowledged part is damaged.
 // Requires: no log is open in the directory.
 [[nodiscard]] absl::StatusOr<LogRecovery> RecoverLog(FileSystem* file_system,
                                                      const std::string& directory,
@@ -49,11 +49,13 @@ using DeliverBatch =
                                                      const std::vector<LogEnd>& known_ends,
                                                      const DeliverBatch& deliver);
 
-// A gap is operations that recovery refuses to go on without, but a repair has to.
+// A gap is a range of lost operations. Recovery refuses a log with a gap; a repair goes on behind
+// it.
 struct LogGap {
   absl::Status damage;  // DataLoss, which names file and offset
   SequenceNumber first = kNoSequence;
-  // First - 1: none is lost; kNoSequence: not known, nothing behind it can be read.
+  // `first` - 1: no operation is lost. kNoSequence: nothing behind the gap can be read, so the end
+  // is not known.
   SequenceNumber last = kNoSequence;
 };
 struct LogSurvey {
@@ -61,8 +63,8 @@ struct LogSurvey {
   std::vector<LogGap> gaps;
 };
 
-// Reads as RecoverLog() does, but changes nothing, and goes on behind damage with the next block
-// that was surely acknowledged.
+// Reads like RecoverLog() but changes nothing, and continues behind damage with the next block that
+// was surely acknowledged.
 [[nodiscard]] absl::StatusOr<LogSurvey> SurveyLog(FileSystem* file_system,
                                                   const std::string& directory, uint64_t store_id,
                                                   SequenceNumber flushed,

@@ -1,10 +1,10 @@
-// The room of a log: an account of the bytes that were promised in the file in use and in the next
-// one, so that a full disk is noticed before anything is promised.
+// The log room counts the bytes that the log has promised to records in the file in use and in the
+// next one, so that it notices a full disk before it accepts a record.
 //
-// A record is promised the room of a page-aligned block of its own, its worst case. A cursor is
-// kept where such blocks would lie, in the file in use or in the next one; real blocks, which share
-// pages, never lie behind it. Once blocks are written, the cursor is brought back to what was
-// really used.
+// It promises a record the room of a page-aligned block of its own, which is the worst case. Its
+// cursor stands where such blocks would end, in the file in use or in the next one; real blocks,
+// which share pages, never end behind it. Once blocks are written, BringBack() moves the cursor
+// back to the end of the real blocks.
 //
 // Invariants: the cursor lies within the file in use or the next one, on a page.
 // Thread-safety: none; the log's writer keeps the account under its mutex.
@@ -22,9 +22,9 @@ namespace varve {
 
 class LogRoom {
  public:
-  // Once the disk is full, `delete_reserve` bytes at the end are for deletes alone. The account
-  // keeps in `*safe` how many bytes fit without a closer look: those behind the cursor, less the
-  // reserve for deletes and a page for a mark. Requires: `safe` outlives the account.
+  // The last `delete_reserve` bytes are for deletes alone, once the disk is full. `*safe` always
+  // holds how many bytes surely fit: those behind the cursor, less the reserve for deletes and a
+  // page for a mark. Requires: `safe` outlives the room.
   LogRoom(uint64_t delete_reserve, std::atomic<uint64_t>* safe)
       : delete_reserve_(delete_reserve), safe_(safe) {}
 
@@ -33,10 +33,10 @@ class LogRoom {
     return LogPageAlign(kLogBlockHeaderSize + record_size);
   }
 
-  // The file in use, an empty one, is `size` bytes large.
+  // Begins with an empty file of `size` bytes in use.
   void Begin(uint64_t size);
-  // Returns whether a record that takes `unit` bytes fits. `next_size`: the bytes of the next file,
-  // 0 if there is none at the moment.
+  // Returns whether a record that takes `unit` bytes fits. `next_size` is the size of the next
+  // file; 0 if there is none at the moment.
   bool Fits(uint64_t unit, uint64_t next_size, bool for_deletes) const;
   // Keeps TakeMark() from taking what Fits() has just promised, until the next Take().
   void Promise() { is_promised_ = true; }
@@ -45,16 +45,16 @@ class LogRoom {
   bool GoesToNextFile(uint64_t unit) const {
     return cursor_.file == file_index_ && cursor_.offset + unit > file_size_;
   }
-  // A record that takes `unit` bytes was put into the buffer.
+  // Notes that a record that takes `unit` bytes was put into the buffer.
   void Take(uint64_t unit, uint64_t next_size);
   // Notes that the writer has taken the contents of the buffer.
   void BufferIsWritten() { buffered_units_ = 0; }
-  // The log is written up to `position` of the file in use: the cursor goes back accordingly.
+  // Notes that the log is written up to `position` of the file in use, and moves the cursor back.
   void BringBack(uint64_t position, uint64_t next_size);
   // Takes the page at `offset` of the file in use for a block without records. Returns false if
   // something else was promised it, or deletes need it.
   bool TakeMark(uint64_t offset, uint64_t next_size);
-  // The next file, of `size` bytes, is in use.
+  // Notes that the next file, of `size` bytes, is in use.
   void NextFile(uint64_t size);
 
  private:

@@ -91,7 +91,8 @@ absl::Status LogWriter::Append(std::string_view record, SequenceNumber first, Se
   if (!appended) return OutOfMemory("writing to the log");
   room_.Take(unit, files_->next_size());
   file_bytes_ += record.size();
-  if (offset_in_block != nullptr) file_large_bytes_ += record.size();
+  if (durability == Durability::kAlways && offset_in_block == nullptr)
+    file_gaining_bytes_ += record.size();
   progress_->Appended(last, durability, record.size());
   return absl::OkStatus();
 }
@@ -152,6 +153,7 @@ absl::Status LogWriter::WriteAndSync() {
 
 void LogWriter::AwaitDirectGroups() {
   write_mutex_.AssertHeld();
+  if (progress_->written() >= last_written_) return;
   absl::MutexLock lock(&mutex_);
   // A group that failed makes the log fail; then nothing is written any more.
   while (progress_->written() < last_written_ && !progress_->failed())
@@ -173,11 +175,7 @@ absl::Status LogWriter::WriteOutLocked() {
     return WriteBlocksLocked();
   });
   writing_.Clear(kept_memory_);
-  if (!status.ok()) return progress_->Fail(status);
-  absl::MutexLock lock(&mutex_);
-  room_.BringBack(position_, files_->next_size());
-  files_->NoteUsed(position_);
-  return absl::OkStatus();
+  return status.ok() ? status : progress_->Fail(status);
 }
 
 void LogWriter::EncodeHeaders(LogBuffer* buffer, size_t begin, size_t end, uint64_t position,
@@ -217,9 +215,9 @@ absl::Status LogWriter::WriteRunLocked(size_t begin, size_t end) {
   uint64_t size = blocks[end - 1].end - run_begin;
   const uint64_t run_end = position_ + size;
   VARVE_ASSERT(run_end <= file_.size);
-  // Whoever touches a page of an earlier use first fills it: the kernel need not read it, and no
-  // stale bytes stay behind the block. Only the last run may pad, as the next block's bytes follow
-  // the others; those that follow go to another file anyway.
+  // The first write to a page of an earlier use fills the page, so that the kernel need not read it
+  // and no stale bytes stay behind the block. Only the last run may pad, as the next block's bytes
+  // follow the others; those that follow go to another file anyway.
   const uint64_t page_end = LogPageAlign(run_end);
   if (file_.is_recycled && end == blocks.size() && page_end > touched_) {
     writing_.PadEnd(page_end - run_end);
@@ -238,6 +236,9 @@ absl::Status LogWriter::WriteRunLocked(size_t begin, size_t end) {
   large_blocks_.SetPlaces(blocks, begin, end, file_.number, written_at);
   progress_->MarkWritten(mark);
   progress_->Written(last_written_, writing_.records_size(begin, end));
+  if (end < blocks.size()) return absl::OkStatus();  // the next run has its room in the next file
+  room_.BringBack(position_, files_->next_size());
+  files_->NoteUsed(position_);
   return absl::OkStatus();
 }
 
@@ -247,10 +248,10 @@ absl::Status LogWriter::NextFileLocked() {
   LogFile finished;  // closed when the mutex is free again
   absl::MutexLock lock(&mutex_);
   VARVE_ASSERT(end_.file_number == file_.number && end_.last_sequence == last_written_);
-  const bool mostly_large = 2 * file_large_bytes_ > file_bytes_;
-  VARVE_ASSIGN_OR_RETURN(LogFile next, files_->Advance(end_, mostly_large));
+  const bool gains_by_zeros = 2 * file_gaining_bytes_ >= file_bytes_;
+  VARVE_ASSIGN_OR_RETURN(LogFile next, files_->Advance(end_, gains_by_zeros));
   VARVE_ASSERT(next.number > file_.number);
-  file_bytes_ = file_large_bytes_ = 0;
+  file_bytes_ = file_gaining_bytes_ = 0;
   finished = std::exchange(file_, std::move(next));
   taken_before_ += end_.offset;
   position_ = touched_ = kLogPageSize;

@@ -1,17 +1,17 @@
 // The log writer takes records in the order of commits, buffers them, and writes them as blocks to
-// log files. When something is synced, and who waits for it, is decided by GroupCommit
-// (db/log/group_commit.h); how a group becomes durable, by a GroupWriter (db/log/group_writer.h).
+// log files. GroupCommit decides when to sync and which thread does it (db/log/group_commit.h), and
+// a GroupWriter how a group becomes durable (db/log/group_writer.h).
 //
-// Blocks leave the writer in one of two ways. WriteOut() and WriteOutForSync() hand them to the
-// kernel. TakeDirectGroup() hands them to the caller, who writes them around the kernel's cache and
-// then calls EndDirectGroup(); several such groups may be under way, and they end in the order in
-// which they were taken. A thread that writes in the first way waits for them first.
+// Blocks leave the writer in one of two ways. WriteOut() and WriteAndSync() write them to the
+// kernel. TakeDirectGroup() returns them to the caller, which writes them around the kernel's cache
+// and then calls EndDirectGroup(). Several such groups may be under way, and they end in the order
+// in which they were taken. A thread that writes to the kernel waits for all of them first.
 //
 // Invariants: (1) Sequences ascend from block to block and from file to file. (2) Bytes that may be
 // acknowledged are not written again: what follows a group begins on a page of its own.
 // (3) A block never holds records that the room put into two files.
-// Thread-safety: all functions may be called from any thread, but for Reserve() and Append(), which
-// the caller serializes (the engine's commit lock). Lock order: write_mutex_ (one writer at a
+// Thread-safety: all functions may be called from any thread, except Reserve() and Append(), which
+// the caller serializes (by the engine's commit lock). Lock order: write_mutex_ (one writer at a
 // time), then the syncer's, then mutex_ (never held across I/O), then those of the files.
 #pragma once
 
@@ -46,14 +46,14 @@ class LogWriter {
   // Requires: `files` and `progress` outlive the writer.
   LogWriter(const LogOptions& options, LogFiles* files, LogProgress* progress);
 
-  // Begins with a new file of this number.
+  // Begins with a new file numbered `first_number`.
   [[nodiscard]] absl::Status Start(uint64_t first_number);
 
   // The next four are described in db/log/log.h.
   bool HasRoom(size_t bytes, bool for_deletes) const ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] absl::Status Prepare(size_t bytes, bool for_deletes);
   [[nodiscard]] absl::Status Reserve(size_t bytes, bool for_deletes);
-  // Requires: Reserve() returned OK for so many bytes, and first is appended + 1.
+  // Requires: Reserve() returned OK for record.size(), and `first` follows the last operation.
   [[nodiscard]] absl::Status Append(std::string_view record, SequenceNumber first,
                                     SequenceNumber last, Durability durability,
                                     uint32_t* offset_in_block) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -62,13 +62,13 @@ class LogWriter {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void ForgetLargeBlocks(SequenceNumber flushed) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Hands everything up to `sequence`, at least, to the kernel.
+  // Writes at least everything up to `sequence` to the kernel.
   [[nodiscard]] absl::Status WriteOut(SequenceNumber sequence)
       ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
-  // Hands everything that was appended to the kernel, and has the syncer sync it.
+  // Writes everything that was appended to the kernel, and has the syncer sync it.
   [[nodiscard]] absl::Status WriteAndSync() ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
 
-  // A group for a write around the kernel's cache.
+  // A group that its caller writes around the kernel's cache.
   struct DirectGroup {
     SequenceNumber previous = kNoSequence;  // last operation before the group
     File* file = nullptr;  // stays open: a change of files waits for direct groups first
@@ -79,18 +79,19 @@ class LogWriter {
     LogEnd end;  // of the log with the group
   };
   // Takes everything that was appended; the bytes lie in `buffer` until EndDirectGroup(). Returns
-  // nothing if it has to go the other way: something before it is written but not durable, or the
-  // file in use is too small for it. Requires: `buffer` is empty.
+  // nothing if the group has to be written by WriteAndSync(), because earlier records are written
+  // but not durable or the file in use is too small. Requires: `buffer` is empty.
   std::optional<DirectGroup> TakeDirectGroup(LogBuffer* buffer)
       ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
-  // The write of the group ended with `written`. Waits for the groups before it; then the group is
-  // durable, or the log has failed. Requires: is called once for each group, also after a failure.
+  // Ends a group whose write returned `written`. Waits for the groups before it; then the group is
+  // durable, or the log has failed. Requires: the caller ends each group once, also after a
+  // failure.
   [[nodiscard]] absl::Status EndDirectGroup(const DirectGroup& group, const absl::Status& written)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Writes a block that only brings the durable mark on disk up to date, if nothing else is going
-  // on; `durably`: and puts it on disk. Without such a block nothing behind the last group would
-  // say that it was acknowledged, and damage there would look like a tear.
+  // Writes a block without records that brings the durable mark on disk up to date, unless another
+  // write is under way; with `durably` syncs it. Without such a block nothing on disk would say
+  // that the last group was acknowledged, and damage to it would look like a tear.
   void WriteMark(bool durably) ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
 
   // Returns the end of the file in use.
@@ -127,7 +128,8 @@ class LogWriter {
   absl::Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   LogFile file_ ABSL_GUARDED_BY(write_mutex_);
   uint64_t position_ ABSL_GUARDED_BY(write_mutex_) = 0;  // of the next block
-  // Pages before this hold blocks or zeros of this life.
+  // The writer has written blocks or zeros to all pages before this one since it took the file into
+  // use.
   uint64_t touched_ ABSL_GUARDED_BY(write_mutex_) = 0;
   SequenceNumber last_written_ ABSL_GUARDED_BY(write_mutex_);  // taken by direct groups or written
   LogBuffer writing_ ABSL_GUARDED_BY(write_mutex_);
@@ -140,10 +142,10 @@ class LogWriter {
   LogEnd end_ ABSL_GUARDED_BY(mutex_);                 // of file_
   uint64_t taken_before_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes in the files before
   LargeBlocks large_blocks_ ABSL_GUARDED_BY(mutex_);
-  // Bytes that were appended since the last change of files, and of these, bytes in records with
-  // large operations.
+  // Bytes that were appended since the last change of files, and of these, bytes in records that
+  // zeros ahead gain something for (LogFiles::Advance).
   uint64_t file_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t file_large_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t file_gaining_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace varve

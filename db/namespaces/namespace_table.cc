@@ -31,7 +31,7 @@ NamespaceTable::NamespaceTable(const Manifest& manifest)
       descriptions_(manifest.descriptions.empty()
                         ? nullptr
                         : std::make_shared<const Descriptions>(manifest.descriptions)),
-      bases_(manifest.bases),
+      forks_(manifest.forks),
       next_named_(manifest.next_named_namespace),
       has_rules_(HasRules(manifest.descriptions)),
       expires_by_default_(ExpiresByDefault(manifest.descriptions)) {
@@ -47,7 +47,7 @@ const NamespaceTable::Descriptions& NamespaceTable::descriptions() const {
 void NamespaceTable::WriteTo(Manifest* manifest) const {
   manifest->namespaces = entries_;
   manifest->descriptions = descriptions();
-  manifest->bases = BasesUnder({}).all();
+  manifest->forks = ForksOf({}).all();
   manifest->next_named_namespace = next_named_;
 }
 
@@ -70,18 +70,19 @@ void NamespaceTable::Remove(NamespaceId id) {
   std::erase_if(entries_, [id](const ManifestNamespace& entry) { return entry.id == id; });
 }
 
-std::vector<ManifestNamespace> NamespaceTable::SpacesOn(NamespaceGeneration generation) const {
+std::vector<ManifestNamespace> NamespaceTable::NamespacesSeeing(
+    NamespaceGeneration generation) const {
   std::vector<ManifestNamespace> spaces;
   for (const ManifestNamespace& entry : entries_) {
-    if (bases_.Reaches(entry.generation, generation)) spaces.push_back(entry);
+    if (forks_.IsOrDescendsFrom(entry.generation, generation)) spaces.push_back(entry);
   }
   return spaces;
 }
 
-NamespaceBases NamespaceTable::BasesUnder(std::vector<NamespaceGeneration> more) const {
-  if (bases_.empty()) return {};
+NamespaceForks NamespaceTable::ForksOf(std::vector<NamespaceGeneration> more) const {
+  if (forks_.empty()) return {};
   for (const ManifestNamespace& entry : entries_) more.push_back(entry.generation);
-  return bases_.Under(more);
+  return forks_.AncestryOf(more);
 }
 
 const NamespaceDescription* NamespaceTable::Description(NamespaceId id) const {
@@ -141,7 +142,7 @@ absl::Status NamespaceTable::Replay(const RecordView& operation) {
   }
   std::optional<NamespaceChange> change = DecodeNamespaceChange(operation);
   if (!change) return absl::DataLossError("the change of a namespace makes no sense");
-  change->cut = operation.sequence;
+  change->fork_point = operation.sequence;
   const absl::Status applied = Apply(*change);
   return applied.ok() ? applied : absl::DataLossError(applied.message());
 }
@@ -176,19 +177,19 @@ absl::Status NamespaceTable::Apply(const NamespaceChange& change) {
   if (change.verb == NamespaceChange::Verb::kClone) {
     const ManifestNamespace* const source = Find(change.other);
     if (source == nullptr) return NoSuchNamespace(change.other);
-    const NamespaceBase base{change.generation, source->generation, change.cut};
+    const NamespaceFork fork{change.generation, source->generation, change.fork_point};
     // Only where a repair had to guess which generation is whose.
-    if (base.base >= base.generation) {
+    if (fork.parent >= fork.generation) {
       return absl::InvalidArgumentError(
-          fmt::format("namespace {} can't stand on a younger generation", id));
+          fmt::format("namespace {} can't be forked from a younger generation", id));
     }
-    if (bases_.DepthOf(base.base) >= kMaxCloneDepth) {
+    if (forks_.DepthOf(fork.parent) >= kMaxCloneDepth) {
       return absl::ResourceExhaustedError(
           fmt::format("namespace {} is a clone of clones, {} deep, as deep as is allowed",
                       change.other, kMaxCloneDepth));
     }
     if (absl::Status created = Create(change); !created.ok()) return created;
-    bases_.Add(base);
+    forks_.Add(fork);
     return absl::OkStatus();
   }
   const std::optional<NamespaceGeneration> present = Generation(id);

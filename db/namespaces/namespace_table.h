@@ -1,5 +1,7 @@
-// Which namespaces there are at one moment, which generation each lives in, and what was asked of
-// them. A plain value; copies share the descriptions.
+// The namespace table is the set of namespaces at one moment: the generation in which each lives,
+// its description (name, quota, default expiry and sync) and the forks of clones.
+//
+// Thread-safety: a plain value. Copies share the descriptions.
 #pragma once
 
 #include <memory>
@@ -9,8 +11,8 @@
 
 #include "absl/status/status.h"
 #include "db/format/manifest_contents.h"
-#include "db/format/namespace_bases.h"
 #include "db/format/namespace_change.h"
+#include "db/format/namespace_forks.h"
 #include "type/tree_key.h"
 #include "varve/namespace.h"
 
@@ -22,18 +24,18 @@ class NamespaceTable {
   explicit NamespaceTable(const Manifest& manifest);
   void WriteTo(Manifest* manifest) const;
 
-  // Null: there is no such namespace.
+  // Returns the namespace's generation; nothing if there is no such namespace.
   std::optional<NamespaceGeneration> Generation(NamespaceId id) const {
-    // A database, mostly.
+    // The common case: databases 0, 1, 2 ... all have entries.
     if (id < entries_.size() && entries_[id].id == id) return entries_[id].generation;
     const ManifestNamespace* const entry = Find(id);
     if (entry != nullptr) return entry->generation;
     if (id == kExpirySpace) return kExpiryGeneration;  // nobody's, so no entry
     return std::nullopt;
   }
-  // Returns the namespaces that see something of the generation: the one that lives in it, and its
+  // Returns the namespaces that see records of the generation: the one that lives in it, and its
   // clones.
-  std::vector<ManifestNamespace> SpacesOn(NamespaceGeneration generation) const;
+  std::vector<ManifestNamespace> NamespacesSeeing(NamespaceGeneration generation) const;
   bool Holds(NamespaceGeneration generation) const {
     for (const ManifestNamespace& entry : entries_) {
       if (entry.generation == generation) return true;
@@ -45,33 +47,37 @@ class NamespaceTable {
 
   void Set(NamespaceId id, NamespaceGeneration generation);
   void Remove(NamespaceId id);
-  // The parents of generations, both of those in the table and of others that may have left it.
-  const NamespaceBases& bases() const { return bases_; }
-  // Forgets the parents that neither the table's generations nor those of `left` were forked from.
-  void ForgetBases(const std::vector<NamespaceGeneration>& left) { bases_ = BasesUnder(left); }
-  NamespaceBases BasesUnder(std::vector<NamespaceGeneration> more) const;
-  // Creates, alters, drops, swaps or clones. Where that is refused (AlreadyExists, InvalidArgument,
-  // ResourceExhausted), nothing has changed.
+  // The forks of the table's generations, and of retired ones that have not been forgotten.
+  const NamespaceForks& forks() const { return forks_; }
+  // Forgets the forks that are not in ForksOf(retired).
+  void ForgetForks(const std::vector<NamespaceGeneration>& retired) { forks_ = ForksOf(retired); }
+  // Returns the forks of the table's generations, of those in `more`, and of all their ancestors.
+  NamespaceForks ForksOf(std::vector<NamespaceGeneration> more) const;
+  // Creates, alters, drops, swaps or clones a namespace. After an error (AlreadyExists,
+  // InvalidArgument, ResourceExhausted) nothing has changed.
   [[nodiscard]] absl::Status Apply(const NamespaceChange& change);
 
-  // Replay() does to the namespaces what an operation of the log did. DataLoss: it makes no sense.
+  // Returns whether the operation changes the table. Replay() makes that change again; it returns
+  // DataLoss if the operation makes no sense.
   static bool IsChangedBy(const RecordView& operation) {
     return operation.kind == RecordKind::kSwitchGeneration ||
            operation.kind == RecordKind::kChangeNamespace;
   }
   [[nodiscard]] absl::Status Replay(const RecordView& operation);
-  // The namespaces that such an operation gives another generation, or takes theirs.
+  // Returns the namespaces whose generation such an operation changes or removes.
   static std::vector<NamespaceId> MovedBy(const RecordView& operation);
-  // That a namespace ever had here, also one that is gone.
+  // Returns the highest generation that a namespace of this table ever had.
   NamespaceGeneration HighestGeneration() const { return highest_generation_; }
 
-  // Null: nothing was ever asked of it, and it has no name. Valid until the table changes.
+  // Both return null if there is no such description; a database without a quota or other option
+  // has none. The pointer is valid until the table changes.
   const NamespaceDescription* Description(NamespaceId id) const;
   const NamespaceDescription* Named(std::string_view name) const;
   NamespaceId next_named() const { return next_named_; }
-  // Writes have to be looked at: some namespace has a quota or a mode of its own.
+  // Returns whether some namespace has a quota or a sync mode of its own, so that writes have to
+  // look up descriptions.
   bool has_rules() const { return has_rules_; }
-  // Some namespace has a default expiry.
+  // Returns whether some namespace has a default expiry.
   bool expires_by_default() const { return expires_by_default_; }
 
  private:
@@ -81,13 +87,13 @@ class NamespaceTable {
   const Descriptions& descriptions() const;
   absl::Status Create(const NamespaceChange& change);
   absl::Status CheckName(const NamespaceDescription& space) const;
-  // Puts the description in its place; one that says nothing is left out.
+  // Inserts or replaces the description; removes it if it says nothing.
   void Describe(const NamespaceDescription& space);
 
   std::vector<ManifestNamespace> entries_;
   NamespaceGeneration highest_generation_ = kNoGeneration;
   std::shared_ptr<const Descriptions> descriptions_;  // null: none
-  NamespaceBases bases_;
+  NamespaceForks forks_;
   NamespaceId next_named_ = kFirstNamedNamespace;
   bool has_rules_ = false;
   bool expires_by_default_ = false;

@@ -73,6 +73,7 @@ Segment::~Segment() {
 absl::Status Segment::Initialize(DamagePolicy policy) {
   if (auto index = caches_->tables.Collect(info_.number); index != nullptr) {
     absl::MutexLock lock(&load_mutex_);
+    VARVE_ASSERT(footer_owner_ == nullptr);
     footer_owner_ = std::make_unique<const SegmentFooter>(index->footer());
     footer_.store(footer_owner_.get(), std::memory_order_release);
     caches_->tables.Insert(&resident_, std::move(index));
@@ -182,7 +183,10 @@ void Segment::MaybeLoadIndex(const SegmentFooter& footer, uint64_t touches) {
   if (!load_mutex_.TryLock()) return;
   // Where the whole can't be read, single pages may still be good: their errors are the ones to
   // report.
-  TryWithMemory([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { (void)LoadIndex(footer).ok(); });
+  TryWithMemory([&] {
+    load_mutex_.AssertHeld();
+    (void)LoadIndex(footer).ok();
+  });
   load_mutex_.Unlock();
 }
 

@@ -9,7 +9,7 @@
 
 #include "db/format/file_names.h"
 #include "db/format/record_format.h"
-#include "db/format/value_place.h"
+#include "db/format/value_handle.h"
 #include "db/segment/segment_caches.h"
 #include "db/segment/segment_fences.h"
 #include "db/segment/segment_footer.h"
@@ -88,22 +88,23 @@ absl::Status SegmentBuilder::Add(const RecordView& record) {
 }
 
 absl::Status SegmentBuilder::Refer(const RecordView& record, uint64_t* target, size_t* size) {
-  ValuePlace place;
-  if (!DecodeValuePlace(record.value, &place)) {
+  ValueHandle handle;
+  if (!DecodeValueHandle(record.value, &handle)) {
     return absl::InvalidArgumentError(
         fmt::format("segment {}: the place of a value makes no sense", file_->path()));
   }
   const auto [found, is_new] =
-      value_file_indexes_.try_emplace(place.file_number, info_.value_files.size());
-  if (is_new) info_.value_files.push_back({place.file_number, 0});
-  info_.value_files[found->second].bytes += place.operation_size;
+      value_file_indexes_.try_emplace(handle.file_number, info_.value_files.size());
+  if (is_new) info_.value_files.push_back({handle.file_number, 0});
+  VARVE_ASSERT(found->second < info_.value_files.size());
+  info_.value_files[found->second].bytes += handle.operation_size;
   if (is_new && file_size() > DataLimit(info_.value_files.size())) {
     return absl::ResourceExhaustedError(fmt::format(
         "segment {}: too much data for values in so many files; start another one", file_->path()));
   }
-  if (IsAddressable(found->second, place.offset)) {
-    *target = ValueAddress(found->second, place.offset);
-    *size = place.operation_size;
+  if (IsAddressable(found->second, handle.offset)) {
+    *target = ValueAddress(found->second, handle.offset);
+    *size = handle.operation_size;
   }
   return absl::OkStatus();
 }
@@ -122,6 +123,7 @@ absl::Status SegmentBuilder::AddRangeTombstone(const RangeTombstone& tombstone) 
 void SegmentBuilder::CoverSequence(SequenceNumber sequence) {
   info_.smallest_sequence = std::min(info_.smallest_sequence, sequence);
   info_.largest_sequence = std::max(info_.largest_sequence, sequence);
+  VARVE_ASSERT(info_.smallest_sequence <= info_.largest_sequence);
 }
 
 void SegmentBuilder::CoverRangeTombstones() {
@@ -167,6 +169,7 @@ void SegmentBuilder::AppendRangeTombstones(std::string* destination) const {
 }
 
 absl::StatusOr<SegmentInfo> SegmentBuilder::Finish() {
+  VARVE_ASSERT(info_.tombstones <= info_.entries && table_.size() <= info_.entries);
   CoverRangeTombstones();
   SegmentFooter footer;
   footer.info = info_;
@@ -177,6 +180,7 @@ absl::StatusOr<SegmentInfo> SegmentBuilder::Finish() {
   file_->buffer()->append(footer.table_offset - footer.data_size, '\0');
   AlignedBytes index = EncodeIndex(&footer);
   VARVE_RETURN_IF_ERROR(file_->Append({index.data(), index.size()}));
+  VARVE_ASSERT(file_size() == footer.table_offset + index.size());
   footer.range_tombstones_offset = file_size();
   AppendRangeTombstones(file_->buffer());
   footer.range_tombstones_size = file_size() - footer.range_tombstones_offset;

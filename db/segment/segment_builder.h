@@ -18,7 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/format/key_tally.h"
+#include "db/format/key_counts.h"
 #include "db/format/range_tombstone.h"
 #include "db/format/segment_info.h"
 #include "db/segment/segment_fences.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "db/format/large_operation.h"
-#include "db/format/value_place.h"
+#include "db/format/value_handle.h"
 #include "db/segment/segment.h"
 #include "db/segment/segment_format.h"
 #include "db/segment/segment_iterator.h"
@@ -293,14 +293,14 @@ absl::StatusOr<SegmentProbe::Outcome> SegmentProbe::FindBySeek(const Target& tar
 
 absl::StatusOr<bool> SegmentProbe::FollowHandle(std::string_view tree_key,
                                                 FoundRecord* found) const {
-  ValuePlace place;
-  const std::shared_ptr<ValueFile> file = DecodeValuePlace(found->record.value, &place)
-                                              ? segment_->caches().values.Find(place.file_number)
+  ValueHandle handle;
+  const std::shared_ptr<ValueFile> file = DecodeValueHandle(found->record.value, &handle)
+                                              ? segment_->caches().values.Find(handle.file_number)
                                               : nullptr;
   if (file == nullptr)
     return segment_->Report(Corruption(segment_->file().path(), 0,
                                        "segment record: the place of its value makes no sense"));
-  if (place.operation_size > found->most_bytes) {
+  if (handle.operation_size > found->most_bytes) {
     found->too_large = true;
     return true;
   }
@@ -308,7 +308,7 @@ absl::StatusOr<bool> SegmentProbe::FollowHandle(std::string_view tree_key,
   segment_->caches().statistics.record_reads.Add(1);
   std::string bytes;
   VARVE_RETURN_IF_ERROR(
-      file->ReadOperation(place, UserKeyOf(tree_key), sequence, &bytes, &found->record));
+      file->ReadOperation(handle, UserKeyOf(tree_key), sequence, &bytes, &found->record));
   found->pin.Release();
   // The bytes stay where they are: no operation is as short as to lie in the string itself.
   found->storage.swap(bytes);

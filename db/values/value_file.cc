@@ -8,6 +8,7 @@
 #include "db/format/log_format.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
+#include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
 #include "util/os/file_remover.h"
@@ -19,13 +20,13 @@ constexpr size_t kMostReports = 64;  // of one file: where everything is damaged
 
 }  // namespace
 
-std::string_view DamageOfValue(std::string_view bytes, const ValuePlace& place,
+std::string_view DamageOfValue(std::string_view bytes, const ValueHandle& handle,
                                std::string_view user_key, SequenceNumber sequence,
                                RecordView* record) {
-  if (bytes.size() < place.operation_size) return "value: the file ends in it";
-  if (DecodeLargeOperation(bytes, record) != place.operation_size)
+  if (bytes.size() < handle.operation_size) return "value: the file ends in it";
+  if (DecodeLargeOperation(bytes, record) != handle.operation_size)
     return "value: wrong checksum or size";
-  // What a clone reads in its base has the base's generation.
+  // A record that a clone reads in its parent has the parent's generation.
   if (record->sequence != sequence || UserKeyOf(record->key) != user_key)
     return "value: that of another write";
   return {};
@@ -58,6 +59,7 @@ absl::StatusOr<const File*> ValueFile::Open() {
   if (absl::IsNotFound(file.status())) file = file_system_->OpenForRead(own);
   if (absl::IsNotFound(file.status())) return Corruption(own, 0, "value file: missing");
   VARVE_RETURN_IF_ERROR(file.status());
+  VARVE_ASSERT(open_.load(std::memory_order_relaxed) == nullptr);
   file_ = *std::move(file);
   open_.store(file_.get(), std::memory_order_release);
   return file_.get();
@@ -68,15 +70,15 @@ absl::StatusOr<size_t> ValueFile::Read(uint64_t offset, size_t size, char* buffe
   return file->Read(offset, size, buffer);
 }
 
-absl::Status ValueFile::ReadOperation(const ValuePlace& place, std::string_view user_key,
+absl::Status ValueFile::ReadOperation(const ValueHandle& handle, std::string_view user_key,
                                       SequenceNumber sequence, std::string* bytes,
                                       RecordView* record) {
-  if (bytes->size() < place.operation_size) bytes->resize(place.operation_size);
+  if (bytes->size() < handle.operation_size) bytes->resize(handle.operation_size);
   VARVE_ASSIGN_OR_RETURN(const size_t read,
-                         Read(place.offset, place.operation_size, bytes->data()));
+                         Read(handle.offset, handle.operation_size, bytes->data()));
   const std::string_view whole = std::string_view(*bytes).substr(0, read);
-  const std::string_view damage = DamageOfValue(whole, place, user_key, sequence, record);
-  return damage.empty() ? absl::OkStatus() : Damaged(place.offset, damage);
+  const std::string_view damage = DamageOfValue(whole, handle, user_key, sequence, record);
+  return damage.empty() ? absl::OkStatus() : Damaged(handle.offset, damage);
 }
 
 absl::Status ValueFile::Damaged(uint64_t offset, std::string_view what) {
@@ -114,6 +116,7 @@ void ValueFile::TakeOver(uint64_t size) {
 }
 
 absl::Status ValueFile::LeaveLog(uint64_t end) {
+  VARVE_ASSERT(is_of_log());
   const std::string path = ValueFilePath(directory_, number_);
   VARVE_RETURN_IF_ERROR(file_system_->Rename(directory_ + "/" + LogFileName(number_), path));
   // It is no log any more once its name says so: only then may it be shortened.
@@ -134,6 +137,7 @@ std::shared_ptr<ValueFile> ValueFiles::Acquire(FileSystem* file_system,
   std::shared_ptr<ValueFile> file = entry.lock();
   if (file == nullptr)
     entry = file = std::make_shared<ValueFile>(this, file_system, directory, number);
+  VARVE_ASSERT(file->number() == number);
   return file;
 }
 

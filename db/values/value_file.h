@@ -1,16 +1,17 @@
-// A value file is a file that segments point into for values that were written once: one of the
-// log's, or a file of its own (db/values/value_file_format.h). ValueFiles is the registry of those
-// that are in use.
+// A value file is a file with values that segments point into: a log file, or a file that a flush
+// or a collection wrote (db/values/value_file_format.h). ValueFiles is the registry of the value
+// files in use.
 //
-// While the log uses a file `NNNNNN.log` only the log may remove it or use it again. When the log
-// gives it up and segments still point into it, it becomes a value file: it gets the name
-// `NNNNNN.val` (TakeOver), and it is removed when its last holder lets it go and no manifest names
-// it (MarkObsolete), as segments are. Segments hold the files that they point into, and so do the
-// versions and readers that hold the segments.
+// While the log uses a file `NNNNNN.log`, only the log may remove or recycle it. When the log gives
+// it up and segments still point into it, the engine renames it to `NNNNNN.val` (LeaveLog). The
+// file is removed when its last holder releases it after MarkObsolete(), that is, when no manifest
+// names it. Segments hold the files that they point into; versions and readers hold the segments.
 //
-// Thread-safety: all functions may be called by any thread. Files are opened at first use, and
-// found under either name. Damage is reported with file and offset, and logged once.
-// Invariants: there is at most one handle of a number in a registry.
+// A file is opened at its first use, under either name. Damage is reported with file and offset,
+// and logged once.
+//
+// Thread-safety: all functions may be called on any thread.
+// Invariants: a registry has at most one object for a number.
 #pragma once
 
 #include <atomic>
@@ -25,7 +26,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "db/format/value_place.h"
+#include "db/format/value_handle.h"
 #include "util/os/file_system.h"
 #include "varve/types.h"
 
@@ -34,9 +35,10 @@ namespace varve {
 class FileRemover;
 class ValueFiles;
 
-// Returns what is wrong with the bytes read at `place`, if they are not the operation of this user
-// key and sequence; empty if nothing is, and then `record` views into them.
-std::string_view DamageOfValue(std::string_view bytes, const ValuePlace& place,
+// Verifies that `bytes`, which were read at `handle`, are the operation of this user key and
+// sequence. Returns what is wrong with them; empty if nothing is, and then `record` views into
+// them.
+std::string_view DamageOfValue(std::string_view bytes, const ValueHandle& handle,
                                std::string_view user_key, SequenceNumber sequence,
                                RecordView* record);
 
@@ -51,30 +53,32 @@ class ValueFile {
 
   // Reads the bytes at [offset, offset + size), fewer at the end of the file; returns how many.
   [[nodiscard]] absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer);
-  // A hint that the bytes will be read soon; does nothing where the file isn't open yet.
+  // Tells the kernel that the bytes will be read soon. Does nothing if the file isn't open yet.
   void Prefetch(uint64_t offset, size_t size) const {
     if (const File* file = open_.load(std::memory_order_acquire); file != nullptr)
       file->Prefetch(offset, size);
   }
-  // Reads the whole operation at `place` into `*bytes` and verifies it: that it is undamaged, and
-  // that of this user key and sequence. `record` views into `*bytes`, which only grows.
-  [[nodiscard]] absl::Status ReadOperation(const ValuePlace& place, std::string_view user_key,
+  // Reads the operation at `handle` into `*bytes`, which only grows, and verifies that it is
+  // undamaged and is the one of this user key and sequence. `record` views into `*bytes`.
+  [[nodiscard]] absl::Status ReadOperation(const ValueHandle& handle, std::string_view user_key,
                                            SequenceNumber sequence, std::string* bytes,
                                            RecordView* record);
-  // DataLoss: what lies at `offset` is not what was written there. Noted, and logged once.
+  // Notes that the bytes at `offset` are not what was written there, and logs it once. Returns the
+  // DataLoss status for it.
   absl::Status Damaged(uint64_t offset, std::string_view what);
   bool is_damaged() const { return is_damaged_.load(std::memory_order_relaxed); }
 
-  // Returns the bytes on disk; 0 if they are not known, or the file is the log's.
+  // Returns the size of the file on disk; 0 if it is not known or the file is a log file.
   uint64_t Size();
   bool is_of_log() const { return is_of_log_.load(std::memory_order_acquire); }
-  // Notes that the file has its own name, and ends at `size` (0: at the end of the file).
-  void TakeOver(uint64_t size);
-  // Gives the file, which the log has given up, its own name. It ends at `end` (0: at the end of
+  // Notes that the file has the name of a value file. Its values end at `size` (0: at the end of
   // the file).
+  void TakeOver(uint64_t size);
+  // Renames the file, which the log has given up, to the name of a value file. Its values end at
+  // `end` (0: at the end of the file).
   [[nodiscard]] absl::Status LeaveLog(uint64_t end);
 
-  // From now on the file is removed with its last holder; null takes that back.
+  // Has the file removed by `remover` when its last holder releases it; null undoes that.
   void MarkObsolete(FileRemover* remover) { remover_.store(remover, std::memory_order_release); }
 
  private:
@@ -96,12 +100,13 @@ class ValueFile {
 
 class ValueFiles {
  public:
-  // Returns the one handle of the file. A new handle is taken for one of the log's.
+  // Returns the one object for the file. A new object stands for a log file until TakeOver() or
+  // LeaveLog() is called.
   std::shared_ptr<ValueFile> Acquire(FileSystem* file_system, const std::string& directory,
                                      uint64_t number);
-  // Returns null if nobody holds the file.
+  // Returns null if the file has no holder.
   std::shared_ptr<ValueFile> Find(uint64_t number) const;
-  // Returns whether somebody holds the file while it still has the log's name.
+  // Returns whether the file has a holder and is still a log file.
   bool HoldsOfLog(uint64_t number) const {
     const std::shared_ptr<ValueFile> file = Find(number);
     return file != nullptr && file->is_of_log();

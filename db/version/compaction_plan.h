@@ -1,6 +1,8 @@
-// A merge that the engine is about to make: which segments of a Version go in, and where the output
-// goes. A picker's choice (include/varve/compaction_picker.h) becomes one, and so do the engine's
-// own plans. Plain values, which keep their segments open.
+// A compaction plan describes a merge that the engine is about to make: which segments of a Version
+// are its inputs, and where its output goes. The engine makes a plan from a picker's choice
+// (include/varve/compaction_picker.h) or for a purpose of its own.
+//
+// Thread-safety: plain values, which keep their segments open.
 #pragma once
 
 #include <cstdint>
@@ -8,35 +10,36 @@
 #include <vector>
 
 #include "db/segment/segment.h"
+#include "varve/compaction_picker.h"
 
 namespace varve {
 
 struct CompactionPlan {
-  // The inputs come newest first. Each is whole runs of a level, or for the last level the segments
-  // of its run that overlap. For a range, an input is segments of any run, as long as every older
-  // segment that overlaps one of them, down to the output, is among the inputs, too.
   struct Input {
     int level = 0;
     std::vector<std::shared_ptr<Segment>> segments;  // of one run, ascending
   };
+  // The inputs, newest first. An input is a whole run; in the last level it is the segments of the
+  // run that overlap the other inputs. A merge of a range may take some segments of any run, if it
+  // also takes every older segment, down to the output level, that overlaps one of them.
   std::vector<Input> inputs;
+  CompactionReason reason = CompactionReason::kPicker;  // why the merge is made
   int output_level = 0;
-  // The output joins the run of the last level (its untouched segments stay), which may be about to
-  // come into being; otherwise it becomes the newest run of output_level.
+  // The output becomes part of the one run of the last level, beside the segments of it that are no
+  // inputs. If false, the output becomes the newest run of output_level.
   bool joins_last_run = false;
-  // The input runs are disjoint: they are moved as they are, nothing is written.
+  // The input runs are disjoint. The merge moves their segments as they are and writes nothing.
   bool move_only = false;
-  // Nobody can see anything of the inputs: they are removed as they are, nothing is read or
-  // written.
+  // No reader can see anything of the inputs. The merge removes them and reads and writes nothing.
   bool remove_only = false;
-  // Nothing older than the inputs overlaps them: tombstones may go.
+  // No segment older than the inputs overlaps them, so the merge may drop tombstones.
   bool drops_tombstones = false;
-  // Values that lie in these files, ascending, are written into a new one: collection
-  // (db/compaction/value_collection.h).
+  // The numbers, ascending, of value files that this merge collects: it writes the values that the
+  // inputs refer to there into a new value file (db/compaction/value_collection.h).
   std::vector<uint64_t> emptied_files;
-  // The output takes the place of the one input segment in its run.
+  // There is one input segment, and the output replaces it in its run.
   bool in_place = false;
-  // A new last level is opened below: the old last level moves one down first.
+  // The last level moves one level down before the merge.
   bool pushes_last_level_down = false;
 };
 

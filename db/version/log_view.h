@@ -1,6 +1,5 @@
-// The log view is the log as the engine's parts see it: how far it is durable, and whether it has
-// failed. The log fails for good: from then on reads show only what is durable and writes are
-// refused.
+// The log view shows the engine's parts how far the log is durable, and whether it has failed. A
+// failure is final: from then on the engine shows only what is durable and refuses writes.
 //
 // Thread-safety: all functions but Start() may be called on any thread.
 // Invariants: once failed() is true it stays so.
@@ -23,7 +22,7 @@ class LogView {
   LogView(const LogView&) = delete;
   LogView& operator=(const LogView&) = delete;
 
-  // Requires: no other thread uses the view yet; recovery does without a log.
+  // Requires: no other thread uses the view yet. Recovery runs before this call.
   void Start(std::unique_ptr<Log> log) {
     VARVE_ASSERT(log_ == nullptr && log != nullptr);
     log_ = std::move(log);
@@ -35,13 +34,12 @@ class LogView {
   Log* get() const { return log_.get(); }
 
   bool failed() const { return failed_.load(std::memory_order_acquire); }
-  // Remembers that the log has failed, if it has. Returns true to the one caller that is the first
-  // to notice it.
+  // Notes a failure of the log, if there was one. Returns true to the first caller that notices it.
   bool NoteFailure() { return !failed_.load() && !log_->status().ok() && !failed_.exchange(true); }
 
-  // Returns the sequence that must be durable before a result may leave the library that depends on
-  // everything up to `sequence`: that of the last write among it, or behind it, that readers wait
-  // for. kNoSequence: the result may leave at once.
+  // Returns the durable-after sequence of a result that depends on the writes up to `sequence`: the
+  // lower of `sequence` and the sequence of the last write with Durability::kAlways. Returns
+  // kNoSequence if that is durable already.
   SequenceNumber RequiredDurable(SequenceNumber sequence) const {
     const SequenceNumber required = std::min(sequence, log_->last_always_sequence());
     return required > log_->durable_sequence() ? required : kNoSequence;

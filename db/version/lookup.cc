@@ -15,7 +15,7 @@ bool LookUpBuffers(const SuperVersion& state, SequenceNumber at, Lookup* lookup)
     if (!buffer.Get(lookup->key.view(), lookup->hash, at, &found)) return false;
     lookup->found = true;
     lookup->record = found.record;
-    lookup->gated = found.gated;
+    lookup->readers_wait = found.readers_wait;
     VARVE_ASSERT(found.record.sequence <= at);
     return true;
   };
@@ -54,21 +54,22 @@ absl::Status LookUpSegments(const SuperVersion& state, SequenceNumber at, bool f
 absl::Status LookUpParents(const SuperVersion& state, SequenceNumber at, bool fill_cache,
                            Lookup* lookup) {
   VARVE_ASSERT(!lookup->found);
-  const NamespaceBase* base = state.namespaces.bases().Of(GenerationOf(lookup->key.view()));
-  if (base == nullptr) return absl::OkStatus();
+  const NamespaceFork* fork = state.namespaces.forks().Of(GenerationOf(lookup->key.view()));
+  if (fork == nullptr) return absl::OkStatus();
   const SuperVersion* of_level = &state;
-  lookup->fork_point = base->cut;
-  at = std::max(at, base->cut);  // a reader that sees a clone sees all that it was forked from
-  for (; base != nullptr && !lookup->found; base = state.namespaces.bases().Of(base->base)) {
+  lookup->fork_point = fork->fork_point;
+  at = std::max(at,
+                fork->fork_point);  // a reader that sees a clone sees all that it was forked from
+  for (; fork != nullptr && !lookup->found; fork = state.namespaces.forks().Of(fork->parent)) {
     if (of_level->CoveringSequence(lookup->key.view(), std::min(at, lookup->up_to)) != kNoSequence)
       break;
-    lookup->key = TreeKey(base->base, UserKeyOf(lookup->key.view()));
+    lookup->key = TreeKey(fork->parent, UserKeyOf(lookup->key.view()));
     lookup->hash = HashKey(lookup->key.view());
-    lookup->up_to = base->cut;
+    lookup->up_to = fork->fork_point;
     lookup->first_run = lookup->asked = 0;
-    of_level = &state.of_bases();
-    if (!LookUpBuffers(*of_level, base->cut, lookup)) {
-      VARVE_RETURN_IF_ERROR(LookUpSegments(*of_level, base->cut, fill_cache, lookup));
+    of_level = &state.for_parents();
+    if (!LookUpBuffers(*of_level, fork->fork_point, lookup)) {
+      VARVE_RETURN_IF_ERROR(LookUpSegments(*of_level, fork->fork_point, fill_cache, lookup));
     }
   }
   return absl::OkStatus();
@@ -82,7 +83,7 @@ absl::StatusOr<bool> FindLive(const SuperVersion& state, SequenceNumber at, Look
   if (!lookup->found) VARVE_RETURN_IF_ERROR(LookUpParents(state, at, /*fill_cache=*/false, lookup));
   if (!lookup->found || lookup->record.kind != RecordKind::kValue) return false;
   const bool is_own = lookup->up_to == kMaxSequence;
-  const SuperVersion& found_in = is_own ? state : state.of_bases();
+  const SuperVersion& found_in = is_own ? state : state.for_parents();
   return found_in.CoveringSequence(lookup->key.view(), is_own ? at : lookup->up_to) <
          lookup->record.sequence;
 }

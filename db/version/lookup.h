@@ -1,5 +1,6 @@
-// A lookup is one key on its way through the sources of a super version, newest first, until one of
-// them knows it. The functions here are the steps of that way.
+// A lookup is the search for one key in a super version. The functions here are its steps: they
+// search the write buffers, the segments and the parents of a clone, newest first, until one of
+// them has a record of the key.
 //
 // Thread-safety: a Lookup belongs to one thread. The functions have no state of their own and may
 // run on any thread, as long as the super version is held in place.
@@ -31,41 +32,41 @@ struct Lookup {
 
   TreeKey key;
   uint64_t hash;
-  bool found = false;  // a record, perhaps a tombstone
-  bool gated = false;  // the record came from a write that readers wait for
+  bool found = false;         // a record, perhaps a tombstone
+  bool readers_wait = false;  // readers wait until the record is durable
   RecordView record;
-  // The fork point, once the lookup has gone on from a clone to its parent, whose key `key` then
-  // is.
+  // The fork point of the clone, once the lookup has gone on to a parent; `key` is then the key in
+  // that parent. kNoSequence before that.
   SequenceNumber fork_point = kNoSequence;
-  SequenceNumber up_to = kMaxSequence;  // and as of when the parent is read
+  SequenceNumber up_to = kMaxSequence;  // the sequence as of which that parent is read
   static constexpr size_t kMostAsked = 16;
-  // The segments of the first `asked` runs that may hold the key (null: none), whose tables are on
-  // their way into the processor's cache.
+  // For each of the first `asked` runs, the segment that may hold the key (null: none).
+  // PrefetchTables() has prefetched their offset tables.
   std::array<Segment*, kMostAsked> segments;
   size_t asked = 0;
   size_t first_run = 0;  // runs before it hold no record of the key
-  SegmentProbe probe;    // has begun in that run, or not at all
+  SegmentProbe probe;    // if it has begun, it is in run `first_run`
   FoundRecord from_segment;
 };
 
-// Looks into the write buffers. Returns whether one of them has a record of the key up to `at`.
+// Searches the write buffers. Returns whether one of them has a record of the key up to `at`.
 bool LookUpBuffers(const SuperVersion& state, SequenceNumber at, Lookup* lookup);
 
-// Asks the processor for the offset tables of the first runs, so that they arrive while the buffers
-// are searched.
+// Prefetches the offset tables of the first runs into the processor's cache, so that they arrive
+// while the caller searches the write buffers.
 void PrefetchTables(const SuperVersion& state, Lookup* lookup);
 
-// Looks into the segments, newest run first.
+// Searches the segments, newest run first.
 [[nodiscard]] absl::Status LookUpSegments(const SuperVersion& state, SequenceNumber at,
                                           bool fill_cache, Lookup* lookup);
 
-// Looks for the key in the generations that its own was forked from, parent by parent.
+// Searches the generations that the key's own one was forked from, parent by parent.
 // Requires: neither the buffers nor the segments have a record of the key's own generation.
 [[nodiscard]] absl::Status LookUpParents(const SuperVersion& state, SequenceNumber at,
                                          bool fill_cache, Lookup* lookup);
 
-// Looks everywhere, and reads no value. Returns whether there is a value that nothing deletes; it
-// may have expired.
+// Searches the write buffers, the segments and the parents without reading a value. Returns whether
+// the newest version up to `at` is a value that no range tombstone hides; it may have expired.
 [[nodiscard]] absl::StatusOr<bool> FindLive(const SuperVersion& state, SequenceNumber at,
                                             Lookup* lookup);
 

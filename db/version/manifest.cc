@@ -1,23 +1,25 @@
 // The fields behind the header, numbers as varints but where a size is given:
 //
-//   store id (8 bytes), next file number, flushed sequence, next generation, clean end (1 byte: 0
-//   or 1) namespaces: count, and of each: id, generation log ends:   count, and of each: file
-//   number, offset, last sequence levels:     count, and of each: count of runs, and of each: count
-//   of segments, and of each:
+//   store id (8 bytes), next file number, flushed sequence, next generation,
+//   clean end (1 byte: 0 or 1)
+//   namespaces: count, and of each: id, generation
+//   log ends:   count, and of each: file number, offset, last sequence
+//   levels:     count, and of each: count of runs, and of each: count of segments, and of each:
 //     number, file size, records, tombstones, range tombstones, smallest sequence, largest
-//     sequence, flags (1 byte; bit 0: the largest key is exclusive, bit 1: it holds something of a
-//     clone's generation), smallest key, largest key (length-prefixed), tallies of its live keys;
-//     in version 3: value files: count, and of each: number, bytes referred to
-//   settled:    count, and of each: count of segments, and the number of each, ascending; tallies
-//   from version 2 on: clock mark, the next id of a named namespace, less the first one that there
-//   may be descriptions of namespaces: count, and of each, ascending: id, what
-//   db/format/namespace_change.h draws
+//     sequence, flags (1 byte; bit 0: the largest key is exclusive, bit 1: the segment holds
+//     records of a clone's generation), smallest key, largest key (length-prefixed), key counts of
+//     its live keys; in version 3: value files: count, and of each: number, bytes referred to
+//   counted groups: count, and of each: count of segments, the number of each, ascending; key
+//   counts
 //
-//   bases of clones: count, and of each, ascending: generation, its base, sequence of the cut;
-//   tallies of what the bases held at the cut,
-//     by the generation that stands on it, where that is known
+//   from version 2 on:
+//   clock mark, the next id of a named namespace, less the first id that a named one may have
+//   descriptions of namespaces: count, and of each, ascending: id, and the description that
+//     db/format/namespace_change.h draws
+//   forks: count, and of each, ascending: generation, its parent, the fork point
+//   key counts of the parents at the fork points, by forked generation, where they are known
 //
-//   tallies:    count, and of each, ascending: generation, keys, bytes (both zigzag)
+//   key counts: count, and of each, ascending: generation, keys, bytes (both zigzag)
 //
 // The checksum is seeded with the format version.
 #include "db/version/manifest.h"
@@ -49,11 +51,11 @@ constexpr size_t kFieldsOffset = 24;
 constexpr size_t kMinNamespaceSize = 2;
 constexpr size_t kMinLogEndSize = 3;
 constexpr size_t kMinSegmentSize = 11 + 2 * kGenerationSize;
-constexpr size_t kMinSettledSize = 2;
+constexpr size_t kMinCountedGroupSize = 2;
 constexpr size_t kMinValueReferenceSize = 2;
-constexpr size_t kMinTallySize = 3;
+constexpr size_t kMinKeyCountsSize = 3;
 constexpr size_t kMinDescriptionSize = 7;
-constexpr size_t kMinBaseSize = 3;
+constexpr size_t kMinForkSize = 3;
 constexpr uint8_t kLargestIsExclusive = 1, kOfClones = 2;  // flags of a segment
 
 absl::StatusOr<Manifest> ReadManifestFile(FileSystem* file_system, const std::string& path) {
@@ -85,12 +87,12 @@ uint64_t ZigZag(int64_t value) {
 }
 int64_t UnZigZag(uint64_t value) { return static_cast<int64_t>(value >> 1 ^ (0 - (value & 1))); }
 
-void EncodeTallies(const KeyTallies& tallies, std::string* bytes) {
-  PutVarint64(bytes, tallies.entries().size());
-  for (const KeyTallies::Entry& entry : tallies.entries()) {
+void EncodeKeyCounts(const GenerationKeyCounts& counts, std::string* bytes) {
+  PutVarint64(bytes, counts.entries().size());
+  for (const GenerationKeyCounts::Entry& entry : counts.entries()) {
     PutVarint32(bytes, entry.generation);
-    PutVarint64(bytes, ZigZag(entry.tally.keys));
-    PutVarint64(bytes, ZigZag(entry.tally.bytes));
+    PutVarint64(bytes, ZigZag(entry.counts.keys));
+    PutVarint64(bytes, ZigZag(entry.counts.bytes));
   }
 }
 
@@ -106,7 +108,7 @@ void EncodeSegment(const SegmentInfo& segment, uint32_t version, std::string* by
                                      (segment.of_clones ? kOfClones : 0)));
   PutLengthPrefixed(bytes, segment.smallest);
   PutLengthPrefixed(bytes, segment.largest);
-  EncodeTallies(segment.live, bytes);
+  EncodeKeyCounts(segment.live, bytes);
   if (version < kVersionOfValues) return;
   PutVarint64(bytes, segment.value_files.size());
   for (const ValueReference& file : segment.value_files) {
@@ -159,10 +161,10 @@ class ManifestReader {
       }
     }
     VARVE_RETURN_IF_ERROR(ReadLevels(&manifest->levels));
-    VARVE_RETURN_IF_ERROR(ReadSettled(&manifest->settled));
+    VARVE_RETURN_IF_ERROR(ReadCountedGroups(&manifest->counted_groups));
     if (version_ >= 2 && !reader_.ReadVarint64(&manifest->clock_mark)) return Damaged("clock mark");
     if (version_ >= 2) VARVE_RETURN_IF_ERROR(ReadDescriptions(manifest));
-    if (version_ >= 2) VARVE_RETURN_IF_ERROR(ReadBases(manifest));
+    if (version_ >= 2) VARVE_RETURN_IF_ERROR(ReadForks(manifest));
     if (version_ >= kVersionOfValues && !refers_to_values_)
       return Damaged("it refers to no value files");
     return reader_.empty() ? absl::OkStatus() : Damaged("bytes behind the last field");
@@ -197,7 +199,7 @@ class ManifestReader {
         !reader_.ReadVarint64(&segment->smallest_sequence) ||
         !reader_.ReadVarint64(&segment->largest_sequence) || !reader_.ReadByte(&flags) ||
         !reader_.ReadLengthPrefixed(&smallest) || !reader_.ReadLengthPrefixed(&largest) ||
-        !ReadTallies(&segment->live) ||
+        !ReadKeyCounts(&segment->live) ||
         (version_ >= kVersionOfValues && !ReadValueFiles(&segment->value_files))) {
       return false;
     }
@@ -222,19 +224,19 @@ class ManifestReader {
     });
   }
 
-  absl::Status ReadSettled(std::vector<SettledGroup>* settled) {
+  absl::Status ReadCountedGroups(std::vector<CountedGroup>* groups) {
     size_t count = 0;
-    if (!ReadCount(kMinSettledSize, &count)) return Damaged("count of settled groups");
-    settled->resize(count);
-    for (SettledGroup& group : *settled) {
-      if (!ReadCount(1, &count)) return Damaged("settled group");
+    if (!ReadCount(kMinCountedGroupSize, &count)) return Damaged("count of counted groups");
+    groups->resize(count);
+    for (CountedGroup& group : *groups) {
+      if (!ReadCount(1, &count)) return Damaged("counted group");
       group.segments.resize(count);
       for (size_t i = 0; i < count; ++i) {
-        if (!reader_.ReadVarint64(&group.segments[i])) return Damaged("settled group");
+        if (!reader_.ReadVarint64(&group.segments[i])) return Damaged("counted group");
         if (i > 0 && group.segments[i] <= group.segments[i - 1])
-          return Damaged("settled group is out of order");
+          return Damaged("counted group is out of order");
       }
-      if (!ReadTallies(&group.change)) return Damaged("settled group");
+      if (!ReadKeyCounts(&group.change)) return Damaged("counted group");
     }
     return absl::OkStatus();
   }
@@ -258,28 +260,29 @@ class ManifestReader {
     return absl::OkStatus();
   }
 
-  absl::Status ReadBases(Manifest* manifest) {
+  absl::Status ReadForks(Manifest* manifest) {
     size_t count = 0;
-    if (!ReadCount(kMinBaseSize, &count)) return Damaged("count of bases");
-    manifest->bases.resize(count);
+    if (!ReadCount(kMinForkSize, &count)) return Damaged("count of forks");
+    manifest->forks.resize(count);
     for (size_t i = 0; i < count; ++i) {
-      NamespaceBase& base = manifest->bases[i];
-      if (!reader_.ReadVarint32(&base.generation) || !reader_.ReadVarint32(&base.base) ||
-          !reader_.ReadVarint64(&base.cut)) {
-        return Damaged("base");
+      NamespaceFork& fork = manifest->forks[i];
+      if (!reader_.ReadVarint32(&fork.generation) || !reader_.ReadVarint32(&fork.parent) ||
+          !reader_.ReadVarint64(&fork.fork_point)) {
+        return Damaged("fork");
       }
-      // Generations are numbered as they come, so that one which stands on itself, also across
-      // others, is nonsense.
-      if (base.base >= base.generation) return Damaged("a base is younger than what stands on it");
-      if (i > 0 && manifest->bases[i - 1].generation >= base.generation)
-        return Damaged("bases are out of order");
+      // Generations are numbered as they come, so a generation that descends from itself is
+      // refused.
+      if (fork.parent >= fork.generation) return Damaged("a parent is younger than its clone");
+      if (i > 0 && manifest->forks[i - 1].generation >= fork.generation)
+        return Damaged("forks are out of order");
     }
-    return ReadTallies(&manifest->base_tallies) ? absl::OkStatus() : Damaged("tallies of bases");
+    return ReadKeyCounts(&manifest->parent_counts) ? absl::OkStatus()
+                                                   : Damaged("key counts of parents");
   }
 
-  bool ReadTallies(KeyTallies* tallies) {
+  bool ReadKeyCounts(GenerationKeyCounts* counts) {
     size_t count = 0;
-    if (!ReadCount(kMinTallySize, &count)) return false;
+    if (!ReadCount(kMinKeyCountsSize, &count)) return false;
     for (; count > 0; --count) {
       NamespaceGeneration generation = 0;
       uint64_t keys = 0, bytes = 0;
@@ -287,9 +290,9 @@ class ManifestReader {
           !reader_.ReadVarint64(&bytes)) {
         return false;
       }
-      if (!tallies->entries().empty() && tallies->entries().back().generation >= generation)
+      if (!counts->entries().empty() && counts->entries().back().generation >= generation)
         return false;
-      tallies->Add(generation, {UnZigZag(keys), UnZigZag(bytes)});
+      counts->Add(generation, {UnZigZag(keys), UnZigZag(bytes)});
     }
     return true;
   }
@@ -368,11 +371,11 @@ std::string EncodeManifest(const Manifest& manifest) {
       for (const SegmentInfo& segment : run) EncodeSegment(segment, version, &bytes);
     }
   }
-  PutVarint64(&bytes, manifest.settled.size());
-  for (const SettledGroup& group : manifest.settled) {
+  PutVarint64(&bytes, manifest.counted_groups.size());
+  for (const CountedGroup& group : manifest.counted_groups) {
     PutVarint64(&bytes, group.segments.size());
     for (const uint64_t number : group.segments) PutVarint64(&bytes, number);
-    EncodeTallies(group.change, &bytes);
+    EncodeKeyCounts(group.change, &bytes);
   }
   PutVarint64(&bytes, manifest.clock_mark);
   PutVarint32(&bytes, manifest.next_named_namespace - kFirstNamedNamespace);
@@ -381,13 +384,13 @@ std::string EncodeManifest(const Manifest& manifest) {
     PutVarint32(&bytes, space.id);
     EncodeDescription(space, &bytes);
   }
-  PutVarint64(&bytes, manifest.bases.size());
-  for (const NamespaceBase& base : manifest.bases) {
-    PutVarint32(&bytes, base.generation);
-    PutVarint32(&bytes, base.base);
-    PutVarint64(&bytes, base.cut);
+  PutVarint64(&bytes, manifest.forks.size());
+  for (const NamespaceFork& fork : manifest.forks) {
+    PutVarint32(&bytes, fork.generation);
+    PutVarint32(&bytes, fork.parent);
+    PutVarint64(&bytes, fork.fork_point);
   }
-  EncodeTallies(manifest.base_tallies, &bytes);
+  EncodeKeyCounts(manifest.parent_counts, &bytes);
   EncodeFixed64(bytes.data() + kCheckedOffset, bytes.size() - kFieldsOffset);
   const std::string_view checked = std::string_view(bytes).substr(kCheckedOffset);
   EncodeFixed32(bytes.data() + kChecksumOffset, Checksum(checked, version));

@@ -1,21 +1,20 @@
-// The one truth about what a store consists of: live segments by level and run, namespaces, where
-// the log stands.
+// The manifest says what a store consists of: the live segments by level and run, the namespaces
+// and the end of each log file.
 //
-// File `MANIFEST`, written whole to `MANIFEST.tmp`, synced, renamed over the old one, directory
-// synced: a crash leaves either the old or the new one. Some hundred bytes a segment.
-// `MANIFEST.copy` follows in the same way, before anything that only the manifest before named is
-// let go: what it names is a whole store, too. Nothing reads it but a repair, where MANIFEST is
-// damaged.
+// It is the file `MANIFEST`, some hundred bytes a segment. A writer writes it whole to
+// `MANIFEST.tmp`, syncs it, renames it over the old one and syncs the directory, so that a crash
+// leaves either the old or the new one. It then writes `MANIFEST.copy` in the same way, before the
+// engine removes any file that only the previous manifest named, so that the copy names a whole
+// store, too. Only a repair reads the copy, when MANIFEST is damaged.
 //
 //      0   8  magic "VARVEMAN"
-//      8   4  format version (2; 3 where segments refer to value files; 1, which is read, too,
-//          knows neither a clock mark nor descriptions
-//             and bases of namespaces)
+//      8   4  format version: 2, or 3 if segments refer to value files. Version 1 is read, too; it
+//             has no clock mark and no descriptions and forks of namespaces
 //     12   4  checksum of everything behind byte 16
 //     16   8  size of everything behind byte 24
 //     24   .  fields, drawn in manifest.cc
 //
-// Not thread-safe: the engine serializes installs.
+// Thread-safety: stateless functions; the engine calls WriteManifest() from one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -34,18 +33,18 @@ namespace varve {
 std::unordered_set<uint64_t> ValueFileNumbers(const Manifest& manifest);
 
 std::string EncodeManifest(const Manifest& manifest);
-// DataLoss names `path` and the offset of what is wrong.
+// Returns DataLoss, with `path` and the offset of the damage, if the bytes are no manifest.
 [[nodiscard]] absl::StatusOr<Manifest> DecodeManifest(std::string_view bytes,
                                                       const std::string& path);
 
-// NotFound: there is none.
+// Both return NotFound if the file does not exist.
 [[nodiscard]] absl::StatusOr<Manifest> ReadManifest(FileSystem* file_system,
                                                     const std::string& directory);
 [[nodiscard]] absl::StatusOr<Manifest> ReadManifestCopy(FileSystem* file_system,
                                                         const std::string& directory);
-// On disk when it returns OK, with its copy. After an error either the old or the new one is what a
-// restart finds (the new one only if the rename was done and the directory's sync failed): files
-// that either of them names have to stay.
+// Writes the manifest and its copy; both are on disk when it returns OK. After an error a restart
+// finds either the old manifest or, if the rename was done and only the sync of the directory
+// failed, the new one. The caller must keep the files that either of them names.
 [[nodiscard]] absl::Status WriteManifest(FileSystem* file_system, const std::string& directory,
                                          const Manifest& manifest);
 

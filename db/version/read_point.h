@@ -1,8 +1,8 @@
-// A read point is what a read sees: a super version, and a sequence for which that super version is
-// complete.
+// A read point is what a read sees: a super version, and a sequence up to which that super version
+// is complete.
 //
-// Thread-safety: a read point belongs to the thread that began the read, and holds the super
-// version in place for the short time of the read; longer users copy shared_from_this().
+// Thread-safety: a read point belongs to the thread that began the read. It pins the super version
+// for the short time of the read; a user who needs it longer copies shared_from_this().
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -18,10 +18,11 @@ struct ReadPoint {
   NamespaceGeneration generation;  // of ReadOptions::space
 };
 
-// Begins a read. The order is: the super version first, then the sequence, then a look whether the
-// super version still was the present one. So every write up to the sequence is in it, and nothing
-// that the sequence needs has been merged away. Once the log has failed, only what is durable is
-// read. Fails with NoSuchNamespace, or ResourceExhausted for a snapshot that was not taken.
+// Begins a read. It acquires the super version first, then reads the sequence, then checks that the
+// super version is still the present one. So the super version holds every write up to the
+// sequence, and no merge has dropped a version that the sequence needs. Once the log has failed,
+// the sequence is the durable one. Returns NoSuchNamespace, or ResourceExhausted for a snapshot
+// that was not taken.
 // Requires: the log has been started.
 [[nodiscard]] absl::StatusOr<ReadPoint> BeginRead(const SuperVersions& versions, const LogView& log,
                                                   const ReadOptions& options);

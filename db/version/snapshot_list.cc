@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "util/base/assert.h"
+
 namespace varve {
 
 class SnapshotList::Entry final : public TreeSnapshot {
@@ -10,11 +12,15 @@ class SnapshotList::Entry final : public TreeSnapshot {
       : list_(list), namespaces_(std::move(namespaces)), instant_ms_(instant_ms) {}
   ~Entry() override {
     absl::MutexLock lock(&list_->mutex_);
-    if (is_held_) list_->held_.erase(list_->held_.find(sequence_));
+    if (!is_held_) return;
+    const auto held = list_->held_.find(sequence_);
+    VARVE_ASSERT(held != list_->held_.end());
+    list_->held_.erase(held);
   }
   // With the list's lock.
   void Hold(SequenceNumber sequence) {
     list_->mutex_.AssertHeld();
+    VARVE_ASSERT(!is_held_);
     list_->held_.insert(sequence);
     sequence_ = sequence;
     is_held_ = true;
@@ -67,6 +73,7 @@ SnapshotList::Held SnapshotList::List(const std::atomic<SequenceNumber>& visible
       held.sequences.push_back(sequence);
   }
   held.visible = visible.load();
+  VARVE_ASSERT(held.sequences.empty() || held.sequences.back() <= held.visible);
   return held;
 }
 

@@ -1,4 +1,7 @@
-// The snapshots that are held, so that merges keep what they can see. Thread-safe.
+// The snapshot list holds the sequences of the snapshots in use, so that merges keep the versions
+// that those snapshots see.
+//
+// Thread-safety: all functions may be called on any thread.
 #pragma once
 
 #include <atomic>
@@ -17,8 +20,8 @@ namespace varve {
 // A snapshot of the embedded engine.
 class TreeSnapshot : public Snapshot {
  public:
-  // Returns the stretch of the tree that `space` lived in at that point; nothing if it did not
-  // exist.
+  // Returns the generation in which `space` lived when the snapshot was taken; nothing if it did
+  // not exist.
   virtual std::optional<NamespaceGeneration> Generation(NamespaceId space) const = 0;
   bool HasNamespace(NamespaceId space) const final { return Generation(space).has_value(); }
 
@@ -30,14 +33,14 @@ class TreeSnapshot : public Snapshot {
 
 class SnapshotList {
  public:
-  // `visible` is read under the list's lock: a merge that takes its list later either sees this
-  // snapshot or starts at or before it. `instant_ms`: of the clock, read before. Throws
-  // std::bad_alloc; then nothing is held.
+  // Takes a snapshot at `visible`, which it reads under the list's lock: a merge that calls List()
+  // later either sees this snapshot or begins at or before it. The caller has read the clock's
+  // `instant_ms` before. Throws std::bad_alloc; then nothing is held.
   std::shared_ptr<const Snapshot> Take(const std::atomic<SequenceNumber>& visible,
                                        NamespaceTable namespaces, uint64_t instant_ms);
 
-  // Stands for a snapshot for which there was no memory: it holds nothing and knows no namespace.
-  // Takes no memory itself.
+  // Returns a placeholder for a snapshot for which there was no memory. It holds nothing, knows no
+  // namespace and takes no memory.
   static std::shared_ptr<const Snapshot> NotTaken();
 
   struct Held {

@@ -1,5 +1,7 @@
-// A store's directory as those see it who look into it while no server runs on it (tools/verify.h,
-// tools/repair/repair.h). Stateless functions.
+// Functions that list and lock the files of a store that no server has open, for the offline tools
+// (tools/verify.h, tools/repair/repair.h).
+//
+// Thread-safety: stateless functions.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +20,18 @@ struct StoreFile {
   uint64_t size = 0;
 };
 
-// The store's own files, by name: manifests, logs, segments and what a crash left of them.
-// NotFound: the directory holds no store.
+// Returns the store's own files, ascending by name: manifests, logs, segments, value files and what
+// a crash left of them. NotFound: the directory holds no store.
 [[nodiscard]] absl::StatusOr<std::vector<StoreFile>> ListStoreFiles(FileSystem* file_system,
                                                                     const std::string& directory);
 
-// Keeps servers away; null where there is no lock file or it can't be opened, as on a disk mounted
-// read-only, since then no server can be running. FailedPrecondition: one is.
+// Locks the store against servers. Returns null if there is no lock file or it can't be opened, as
+// on a disk that is mounted read-only: then no server can be running. FailedPrecondition: a server
+// is running.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<FileLock>> LockForReading(
     FileSystem* file_system, const std::string& directory);
 
-// The parts of the message of a Corruption() status; `file` has no directory.
+// The parts of the message of a Corruption() status. `file` is a name without directory.
 struct DamagedPlace {
   std::string file;
   uint64_t offset = 0;

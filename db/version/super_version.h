@@ -1,8 +1,8 @@
-// A super version is what readers see as of one moment: the write buffers, the segments and the
-// namespaces.
+// A super version is what readers see at one moment: the write buffers, the segments and the
+// namespaces. When any part changes, SuperVersions replaces it as a whole
+// (db/version/super_versions.h).
 //
-// Thread-safety: it is immutable but for the growth of the active buffer, which is thread-safe
-// itself. It is replaced as a whole when any part changes (db/version/super_versions.h).
+// Thread-safety: immutable except for the growth of the active buffer, which is thread-safe itself.
 #pragma once
 
 #include <memory>
@@ -23,12 +23,13 @@ struct SuperVersion : std::enable_shared_from_this<SuperVersion> {
       std::make_shared<RangeTombstoneList>();
   std::shared_ptr<const Version> version;
   NamespaceTable namespaces;
-  SequenceNumber namespaces_changed = kNoSequence;  // when the table became what it is
-  // The super version of which this one is a part; null: it is a whole itself.
+  SequenceNumber namespaces_changed = kNoSequence;  // by which write the table changed last
+  // The super version of which this one is a part, as in a count of some layers; null if this one
+  // is whole itself.
   std::shared_ptr<const SuperVersion> whole;
 
-  // Returns the super version in which the parents of clones are read.
-  const SuperVersion& of_bases() const { return whole == nullptr ? *this : *whole; }
+  // Returns the super version in which readers look up the parents of clones.
+  const SuperVersion& for_parents() const { return whole == nullptr ? *this : *whole; }
 
   // Returns the sequence of the newest range tombstone not newer than `at` that covers the key;
   // kNoSequence if there is none.

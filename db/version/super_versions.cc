@@ -15,11 +15,14 @@ constexpr size_t kFewestBytesOfBufferPerOperation = 8;
 constexpr size_t kMaxRetired = 64;
 // Range tombstones at which a write buffer counts as full.
 constexpr size_t kMaxBufferedTombstones = 1024;
-constexpr size_t kMaxBufferedSwitches = 1024;  // and generations left, which take no memory in it
+// Retired generations at which a write buffer counts as full. They take no memory in it.
+constexpr size_t kMaxBufferedSwitches = 1024;
 
 }  // namespace
 
-SuperVersions::SuperVersions(size_t write_buffer_size) : write_buffer_size_(write_buffer_size) {}
+SuperVersions::SuperVersions(size_t write_buffer_size, FileThread* file_thread)
+    : write_buffer_size_(write_buffer_size),
+      buffer_memory_(std::make_shared<ChunkPool>(file_thread)) {}
 
 std::shared_ptr<const Snapshot> SuperVersions::TakeSnapshot(NamespaceTable namespaces,
                                                             uint64_t instant_ms) {
@@ -50,6 +53,7 @@ bool SuperVersions::WaitForFlushWork(SteadyTime deadline) {
 std::optional<FullBuffer> SuperVersions::OldestFullBuffer() const {
   absl::MutexLock lock(&mutex_);
   if (flush_queue_.empty()) return std::nullopt;
+  VARVE_ASSERT(flush_queue_.front().buffer->last_sequence() > flushed_);
   return flush_queue_.front();
 }
 
@@ -75,19 +79,19 @@ void SuperVersions::Reclaim() {
 }
 
 std::function<bool(NamespaceGeneration)> SuperVersions::LiveGenerations(
-    const SnapshotList::Held& held, SequenceNumber durable, NamespaceBases* bases) const {
+    const SnapshotList::Held& held, SequenceNumber durable, NamespaceForks* forks) const {
   // A snapshot that is taken later sees nothing older than what was visible then.
   const SequenceNumber oldest_reader =
       held.sequences.empty() ? held.visible : held.sequences.front();
   absl::MutexLock lock(&mutex_);
   const NamespaceTable& namespaces = present_->namespaces;
-  const std::vector<NamespaceGeneration> left =
-      GenerationsLeftAfterLocked(std::min(oldest_reader, durable));
-  *bases = namespaces.BasesUnder(left);
-  std::unordered_set<NamespaceGeneration> live(left.begin(), left.end());
+  const std::vector<NamespaceGeneration> still_visible =
+      GenerationsRetiredAfterLocked(std::min(oldest_reader, durable));
+  *forks = namespaces.ForksOf(still_visible);
+  std::unordered_set<NamespaceGeneration> live(still_visible.begin(), still_visible.end());
   live.insert(kExpiryGeneration);
   for (const ManifestNamespace& space : namespaces.entries()) live.insert(space.generation);
-  for (const NamespaceBase& base : bases->all()) live.insert(base.base);
+  for (const NamespaceFork& fork : forks->all()) live.insert(fork.parent);
   return [live = std::move(live)](NamespaceGeneration generation) {
     return live.contains(generation);
   };
@@ -95,19 +99,19 @@ std::function<bool(NamespaceGeneration)> SuperVersions::LiveGenerations(
 
 NamespaceTable SuperVersions::NamespacesAtLocked(SequenceNumber at) const {
   NamespaceTable namespaces = present_->namespaces;
-  for (auto left = left_generations_.rbegin();
-       left != left_generations_.rend() && left->left_at > at; ++left) {
-    left->generation == kNoGeneration ? namespaces.Remove(left->space)
-                                      : namespaces.Set(left->space, left->generation);
+  for (auto retired = retired_generations_.rbegin();
+       retired != retired_generations_.rend() && retired->retired_at > at; ++retired) {
+    retired->generation == kNoGeneration ? namespaces.Remove(retired->space)
+                                         : namespaces.Set(retired->space, retired->generation);
   }
   return namespaces;
 }
 
-std::vector<NamespaceGeneration> SuperVersions::GenerationsLeftAfterLocked(
+std::vector<NamespaceGeneration> SuperVersions::GenerationsRetiredAfterLocked(
     SequenceNumber sequence) const {
   std::vector<NamespaceGeneration> generations;
-  for (const LeftGeneration& left : left_generations_) {
-    if (left.left_at > sequence) generations.push_back(left.generation);
+  for (const RetiredGeneration& retired : retired_generations_) {
+    if (retired.retired_at > sequence) generations.push_back(retired.generation);
   }
   return generations;
 }
@@ -115,6 +119,7 @@ std::vector<NamespaceGeneration> SuperVersions::GenerationsLeftAfterLocked(
 void SuperVersions::StartLocked(std::shared_ptr<const Version> version, NamespaceTable namespaces,
                                 SequenceNumber flushed) {
   VARVE_ASSERT(present_ == nullptr && flush_queue_.empty());
+  VARVE_ASSERT(version != nullptr);
   last_sequence_ = flushed_ = flushed;
   auto first = std::make_shared<SuperVersion>();
   first->active = std::make_shared<WriteBuffer>(write_buffer_size_, flushed + 1, 0, buffer_memory_);
@@ -126,6 +131,7 @@ void SuperVersions::StartLocked(std::shared_ptr<const Version> version, Namespac
 }
 
 std::shared_ptr<SuperVersion> SuperVersions::CopyLocked() {
+  VARVE_ASSERT(present_ != nullptr);
   published_.PrepareReplace();
   return std::make_shared<SuperVersion>(*present_);
 }
@@ -150,31 +156,33 @@ void SuperVersions::AdvanceLocked(SequenceNumber last) {
 
 void SuperVersions::ShowLocked() {
   VARVE_ASSERT(visible_.load(std::memory_order_relaxed) <= last_sequence_);
+  VARVE_ASSERT(last_sequence_ >= flushed_);
   visible_.store(last_sequence_);
 }
 
-void SuperVersions::ReserveLocked(size_t tombstones, size_t left) {
+void SuperVersions::ReserveLocked(size_t tombstones, size_t retired) {
   ReserveMore(&buffered_tombstones_, tombstones);
-  ReserveMore(&left_generations_, left);
+  ReserveMore(&retired_generations_, retired);
 }
 
 void SuperVersions::AddLocked(std::vector<RangeTombstone> tombstones,
-                              const std::vector<LeftGeneration>& left) {
+                              const std::vector<RetiredGeneration>& retired) {
   VARVE_ASSERT(buffered_tombstones_.capacity() - buffered_tombstones_.size() >= tombstones.size());
-  VARVE_ASSERT(left_generations_.capacity() - left_generations_.size() >= left.size());
+  VARVE_ASSERT(retired_generations_.capacity() - retired_generations_.size() >= retired.size());
   for (RangeTombstone& tombstone : tombstones) buffered_tombstones_.push_back(std::move(tombstone));
-  for (const LeftGeneration& each : left) {
-    VARVE_ASSERT(left_generations_.empty() || left_generations_.back().left_at <= each.left_at);
-    left_generations_.push_back(each);
+  for (const RetiredGeneration& each : retired) {
+    VARVE_ASSERT(retired_generations_.empty() ||
+                 retired_generations_.back().retired_at <= each.retired_at);
+    retired_generations_.push_back(each);
   }
 }
 
 bool SuperVersions::ActiveBufferIsFullLocked() const {
   const WriteBuffer& active = *present_->active;
   if (active.full() || active.range_tombstones().size() >= kMaxBufferedTombstones) return true;
-  const size_t left = left_generations_.size();
-  return left >= kMaxBufferedSwitches &&
-         left_generations_[left - kMaxBufferedSwitches].left_at >= active.first_sequence();
+  const size_t count = retired_generations_.size();
+  return count >= kMaxBufferedSwitches &&
+         retired_generations_[count - kMaxBufferedSwitches].retired_at >= active.first_sequence();
 }
 
 bool SuperVersions::NeedsOwnBuffer(size_t operations) const {
@@ -192,6 +200,7 @@ void SuperVersions::MakeActiveBufferLocked(size_t operations) {
 void SuperVersions::RotateLocked(uint64_t log_bytes) {
   VARVE_ASSERT(!ActiveBufferIsEmptyLocked());
   VARVE_ASSERT(flush_queue_.size() == present_->full.size());
+  VARVE_ASSERT(log_bytes >= log_bytes_at_rotation_);
   const std::shared_ptr<WriteBuffer> full = present_->active;
   const std::shared_ptr<SuperVersion> next = CopyLocked();
   next->full.insert(next->full.begin(), full);
@@ -215,8 +224,8 @@ void SuperVersions::PopFlushedLocked(SequenceNumber flushed, std::vector<RangeTo
   flush_queue_.pop_front();
   full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
   if (held_tombstones) buffered_tombstones_ = std::move(tombstones);
-  std::erase_if(left_generations_,
-                [&](const LeftGeneration& left) { return left.left_at <= forgotten; });
+  std::erase_if(retired_generations_,
+                [&](const RetiredGeneration& retired) { return retired.retired_at <= forgotten; });
 }
 
 }  // namespace varve

@@ -1,6 +1,7 @@
-// The super versions: the present SuperVersion, which readers pin, and all that has to change
-// together with it. Writers, the flusher and the version set replace it, one at a time, under the
-// commit lock, which this class owns.
+// SuperVersions owns the present SuperVersion, which readers pin, and the state that changes
+// together with it: the visible sequence, the flush queue and the retired generations. Writers, the
+// flusher and the version set replace the super version, one at a time, under the commit lock,
+// which this class owns.
 //
 // Readers take no lock. They pin the present super version (structure/published.h), then take the
 // visible sequence (db/version/read_point.h has the order and why it is right).
@@ -34,6 +35,7 @@
 #include "db/version/super_version.h"
 #include "structure/chunk_pool.h"
 #include "structure/published.h"
+#include "util/os/file_thread.h"
 #include "util/os/steady_condition.h"
 
 namespace varve {
@@ -45,22 +47,25 @@ struct FullBuffer {
   uint64_t log_bytes = 0;  // about as many as it takes in the log, with headers and padding
 };
 
-// A generation that its namespace has left; kNoGeneration: there was no such namespace. It is known
-// until the change is in segments and no snapshot is older.
-struct LeftGeneration {
+// A generation that its namespace no longer lives in; kNoGeneration if there was no such namespace.
+// It is remembered until the change is in segments and no snapshot is older.
+struct RetiredGeneration {
   NamespaceId space;
   NamespaceGeneration generation;
-  SequenceNumber left_at;
+  SequenceNumber retired_at;
 };
 
 class SuperVersions {
  public:
-  explicit SuperVersions(size_t write_buffer_size);
+  // `file_thread`: makes memory for write buffers ahead (structure/chunk_pool.h); null: none does.
+  // Requires: `file_thread` outlives the super versions.
+  explicit SuperVersions(size_t write_buffer_size, FileThread* file_thread = nullptr);
+  ~SuperVersions() { buffer_memory_->StopMaking(); }  // arenas may outlive the file thread
   SuperVersions(const SuperVersions&) = delete;
   SuperVersions& operator=(const SuperVersions&) = delete;
 
-  // The commit lock. It is never held across I/O, but for the log's Reserve where other writers
-  // keep taking the room that was prepared.
+  // The commit lock. It is held across I/O only by a writer whose prepared room in the log other
+  // writers have taken again and again.
   absl::Mutex& mutex() const ABSL_LOCK_RETURNED(mutex_) { return mutex_; }
 
   // --- Readers ---
@@ -80,23 +85,24 @@ class SuperVersions {
   std::shared_ptr<const Version> PresentVersion() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The length of the flush queue, for a look without the lock.
   int full_buffers() const { return full_buffers_.load(std::memory_order_relaxed); }
-  // Waits until there is a buffer to flush, a super version to reclaim or Stop() was called; at
-  // most until `deadline`. Returns false once stopped.
+  // Waits until there is a buffer to flush or a super version to reclaim, until Stop() is called or
+  // until `deadline`. Returns false once stopped.
   bool WaitForFlushWork(SteadyTime deadline) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the front of the flush queue, if there is one. It stays there until PopFlushedLocked().
   std::optional<FullBuffer> OldestFullBuffer() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits for about so long, or until Stop() is called.
+  // Waits for about `rest`, or until Stop() is called.
   void RestFromFlushing(absl::Duration rest) ABSL_LOCKS_EXCLUDED(mutex_);
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
   bool stopped() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Lets go of replaced super versions, which hold write buffers and segments in place; readers let
-  // go of them within a read.
+  // Frees replaced super versions that no reader pins any more, with the write buffers and segments
+  // that only they hold. Readers unpin them at the end of a read.
   void Reclaim();
-  // Returns which generations somebody can see, now or in a snapshot that is held (`held`), or
-  // could see again after a crash (up to `durable`), and stores their parents.
+  // Returns a function that tells whether a generation is live: a reader sees it now or in one of
+  // the snapshots of `held`, or could see it again after a crash that loses what is behind
+  // `durable`. Stores the forks of those generations in `*forks`.
   std::function<bool(NamespaceGeneration)> LiveGenerations(const SnapshotList::Held& held,
                                                            SequenceNumber durable,
-                                                           NamespaceBases* bases) const
+                                                           NamespaceForks* forks) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   ChunkPool& buffer_memory() const { return *buffer_memory_; }
 
@@ -114,9 +120,9 @@ class SuperVersions {
     return flush_queue_;
   }
   // Oldest first.
-  const std::vector<LeftGeneration>& LeftGenerationsLocked() const
+  const std::vector<RetiredGeneration>& RetiredGenerationsLocked() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return left_generations_;
+    return retired_generations_;
   }
   const std::vector<RangeTombstone>& BufferedTombstonesLocked() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -125,10 +131,10 @@ class SuperVersions {
   // Returns the namespaces as they were at `at`.
   // Requires: `at` is not older than the opening of the store.
   NamespaceTable NamespacesAtLocked(SequenceNumber at) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<NamespaceGeneration> GenerationsLeftAfterLocked(SequenceNumber sequence) const
+  std::vector<NamespaceGeneration> GenerationsRetiredAfterLocked(SequenceNumber sequence) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Begins with what the segments hold.
+  // Publishes the first super version: the segments of `version` and an empty buffer.
   // Requires: the first call; nothing was published yet.
   void StartLocked(std::shared_ptr<const Version> version, NamespaceTable namespaces,
                    SequenceNumber flushed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -139,39 +145,41 @@ class SuperVersions {
   // Requires: CopyLocked() made `next`, and nothing was published since.
   void PublishLocked(std::shared_ptr<const SuperVersion> next) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The operations up to `last` are about to be put into the active buffer.
+  // Notes that the caller is about to put the operations up to `last` into the active buffer.
   // Requires: `last` follows the present last sequence.
   void AdvanceLocked(SequenceNumber last) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Lets readers see everything up to the last sequence.
+  // Moves the visible sequence to the last sequence.
   void ShowLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Takes the memory for so many more range tombstones and left generations.
-  void ReserveLocked(size_t tombstones, size_t left) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes the memory for so many more range tombstones and retired generations.
+  void ReserveLocked(size_t tombstones, size_t retired) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Requires: ReserveLocked() made room for both.
-  void AddLocked(std::vector<RangeTombstone> tombstones, const std::vector<LeftGeneration>& left)
+  void AddLocked(std::vector<RangeTombstone> tombstones,
+                 const std::vector<RetiredGeneration>& retired)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   bool ActiveBufferIsFullLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool ActiveBufferIsEmptyLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return last_sequence_ < present_->active->first_sequence();
   }
-  // A batch of so many operations would overcrowd the active buffer's index: it gets a buffer that
-  // is made for it.
+  // Returns whether a batch of so many operations would overcrowd the active buffer's index. Then
+  // MakeActiveBufferLocked() makes a buffer for it.
   bool NeedsOwnBuffer(size_t operations) const;
   void MakeActiveBufferLocked(size_t operations) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Puts the active buffer into the flush queue and a new one in its place. `log_bytes` is what the
-  // log has taken in so far.
+  // Puts the active buffer into the flush queue and makes a new one. `log_bytes` is how many bytes
+  // the log has taken in so far.
   // Requires: the active buffer is not empty.
   void RotateLocked(uint64_t log_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The oldest buffer of the flush queue is in segments up to `flushed`; `tombstones` are in the
-  // buffers that remain. Forgets generations that were left up to `forgotten`.
+  // Removes the oldest buffer from the flush queue: segments now hold everything up to `flushed`.
+  // `tombstones` are the range tombstones in the buffers that remain. Forgets generations that were
+  // retired up to `forgotten`.
   void PopFlushedLocked(SequenceNumber flushed, std::vector<RangeTombstone> tombstones,
                         SequenceNumber forgotten) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
  private:
   const size_t write_buffer_size_;
-  // Keeps memory while buffers fill up.
-  const std::shared_ptr<ChunkPool> buffer_memory_ = std::make_shared<ChunkPool>();
+  // Keeps the chunks of flushed buffers for the next ones.
+  const std::shared_ptr<ChunkPool> buffer_memory_;
 
   mutable absl::Mutex mutex_;
   SequenceNumber last_sequence_ ABSL_GUARDED_BY(mutex_) = kNoSequence;
@@ -180,7 +188,7 @@ class SuperVersions {
   std::shared_ptr<const SuperVersion> present_ ABSL_GUARDED_BY(mutex_);
   std::deque<FullBuffer> flush_queue_ ABSL_GUARDED_BY(mutex_);  // oldest first
   std::vector<RangeTombstone> buffered_tombstones_ ABSL_GUARDED_BY(mutex_);
-  std::vector<LeftGeneration> left_generations_ ABSL_GUARDED_BY(mutex_);  // oldest first
+  std::vector<RetiredGeneration> retired_generations_ ABSL_GUARDED_BY(mutex_);  // oldest first
   uint64_t log_bytes_at_rotation_ ABSL_GUARDED_BY(mutex_) = 0;  // when the active buffer began
   bool reclaim_due_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,14 +1,14 @@
-// The set of live segments at one moment (the field's superversion, less the write buffers): what a
-// read or merge looks at.
-//
-// Immutable once built: safe to share. A new Version is made for each flush and compaction and
-// installed by the engine after the manifest that describes it is on disk.
+// A version is the set of live segments at one moment, which reads and merges work on. The version
+// set makes a new Version for each flush and merge and installs it once the manifest that describes
+// it is on disk.
 //
 // Shape (lazy leveling, after Dayan and Idreos, "Dostoevsky"): every level but the last holds up to
 // `runs_per_level` sorted runs side by side, newest first; the last level is one run. Everything in
 // a level is older than everything above it, and a run is older than the runs before it in its
 // level, wherever their key ranges overlap. A tree with one level has no last level yet: its runs
 // are all side by side.
+//
+// Thread-safety: immutable once built.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@
 
 namespace varve {
 
-// ReachesTo() returns whether the segment may hold keys at and behind `key`; Overlap() returns
-// whether two segments may hold the same key.
+// Returns whether the segment may hold keys at or behind `key`. Overlap() returns whether two
+// segments may hold the same key.
 inline bool ReachesTo(const SegmentInfo& segment, std::string_view key) {
   return segment.largest_is_exclusive ? key < segment.largest : key <= segment.largest;
 }
@@ -31,16 +31,16 @@ inline bool Overlap(const SegmentInfo& a, const SegmentInfo& b) {
   return ReachesTo(a, b.smallest) && ReachesTo(b, a.smallest);
 }
 
-// Segments with ascending, disjoint key ranges.
+// A run is a list of segments with ascending, disjoint key ranges.
 struct Run {
   std::vector<std::shared_ptr<Segment>> segments;
 
   uint64_t bytes() const;  // of files
   uint64_t referenced_bytes() const;
-  // Segment whose range could hold `tree_key`; null if none.
+  // Returns the segment whose range could hold `tree_key`; null if there is none.
   Segment* Find(std::string_view tree_key) const;
-  // Index of the first segment that holds keys at or behind `tree_key`; segments.size() if none
-  // does.
+  // Returns the index of the first segment that may hold keys at or behind `tree_key`;
+  // segments.size() if none does.
   size_t IndexOf(std::string_view tree_key) const;
 };
 
@@ -52,8 +52,8 @@ struct Level {
 class Version {
  public:
   Version() = default;
-  // `previous`, if not null: its range tombstones are shared when the segments that hold some are
-  // still the same.
+  // If `previous` is not null, the version shares its range tombstones when the segments that hold
+  // range tombstones are the same.
   explicit Version(std::vector<Level> levels, const Version* previous = nullptr);
   Version(const Version&) = delete;
   Version& operator=(const Version&) = delete;
@@ -75,7 +75,7 @@ class Version {
     uint64_t live_bytes = 0;
   };
   const std::vector<ValueFileUse>& value_files() const { return value_files_; }
-  // Null: no segment points into it.
+  // Returns null if no segment points into the file.
   ValueFile* FindValueFile(uint64_t number) const;
 
  private:

@@ -1,8 +1,8 @@
-// Version edits are pure functions from the levels of one Version to the levels of the next.
+// Version edits are functions from the levels of one Version to the levels of the next one. A job
+// may be applied to a newer Version than the one it began with, because flushes have added runs to
+// level 0 meanwhile, so the functions recognize a job's inputs by the numbers of their segments.
 //
-// Thread-safety: pure functions. A job works on an older Version than the one it is applied to:
-// flushes may have added runs to level 0 meanwhile, so the functions recognize a job's inputs by
-// the numbers of their segments.
+// Thread-safety: stateless functions.
 #pragma once
 
 #include <memory>
@@ -15,17 +15,17 @@
 
 namespace varve {
 
-// The segments of a flush become the newest run of level 0 (none: nothing changes).
+// Makes the segments of a flush the newest run of level 0. Without segments nothing changes.
 std::vector<Level> ApplyFlush(const Version& version,
                               const std::vector<std::shared_ptr<Segment>>& segments);
 
-// `segments`: the result of the compaction. An empty last level vanishes as soon as the one above
-// it can take its place (that has one run at most, or is level 0); levels between the first and the
-// last may be empty.
+// Replaces the inputs of `plan` by `segments`, the output of the merge. Drops an empty last level
+// once the level above it can be the last one, that is, it has one run at most or is level 0.
+// Levels between the first and the last may be empty.
 std::vector<Level> ApplyCompaction(const Version& version, const CompactionPlan& plan,
                                    const std::vector<std::shared_ptr<Segment>>& segments);
 
-// As Manifest::levels has it.
+// Returns the levels in the form of Manifest::levels.
 std::vector<std::vector<std::vector<SegmentInfo>>> ManifestLevels(const std::vector<Level>& levels);
 
 }  // namespace varve

@@ -36,7 +36,7 @@ struct WriteBuffer::Entry {
   uint32_t metadata_size;
   RecordKind kind;
   uint8_t flags;
-  bool gated;
+  bool readers_wait;
   // There is a newer version; of the writer, and of readers once nothing is added any more.
   bool overwritten;
   uint32_t log_offset;
@@ -130,7 +130,7 @@ void WriteBuffer::Reserve(size_t bytes, size_t range_tombstones) {
   ReserveMore(&range_tombstones_, range_tombstones);
 }
 
-void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool gated) {
+void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool readers_wait) {
   VARVE_ASSERT(record.kind == RecordKind::kValue || record.kind == RecordKind::kTombstone);
   VARVE_ASSERT(record.sequence >= first_sequence_ && last_sequence() == kNoSequence);
   const size_t expiry_size = record.flags & kHasExpiry ? 8 : 0;
@@ -142,7 +142,7 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool gated) {
                                     .metadata_size = static_cast<uint32_t>(record.metadata.size()),
                                     .kind = record.kind,
                                     .flags = record.flags,
-                                    .gated = gated,
+                                    .readers_wait = readers_wait,
                                     .overwritten = false,
                                     .log_offset = record.log_offset};
   char* bytes = entry->bytes();
@@ -193,6 +193,7 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool gated) {
 
 void WriteBuffer::AddRangeTombstone(RangeTombstone tombstone) {
   VARVE_ASSERT(last_sequence() == kNoSequence);
+  VARVE_ASSERT(tombstone.sequence >= first_sequence_);
   tombstone_bytes_.fetch_add(sizeof(RangeTombstone) + tombstone.begin.size() + tombstone.end.size(),
                              std::memory_order_relaxed);
   range_tombstones_.push_back(std::move(tombstone));
@@ -213,7 +214,7 @@ bool WriteBuffer::Get(std::string_view tree_key, uint64_t hash, SequenceNumber a
   const Entry* entry = FindKey(tree_key, hash);
   while (entry != nullptr && entry->sequence > at) entry = entry->older;
   if (entry == nullptr) return false;
-  *found = {entry->View(), entry->gated};
+  *found = {entry->View(), entry->readers_wait};
   return true;
 }
 
@@ -311,6 +312,7 @@ void WriteBuffer::BringOrderUpToDate() const {
   order_->InsertPending();  // of a call that ran out of memory
   order_->pending = SortArrivals(&order_->last_ordered, /*newest_only=*/false);
   order_->InsertPending();
+  VARVE_ASSERT(order_->pending.empty() && order_->inserted == 0);
 }
 
 // Walks the skip list. Records added after its creation may show up; readers skip them by their
@@ -338,10 +340,12 @@ class WriteBuffer::OrderedIterator final : public InternalIterator {
     Load();
   }
   void Next() override {
+    VARVE_ASSERT(Valid());
     cursor_.Next();
     Load();
   }
   void Prev() override {
+    VARVE_ASSERT(Valid());
     cursor_.Prev();
     Load();
   }
@@ -379,13 +383,17 @@ class WriteBuffer::SortedIterator final : public InternalIterator {
     MoveTo(static_cast<size_t>(found - sorted_.begin()));
   }
   void Next() override {
+    VARVE_ASSERT(Valid());
     if (at_ + kPrefetchAhead < sorted_.size()) {
       const char* const ahead = reinterpret_cast<const char*>(sorted_[at_ + kPrefetchAhead].entry);
       PrefetchLines(ahead, 0, kPrefetchedBytes);
     }
     MoveTo(at_ + 1);
   }
-  void Prev() override { MoveTo(at_ - 1); }  // before the first: wraps to behind the last
+  void Prev() override {
+    VARVE_ASSERT(Valid());
+    MoveTo(at_ - 1);  // before the first: wraps to behind the last
+  }
   const RecordView& record() const override { return record_; }
   absl::Status status() const override { return absl::OkStatus(); }
 

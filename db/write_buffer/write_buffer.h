@@ -56,10 +56,10 @@ class WriteBuffer {
   // that adding them cannot fail.
   void Reserve(size_t bytes, size_t range_tombstones);
   static size_t SizeOf(const RecordView& record);
-  // Copies the record. `gated`: readers wait until it is durable.
+  // Copies the record. `readers_wait`: readers wait until it is durable.
   // Requires: the record is a value or a tombstone, newer than all others of its key; `hash` is
   // HashKey(record.key).
-  void Add(const RecordView& record, uint64_t hash, bool gated);
+  void Add(const RecordView& record, uint64_t hash, bool readers_wait);
   void AddRangeTombstone(RangeTombstone tombstone);
   // Prefetches the bucket of `hash`.
   void Prefetch(uint64_t hash) const {
@@ -79,7 +79,7 @@ class WriteBuffer {
   // --- Readers -----------------------------------------------------------------------------------
   struct Found {
     RecordView record;
-    bool gated;
+    bool readers_wait;
   };
   // Finds the newest version of `tree_key` not newer than `at`; returns whether there is one. Views
   // live as long as the buffer.

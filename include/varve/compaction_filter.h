@@ -1,5 +1,5 @@
-// Decides, while records are merged, which of them are dead for reasons that only the program
-// knows (retention rules and the like). A program may give a store its own.
+// A compaction filter decides, while records are merged, which of them are dead for reasons that
+// only the program knows (retention rules and the like). A program may give a store its own.
 //
 // Thread-safety: background threads call one filter at the same time, so an implementation is
 // thread-safe.

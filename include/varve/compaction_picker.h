@@ -1,5 +1,5 @@
-// Chooses what to merge next. A program may give a store its own picker; LazyLevelingPicker is the
-// default. docs/compaction.md has the default's rules and what they cost.
+// A compaction picker chooses what to merge next. A program may give a store its own picker;
+// LazyLevelingPicker is the default. docs/compaction.md has its rules and what they cost.
 //
 // Thread-safety: a picker is stateless and thread-safe.
 #pragma once
@@ -61,6 +61,21 @@ struct TreeShape {
   std::vector<LevelShape> levels;
 };
 
+// Says why a merge is made. The engine counts merges by reason and logs the reason of each one.
+enum class CompactionReason : uint8_t {
+  kPicker,             // a picker chose the merge and gave no other reason
+  kFullLevel,          // a level holds as many runs as it may
+  kOverwrittenValues,  // the upper levels refer to so many values that many older ones are garbage
+  kRange,              // a caller asked for the range
+  kDeadSegments,       // nobody can see anything of the segments
+  kValueGarbage,       // value files hold much that no segment points to
+  kDamage,             // intact runs are merged around a damaged one
+};
+inline constexpr size_t kCompactionReasons = 7;
+
+// Returns the reason's name, as the statistics and the log show it: "full_level".
+std::string_view NameOf(CompactionReason reason);
+
 // A merge that a picker wants.
 struct CompactionPick {
   // The segments of one run that go in, by number, in ascending order of keys: the whole run; for
@@ -84,6 +99,8 @@ struct CompactionPick {
   bool drops_tombstones = false;
   // A new last level is opened below: the old last level moves one down first.
   bool pushes_last_level_down = false;
+  // Why the merge is made. The engine counts a value that it does not know as kPicker.
+  CompactionReason reason = CompactionReason::kPicker;
 };
 
 class CompactionPicker {

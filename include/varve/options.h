@@ -35,9 +35,7 @@ enum class Durability : uint8_t {
 enum class SyncBackend : uint8_t {
   kAuto,    // the fastest there is
   kPwrite,  // pwrite and fdatasync
-  // Groups go around the kernel's cache (O_DIRECT, O_DSYNC), the rest through mapped memory; as
-  // kPwrite where files don't allow it.
-  kDirect,
+  kDirect,  // around the kernel's cache (O_DIRECT, O_DSYNC); as kPwrite where files don't allow it
 };
 // Returns what `wanted` comes to on this machine.
 constexpr SyncBackend Resolve(SyncBackend wanted) {

@@ -1,7 +1,7 @@
 // The line that CLIENT LIST shows for a connection, with the fields of Redis, and the filter that
 // chooses connections.
 //
-// Thread-safety: All threads may call the functions.
+// Thread-safety: all functions may be called on any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,18 @@
 
 namespace varve {
 
-// Ends with a line end. `self`: the caller executes for this connection.
+// Returns the line, with a line end. `self` says that the caller executes for this connection.
 std::string DescribeClient(const ClientState& client, bool self);
 
-// Bytes, about: all that the connection takes, also what its buffers keep ready. What counts for
-// --maxmemory-clients is less, see ClientMemory.
+// Returns about how many bytes of memory the connection takes, with the memory that its buffers
+// keep ready. ClientMemory counts less for --maxmemory-clients.
 uint64_t ClientBytes(const ClientState& client);
 
-// "normal" or "pubsub".
+// Returns "normal" or "pubsub".
 std::string_view ClientType(const ClientState& client);
 
-// The conditions by which CLIENT LIST and KILL choose; each condition that is set must hold. A
-// connection that another thread has asked to close is never chosen: it is as good as gone, however
-// long its loop takes to see it.
+// The conditions by which CLIENT LIST and CLIENT KILL choose connections. A connection matches if
+// each condition that is set holds and no thread has asked it to close.
 struct ClientFilter {
   std::vector<uint64_t> ids;
   std::optional<std::string> address;

@@ -1,7 +1,7 @@
-// The part of a connection that other threads see and reach (ClientLink), and the modes that change
-// what the connection may do (ClientModes).
+// The client link is the part of a connection that other threads use. ClientModes are the modes
+// that change what the connection may do.
 //
-// Thread-safety: The thread that executes for the connection writes the figures of ClientLink, and
+// Thread-safety: the thread that executes for the connection writes the figures of ClientLink, and
 // all threads read them. ClientModes belongs to that thread alone.
 #pragma once
 
@@ -22,12 +22,12 @@ namespace varve {
 
 struct ClientLink {
   Mailbox mailbox;
-  // Fixed before others see the connection.
+  // These are set before other threads see the connection, and never change.
   std::string local_address;
   int descriptor = -1;
 
-  // Held by whoever changes the names of the connection and its library, and by others who read
-  // them.
+  // The connection's thread holds it while it changes the names of the connection and its library;
+  // other threads hold it while they read them.
   mutable absl::Mutex names_mutex;
 
   std::atomic<const char*> last_command{"NULL"};
@@ -35,11 +35,11 @@ struct ClientLink {
   std::atomic<uint64_t> input_bytes{0};
   std::atomic<uint64_t> input_room{0};
   std::atomic<uint64_t> output_bytes{0};
-  // All but the mailbox, as far as ClientMemory counts it.
+  // The memory that ClientMemory counts for the connection, without the mailbox.
   std::atomic<size_t> memory{0};
-  // The memory of the names that it listens to, and of their places in tables.
+  // The memory of the names that the client listens to, with their entries in tables.
   std::atomic<size_t> subscription_bytes{0};
-  std::atomic<size_t> transaction_bytes{0};  // of what it has queued and watches
+  std::atomic<size_t> transaction_bytes{0};  // of queued requests and watched keys
   std::atomic<int> queued{-1};               // requests; -1 outside of a transaction
   std::atomic<int> protocol{2};
   std::atomic<NamespaceId> space{kDefaultNamespace};
@@ -59,8 +59,8 @@ struct ClientModes {
   enum class Replies : uint8_t {
     kOn,
     kOff,
-    kSkipNext,  // those to the next command
-    kSkip,      // those to this command
+    kSkipNext,  // the replies to the next command
+    kSkip,      // the replies to this command
   };
 
   std::set<std::string> subscriptions[PubSub::kKinds];

@@ -1,10 +1,9 @@
-// The memory that all connections together hold in incomplete or waiting requests, replies that
-// were not taken, messages, and names that they listen to. When it exceeds --maxmemory-clients, the
-// connections that hold most are closed. A connection that holds little is not counted, so that it
-// costs nothing. A reply is not counted while the pool works on it, and neither are buffers that
-// are kept ready.
+// The client memory counts the memory of all connections together: incomplete and waiting requests,
+// replies that clients have not taken, messages, and names that clients listen to. When it exceeds
+// --maxmemory-clients, the server closes the connections that hold most. Connections that hold
+// little, replies that the pool works on and empty buffers are not counted.
 //
-// Thread-safety: All threads may use an object at once.
+// Thread-safety: all functions may be called on any thread.
 #pragma once
 
 #include <atomic>
@@ -20,30 +19,30 @@ namespace varve {
 
 class ClientMemory {
  public:
-  // Bytes up to which a connection counts as holding nothing.
+  // A connection that holds up to so many bytes is not counted.
   static constexpr size_t kNothing = 16u << 10;
 
   size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   uint64_t evicted() const { return evicted_.load(std::memory_order_relaxed); }
   void ResetStatistics() { evicted_.store(0, std::memory_order_relaxed); }
 
-  // A connection that was counted with `before` bytes holds `now`.
+  // Notes that a connection that was counted with `before` bytes holds `now`.
   void Change(size_t before, size_t now) {
     bytes_.fetch_add(now - before, std::memory_order_relaxed);
   }
 
-  // A message that is counted once, in however many mailboxes it lies, until it has left the last.
-  // Must not outlive this.
+  // Returns a message that is counted once, however many mailboxes share it, until the last of them
+  // drops it. Requires: the message does not outlive this object.
   Mailbox::Message Count(std::string text);
 
-  // Asks as many connections to close as it takes to come below `limit`, the largest first. Those
-  // that CLIENT NO-EVICT spares come last: it is no way around the limit.
+  // Asks connections to close, the largest first, until the memory is below `limit`. Connections
+  // with CLIENT NO-EVICT come last, but are not exempt.
   void Evict(size_t limit, const ClientRegistry& registry) ABSL_LOCKS_EXCLUDED(evicting_);
 
  private:
   std::atomic<size_t> bytes_{0};
   std::atomic<uint64_t> evicted_{0};
-  absl::Mutex evicting_;  // held by the one who looks for the largest
+  absl::Mutex evicting_;  // held by the thread that looks for the largest connections
 };
 
 }  // namespace varve

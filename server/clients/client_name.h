@@ -14,8 +14,8 @@ namespace varve {
 // The longest such name in bytes. It shows up in lists and in each entry of the slow log.
 inline constexpr size_t kMaxClientName = 1024;
 
-// Checks that a name is printable, without blanks and not too long. InvalidArgument: it is not; the
-// message calls it `what`.
+// Checks that a name is printable, without blanks and not too long. Returns InvalidArgument if not;
+// the message calls the name `what`.
 [[nodiscard]] absl::Status CheckClientName(std::string_view what, std::string_view name);
 
 // Requires: CheckClientName() accepts `name`, or it is empty.

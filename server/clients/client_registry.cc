@@ -13,7 +13,8 @@ void ClientRegistry::Add(uint64_t id, ClientState* client) {
 
 void ClientRegistry::Remove(uint64_t id) {
   absl::MutexLock lock(&mutex_);
-  clients_.erase(id);
+  const size_t removed = clients_.erase(id);
+  VARVE_ASSERT(removed == 1);
 }
 
 void ClientRegistry::ForEach(const std::function<void(ClientState&)>& visit) const {

@@ -1,7 +1,7 @@
-// The registry of all connections, which CLIENT LIST and KILL walk through. Connections register
-// when they come and leave when they go; no request takes the lock.
+// The client registry holds all open connections, for CLIENT LIST and CLIENT KILL. Only these
+// commands and connections that open or close take its lock.
 //
-// Thread-safety: All threads may use an object at once.
+// Thread-safety: all functions may be called on any thread.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,9 @@ class ClientRegistry {
   void Add(uint64_t id, ClientState* client) ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Calls `visit` for each, in the order of their numbers. They stay meanwhile. Of others only
-  // ClientState::link and what is fixed may be looked at.
+  // Calls `visit` for each connection, ascending by id. No connection leaves meanwhile. `visit` may
+  // only use ClientState::link and the fields that never change, except for the connection that its
+  // thread executes for.
   void ForEach(const std::function<void(ClientState&)>& visit) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -1,9 +1,9 @@
-// The state of one connection that outlives a request: who the client is, its modes, and the
-// namespace that its commands work in.
+// The client state is the state of one connection from request to request: the client's names, its
+// modes, and the namespace that its commands work in.
 //
-// Thread-safety: ClientState belongs to the thread that executes for the connection. Other threads
-// read `id`, `address` and `connected`, which are fixed before they see the connection, use `link`,
-// and read the names while they hold link.names_mutex.
+// Thread-safety: a client state belongs to the thread that executes for the connection. Other
+// threads may read `id`, `address` and `connected`, which never change after they see the
+// connection; use `link`; and read the names while they hold link.names_mutex.
 #pragma once
 
 #include <chrono>
@@ -23,12 +23,12 @@ struct ClientState {
   std::string library_name;
   std::string library_version;
   std::chrono::steady_clock::time_point connected = std::chrono::steady_clock::now();
-  // The connection is closed once the replies written so far have left.
+  // The server closes the connection once the replies written so far have left.
   bool close_after_reply = false;
-  // The client has given the password, or came when none was needed.
+  // The client has given the password, or connected when none was needed.
   bool authenticated = true;
   uint32_t failed_logins = 0;  // since the last successful one
-  // The replies of this batch are held back for this long.
+  // The session holds the replies of this batch back for this long.
   std::chrono::milliseconds penalty{0};
   ClientModes modes;
   ClientLink link;
@@ -52,8 +52,8 @@ struct ClientState {
     if (modes.replies == ClientModes::Replies::kSkipNext)
       modes.replies = ClientModes::Replies::kSkip;
   }
-  // Returns whether each command has to be looked at by itself, because some are refused, or
-  // because their replies do not leave as they are.
+  // Returns whether the executor has to check each command by itself, because some are refused or
+  // their replies do not leave as they are.
   bool Restricted() const {
     return modes.replies != ClientModes::Replies::kOn || modes.transaction.open ||
            modes.monitoring || (protocol < 3 && modes.Subscribed());

@@ -1,7 +1,7 @@
-// The transaction that a connection prepares: the keys that it watches (WATCH) and the requests
-// that it has queued (MULTI).
+// The client transaction is the transaction that a connection prepares: the keys that it watches
+// (WATCH) and the requests that it has queued (MULTI).
 //
-// Thread-safety: It belongs to the thread that executes for the connection.
+// Thread-safety: a client transaction belongs to the thread that executes for the connection.
 #pragma once
 
 #include <cstddef>
@@ -17,21 +17,21 @@
 
 namespace varve {
 
-// Requests and keys that one connection may have queued, in memory; as much as one batch may write.
+// The most memory for the queued requests of one connection: as much as one batch may write.
 inline constexpr size_t kMaxQueuedBytes = kMaxBatchBytes;
-// Keys that one connection may watch, each counted with kBytesPerWatchedKey more.
+// The most memory for the keys that one connection watches; each counts kBytesPerWatchedKey more.
 inline constexpr size_t kMaxWatchedBytes = 16u << 20;
 inline constexpr size_t kBytesPerWatchedKey = 128;
 
-// A copy of a request. Movable: its arguments stay where they are.
+// A queued request is a copy of a request. A move leaves its arguments where they are.
 class QueuedRequest {
  public:
   QueuedRequest(const Command* command, Arguments arguments);
 
   const Command& command() const { return *command_; }
   Arguments arguments() const { return arguments_; }
-  // In memory, with its place in a vector that grows and what each allocation takes beside its
-  // bytes.
+  // Returns the memory that such a copy takes, with the overhead of its allocations and its element
+  // in a growing vector.
   static size_t BytesOf(Arguments arguments);
 
  private:
@@ -40,13 +40,13 @@ class QueuedRequest {
   std::vector<std::string_view> arguments_;
 };
 
-// A key as it was when it was watched.
+// A watched key records what WATCH read of a key.
 struct WatchedKey {
   NamespaceId space = kDefaultNamespace;
   std::string key;
   SequenceNumber read_sequence = kNoSequence;
   bool found = false;
-  SequenceNumber version = kNoSequence;  // where it was found
+  SequenceNumber version = kNoSequence;  // of its value, if it was found
 
   using Name = std::pair<NamespaceId, std::string_view>;
   Name name() const { return {space, key}; }
@@ -63,7 +63,7 @@ using WatchedKeys = std::set<WatchedKey, WatchedKey::ByName>;
 
 struct ClientTransaction {
   bool open = false;     // between MULTI and its end
-  bool refused = false;  // a request could not be queued: EXEC will execute none
+  bool refused = false;  // a request could not be queued, so EXEC executes none
   std::vector<QueuedRequest> requests;
   WatchedKeys watched;
   size_t queued_bytes = 0;

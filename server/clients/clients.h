@@ -1,7 +1,7 @@
-// The clients of the server as a whole: the connections, the password that they must give, the
-// memory that they hold, and the channels that they listen to.
+// The state that all clients of the server share: the registry of connections, the password, the
+// memory that clients hold, and the channels that they listen to.
 //
-// Thread-safety: each part may be used by all threads.
+// Thread-safety: each part may be used on any thread.
 #pragma once
 
 #include <atomic>

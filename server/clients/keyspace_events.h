@@ -5,10 +5,10 @@
 //   __keyspace@<db>__:<key>     message: the event, such as "set"
 //   __keyevent@<db>__:<event>   message: the key
 //
-// <db> is the database's number, or the id of a named namespace. Costs one load where nothing is
-// told.
+// <db> is the database's number, or the id of a named namespace. A class of events that is not
+// chosen costs one load.
 //
-// Thread-safety: All threads may use an object at once.
+// Thread-safety: all functions may be called on any thread.
 #pragma once
 
 #include <atomic>
@@ -32,9 +32,9 @@ class KeyspaceEvents {
     return (classes_.load(std::memory_order_relaxed) & which) != 0;
   }
 
-  // Tells those who listen; the message leaves when `durable_after` is durable. Returns what that
-  // took, in the units of GlobCost(). All who listen get it at once: very many of them hold up the
-  // thread.
+  // Sends the messages of an event to the subscribers; they leave when `durable_after` is durable.
+  // Returns the cost, in the units of GlobCost(). All subscribers get the message within this call,
+  // so very many of them hold up the thread.
   size_t Send(std::string_view event, NamespaceId space, std::string_view key,
               SequenceNumber durable_after);
 
@@ -42,7 +42,7 @@ class KeyspaceEvents {
   size_t Publish(std::string_view channel, std::string_view message, SequenceNumber durable_after);
 
   PubSub* const pubsub_;
-  std::atomic<uint32_t> classes_{0};  // none where there is no channel to tell them on
+  std::atomic<uint32_t> classes_{0};  // 0 if neither kind of channel is chosen
 };
 
 }  // namespace varve

@@ -8,7 +8,7 @@
 // An address is that of a machine in IPv4, the network of 64 bits in IPv6, and the path of a Unix
 // socket.
 //
-// Thread-safety: All threads may use an object at once.
+// Thread-safety: all functions may be called on any thread.
 #pragma once
 
 #include <chrono>
@@ -27,9 +27,9 @@ class LoginGuard {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // Wrong passwords before anybody waits; one is forgotten each second.
+  // How many wrong passwords an address has free; one is forgotten each second.
   static constexpr uint32_t kFree = 10;
-  // So an address is free of it a minute after the last at most.
+  // The most wrong passwords that count, so that an address is free of them after a minute.
   static constexpr uint32_t kMostRemembered = 60;
   static constexpr std::chrono::milliseconds kDelay{1000};
   static constexpr size_t kMostAddresses = 4096;  // remembered at a time
@@ -37,12 +37,12 @@ class LoginGuard {
   // The action that a wrong password asks of the caller besides answering it.
   enum class Report { kNothing, kFirst, kMany };
 
-  // A wrong password came from the client at `address` ("10.0.0.5:4000", "[::1]:4000",
-  // "/run/varve.sock:0"). kFirst, kMany: worth a line in the log, since it is the first in a while,
-  // or since those who follow wait from now on.
+  // Notes a wrong password of the client at `address` ("10.0.0.5:4000", "[::1]:4000",
+  // "/run/varve.sock:0"). The caller logs kFirst, the first in a while, and kMany, from which on
+  // the address waits.
   Report Failed(std::string_view address, Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // How long a password that comes from there has to wait.
+  // Returns how long the next password from the address has to wait.
   std::chrono::milliseconds Delay(std::string_view address, Time now) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -53,15 +53,15 @@ class LoginGuard {
     uint32_t Remembered(Time now) const;
   };
 
-  // Forgets what no longer counts, or, where everything does, all of it: whoever has so many
-  // addresses is not held up by this.
+  // Forgets addresses whose failures no longer count. If all of them count, forgets all: the guard
+  // does not stop a client that has so many addresses.
   void MakeRoom(Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<std::string, Failures> failures_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The address without its port, and of IPv6 only the network.
+// Returns the address without its port; for IPv6 only the network of 64 bits.
 std::string NetworkOf(std::string_view address);
 
 }  // namespace varve

@@ -13,7 +13,8 @@ constexpr size_t kItemBytes = 64;  // that a message takes beside its text
 }  // namespace
 
 void Mailbox::Open(const LiveOutputLimits* limits, std::function<void()> wake) {
-  VARVE_ASSERT(limits != nullptr);
+  VARVE_ASSERT(limits != nullptr && limits_ == nullptr);
+  VARVE_ASSERT(wake != nullptr);
   limits_ = limits;
   wake_ = std::move(wake);
 }
@@ -28,6 +29,7 @@ bool Mailbox::Deliver(Message message, SequenceNumber durable_after) {
     const size_t before = bytes_.load(std::memory_order_relaxed);
     const size_t after = before + message->size() + kItemBytes;
     wakes = items_.empty();
+    VARVE_ASSERT(wakes == (before == 0));
     if (const OutputLimits limits = limits_->Get(); limits.hard > 0 && after > limits.hard) {
       overflowed_.store(true, std::memory_order_relaxed);
       wakes = true;
@@ -67,7 +69,7 @@ SequenceNumber Mailbox::TakeFirst(ByteBuffer* out, int protocol) {
   return item.durable_after;
 }
 
-void Mailbox::Take(GatedReplies* replies, int protocol, size_t budget) {
+void Mailbox::Take(PendingReplies* replies, int protocol, size_t budget) {
   absl::MutexLock lock(&mutex_);
   const size_t full = replies->size() + budget;
   while (!items_.empty() && replies->size() < full) {
@@ -75,12 +77,14 @@ void Mailbox::Take(GatedReplies* replies, int protocol, size_t budget) {
     replies->Mark(durable_after, 1);
   }
   if (items_.empty()) std::deque<Item>().swap(items_);
+  VARVE_ASSERT(items_.empty() == empty());
 }
 
 SequenceNumber Mailbox::TakeAll(ByteBuffer* out, int protocol) {
   absl::MutexLock lock(&mutex_);
   SequenceNumber durable_after = kNoSequence;
   while (!items_.empty()) durable_after = std::max(durable_after, TakeFirst(out, protocol));
+  VARVE_ASSERT(empty());
   return durable_after;
 }
 

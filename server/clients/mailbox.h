@@ -1,13 +1,12 @@
-// The mailbox of one connection takes what other threads leave for it: messages of channels, lines
+// The mailbox of one connection holds what other threads deliver to it: messages of channels, lines
 // of MONITOR, and the request to close. The first message wakes the loop of the connection, which
-// sends messages between replies. All mailboxes that a message lies in share it.
+// sends messages between replies. A message that lies in several mailboxes is shared by them.
 //
-// Threads: Deliver(), RequestClose(), overflowed(), bytes() and empty() from any thread; the rest
-// belongs to whoever executes for the connection. Messages of one thread leave in the order in
-// which it delivered them.
-//
-// Invariant: No more bytes lie here than the limits allow; a connection that would need more is to
-// be closed, and is left nothing more.
+// Thread-safety: Deliver(), RequestClose(), overflowed(), bytes() and empty() may be called on any
+// thread; only the thread that executes for the connection calls the rest. Messages of one thread
+// leave in the order in which it delivered them.
+// Invariants: a mailbox holds no more bytes than the limits allow. When a message would exceed
+// them, the connection is to be closed and the mailbox takes no more messages.
 #pragma once
 
 #include <atomic>
@@ -20,8 +19,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "server/clients/gated_replies.h"
 #include "server/clients/output_gauge.h"
+#include "server/clients/pending_replies.h"
 #include "server/config/live_options.h"
 #include "util/resp/resp_buffer.h"
 #include "varve/types.h"
@@ -30,22 +29,22 @@ namespace varve {
 
 class Mailbox {
  public:
-  // Encoded in RESP3; a push is sent as an array where the connection speaks RESP2.
+  // A message is encoded in RESP3. If the connection speaks RESP2, a push is sent as an array.
   using Message = std::shared_ptr<const std::string>;
 
   Mailbox() = default;
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
-  // To be called before anybody delivers. The limits outlive the mailbox; `wake` may be called by
+  // Requires: no thread delivers yet, the limits outlive the mailbox, and `wake` may be called on
   // any thread.
   void Open(const LiveOutputLimits* limits, std::function<void()> wake);
 
-  // Leaves a message that must not leave before `durable_after` is durable. True: the connection
-  // was woken, and will send for it.
+  // Adds a message that must not leave before `durable_after` is durable. Returns whether it woke
+  // the connection, which will send the message.
   bool Deliver(Message message, SequenceNumber durable_after) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The connection is to be closed, since more was left than it may have: nothing is taken any
-  // more.
+  // Returns whether a message would have exceeded the limits, so that the connection is to be
+  // closed.
   bool overflowed() const { return overflowed_.load(std::memory_order_relaxed); }
   void RequestClose();
 
@@ -53,12 +52,13 @@ class Mailbox {
   size_t bytes() const { return bytes_.load(std::memory_order_acquire); }
 
   bool close_requested() const { return close_requested_.load(std::memory_order_acquire); }
-  // The connection takes its messages too slowly.
+  // Returns whether the connection takes its messages too slowly for the limits.
   bool OverLimit(std::chrono::steady_clock::time_point now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Moves messages behind `replies` until about `budget` bytes were moved.
-  void Take(GatedReplies* replies, int protocol, size_t budget) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Appends all messages to `out`; returns the highest of their gates.
+  void Take(PendingReplies* replies, int protocol, size_t budget) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Appends all messages to `out`; returns the highest of their durable-after
+  // sequences.
   SequenceNumber TakeAll(ByteBuffer* out, int protocol) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -66,7 +66,7 @@ class Mailbox {
     Message message;
     SequenceNumber durable_after;
   };
-  // Appends the first message, and returns its gate.
+  // Appends the first message, and returns its durable-after sequence.
   SequenceNumber TakeFirst(ByteBuffer* out, int protocol) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const LiveOutputLimits* limits_ = nullptr;

@@ -1,7 +1,8 @@
-// The connections that see every command (MONITOR), and the line they see. While no connection
-// monitors, a command pays one load. A mailbox may be destroyed once it was removed.
+// The monitors are the connections that see every command (MONITOR). While no connection monitors,
+// a command pays one load.
 //
-// Thread-safety: All threads may use an object at once.
+// Thread-safety: all functions may be called on any thread.
+// Requires: a mailbox is removed before it is destroyed.
 #pragma once
 
 #include <atomic>
@@ -21,7 +22,7 @@ class ClientMemory;
 
 class Monitors {
  public:
-  // Lines are counted there; it outlives their last reader.
+  // Requires: `memory`, which counts the lines, outlives the mailboxes that hold them.
   explicit Monitors(ClientMemory* memory) : memory_(memory) {}
 
   bool any() const { return count_.load(std::memory_order_relaxed) > 0; }
@@ -29,8 +30,8 @@ class Monitors {
   void Add(Mailbox* mailbox) ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove(Mailbox* mailbox) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Shows that the client at `address` had this executed in a namespace. Passwords are shown as
-  // "(redacted)".
+  // Sends the monitors a line that says that the client at `address` executes this command in a
+  // namespace. It shows passwords as "(redacted)".
   void Show(NamespaceId space, std::string_view address, const Command& command,
             Arguments arguments) ABSL_LOCKS_EXCLUDED(mutex_);
 

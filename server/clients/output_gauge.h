@@ -1,7 +1,7 @@
-// The output gauge holds the bytes that wait for a client against its limits. The soft limit counts
-// from the first call that finds it exceeded, so the caller has to ask now and then.
+// The output gauge compares the bytes that wait for a client with its limits. The time of the soft
+// limit runs from the first call that finds it exceeded, so the caller has to call now and then.
 //
-// Thread-safety: One thread at a time uses an object.
+// Thread-safety: one thread at a time uses an object.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ class OutputGauge {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // The client has fallen too far behind, or a little too far for too long.
+  // Returns whether `bytes` exceed the hard limit, or have exceeded the soft limit for too long.
   bool Over(size_t bytes, const OutputLimits& limits, Time now) {
     if (limits.hard > 0 && bytes > limits.hard) return true;
     if (limits.soft == 0 || bytes <= limits.soft) {

@@ -1,6 +1,6 @@
 // The password that clients must give, if one is set.
 //
-// Thread-safety: All threads may use it; needed() takes no lock.
+// Thread-safety: all functions may be called on any thread; needed() takes no lock.
 #pragma once
 
 #include <atomic>
@@ -16,10 +16,11 @@ class Password {
  public:
   explicit Password(std::string password) { Set(std::move(password)); }
 
-  // Empty: none is needed.
+  // Sets the password; with an empty one clients need none.
   void Set(std::string password) ABSL_LOCKS_EXCLUDED(mutex_);
   bool needed() const { return needed_.load(std::memory_order_relaxed); }
-  // Takes a time that depends on the length of `given` alone. Any is right when none is needed.
+  // Returns whether `given` is the password, or none is needed. The time that this takes depends
+  // only on the length of `given`.
   bool Matches(std::string_view given) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

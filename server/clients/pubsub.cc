@@ -58,6 +58,7 @@ bool PubSub::DeliverToAll(const Mailboxes& mailboxes, std::initializer_list<std:
     }
     publication->last = mailbox;
     ++publication->deliveries;
+    VARVE_ASSERT(publication->woken <= publication->deliveries);
     if (spent(cost)) return false;
   }
   publication->last = nullptr;

@@ -1,12 +1,14 @@
-// The table of channels and their subscribers behind SUBSCRIBE, PSUBSCRIBE, SSUBSCRIBE and PUBLISH.
-// Messages are not stored: the connections that listen at that moment get them, and a crash forgets
-// what was not sent yet.
+// PubSub is the table of channels and their subscribers behind SUBSCRIBE, PSUBSCRIBE, SSUBSCRIBE
+// and PUBLISH. It stores no messages: the connections that are subscribed at that moment get them,
+// and a crash loses what was not sent yet.
 //
-// Thread-safe; Publish() may be called from any thread. It costs one load where nobody listens to
-// anything, otherwise a reader's lock, held for no longer than the caller lets it go on. Each
-// subscriber gets the messages of one publisher in the order in which they were published. After
-// Unsubscribe() has returned nothing more is delivered for that subscription, so a mailbox may go
-// once it has no subscriptions. No lock of the store is taken inside.
+// Each subscriber gets the messages of one publisher in the order in which they were published.
+// After Unsubscribe() has returned, PubSub delivers nothing more for that subscription, so a
+// mailbox may be destroyed once it has no subscriptions.
+//
+// Thread-safety: all functions may be called on any thread. Publish() costs one load while there
+// are no subscriptions, otherwise a reader's lock, which it holds until it is done or `spent`
+// returns true. PubSub takes no lock of the store.
 #pragma once
 
 #include <atomic>
@@ -32,7 +34,7 @@ class ClientMemory;
 
 class PubSub {
  public:
-  // Messages are counted there; it outlives their last receiver.
+  // Requires: `memory`, which counts the messages, outlives the mailboxes that hold them.
   explicit PubSub(ClientMemory* memory) : memory_(memory) {}
 
   enum class Kind : uint8_t {
@@ -42,12 +44,13 @@ class PubSub {
   };
   static constexpr size_t kKinds = 3;
 
-  // Bytes of a channel's name; a pattern has at most kMaxGlobPattern. Callers see to both. So a
-  // match takes a few milliseconds at worst, and none is given up.
+  // The most bytes of a channel's name; a pattern has at most kMaxGlobPattern. Callers check both,
+  // so that a match takes a few milliseconds at worst and is never given up.
   static constexpr size_t kMaxChannelName = 1024;
   static_assert(kMaxChannelName * kMaxGlobPattern <= kMaxGlobSteps);
 
-  // A message on its way to all who listen to its channel or to a pattern that matches it.
+  // A publication is a message on its way to the subscribers of its channel and of the patterns
+  // that match it.
   struct Publication {
     Kind kind = Kind::kChannel;  // or kShard, for which there are no patterns
     std::string_view channel;
@@ -56,40 +59,42 @@ class PubSub {
     size_t deliveries = 0;
     size_t woken = 0;  // connections that had nothing to send before
 
-    // How far it has come.
+    // How far Publish() has come.
     bool sent_to_channel = false;
-    std::string next_pattern = {};  // those before it are done
-    // All receivers of the name in progress up to this one have the message; it may be gone.
+    std::string next_pattern = {};  // the patterns before it are done
+    // The last receiver of the current channel or pattern that has the message. Its mailbox may
+    // have been destroyed.
     Mailbox* last = nullptr;
-    Mailbox::Message encoded = nullptr;  // for that name
+    Mailbox::Message encoded = nullptr;  // for the current channel or pattern
   };
 
-  // Somebody listens to something. Cheap.
+  // Returns whether there is any subscription; costs one load.
   bool Any() const { return subscriptions_.load(std::memory_order_acquire) != 0; }
 
   void Subscribe(Kind kind, std::string_view name, Mailbox* mailbox) ABSL_LOCKS_EXCLUDED(mutex_);
   void Unsubscribe(Kind kind, std::string_view name, Mailbox* mailbox) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Delivers it, or goes on with it: there may be any number of subscribers and patterns. After
-  // each, `spent` is told what it may have cost, in the units of GlobCost(), and asked whether
-  // others should get their turn. False: it said so, call again. Whoever subscribes or unsubscribes
-  // in between gets the message or does not, and nobody gets it twice.
+  // Delivers the message, or continues to: there may be any number of subscribers and patterns.
+  // After each of them it passes the cost, in the units of GlobCost(), to `spent`, which returns
+  // true when the thread should serve other clients. Then Publish() returns false and the caller
+  // calls it again later. A client that subscribes or unsubscribes in between may or may not get
+  // the message, and no client gets it twice.
   [[nodiscard]] bool Publish(Publication* publication, absl::FunctionRef<bool(size_t)> spent)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The first `count` names from `from` on that have a subscriber, in the order of bytes.
+  // Returns the first `count` names from `from` on that have a subscriber, in the order of bytes.
   std::vector<std::string> Names(Kind kind, std::string_view from, size_t count) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   size_t Subscribers(Kind kind, std::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // How many names have a subscriber.
+  // Returns how many names have a subscriber.
   size_t Count(Kind kind) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Both in order, so that a walk can go on where it stopped.
+  // Both are ordered, so that a walk can continue where it stopped.
   using Mailboxes = absl::btree_set<Mailbox*>;
   using Table = absl::btree_map<std::string, Mailboxes, std::less<>>;
 
-  // To all of one name, or to those that are left of it.
+  // Delivers the message to the mailboxes of one name behind `publication->last`.
   static bool DeliverToAll(const Mailboxes& mailboxes,
                            std::initializer_list<std::string_view> parts, ClientMemory* memory,
                            Publication* publication, absl::FunctionRef<bool(size_t)> spent);

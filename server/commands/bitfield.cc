@@ -18,8 +18,8 @@ int64_t Truncate(BitFieldType type, uint64_t value) {
 
 enum class Fit { kFits, kTooSmall, kTooLarge };
 
-std::optional<int64_t> Settle(BitFieldType type, Fit fit, uint64_t value,
-                              BitFieldOverflow overflow) {
+std::optional<int64_t> ApplyOverflow(BitFieldType type, Fit fit, uint64_t value,
+                                     BitFieldOverflow overflow) {
   if (fit == Fit::kFits || overflow == BitFieldOverflow::kWrap) return Truncate(type, value);
   if (overflow == BitFieldOverflow::kFail) return std::nullopt;
   return fit == Fit::kTooLarge ? type.Max() : type.Min();
@@ -68,7 +68,7 @@ int64_t ReadField(std::string_view bytes, BitFieldType type, uint64_t offset) {
 
 std::optional<int64_t> FitValue(BitFieldType type, int64_t value, BitFieldOverflow overflow) {
   const Fit fit = !type.is_signed && value < 0 ? Fit::kTooLarge : FitOf(type, value);
-  return Settle(type, fit, static_cast<uint64_t>(value), overflow);
+  return ApplyOverflow(type, fit, static_cast<uint64_t>(value), overflow);
 }
 
 std::optional<int64_t> FitSum(BitFieldType type, int64_t number, int64_t increment,
@@ -76,7 +76,7 @@ std::optional<int64_t> FitSum(BitFieldType type, int64_t number, int64_t increme
   int64_t sum = 0;
   const bool beyond = __builtin_add_overflow(number, increment, &sum);
   const Fit fit = beyond ? (increment > 0 ? Fit::kTooLarge : Fit::kTooSmall) : FitOf(type, sum);
-  return Settle(type, fit, static_cast<uint64_t>(sum), overflow);
+  return ApplyOverflow(type, fit, static_cast<uint64_t>(sum), overflow);
 }
 
 }  // namespace varve

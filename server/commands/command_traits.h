@@ -1,6 +1,6 @@
-// The properties that COMMAND tells of a command beyond its row in the table: Redis' words for what
-// it does, its categories of access control, its tips for routers, and how it uses which of its
-// keys.
+// The properties that COMMAND tells of a command, made of its row in the table: Redis' words for
+// what it does, its categories of access control, its tips for routers, and how it uses which of
+// its keys.
 //
 // Thread-safety: The functions are pure.
 #pragma once
@@ -37,6 +37,9 @@ struct NamedCommand {
 
   uint32_t flags() const { return subcommand != nullptr ? subcommand->flags : command.flags; }
   int arity() const { return subcommand != nullptr ? subcommand->arity : command.arity; }
+  const RedisTraits& redis() const {
+    return subcommand != nullptr ? subcommand->redis : command.redis;
+  }
   // It has keys where the command's row says; a container leaves them to those of its subcommands
   // that read.
   bool HasKeys() const;

@@ -134,19 +134,28 @@ void HandleHello(CommandContext& context, Arguments arguments) {
   reply.Array(0);
 }
 
+constexpr uint32_t kFlags = kConnectionCommand | kFastCommand | kBeforeLoginCommand;
+constexpr Command kRows[] = {
+    {.name = "auth",
+     .arity = -2,
+     .flags = kFlags | kSecretArguments,
+     .handler = HandleAuth,
+     .group = "connection",
+     .summary = "Gives the password. The answer to a wrong one is delayed.",
+     .syntax = "[username] password",
+     .redis = {.flags = "noscript loading stale allow_busy"}},
+    {.name = "hello",
+     .arity = -1,
+     .flags = kFlags | kSecretArguments,
+     .handler = HandleHello,
+     .group = "connection",
+     .summary = "Chooses the version of the protocol.",
+     .syntax = "[2 | 3 [AUTH username password] [SETNAME name]]",
+     .redis = {.flags = "noscript loading stale allow_busy"}},
+};
+
 }  // namespace
 
-absl::Span<const Command> AccessCommands() {
-  constexpr uint32_t kFlags = kConnectionCommand | kFastCommand | kBeforeLoginCommand;
-  static constexpr Command kRows[] = {
-      {"auth", -2, kFlags | kSecretArguments, 0, 0, 0, CommandKind::kOther, HandleAuth,
-       "connection", "Gives the password. The answer to a wrong one is delayed.",
-       "[username] password"},
-      {"hello", -1, kFlags | kSecretArguments, 0, 0, 0, CommandKind::kOther, HandleHello,
-       "connection", "Chooses the version of the protocol.",
-       "[2 | 3 [AUTH username password] [SETNAME name]]"},
-  };
-  return kRows;
-}
+absl::Span<const Command> AccessCommands() { return kRows; }
 
 }  // namespace varve

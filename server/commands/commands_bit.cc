@@ -40,7 +40,7 @@ void HandleSetBit(CommandContext& context, Arguments arguments) {
   if (arguments[3] != "0" && arguments[3] != "1") {
     return context.reply.Error("ERR bit is not an integer or out of range");
   }
-  if (context.BelongsElsewhere(*bit / 8 + 1)) return;
+  if (context.NeedsPoolFor(*bit / 8 + 1)) return;
   const bool wanted = arguments[3] == "1";
   bool old = false;
   bool existed = false;
@@ -320,7 +320,7 @@ void HandleBitField(CommandContext& context, Arguments arguments) {
   if (EqualsIgnoreCase(arguments[0], "bitfield_ro")) {
     return context.reply.Error("ERR BITFIELD_RO only supports the GET subcommand");
   }
-  if (context.BelongsElsewhere(bytes)) return;
+  if (context.NeedsPoolFor(bytes)) return;
   const bool done = Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
     const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
     if (!read.ok()) return read.status();
@@ -336,31 +336,73 @@ void HandleBitField(CommandContext& context, Arguments arguments) {
   ReplyFields(context.reply, results);
 }
 
+constexpr std::string_view kFieldSyntax =
+    "key [GET type offset | [OVERFLOW WRAP|SAT|FAIL] SET type offset value | INCRBY type offset "
+    "increment ...]";
+constexpr Command kRows[] = {
+    {.name = "bitcount",
+     .arity = -2,
+     .flags = kReadCommand | kSlowCommand,
+     .keys = kOneKey,
+     .handler = HandleBitCount,
+     .group = "bitmap",
+     .summary = "Counts the ones of a value or of a range of it.",
+     .syntax = "key [start end [BYTE | BIT]]"},
+    {.name = "bitfield",
+     .arity = -2,
+     .flags = kWriteCommand,
+     .keys = kOneKey,
+     .handler = HandleBitField,
+     .group = "bitmap",
+     .summary = "Reads and writes numbers of any width inside a value.",
+     .syntax = kFieldSyntax,
+     .redis = {.flags = "denyoom"}},
+    {.name = "bitfield_ro",
+     .arity = -2,
+     .flags = kReadCommand | kFastCommand,
+     .keys = kOneKey,
+     .handler = HandleBitField,
+     .group = "bitmap",
+     .summary = "Reads numbers of any width inside a value.",
+     .syntax = "key [GET type offset ...]"},
+    {.name = "bitop",
+     .arity = -4,
+     .flags = kWriteCommand | kSlowCommand,
+     .keys = {.first = 2, .last = -1, .step = 1},
+     .handler = HandleBitOp,
+     .group = "bitmap",
+     .summary = "Combines the bits of values and stores what comes out.",
+     .syntax = "AND|OR|XOR|NOT destination key [key ...]",
+     .redis = {.flags = "denyoom"}},
+    {.name = "bitpos",
+     .arity = -3,
+     .flags = kReadCommand | kSlowCommand,
+     .keys = kOneKey,
+     .handler = HandleBitPos,
+     .group = "bitmap",
+     .summary = "Finds the first one or zero of a value or of a range of it.",
+     .syntax = "key bit [start [end [BYTE | BIT]]]"},
+    {.name = "getbit",
+     .arity = 3,
+     .flags = kReadCommand | kFastCommand,
+     .keys = kOneKey,
+     .handler = HandleGetBit,
+     .group = "bitmap",
+     .summary = "Reads one bit of a value.",
+     .syntax = "key offset"},
+    {.name = "setbit",
+     .arity = 4,
+     .flags = kWriteCommand,
+     .keys = kOneKey,
+     .handler = HandleSetBit,
+     .group = "bitmap",
+     .summary = "Writes one bit of a value; answers what it was.",
+     .syntax = "key offset value",
+     .redis = {.flags = "denyoom"}},
+};
+
 }  // namespace
 
-absl::Span<const Command> BitCommands() {
-  static constexpr std::string_view kFieldSyntax =
-      "key [GET type offset | [OVERFLOW WRAP|SAT|FAIL] SET type offset value | INCRBY type offset "
-      "increment ...]";
-  static constexpr Command kRows[] = {
-      {"bitcount", -2, kReadCommand | kSlowCommand, 1, 1, 1, CommandKind::kOther, HandleBitCount,
-       "bitmap", "Counts the ones of a value or of a range of it.", "key [start end [BYTE | BIT]]"},
-      {"bitfield", -2, kWriteCommand, 1, 1, 1, CommandKind::kOther, HandleBitField, "bitmap",
-       "Reads and writes numbers of any width inside a value.", kFieldSyntax},
-      {"bitfield_ro", -2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleBitField,
-       "bitmap", "Reads numbers of any width inside a value.", "key [GET type offset ...]"},
-      {"bitop", -4, kWriteCommand | kSlowCommand, 2, -1, 1, CommandKind::kOther, HandleBitOp,
-       "bitmap", "Combines the bits of values and stores what comes out.",
-       "AND|OR|XOR|NOT destination key [key ...]"},
-      {"bitpos", -3, kReadCommand | kSlowCommand, 1, 1, 1, CommandKind::kOther, HandleBitPos,
-       "bitmap", "Finds the first one or zero of a value or of a range of it.",
-       "key bit [start [end [BYTE | BIT]]]"},
-      {"getbit", 3, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleGetBit,
-       "bitmap", "Reads one bit of a value.", "key offset"},
-      {"setbit", 4, kWriteCommand, 1, 1, 1, CommandKind::kOther, HandleSetBit, "bitmap",
-       "Writes one bit of a value; answers what it was.", "key offset value"},
-  };
-  return kRows;
-}
+absl::Span<const Command> BitCommands() { return kRows; }
 
 }  // namespace varve

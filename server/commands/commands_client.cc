@@ -243,18 +243,22 @@ void HandleClient(CommandContext& context, Arguments arguments) {
   }
 }
 
+constexpr Command kRows[] = {
+    {.name = "client",
+     .arity = -2,
+     .flags = kConnectionCommand | kContainerCommand,
+     .handler = HandleClient,
+     .group = "connection",
+     .summary = "Shows or sets what the server knows of connections.",
+     .syntax =
+         "CACHING | GETNAME | GETREDIR | ID | INFO | KILL | LIST | NO-EVICT | NO-TOUCH | PAUSE | "
+         "REPLY | SETINFO | "
+         "SETNAME | "
+         "TRACKING | TRACKINGINFO | UNBLOCK | UNPAUSE | HELP"},
+};
+
 }  // namespace
 
-absl::Span<const Command> ClientCommands() {
-  static constexpr Command kRows[] = {
-      {"client", -2, kConnectionCommand | kContainerCommand, 0, 0, 0, CommandKind::kOther,
-       HandleClient, "connection", "Shows or sets what the server knows of connections.",
-       "CACHING | GETNAME | GETREDIR | ID | INFO | KILL | LIST | NO-EVICT | NO-TOUCH | PAUSE | "
-       "REPLY | SETINFO | "
-       "SETNAME | "
-       "TRACKING | TRACKINGINFO | UNBLOCK | UNPAUSE | HELP"},
-  };
-  return kRows;
-}
+absl::Span<const Command> ClientCommands() { return kRows; }
 
 }  // namespace varve

@@ -263,15 +263,21 @@ void HandleCommand(CommandContext& context, Arguments arguments) {
   }
 }
 
+constexpr Command kRows[] = {
+    {.name = "command",
+     .arity = -1,
+     .flags = kSlowCommand | kContainerCommand | kConnectionCommand,
+     .handler = HandleCommand,
+     .group = "server",
+     .summary = "Describes the commands of this server.",
+     .syntax = "[COUNT | DOCS | GETKEYS | GETKEYSANDFLAGS | INFO | LIST | HELP]",
+     .redis = {.flags = "loading stale",
+               .tips = "nondeterministic_output_order",
+               .categories = "@connection"}},
+};
+
 }  // namespace
 
-absl::Span<const Command> CommandCommands() {
-  static constexpr Command kRows[] = {
-      {"command", -1, kSlowCommand | kContainerCommand | kConnectionCommand, 0, 0, 0,
-       CommandKind::kOther, HandleCommand, "server", "Describes the commands of this server.",
-       "[COUNT | DOCS | GETKEYS | GETKEYSANDFLAGS | INFO | LIST | HELP]"},
-  };
-  return kRows;
-}
+absl::Span<const Command> CommandCommands() { return kRows; }
 
 }  // namespace varve

@@ -79,15 +79,18 @@ void HandleConfig(CommandContext& context, Arguments arguments) {
   }
 }
 
+constexpr Command kRows[] = {
+    {.name = "config",
+     .arity = -2,
+     .flags = kAdminCommand | kSlowCommand | kSecretArguments | kContainerCommand,
+     .handler = HandleConfig,
+     .group = "server",
+     .summary = "Shows and changes the settings in force.",
+     .syntax = "GET | RESETSTAT | REWRITE | SET | HELP"},
+};
+
 }  // namespace
 
-absl::Span<const Command> ConfigCommands() {
-  static constexpr Command kRows[] = {
-      {"config", -2, kAdminCommand | kSlowCommand | kSecretArguments | kContainerCommand, 0, 0, 0,
-       CommandKind::kOther, HandleConfig, "server", "Shows and changes the settings in force.",
-       "GET | RESETSTAT | REWRITE | SET | HELP"},
-  };
-  return kRows;
-}
+absl::Span<const Command> ConfigCommands() { return kRows; }
 
 }  // namespace varve

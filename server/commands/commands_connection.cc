@@ -40,27 +40,43 @@ void HandleReset(CommandContext& context, Arguments arguments) {
   context.reply.Simple("RESET");
 }
 
+constexpr Command kRows[] = {
+    {.name = "echo",
+     .arity = 2,
+     .flags = kConnectionCommand | kFastCommand,
+     .handler = HandleEcho,
+     .group = "connection",
+     .summary = "Answers its argument.",
+     .syntax = "message",
+     .redis = {.flags = "loading stale"}},
+    {.name = "ping",
+     .arity = -1,
+     .flags = kConnectionCommand | kFastCommand | kSubscriberCommand,
+     .handler = HandlePing,
+     .group = "connection",
+     .summary = "Answers PONG, or its argument.",
+     .syntax = "[message]",
+     .redis = {.tips = "request_policy:all_shards response_policy:all_succeeded"}},
+    {.name = "quit",
+     .arity = -1,
+     .flags = kConnectionCommand | kFastCommand | kSubscriberCommand | kBeforeLoginCommand |
+              kInTransactionCommand,
+     .handler = HandleQuit,
+     .group = "connection",
+     .summary = "Closes the connection after the replies before it.",
+     .redis = {.flags = "noscript loading stale allow_busy"}},
+    {.name = "reset",
+     .arity = 1,
+     .flags = kConnectionCommand | kFastCommand | kSubscriberCommand | kBeforeLoginCommand |
+              kInTransactionCommand,
+     .handler = HandleReset,
+     .group = "connection",
+     .summary = "Makes the connection what it was when it came.",
+     .redis = {.flags = "noscript loading stale allow_busy"}},
+};
+
 }  // namespace
 
-absl::Span<const Command> ConnectionCommands() {
-  static constexpr Command kRows[] = {
-      {"echo", 2, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleEcho,
-       "connection", "Answers its argument.", "message"},
-      {"ping", -1, kConnectionCommand | kFastCommand | kSubscriberCommand, 0, 0, 0,
-       CommandKind::kOther, HandlePing, "connection", "Answers PONG, or its argument.",
-       "[message]"},
-      {"quit", -1,
-       kConnectionCommand | kFastCommand | kSubscriberCommand | kBeforeLoginCommand |
-           kInTransactionCommand,
-       0, 0, 0, CommandKind::kOther, HandleQuit, "connection",
-       "Closes the connection after the replies before it.", ""},
-      {"reset", 1,
-       kConnectionCommand | kFastCommand | kSubscriberCommand | kBeforeLoginCommand |
-           kInTransactionCommand,
-       0, 0, 0, CommandKind::kOther, HandleReset, "connection",
-       "Makes the connection what it was when it came.", ""},
-  };
-  return kRows;
-}
+absl::Span<const Command> ConnectionCommands() { return kRows; }
 
 }  // namespace varve

@@ -65,20 +65,45 @@ void HandleFlushDb(CommandContext& context, Arguments arguments) {
   if (context.Submit(&batch)) context.reply.Ok();
 }
 
+constexpr Command kRows[] = {
+    {.name = "flushall",
+     .arity = -1,
+     .flags = kWriteCommand,
+     .handler = HandleFlushAll,
+     .group = "server",
+     .summary = "Empties all databases in constant time; named namespaces stay.",
+     .syntax = "[ASYNC | SYNC]",
+     .redis = {.tips = "request_policy:all_shards response_policy:all_succeeded",
+               .categories = "@keyspace @dangerous"}},
+    {.name = "flushdb",
+     .arity = -1,
+     .flags = kWriteCommand,
+     .handler = HandleFlushDb,
+     .group = "server",
+     .summary = "Empties the database or namespace in use in constant time.",
+     .syntax = "[ASYNC | SYNC]",
+     .redis = {.tips = "request_policy:all_shards response_policy:all_succeeded",
+               .categories = "@keyspace @dangerous"}},
+    {.name = "select",
+     .arity = 2,
+     .flags = kConnectionCommand | kFastCommand,
+     .handler = HandleSelect,
+     .group = "connection",
+     .summary = "Chooses the database that the commands of this connection work in.",
+     .syntax = "index",
+     .redis = {.flags = "loading stale"}},
+    {.name = "swapdb",
+     .arity = 3,
+     .flags = kWriteCommand | kFastCommand,
+     .handler = HandleSwapDb,
+     .group = "server",
+     .summary = "Exchanges what two databases hold, in constant time.",
+     .syntax = "index1 index2",
+     .redis = {.categories = "@keyspace @dangerous"}},
+};
+
 }  // namespace
 
-absl::Span<const Command> DatabaseCommands() {
-  static constexpr Command kRows[] = {
-      {"flushall", -1, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleFlushAll, "server",
-       "Empties all databases in constant time; named namespaces stay.", "[ASYNC | SYNC]"},
-      {"flushdb", -1, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleFlushDb, "server",
-       "Empties the database or namespace in use in constant time.", "[ASYNC | SYNC]"},
-      {"select", 2, kConnectionCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleSelect,
-       "connection", "Chooses the database that the commands of this connection work in.", "index"},
-      {"swapdb", 3, kWriteCommand | kFastCommand, 0, 0, 0, CommandKind::kOther, HandleSwapDb,
-       "server", "Exchanges what two databases hold, in constant time.", "index1 index2"},
-  };
-  return kRows;
-}
+absl::Span<const Command> DatabaseCommands() { return kRows; }
 
 }  // namespace varve

@@ -101,7 +101,7 @@ void HandleRestore(CommandContext& context, Arguments arguments) {
     value = DecodeDumpPayload(payload, context.server.live.max_value_bytes);
     if (!value) refused = "ERR Bad data format";
   }
-  if (value && context.BelongsElsewhere(value->size())) return;
+  if (value && context.NeedsPoolFor(value->size())) return;
   bool found = false;
   bool expired = false;
   std::string old;
@@ -132,17 +132,29 @@ void HandleRestore(CommandContext& context, Arguments arguments) {
   context.reply.Ok();
 }
 
+constexpr Command kRows[] = {
+    {.name = "dump",
+     .arity = 2,
+     .flags = kReadCommand,
+     .keys = kOneKey,
+     .handler = HandleDump,
+     .group = "generic",
+     .summary = "Answers a value in the form that RESTORE takes, here and in Redis.",
+     .syntax = "key",
+     .redis = {.tips = "nondeterministic_output"}},
+    {.name = "restore",
+     .arity = -4,
+     .flags = kWriteCommand,
+     .keys = kOneKey,
+     .handler = HandleRestore,
+     .group = "generic",
+     .summary = "Makes a key of what DUMP has answered, here or in Redis.",
+     .syntax = "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+     .redis = {.flags = "denyoom", .categories = "@dangerous", .key_flags = "OW update"}},
+};
+
 }  // namespace
 
-absl::Span<const Command> DumpCommands() {
-  static constexpr Command kRows[] = {
-      {"dump", 2, kReadCommand, 1, 1, 1, CommandKind::kOther, HandleDump, "generic",
-       "Answers a value in the form that RESTORE takes, here and in Redis.", "key"},
-      {"restore", -4, kWriteCommand, 1, 1, 1, CommandKind::kOther, HandleRestore, "generic",
-       "Makes a key of what DUMP has answered, here or in Redis.",
-       "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]"},
-  };
-  return kRows;
-}
+absl::Span<const Command> DumpCommands() { return kRows; }
 
 }  // namespace varve

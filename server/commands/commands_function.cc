@@ -21,14 +21,18 @@ void HandleFunction(CommandContext& context, Arguments arguments) {
   context.reply.Ok();
 }
 
+constexpr Command kRows[] = {
+    {.name = "function",
+     .arity = -2,
+     .flags = kContainerCommand,
+     .handler = HandleFunction,
+     .group = "scripting",
+     .summary = "There are no functions.",
+     .syntax = "FLUSH | LIST | HELP"},
+};
+
 }  // namespace
 
-absl::Span<const Command> FunctionCommands() {
-  static constexpr Command kRows[] = {
-      {"function", -2, kContainerCommand, 0, 0, 0, CommandKind::kOther, HandleFunction, "scripting",
-       "There are no functions.", "FLUSH | LIST | HELP"},
-  };
-  return kRows;
-}
+absl::Span<const Command> FunctionCommands() { return kRows; }
 
 }  // namespace varve

@@ -14,6 +14,8 @@
 #include "server/execution/key_update.h"
 #include "server/scans/key_scan.h"
 #include "server/scans/random_key.h"
+#include "server/scans/range_stream.h"
+#include "util/base/glob.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {
@@ -151,7 +153,9 @@ void HandleRandomKey(CommandContext& context, Arguments) {
 }
 
 void HandleKeys(CommandContext& context, Arguments arguments) {
-  context.Stream(std::make_unique<KeysStream>(arguments[1]));
+  const std::string_view pattern = arguments[1];
+  context.Stream(std::make_unique<RangeStream>(
+      PrefixRange(GlobPrefix(pattern)), RangeOptions{.keys_only = true, .pattern = pattern}));
 }
 
 // As Redis reads it: anything that strtoull takes to its end, without blanks before it.
@@ -220,7 +224,7 @@ void HandleObject(CommandContext& context, Arguments arguments) {
   const Subcommand* const subcommand = TakeSubcommand(context, arguments);
   if (subcommand == nullptr) return;
   const std::string_view what = subcommand->word();
-  // Whoever looks at a key's state doesn't miss it: there is no event, as in Redis.
+  // As in Redis, a look at the state of a key that is missing publishes no event.
   std::string value;
   const absl::StatusOr<ReadResult> read = context.Get(arguments[2], &value);
   if (!read.ok()) return context.Fail(read.status());
@@ -239,33 +243,85 @@ void HandleObject(CommandContext& context, Arguments arguments) {
       "policies at runtime LRU and LFU data will take some time to adjust.");
 }
 
+constexpr Command kRows[] = {
+    {.name = "copy",
+     .arity = -3,
+     .flags = kWriteCommand,
+     .keys = {.first = 1, .last = 2, .step = 1},
+     .handler = HandleCopy,
+     .group = "generic",
+     .summary = "Gives the value of a key to another key, too.",
+     .syntax = "source destination [DB destination-db] [REPLACE]",
+     .redis = {.flags = "denyoom"}},
+    {.name = "keys",
+     .arity = 2,
+     .flags = kReadCommand | kSlowCommand,
+     .handler = HandleKeys,
+     .group = "generic",
+     .summary = "Lists the keys that match a pattern, in order.",
+     .syntax = "pattern",
+     .redis = {.tips = "request_policy:all_shards nondeterministic_output_order",
+               .categories = "@dangerous"}},
+    {.name = "move",
+     .arity = 3,
+     .flags = kWriteCommand | kFastCommand,
+     .keys = kOneKey,
+     .handler = HandleMove,
+     .group = "generic",
+     .summary = "Moves a key to another database that has none of this name.",
+     .syntax = "key db"},
+    {.name = "object",
+     .arity = -2,
+     .flags = kReadCommand | kContainerCommand,
+     .keys = {.first = 2, .last = 2, .step = 1},
+     .handler = HandleObject,
+     .group = "generic",
+     .summary = "Answers what Redis would say of how a value is kept.",
+     .syntax = "ENCODING | FREQ | IDLETIME | REFCOUNT | HELP"},
+    {.name = "randomkey",
+     .arity = 1,
+     .flags = kReadCommand | kSlowCommand,
+     .handler = HandleRandomKey,
+     .group = "generic",
+     .summary = "Answers a key at random.",
+     .redis = {.tips = "request_policy:all_shards nondeterministic_output"}},
+    {.name = "rename",
+     .arity = 3,
+     .flags = kWriteCommand,
+     .keys = {.first = 1, .last = 2, .step = 1},
+     .handler = HandleRename,
+     .group = "generic",
+     .summary = "Gives a key another name, in the place of what had it.",
+     .syntax = "key newkey"},
+    {.name = "renamenx",
+     .arity = 3,
+     .flags = kWriteCommand | kFastCommand,
+     .keys = {.first = 1, .last = 2, .step = 1},
+     .handler = HandleRenameNx,
+     .group = "generic",
+     .summary = "Gives a key another name that no key has.",
+     .syntax = "key newkey"},
+    {.name = "scan",
+     .arity = -2,
+     .flags = kReadCommand | kSlowCommand,
+     .handler = HandleScan,
+     .group = "generic",
+     .summary = "Lists some keys, in order, and a cursor for the next ones.",
+     .syntax = "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+     .redis = {.tips = "nondeterministic_output request_policy:special"}},
+    {.name = "type",
+     .arity = 2,
+     .flags = kReadCommand | kFastCommand,
+     .keys = kOneKey,
+     .handler = HandleType,
+     .group = "generic",
+     .summary = "Answers string, or none for a missing key.",
+     .syntax = "key",
+     .redis = {.key_flags = "RO"}},
+};
+
 }  // namespace
 
-absl::Span<const Command> KeyCommands() {
-  static constexpr Command kRows[] = {
-      {"copy", -3, kWriteCommand, 1, 2, 1, CommandKind::kOther, HandleCopy, "generic",
-       "Gives the value of a key to another key, too.",
-       "source destination [DB destination-db] [REPLACE]"},
-      {"keys", 2, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleKeys, "generic",
-       "Lists the keys that match a pattern, in order.", "pattern"},
-      {"move", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleMove, "generic",
-       "Moves a key to another database that has none of this name.", "key db"},
-      {"object", -2, kReadCommand | kContainerCommand, 2, 2, 1, CommandKind::kOther, HandleObject,
-       "generic", "Answers what Redis would say of how a value is kept.",
-       "ENCODING | FREQ | IDLETIME | REFCOUNT | HELP"},
-      {"randomkey", 1, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleRandomKey,
-       "generic", "Answers a key at random.", ""},
-      {"rename", 3, kWriteCommand, 1, 2, 1, CommandKind::kOther, HandleRename, "generic",
-       "Gives a key another name, in the place of what had it.", "key newkey"},
-      {"renamenx", 3, kWriteCommand | kFastCommand, 1, 2, 1, CommandKind::kOther, HandleRenameNx,
-       "generic", "Gives a key another name that no key has.", "key newkey"},
-      {"scan", -2, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleScan, "generic",
-       "Lists some keys, in order, and a cursor for the next ones.",
-       "cursor [MATCH pattern] [COUNT count] [TYPE type]"},
-      {"type", 2, kReadCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleType, "generic",
-       "Answers string, or none for a missing key.", "key"},
-  };
-  return kRows;
-}
+absl::Span<const Command> KeyCommands() { return kRows; }
 
 }  // namespace varve

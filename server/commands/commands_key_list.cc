@@ -30,7 +30,7 @@ class MGetStream : public ReplyStream {
   }
 
   Progress Produce(CommandContext& context, size_t budget) override {
-    ReadOptions options = GatedReads(context.space(), context.most_here());
+    ReadOptions options = NoWaitMultiGetOptions(context.space(), context.max_value_bytes());
     options.snapshot = snapshot_.get();
     const size_t full = context.reply.buffer()->size() + budget;
     while (next_ < keys_.size() && context.reply.buffer()->size() < full) {
@@ -39,7 +39,7 @@ class MGetStream : public ReplyStream {
       const absl::Status status = context.store.MultiGet(options, slice, results);
       if (status.ok()) results = results.first(CountRead(results));
       if (results.empty()) {
-        context.GoElsewhere();
+        context.MoveToPool();
         return Progress::kMore;
       }
       for (size_t i = 0; i < results.size(); ++i) {
@@ -181,9 +181,9 @@ void HandleExists(CommandContext& context, Arguments arguments) {
   std::vector<MultiGetResult> results(std::min(keys.size(), kKeysPerSlice));
   const std::shared_ptr<const Snapshot> snapshot =
       keys.size() > 1 ? context.store.GetSnapshot() : nullptr;
-  ReadOptions options = GatedRead(context.space());
+  ReadOptions options = NoWaitReadOptions(context.space());
   options.without_value = true;
-  options.max_value_bytes = context.most_here();
+  options.max_value_bytes = context.max_value_bytes();
   options.snapshot = snapshot.get();
   int64_t found = 0;
   for (size_t next = 0; next < keys.size(); next += kKeysPerSlice) {
@@ -194,7 +194,7 @@ void HandleExists(CommandContext& context, Arguments arguments) {
     for (size_t i = 0; i < part.size(); ++i) {
       const MultiGetResult& result = part[i];
       if (!result.status.ok()) return context.Fail(result.status);
-      if (result.result.too_large) return context.GoElsewhere();
+      if (result.result.too_large) return context.MoveToPool();
       context.DependOn(result.result.durable_after);
       context.CountLookup(slice[i], result.result.found);
       found += result.result.found ? 1 : 0;
@@ -203,28 +203,90 @@ void HandleExists(CommandContext& context, Arguments arguments) {
   context.reply.Integer(found);
 }
 
+constexpr Command kRows[] = {
+    {.name = "del",
+     .arity = -2,
+     .flags = kWriteCommand,
+     .keys = kAllKeys,
+     .handler = HandleDel,
+     .group = "generic",
+     .summary = "Deletes keys; answers how many there were.",
+     .syntax = "key [key ...]",
+     .redis = {.tips = "request_policy:multi_shard response_policy:agg_sum",
+               .key_flags = "RM delete"}},
+    {.name = "delete",
+     .arity = -2,
+     .flags = kWriteCommand,
+     .keys = kAllKeys,
+     .handler = HandleDel,
+     .group = "generic",
+     .summary = "The same as DEL.",
+     .syntax = "key [key ...]",
+     .redis = {.tips = "request_policy:multi_shard response_policy:agg_sum",
+               .key_flags = "RM delete"}},
+    {.name = "exists",
+     .arity = -2,
+     .flags = kReadCommand | kFastCommand,
+     .keys = kAllKeys,
+     .handler = HandleExists,
+     .group = "generic",
+     .summary = "Counts how many of the keys exist.",
+     .syntax = "key [key ...]",
+     .redis = {.tips = "request_policy:multi_shard response_policy:agg_sum", .key_flags = "RO"}},
+    {.name = "mget",
+     .arity = -2,
+     .flags = kReadCommand | kFastCommand,
+     .keys = kAllKeys,
+     .handler = HandleMGet,
+     .group = "string",
+     .summary = "Reads the values of several keys at one instant.",
+     .syntax = "key [key ...]",
+     .redis = {.tips = "request_policy:multi_shard"}},
+    {.name = "mset",
+     .arity = -3,
+     .flags = kWriteCommand,
+     .keys = {.first = 1, .last = -1, .step = 2},
+     .handler = HandleMSet,
+     .group = "string",
+     .summary = "Writes several keys, all or none.",
+     .syntax = "key value [key value ...]",
+     .redis = {.flags = "denyoom",
+               .tips = "request_policy:multi_shard response_policy:all_succeeded",
+               .key_flags = "OW update"}},
+    {.name = "msetnx",
+     .arity = -3,
+     .flags = kWriteCommand,
+     .keys = {.first = 1, .last = -1, .step = 2},
+     .handler = HandleMSetNx,
+     .group = "string",
+     .summary = "Writes several keys if none of them exists.",
+     .syntax = "key value [key value ...]",
+     .redis = {.flags = "denyoom",
+               .tips = "request_policy:multi_shard response_policy:agg_min",
+               .key_flags = "OW insert"}},
+    {.name = "touch",
+     .arity = -2,
+     .flags = kReadCommand | kFastCommand,
+     .keys = kAllKeys,
+     .handler = HandleExists,
+     .group = "generic",
+     .summary = "The same as EXISTS: reading leaves no mark on a key.",
+     .syntax = "key [key ...]",
+     .redis = {.tips = "request_policy:multi_shard response_policy:agg_sum", .key_flags = "RO"}},
+    {.name = "unlink",
+     .arity = -2,
+     .flags = kWriteCommand | kFastCommand,
+     .keys = kAllKeys,
+     .handler = HandleDel,
+     .group = "generic",
+     .summary = "The same as DEL: memory is never freed while a client waits.",
+     .syntax = "key [key ...]",
+     .redis = {.tips = "request_policy:multi_shard response_policy:agg_sum",
+               .key_flags = "RM delete"}},
+};
+
 }  // namespace
 
-absl::Span<const Command> KeyListCommands() {
-  static constexpr Command kRows[] = {
-      {"del", -2, kWriteCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "generic",
-       "Deletes keys; answers how many there were.", "key [key ...]"},
-      {"delete", -2, kWriteCommand, 1, -1, 1, CommandKind::kOther, HandleDel, "generic",
-       "The same as DEL.", "key [key ...]"},
-      {"exists", -2, kReadCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleExists,
-       "generic", "Counts how many of the keys exist.", "key [key ...]"},
-      {"mget", -2, kReadCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleMGet, "string",
-       "Reads the values of several keys at one instant.", "key [key ...]"},
-      {"mset", -3, kWriteCommand, 1, -1, 2, CommandKind::kOther, HandleMSet, "string",
-       "Writes several keys, all or none.", "key value [key value ...]"},
-      {"msetnx", -3, kWriteCommand, 1, -1, 2, CommandKind::kOther, HandleMSetNx, "string",
-       "Writes several keys if none of them exists.", "key value [key value ...]"},
-      {"touch", -2, kReadCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleExists,
-       "generic", "The same as EXISTS: reading leaves no mark on a key.", "key [key ...]"},
-      {"unlink", -2, kWriteCommand | kFastCommand, 1, -1, 1, CommandKind::kOther, HandleDel,
-       "generic", "The same as DEL: memory is never freed while a client waits.", "key [key ...]"},
-  };
-  return kRows;
-}
+absl::Span<const Command> KeyListCommands() { return kRows; }
 
 }  // namespace varve

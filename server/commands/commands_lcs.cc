@@ -70,7 +70,7 @@ void ReplyRuns(RespWriter& reply, const CommonSubsequence& found, const LcsOptio
 void HandleLcs(CommandContext& context, Arguments arguments) {
   MultiGetResult values[2];
   const absl::Status status =
-      context.store.MultiGet(GatedRead(context.space()), arguments.subspan(1, 2), values);
+      context.store.MultiGet(NoWaitReadOptions(context.space()), arguments.subspan(1, 2), values);
   if (!status.ok()) return context.Fail(status);
   for (size_t i = 0; i < 2; ++i) {
     MultiGetResult& value = values[i];
@@ -95,15 +95,19 @@ void HandleLcs(CommandContext& context, Arguments arguments) {
   context.reply.Bulk(found.bytes);
 }
 
+constexpr Command kRows[] = {
+    {.name = "lcs",
+     .arity = -3,
+     .flags = kReadCommand | kSlowCommand,
+     .keys = {.first = 1, .last = 2, .step = 1},
+     .handler = HandleLcs,
+     .group = "string",
+     .summary = "Finds the longest bytes that stand in two values in the same order.",
+     .syntax = "key1 key2 [LEN | IDX [MINMATCHLEN length] [WITHMATCHLEN]]"},
+};
+
 }  // namespace
 
-absl::Span<const Command> LcsCommands() {
-  static constexpr Command kRows[] = {
-      {"lcs", -3, kReadCommand | kSlowCommand, 1, 2, 1, CommandKind::kOther, HandleLcs, "string",
-       "Finds the longest bytes that stand in two values in the same order.",
-       "key1 key2 [LEN | IDX [MINMATCHLEN length] [WITHMATCHLEN]]"},
-  };
-  return kRows;
-}
+absl::Span<const Command> LcsCommands() { return kRows; }
 
 }  // namespace varve

@@ -130,15 +130,19 @@ void HandleMemory(CommandContext& context, Arguments arguments) {
   }
 }
 
+constexpr Command kRows[] = {
+    {.name = "memory",
+     .arity = -2,
+     .flags = kReadCommand | kSlowCommand | kContainerCommand,
+     .keys = {.first = 2, .last = 2, .step = 1},
+     .handler = HandleMemory,
+     .group = "server",
+     .summary = "Shows what the memory is used for.",
+     .syntax = "DOCTOR | MALLOC-STATS | PURGE | STATS | USAGE | HELP"},
+};
+
 }  // namespace
 
-absl::Span<const Command> MemoryCommands() {
-  static constexpr Command kRows[] = {
-      {"memory", -2, kReadCommand | kSlowCommand | kContainerCommand, 2, 2, 1, CommandKind::kOther,
-       HandleMemory, "server", "Shows what the memory is used for.",
-       "DOCTOR | MALLOC-STATS | PURGE | STATS | USAGE | HELP"},
-  };
-  return kRows;
-}
+absl::Span<const Command> MemoryCommands() { return kRows; }
 
 }  // namespace varve

@@ -64,8 +64,8 @@ void ReplyHistogram(CommandContext& context, const Command& command,
   for (size_t bucket = 0; bucket < LatencyBuckets::kCount; ++bucket) {
     count += figures.histogram[bucket];
     const uint64_t end = LatencyBuckets::EndOf(bucket);
-    const bool is_border = (end & (end - 1)) == 0 || bucket + 1 == LatencyBuckets::kCount;
-    if (!is_border || count == said) continue;
+    const bool is_boundary = (end & (end - 1)) == 0 || bucket + 1 == LatencyBuckets::kCount;
+    if (!is_boundary || count == said) continue;
     // Redis' histogram has a resolution of 1/128 and shows the highest value that it takes for the
     // same.
     lines.emplace_back(static_cast<int64_t>((end + end / 128 - 1) / 1000),
@@ -124,7 +124,7 @@ void HandleExplain(CommandContext& context, Arguments arguments) {
   if (!EqualsIgnoreCase(arguments[1], "get"))
     return context.reply.Error("ERR EXPLAIN knows GET alone: EXPLAIN GET key");
   const absl::StatusOr<ExplainedRead> read =
-      context.store.ExplainGet(GatedRead(context.space()), arguments[2]);
+      context.store.ExplainGet(NoWaitReadOptions(context.space()), arguments[2]);
   if (!read.ok()) return context.Fail(read.status());
   context.DependOn(read->result.durable_after);
   RespWriter& reply = context.reply;
@@ -149,23 +149,36 @@ void HandleExplain(CommandContext& context, Arguments arguments) {
   }
 }
 
+constexpr Command kRows[] = {
+    {.name = "explain",
+     .arity = 3,
+     .flags = kReadCommand | kSlowCommand,
+     .keys = {.first = 2, .last = 2, .step = 1},
+     .handler = HandleExplain,
+     .group = "server",
+     .summary =
+         "Reads a key and tells where it was looked for, what that cost, and which disk reads it "
+         "took.",
+     .syntax = "GET key",
+     .redis = {.categories = "@keyspace"}},
+    {.name = "latency",
+     .arity = -2,
+     .flags = kAdminCommand | kSlowCommand | kContainerCommand,
+     .handler = HandleLatency,
+     .group = "server",
+     .summary = "Shows how the times of commands are spread.",
+     .syntax = "DOCTOR | GRAPH | HISTOGRAM | HISTORY | LATEST | RESET | HELP"},
+    {.name = "slowlog",
+     .arity = -2,
+     .flags = kAdminCommand | kSlowCommand | kContainerCommand,
+     .handler = HandleSlowLog,
+     .group = "server",
+     .summary = "Shows the requests that took long.",
+     .syntax = "GET | LEN | RESET | HELP"},
+};
+
 }  // namespace
 
-absl::Span<const Command> MonitoringCommands() {
-  static constexpr Command kRows[] = {
-      {"explain", 3, kReadCommand | kSlowCommand, 2, 2, 1, CommandKind::kOther, HandleExplain,
-       "server",
-       "Reads a key and tells where it was looked for, what that cost, and which disk reads it "
-       "took.",
-       "GET key"},
-      {"latency", -2, kAdminCommand | kSlowCommand | kContainerCommand, 0, 0, 0,
-       CommandKind::kOther, HandleLatency, "server", "Shows how the times of commands are spread.",
-       "DOCTOR | GRAPH | HISTOGRAM | HISTORY | LATEST | RESET | HELP"},
-      {"slowlog", -2, kAdminCommand | kSlowCommand | kContainerCommand, 0, 0, 0,
-       CommandKind::kOther, HandleSlowLog, "server", "Shows the requests that took long.",
-       "GET | LEN | RESET | HELP"},
-  };
-  return kRows;
-}
+absl::Span<const Command> MonitoringCommands() { return kRows; }
 
 }  // namespace varve

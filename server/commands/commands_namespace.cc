@@ -199,7 +199,8 @@ void ListNamespaces(CommandContext& context) {
 void ShowNamespace(CommandContext& context, Arguments arguments) {
   const std::optional<NamespaceDescription> space = FindNamespace(context, arguments[2]);
   if (!space) return;
-  const absl::StatusOr<CountResult> count = context.store.Count(GatedRead(space->id), "", "");
+  const absl::StatusOr<CountResult> count =
+      context.store.Count(NoWaitReadOptions(space->id), "", "");
   if (!count.ok()) return context.Fail(count.status());
   context.DependOn(count->durable_after);
   const NamespaceOptions& options = space->options;
@@ -237,16 +238,18 @@ void HandleNamespace(CommandContext& context, Arguments arguments) {
   ShowNamespace(context, arguments);  // info
 }
 
+constexpr Command kRows[] = {
+    {.name = "namespace",
+     .arity = -2,
+     .flags = kContainerCommand | kSlowCommand | kNotInTransactionCommand,
+     .handler = HandleNamespace,
+     .group = "server",
+     .summary = "Creates, clones, alters, shows, drops and uses named namespaces.",
+     .syntax = "CREATE | CLONE | ALTER | DROP | INFO | LIST | USE | HELP"},
+};
+
 }  // namespace
 
-absl::Span<const Command> NamespaceCommands() {
-  static constexpr Command kRows[] = {
-      {"namespace", -2, kContainerCommand | kSlowCommand | kNotInTransactionCommand, 0, 0, 0,
-       CommandKind::kOther, HandleNamespace, "server",
-       "Creates, clones, alters, shows, drops and uses named namespaces.",
-       "CREATE | CLONE | ALTER | DROP | INFO | LIST | USE | HELP"},
-  };
-  return kRows;
-}
+absl::Span<const Command> NamespaceCommands() { return kRows; }
 
 }  // namespace varve

@@ -89,23 +89,56 @@ void HandleIncrByFloat(CommandContext& context, Arguments arguments) {
   context.reply.Bulk(value);
 }
 
+constexpr Command kRows[] = {
+    {.name = "decr",
+     .arity = 2,
+     .flags = kWriteCommand | kFastCommand,
+     .keys = kOneKey,
+     .handler = HandleDecr,
+     .group = "string",
+     .summary = "Takes one from the integer value of a key.",
+     .syntax = "key",
+     .redis = {.flags = "denyoom"}},
+    {.name = "decrby",
+     .arity = 3,
+     .flags = kWriteCommand | kFastCommand,
+     .keys = kOneKey,
+     .handler = HandleDecrBy,
+     .group = "string",
+     .summary = "Takes a number from the integer value of a key.",
+     .syntax = "key decrement",
+     .redis = {.flags = "denyoom"}},
+    {.name = "incr",
+     .arity = 2,
+     .flags = kWriteCommand | kFastCommand,
+     .keys = kOneKey,
+     .handler = HandleIncr,
+     .group = "string",
+     .summary = "Adds one to the integer value of a key.",
+     .syntax = "key",
+     .redis = {.flags = "denyoom"}},
+    {.name = "incrby",
+     .arity = 3,
+     .flags = kWriteCommand | kFastCommand,
+     .keys = kOneKey,
+     .handler = HandleIncrBy,
+     .group = "string",
+     .summary = "Adds a number to the integer value of a key.",
+     .syntax = "key increment",
+     .redis = {.flags = "denyoom"}},
+    {.name = "incrbyfloat",
+     .arity = 3,
+     .flags = kWriteCommand | kFastCommand,
+     .keys = kOneKey,
+     .handler = HandleIncrByFloat,
+     .group = "string",
+     .summary = "Adds a number to the floating-point value of a key.",
+     .syntax = "key increment",
+     .redis = {.flags = "denyoom"}},
+};
+
 }  // namespace
 
-absl::Span<const Command> NumberCommands() {
-  static constexpr Command kRows[] = {
-      {"decr", 2, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleDecr, "string",
-       "Takes one from the integer value of a key.", "key"},
-      {"decrby", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleDecrBy,
-       "string", "Takes a number from the integer value of a key.", "key decrement"},
-      {"incr", 2, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleIncr, "string",
-       "Adds one to the integer value of a key.", "key"},
-      {"incrby", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther, HandleIncrBy,
-       "string", "Adds a number to the integer value of a key.", "key increment"},
-      {"incrbyfloat", 3, kWriteCommand | kFastCommand, 1, 1, 1, CommandKind::kOther,
-       HandleIncrByFloat, "string", "Adds a number to the floating-point value of a key.",
-       "key increment"},
-  };
-  return kRows;
-}
+absl::Span<const Command> NumberCommands() { return kRows; }
 
 }  // namespace varve

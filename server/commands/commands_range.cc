@@ -64,7 +64,8 @@ void HandleCount(CommandContext& context, Arguments arguments) {
 
 void HandleDbSize(CommandContext& context, Arguments arguments) {
   if (!StoreMeets(context, StoreNeed::kExactCounts)) return;
-  const absl::StatusOr<CountResult> count = context.store.Count(GatedRead(context.space()), "", "");
+  const absl::StatusOr<CountResult> count =
+      context.store.Count(NoWaitReadOptions(context.space()), "", "");
   if (!count.ok()) return context.Fail(count.status());
   context.DependOn(count->durable_after);
   context.reply.Integer(static_cast<int64_t>(count->keys));
@@ -82,24 +83,47 @@ void HandleDelRange(CommandContext& context, Arguments arguments) {
   context.reply.Ok();
 }
 
+constexpr Command kRows[] = {
+    {.name = "count",
+     .arity = 3,
+     .flags = kReadCommand | kSlowCommand,
+     .handler = HandleCount,
+     .group = "range",
+     .summary = "Counts the keys between two bounds.",
+     .syntax = "min max"},
+    {.name = "dbsize",
+     .arity = 1,
+     .flags = kReadCommand | kSlowCommand,
+     .handler = HandleDbSize,
+     .group = "server",
+     .summary = "Counts all keys.",
+     .redis = {.tips = "request_policy:all_shards response_policy:agg_sum",
+               .categories = "@keyspace"}},
+    {.name = "delrange",
+     .arity = 3,
+     .flags = kWriteCommand,
+     .handler = HandleDelRange,
+     .group = "range",
+     .summary = "Deletes the keys between two bounds in constant time.",
+     .syntax = "min max"},
+    {.name = "prefix",
+     .arity = -2,
+     .flags = kReadCommand | kSlowCommand,
+     .handler = HandlePrefix,
+     .group = "range",
+     .summary = "Lists the keys that begin with a prefix, in order, with their values.",
+     .syntax = "prefix [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY]"},
+    {.name = "range",
+     .arity = -3,
+     .flags = kReadCommand | kSlowCommand,
+     .handler = HandleRange,
+     .group = "range",
+     .summary = "Lists the keys between two bounds, in order, with their values.",
+     .syntax = "min max [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY]"},
+};
+
 }  // namespace
 
-absl::Span<const Command> RangeCommands() {
-  static constexpr Command kRows[] = {
-      {"count", 3, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleCount, "range",
-       "Counts the keys between two bounds.", "min max"},
-      {"dbsize", 1, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleDbSize,
-       "server", "Counts all keys.", ""},
-      {"delrange", 3, kWriteCommand, 0, 0, 0, CommandKind::kOther, HandleDelRange, "range",
-       "Deletes the keys between two bounds in constant time.", "min max"},
-      {"prefix", -2, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandlePrefix,
-       "range", "Lists the keys that begin with a prefix, in order, with their values.",
-       "prefix [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY]"},
-      {"range", -3, kReadCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleRange, "range",
-       "Lists the keys between two bounds, in order, with their values.",
-       "min max [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY]"},
-  };
-  return kRows;
-}
+absl::Span<const Command> RangeCommands() { return kRows; }
 
 }  // namespace varve

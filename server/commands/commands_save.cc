@@ -58,25 +58,52 @@ void HandleWait(CommandContext& context, Arguments arguments) {
   if (Sync(context)) context.reply.Integer(0);
 }
 
+constexpr Command kRows[] = {
+    {.name = "bgrewriteaof",
+     .arity = 1,
+     .flags = kAdminCommand | kSlowCommand,
+     .handler = HandleBgRewriteAof,
+     .group = "server",
+     .summary = "The same as SAVE, with another answer: the log is recycled as it goes.",
+     .redis = {.flags = "noscript no_async_loading"}},
+    {.name = "bgsave",
+     .arity = -1,
+     .flags = kAdminCommand | kSlowCommand,
+     .handler = HandleBgSave,
+     .group = "server",
+     .summary = "The same as SAVE, with another answer.",
+     .syntax = "[SCHEDULE]",
+     .redis = {.flags = "noscript no_async_loading"}},
+    {.name = "lastsave",
+     .arity = 1,
+     .flags = kFastCommand,
+     .handler = HandleLastSave,
+     .group = "server",
+     .summary = "Tells when the last SAVE was done, or the start.",
+     .redis = {.flags = "loading stale",
+               .tips = "nondeterministic_output",
+               .categories = "@admin @dangerous"}},
+    {.name = "save",
+     .arity = 1,
+     .flags = kAdminCommand | kSlowCommand | kNotInTransactionCommand,
+     .handler = HandleSave,
+     .group = "server",
+     .summary = "Puts everything written so far on disk, whatever its mode.",
+     .redis = {.flags = "noscript no_async_loading no_multi"}},
+    {.name = "wait",
+     .arity = 3,
+     .flags = kSlowCommand,
+     .handler = HandleWait,
+     .group = "generic",
+     .summary = "Answers 0, the number of replicas, when everything written so far is on disk.",
+     .syntax = "numreplicas timeout",
+     .redis = {.flags = "noscript",
+               .tips = "request_policy:all_shards response_policy:agg_min",
+               .categories = "@connection"}},
+};
+
 }  // namespace
 
-absl::Span<const Command> SaveCommands() {
-  static constexpr Command kRows[] = {
-      {"bgrewriteaof", 1, kAdminCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther,
-       HandleBgRewriteAof, "server",
-       "The same as SAVE, with another answer: the log is recycled as it goes.", ""},
-      {"bgsave", -1, kAdminCommand | kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleBgSave,
-       "server", "The same as SAVE, with another answer.", "[SCHEDULE]"},
-      {"lastsave", 1, kFastCommand, 0, 0, 0, CommandKind::kOther, HandleLastSave, "server",
-       "Tells when the last SAVE was done, or the start.", ""},
-      {"save", 1, kAdminCommand | kSlowCommand | kNotInTransactionCommand, 0, 0, 0,
-       CommandKind::kOther, HandleSave, "server",
-       "Puts everything written so far on disk, whatever its mode.", ""},
-      {"wait", 3, kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleWait, "generic",
-       "Answers 0, the number of replicas, when everything written so far is on disk.",
-       "numreplicas timeout"},
-  };
-  return kRows;
-}
+absl::Span<const Command> SaveCommands() { return kRows; }
 
 }  // namespace varve

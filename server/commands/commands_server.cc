@@ -80,24 +80,51 @@ void HandleTime(CommandContext& context, Arguments arguments) {
   context.reply.Bulk(fmt::to_string(micros % 1'000'000));
 }
 
+constexpr Command kRows[] = {
+    {.name = "compact",
+     .arity = -1,
+     .flags = kAdminCommand | kMaintenanceCommand | kNotInTransactionCommand,
+     .handler = HandleCompact,
+     .group = "server",
+     .summary = "Merges a range of keys down to one sorted run; answers when done.",
+     .syntax = "[min max]",
+     .redis = {.flags = "no_multi"}},
+    {.name = "info",
+     .arity = -1,
+     .flags = kSlowCommand,
+     .handler = HandleInfo,
+     .group = "server",
+     .summary = "Shows figures of the server and the engine.",
+     .syntax = "[section ...]",
+     .redis = {.flags = "loading stale",
+               .tips = "nondeterministic_output request_policy:all_shards response_policy:special",
+               .categories = "@dangerous"}},
+    {.name = "role",
+     .arity = 1,
+     .flags = kFastCommand,
+     .handler = HandleRole,
+     .group = "server",
+     .summary = "Answers that this is a master without replicas.",
+     .redis = {.flags = "noscript loading stale", .categories = "@admin @dangerous"}},
+    {.name = "shutdown",
+     .arity = -1,
+     .flags = kAdminCommand | kNotInTransactionCommand,
+     .handler = HandleShutdown,
+     .group = "server",
+     .summary = "Stops the server as SIGTERM does.",
+     .syntax = "[NOSAVE | SAVE] [NOW] [FORCE] | ABORT",
+     .redis = {.flags = "noscript loading stale no_multi allow_busy"}},
+    {.name = "time",
+     .arity = 1,
+     .flags = kFastCommand,
+     .handler = HandleTime,
+     .group = "server",
+     .summary = "Tells the time in seconds, and microseconds of this second.",
+     .redis = {.flags = "loading stale", .tips = "nondeterministic_output"}},
+};
+
 }  // namespace
 
-absl::Span<const Command> ServerCommands() {
-  static constexpr Command kRows[] = {
-      {"compact", -1, kAdminCommand | kMaintenanceCommand | kNotInTransactionCommand, 0, 0, 0,
-       CommandKind::kOther, HandleCompact, "server",
-       "Merges a range of keys down to one sorted run; answers when done.", "[min max]"},
-      {"info", -1, kSlowCommand, 0, 0, 0, CommandKind::kOther, HandleInfo, "server",
-       "Shows figures of the server and the engine.", "[section ...]"},
-      {"role", 1, kFastCommand, 0, 0, 0, CommandKind::kOther, HandleRole, "server",
-       "Answers that this is a master without replicas.", ""},
-      {"shutdown", -1, kAdminCommand | kNotInTransactionCommand, 0, 0, 0, CommandKind::kOther,
-       HandleShutdown, "server", "Stops the server as SIGTERM does.",
-       "[NOSAVE | SAVE] [NOW] [FORCE] | ABORT"},
-      {"time", 1, kFastCommand, 0, 0, 0, CommandKind::kOther, HandleTime, "server",
-       "Tells the time in seconds, and microseconds of this second.", ""},
-  };
-  return kRows;
-}
+absl::Span<const Command> ServerCommands() { return kRows; }
 
 }  // namespace varve

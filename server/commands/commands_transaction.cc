@@ -98,25 +98,49 @@ void HandleUnwatch(CommandContext& context, Arguments) {
   context.reply.Ok();
 }
 
+constexpr uint32_t kQuick = kTransactionCommand | kFastCommand;
+constexpr Command kRows[] = {
+    {.name = "discard",
+     .arity = 1,
+     .flags = kQuick | kInTransactionCommand,
+     .handler = HandleDiscard,
+     .group = "transactions",
+     .summary = "Forgets the requests since MULTI, and the keys watched.",
+     .redis = {.flags = "noscript loading stale allow_busy"}},
+    {.name = "exec",
+     .arity = 1,
+     .flags = kTransactionCommand | kInTransactionCommand | kSlowCommand,
+     .handler = HandleExec,
+     .group = "transactions",
+     .summary = "Executes the requests since MULTI as one step, unless a key watched was written.",
+     .redis = {.flags = "noscript loading stale skip_slowlog"}},
+    {.name = "multi",
+     .arity = 1,
+     .flags = kQuick | kInTransactionCommand,
+     .handler = HandleMulti,
+     .group = "transactions",
+     .summary = "Lets the requests that follow wait for EXEC.",
+     .redis = {.flags = "noscript loading stale allow_busy"}},
+    {.name = "unwatch",
+     .arity = 1,
+     .flags = kQuick,
+     .handler = HandleUnwatch,
+     .group = "transactions",
+     .summary = "Forgets the keys watched.",
+     .redis = {.flags = "noscript loading stale allow_busy"}},
+    {.name = "watch",
+     .arity = -2,
+     .flags = kQuick | kInTransactionCommand,
+     .keys = kAllKeys,
+     .handler = HandleWatch,
+     .group = "transactions",
+     .summary = "Lets the next EXEC do nothing if one of the keys is written before it.",
+     .syntax = "key [key ...]",
+     .redis = {.flags = "noscript loading stale allow_busy", .key_flags = "RO"}},
+};
+
 }  // namespace
 
-absl::Span<const Command> TransactionCommands() {
-  constexpr uint32_t kQuick = kTransactionCommand | kFastCommand;
-  static constexpr Command kRows[] = {
-      {"discard", 1, kQuick | kInTransactionCommand, 0, 0, 0, CommandKind::kOther, HandleDiscard,
-       "transactions", "Forgets the requests since MULTI, and the keys watched.", ""},
-      {"exec", 1, kTransactionCommand | kInTransactionCommand | kSlowCommand, 0, 0, 0,
-       CommandKind::kOther, HandleExec, "transactions",
-       "Executes the requests since MULTI as one step, unless a key watched was written.", ""},
-      {"multi", 1, kQuick | kInTransactionCommand, 0, 0, 0, CommandKind::kOther, HandleMulti,
-       "transactions", "Lets the requests that follow wait for EXEC.", ""},
-      {"unwatch", 1, kQuick, 0, 0, 0, CommandKind::kOther, HandleUnwatch, "transactions",
-       "Forgets the keys watched.", ""},
-      {"watch", -2, kQuick | kInTransactionCommand, 1, -1, 1, CommandKind::kOther, HandleWatch,
-       "transactions", "Lets the next EXEC do nothing if one of the keys is written before it.",
-       "key [key ...]"},
-  };
-  return kRows;
-}
+absl::Span<const Command> TransactionCommands() { return kRows; }
 
 }  // namespace varve

@@ -269,7 +269,7 @@ std::string ServerInfo(ServerState& server, StoreContents& store, Arguments sect
   if (info.Section("Keyspace")) {
     const absl::StatusOr<std::vector<NamespaceId>> databases = Databases(store);
     for (const NamespaceId database : databases.ok() ? *databases : std::vector<NamespaceId>()) {
-      const absl::StatusOr<CountResult> count = store.Count(GatedRead(database), "", "");
+      const absl::StatusOr<CountResult> count = store.Count(NoWaitReadOptions(database), "", "");
       if (!count.ok()) continue;
       *durable_after = std::max(*durable_after, count->durable_after);
       if (count->keys == 0) continue;

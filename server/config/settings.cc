@@ -195,10 +195,7 @@ constexpr Setting kSettings[] = {
         .CalledByRedis("appendfsync"),
     Word("sync-backend", kSyncBackendWords, VARVE_KEPT_IN(engine.sync_backend),
          "how synced writes get to the disk: pwrite (and fdatasync), direct (O_DIRECT and O_DSYNC, "
-         "two at once), or "
-         "auto: direct where files allow it; what isn't synced at once goes through memory mapped "
-         "from the log's file, "
-         "but with pwrite"),
+         "two groups at once), or auto: direct, and pwrite where files do not allow it"),
     Size("group-max-bytes", 4 * kKi, kGi, VARVE_KEPT_IN(engine.group_max_bytes),
          "bytes of writes that are synced together at most"),
     Duration("group-max-delay", std::chrono::seconds(10), VARVE_KEPT_IN(engine.group_max_delay),

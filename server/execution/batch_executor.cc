@@ -13,7 +13,8 @@
 namespace varve {
 namespace {
 
-// On a loop one of so many whole batches is measured; on workers all are.
+// On a loop one of so many whole batches, and of so many joint reads, is measured; on workers all
+// batches are.
 constexpr uint32_t kMeasureEvery = 16;
 // Requests and bytes of a batch that joins others; the bytes are well below the limits of a key and
 // a value.
@@ -31,17 +32,18 @@ void BatchExecutor::Begin(const RequestBatch* batch) {
   cursor_.batch = batch;
   cursor_.next = 0;
   stream_.reset();
-  broken_ = continued_ = elsewhere_ = maintenance_refused_ = sets_apart_ = false;
+  broken_ = continued_ = needs_pool_ = maintenance_refused_ = sets_apart_ = false;
 }
 
-void BatchExecutor::BeginReplies(GatedReplies* replies) {
+void BatchExecutor::BeginReplies(PendingReplies* replies) {
+  VARVE_ASSERT(replies != nullptr && cursor_.batch != nullptr);
   cursor_.replies = replies;
   replies->BeginBatch(inside_reply());
 }
 
 Placement BatchExecutor::Place(bool writers_wait) const {
   if (batch().maintenance && !maintenance_refused_) return Placement::kMaintenance;
-  if (elsewhere_) return Placement::kPool;
+  if (needs_pool_ || maintenance_refused_) return Placement::kPool;
   return PlaceBatch(server_->options.execution, batch(), server_->read_cost, server_->write_cost,
                     writers_wait);
 }
@@ -50,12 +52,12 @@ bool BatchExecutor::MayJoin(RequestRun::Kind kind) const {
   const RequestBatch& all = batch();
   const size_t fitting = kind == RequestRun::Kind::kGets ? all.gets : all.plain_sets;
   return fitting == all.requests.size() && fitting <= kMostToJoin &&
-         all.input_bytes <= kMostBytesToJoin && cursor_.next == 0 && !elsewhere_ &&
+         all.input_bytes <= kMostBytesToJoin && cursor_.next == 0 && !needs_pool_ &&
          !client_->Restricted();
 }
 
 int64_t BatchExecutor::WorthSharing() const {
-  if (client_->Restricted() || continued_ || elsewhere_ || batch().reads < kFewestToShare ||
+  if (client_->Restricted() || continued_ || needs_pool_ || batch().reads < kFewestToShare ||
       batch().writes > 0)
     return 0;
   return batch().reads * server_->read_cost.nanos();
@@ -64,14 +66,14 @@ int64_t BatchExecutor::WorthSharing() const {
 BatchExecutor::Progress BatchExecutor::Run(Where where) {
   VARVE_ASSERT(cursor_.replies != nullptr);
   const bool may_block =
-      where == Where::kWorker || elsewhere_ || server_->options.execution == Execution::kInline;
-  const size_t most_here = may_block ? SIZE_MAX : kInlineInputBytes;
+      where == Where::kWorker || needs_pool_ || server_->options.execution == Execution::kInline;
+  const size_t max_value_bytes = may_block ? SIZE_MAX : kInlineInputBytes;
   const bool is_whole =
-      !continued_ && !elsewhere_ && cursor_.next == 0 && !batch().slow && !batch().maintenance;
+      !continued_ && !needs_pool_ && cursor_.next == 0 && !batch().slow && !batch().maintenance;
   if (!is_whole || (where == Where::kLoop && ++executions_ % kMeasureEvery != 0))
-    return RunSlice(most_here);
+    return RunSlice(max_value_bytes);
   const auto begin = std::chrono::steady_clock::now();
-  const Progress progress = RunSlice(most_here);
+  const Progress progress = RunSlice(max_value_bytes);
   if (progress == Progress::kDone) {
     const int64_t nanos =
         std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
@@ -88,8 +90,8 @@ uint64_t BatchExecutor::Lap() {
       std::chrono::nanoseconds(now - std::exchange(lap_begin_, now)).count());
 }
 
-BatchExecutor::Progress BatchExecutor::RunSlice(size_t most_here) {
-  GatedReplies& replies = *cursor_.replies;
+BatchExecutor::Progress BatchExecutor::RunSlice(size_t max_value_bytes) {
+  PendingReplies& replies = *cursor_.replies;
   CommandContext context(server_, client_, &replies.bytes());
   const size_t full = replies.size() + server_->options.reply_slice_bytes;
   lap_begin_ = std::chrono::steady_clock::now();
@@ -99,14 +101,14 @@ BatchExecutor::Progress BatchExecutor::RunSlice(size_t most_here) {
       continued_ = true;
       break;
     }
-    context.set_most_here(most_here);
+    context.set_max_value_bytes(max_value_bytes);
     if (stream_ != nullptr) {
       if (ContinueStream(&context, full)) continue;
       break;
     }
     const size_t first = cursor_.next;
     RunNext(&context);
-    if (context.elsewhere()) {
+    if (context.needs_pool()) {
       continued_ = continued_ || cursor_.next > 0;
       break;
     }
@@ -114,11 +116,12 @@ BatchExecutor::Progress BatchExecutor::RunSlice(size_t most_here) {
   }
   cursor_.submitted = cursor_.submitted || context.submitted();
   slice_spent_ = context.slice_spent();
-  elsewhere_ = context.elsewhere();
+  needs_pool_ = context.needs_pool();
   return progress();
 }
 
 bool BatchExecutor::ContinueStream(CommandContext* context, size_t full) {
+  VARVE_ASSERT(cursor_.next > 0 && full > cursor_.replies->size());
   const bool ended = RunStream(context, full - cursor_.replies->size());
   stream_nanos_ += Lap();
   if (ended) {
@@ -130,13 +133,14 @@ bool BatchExecutor::ContinueStream(CommandContext* context, size_t full) {
 }
 
 void BatchExecutor::RunNext(CommandContext* context) {
+  VARVE_ASSERT(cursor_.next < batch().requests.size() && stream_ == nullptr);
   const RequestBatch::Request& request = batch().requests[cursor_.next];
   const CommandKind kind = request.command != nullptr ? request.command->kind : CommandKind::kOther;
   if (kind == CommandKind::kGet && RunTogether(context, RequestRun::Kind::kGets)) return;
   if (kind == CommandKind::kSet && RunTogether(context, RequestRun::Kind::kSets)) return;
   const size_t first = cursor_.next;
   RunOne(context);
-  if (context->elsewhere()) return;
+  if (context->needs_pool()) return;
   cursor_.next = first + 1;
   const uint64_t nanos = Lap();
   if (!context->TakeExecuted()) return;
@@ -149,7 +153,7 @@ void BatchExecutor::RunNext(CommandContext* context) {
 
 bool BatchExecutor::RunTogether(CommandContext* context, RequestRun::Kind kind) {
   RequestRun& run = RequestRun::OfThread();
-  run.Begin(kind, server_, context->most_here());
+  run.Begin(kind, server_, context->max_value_bytes());
   const bool one_by_one = sets_apart_ && kind == RequestRun::Kind::kSets;
   if (run.Take(&cursor_, one_by_one ? 1 : run.room()) == 0) return false;
   RequestRun::Outcome outcome = run.Execute();
@@ -157,8 +161,8 @@ bool BatchExecutor::RunTogether(CommandContext* context, RequestRun::Kind kind) 
     sets_apart_ = true;
     return RunTogether(context, kind);
   }
-  if (outcome == RequestRun::Outcome::kElsewhere) {
-    context->GoElsewhere();
+  if (outcome == RequestRun::Outcome::kNeedsPool) {
+    context->MoveToPool();
   } else {
     run.Account(Lap());
   }
@@ -190,7 +194,7 @@ bool BatchExecutor::Refuse(CommandContext* context, const RequestBatch::Request&
 }
 
 void BatchExecutor::RunOne(CommandContext* context) {
-  GatedReplies& replies = *cursor_.replies;
+  PendingReplies& replies = *cursor_.replies;
   const RequestBatch::Request& request = batch().requests[cursor_.next];
   const Arguments arguments = batch().ArgumentsOf(request);
   const size_t before = replies.size();
@@ -202,9 +206,9 @@ void BatchExecutor::RunOne(CommandContext* context) {
     client_->link.last_command.store(FullCommandName(*request.command, arguments),
                                      std::memory_order_relaxed);
     request.command->handler(*context, arguments);
-    if (context->elsewhere()) {
+    if (context->needs_pool()) {
       replies.Unwrite(before);
-      (void)context->TakeGate();
+      (void)context->TakeDurableAfter();
       return;
     }
     ShowToMonitors(server_, *client_, client_->space, batch(), cursor_.next, 1);
@@ -225,7 +229,7 @@ void BatchExecutor::RunOne(CommandContext* context) {
 }
 
 void BatchExecutor::EndReply(CommandContext* context, size_t before) {
-  GatedReplies& replies = *cursor_.replies;
+  PendingReplies& replies = *cursor_.replies;
   const bool silent = context->TakeSilent();
   const bool pushed = context->TakePushed();
   if (client_->Restricted()) [[unlikely]] {
@@ -235,12 +239,12 @@ void BatchExecutor::EndReply(CommandContext* context, size_t before) {
       context->DependOn(client_->link.mailbox.TakeAll(&replies.bytes(), client_->protocol));
     }
   }
-  const SequenceNumber durable_after = context->TakeGate();
+  const SequenceNumber durable_after = context->TakeDurableAfter();
   if (!silent && replies.size() > before) replies.Mark(durable_after, 1);
 }
 
 bool BatchExecutor::RunStream(CommandContext* context, size_t budget) {
-  GatedReplies& replies = *cursor_.replies;
+  PendingReplies& replies = *cursor_.replies;
   const size_t before = replies.size();
   const ReplyStream::Progress progress = stream_->Produce(*context, budget);
   const bool ended = progress == ReplyStream::Progress::kDone;
@@ -248,13 +252,56 @@ bool BatchExecutor::RunStream(CommandContext* context, size_t budget) {
     replies.Unwrite(before);
     if (ended) EndReply(context, before);
   } else {
-    replies.Mark(context->TakeGate(), ended ? 1 : 0);
+    replies.Mark(context->TakeDurableAfter(), ended ? 1 : 0);
   }
   stream_began_ = stream_began_ || replies.size() > before;
   if (progress == ReplyStream::Progress::kMore) return false;
   broken_ = progress == ReplyStream::Progress::kBroken;
   stream_.reset();
   return true;
+}
+
+// --- The batches of a round ----------------------------------------------------------------------
+
+bool RoundExecutor::Execute(absl::Span<BatchExecutor* const> batches) {
+  if (batches.size() > 1) {
+    Join(RequestRun::Kind::kGets, batches);
+    Join(RequestRun::Kind::kSets, batches);
+  }
+  bool submitted = false;
+  for (BatchExecutor* const batch : batches) {
+    if (batch->progress() == BatchExecutor::Progress::kMore)
+      (void)batch->Run(BatchExecutor::Where::kLoop);
+    submitted = batch->TakeSubmitted() || submitted;
+  }
+  return submitted;
+}
+
+void RoundExecutor::Join(RequestRun::Kind kind, absl::Span<BatchExecutor* const> batches) {
+  const bool may_block = server_->options.execution == Execution::kInline;
+  const size_t max_value_bytes = may_block ? SIZE_MAX : kInlineInputBytes;
+  RequestRun& run = RequestRun::OfThread();
+  run.Begin(kind, server_, max_value_bytes);
+  for (BatchExecutor* const batch : batches) {
+    if (!batch->MayJoin(kind)) continue;
+    const size_t requests = batch->batch().requests.size();
+    if (requests > run.room()) {
+      ExecuteJoint(&run, kind);
+      run.Begin(kind, server_, max_value_bytes);
+    }
+    (void)run.Take(batch->cursor(), requests);
+  }
+  if (run.size() > 0) ExecuteJoint(&run, kind);
+}
+
+void RoundExecutor::ExecuteJoint(RequestRun* run, RequestRun::Kind kind) {
+  VARVE_ASSERT(run->size() > 0);
+  const auto begin = std::chrono::steady_clock::now();
+  (void)run->Execute();  // what is left unanswered is executed apart, in the same round
+  const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begin;
+  if (kind == RequestRun::Kind::kGets && ++joint_reads_ % kMeasureEvery == 0)
+    server_->read_cost.Measured(taken.count(), static_cast<int64_t>(run->size()));
+  run->Account(static_cast<uint64_t>(taken.count()));
 }
 
 }  // namespace varve

@@ -5,11 +5,11 @@
 namespace varve {
 absl::StatusOr<ReadResult> CommandContext::GetIn(NamespaceId of, std::string_view key,
                                                  std::string* value) {
-  return Read(GatedRead(of), key, value);
+  return Read(NoWaitReadOptions(of), key, value);
 }
 
 absl::StatusOr<ReadResult> CommandContext::LookUp(std::string_view key) {
-  ReadOptions options = GatedRead(space());
+  ReadOptions options = NoWaitReadOptions(space());
   options.without_value = true;
   std::string none;
   return Read(options, key, &none);
@@ -17,10 +17,10 @@ absl::StatusOr<ReadResult> CommandContext::LookUp(std::string_view key) {
 
 absl::StatusOr<ReadResult> CommandContext::Read(ReadOptions options, std::string_view key,
                                                 std::string* value) {
-  options.max_value_bytes = most_here_;
+  options.max_value_bytes = max_value_bytes_;
   absl::StatusOr<ReadResult> read = store.Get(options, key, value);
   if (!read.ok() || !read->too_large) return read;
-  GoElsewhere();
+  MoveToPool();
   return absl::CancelledError("too large a value for here");
 }
 

@@ -55,18 +55,18 @@ class CommandContext : public SliceClock, public ReplyOutcome {
     batch->UseNamespace(space(), store.UsualExpiry(space()));
   }
 
-  // A value of more bytes would hold up everybody whom this thread serves. SIZE_MAX: it serves
-  // nobody else.
-  size_t most_here() const { return most_here_; }
-  void set_most_here(size_t bytes) { most_here_ = bytes; }
-  // Returns whether a value of `bytes` bytes is too large for this thread; then the request goes to
-  // another one (GoElsewhere()).
-  [[nodiscard]] bool BelongsElsewhere(size_t bytes) {
-    if (bytes > most_here_) GoElsewhere();
-    return elsewhere();
+  // The size of the largest value that the command may handle on this thread. An I/O thread serves
+  // other clients too, which a larger value would hold up; a thread of the pool has SIZE_MAX.
+  size_t max_value_bytes() const { return max_value_bytes_; }
+  void set_max_value_bytes(size_t bytes) { max_value_bytes_ = bytes; }
+  // Returns whether a value of `bytes` bytes is too large for this thread; then the request moves
+  // to the pool.
+  [[nodiscard]] bool NeedsPoolFor(size_t bytes) {
+    if (bytes > max_value_bytes_) MoveToPool();
+    return needs_pool();
   }
-  // Reads a value of any size. An error, whatever it is, may be answered by Fail(): where the value
-  // is too large for here, nobody will see it.
+  // Reads a value of any size. The caller may answer any error by Fail(). If the value is too large
+  // for this thread, the client never sees that reply, because the pool executes the request anew.
   [[nodiscard]] absl::StatusOr<ReadResult> Get(std::string_view key, std::string* value) {
     return GetIn(space(), key, value);
   }
@@ -109,10 +109,10 @@ class CommandContext : public SliceClock, public ReplyOutcome {
 
   // Returns the options of the command's writes. A thread that serves others does not sleep while
   // another one has the exclusive right to write (Store::BeginExclusiveWrite). Then the write is
-  // Cancelled, and Fail() sends the request elsewhere.
+  // Cancelled, and Fail() moves the request to the pool.
   WriteOptions write_options() const {
     WriteOptions options;
-    options.waits_for_exclusive_write = most_here_ == SIZE_MAX;
+    options.waits_for_exclusive_write = max_value_bytes_ == SIZE_MAX;
     return options;
   }
   // Submits `batch`; the reply depends on it. False: it failed, and the error was answered.
@@ -121,13 +121,14 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   // Notes that something was submitted: the store must be pushed before replies leave.
   void Submitted() {
     submitted_ = true;
-    most_here_ = SIZE_MAX;
+    max_value_bytes_ = SIZE_MAX;
   }
   bool submitted() const { return submitted_; }
 
-  // Writes `status` as an error reply. Cancelled: it can't be done here, see GoElsewhere().
+  // Writes `status` as an error reply. Cancelled means that this thread can't execute the request,
+  // which moves to the pool.
   void Fail(const absl::Status& status) {
-    if (absl::IsCancelled(status)) GoElsewhere();
+    if (absl::IsCancelled(status)) MoveToPool();
     reply.Error(ErrorText(status));
   }
 
@@ -138,14 +139,14 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   void Tell(NamespaceId of, std::string_view event, std::string_view key);
 
   std::vector<KeyEvent> events_;
-  size_t most_here_ = SIZE_MAX;
+  size_t max_value_bytes_ = SIZE_MAX;
   const bool in_transaction_ = false;
   bool submitted_ = false;
 };
 
-// Returns options for a read that does not wait in the store until what it read is durable: its
-// reply waits.
-inline ReadOptions GatedRead(NamespaceId space) {
+// Returns options for a read that does not wait in the store until what it read is durable; the
+// reply waits instead.
+inline ReadOptions NoWaitReadOptions(NamespaceId space) {
   ReadOptions options;
   options.space = space;
   options.wait_until_durable = false;
@@ -153,10 +154,10 @@ inline ReadOptions GatedRead(NamespaceId space) {
 }
 
 inline constexpr size_t kReadTogetherBytes = 1u << 20;
-// Returns GatedRead() for several keys whose values may be of any size: it bounds the memory of
-// what is read together.
-inline ReadOptions GatedReads(NamespaceId space, size_t max_value_bytes) {
-  ReadOptions options = GatedRead(space);
+// Returns NoWaitReadOptions() for a MultiGet of keys whose values may be of any size. They bound
+// the memory of the values that are read together.
+inline ReadOptions NoWaitMultiGetOptions(NamespaceId space, size_t max_value_bytes) {
+  ReadOptions options = NoWaitReadOptions(space);
   options.max_bytes = kReadTogetherBytes;
   options.max_value_bytes = max_value_bytes;
   return options;

@@ -1,6 +1,6 @@
 // The execution policy decides on which thread a batch of requests runs.
 //   - Where it was read, as a rule: handing it over costs more than a GET does
-//     (docs/performance.md), and what one round brings in is committed and pushed together.
+//     (docs/decisions/0042), and what one round brings in is committed and pushed together.
 //   - On the pool, when it may run long or may sleep: slow commands, large values, reads that go to
 //     the disk, writes while the store is behind.
 //   - On either, when the reads of one round are worth more than kHelperNanos for several threads:

@@ -39,12 +39,12 @@ class ReplyOutcome {
     if (durable_after > durable_after_) durable_after_ = durable_after;
   }
   SequenceNumber durable_after() const { return durable_after_; }
-  SequenceNumber TakeGate() { return std::exchange(durable_after_, kNoSequence); }
+  SequenceNumber TakeDurableAfter() { return std::exchange(durable_after_, kNoSequence); }
 
-  // The request is to be executed anew on a thread where large values, and waiting, do no harm:
-  // what it has written so far is not sent. Requires: it has changed nothing.
-  void GoElsewhere() { elsewhere_ = true; }
-  bool elsewhere() const { return elsewhere_; }
+  // Has the executor execute the request anew on the pool, where large values and waits do no harm.
+  // The bytes that it has written so far are not sent. Requires: it has changed nothing.
+  void MoveToPool() { needs_pool_ = true; }
+  bool needs_pool() const { return needs_pool_; }
 
   // The request waits for EXEC; its reply says so.
   void NotExecuted() { executed_ = false; }
@@ -68,7 +68,7 @@ class ReplyOutcome {
  private:
   SequenceNumber durable_after_ = kNoSequence;
   std::unique_ptr<ReplyStream> stream_;
-  bool elsewhere_ = false;
+  bool needs_pool_ = false;
   bool executed_ = true;
   bool silent_ = false;
   bool pushed_ = false;

@@ -39,6 +39,7 @@ void ShowToMonitors(ServerState* server, const ClientState& client, NamespaceId 
                     const RequestBatch& batch, size_t first, size_t count) {
   if (!server->clients.monitors.any()) [[likely]]
     return;
+  VARVE_ASSERT(first + count <= batch.requests.size());
   for (size_t i = first; i < first + count; ++i) {
     const RequestBatch::Request& request = batch.requests[i];
     server->clients.monitors.Show(space, client.address, *request.command,

@@ -24,10 +24,10 @@ RequestRun& RequestRun::OfThread() {
   return run;
 }
 
-void RequestRun::Begin(Kind kind, ServerState* server, size_t most_here) {
+void RequestRun::Begin(Kind kind, ServerState* server, size_t max_value_bytes) {
   kind_ = kind;
   server_ = server;
-  most_here_ = most_here;
+  max_value_bytes_ = max_value_bytes;
   size_ = 0;
   parts_.clear();
   writes_.Clear();
@@ -80,7 +80,7 @@ RequestRun::Outcome RequestRun::Execute() {
 }
 
 absl::Status RequestRun::Read(absl::Span<MultiGetResult> results) const {
-  ReadOptions options = GatedReads(space_, most_here_);
+  ReadOptions options = NoWaitMultiGetOptions(space_, max_value_bytes_);
   if (size_ > 1) {
     return server_->store->MultiGet(options, absl::MakeSpan(keys_.data(), size_), results);
   }
@@ -106,7 +106,7 @@ RequestRun::Outcome RequestRun::ExecuteGets() {
     }
   }
   VARVE_ASSERT(results.empty());
-  return parts_.front().count > 0 ? Outcome::kAnswered : Outcome::kElsewhere;
+  return parts_.front().count > 0 ? Outcome::kAnswered : Outcome::kNeedsPool;
 }
 
 void RequestRun::AnswerGets(const Part& part, const absl::Status& status,
@@ -124,21 +124,21 @@ void RequestRun::AnswerGets(const Part& part, const absl::Status& status,
       NoteRead(context, cursor.batch->ArgumentsOf(request)[1], result.result);
       result.result.found ? context.reply.Bulk(result.value) : context.reply.Null();
     }
-    cursor.replies->Mark(context.TakeGate(), 1);
+    cursor.replies->Mark(context.TakeDurableAfter(), 1);
   }
   FinishPart(part);
 }
 
 RequestRun::Outcome RequestRun::ExecuteSets() {
   WriteOptions options;
-  options.waits_for_exclusive_write = most_here_ == SIZE_MAX;
+  options.waits_for_exclusive_write = max_value_bytes_ == SIZE_MAX;
   const absl::StatusOr<CommitResult> committed = server_->store->Submit(options, &writes_);
   // Another thread has the exclusive right to write, and this one serves others meanwhile; or a
   // quota may have room for some of the writes.
-  const bool elsewhere = absl::IsCancelled(committed.status());
-  if (elsewhere || (size_ > 1 && ConcernsOneNamespace(committed.status()))) {
+  const bool needs_pool = absl::IsCancelled(committed.status());
+  if (needs_pool || (size_ > 1 && ConcernsOneNamespace(committed.status()))) {
     parts_.clear();
-    return elsewhere ? Outcome::kElsewhere : Outcome::kApart;
+    return needs_pool ? Outcome::kNeedsPool : Outcome::kApart;
   }
   for (const Part& part : parts_) AnswerSets(part, committed);
   return Outcome::kAnswered;
@@ -159,7 +159,7 @@ void RequestRun::AnswerSets(const Part& part, const absl::StatusOr<CommitResult>
       context.Fail(committed.status());
       AccountReply(server_, request.command, cursor.replies->bytes().view().substr(begin));
     }
-    cursor.replies->Mark(context.TakeGate(), 1);
+    cursor.replies->Mark(context.TakeDurableAfter(), 1);
   }
   FinishPart(part);
 }

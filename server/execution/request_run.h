@@ -7,7 +7,7 @@
 // handlers.
 //
 //   RequestRun& run = RequestRun::OfThread();
-//   run.Begin(kind, server, largest_value);
+//   run.Begin(kind, server, max_value_bytes);
 //   run.Take(&cursor, limit);     // once for each connection
 //   outcome = run.Execute();      // moves each cursor behind what was answered
 //   run.Account(nanos);           // what the call took
@@ -25,7 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "server/clients/client_state.h"
-#include "server/clients/gated_replies.h"
+#include "server/clients/pending_replies.h"
 #include "server/execution/server_state.h"
 #include "server/requests/request_batch.h"
 #include "varve/store.h"
@@ -37,9 +37,9 @@ namespace varve {
 struct BatchCursor {
   ClientState* client = nullptr;
   const RequestBatch* batch = nullptr;
-  size_t next = 0;                  // the first request that is not answered
-  GatedReplies* replies = nullptr;  // where answers go
-  bool submitted = false;           // something was submitted to the store
+  size_t next = 0;                    // the first request that is not answered
+  PendingReplies* replies = nullptr;  // where answers go
+  bool submitted = false;             // something was submitted to the store
 };
 
 class RequestRun {
@@ -47,7 +47,7 @@ class RequestRun {
   enum class Kind : uint8_t { kGets, kSets };
   enum class Outcome : uint8_t {
     kAnswered,   // some requests of the first part, or all of all parts, are answered
-    kElsewhere,  // nothing is answered: the first request belongs on another thread
+    kNeedsPool,  // nothing is answered: the first request moves to the pool
     kApart,      // nothing is answered: a quota refuses the writes together
   };
 
@@ -56,9 +56,9 @@ class RequestRun {
 
   static RequestRun& OfThread();
 
-  // Begins a run without requests. `most_here`: a value of more bytes is not read here; SIZE_MAX on
-  // a thread that may block.
-  void Begin(Kind kind, ServerState* server, size_t most_here);
+  // Begins a run without requests. A value of more than `max_value_bytes` is not read here;
+  // SIZE_MAX on a thread that may block.
+  void Begin(Kind kind, ServerState* server, size_t max_value_bytes);
 
   // Takes requests from the front of `cursor`, at most `limit` and as many as fit; returns how
   // many. GETs join only those of one namespace. Requires: the cursor's replies are set, and the
@@ -85,7 +85,6 @@ class RequestRun {
   };
 
   bool Fits(const BatchCursor& cursor, const RequestBatch::Request& request) const;
-  void TakeOne(const BatchCursor& cursor, Arguments arguments);
   Outcome ExecuteGets();
   Outcome ExecuteSets();
   absl::Status Read(absl::Span<MultiGetResult> results) const;
@@ -96,7 +95,7 @@ class RequestRun {
 
   Kind kind_ = Kind::kGets;
   ServerState* server_ = nullptr;
-  size_t most_here_ = SIZE_MAX;
+  size_t max_value_bytes_ = SIZE_MAX;
   NamespaceId space_ = kDefaultNamespace;  // of GETs
   size_t size_ = 0;
   std::vector<Part> parts_;

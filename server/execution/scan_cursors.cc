@@ -3,6 +3,8 @@
 #include <random>
 #include <utility>
 
+#include "util/base/assert.h"
+
 namespace varve {
 namespace {
 
@@ -31,6 +33,8 @@ uint64_t ScanCursors::Add(uint64_t client, std::string key, uint64_t previous) {
   while (owner.bytes > limits_.client_bytes && owner.cursors.size() > 1)
     Forget(owner.cursors.back());
   while (bytes_ > limits_.all_bytes && entries_.size() > 1) Forget(entries_.back().cursor);
+  VARVE_ASSERT(entries_.size() == by_cursor_.size() && clients_.size() <= entries_.size());
+  VARVE_ASSERT(entries_.front().cursor == next_);
   return next_;
 }
 
@@ -57,6 +61,8 @@ void ScanCursors::Forget(uint64_t cursor) {
   if (found == by_cursor_.end()) return;
   const Entry& entry = *found->second;
   const auto owner = clients_.find(entry.client);
+  VARVE_ASSERT(owner != clients_.end() && !owner->second.cursors.empty());
+  VARVE_ASSERT(bytes_ >= owner->second.bytes && owner->second.bytes >= entry.bytes());
   bytes_ -= entry.bytes();
   owner->second.bytes -= entry.bytes();
   owner->second.cursors.erase(entry.of_client);

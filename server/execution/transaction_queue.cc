@@ -5,6 +5,7 @@
 #include "fmt/format.h"
 #include "server/clients/client_modes.h"
 #include "server/execution/request_checks.h"
+#include "util/base/assert.h"
 
 namespace varve {
 
@@ -30,6 +31,7 @@ bool QueuedByTransaction(CommandContext& context, const Command& command, Argume
     }
     transaction.requests.emplace_back(&command, arguments);
     transaction.queued_bytes += bytes;
+    VARVE_ASSERT(transaction.queued_bytes <= kMaxQueuedBytes);
     ShowTransaction(&context.client);
   }
   context.reply.Simple("QUEUED");
@@ -38,6 +40,7 @@ bool QueuedByTransaction(CommandContext& context, const Command& command, Argume
 }
 
 void NoteRefused(CommandContext& context, const Command* command, size_t begin) {
+  VARVE_ASSERT(begin < context.reply.buffer()->size());
   ClientTransaction& transaction = context.client.modes.transaction;
   if (transaction.open) transaction.refused = true;
   if (command == nullptr || command->name != "exec") return;

@@ -75,26 +75,27 @@ bool TransactionRun::Execute(CommandContext& context) {
 bool TransactionRun::ExecuteInside(CommandContext& context) {
   const int together = repeatable_ ? kTriesTogether : 0;
   const int alone = std::max(together, 1);  // what has expired is removed all the same
-  std::unique_ptr<ExclusiveWrite> turn;
+  std::unique_ptr<ExclusiveWrite> exclusive;
   for (;;) {
     if (attempt_ == nullptr) {
       if (tries_ == together + alone) {
         Answer(context).Error("ERR others kept writing what was read");
         return true;
       }
-      if (tries_ >= together && turn == nullptr) turn = context.store.BeginExclusiveWrite();
+      if (tries_ >= together && exclusive == nullptr)
+        exclusive = context.store.BeginExclusiveWrite();
       ++tries_;
-      if (!Begin(context, turn.get())) return true;
+      if (!Begin(context, exclusive.get())) return true;
     }
-    const Step step = Advance(context, /*in_slices=*/turn == nullptr);
+    const Step step = Advance(context, /*in_slices=*/exclusive == nullptr);
     if (step != Step::kConflict) return step == Step::kDone;
     attempt_.reset();
   }
 }
 
-bool TransactionRun::Begin(CommandContext& context, const ExclusiveWrite* turn) {
+bool TransactionRun::Begin(CommandContext& context, const ExclusiveWrite* exclusive) {
   WriteOptions options;
-  options.exclusive_write = turn;
+  options.exclusive_write = exclusive;
   replies_.Clear();
   executed_.clear();
   attempt_ = std::make_unique<Attempt>(context, options, &replies_);
@@ -115,7 +116,7 @@ absl::StatusOr<bool> TransactionRun::WatchedAreSame(CommandContext& context,
   bool conditional = false;
   std::string none;
   for (const WatchedKey& watched : transaction_.watched) {
-    ReadOptions read_options = GatedRead(watched.space);
+    ReadOptions read_options = NoWaitReadOptions(watched.space);
     read_options.without_value = true;
     // One that was dropped meanwhile holds nothing, and nobody can write to it any more.
     if (!transaction->HasNamespace(watched.space)) {
@@ -193,7 +194,8 @@ TransactionRun::Step TransactionRun::Commit(CommandContext& context) {
     Answer(context).Error(CommandContext::ErrorText(committed.status()));
     return Step::kDone;
   }
-  durable_after_ = std::max({durable_after_, attempt.inner.TakeGate(), committed->durable_after});
+  durable_after_ =
+      std::max({durable_after_, attempt.inner.TakeDurableAfter(), committed->durable_after});
   const bool may_tell = !attempt.inner.events().empty() && context.server.MayTell();
   for (const CommandContext::KeyEvent& told : attempt.inner.events()) {
     if (!may_tell) break;

@@ -33,11 +33,11 @@ class TransactionRun final : public ReplyStream {
  private:
   enum class Step : uint8_t { kSliceSpent, kDone, kConflict };
 
-  // Writes replies_ and gate_. False: others should get their turn before it goes on.
+  // Writes replies_ and durable_after_. False: others should get their turn before it goes on.
   bool Execute(CommandContext& context);
   bool ExecuteInside(CommandContext& context);
   // False: there is nothing to execute, and that was answered.
-  bool Begin(CommandContext& context, const ExclusiveWrite* turn);
+  bool Begin(CommandContext& context, const ExclusiveWrite* exclusive);
   Step Advance(CommandContext& context, bool in_slices);
   // The next request, or what was left of it. False: of its reply there is more to come.
   bool ExecuteOne();

@@ -67,7 +67,8 @@ bool ClientSocket::Receive(ByteBuffer* input, size_t missing, size_t quota,
   return true;
 }
 
-ClientSocket::Sent ClientSocket::Send(GatedReplies* replies, SequenceNumber durable, size_t* sent) {
+ClientSocket::Sent ClientSocket::Send(PendingReplies* replies, SequenceNumber durable,
+                                      size_t* sent) {
   size_t left = replies->Releasable(durable);
   VARVE_ASSERT(left <= replies->size());
   while (left > 0) {

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "server/clients/gated_replies.h"
+#include "server/clients/pending_replies.h"
 #include "util/resp/resp_buffer.h"
 #include "varve/types.h"
 
@@ -44,7 +44,7 @@ class ClientSocket {
                              absl::Span<char> scratch, size_t* received);
 
   // Sends the front of `*replies`, as far as it may leave once `durable` is durable.
-  [[nodiscard]] Sent Send(GatedReplies* replies, SequenceNumber durable, size_t* sent);
+  [[nodiscard]] Sent Send(PendingReplies* replies, SequenceNumber durable, size_t* sent);
 
   // Announces the end of the replies and throws away what nobody will answer.
   void ShutDown();

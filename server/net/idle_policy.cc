@@ -44,6 +44,7 @@ bool IdlePolicy::Polls() {
 }
 
 void IdlePolicy::Polled(bool paid) {
+  VARVE_ASSERT(credit_ >= 0 && credit_ <= kMostCredit);
   credit_ = std::clamp(credit_ + (paid ? kCreditPerFind : -kCostOfMiss), 0, kMostCredit);
 }
 

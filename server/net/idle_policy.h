@@ -4,7 +4,7 @@
 // 1. Syncing. The log's threads have to be woken and then wake the loop; the loop's own thread,
 //    where it would sleep otherwise, saves both changes of threads, and the disk is asked less
 //    often, since what arrives meanwhile is written together. Without a pipeline 50 clients write
-//    1.4 times as fast (docs/performance.md). But while a sync lasts nobody is served: it is not
+//    1.4 times as fast (docs/decisions/0053). But while a sync lasts nobody is served: it is not
 //    for slow disks, nor for one of several loops, whose groups would be small, unless that loop
 //    serves one client alone. Writes are kept back while there are requests to serve; after
 //    kLongestKept the log's threads get them, so that the disk works beside the loop.

@@ -20,7 +20,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "server/execution/execution_policy.h"
-#include "server/execution/round_executor.h"
 #include "server/execution/server_state.h"
 #include "server/net/idle_policy.h"
 #include "server/net/loop_inbox.h"

@@ -23,6 +23,7 @@ void LoopInbox::Wake() {
 }
 
 void LoopInbox::Leave(Connection connection) {
+  VARVE_ASSERT(connection.descriptor >= 0);
   {
     absl::MutexLock lock(&mutex_);
     contents_.connections.push_back(std::move(connection));

@@ -1,11 +1,11 @@
-// The inbox of an I/O loop: what other threads leave for it, and what wakes it. The loop watches
-// descriptor() with EPOLLET, so that nobody has to read it: each Wake() is an event of its own.
+// The loop inbox holds what other threads hand to an I/O loop, and wakes the loop. The loop watches
+// descriptor() with EPOLLET, so that no thread has to read it: each Wake() is an event of its own.
 //
 // Thread-safety: the functions of the first part may be called on any thread, those of the second
 // belong to the loop's thread.
 //
-// Invariants: whoever leaves something wakes the loop afterwards. While woken() is true nobody
-// writes to the descriptor, so the loop looks at woken() before it sleeps.
+// Invariants: a thread that leaves something wakes the loop afterwards. While woken() is true no
+// thread writes to the descriptor, so the loop looks at woken() before it sleeps.
 #pragma once
 
 #include <atomic>

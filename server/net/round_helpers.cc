@@ -33,7 +33,8 @@ void RoundHelpers::Share(std::vector<Session*>* sessions) {
 
 void RoundHelpers::Help() {
   while (Session* const session = shared_.TakeLast()) session->ExecuteOnWorker();
-  helpers_.fetch_sub(1, std::memory_order_relaxed);
+  const auto helpers = helpers_.fetch_sub(1, std::memory_order_relaxed);
+  VARVE_ASSERT(helpers > 0);
 }
 
 Session* RoundHelpers::TakeBack() {

@@ -15,7 +15,7 @@
 
 #include "server/execution/server_state.h"
 #include "server/net/session.h"
-#include "structure/shared_work.h"
+#include "server/net/shared_work.h"
 #include "structure/thread_pool.h"
 
 namespace varve {

@@ -79,11 +79,13 @@ Session::~Session() {
   server_->clients.registry.Remove(client_.id);
   LeaveModes(&server_->clients, &client_);
   server_->clients.memory.Change(client_.link.memory, 0);
-  server_->clients.connected.fetch_sub(1);
+  const auto connected = server_->clients.connected.fetch_sub(1);
+  VARVE_ASSERT(connected > 0);
 }
 
 void Session::HoldBack(std::chrono::milliseconds delay) {
   if (delay.count() == 0) return;
+  VARVE_ASSERT(delay.count() > 0);
   MoveTo(State::kHeld);
   loop_->Hold(shared_from_this(), delay);
 }
@@ -161,6 +163,7 @@ void Session::Parse() {
 }
 
 void Session::AddRequest(size_t first) {
+  VARVE_ASSERT(first < batch_.arguments.size());
   const size_t count = batch_.arguments.size() - first;
   const std::string_view name = batch_.arguments[first];
   const bool is_as_before = first > 0 && batch_.arguments[batch_.requests.back().first] == name;
@@ -197,6 +200,7 @@ void Session::OnExecuted() {
 
 void Session::FinishBatch() {
   VARVE_ASSERT(state_ == State::kReady || state_ == State::kReading);
+  VARVE_ASSERT(batch_.input_bytes <= input_.size());
   input_.Consume(batch_.input_bytes);
   batch_.Clear();
   if (!protocol_error_.empty() && !client_.close_after_reply) {
@@ -219,14 +223,14 @@ void Session::FailRound(std::string_view error) {
 }
 
 void Session::FailWaiting(SequenceNumber durable, std::string_view error) {
-  if (closed() || output_.NextGate(durable) == kNoSequence) return;
+  if (closed() || output_.NextDurableAfter(durable) == kNoSequence) return;
   // As in FailRound().
   if (client_.Listens() || !output_.FailAbove(durable, error)) Close();
 }
 
 // --- Sending -------------------------------------------------------------------------------------
 
-ClientSocket::Sent Session::Send(GatedReplies* replies, SequenceNumber durable) {
+ClientSocket::Sent Session::Send(PendingReplies* replies, SequenceNumber durable) {
   size_t bytes = 0;
   const ClientSocket::Sent sent = socket_.Send(replies, durable, &bytes);
   if (bytes > 0) {
@@ -256,7 +260,8 @@ void Session::Flush(SequenceNumber durable) {
   }
   if (output_.empty()) return output_.ShrinkAbove(server_->options.keep_buffer_bytes);
   if (parked) return;
-  if (const SequenceNumber durable_after = output_.NextGate(durable); durable_after != kNoSequence)
+  if (const SequenceNumber durable_after = output_.NextDurableAfter(durable);
+      durable_after != kNoSequence)
     loop_->Park(shared_from_this(), durable_after);
 }
 
@@ -285,13 +290,16 @@ void Session::EndRound(bool draining) {
 // --- Execution on a worker -----------------------------------------------------------------------
 
 void Session::Lend() {
-  VARVE_ASSERT(ready());
+  VARVE_ASSERT(ready() && !batch_.empty());
   MoveTo(State::kInFlight);
   worker_.may_send = output_.empty() && socket_.writable();
   worker_.log_had_failed = loop_->log_failed();
 }
 
-void Session::TakeBack() { MoveTo(state_ == State::kInFlight ? State::kReady : State::kClosed); }
+void Session::TakeBack() {
+  VARVE_ASSERT(state_ == State::kInFlight || state_ == State::kClosedInFlight);
+  MoveTo(state_ == State::kInFlight ? State::kReady : State::kClosed);
+}
 
 bool Session::ExecuteSlice(bool is_first) {
   worker_.progress = executor_.Run(BatchExecutor::Where::kWorker);
@@ -303,8 +311,8 @@ bool Session::ExecuteSlice(bool is_first) {
     pushed = server_->store->PushUnsynced();
   }
   if (!pushed.ok()) {
-    // Whoever has seen a part of the replies can't be told by an error in their place, and none of
-    // them may leave.
+    // A client that has seen a part of the replies can't get an error in their place, and none of
+    // the rest may leave.
     if (!is_first || executor_.continued() || executor_.inside_reply() ||
         !worker_.replies.FailBatch(CommandContext::ErrorText(pushed))) {
       worker_.broken = true;
@@ -435,6 +443,7 @@ void Session::Visit() {
   input_.ShrinkAbove(input_.size());
   output_.ShrinkAbove(output_.size());
   worker_.replies.ShrinkAbove(0);
+  client_.link.input_room.store(input_.room(), std::memory_order_relaxed);
 }
 
 }  // namespace varve

@@ -14,9 +14,9 @@
 // input, the executor nor worker_. The hand-over goes through the pool's queue or the round's
 // SharedWork, and back through IoLoop::Complete().
 //
-// Invariants: the batch is empty in kReading, kFinishing and only there, or closed. Nothing is read
-// while a batch is unfinished, and no batch is begun or continued while more than
-// --unsent-max-bytes of replies are unsent.
+// Invariants: the batch is empty in kReading and kFinishing, and in no other open state but kHeld,
+// where its last request may just have been answered. Nothing is read while a batch is unfinished,
+// and no batch is begun or continued while more than --unsent-max-bytes of replies are unsent.
 #pragma once
 
 #include <chrono>
@@ -26,8 +26,8 @@
 #include <string_view>
 
 #include "server/clients/client_state.h"
-#include "server/clients/gated_replies.h"
 #include "server/clients/output_gauge.h"
+#include "server/clients/pending_replies.h"
 #include "server/execution/batch_executor.h"
 #include "server/execution/server_state.h"
 #include "server/net/client_socket.h"
@@ -51,7 +51,7 @@ class Session : public std::enable_shared_from_this<Session> {
     kClosed,
   };
 
-  // Takes over a connected, non-blocking socket, which ServerClients::connected counts already.
+  // Takes over a connected, non-blocking socket, which Clients::connected counts already.
   Session(IoLoop* loop, ServerState* server, int descriptor, std::string address,
           std::string local_address);
   ~Session();
@@ -114,7 +114,7 @@ class Session : public std::enable_shared_from_this<Session> {
  private:
   // The part that belongs to a worker while the session is in flight.
   struct WorkerPart {
-    GatedReplies replies;
+    PendingReplies replies;
     BatchExecutor::Progress progress = BatchExecutor::Progress::kDone;
     bool broken = false;          // the connection is to be closed
     bool may_send = false;        // no reply is before those of the batch
@@ -137,7 +137,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool Abandoned() const;
   bool OutputFull() const { return output_.size() >= server_->live.unsent_max_bytes; }
   // Sends the front of `replies`. Called by the thread that has the batch.
-  ClientSocket::Sent Send(GatedReplies* replies, SequenceNumber durable);
+  ClientSocket::Sent Send(PendingReplies* replies, SequenceNumber durable);
   // Executes one slice on a worker. False: the worker leaves the rest to the loop.
   bool ExecuteSlice(bool is_first);
   // Closes the connection, and returns true, if its client is idle for too long, or does not take
@@ -158,7 +158,7 @@ class Session : public std::enable_shared_from_this<Session> {
   RespParser parser_;
   RequestBatch batch_;
   BatchExecutor executor_;
-  GatedReplies output_;
+  PendingReplies output_;
   OutputGauge output_gauge_;
   WorkerPart worker_;
   std::string protocol_error_;  // to be answered after the batch

@@ -12,11 +12,12 @@ bool TakesArguments(const Command& command, Arguments arguments) {
 }
 
 uint32_t KeyCount(const Command& command, size_t arguments) {
-  if (command.first_key == 0 || arguments <= static_cast<size_t>(command.first_key)) return 0;
-  VARVE_ASSERT(command.key_step > 0);
-  const size_t last = command.last_key >= 0 ? static_cast<size_t>(command.last_key) : arguments - 1;
-  const size_t step = static_cast<size_t>(command.key_step);
-  return static_cast<uint32_t>((last - static_cast<size_t>(command.first_key)) / step + 1);
+  const auto [first, last, step] = command.keys;
+  if (first == 0 || arguments <= static_cast<size_t>(first)) return 0;
+  VARVE_ASSERT(step > 0);
+  VARVE_ASSERT(last >= -1);
+  const size_t end = last >= 0 ? static_cast<size_t>(last) : arguments - 1;
+  return static_cast<uint32_t>((end - static_cast<size_t>(first)) / static_cast<size_t>(step) + 1);
 }
 
 bool TriesPassword(const Command& command, size_t arguments) {

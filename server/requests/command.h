@@ -47,12 +47,33 @@ enum class CommandKind : uint8_t {
 // Requires: `arguments[0]` is the command's name, and their number fits the command's arity.
 using CommandHandler = void (*)(CommandContext& context, Arguments arguments);
 
+// The positions of the keys among the arguments, counted from the command's name, which is 0.
+struct KeyPositions {
+  int first = 0;  // 0: no keys
+  int last = 0;   // negative: counted from the end
+  int step = 0;
+};
+inline constexpr KeyPositions kOneKey = {.first = 1, .last = 1, .step = 1};
+inline constexpr KeyPositions kAllKeys = {.first = 1, .last = -1, .step = 1};
+
+// The words of Redis that COMMAND INFO tells beyond the rest of the row. Blanks separate them.
+struct RedisTraits {
+  std::string_view flags = {};       // "denyoom" for a command that makes values longer
+  std::string_view tips = {};        // for routers
+  std::string_view categories = {};  // beyond those that flags and group tell
+  // How the keys are used. Empty: "RW access update" if the command writes, else "RO access".
+  std::string_view key_flags = {};
+};
+
+// A row is written with the names of its fields; what it leaves out has the default.
 struct Subcommand {
-  const char* name;  // full and in lower case: "client|list"
-  int arity;         // as in Command
-  uint32_t flags;    // kReadCommand marks the subcommands that read the container's key
-  std::string_view summary;
-  std::string_view syntax;  // of what follows the subcommand
+  const char* name = "";  // full and in lower case: "client|list"
+  int arity = 0;          // as in Command
+  // kReadCommand marks the subcommands that read the container's key.
+  uint32_t flags = kNoCommandFlags;
+  std::string_view summary = {};
+  std::string_view syntax = {};  // of what follows the subcommand
+  RedisTraits redis = {};
 
   // The name without the container: "list".
   std::string_view word() const {
@@ -60,19 +81,19 @@ struct Subcommand {
   }
 };
 
+// A row is written with the names of its fields; what it leaves out has the default.
 struct Command {
-  std::string_view name;  // a literal in lower case of at most 16 bytes
+  std::string_view name = {};  // a literal in lower case of at most 16 bytes
   // As in Redis: the exact number of arguments with the name, or, negative, their least number.
-  int arity;
-  uint32_t flags;
-  int first_key;  // 0: no keys
-  int last_key;   // negative: counted from the end
-  int key_step;
-  CommandKind kind;
-  CommandHandler handler;
-  std::string_view group;
-  std::string_view summary;
-  std::string_view syntax;  // of the arguments
+  int arity = 0;
+  uint32_t flags = kNoCommandFlags;
+  KeyPositions keys = {};
+  CommandKind kind = CommandKind::kOther;
+  CommandHandler handler = nullptr;
+  std::string_view group = {};
+  std::string_view summary = {};
+  std::string_view syntax = {};  // of the arguments
+  RedisTraits redis = {};
 
   // The command table fills in what follows.
   size_t index = 0;  // the command's place in the table

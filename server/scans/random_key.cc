@@ -67,7 +67,7 @@ int ChooseBranch(Iterator* iterator, const Branching& at) {
 
 absl::StatusOr<std::optional<std::string>> RandomKey(StoreContents& store, NamespaceId space,
                                                      SequenceNumber* durable_after) {
-  ReadOptions options = GatedRead(space);
+  ReadOptions options = NoWaitReadOptions(space);
   options.without_value = true;
   const std::unique_ptr<Iterator> iterator = store.NewIterator(options, {}, {}, durable_after);
   Branching at;

@@ -18,7 +18,7 @@ RangeCursor::Slice::~Slice() {
 void RangeCursor::Resume(CommandContext& context) {
   if (iterator_ != nullptr) return;
   if (snapshot_ == nullptr) snapshot_ = context.store.GetSnapshot();
-  ReadOptions options = GatedRead(context.space());
+  ReadOptions options = NoWaitReadOptions(context.space());
   options.snapshot = snapshot_.get();
   options.fill_cache = false;
   options.without_value = options_.keys_only;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "spdlog/spdlog.h"
+#include "util/base/glob.h"
 
 namespace varve {
 
@@ -10,24 +11,27 @@ RangeStream::RangeStream(KeyRange range, const RangeOptions& options)
     : cursor_(std::move(range), {.reverse = options.reverse, .keys_only = options.keys_only}),
       keys_only_(options.keys_only),
       with_expiry_(options.with_expiry),
+      pattern_(options.pattern),
       skip_(options.offset) {
   if (options.limit >= 0) remaining_ = options.limit;
   if (cursor_.range().empty || options.offset < 0) remaining_ = 0;
 }
 
-void RangeStream::Emit(RespWriter* writer) {
+bool RangeStream::Matches() const {
+  return pattern_ == "*" || GlobMatches(pattern_, cursor_.key());
+}
+
+void RangeStream::Write(RespWriter* writer) {
   writer->Bulk(cursor_.key());
   if (!keys_only_) writer->Bulk(cursor_.value());
   if (with_expiry_)
     writer->Integer(cursor_.expiry_ms() == 0 ? -1 : static_cast<int64_t>(cursor_.expiry_ms()));
-  --remaining_;
-  cursor_.Step();
 }
 
 void RangeStream::Prepare(CommandContext& context) {
   if (phase_ == Phase::kSkip) {
-    for (; cursor_.Valid() && skip_ > 0 && !context.SliceSpent(cursor_.cost()); --skip_)
-      cursor_.Step();
+    for (; cursor_.Valid() && skip_ > 0 && !context.SliceSpent(cursor_.cost()); cursor_.Step())
+      skip_ -= Matches() ? 1 : 0;
     if (cursor_.Valid() && skip_ > 0) return;
     phase_ = Phase::kCollect;
   }
@@ -36,13 +40,20 @@ void RangeStream::Prepare(CommandContext& context) {
       return cursor_.Valid() && remaining_ > 0 && collected_.size() < kCollectBytes;
     };
     RespWriter writer(&collected_, context.reply.protocol());
-    for (; wanted() && !context.SliceSpent(cursor_.cost()); ++collected_keys_) Emit(&writer);
+    for (; wanted() && !context.SliceSpent(cursor_.cost()); cursor_.Step()) {
+      if (!Matches()) continue;
+      Write(&writer);
+      ++collected_keys_;
+      --remaining_;
+    }
     if (wanted()) return;
     if (cursor_.Valid() && remaining_ > 0) rest_begins_.assign(cursor_.key());
     phase_ = Phase::kCount;
   }
-  for (; cursor_.Valid() && rest_ < remaining_ && !context.SliceSpent(cursor_.cost()); ++rest_)
-    cursor_.Step();
+  for (; cursor_.Valid() && rest_ < remaining_ && !context.SliceSpent(cursor_.cost());
+       cursor_.Step()) {
+    rest_ += Matches() ? 1 : 0;
+  }
   if (cursor_.Valid() && rest_ < remaining_) return;
   if (cursor_.status().ok()) Announce(context);
 }
@@ -76,11 +87,14 @@ ReplyStream::Progress RangeStream::Produce(CommandContext& context, size_t budge
   while (remaining_ > 0 && context.reply.buffer()->size() < full &&
          !context.SliceSpent(cursor_.cost())) {
     if (!cursor_.Valid()) {
-      spdlog::error("A range reply broke off after its length was sent: {}",
-                    cursor_.status().ToString());
+      spdlog::error("A reply broke off after its length was sent: {}", cursor_.status().ToString());
       return Progress::kBroken;
     }
-    Emit(&context.reply);
+    if (Matches()) {
+      Write(&context.reply);
+      --remaining_;
+    }
+    cursor_.Step();
   }
   if (remaining_ == 0) return Progress::kDone;
   return Progress::kMore;

@@ -1,4 +1,4 @@
-// Replies to RANGE, PREFIX and COUNT, produced in slices at one snapshot.
+// Replies to RANGE, PREFIX, KEYS and COUNT, produced in slices at one snapshot.
 //
 // RESP announces an array's length before its elements. So a RANGE collects up to kCollectBytes; if
 // the range ends within them, the length is known. Otherwise it counts the rest of the keys at the
@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "server/execution/command_context.h"
 #include "server/scans/key_range.h"
@@ -21,9 +22,10 @@ namespace varve {
 struct RangeOptions {
   bool reverse = false;
   bool keys_only = false;
-  bool with_expiry = false;  // with the instant at which each expires
-  int64_t offset = 0;        // negative: nothing
-  int64_t limit = -1;        // negative: all
+  bool with_expiry = false;        // with the instant at which each expires
+  int64_t offset = 0;              // negative: nothing
+  int64_t limit = -1;              // negative: all
+  std::string_view pattern = "*";  // keys match it; stays in place until the batch is done
 };
 
 class RangeStream : public ReplyStream {
@@ -42,11 +44,14 @@ class RangeStream : public ReplyStream {
   // collected. Stays in one of them when the slice is spent or the range can't be read.
   void Prepare(CommandContext& context);
   void Announce(CommandContext& context);
-  void Emit(RespWriter* writer);
+  // Returns whether the key at the cursor belongs to the reply.
+  bool Matches() const;
+  void Write(RespWriter* writer);
 
   RangeCursor cursor_;
   const bool keys_only_;
   const bool with_expiry_;
+  const std::string_view pattern_;
   Phase phase_ = Phase::kSkip;
   int64_t skip_;                   // keys still to be skipped
   int64_t remaining_ = INT64_MAX;  // still wanted

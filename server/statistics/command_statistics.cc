@@ -34,11 +34,13 @@ size_t LatencyBuckets::IndexOf(uint64_t nanos) {
 }
 
 uint64_t LatencyBuckets::EndOf(size_t bucket) {
+  VARVE_ASSERT(bucket < kCount);
   const size_t octave = bucket / kPerOctave;
   return (kPerOctave + bucket % kPerOctave) << (octave + kFirstBits - 3);
 }
 
 uint64_t CommandFigures::Percentile(double quantile) const {
+  VARVE_ASSERT(quantile >= 0 && quantile <= 1);
   uint64_t total = 0;
   for (const uint64_t count : histogram) total += count;
   if (total == 0) return 0;
@@ -84,6 +86,7 @@ CommandStatistics::Counters& CommandStatistics::Mine(size_t command) {
 }
 
 void CommandStatistics::Executed(size_t command, uint64_t calls, uint64_t nanos_each) {
+  VARVE_ASSERT(calls > 0);
   Counters& mine = Mine(command);
   Add(&mine.calls, calls);
   Add(&mine.nanos, calls * nanos_each);

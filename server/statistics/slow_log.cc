@@ -63,6 +63,8 @@ void SlowLog::set_max_entries(size_t entries) {
   absl::MutexLock lock(&mutex_);
   max_entries_ = entries;
   if (entries_.size() > entries) entries_.resize(entries);
+  VARVE_ASSERT(entries_.size() <= max_entries_);
+  VARVE_ASSERT(entries_.size() <= next_id_);
 }
 
 }  // namespace varve

@@ -55,11 +55,11 @@ class LogSalvage {
           clock_mark_ = std::max(clock_mark_, DecodeFixed64(record.value.data()));
         }
       } else {
-        buffer_->Add(record, HashKey(record.key), /*gated=*/false);
+        buffer_->Add(record, HashKey(record.key), /*readers_wait=*/false);
         if (record.expiry_ms != 0) {
           std::string bytes;
           const RecordView entry = ExpiryIndexRecord(record, RealClock().WallMillis(), &bytes);
-          buffer_->Add(entry, HashKey(entry.key), /*gated=*/false);
+          buffer_->Add(entry, HashKey(entry.key), /*readers_wait=*/false);
         }
       }
     }
@@ -108,8 +108,8 @@ absl::StatusOr<RepairReport> RepairJob::Run() {
   VARVE_RETURN_IF_ERROR(Examine());
   if (report_.lost.empty()) return std::move(report_);
   if (records_are_lost_) VARVE_RETURN_IF_ERROR(RebuildExpiryIndex());
-  plan_.manifest.settled.clear();              // they hold for records that may be gone,
-  plan_.manifest.base_tallies = KeyTallies();  // as do these
+  plan_.manifest.counted_groups.clear();                 // they hold for records that may be gone,
+  plan_.manifest.parent_counts = GenerationKeyCounts();  // as do these
   plan_.manifest.clean_end = false;
   PlaceFilesWithValues();
   VARVE_ASSERT(!report_.continued);
@@ -233,8 +233,8 @@ absl::Status RepairJob::ReplaceLog(const std::vector<LogGap>& gaps) {
   VARVE_ASSERT(last >= manifest.flushed_sequence);
   manifest.flushed_sequence = std::max({last, salvage.last(), last_in_segments_});
   salvage.namespaces().WriteTo(&manifest);
-  if (!knows_namespaces_ && !manifest.bases.empty()) {
-    manifest.bases.clear();
+  if (!knows_namespaces_ && !manifest.forks.empty()) {
+    manifest.forks.clear();
     Lost("MANIFEST", 0,
          "what clones were made of can't be told: they hold what was written to them alone");
   }

@@ -128,7 +128,7 @@ void RepairJob::TakeNamespaces(NamespaceGeneration highest) {
   if (highest >= outdated_->next_generation) return;
   manifest.namespaces = outdated_->namespaces;
   manifest.descriptions = outdated_->descriptions;
-  manifest.bases = outdated_->bases;
+  manifest.forks = outdated_->forks;
   manifest.next_generation = outdated_->next_generation;
   knows_namespaces_ = true;
 }
@@ -214,7 +214,8 @@ void RepairJob::NameOtherGenerations() {
   for (const auto& level : plan_.manifest.levels) {
     for (const SegmentInfos& run : level) {
       for (const SegmentInfo& info : run) {
-        for (const KeyTallies::Entry& entry : info.live.entries()) found.insert(entry.generation);
+        for (const GenerationKeyCounts::Entry& entry : info.live.entries())
+          found.insert(entry.generation);
       }
     }
   }
@@ -243,7 +244,7 @@ absl::Status RepairJob::MergeInto(const std::vector<std::shared_ptr<Segment>>& s
   options.file_system = file_system_;
   options.directory = directory_;
   options.next_file_number = [this] { return NewNumber(); };
-  options.bases = NamespaceTable(plan_.manifest).bases();
+  options.forks = NamespaceTable(plan_.manifest).forks();
   options.drops_tombstones = true;
   std::vector<std::unique_ptr<InternalIterator>> children;
   std::vector<RangeTombstone> tombstones;

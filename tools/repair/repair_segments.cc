@@ -6,7 +6,7 @@
 
 #include "absl/strings/escaping.h"
 #include "db/format/large_operation.h"
-#include "db/format/value_place.h"
+#include "db/format/value_handle.h"
 #include "db/segment/segment_values.h"
 #include "tools/repair/repair_job.h"
 #include "tools/repair/repair_writer.h"
@@ -35,14 +35,14 @@ using PlaceOfValue = std::pair<uint64_t, uint64_t>;
 struct RescuedRecord {
   std::string key;
   std::string metadata;
-  std::string place;
+  std::string handle;  // of the value, encoded
   RecordView rest;
 
   RecordView View() const {
     RecordView record = rest;
     record.key = key;
     record.metadata = metadata;
-    record.value = place;
+    record.value = handle;
     return record;
   }
 };
@@ -66,9 +66,9 @@ absl::StatusOr<std::vector<RescuedRecord>> RescueThroughValues(const SegmentSurv
     RescuedRecord& record = rescued.emplace_back();
     record.key = operation->key;
     record.metadata = operation->metadata;
-    AppendValuePlace({file, offset, static_cast<uint32_t>(LargeOperationSizeOf(*operation)),
-                      static_cast<uint32_t>(operation->value.size())},
-                     &record.place);
+    AppendValueHandle({file, offset, static_cast<uint32_t>(LargeOperationSizeOf(*operation)),
+                       static_cast<uint32_t>(operation->value.size())},
+                      &record.handle);
     record.rest = *operation;
     record.rest.flags |= kSeparatedValue;
   }
@@ -120,9 +120,9 @@ absl::StatusOr<std::optional<SegmentInfo>> RepairJob::Salvage(uint64_t number, u
   std::vector<PlaceOfValue> places;
   const auto look = [&](uint64_t, uint64_t size, const RecordView& record) {
     bytes += size;
-    ValuePlace place;
-    if (IsSeparated(record) && DecodeValuePlace(record.value, &place)) {
-      places.emplace_back(place.file_number, place.offset);
+    ValueHandle handle;
+    if (IsSeparated(record) && DecodeValueHandle(record.value, &handle)) {
+      places.emplace_back(handle.file_number, handle.offset);
     }
     return absl::OkStatus();
   };

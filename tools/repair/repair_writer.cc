@@ -20,7 +20,7 @@ absl::Status RepairWriter::Add(const RecordView& record) {
   VARVE_RETURN_IF_ERROR(builder_->Add(record));
   if (is_newest && record.kind == RecordKind::kValue &&
       tombstones_.CoveringSequence(record.key, kMaxSequence) < record.sequence) {
-    live_.Add(GenerationOf(record.key), TallyOf(record));
+    live_.Add(GenerationOf(record.key), CountsOf(record));
   }
   key_.assign(record.key);
   return absl::OkStatus();

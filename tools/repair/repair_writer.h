@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/format/key_tally.h"
+#include "db/format/key_counts.h"
 #include "db/format/range_tombstone.h"
 #include "db/segment/segment_builder.h"
 #include "type/record.h"
@@ -46,7 +46,7 @@ class RepairWriter {
   const RangeTombstoneList tombstones_;
   std::unique_ptr<SegmentBuilder> builder_;
   std::string key_;  // of the last record
-  KeyTallies live_;
+  GenerationKeyCounts live_;
 };
 
 }  // namespace varve

@@ -102,7 +102,7 @@ class Reader {
       : image_(image), store_(*store), damaged_(damaged), reading_(*reading) {}
 
   void Run(uint64_t variant) {
-    // Whoever comes first finds the caches cold.
+    // The first read finds the caches cold.
     if (variant % 2 == 0) ReadKeys();
     reading_.scanned = Scan(true);
     reading_.scanned &= Scan(false);

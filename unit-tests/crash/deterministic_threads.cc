@@ -386,7 +386,7 @@ int pthread_join(pthread_t handle, void** result) {
   return joined;
 }
 
-// Whoever asks for true chance gets the same each time: the identity of a new store.
+// A call for true random numbers, as for the identity of a new store, gets the same each time.
 unsigned int _ZNSt13random_device9_M_getvalEv(void*) { return 0x5EED; }
 
 }  // extern "C"

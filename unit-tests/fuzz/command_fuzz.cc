@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "server/clients/client_modes.h"
-#include "server/clients/gated_replies.h"
+#include "server/clients/pending_replies.h"
 #include "server/commands/command_table.h"
 #include "server/execution/batch_executor.h"
 #include "server/execution/server_state.h"
@@ -72,7 +72,7 @@ class Connection {
   }
 
   void Execute(const RequestBatch& batch) {
-    GatedReplies replies;
+    PendingReplies replies;
     executor_.Begin(&batch);
     executor_.BeginReplies(&replies);
     size_t slices = 0;

@@ -71,10 +71,10 @@ std::vector<std::string> Seeds() {
   manifests[2].levels[0][0][0].range_tombstones = 1;
   manifests[3] = manifests[2];
   manifests[3].flushed_sequence = 1u << 20;
-  KeyTallies change;
+  GenerationKeyCounts change;
   change.Add(0, {-2, -300});
   change.Add(9, {1, 5});
-  manifests[3].settled = {{{4, 5, 6}, change}, {{2}, {}}};
+  manifests[3].counted_groups = {{{4, 5, 6}, change}, {{2}, {}}};
   std::vector<std::string> seeds;
   for (const Manifest& manifest : manifests) {
     const std::string bytes = EncodeManifest(manifest);

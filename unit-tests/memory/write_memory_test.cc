@@ -113,7 +113,7 @@ TEST_F(MemoryTest, Update) {
 
 // An asynchronous write was committed before there was a place for its callback.
 //
-// Whoever waits for a write hears of it exactly once.
+// A writer that waits for its write hears of it exactly once.
 TEST_F(MemoryTest, WriteAsync) {
   Fill();
   int i = 0;

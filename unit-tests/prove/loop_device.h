@@ -32,7 +32,8 @@ class LoopDevice {
   // Returns where it is mounted.
   const std::string& path() const { return path_; }
 
-  // From now on every write to it fails. Whoever has files open on it has to end before Remount.
+  // From now on every write to it fails. A process that has files open on it has to end before
+  // Remount.
   [[nodiscard]] absl::Status CutPower(Cut cut) const;
   // Unmounts and mounts again.
   [[nodiscard]] absl::Status Remount();

@@ -1,4 +1,4 @@
-// What every store keeps to, whatever it stands on: tests of the Store interface for each of its
+// What every store keeps to, whatever lies below it: tests of the Store interface for each of its
 // groups, with a factory as their parameter. A store takes part by an INSTANTIATE_TEST_SUITE_P. A
 // test of a promise that not every store makes (StoreCapabilities) expects a FailedPrecondition of
 // the others.

@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "structure/arena.h"
+#include "util/os/file_thread.h"
 
 namespace varve {
 namespace {
@@ -75,9 +77,61 @@ TEST(ChunkPoolTest, WhatIsGivenLastIsTakenFirst) {
   EXPECT_EQ(pool.Take(kChunk).data(), bytes[0]);
 }
 
-TEST(ChunkPoolTest, ThreadsShareIt) {
-  constexpr size_t kLarge = 1u << 20;
+// Waits until the file thread has done what it was woken for before: its jobs take turns.
+void AwaitFileThread(FileThread* thread) {
+  class Done final : public FileThread::Job {
+   public:
+    SteadyTime Step() noexcept override {
+      if (!done.HasBeenNotified()) done.Notify();
+      return kEndOfTime;
+    }
+    absl::Notification done;
+  } job;
+  thread->Add(&job);
+  thread->Wake(&job);
+  job.done.WaitForNotification();
+  thread->Remove(&job);
+}
+
+TEST(ChunkPoolTest, ALargeChunkIsMadeAhead) {
+  constexpr size_t kLarge = ChunkPool::kWorthMaking;
+  FileThread thread;
+  ChunkPool pool(&thread);
+  const AlignedBytes first = pool.Take(kLarge);
+  AwaitFileThread(&thread);
+  EXPECT_EQ(pool.kept(), kLarge) << "one chunk, whatever the pool may keep";
+  AlignedBytes second = pool.Take(kLarge);
+  std::memset(second.data(), 1, kLarge);
+  AwaitFileThread(&thread);
+  EXPECT_EQ(pool.kept(), kLarge) << "and the next one once it is taken";
+
+  pool.KeepUpTo(0);
+  EXPECT_EQ(pool.kept(), 0u);
+  const AlignedBytes small = pool.Take(kChunk);
+  AwaitFileThread(&thread);
+  EXPECT_EQ(pool.kept(), 0u) << "a small chunk is not worth it";
+}
+
+TEST(ChunkPoolTest, NoChunkIsMadeAfterStopMaking) {
+  constexpr size_t kLarge = ChunkPool::kWorthMaking;
   ChunkPool pool;
+  {
+    FileThread thread;
+    ChunkPool stopped(&thread);
+    const AlignedBytes first = stopped.Take(kLarge);
+    stopped.StopMaking();
+    const AlignedBytes second = stopped.Take(kLarge), third = stopped.Take(kLarge);
+    AwaitFileThread(&thread);
+    EXPECT_EQ(stopped.kept(), 0u);
+  }
+  const AlignedBytes chunk = pool.Take(kLarge);
+  EXPECT_EQ(pool.kept(), 0u) << "without a file thread none is made";
+}
+
+TEST(ChunkPoolTest, ThreadsShareIt) {
+  constexpr size_t kLarge = ChunkPool::kWorthMaking;
+  FileThread maker;
+  ChunkPool pool(&maker);
   pool.KeepUpTo(3 * kLarge);
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 3; ++thread) {

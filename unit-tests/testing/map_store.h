@@ -1,4 +1,4 @@
-// A store that stands on nothing but the public interface: maps in memory behind one lock. It is
+// A store that uses nothing but the public interface: maps in memory behind one lock. It is
 // what a remote store may be at the least: no snapshots, no order of all writes, no clones, nothing
 // that waits to become durable. It reads batches through their visitors and compares conditions by
 // version.

@@ -1,6 +1,6 @@
-// Turns the exception that is being handled into a status, as GuardMemory does. For functions that
-// run with a lock held: the thread-safety analysis follows a try block, but not the lambda that
-// GuardMemory takes.
+// A function that turns the exception that is being handled into a status, as GuardMemory does.
+// Functions that run with a lock held use it: the thread-safety analysis follows a try block, but
+// not the lambda that GuardMemory takes.
 //
 //   try {
 //     return ChangeLocked();

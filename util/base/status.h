@@ -1,4 +1,4 @@
-// Builders of the errors that cross module borders, and the two macros that pass them on.
+// Builders of the errors that cross module boundaries, and the two macros that pass them on.
 //
 // Each message says what was being done, where (file and offset) and, where somebody can act, what
 // to do. Codes:

@@ -23,6 +23,10 @@ AlignedBytes::AlignedBytes(size_t size) : size_(size), capacity_(size) {
   if (huge > 0) (void)madvise(data_.get(), huge, MADV_HUGEPAGE);  // a hint
 }
 
+void TakeMemory(char* bytes, size_t size) {
+  for (size_t i = 0; i < size; i += kSmallPage) static_cast<volatile char*>(bytes)[i] = 0;
+}
+
 void DropMemory(char* bytes, size_t size) {
   const auto address = reinterpret_cast<uintptr_t>(bytes);
   const size_t before = -address % kSmallPage;

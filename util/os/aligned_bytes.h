@@ -35,6 +35,10 @@ class AlignedBytes {
   size_t capacity_ = 0;
 };
 
+// Touches each page, so that the system provides its memory now and not at the first write to it.
+// The contents are unspecified.
+void TakeMemory(char* bytes, size_t size);
+
 // Gives the memory of whole pages among the bytes back to the system; they stay readable, as zeros.
 void DropMemory(char* bytes, size_t size);
 

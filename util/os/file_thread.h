@@ -1,6 +1,7 @@
-// The file thread of a store does what is to be done to files while nobody waits: its jobs prepare
-// log files and remove files that are out of use. They share one thread because none of them needs
-// a processor for long; each does a step at a time, so that no job holds up another one.
+// The file thread of a store does slow work ahead of time or afterwards, while nobody waits for
+// it: its jobs prepare log files, make memory for write buffers and remove files that are out of
+// use. They share one thread because none of them needs a processor for long; each does a step at
+// a time, so that no job holds up another one.
 //
 // Invariants: (1) At most one step runs at any time. (2) No step of a job begins after Remove(job)
 // has returned.

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "util/base/assert.h"
 #include "util/base/status.h"
 
 namespace varve {
@@ -31,6 +32,7 @@ FileWriter::~FileWriter() {
 
 absl::Status FileWriter::Write(std::string_view bytes) {
   if (!status_.ok() || bytes.empty()) return status_;
+  VARVE_ASSERT(file_ != nullptr && !kept_);
   status_ = file_->Write(written_, bytes);
   if (!status_.ok()) return status_;
   const uint64_t begin = written_ / kPage * kPage;
@@ -41,6 +43,7 @@ absl::Status FileWriter::Write(std::string_view bytes) {
 }
 
 absl::Status FileWriter::WritePages() {
+  VARVE_ASSERT(size() / kPage * kPage >= written_);
   const size_t whole = static_cast<size_t>(size() / kPage * kPage - written_);
   VARVE_RETURN_IF_ERROR(Write(std::string_view(buffer_).substr(0, whole)));
   if (buffer_.capacity() <= kMaxKeptBuffer) {

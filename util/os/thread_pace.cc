@@ -58,15 +58,15 @@ uint64_t ThreadPace::Waited() {
   return nanos;
 }
 
-void ThreadPace::Rest(bool hurries) {
+void ThreadPace::Rest(bool is_urgent) {
   if (switched_off.load(std::memory_order_relaxed)) return;
   SteadyTime now = SteadyNow();
   const std::chrono::nanoseconds taken = now - begun_;
-  if (taken < step_ && !(hurries && yields_)) return;
+  if (taken < step_ && !(is_urgent && yields_)) return;
   uint64_t waited = Waited();
   const auto missed = static_cast<int64_t>(waited - waited_);
   step_ = kStep;
-  if (hurries) {
+  if (is_urgent) {
     TakeShare();
   } else if (yields_ && missed > taken.count() / kLeast * (kLeast - 1)) {
     TakeShare();

@@ -4,7 +4,7 @@
 //
 // A nice value alone shares a processor out in slices of milliseconds, and a thread that answers
 // requests waits for the end of such a slice. So the background thread works in the time that the
-// others leave (YieldToEveryone), until it hurries. If they leave it less than a tenth of a
+// others leave (YieldToEveryone), until its work is urgent. If they leave it less than a tenth of a
 // processor, it takes its share for a while, so that it still comes to an end: some twentieth of a
 // processor in all. Where processors are idle, it works on.
 //
@@ -38,8 +38,8 @@ class ThreadPace {
   static void SwitchOff();
 
   // Yields or rests if that is due. The working thread calls it every millisecond or so; most calls
-  // read the clock and return. `hurries`: the thread works on.
-  void Rest(bool hurries);
+  // read the clock and return. `is_urgent`: the thread works on.
+  void Rest(bool is_urgent);
 
   // Returns the sum of all rests.
   std::chrono::nanoseconds rested() const { return rested_; }

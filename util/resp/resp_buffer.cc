@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "util/base/assert.h"
+
 namespace varve {
 
 ByteBuffer::~ByteBuffer() { std::free(bytes_); }
@@ -24,10 +26,12 @@ void ByteBuffer::MakeRoom(size_t bytes) {
   }
   begin_ = 0;
   end_ = used;
+  VARVE_ASSERT(room() >= bytes);
 }
 
 void ByteBuffer::ShrinkAbove(size_t keep) {
   if (capacity_ <= keep || size() > capacity_ / 4) return;
+  VARVE_ASSERT(begin_ <= end_ && end_ <= capacity_);
   const size_t used = size();
   const size_t wanted = std::max(keep, used);
   char* smaller = static_cast<char*>(std::malloc(wanted));

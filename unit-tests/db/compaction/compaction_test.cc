@@ -38,7 +38,7 @@ class CompactionTest : public ::testing::Test {
     context_.options = &options_;
     context_.caches = &caches_;
     context_.next_file_number = [this] { return next_number_++; };
-    context_.hurries = [] { return true; };
+    context_.is_urgent = [] { return true; };
     options_.segment_size = 2000;
   }
 

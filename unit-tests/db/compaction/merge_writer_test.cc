@@ -188,7 +188,7 @@ TEST_F(MergeWriterTest, OutputsAreCutBetweenKeysAndTombstonesWithThem) {
 
 // The segments [c, d] and [k, l] stay where they are.
 TEST_F(MergeWriterTest, NoOutputReachesAcrossABorder) {
-  options_.borders = {Key("c"), Key("k")};
+  options_.boundaries = {Key("c"), Key("k")};
   EXPECT_EQ(Merged({Value("a", 1), Value("b", 2), Value("m", 3)}), "a@1=v1 b@2=v2 | m@3=v3 ");
   EXPECT_EQ(Merged({Value("a", 1), Value("m", 3)},
                    {{Key("b"), Key("c"), 5}, {Key("f"), Key("g"), 5}, {Key("n"), Key("o"), 5}}),

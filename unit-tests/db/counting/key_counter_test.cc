@@ -34,7 +34,7 @@ class KeyCounterTest : public ::testing::Test {
     const std::shared_ptr<const SuperVersion> present = versions_.PresentLocked();
     present->active->Reserve(WriteBuffer::SizeOf(record), 0);
     versions_.AdvanceLocked(sequence);
-    present->active->Add(record, HashKey(record.key), /*gated=*/false);
+    present->active->Add(record, HashKey(record.key), /*readers_wait=*/false);
     versions_.ShowLocked();
   }
   void Put(NamespaceGeneration generation, std::string_view key, std::string_view value) {
@@ -44,10 +44,10 @@ class KeyCounterTest : public ::testing::Test {
     absl::MutexLock lock(&versions_.mutex());
     versions_.RotateLocked(/*log_bytes=*/0);
   }
-  KeyTally Count(NamespaceId space) {
+  KeyCounts Count(NamespaceId space) {
     const absl::StatusOr<KeyCounter::Counted> counted = counter_.CountNamespace(space);
     EXPECT_TRUE(counted.ok()) << counted.status();
-    return counted.ok() ? counted->tally : KeyTally{};
+    return counted.ok() ? counted->counts : KeyCounts{};
   }
 
   SequenceNumber durable_ = kMaxSequence;
@@ -56,13 +56,13 @@ class KeyCounterTest : public ::testing::Test {
 };
 
 TEST_F(KeyCounterTest, EachKeyCountsOnceWithItsNewestValue) {
-  EXPECT_EQ(Count(0), (KeyTally{0, 0}));
+  EXPECT_EQ(Count(0), (KeyCounts{0, 0}));
   Put(1, "a", "12345");
   Put(1, "b", "1");
   Put(1, "a", "12");
-  EXPECT_EQ(Count(0), (KeyTally{2, 5}));
+  EXPECT_EQ(Count(0), (KeyCounts{2, 5}));
   Write(RecordKind::kTombstone, 1, "a");
-  EXPECT_EQ(Count(0), (KeyTally{1, 2}));
+  EXPECT_EQ(Count(0), (KeyCounts{1, 2}));
 }
 
 TEST_F(KeyCounterTest, NamespacesAreCountedApart) {
@@ -82,9 +82,9 @@ TEST_F(KeyCounterTest, WhatABufferChangesIsKnownOnceItWasCounted) {
   EXPECT_FALSE(counter_.ChangeOfBuffer(*full));
   Put(1, "a", "22");  // replaces what the full buffer holds
   Put(1, "c", "1");
-  EXPECT_EQ(Count(0), (KeyTally{2, 5}));
+  EXPECT_EQ(Count(0), (KeyCounts{2, 5}));
   ASSERT_TRUE(counter_.ChangeOfBuffer(*full));
-  EXPECT_EQ(counter_.ChangeOfBuffer(*full)->Of(1), (KeyTally{1, 2}));
+  EXPECT_EQ(counter_.ChangeOfBuffer(*full)->Of(1), (KeyCounts{1, 2}));
 }
 
 TEST_F(KeyCounterTest, NothingIsNotedThatACrashCouldTakeBack) {
@@ -125,9 +125,9 @@ TEST_F(KeyCounterTest, AnInstallThatSeesLessForgetsWhatWasFoundOut) {
   EXPECT_EQ(Count(0).keys, 1);
 }
 
-TEST_F(KeyCounterTest, AtRestNothingIsLeftToReconcileInAnEmptyTree) {
-  EXPECT_TRUE(counter_.ReconcileAtRest([] { return true; }));
-  EXPECT_EQ(counter_.UnsettledSegments(), 0u);
+TEST_F(KeyCounterTest, AtRestNothingIsLeftToCountInAnEmptyTree) {
+  EXPECT_TRUE(counter_.CountAtRest([] { return true; }));
+  EXPECT_EQ(counter_.UncountedSegments(), 0u);
 }
 
 }  // namespace

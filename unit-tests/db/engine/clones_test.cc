@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "db/format/namespace_bases.h"
+#include "db/format/namespace_forks.h"
 #include "fmt/format.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/manual_clock.h"
@@ -127,7 +127,7 @@ TEST(ClonesTest, OutliveWhatTheirSourceDeletes) {
   }
 }
 
-TEST(ClonesTest, ASnapshotKeepsAClonesBase) {
+TEST(ClonesTest, ASnapshotKeepsAClonesParent) {
   TestStore store;
   ASSERT_TRUE(Create(store, 1).ok());
   Fill(store, 1, 100);
@@ -257,7 +257,7 @@ TEST(ClonesTest, AreOfOneMomentUnderWriters) {
   }
 }
 
-// Whoever counts at the same time may have looked further than to the cut.
+// Another thread that counts at the same time may have looked further than to the fork point.
 TEST(ClonesTest, CountsAreExactWhileOthersWriteAndCount) {
   TestStore store;
   std::atomic<bool> stop{false};
@@ -288,7 +288,7 @@ TEST(ClonesTest, CountsAreExactWhileOthersWriteAndCount) {
 // A count looked up what was below a batch as of the sequence that was counted last. When a clone
 // was made after it, range tombstones between the two were left out, and a key was counted as
 // deleted once more.
-TEST(ClonesTest, ACountOfAYoungCloneSeesWhatWasDeletedAboveItsBase) {
+TEST(ClonesTest, ACountOfAYoungCloneSeesWhatWasDeletedAboveItsParent) {
   constexpr NamespaceId kOfClone = kClone + 1;
   TestStore store;
   ASSERT_TRUE(Put(store, 0, "key", "value").ok());
@@ -322,8 +322,8 @@ TEST(ClonesTest, NothingStaysOfClonesThatAreGone) {
   EXPECT_LT(manifest_bytes(), before + 200);
 }
 
-// A clone's segment is settled by looking its keys up in what they stand on, never by reading that
-// as a whole.
+// A clone's segment is counted by looking its keys up in the parent, never by reading
+// the parent as a whole.
 TEST(ClonesTest, CountingReadsLittleHoweverManyClonesThereAre) {
   EngineOptions options = testing::TestEngineOptions();
   options.block_cache_size = 0;

@@ -41,7 +41,7 @@ void Fill(TestStore& store, uint64_t begin, uint64_t end, uint64_t step = 1) {
     ASSERT_TRUE(store->Put(Key(i), std::string(100, 'v')).ok());
 }
 
-// Layers of every kind over a large last run, so that they are settled by lookups, side by side,
+// Layers of every kind over a large last run, so that they are counted by lookups, side by side,
 // together, and by merges.
 class CountModelTest : public ::testing::TestWithParam<uint64_t> {};
 
@@ -122,7 +122,7 @@ TEST(EngineCountTest, AskingAgainReadsNothing) {
   EXPECT_EQ(Reads(store), asked);
 }
 
-TEST(EngineCountTest, WhatWasSettledIsRemembered) {
+TEST(EngineCountTest, WhatWasCountedIsRemembered) {
   TestStore store(CountOptions());
   Fill(store, 0, 5000);
   ASSERT_TRUE(store->Compact({}, {}).ok());
@@ -138,7 +138,7 @@ TEST(EngineCountTest, WhatWasSettledIsRemembered) {
   EXPECT_EQ(Reads(store), opened);
 }
 
-TEST(EngineCountTest, MergesToTheBottomAndNewKeysAreSettledByThemselves) {
+TEST(EngineCountTest, MergesToTheBottomAndNewKeysAreCountedByThemselves) {
   TestStore store(CountOptions());
   Fill(store, 0, 5000);
   Fill(store, 5000, 9000);
@@ -153,18 +153,18 @@ TEST(EngineCountTest, MergesToTheBottomAndNewKeysAreSettledByThemselves) {
   EXPECT_EQ(Reads(store), before);
 }
 
-TEST(EngineCountTest, TheBackgroundSettlesAtRest) {
+TEST(EngineCountTest, TheBackgroundCountsAtRest) {
   TestStore store(CountOptions());
   Fill(store, 0, 5000);
   ASSERT_TRUE(store->Compact({}, {}).ok());
   Fill(store, 0, 6000, 7);
   ASSERT_TRUE(store->DeleteRange(Key(100), Key(200)).ok());
   ASSERT_TRUE(store->Flush().ok());
-  EXPECT_GT(store.Statistic("unsettled_segments"), 0u);
-  EXPECT_TRUE(Eventually([&] { return store.Statistic("unsettled_segments") == 0; }));
-  const uint64_t settled = Reads(store);
+  EXPECT_GT(store.Statistic("uncounted_segments"), 0u);
+  EXPECT_TRUE(Eventually([&] { return store.Statistic("uncounted_segments") == 0; }));
+  const uint64_t reads = Reads(store);
   EXPECT_EQ(Keys(store), 5000u + 143 - 100);
-  EXPECT_EQ(Reads(store), settled);
+  EXPECT_EQ(Reads(store), reads);
 }
 
 TEST(EngineCountTest, AnEmptiedNamespaceIsCountedAtOnce) {
@@ -190,7 +190,7 @@ class DropLarge : public CompactionFilter {
 // each beside all that lies below: seconds for 3,000 keys.
 //
 // A record that a filter drops from below was replaced by nothing any more.
-// Settled one by one, each of the hundred buffers would be walked beside the whole store.
+// Counted one by one, each of the hundred buffers would be walked beside the whole store.
 TEST(EngineCountTest, TheManyBuffersOfARecoveryAreCountedByOneScan) {
   EngineOptions options = CountOptions();
   options.write_buffer_size = 16 << 20;
@@ -219,7 +219,7 @@ TEST(EngineCountTest, TheManyBuffersOfARecoveryAreCountedByOneScan) {
   }
 }
 
-TEST(EngineCountTest, AFilterUnsettlesWhatLiesAbove) {
+TEST(EngineCountTest, AFilterMakesWhatLiesAboveUncounted) {
   EngineOptions options = CountOptions();
   options.compaction_filter = std::make_shared<DropLarge>();
   TestStore store(options);

@@ -4,9 +4,9 @@
 
 #include <map>
 #include <random>
-#include <thread>
 
 #include "fmt/format.h"
+#include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/namespace_calls.h"
 #include "unit-tests/testing/simulated_file_system.h"
 #include "varve/namespace_status.h"
@@ -126,10 +126,7 @@ TEST(EngineNamespacesTest, WhatADroppedOneHeldGoes) {
   ASSERT_TRUE(Drop(store, kNamed).ok());
   ASSERT_TRUE(store->Flush().ok());
   ASSERT_TRUE(store->Compact({}, {}).ok());
-  for (int i = 0; i < 500 && store.Statistic("segment_entries") != 0; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  EXPECT_EQ(store.Statistic("segment_entries"), 0u);
+  EXPECT_TRUE(testing::Eventually([&] { return store.Statistic("segment_entries") == 0; }));
   EXPECT_TRUE(absl::IsAlreadyExists(Create(store, kNamed, "big"))) << "an id is never given again";
   store.Reopen();
   EXPECT_TRUE(absl::IsAlreadyExists(Create(store, kNamed, "big")));

@@ -123,7 +123,7 @@ TEST(EngineQuotaTest, AFullOneIsSaidWhileKeysGoOnExpiring) {
 // A write that replaces an expired key did not count as one more key, and a namespace above its
 // quota could grow by it (crash_states_main --seed=4 --index=15335).
 //
-// What has expired may still be on disk; here it can't be removed, as somebody has the turn to
+// What has expired may still be on disk; here it can't be removed, as there is an exclusive
 // write.
 TEST(EngineQuotaTest, WhoReplacesWhatHasExpiredAddsAKey) {
   ManualClock clock;
@@ -136,12 +136,12 @@ TEST(EngineQuotaTest, WhoReplacesWhatHasExpiredAddsAKey) {
   batch.Put("short", "v", kNamed, ManualClock::kStart + 10);
   batch.AlterNamespace({.id = kNamed, .name = "small", .options = {.max_keys = 2}});
   ASSERT_TRUE(store->Write({}, &batch).ok());
-  const std::unique_ptr<ExclusiveWrite> turn = store->BeginExclusiveWrite();
+  const std::unique_ptr<ExclusiveWrite> exclusive = store->BeginExclusiveWrite();
   clock.Advance(10);
   const auto replace = [&](const std::string& key) {
     batch.Clear();
     batch.Put(key, "new", kNamed);
-    return store->Write({.exclusive_write = turn.get()}, &batch).status();
+    return store->Write({.exclusive_write = exclusive.get()}, &batch).status();
   };
   EXPECT_TRUE(IsNamespaceFull(replace("short")));
   EXPECT_TRUE(replace("a").ok());

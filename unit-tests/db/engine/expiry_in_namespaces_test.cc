@@ -192,7 +192,7 @@ TEST_F(ExpiryInNamespacesTest, CountsOfTransactionsLeaveOutWhatHasExpired) {
   EXPECT_EQ(keys, 1u);
 }
 
-TEST_F(ExpiryInNamespacesTest, WhoHasTheTurnReadsAndCountsWhatExpires) {
+TEST_F(ExpiryInNamespacesTest, AnExclusiveWriterReadsAndCountsWhatExpires) {
   ASSERT_TRUE(Put("a", kOther, kStart + 1000).ok());
   NamespaceDescription space{.id = kOther};
   space.options.max_keys = 2;
@@ -201,8 +201,8 @@ TEST_F(ExpiryInNamespacesTest, WhoHasTheTurnReadsAndCountsWhatExpires) {
   ASSERT_TRUE(store_->Write({}, &alter).ok());
   clock_.Advance(1000);
   {
-    const std::unique_ptr<ExclusiveWrite> turn = store_->BeginExclusiveWrite();
-    Transaction transaction(&*store_, {.write = {.exclusive_write = turn.get()}});
+    const std::unique_ptr<ExclusiveWrite> exclusive = store_->BeginExclusiveWrite();
+    Transaction transaction(&*store_, {.write = {.exclusive_write = exclusive.get()}});
     std::string value;
     absl::StatusOr<ReadResult> read = transaction.Get({.space = kOther}, "a", &value);
     ASSERT_TRUE(read.ok()) << read.status();

@@ -37,12 +37,12 @@ NamespaceChange Of(NamespaceChange::Verb verb, NamespaceId id, NamespaceId other
 }
 
 NamespaceChange Clone(const NamespaceDescription& space, NamespaceGeneration generation,
-                      NamespaceId source, SequenceNumber cut = kNoSequence) {
+                      NamespaceId source, SequenceNumber fork_point = kNoSequence) {
   return {.verb = NamespaceChange::Verb::kClone,
           .space = space,
           .generation = generation,
           .other = source,
-          .cut = cut};
+          .fork_point = fork_point};
 }
 
 TEST(NamespaceChangeTest, TheBytesNeverChange) {

@@ -1,4 +1,4 @@
-// The parts of an engine that a commit pipeline stands on, without an engine: a log in memory, an
+// The parts of an engine that a commit pipeline depends on, without an engine: a log in memory, an
 // empty tree, and no thread of their own. For one test.
 //
 // Thread-safety: as the parts have it.

@@ -63,7 +63,7 @@ TEST_F(QuotasTest, AWholeBatchIsRefusedOrAccepted) {
   WriteBatch batch;
   for (const char* key : {"a", "b", "c", "d"}) batch.Put(key, "1", kSmall);
   EXPECT_TRUE(IsNamespaceFull(quotas_.Submit({}, &batch).status()));
-  EXPECT_EQ(parts_.counter().CountNamespace(kSmall)->tally.keys, 0);
+  EXPECT_EQ(parts_.counter().CountNamespace(kSmall)->counts.keys, 0);
 }
 
 }  // namespace

@@ -295,7 +295,7 @@ TEST(ValueSeparationTest, ANamespaceHasASizeOfItsOwn) {
   EXPECT_EQ(value, Value(7));
 }
 
-TEST(ValueSeparationTest, ACloneReadsTheValuesOfItsBase) {
+TEST(ValueSeparationTest, ACloneReadsTheValuesOfItsParent) {
   TestStore store(SmallOptions());
   Fill(store, 0, 100);
   WriteBatch batch;

@@ -74,7 +74,7 @@ TEST_F(VersionSetTest, AnInstallIsOnDiskBeforeReadersSeeIt) {
     ++installed;
   });
   const auto apply = [](const Version&) { return std::vector<Level>(2); };
-  const auto follow = [](const Version&, KeyLedger*) {};
+  const auto follow = [](const Version&, SegmentKeyCounts*) {};
   ASSERT_TRUE(set_.LogAndApply({}, apply, follow).ok());
   EXPECT_EQ(installed, 1);
   EXPECT_NE(versions_.PresentVersion(), before);
@@ -88,7 +88,7 @@ TEST_F(VersionSetTest, AfterAnErrorNothingHasChanged) {
   files_.CutAfter(0);
   EXPECT_FALSE(set_.LogAndApply(
                        {}, [](const Version&) { return std::vector<Level>(2); },
-                       [](const Version&, KeyLedger*) {})
+                       [](const Version&, SegmentKeyCounts*) {})
                    .ok());
   EXPECT_EQ(versions_.PresentVersion(), before);
   EXPECT_TRUE(set_.CurrentManifest().levels.empty());
@@ -99,7 +99,7 @@ TEST_F(VersionSetTest, WithoutMemoryNothingHasChangedEither) {
   const std::shared_ptr<const Version> before = versions_.PresentVersion();
   const absl::Status status = set_.LogAndApply(
       {}, [](const Version&) -> std::vector<Level> { throw std::bad_alloc(); },
-      [](const Version&, KeyLedger*) {});
+      [](const Version&, SegmentKeyCounts*) {});
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_EQ(versions_.PresentVersion(), before);
 }

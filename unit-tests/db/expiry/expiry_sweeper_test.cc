@@ -61,7 +61,7 @@ class ExpirySweeperTest : public ::testing::Test {
         WriteBuffer::SizeOf(record) + WriteBuffer::SizeOf(ExpirySweeper::RecordOf(entry)), 0);
     versions_.AdvanceLocked(record.sequence);
     sweeper_.AddLocked(entry, active);
-    active->Add(record, HashKey(record.key), /*gated=*/false);
+    active->Add(record, HashKey(record.key), /*readers_wait=*/false);
     versions_.ShowLocked();
   }
   void HideAll() {

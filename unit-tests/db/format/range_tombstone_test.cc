@@ -30,7 +30,7 @@ TEST(RangeTombstoneListTest, AnEmptyListCoversNothing) {
   EXPECT_TRUE(list.empty());
   EXPECT_EQ(list.CoveringSequence("a", kMaxSequence), kNoSequence);
   EXPECT_EQ(list.Covering("a", kMaxSequence), nullptr);
-  EXPECT_TRUE(list.Tombstones().empty());
+  EXPECT_TRUE(list.tombstones().empty());
 }
 
 TEST(RangeTombstoneListTest, TheBeginIsCoveredAndTheEndIsNot) {
@@ -53,15 +53,6 @@ TEST(RangeTombstoneListTest, PiecesOfOneTombstoneAreJoinedAgain) {
   const std::vector<RangeTombstone> expected = {{"a", "e", 7}, {"e", "f", 8}};
   EXPECT_EQ(list.tombstones(), expected);
   EXPECT_EQ(list.size(), 2u);
-}
-
-TEST(RangeTombstoneListTest, TombstonesAreCutToTheRangeAskedFor) {
-  const RangeTombstoneList list({{"a", "e", 1}, {"c", "g", 2}, {"x", "z", 3}});
-  const std::vector<RangeTombstone> middle = {{"b", "e", 1}, {"c", "f", 2}};
-  EXPECT_EQ(list.Tombstones("b", "f"), middle);
-  const std::vector<RangeTombstone> from = {{"f", "g", 2}, {"x", "z", 3}};
-  EXPECT_EQ(list.Tombstones("f"), from);
-  EXPECT_TRUE(list.Tombstones("g", "x").empty());
 }
 
 TEST(RangeTombstoneListTest, AgreesWithALookThroughAllTombstones) {
@@ -91,7 +82,7 @@ TEST(RangeTombstoneListTest, AgreesWithALookThroughAllTombstones) {
         }
       }
     }
-    const RangeTombstoneList again(list.Tombstones());
+    const RangeTombstoneList again(list.tombstones());
     for (int key = 0; key < keys; ++key) {
       ASSERT_EQ(again.CoveringSequence(Key(key), 10), list.CoveringSequence(Key(key), 10));
     }

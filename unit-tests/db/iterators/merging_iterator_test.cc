@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "db/iterators/base_iterator.h"
+#include "db/iterators/parent_iterator.h"
 #include "db/write_buffer/write_buffer.h"
 #include "type/tree_key.h"
 #include "unit-tests/testing/vector_iterator.h"
@@ -156,7 +156,7 @@ class GrowingIterator final : public InternalIterator {
       const std::string key = std::string(tree_key) + static_cast<char>('z' - ++grown_);
       buffer_->Add({.key = key, .value = "late", .sequence = SequenceNumber{100} + grown_},
                    HashKey(key),
-                   /*gated=*/false);
+                   /*readers_wait=*/false);
     }
     buffer_->NewIterator();  // brings the order up to date
   }
@@ -174,7 +174,8 @@ class GrowingIterator final : public InternalIterator {
 TEST(MergingIteratorTest, TurningBackStaysBehindWhatAWriteBufferGainsMeanwhile) {
   const auto key = [](const char* user_key) { return std::string(TreeKey(1, user_key).view()); };
   WriteBuffer buffer(1 << 20, 1);
-  buffer.Add({.key = key("z"), .value = "v", .sequence = 7}, HashKey(key("z")), /*gated=*/false);
+  buffer.Add({.key = key("z"), .value = "v", .sequence = 7}, HashKey(key("z")),
+             /*readers_wait=*/false);
   std::vector<std::unique_ptr<InternalIterator>> children;
   children.push_back(std::make_unique<GrowingIterator>(&buffer));
   children.push_back(std::make_unique<VectorIterator>(
@@ -190,13 +191,14 @@ TEST(MergingIteratorTest, TurningBackStaysBehindWhatAWriteBufferGainsMeanwhile) 
 // Going to the end of a clone's parent is a seek behind it and a step back. A record that another
 // thread wrote between the two was taken for the parent's end, and a backward scan began without
 // the parent's last keys (1 of 300 runs of ClonesModelTest).
-TEST(BaseIteratorTest, TheLastRecordIsFoundThoughAWriteBufferGrowsBehindTheBase) {
-  const std::string in_base(TreeKey(1, "k").view()), behind(TreeKey(9, "z").view());
+TEST(ParentIteratorTest, TheLastRecordIsFoundThoughAWriteBufferGrowsBehindTheParent) {
+  const std::string in_parent(TreeKey(1, "k").view()), behind(TreeKey(9, "z").view());
   WriteBuffer buffer(1 << 20, 1);
-  buffer.Add({.key = in_base, .value = "v", .sequence = 5}, HashKey(in_base), /*gated=*/false);
-  buffer.Add({.key = behind, .value = "v", .sequence = 6}, HashKey(behind), /*gated=*/false);
-  const std::unique_ptr<InternalIterator> iterator = NewBaseIterator(
-      std::make_unique<GrowingIterator>(&buffer), {.generation = 7, .base = 1, .cut = 50});
+  buffer.Add({.key = in_parent, .value = "v", .sequence = 5}, HashKey(in_parent),
+             /*readers_wait=*/false);
+  buffer.Add({.key = behind, .value = "v", .sequence = 6}, HashKey(behind), /*readers_wait=*/false);
+  const std::unique_ptr<InternalIterator> iterator = NewParentIterator(
+      std::make_unique<GrowingIterator>(&buffer), {.generation = 7, .parent = 1, .fork_point = 50});
   iterator->SeekToLast();
   ASSERT_TRUE(iterator->Valid());
   EXPECT_EQ(iterator->record().key, TreeKey(7, "k").view());

@@ -2,6 +2,7 @@
 // issued.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "unit-tests/db/log/log_test_util.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
@@ -37,6 +37,10 @@ class HeldWrites : public FaultFileSystem {
     absl::MutexLock lock(&mutex_);
     return begun_;
   }
+  size_t ended() {
+    absl::MutexLock lock(&mutex_);
+    return ended_;
+  }
   // The n-th one, from 0. Where `status` is not OK it fails, and writes nothing.
   void Release(size_t number, absl::Status status = absl::OkStatus()) {
     absl::MutexLock lock(&mutex_);
@@ -57,7 +61,10 @@ class HeldWrites : public FaultFileSystem {
         owner_->mutex_.Await(absl::Condition(&is_released));
         if (absl::Status status = owner_->released_.at(number); !status.ok()) return status;
       }
-      return ForwardingFile::WriteDurably(offset, data);
+      absl::Status written = ForwardingFile::WriteDurably(offset, data);
+      absl::MutexLock lock(&owner_->mutex_);
+      ++owner_->ended_;
+      return written;
     }
 
    private:
@@ -66,6 +73,7 @@ class HeldWrites : public FaultFileSystem {
 
   absl::Mutex mutex_;
   size_t begun_ = 0;
+  size_t ended_ = 0;
   std::map<size_t, absl::Status> released_;
 };
 
@@ -87,6 +95,9 @@ class GroupWriterTest : public ::testing::Test {
   // Adds a record, for which a thread waits then; its result goes to `*status`.
   void CommitOnAThread(std::string_view operations, absl::Status* status) {
     ASSERT_TRUE(user_.Add(operations).ok());
+    WaitOnAThread(status);
+  }
+  void WaitOnAThread(absl::Status* status) {
     threads_.emplace_back([this, status, sequence = user_.last()] {
       *status = user_.log().WaitUntilDurable(sequence);
     });
@@ -111,16 +122,17 @@ TEST_F(GroupWriterTest, TwoGroupsAreUnderWayAndCountInOrder) {
   ASSERT_TRUE(Eventually([this] { return fs_.begun() == 1; }));
   CommitOnAThread("b", &statuses_[1]);
   ASSERT_TRUE(Eventually([this] { return fs_.begun() == 2; })) << "it doesn't wait for the first";
-  CommitOnAThread("c", &statuses_[2]);
-  absl::SleepFor(absl::Milliseconds(50));
-  EXPECT_EQ(fs_.begun(), 2u) << "no third one";
+  ASSERT_TRUE(user_.Add("c").ok());
+  EXPECT_FALSE(user_.log().TrySync()) << "no third one";
+  EXPECT_EQ(fs_.begun(), 2u);
+  WaitOnAThread(&statuses_[2]);
   fs_.Release(1);
-  absl::SleepFor(absl::Milliseconds(50));
+  ASSERT_TRUE(Eventually([this] { return fs_.ended() == 1; }));
   EXPECT_EQ(user_.log().durable_sequence(), 0u) << "the second is there, but not the first";
   fs_.Release(0);
   ASSERT_TRUE(Eventually([this] { return user_.log().durable_sequence() == 2; }));
   ASSERT_TRUE(Eventually([this] { return fs_.begun() == 3; }))
-      << "whoever ends one begins the next";
+      << "the thread that ends one begins the next";
   fs_.Release(2);
   Join();
   for (const absl::Status& status : statuses_) EXPECT_TRUE(status.ok()) << status;
@@ -135,7 +147,7 @@ TEST_F(GroupWriterTest, WhatStandsBehindAFailedGroupIsNotAcknowledged) {
   CommitOnAThread("b", &statuses_[1]);
   ASSERT_TRUE(Eventually([this] { return fs_.begun() == 2; }));
   fs_.Release(1);
-  absl::SleepFor(absl::Milliseconds(20));
+  ASSERT_TRUE(Eventually([this] { return fs_.ended() == 1; }));
   fs_.Release(0, absl::InternalError("EIO"));
   Join();
   EXPECT_TRUE(absl::IsUnavailable(statuses_[0])) << statuses_[0];
@@ -157,8 +169,12 @@ TEST_F(GroupWriterTest, WhatTheKernelHoldsIsSyncedTheOtherWayAndLaterGroupsGoDir
   ASSERT_TRUE(Eventually([this] { return fs_.begun() == 1; }));
   // Who writes without a sync waits for those before, so that all is there in order.
   ASSERT_TRUE(user_.Add("behind", Durability::kNone).ok());
-  std::thread writer([this] { EXPECT_TRUE(user_.log().Push().ok()); });
-  absl::SleepFor(absl::Milliseconds(20));
+  std::atomic<bool> pushes{false};
+  std::thread writer([&] {
+    pushes = true;
+    EXPECT_TRUE(user_.log().Push().ok());
+  });
+  ASSERT_TRUE(Eventually([&] { return pushes.load(); }));
   EXPECT_EQ(user_.log().written_sequence(), 2u);
   fs_.Release(0);
   writer.join();

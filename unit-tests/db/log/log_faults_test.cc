@@ -290,7 +290,7 @@ class LogLives {
     last_ = replayed.recovery.last_sequence;
     ASSERT_EQ(last_, next - 1);
     model_.erase(model_.upper_bound(last_), model_.end());
-    acknowledged_ = last_;  // whoever reads it now may rely on it
+    acknowledged_ = last_;  // a reader may rely on it from now on
     next_file_number_ = replayed.recovery.last_file_number + 1;
     adopted_ = replayed.recovery.files;
     obsolete_ = replayed.recovery.obsolete_paths;

@@ -324,7 +324,7 @@ TEST(TransactionTest, EqualsAModelUnderRandomOperations) {
   }
 }
 
-// Money moves between accounts, some of which come and go; whoever looks at all of them always
+// Money moves between accounts, some of which come and go; a reader of all of them always
 // finds the same sum.
 TEST(TransactionTest, TransfersSideBySideKeepTheSum) {
   TestStore store;
@@ -381,7 +381,7 @@ TEST(TransactionTest, TransfersSideBySideKeepTheSum) {
   EXPECT_EQ(sum(&last), kAccounts * kEach);
 }
 
-TEST(TransactionTest, RunTransactionTakesItsTurnPastWritersThatAlwaysComeBetween) {
+TEST(TransactionTest, RunTransactionWritesExclusivelyPastWritersThatAlwaysComeBetween) {
   TestStore store;
   Set(&*store, "counter", "0");
   std::atomic<bool> stop{false};

@@ -25,8 +25,8 @@ class ValueFilesTest : public ::testing::Test {
     AppendLargeOperation({.key = kKey, .value = value_, .sequence = 7, .kind = RecordKind::kValue},
                          &operation_);
     std::ofstream(LogPath(), std::ios::binary) << std::string(100, 'x') << operation_;
-    place_ = {5, 100, static_cast<uint32_t>(operation_.size()),
-              static_cast<uint32_t>(value_.size())};
+    handle_ = {5, 100, static_cast<uint32_t>(operation_.size()),
+               static_cast<uint32_t>(value_.size())};
   }
 
   std::string LogPath() const { return directory_.path() + "/" + LogFileName(5); }
@@ -34,13 +34,13 @@ class ValueFilesTest : public ::testing::Test {
     return files_.Acquire(PosixFileSystem(), directory_.path(), 5);
   }
   absl::Status Read(ValueFile& file, std::string_view user_key, SequenceNumber sequence) {
-    return file.ReadOperation(place_, user_key, sequence, &bytes_, &record_);
+    return file.ReadOperation(handle_, user_key, sequence, &bytes_, &record_);
   }
 
   const testing::TempDir directory_;
   const std::string value_ = std::string(2000, 'v');
   std::string operation_;
-  ValuePlace place_;
+  ValueHandle handle_;
   ValueFiles files_;
   std::string bytes_;
   RecordView record_;

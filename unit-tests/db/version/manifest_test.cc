@@ -45,13 +45,13 @@ Manifest Example() {
       {{Segment(12, "\0\0\0\1a"s, "\0\0\0\1b"s)}, {Segment(11, "\0\0\0\1\0"s, "\0\0\0\1x"s)}},
       {},
       {{Segment(8, "\0\0\0\1a"s, "\0\0\0\1m"s), exclusive}}};
-  KeyTallies change;
+  GenerationKeyCounts change;
   change.Add(1, {-3, 1000});
-  manifest.settled = {{{11, 12}, change}};
+  manifest.counted_groups = {{{11, 12}, change}};
   manifest.descriptions = {{.id = 7, .options = {.max_keys = 1000, .sync = Durability::kNone}}};
   manifest.next_named_namespace = kFirstNamedNamespace + 3;
-  manifest.bases = {{3, 1, 100}, {4, 3, 200}};
-  manifest.base_tallies.Add(4, {10, 1000});
+  manifest.forks = {{3, 1, 100}, {4, 3, 200}};
+  manifest.parent_counts.Add(4, {10, 1000});
   manifest.levels[0][1][0].of_clones = true;
   return manifest;
 }
@@ -73,8 +73,8 @@ constexpr std::string_view kFieldsOfAllVersions =
     "\x01\x02\x80\x01\x05"  // one log end
     "\x01\x01\x01"          // one level with one run of one segment
     "\x01\x80\x20\xac\x02\x02\x01\x0a\xb6\x02\x01"
-    "\x05\0\0\0\1a\x05\0\0\0\1b\x01\x01\x04\x80\x01"  // keys, one tally
-    "\x01\x01\x01\x01\x01\x01\x00"sv;                 // one settled group
+    "\x05\0\0\0\1a\x05\0\0\0\1b\x01\x01\x04\x80\x01"  // keys, one entry of key counts
+    "\x01\x01\x01\x01\x01\x01\x00"sv;                 // one counted group
 
 Manifest SmallManifest() {
   Manifest manifest;
@@ -89,9 +89,9 @@ Manifest SmallManifest() {
   segment.largest_is_exclusive = true;
   segment.live.Add(1, {2, 64});
   manifest.levels = {{{segment}}};
-  KeyTallies change;
+  GenerationKeyCounts change;
   change.Add(1, {-1, 0});
-  manifest.settled = {{{1}, change}};
+  manifest.counted_groups = {{{1}, change}};
   return manifest;
 }
 
@@ -108,8 +108,8 @@ TEST(ManifestTest, TheBytesNeverChange) {
             std::string(kFieldsOfAllVersions) +
                 "\xac\x02\x05\x01\x80\x80\x04\x05users\xac\x02\x00\x00\x00\x00\x00\x00"s);
   manifest = SmallManifest();
-  manifest.bases = {{7, 1, 300}};
-  manifest.base_tallies.Add(7, {2, 64});
+  manifest.forks = {{7, 1, 300}};
+  manifest.parent_counts.Add(7, {2, 64});
   EXPECT_EQ(
       EncodeManifest(manifest).substr(24),
       std::string(kFieldsOfAllVersions) + "\x00\x00\x00\x01\x07\x01\xac\x02\x01\x07\x04\x80\x01"s);
@@ -134,16 +134,16 @@ TEST(ManifestTest, NamespacesComeInOrder) {
             absl::StatusCode::kDataLoss);
 }
 
-TEST(ManifestTest, BasesThatMakeNoSenseAreRefused) {
+TEST(ManifestTest, ForksThatMakeNoSenseAreRefused) {
   Manifest manifest = Example();
-  std::swap(manifest.bases[0], manifest.bases[1]);
+  std::swap(manifest.forks[0], manifest.forks[1]);
   EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "m").status().code(),
             absl::StatusCode::kDataLoss);
   manifest = Example();
-  manifest.bases[0].base = manifest.bases[0].generation;
+  manifest.forks[0].parent = manifest.forks[0].generation;
   EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "m").status().code(),
             absl::StatusCode::kDataLoss)
-      << "it would stand on itself";
+      << "it would be its own parent";
 }
 
 TEST(ManifestTest, EverythingComesBack) {
@@ -171,14 +171,14 @@ TEST(ManifestTest, EverythingComesBack) {
   EXPECT_EQ(decoded.namespaces[1].generation, 4u);
   EXPECT_EQ(decoded.descriptions, Example().descriptions);
   EXPECT_EQ(decoded.next_named_namespace, kFirstNamedNamespace + 3);
-  EXPECT_EQ(decoded.bases, Example().bases);
-  EXPECT_EQ(decoded.base_tallies, Example().base_tallies);
+  EXPECT_EQ(decoded.forks, Example().forks);
+  EXPECT_EQ(decoded.parent_counts, Example().parent_counts);
   EXPECT_TRUE(decoded.levels[0][1][0].of_clones);
   EXPECT_FALSE(decoded.levels[0][0][0].of_clones);
   EXPECT_EQ(decoded.levels[0][0][0].live, Example().levels[0][0][0].live);
-  ASSERT_EQ(decoded.settled.size(), 1u);
-  EXPECT_EQ(decoded.settled[0].segments, (std::vector<uint64_t>{11, 12}));
-  EXPECT_EQ(decoded.settled[0].change, Example().settled[0].change);
+  ASSERT_EQ(decoded.counted_groups.size(), 1u);
+  EXPECT_EQ(decoded.counted_groups[0].segments, (std::vector<uint64_t>{11, 12}));
+  EXPECT_EQ(decoded.counted_groups[0].change, Example().counted_groups[0].change);
   EXPECT_EQ(decoded.log_ends[0].offset, 65536u);
 }
 
@@ -224,7 +224,7 @@ TEST(ManifestTest, FieldsThatMakeNoSenseAreRefusedOrReadWithinTheirBounds) {
 
 TEST(ManifestTest, ADeclaredCountAsksForNoMoreThanThereIs) {
   std::string bytes = EncodeManifest(Manifest{});
-  // The counts of namespaces, log ends, levels and settled groups, and what follows.
+  // The counts of namespaces, log ends, levels and counted groups, and what follows.
   bytes.resize(bytes.size() - 8);
   PutVarint64(&bytes, uint64_t{1} << 60);  // namespaces
   EXPECT_EQ(DecodeManifest(Sealed(bytes), "m").status().code(), absl::StatusCode::kDataLoss);

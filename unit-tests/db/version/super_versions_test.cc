@@ -28,7 +28,7 @@ class SuperVersionsTest : public ::testing::Test {
     WriteBuffer* const active = versions_.PresentLocked()->active.get();
     active->Reserve(WriteBuffer::SizeOf(record), 0);
     versions_.AdvanceLocked(record.sequence);
-    active->Add(record, HashKey(record.key), /*gated=*/false);
+    active->Add(record, HashKey(record.key), /*readers_wait=*/false);
     versions_.ShowLocked();
   }
 
@@ -63,7 +63,7 @@ TEST_F(SuperVersionsTest, ARotatedBufferWaitsInTheFlushQueueUntilItIsPopped) {
   EXPECT_EQ(versions_.full_buffers(), 1);
 }
 
-TEST_F(SuperVersionsTest, TheNamespacesOfAnEarlierSequenceAreKnownWhileLeftGenerationsAre) {
+TEST_F(SuperVersionsTest, TheNamespacesOfAnEarlierSequenceAreKnownWhileRetiredGenerationsAre) {
   absl::MutexLock lock(&versions_.mutex());
   Write();
   const std::shared_ptr<SuperVersion> next = versions_.CopyLocked();
@@ -74,8 +74,8 @@ TEST_F(SuperVersionsTest, TheNamespacesOfAnEarlierSequenceAreKnownWhileLeftGener
   versions_.PublishLocked(next);
   EXPECT_EQ(versions_.NamespacesAtLocked(10).Generation(kDefaultNamespace), 1u);
   EXPECT_EQ(versions_.NamespacesAtLocked(11).Generation(kDefaultNamespace), 5u);
-  EXPECT_EQ(versions_.GenerationsLeftAfterLocked(10), std::vector<NamespaceGeneration>{1});
-  EXPECT_TRUE(versions_.GenerationsLeftAfterLocked(11).empty());
+  EXPECT_EQ(versions_.GenerationsRetiredAfterLocked(10), std::vector<NamespaceGeneration>{1});
+  EXPECT_TRUE(versions_.GenerationsRetiredAfterLocked(11).empty());
 }
 
 TEST_F(SuperVersionsTest, TheFlusherIsWokenForWorkAndAtTheEnd) {

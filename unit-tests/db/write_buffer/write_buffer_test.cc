@@ -21,7 +21,7 @@ std::string Key(const std::string& user_key, NamespaceGeneration generation = 1)
 void Add(WriteBuffer* buffer, const std::string& key, std::string_view value,
          SequenceNumber sequence, RecordKind kind = RecordKind::kValue) {
   buffer->Add({.key = key, .value = value, .sequence = sequence, .kind = kind}, HashKey(key),
-              /*gated=*/false);
+              /*readers_wait=*/false);
 }
 
 std::string Lookup(const WriteBuffer& buffer, const std::string& key, SequenceNumber at) {
@@ -56,10 +56,10 @@ TEST(WriteBufferTest, ExpiryAndMetadataAreKept) {
               .sequence = 1,
               .expiry_ms = 12345,
               .flags = kHasExpiry | kHasMetadata | kSoftDeleted},
-             HashKey(key), /*gated=*/true);
+             HashKey(key), /*readers_wait=*/true);
   WriteBuffer::Found found;
   ASSERT_TRUE(buffer.Get(key, HashKey(key), 1, &found));
-  EXPECT_TRUE(found.gated);
+  EXPECT_TRUE(found.readers_wait);
   EXPECT_EQ(found.record.value, "v");
   EXPECT_EQ(found.record.metadata, "meta");
   EXPECT_EQ(found.record.expiry_ms, 12345u);

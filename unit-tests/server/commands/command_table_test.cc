@@ -34,7 +34,7 @@ TEST(CommandTableTest, EveryRowIsComplete) {
     EXPECT_NE(command.arity, 0) << command.name;
     EXPECT_FALSE(command.group.empty()) << command.name;
     EXPECT_TRUE(command.summary.ends_with('.')) << command.name;
-    EXPECT_EQ(command.first_key == 0, command.key_step == 0) << command.name;
+    EXPECT_EQ(command.keys.first == 0, command.keys.step == 0) << command.name;
     // A command with arguments says how they are written, one without says nothing.
     EXPECT_EQ(command.syntax.empty(), command.arity == 1 || command.name == "quit") << command.name;
   }

@@ -86,7 +86,7 @@ TEST(PubSubTest, MessagesOfOnePublisherStayInOrderAcrossLoops) {
   sending.join();
 }
 
-TEST(PubSubTest, AnyThreadMayPublishAndAGateHoldsAMessageBack) {
+TEST(PubSubTest, AnyThreadMayPublishAndAMessageWaitsForItsSequence) {
   TestServer server;
   RawConnection client(server.port());
   EXPECT_REPLY(client, "SUBSCRIBE c\r\n", "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n");

@@ -8,10 +8,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "server/clients/client_state.h"
 #include "server/clients/output_gauge.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/eventually.h"
@@ -35,16 +36,25 @@ constexpr size_t kBytesOfOne = 6400;  // 64 MB for 10,000 of them
 size_t GrowthOf(TestServer* server, const std::string& bytes,
                 std::vector<std::unique_ptr<RawConnection>>* connections) {
   EXPECT_EQ(server->Connect()->Ping(), absl::OkStatus());
+  const ServerState& state = server->state();
+  const uint64_t received = state.statistics.bytes_in.load();
   const size_t before = ResidentBytes();
   for (size_t i = 0; i < kConnections; ++i) {
     connections->push_back(std::make_unique<RawConnection>(server->port()));
     EXPECT_TRUE(connections->back()->Send(bytes));
   }
-  while (server->state().clients.connected.load() < kConnections)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_TRUE(Eventually(
+      [&] { return state.statistics.bytes_in.load() >= received + kConnections * bytes.size(); }));
   EXPECT_EQ(server->Connect()->Ping(), absl::OkStatus());
   return std::max(ResidentBytes(), before) - before;
+}
+
+// Returns how many connections keep room for input ready.
+size_t ConnectionsWithRoom(const TestServer& server) {
+  size_t count = 0;
+  server.state().clients.registry.ForEach(
+      [&](const ClientState& client) { count += client.link.input_room.load() > 0 ? 1 : 0; });
+  return count;
 }
 
 class LimitsTest : public ::testing::Test {
@@ -79,7 +89,7 @@ TEST_F(LimitsTest, IdleConnectionsGiveTheirBuffersBack) {
     }
   };
   talk();
-  std::this_thread::sleep_for(std::chrono::milliseconds(3500));
+  EXPECT_TRUE(Eventually([&] { return ConnectionsWithRoom(server_) == 0; }));
   const size_t before = ResidentBytes();
   talk();  // in memory that the first ones don't need any more
   if (kMemoryIsTold) {

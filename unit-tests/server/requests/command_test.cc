@@ -9,14 +9,18 @@ namespace {
 
 using Words = std::array<std::string_view, 3>;
 
-constexpr Subcommand kSubcommands[] = {{"box|open", 3, kReadCommand, "Opens.", "key"},
-                                       {"box|shut", 2, kNoCommandFlags, "Shuts.", ""}};
+constexpr Subcommand kSubcommands[] = {
+    {.name = "box|open", .arity = 3, .flags = kReadCommand, .summary = "Opens.", .syntax = "key"},
+    {.name = "box|shut", .arity = 2, .summary = "Shuts."}};
 
 Command Box() {
-  Command command{"box",   -2,     kContainerCommand,  0,           0, 0, CommandKind::kOther,
-                  nullptr, "test", "Has subcommands.", "subcommand"};
-  command.subcommands = kSubcommands;
-  return command;
+  return {.name = "box",
+          .arity = -2,
+          .flags = kContainerCommand,
+          .group = "test",
+          .summary = "Has subcommands.",
+          .syntax = "subcommand",
+          .subcommands = kSubcommands};
 }
 
 TEST(CommandTest, ArityIsExactOrTheLeast) {
@@ -27,19 +31,19 @@ TEST(CommandTest, ArityIsExactOrTheLeast) {
 }
 
 TEST(CommandTest, GetTakesWithVersionBesidesItsArity) {
-  const Command get{"get", 2, kReadCommand, 1, 1, 1, CommandKind::kGet, nullptr, "", "", "key"};
+  const Command get{.name = "get", .arity = 2, .keys = kOneKey, .kind = CommandKind::kGet};
   EXPECT_TRUE(TakesArguments(get, Words{"get", "a", "WithVersion"}));
   EXPECT_FALSE(TakesArguments(get, Words{"get", "a", "b"}));
   EXPECT_TRUE(TakesArguments(get, Arguments(Words{"get", "a"}).first(2)));
 }
 
 TEST(CommandTest, KeysAreCountedToTheEndOrToTheLast) {
-  Command command{"mset", -3, kWriteCommand, 1, -1, 2, CommandKind::kOther, nullptr, "", "", ""};
+  Command command{.name = "mset", .arity = -3, .keys = {.first = 1, .last = -1, .step = 2}};
   EXPECT_EQ(KeyCount(command, 5), 2u);
   EXPECT_EQ(KeyCount(command, 1), 0u);
-  command.last_key = command.key_step = 1;
+  command.keys = kOneKey;
   EXPECT_EQ(KeyCount(command, 5), 1u);
-  command.first_key = 0;
+  command.keys = {};
   EXPECT_EQ(KeyCount(command, 5), 0u);
 }
 
@@ -59,8 +63,8 @@ TEST(CommandTest, FullNamesFallBackToTheCommand) {
 
 TEST(CommandTest, AuthAndHelloWithAuthTryAPassword) {
   constexpr uint32_t kLogin = kSecretArguments | kBeforeLoginCommand;
-  const Command auth{"auth", -2, kLogin, 0, 0, 0, CommandKind::kOther, nullptr, "", "", ""};
-  const Command hello{"hello", -1, kLogin, 0, 0, 0, CommandKind::kOther, nullptr, "", "", ""};
+  const Command auth{.name = "auth", .arity = -2, .flags = kLogin};
+  const Command hello{.name = "hello", .arity = -1, .flags = kLogin};
   EXPECT_TRUE(TriesPassword(auth, 2));
   EXPECT_FALSE(TriesPassword(hello, 2));
   EXPECT_TRUE(TriesPassword(hello, 5));

@@ -15,12 +15,12 @@ namespace varve {
 namespace {
 
 // Works for so long, or until it has rested.
-std::chrono::nanoseconds RestsOfWork(std::chrono::milliseconds longest, bool hurries) {
+std::chrono::nanoseconds RestsOfWork(std::chrono::milliseconds longest, bool is_urgent) {
   std::chrono::nanoseconds rested{0};
   std::thread worker([&] {
     ThreadPace pace(ThreadPace::Manner::kRests);
     const SteadyTime end = SteadyNow() + longest;
-    while (SteadyNow() < end && pace.rested().count() == 0) pace.Rest(hurries);
+    while (SteadyNow() < end && pace.rested().count() == 0) pace.Rest(is_urgent);
     rested = pace.rested();
   });
   worker.join();
@@ -28,9 +28,9 @@ std::chrono::nanoseconds RestsOfWork(std::chrono::milliseconds longest, bool hur
 }
 
 // Works until it has this policy, for so long at most.
-bool Becomes(ThreadPace* pace, int policy, bool hurries, std::chrono::milliseconds longest) {
+bool Becomes(ThreadPace* pace, int policy, bool is_urgent, std::chrono::milliseconds longest) {
   const SteadyTime end = SteadyNow() + longest;
-  while (SteadyNow() < end && sched_getscheduler(0) != policy) pace->Rest(hurries);
+  while (SteadyNow() < end && sched_getscheduler(0) != policy) pace->Rest(is_urgent);
   return sched_getscheduler(0) == policy;
 }
 
@@ -78,17 +78,17 @@ class ThreadPaceTest : public ::testing::Test {
 
 TEST_F(ThreadPaceTest, RestsWhereOthersWantTheProcessorsUnlessItHurries) {
   const Others others;
-  EXPECT_EQ(RestsOfWork(std::chrono::milliseconds(200), /*hurries=*/true).count(), 0);
-  EXPECT_GT(RestsOfWork(std::chrono::seconds(20), /*hurries=*/false).count(), 0);
+  EXPECT_EQ(RestsOfWork(std::chrono::milliseconds(200), /*is_urgent=*/true).count(), 0);
+  EXPECT_GT(RestsOfWork(std::chrono::seconds(20), /*is_urgent=*/false).count(), 0);
 }
 
 TEST_F(ThreadPaceTest, WorksInWhatTimeTheOthersLeaveUntilItHurriesOrEnds) {
   InBackground([] {
     {
       ThreadPace pace;
-      EXPECT_TRUE(Becomes(&pace, SCHED_IDLE, /*hurries=*/false, std::chrono::seconds(20)));
-      EXPECT_TRUE(Becomes(&pace, SCHED_BATCH, /*hurries=*/true, std::chrono::seconds(20)));
-      EXPECT_TRUE(Becomes(&pace, SCHED_IDLE, /*hurries=*/false, std::chrono::seconds(20)));
+      EXPECT_TRUE(Becomes(&pace, SCHED_IDLE, /*is_urgent=*/false, std::chrono::seconds(20)));
+      EXPECT_TRUE(Becomes(&pace, SCHED_BATCH, /*is_urgent=*/true, std::chrono::seconds(20)));
+      EXPECT_TRUE(Becomes(&pace, SCHED_IDLE, /*is_urgent=*/false, std::chrono::seconds(20)));
       EXPECT_EQ(pace.rested().count(), 0);
     }
     EXPECT_EQ(sched_getscheduler(0), SCHED_BATCH);
@@ -99,8 +99,8 @@ TEST_F(ThreadPaceTest, TakesItsShareWhereTheOthersLeaveNothing) {
   const Others others;
   InBackground([] {
     ThreadPace pace;
-    EXPECT_TRUE(Becomes(&pace, SCHED_IDLE, /*hurries=*/false, std::chrono::seconds(20)));
-    EXPECT_TRUE(Becomes(&pace, SCHED_BATCH, /*hurries=*/false, std::chrono::seconds(60)));
+    EXPECT_TRUE(Becomes(&pace, SCHED_IDLE, /*is_urgent=*/false, std::chrono::seconds(20)));
+    EXPECT_TRUE(Becomes(&pace, SCHED_BATCH, /*is_urgent=*/false, std::chrono::seconds(60)));
   });
 }
 

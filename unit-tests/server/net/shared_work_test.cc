@@ -1,4 +1,4 @@
-#include "structure/shared_work.h"
+#include "server/net/shared_work.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,13 @@
-// The value writer decides where the values go that a job writes: a flush leaves large ones where
-// the log wrote them, or writes them into a value file; a collection moves those of chosen files
-// into a new one. Everything else stays as it is.
+// Value separation decides where each value that a flush or a merge writes is stored. A flush
+// leaves a large value where the log wrote it, or writes it into a value file; the segment gets a
+// value handle. A collection moves the values of chosen files into a new value file. Every other
+// value stays in its record.
 //
-// The value files written are on disk once Finish() has returned OK. Before that they are orphans,
-// which the next open removes. They are removed with the writer unless Keep() was called.
+// The value files that a job wrote are on disk once Finish() has returned OK. Until a manifest
+// names them they are orphans, which the next open removes. The destructor removes them unless the
+// job called Keep().
 //
-// Thread-safety: one job on one thread uses a writer.
+// Thread-safety: one job on one thread uses an object.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/format/value_place.h"
+#include "db/format/value_handle.h"
 #include "db/log/large_blocks.h"
 #include "db/values/value_file.h"
 #include "type/record.h"
@@ -38,8 +40,8 @@ class ValueFileWriter {
   explicit ValueFileWriter(Options options) : options_(std::move(options)) {}
   ~ValueFileWriter();
 
-  // Adds a whole large operation and returns its place.
-  [[nodiscard]] absl::StatusOr<ValuePlace> Add(std::string_view operation, uint32_t value_size);
+  // Adds a whole large operation and returns its handle.
+  [[nodiscard]] absl::StatusOr<ValueHandle> Add(std::string_view operation, uint32_t value_size);
   // Puts everything on disk, and the files into the registry.
   [[nodiscard]] absl::Status Finish();
   // Keeps the files, because segments point into them.
@@ -60,27 +62,28 @@ class ValueFileWriter {
   bool kept_ = false;
 };
 
-class ValuePlacer {
+class ValueSeparation {
  public:
-  virtual ~ValuePlacer() = default;
-  // Returns what is to be written for the record: the record, or one that says where its value is.
-  // Views are good until the next call.
-  [[nodiscard]] virtual absl::StatusOr<RecordView> Place(const RecordView& record) = 0;
+  virtual ~ValueSeparation() = default;
+  // Returns the record that the job writes in place of `record`: the same one, or one whose value
+  // is a value handle. Its views are valid until the next call.
+  [[nodiscard]] virtual absl::StatusOr<RecordView> Separate(const RecordView& record) = 0;
   [[nodiscard]] virtual absl::Status Finish() = 0;
   virtual void Keep() = 0;
   virtual uint64_t bytes_written() const = 0;
 };
 
-struct FlushPlacement {
+struct FlushSeparationOptions {
   // Returns the bytes from which on a value of the generation is kept apart; 0: none is.
   std::function<uint64_t(NamespaceGeneration)> separation_size;
-  // The places of the log's blocks; empty: values are not left there.
+  // The places of the log's blocks that hold large values. Empty: the flush leaves no value in the
+  // log.
   std::vector<LogBlockPlace> log_blocks;
 };
-std::unique_ptr<ValuePlacer> NewFlushPlacer(FlushPlacement placement,
-                                            ValueFileWriter::Options files);
-// Moves what lies in the files numbered `emptied`, ascending.
-std::unique_ptr<ValuePlacer> NewCollectingPlacer(std::vector<uint64_t> emptied,
-                                                 ValueFileWriter::Options files);
+std::unique_ptr<ValueSeparation> NewFlushSeparation(FlushSeparationOptions options,
+                                                    ValueFileWriter::Options files);
+// Moves the values that lie in the files numbered `emptied`, ascending.
+std::unique_ptr<ValueSeparation> NewCollectionSeparation(std::vector<uint64_t> emptied,
+                                                         ValueFileWriter::Options files);
 
 }  // namespace varve

@@ -1,4 +1,4 @@
-#include "server/clients/gated_replies.h"
+#include "server/clients/pending_replies.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace varve {
 
-void GatedReplies::Mark(SequenceNumber durable_after, uint32_t replies) {
+void PendingReplies::Mark(SequenceNumber durable_after, uint32_t replies) {
   VARVE_ASSERT(marked_ <= bytes_.size());
   VARVE_ASSERT(head_ <= marks_.size());
   const size_t bytes = bytes_.size() - marked_;
@@ -25,7 +25,7 @@ void GatedReplies::Mark(SequenceNumber durable_after, uint32_t replies) {
   marks_.push_back({bytes, durable_after, replies, continues});
 }
 
-void GatedReplies::Take(GatedReplies* other) {
+void PendingReplies::Take(PendingReplies* other) {
   VARVE_ASSERT(other != this);
   VARVE_ASSERT(marked_ <= bytes_.size() && other->marked_ <= other->bytes_.size());
   if (empty()) {
@@ -46,27 +46,27 @@ void GatedReplies::Take(GatedReplies* other) {
   other->Clear();
 }
 
-size_t GatedReplies::Releasable(SequenceNumber durable) const {
+size_t PendingReplies::Releasable(SequenceNumber durable) const {
   size_t bytes = 0;
   for (size_t i = head_; i < marks_.size() && marks_[i].durable_after <= durable; ++i)
     bytes += marks_[i].bytes;
   return bytes;
 }
 
-SequenceNumber GatedReplies::NextGate(SequenceNumber durable) const {
+SequenceNumber PendingReplies::NextDurableAfter(SequenceNumber durable) const {
   for (size_t i = head_; i < marks_.size(); ++i) {
     if (marks_[i].durable_after > durable) return marks_[i].durable_after;
   }
   return kNoSequence;
 }
 
-void GatedReplies::Consume(size_t bytes) {
+void PendingReplies::Consume(size_t bytes) {
   VARVE_ASSERT(bytes <= marked_ && marked_ <= bytes_.size());
   bytes_.Consume(bytes);
   marked_ -= bytes;
   while (bytes > 0) {
     VARVE_ASSERT(head_ < marks_.size());
-    Stretch& front = marks_[head_];
+    MarkedReplies& front = marks_[head_];
     const size_t part = std::min(bytes, front.bytes);
     front.bytes -= part;
     bytes -= part;
@@ -83,14 +83,14 @@ void GatedReplies::Consume(size_t bytes) {
   }
 }
 
-bool GatedReplies::Fail(size_t first, SequenceNumber durable, std::string_view error) {
+bool PendingReplies::Fail(size_t first, SequenceNumber durable, std::string_view error) {
   VARVE_ASSERT(first >= head_);
   VARVE_ASSERT(marked_ <= bytes_.size());
   ByteBuffer kept;
   RespWriter writer(&kept);
   size_t offset = 0;
   for (size_t i = head_; i < marks_.size(); ++i) {
-    Stretch& mark = marks_[i];
+    MarkedReplies& mark = marks_[i];
     const std::string_view old(bytes_.data() + offset, mark.bytes);
     offset += mark.bytes;
     if (i < first || (durable != kMaxSequence && mark.durable_after <= durable)) {
@@ -108,15 +108,15 @@ bool GatedReplies::Fail(size_t first, SequenceNumber durable, std::string_view e
   return true;
 }
 
-bool GatedReplies::FailAbove(SequenceNumber durable, std::string_view error) {
+bool PendingReplies::FailAbove(SequenceNumber durable, std::string_view error) {
   return Fail(head_, durable, error);
 }
 
-bool GatedReplies::FailBatch(std::string_view error) {
+bool PendingReplies::FailBatch(std::string_view error) {
   return Fail(std::max(head_, batch_begin_), kMaxSequence, error);
 }
 
-void GatedReplies::Clear() {
+void PendingReplies::Clear() {
   bytes_.Clear();
   marks_.clear();
   head_ = batch_begin_ = marked_ = 0;

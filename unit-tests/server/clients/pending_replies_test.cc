@@ -1,4 +1,4 @@
-#include "server/clients/gated_replies.h"
+#include "server/clients/pending_replies.h"
 
 #include <gtest/gtest.h>
 
@@ -7,34 +7,34 @@
 namespace varve {
 namespace {
 
-void Write(GatedReplies* replies, std::string_view bytes, SequenceNumber durable_after,
+void Write(PendingReplies* replies, std::string_view bytes, SequenceNumber durable_after,
            uint32_t count = 1) {
   replies->bytes().Append(bytes);
   replies->Mark(durable_after, count);
 }
 
-TEST(GatedRepliesTest, LetsOutInOrderUpToTheFirstGateThatIsNotDurable) {
-  GatedReplies replies;
+TEST(PendingRepliesTest, LetsOutInOrderUpToTheFirstReplyThatMustWait) {
+  PendingReplies replies;
   Write(&replies, "aa", kNoSequence);
   Write(&replies, "bbb", 10);
-  Write(&replies, "c", kNoSequence);  // behind a gate: order comes first
+  Write(&replies, "c", kNoSequence);  // behind a reply that waits: order comes first
   Write(&replies, "dddd", 12);
   EXPECT_EQ(replies.Releasable(0), 2u);
-  EXPECT_EQ(replies.NextGate(0), 10u);
+  EXPECT_EQ(replies.NextDurableAfter(0), 10u);
   EXPECT_EQ(replies.Releasable(9), 2u);
   EXPECT_EQ(replies.Releasable(10), 6u);
-  EXPECT_EQ(replies.NextGate(10), 12u);
+  EXPECT_EQ(replies.NextDurableAfter(10), 12u);
   EXPECT_EQ(replies.Releasable(12), 10u);
-  EXPECT_EQ(replies.NextGate(12), kNoSequence);
+  EXPECT_EQ(replies.NextDurableAfter(12), kNoSequence);
   replies.Consume(3);  // a part of a reply
   EXPECT_EQ(replies.Releasable(10), 3u);
   replies.Consume(7);
   EXPECT_TRUE(replies.empty());
 }
 
-TEST(GatedRepliesTest, TakesOverWhatAWorkerWrote) {
-  GatedReplies first;
-  GatedReplies second;
+TEST(PendingRepliesTest, TakesOverWhatAWorkerWrote) {
+  PendingReplies first;
+  PendingReplies second;
   Write(&first, "1", 5);
   Write(&second, "2", 6);
   first.Take(&second);
@@ -44,8 +44,8 @@ TEST(GatedRepliesTest, TakesOverWhatAWorkerWrote) {
   EXPECT_EQ(first.bytes().view(), "12");
 }
 
-TEST(GatedRepliesTest, AFailedLogTurnsEachParkedReplyIntoAnError) {
-  GatedReplies replies;
+TEST(PendingRepliesTest, AFailedLogTurnsEachParkedReplyIntoAnError) {
+  PendingReplies replies;
   Write(&replies, "+A\r\n", kNoSequence);
   Write(&replies, "+B\r\n+C\r\n", 10, 2);
   Write(&replies, "+D\r\n", 3);
@@ -54,26 +54,26 @@ TEST(GatedRepliesTest, AFailedLogTurnsEachParkedReplyIntoAnError) {
   EXPECT_EQ(replies.Releasable(5), replies.size());
 }
 
-TEST(GatedRepliesTest, AReplyThatHasBegunCannotBecomeAnError) {
-  GatedReplies replies;
+TEST(PendingRepliesTest, AReplyThatHasBegunCannotBecomeAnError) {
+  PendingReplies replies;
   Write(&replies, "*100\r\n", 10, 0);
   EXPECT_FALSE(replies.FailAbove(5, "MISCONF no"));
 }
 
-TEST(GatedRepliesTest, TheEndOfAReplyCannotBecomeAnError) {
-  GatedReplies both;
+TEST(PendingRepliesTest, TheEndOfAReplyCannotBecomeAnError) {
+  PendingReplies both;
   Write(&both, "*2\r\n+A\r\n", kNoSequence, 0);
   Write(&both, "+B\r\n", 10);
   EXPECT_FALSE(both.FailAbove(5, "MISCONF no"));
 
-  GatedReplies sent;
+  PendingReplies sent;
   Write(&sent, "*2\r\n+A\r\n", kNoSequence, 0);
   sent.Consume(sent.size());
   Write(&sent, "+B\r\n", 10);
   EXPECT_FALSE(sent.FailAbove(5, "MISCONF no"));
 
-  GatedReplies taken;
-  GatedReplies worker;
+  PendingReplies taken;
+  PendingReplies worker;
   Write(&worker, "*2\r\n+A\r\n", kNoSequence, 0);
   taken.Take(&worker);
   worker.BeginBatch(true);
@@ -86,8 +86,8 @@ TEST(GatedRepliesTest, TheEndOfAReplyCannotBecomeAnError) {
   EXPECT_EQ(taken.bytes().view(), "-MISCONF no\r\n");
 }
 
-TEST(GatedRepliesTest, AFailedPushConcernsItsOwnBatchAlone) {
-  GatedReplies replies;
+TEST(PendingRepliesTest, AFailedPushConcernsItsOwnBatchAlone) {
+  PendingReplies replies;
   Write(&replies, "+A\r\n", kNoSequence);
   replies.BeginBatch();
   Write(&replies, "+B\r\n", kNoSequence);

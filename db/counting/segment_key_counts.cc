@@ -1,4 +1,4 @@
-#include "db/counting/key_ledger.h"
+#include "db/counting/segment_key_counts.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -8,7 +8,7 @@
 namespace varve {
 namespace {
 
-using Segments = std::unordered_map<uint64_t, KeyLedger::UnsettledSegment>;
+using Segments = std::unordered_map<uint64_t, SegmentKeyCounts::UncountedSegment>;
 
 Segments SegmentsByNumber(const Version& version) {
   Segments segments;
@@ -42,51 +42,51 @@ std::vector<uint64_t> NumbersOf(const std::vector<std::shared_ptr<Segment>>& seg
   return numbers;
 }
 
-KeyLedger::Sum KeyLedger::Add(const Version& version) const {
+SegmentKeyCounts::Sum SegmentKeyCounts::Add(const Version& version) const {
   Sum sum;
   std::unordered_set<uint64_t> grouped;
-  for (const SettledGroup& group : groups_) {
-    sum.settled.Add(group.change);
+  for (const CountedGroup& group : groups_) {
+    sum.counted.Add(group.change);
     grouped.insert(group.segments.begin(), group.segments.end());
   }
   for (size_t run = 0; run < version.runs().size(); ++run) {
     for (const std::shared_ptr<Segment>& segment : version.runs()[run]->segments) {
       if (grouped.contains(segment->info().number)) continue;
       if (TellsByItself(version, run, segment->info())) {
-        sum.settled.Add(segment->info().live);
+        sum.counted.Add(segment->info().live);
       } else {
-        sum.unsettled.push_back({run, segment});
+        sum.uncounted.push_back({run, segment});
       }
     }
   }
   return sum;
 }
 
-size_t KeyLedger::UncountedRuns(const Version& version) const {
+size_t SegmentKeyCounts::UncountedRuns(const Version& version) const {
   const Sum sum = Add(version);
-  size_t runs = sum.unsettled.empty() ? 0 : sum.unsettled.back().run + 1;
+  size_t runs = sum.uncounted.empty() ? 0 : sum.uncounted.back().run + 1;
   const Segments segments = SegmentsByNumber(version);
-  for (const SettledGroup& group : groups_) {
+  for (const CountedGroup& group : groups_) {
     for (const uint64_t number : group.segments) runs = std::max(runs, segments.at(number).run + 1);
   }
   return runs;
 }
 
-void KeyLedger::Settle(const Version& version, SettledGroup group) {
+void SegmentKeyCounts::Record(const Version& version, CountedGroup group) {
   const Segments segments = SegmentsByNumber(version);
   for (const uint64_t number : group.segments) {
     if (!segments.contains(number)) return;
   }
   const std::unordered_set<uint64_t> numbers(group.segments.begin(), group.segments.end());
-  std::erase_if(groups_, [&](const SettledGroup& other) {
+  std::erase_if(groups_, [&](const CountedGroup& other) {
     return std::any_of(other.segments.begin(), other.segments.end(),
                        [&](uint64_t number) { return numbers.contains(number); });
   });
   groups_.push_back(std::move(group));
 }
 
-void KeyLedger::Follow(const Version& version, const CompactionPlan& plan,
-                       const std::vector<std::shared_ptr<Segment>>& outputs, bool filtered) {
+void SegmentKeyCounts::Follow(const Version& version, const CompactionPlan& plan,
+                              const std::vector<std::shared_ptr<Segment>>& outputs, bool filtered) {
   if (plan.move_only) return;
   std::vector<std::shared_ptr<Segment>> inputs;
   for (const CompactionPlan::Input& input : plan.inputs) {
@@ -97,28 +97,28 @@ void KeyLedger::Follow(const Version& version, const CompactionPlan& plan,
     return std::binary_search(leaving.begin(), leaving.end(), number);
   };
 
-  SettledGroup merged{NumbersOf(outputs), {}};
-  bool all_settled = !filtered && !plan.remove_only;
+  CountedGroup merged{NumbersOf(outputs), {}};
+  bool all_counted = !filtered && !plan.remove_only;
   std::unordered_set<uint64_t> grouped;
-  std::erase_if(groups_, [&](const SettledGroup& group) {
+  std::erase_if(groups_, [&](const CountedGroup& group) {
     const size_t of_group = std::count_if(group.segments.begin(), group.segments.end(), leaves);
     if (of_group == 0) return false;
-    all_settled &= of_group == group.segments.size();
+    all_counted &= of_group == group.segments.size();
     grouped.insert(group.segments.begin(), group.segments.end());
     merged.change.Add(group.change);
     return true;
   });
   const Segments segments = SegmentsByNumber(version);
   for (const std::shared_ptr<Segment>& input : inputs) {
-    if (!all_settled) break;
+    if (!all_counted) break;
     if (grouped.contains(input->info().number)) continue;
     const auto found = segments.find(input->info().number);
-    all_settled =
+    all_counted =
         found != segments.end() && TellsByItself(version, found->second.run, input->info());
     merged.change.Add(input->info().live);
   }
   if (filtered || plan.remove_only) {
-    std::erase_if(groups_, [&](const SettledGroup& group) {
+    std::erase_if(groups_, [&](const CountedGroup& group) {
       return std::any_of(group.segments.begin(), group.segments.end(), [&](uint64_t number) {
         const auto found = segments.find(number);
         return found == segments.end() ||
@@ -129,14 +129,14 @@ void KeyLedger::Follow(const Version& version, const CompactionPlan& plan,
       });
     });
   }
-  if (!all_settled || outputs.empty()) return;
+  if (!all_counted || outputs.empty()) return;
   groups_.push_back(std::move(merged));
 }
 
-void KeyLedger::Tidy(const Version& version) {
+void SegmentKeyCounts::Tidy(const Version& version) {
   if (groups_.empty()) return;
   const Segments segments = SegmentsByNumber(version);
-  std::erase_if(groups_, [&](const SettledGroup& group) {
+  std::erase_if(groups_, [&](const CountedGroup& group) {
     bool told_anyway = true;
     for (const uint64_t number : group.segments) {
       const auto found = segments.find(number);

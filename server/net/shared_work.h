@@ -1,11 +1,13 @@
-// A short list of work that its owner and helpers take from until nothing is left: the owner from
-// the front, helpers from the back, so that they meet. A helper that comes late finds less, or
-// nothing, and nobody waits for it.
+// Shared work is a short list of items that its owner and helper threads take until it is empty:
+// the owner takes from the front, helpers from the back. A helper that comes late finds few items
+// or none; no thread waits for it.
 //
-// Add(), Open() and TakeFirst() belong to the owner's thread, TakeLast() to any. Each item is taken
-// exactly once. What the owner did before Open() is seen by who takes an item. Lock-free: positions
-// and the number of the list are one word, so that a helper that slept through the end of a list
-// takes nothing from the next one by mistake.
+// The list is lock-free: both positions and the number of the list are one word, so that a helper
+// that slept through the end of a list takes nothing from the next one by mistake.
+//
+// Thread-safety: only the owner's thread calls Add(), Open() and TakeFirst(); any thread may call
+// TakeLast(). The thread that takes an item sees what the owner did before Open().
+// Invariants: each item is taken exactly once.
 #pragma once
 
 #include <array>
@@ -24,14 +26,14 @@ class SharedWork {
   SharedWork(const SharedWork&) = delete;
   SharedWork& operator=(const SharedWork&) = delete;
 
-  // Between the end of one list (TakeFirst() has returned null) and Open(): false when kCapacity
-  // items are in.
+  // Adds an item to the next list. Returns false if it has kCapacity items.
+  // Requires: TakeFirst() has returned null for the list before.
   [[nodiscard]] bool Add(T* item) {
     if (size_ == kCapacity) return false;
     items_[size_++].store(item, std::memory_order_relaxed);
     return true;
   }
-  // How many were added since the last Open().
+  // Returns how many items were added since the last Open().
   size_t added() const { return size_; }
   void Open() {
     const uint64_t number = (state_.load(std::memory_order_relaxed) >> 32) + 1;
@@ -39,7 +41,7 @@ class SharedWork {
     size_ = 0;
   }
 
-  // Null: nothing is left.
+  // Both return null if no item is left.
   T* TakeFirst() {
     return Take([](uint64_t state) { return Front(state); }, uint64_t{1} << 16);
   }

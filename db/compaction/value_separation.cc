@@ -1,4 +1,4 @@
-#include "db/compaction/value_placer.h"
+#include "db/compaction/value_separation.h"
 
 #include <algorithm>
 #include <optional>
@@ -18,84 +18,84 @@ namespace {
 // So that offset tables can address each of its values.
 constexpr uint64_t kMaxValueFileSize = kValueWindowSize;
 
-class FlushPlacer final : public ValuePlacer {
+class FlushSeparation final : public ValueSeparation {
  public:
-  FlushPlacer(FlushPlacement placement, ValueFileWriter::Options files)
-      : placement_(std::move(placement)), writer_(std::move(files)) {
+  FlushSeparation(FlushSeparationOptions options, ValueFileWriter::Options files)
+      : options_(std::move(options)), writer_(std::move(files)) {
     VARVE_ASSERT(std::is_sorted(
-        placement_.log_blocks.begin(), placement_.log_blocks.end(),
+        options_.log_blocks.begin(), options_.log_blocks.end(),
         [](const LogBlockPlace& a, const LogBlockPlace& b) { return a.first < b.first; }));
   }
 
-  absl::StatusOr<RecordView> Place(const RecordView& record) override {
+  absl::StatusOr<RecordView> Separate(const RecordView& record) override {
     if (record.value.size() < kSmallestLargeValue || record.kind != RecordKind::kValue)
       return record;
-    const uint64_t separation_size = placement_.separation_size(GenerationOf(record.key));
+    const uint64_t separation_size = options_.separation_size(GenerationOf(record.key));
     if (separation_size == 0 || record.value.size() < separation_size) return record;
-    std::optional<ValuePlace> place = InLog(record);
-    if (!place) {
+    std::optional<ValueHandle> handle = InLog(record);
+    if (!handle) {
       operation_.clear();
       AppendLargeOperation(record, &operation_);
-      VARVE_ASSIGN_OR_RETURN(place,
+      VARVE_ASSIGN_OR_RETURN(handle,
                              writer_.Add(operation_, static_cast<uint32_t>(record.value.size())));
     }
-    place_.clear();
-    AppendValuePlace(*place, &place_);
-    RecordView placed = record;
-    placed.value = place_;
-    placed.flags |= kSeparatedValue;
-    return placed;
+    encoded_handle_.clear();
+    AppendValueHandle(*handle, &encoded_handle_);
+    RecordView result = record;
+    result.value = encoded_handle_;
+    result.flags |= kSeparatedValue;
+    return result;
   }
   absl::Status Finish() override { return writer_.Finish(); }
   void Keep() override { writer_.Keep(); }
   uint64_t bytes_written() const override { return writer_.bytes_written(); }
 
  private:
-  std::optional<ValuePlace> InLog(const RecordView& record) const {
+  std::optional<ValueHandle> InLog(const RecordView& record) const {
     if (record.log_offset == 0) return std::nullopt;
-    auto block = std::upper_bound(placement_.log_blocks.begin(), placement_.log_blocks.end(),
-                                  record.sequence,
-                                  [](SequenceNumber sequence, const LogBlockPlace& candidate) {
-                                    return sequence < candidate.first;
-                                  });
-    if (block == placement_.log_blocks.begin() || (--block)->file_number == 0) return std::nullopt;
-    return ValuePlace{block->file_number, block->payload_offset + record.log_offset,
-                      static_cast<uint32_t>(LargeOperationSizeOf(record)),
-                      static_cast<uint32_t>(record.value.size())};
+    auto block =
+        std::upper_bound(options_.log_blocks.begin(), options_.log_blocks.end(), record.sequence,
+                         [](SequenceNumber sequence, const LogBlockPlace& candidate) {
+                           return sequence < candidate.first;
+                         });
+    if (block == options_.log_blocks.begin() || (--block)->file_number == 0) return std::nullopt;
+    return ValueHandle{block->file_number, block->payload_offset + record.log_offset,
+                       static_cast<uint32_t>(LargeOperationSizeOf(record)),
+                       static_cast<uint32_t>(record.value.size())};
   }
 
-  const FlushPlacement placement_;
+  const FlushSeparationOptions options_;
   ValueFileWriter writer_;
   std::string operation_;
-  std::string place_;
+  std::string encoded_handle_;
 };
 
-class CollectingPlacer final : public ValuePlacer {
+class CollectionSeparation final : public ValueSeparation {
  public:
-  CollectingPlacer(std::vector<uint64_t> emptied, ValueFileWriter::Options files)
+  CollectionSeparation(std::vector<uint64_t> emptied, ValueFileWriter::Options files)
       : emptied_(std::move(emptied)), registry_(files.registry), writer_(std::move(files)) {
     VARVE_ASSERT(std::is_sorted(emptied_.begin(), emptied_.end()));
   }
 
-  absl::StatusOr<RecordView> Place(const RecordView& record) override {
-    ValuePlace place;
-    if (!IsSeparated(record) || !DecodeValuePlace(record.value, &place) ||
-        !std::binary_search(emptied_.begin(), emptied_.end(), place.file_number)) {
+  absl::StatusOr<RecordView> Separate(const RecordView& record) override {
+    ValueHandle handle;
+    if (!IsSeparated(record) || !DecodeValueHandle(record.value, &handle) ||
+        !std::binary_search(emptied_.begin(), emptied_.end(), handle.file_number)) {
       return record;
     }
-    const std::shared_ptr<ValueFile> file = registry_->Find(place.file_number);
+    const std::shared_ptr<ValueFile> file = registry_->Find(handle.file_number);
     if (file == nullptr)
       return absl::InternalError("a value file is gone that a segment points into");
     RecordView operation;
-    VARVE_RETURN_IF_ERROR(file->ReadOperation(place, UserKeyOf(record.key), record.sequence,
+    VARVE_RETURN_IF_ERROR(file->ReadOperation(handle, UserKeyOf(record.key), record.sequence,
                                               &operation_, &operation));
-    const std::string_view bytes = std::string_view(operation_).substr(0, place.operation_size);
-    VARVE_ASSIGN_OR_RETURN(place, writer_.Add(bytes, place.value_size));
-    place_.clear();
-    AppendValuePlace(place, &place_);
-    RecordView placed = record;
-    placed.value = place_;
-    return placed;
+    const std::string_view bytes = std::string_view(operation_).substr(0, handle.operation_size);
+    VARVE_ASSIGN_OR_RETURN(handle, writer_.Add(bytes, handle.value_size));
+    encoded_handle_.clear();
+    AppendValueHandle(handle, &encoded_handle_);
+    RecordView result = record;
+    result.value = encoded_handle_;
+    return result;
   }
   absl::Status Finish() override { return writer_.Finish(); }
   void Keep() override { writer_.Keep(); }
@@ -106,7 +106,7 @@ class CollectingPlacer final : public ValuePlacer {
   ValueFiles* const registry_;
   ValueFileWriter writer_;
   std::string operation_;
-  std::string place_;
+  std::string encoded_handle_;
 };
 
 }  // namespace
@@ -127,16 +127,16 @@ absl::Status ValueFileWriter::Begin() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<ValuePlace> ValueFileWriter::Add(std::string_view operation, uint32_t value_size) {
+absl::StatusOr<ValueHandle> ValueFileWriter::Add(std::string_view operation, uint32_t value_size) {
   VARVE_ASSERT(!operation.empty() && !kept_);
   if (file_ != nullptr && file_->size() + operation.size() > kMaxValueFileSize)
     VARVE_RETURN_IF_ERROR(EndFile());
   if (file_ == nullptr) VARVE_RETURN_IF_ERROR(Begin());
-  const ValuePlace place{number_, file_->size(), static_cast<uint32_t>(operation.size()),
-                         value_size};
+  const ValueHandle handle{number_, file_->size(), static_cast<uint32_t>(operation.size()),
+                           value_size};
   file_->buffer()->append(operation);
   VARVE_RETURN_IF_ERROR(file_->WriteFull());
-  return place;
+  return handle;
 }
 
 absl::Status ValueFileWriter::EndFile() {
@@ -157,14 +157,14 @@ absl::Status ValueFileWriter::Finish() {
                         : options_.file_system->SyncDirectory(options_.directory);
 }
 
-std::unique_ptr<ValuePlacer> NewFlushPlacer(FlushPlacement placement,
-                                            ValueFileWriter::Options files) {
-  return std::make_unique<FlushPlacer>(std::move(placement), std::move(files));
+std::unique_ptr<ValueSeparation> NewFlushSeparation(FlushSeparationOptions options,
+                                                    ValueFileWriter::Options files) {
+  return std::make_unique<FlushSeparation>(std::move(options), std::move(files));
 }
 
-std::unique_ptr<ValuePlacer> NewCollectingPlacer(std::vector<uint64_t> emptied,
-                                                 ValueFileWriter::Options files) {
-  return std::make_unique<CollectingPlacer>(std::move(emptied), std::move(files));
+std::unique_ptr<ValueSeparation> NewCollectionSeparation(std::vector<uint64_t> emptied,
+                                                         ValueFileWriter::Options files) {
+  return std::make_unique<CollectionSeparation>(std::move(emptied), std::move(files));
 }
 
 }  // namespace varve

@@ -1,4 +1,4 @@
-// Key tallies are numbers of keys and their bytes by namespace generation: what a segment holds, or
+// Key counts are numbers of keys and their bytes by namespace generation: what a segment holds, or
 // by how much one layer of the tree changes what the layers below it hold (then they may be
 // negative).
 //
@@ -10,55 +10,55 @@
 #include <cstdint>
 #include <vector>
 
-#include "db/format/value_place.h"
+#include "db/format/value_handle.h"
 #include "type/record.h"
 #include "type/tree_key.h"
 
 namespace varve {
 
-struct KeyTally {
+struct KeyCounts {
   int64_t keys = 0;
   int64_t bytes = 0;  // user keys and values, newest versions only
 
-  KeyTally& operator+=(const KeyTally& other) {
+  KeyCounts& operator+=(const KeyCounts& other) {
     keys += other.keys;
     bytes += other.bytes;
     return *this;
   }
-  friend bool operator==(const KeyTally&, const KeyTally&) = default;
+  friend bool operator==(const KeyCounts&, const KeyCounts&) = default;
 };
 
 // Returns what a live record adds, and takes away when it dies.
-inline KeyTally TallyOf(size_t user_key_size, size_t value_size) {
+inline KeyCounts CountsOf(size_t user_key_size, size_t value_size) {
   return {1, static_cast<int64_t>(user_key_size + value_size)};
 }
-inline KeyTally TallyOf(const RecordView& record) {
-  return TallyOf(UserKeyOf(record.key).size(), ValueSizeOf(record));
+inline KeyCounts CountsOf(const RecordView& record) {
+  return CountsOf(UserKeyOf(record.key).size(), ValueSizeOf(record));
 }
-inline KeyTally operator-(const KeyTally& tally) { return {-tally.keys, -tally.bytes}; }
+inline KeyCounts operator-(const KeyCounts& counts) { return {-counts.keys, -counts.bytes}; }
 
-class KeyTallies {
+class GenerationKeyCounts {
  public:
   struct Entry {
     NamespaceGeneration generation;
-    KeyTally tally;
+    KeyCounts counts;
     friend bool operator==(const Entry&, const Entry&) = default;
   };
 
   // Cheap where generations come in ascending order.
-  void Add(NamespaceGeneration generation, const KeyTally& tally) {
+  void Add(NamespaceGeneration generation, const KeyCounts& counts) {
     if (entries_.empty() || entries_.back().generation < generation) {
-      entries_.push_back({generation, tally});
+      entries_.push_back({generation, counts});
     } else {
-      Find(generation)->tally += tally;
+      Find(generation)->counts += counts;
     }
   }
-  void Add(const KeyTallies& other) {
-    for (const Entry& entry : other.entries_) Add(entry.generation, entry.tally);
+  void Add(const GenerationKeyCounts& other) {
+    for (const Entry& entry : other.entries_) Add(entry.generation, entry.counts);
   }
-  KeyTally Of(NamespaceGeneration generation) const {
+  KeyCounts Of(NamespaceGeneration generation) const {
     for (const Entry& entry : entries_) {
-      if (entry.generation == generation) return entry.tally;
+      if (entry.generation == generation) return entry.counts;
     }
     return {};
   }
@@ -70,7 +70,7 @@ class KeyTallies {
   // The entries ascend by generation.
   const std::vector<Entry>& entries() const { return entries_; }
 
-  friend bool operator==(const KeyTallies&, const KeyTallies&) = default;
+  friend bool operator==(const GenerationKeyCounts&, const GenerationKeyCounts&) = default;
 
  private:
   // Returns the entry of the generation, which it puts in its place if there was none.
@@ -86,10 +86,10 @@ class KeyTallies {
   std::vector<Entry> entries_;
 };
 
-// Segments and what they change together (db/counting/key_ledger.h).
-struct SettledGroup {
+// Segments and what they change together (db/counting/segment_key_counts.h).
+struct CountedGroup {
   std::vector<uint64_t> segments;  // numbers, ascending
-  KeyTallies change;
+  GenerationKeyCounts change;
 };
 
 }  // namespace varve
