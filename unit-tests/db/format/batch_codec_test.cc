@@ -56,7 +56,8 @@ TEST(BatchCodecTest, WhatABatchRecordsIsReadBack) {
   const std::string record = Sealed(&batch, 42);
   BatchHeader header;
   std::string_view operations;
-  ASSERT_EQ(DecodeBatch(record + "behind it", &header, &operations), record.size());
+  const std::string followed = record + "behind it";
+  ASSERT_EQ(DecodeBatch(followed, &header, &operations), record.size());
   EXPECT_EQ(header.first, 42u);
   EXPECT_EQ(header.count, 4u);
   EXPECT_EQ(header.size, operations.size());
