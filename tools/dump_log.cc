@@ -13,6 +13,7 @@
 #include "db/format/namespace_change.h"
 #include "db/format/value_handle.h"
 #include "tools/dump.h"
+#include "tools/dump_printer.h"
 #include "type/tree_key.h"
 #include "util/base/coding.h"
 #include "util/base/status.h"
@@ -37,12 +38,12 @@ std::string ShownKey(std::string_view tree_key) {
 class LogDumper {
  public:
   LogDumper(std::string path, std::string bytes, const DumpLine& print)
-      : path_(std::move(path)), bytes_(std::move(bytes)), print_(print) {}
+      : path_(std::move(path)), bytes_(std::move(bytes)), printer_(print) {}
 
-  // How many places are damaged.
+  // Prints the file and returns how many places of it are damaged.
   size_t Run() {
-    print_(fmt::format("{}: {} bytes", path_, bytes_.size()));
-    if (!DumpHeader()) return damaged_;
+    printer_.Title(fmt::format("{}: {} bytes", path_, bytes_.size()));
+    if (!DumpHeader()) return printer_.damaged();
     uint64_t good_end = kLogPageSize;  // behind the last good block
     for (uint64_t offset = kLogPageSize; offset < bytes_.size();) {
       const std::optional<LogBlockHeader> block = BlockAt(offset);
@@ -58,23 +59,15 @@ class LogDumper {
           std::min<uint64_t>(bytes_.size(), offset + kLogBlockHeaderSize + block->payload_size));
     }
     DumpRest(good_end);
-    return damaged_;
+    return printer_.damaged();
   }
 
  private:
-  void Line(uint64_t offset, std::string_view text) {
-    print_(fmt::format("{:>10}  {}", offset, text));
-  }
-  void Damage(uint64_t offset, std::string_view what) {
-    ++damaged_;
-    Line(offset, fmt::format("DAMAGED: {}", what));
-  }
-
   // False: there can't be any block.
   bool DumpHeader() {
     if (bytes_.size() < kLogPageSize ||
         std::all_of(bytes_.begin(), bytes_.begin() + kLogPageSize, IsZero)) {
-      Line(0, "never begun");
+      printer_.Line(0, "never begun");
       return false;
     }
     // Where the page is damaged both numbers may still be right; the blocks' checksums will tell.
@@ -84,8 +77,8 @@ class LogDumper {
     if (const std::optional<uint64_t> number = ParseLogFileName(name)) epoch_ = *number;
     const absl::Status header = CheckLogHeaderPage(std::string_view(bytes_).substr(0, kLogPageSize),
                                                    path_, epoch_, store_id_);
-    if (!header.ok()) Damage(0, std::string(header.message()));
-    Line(0, fmt::format("header: file {}, store {:016x}", epoch_, store_id_));
+    if (!header.ok()) printer_.Damage(0, std::string(header.message()));
+    printer_.Line(0, fmt::format("header: file {}, store {:016x}", epoch_, store_id_));
     return true;
   }
 
@@ -99,10 +92,10 @@ class LogDumper {
     uint64_t place = LogBlockAlign(begin);
     if (HeaderIsZero(place)) place = LogPageAlign(begin);
     if (place + kLogBlockHeaderSize > end || HeaderIsZero(place)) {
-      return Damage(begin, fmt::format("no block up to {}", end));
+      return printer_.Damage(begin, fmt::format("no block up to {}", end));
     }
-    Damage(place,
-           fmt::format("no block that can be read up to {}: {}", end, DescribeBlockHeader(place)));
+    printer_.Damage(place, fmt::format("no block that can be read up to {}: {}", end,
+                                       DescribeBlockHeader(place)));
     // What lay in it may be whole none the less.
     LogBlockHeader all;
     all.last = kMaxSequence;
@@ -134,14 +127,15 @@ class LogDumper {
   }
 
   void DumpBlock(uint64_t offset, const LogBlockHeader& block) {
-    Line(offset, fmt::format("block: {} bytes, sequences {} to {}, durable up to {}",
-                             block.payload_size, block.first, block.last, block.durable_mark));
+    printer_.Line(offset,
+                  fmt::format("block: {} bytes, sequences {} to {}, durable up to {}",
+                              block.payload_size, block.first, block.last, block.durable_mark));
     uint64_t position = offset + kLogBlockHeaderSize;
     const uint64_t end = position + block.payload_size;
     const uint64_t available = std::min<uint64_t>(end, bytes_.size());
     if (end > available)
-      Damage(available,
-             fmt::format("the file ends here, {} bytes before the block does", end - available));
+      printer_.Damage(available, fmt::format("the file ends here, {} bytes before the block does",
+                                             end - available));
     while (position < available) {
       const size_t size = BatchAt(position, available, block);
       if (size > 0) {
@@ -151,8 +145,9 @@ class LogDumper {
       }
       uint64_t next = position + 1;
       while (next < available && BatchAt(next, available, block) == 0) ++next;
-      Damage(position, fmt::format("batch: {}; {} bytes of its block are skipped",
-                                   DescribeDamagedBatch(position, available), next - position));
+      printer_.Damage(position,
+                      fmt::format("batch: {}; {} bytes of its block are skipped",
+                                  DescribeDamagedBatch(position, available), next - position));
       position = next;
     }
   }
@@ -183,35 +178,35 @@ class LogDumper {
     BatchHeader header;
     std::string_view operations;
     DecodeBatch(std::string_view(bytes_).substr(offset), &header, &operations);
-    Line(offset, fmt::format("  batch: sequence {}, {} operations, {} bytes", header.first,
-                             header.count, header.size));
+    printer_.Line(offset, fmt::format("  batch: sequence {}, {} operations, {} bytes", header.first,
+                                      header.count, header.size));
     BatchReader reader(operations);
     RecordView operation;
     SequenceNumber sequence = header.first;
     while (reader.Next(&operation))
-      Line(offset, fmt::format("    {} {}", sequence++, DescribeRecord(operation)));
-    if (!reader.ok()) Damage(offset, "batch: its operations make no sense");
+      printer_.Line(offset, fmt::format("    {} {}", sequence++, DescribeRecord(operation)));
+    if (!reader.ok()) printer_.Damage(offset, "batch: its operations make no sense");
   }
 
   void DumpRest(uint64_t begin) {
     if (begin >= bytes_.size()) return;
     const bool empty =
         std::all_of(bytes_.begin() + static_cast<ptrdiff_t>(begin), bytes_.end(), IsZero);
-    Line(begin,
-         fmt::format(
-             "{} bytes: {}", bytes_.size() - begin,
-             empty ? "empty"
-                   : "no block (remains of an earlier life of the file, or of a torn write)"));
+    printer_.Line(
+        begin,
+        fmt::format("{} bytes: {}", bytes_.size() - begin,
+                    empty
+                        ? "empty"
+                        : "no block (remains of an earlier life of the file, or of a torn write)"));
   }
 
   static bool IsZero(char c) { return c == 0; }
 
   const std::string path_;
   const std::string bytes_;
-  const DumpLine& print_;
+  DumpPrinter printer_;
   uint64_t store_id_ = 0;
   uint64_t epoch_ = 0;
-  size_t damaged_ = 0;
 };
 
 absl::StatusOr<size_t> DumpFile(FileSystem* file_system, const std::string& path,

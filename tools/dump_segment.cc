@@ -14,6 +14,7 @@
 #include "db/segment/segment_index.h"
 #include "structure/offset_table.h"
 #include "tools/dump.h"
+#include "tools/dump_printer.h"
 #include "tools/segment_verifier.h"
 #include "util/base/coding.h"
 #include "util/base/status.h"
@@ -27,56 +28,49 @@ constexpr uint64_t kLongestWhenLost = uint64_t{1} << 22;
 class SegmentDumper {
  public:
   SegmentDumper(const File& file, uint64_t number, uint64_t size, const DumpLine& print)
-      : file_(file), number_(number), size_(size), print_(print) {}
+      : file_(file), number_(number), size_(size), printer_(print) {}
 
-  // How many places are damaged.
+  // Prints the file and returns how many places of it are damaged.
   absl::StatusOr<size_t> Run() {
-    print_(fmt::format("{}: segment {}, {} bytes", file_.path(), number_, size_));
+    printer_.Title(fmt::format("{}: segment {}, {} bytes", file_.path(), number_, size_));
     const absl::StatusOr<SegmentFooter> footer = ReadSegmentFooter(file_, number_, size_, nullptr);
     if (footer.ok()) {
       DumpFooter(*footer);
     } else {
-      Damage(size_, std::string(footer.status().message()));
+      printer_.Damage(size_, std::string(footer.status().message()));
     }
     // Without a footer any part of the file may be data.
     VARVE_RETURN_IF_ERROR(DumpRecords(footer.ok() ? footer->data_size : size_));
-    return damaged_;
+    return printer_.damaged();
   }
 
  private:
-  void Line(uint64_t offset, std::string_view text) {
-    print_(fmt::format("{:>10}  {}", offset, text));
-  }
-  void Damage(uint64_t offset, std::string_view what) {
-    ++damaged_;
-    Line(offset, fmt::format("DAMAGED: {}", what));
-  }
-
   void DumpFooter(const SegmentFooter& footer) {
     const SegmentInfo& info = footer.info;
-    Line(0, fmt::format("data: {} bytes, {} records ({} deletes), sequences {} to {}",
-                        footer.data_size, info.entries, info.tombstones, info.smallest_sequence,
-                        info.largest_sequence));
-    Line(footer.table_offset, fmt::format("offset table: {} pages, {} keys beside it",
-                                          footer.table_pages, footer.overflow.size()));
-    Line(footer.fences_offset,
-         fmt::format("fences: {}, {} bytes, of blocks of {} bytes", footer.fence_count,
-                     footer.fences_size, footer.block_size));
+    printer_.Line(0, fmt::format("data: {} bytes, {} records ({} deletes), sequences {} to {}",
+                                 footer.data_size, info.entries, info.tombstones,
+                                 info.smallest_sequence, info.largest_sequence));
+    printer_.Line(footer.table_offset, fmt::format("offset table: {} pages, {} keys beside it",
+                                                   footer.table_pages, footer.overflow.size()));
+    printer_.Line(footer.fences_offset,
+                  fmt::format("fences: {}, {} bytes, of blocks of {} bytes", footer.fence_count,
+                              footer.fences_size, footer.block_size));
     CheckTable(footer);
     if (const absl::Status fences = LoadedFences::Load(file_, footer).status(); !fences.ok()) {
-      Damage(footer.fences_offset, std::string(fences.message()));
+      printer_.Damage(footer.fences_offset, std::string(fences.message()));
     }
     const absl::StatusOr<std::vector<RangeTombstone>> tombstones =
         ReadSegmentRangeTombstones(file_, footer);
     if (!tombstones.ok())
-      return Damage(footer.range_tombstones_offset, std::string(tombstones.status().message()));
+      return printer_.Damage(footer.range_tombstones_offset,
+                             std::string(tombstones.status().message()));
     for (const RangeTombstone& tombstone : *tombstones) {
       RecordView record;
       record.kind = RecordKind::kRangeTombstone;
       record.key = tombstone.begin;
       record.value = tombstone.end;
-      Line(footer.range_tombstones_offset,
-           fmt::format("{} {}", tombstone.sequence, DescribeRecord(record)));
+      printer_.Line(footer.range_tombstones_offset,
+                    fmt::format("{} {}", tombstone.sequence, DescribeRecord(record)));
     }
   }
 
@@ -86,9 +80,9 @@ class SegmentDumper {
     for (uint32_t i = 0; i < footer.table_pages; ++i) {
       const uint64_t offset = footer.table_offset + uint64_t{i} * kOffsetTablePageSize;
       const absl::StatusOr<size_t> read = file_.Read(offset, page.size(), page.data());
-      if (!read.ok()) return Damage(offset, std::string(read.status().message()));
+      if (!read.ok()) return printer_.Damage(offset, std::string(read.status().message()));
       if (OffsetTablePageIsIntact(std::string_view(page).substr(0, *read), number_, i)) continue;
-      Damage(offset, fmt::format("page {} of the offset table: wrong checksum", i));
+      printer_.Damage(offset, fmt::format("page {} of the offset table: wrong checksum", i));
     }
   }
 
@@ -108,7 +102,7 @@ class SegmentDumper {
 
   absl::Status DumpLostRecord(uint64_t offset, uint64_t next, uint64_t end) {
     VARVE_ASSIGN_OR_RETURN(const std::string why, DescribeDamage(offset, end));
-    Damage(offset, fmt::format("record: {}; no other up to {}", why, next));
+    printer_.Damage(offset, fmt::format("record: {}; no other up to {}", why, next));
     return absl::OkStatus();
   }
 
@@ -128,7 +122,7 @@ class SegmentDumper {
         VARVE_RETURN_IF_ERROR(DumpLostRecord(good_end, offset, end));
         VARVE_RETURN_IF_ERROR(window_.RecordAt(offset, kLongestWhenLost, end, &record).status());
       }
-      Line(offset, fmt::format("{} {}", record.sequence, DescribeRecord(record)));
+      printer_.Line(offset, fmt::format("{} {}", record.sequence, DescribeRecord(record)));
       offset = good_end = offset + size;
     }
     return good_end == end ? absl::OkStatus() : DumpLostRecord(good_end, end, end);
@@ -137,9 +131,8 @@ class SegmentDumper {
   const File& file_;
   const uint64_t number_;
   const uint64_t size_;
-  const DumpLine& print_;
+  DumpPrinter printer_;
   RecordWindow window_{file_, number_};
-  size_t damaged_ = 0;
 };
 
 std::optional<uint64_t> NumberOf(const std::string& path) {
