@@ -54,7 +54,6 @@ class LogFileMaker {
   double part_done() const {
     return static_cast<double>(filled_) / static_cast<double>(plan_.size);
   }
-  const Plan& plan() const { return plan_; }
   // Returns the file, which is the caller's from now on. Requires: it is complete.
   LogFile Take();
 

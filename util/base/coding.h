@@ -53,17 +53,11 @@ const char* DecodeLongVarint64(const char* p, const char* limit, uint64_t* value
 
 }  // namespace coding_internal
 
-inline void EncodeFixed16(char* dst, uint16_t value) {
-  coding_internal::Store<std::endian::little>(dst, value);
-}
 inline void EncodeFixed32(char* dst, uint32_t value) {
   coding_internal::Store<std::endian::little>(dst, value);
 }
 inline void EncodeFixed64(char* dst, uint64_t value) {
   coding_internal::Store<std::endian::little>(dst, value);
-}
-inline void EncodeBigEndian32(char* dst, uint32_t value) {
-  coding_internal::Store<std::endian::big>(dst, value);
 }
 inline void EncodeBigEndian64(char* dst, uint64_t value) {
   coding_internal::Store<std::endian::big>(dst, value);

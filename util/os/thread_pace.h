@@ -26,6 +26,8 @@ namespace varve {
 
 class ThreadPace {
  public:
+  // A thread of kYieldsOrRests rests only where the kernel does not let it yield; one of kRests
+  // never yields, so that a test sees the rests on any kernel.
   enum class Manner { kYieldsOrRests, kRests };
   explicit ThreadPace(Manner manner = Manner::kYieldsOrRests)
       : may_yield_(manner == Manner::kYieldsOrRests) {}
