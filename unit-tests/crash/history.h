@@ -1,8 +1,10 @@
 // What was sent to a store, what the store acknowledged, and when, counted in changes of the disk:
-// from it follows what a crash at any moment may leave. Not thread-safe.
+// from it follows what a crash at any moment may leave.
 //
 // The store writes operations of its own between those it is sent: it removes what has expired, and
 // notes where its clock has been. They have sequences, too, and change nothing that a user sees.
+//
+// Thread-safety: a history belongs to one thread.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,9 @@
 // Random commands for the differential test: mostly sensible ones on few keys, so that they meet,
 // and among them whatever a server may stumble over: empty and binary arguments, numbers at and
 // beyond their limits, options in odd orders and numbers, missing and surplus arguments, upper and
-// lower case. The same seed gives the same commands. Not thread-safe.
+// lower case. The same seed gives the same commands.
+//
+// Thread-safety: a generator belongs to one thread.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,9 @@
 // byte by byte. The commands come in rounds that begin with empty servers; in a round they go in
 // pipelined batches, alternately in RESP2 and RESP3. After each round the data itself is compared.
 // Several connections take turns, each with transactions of its own. A difference is reported with
-// the shortest list of commands found that shows it again. Not thread-safe.
+// the shortest list of commands found that shows it again.
+//
+// Thread-safety: a run belongs to one thread.
 #pragma once
 
 #include <array>

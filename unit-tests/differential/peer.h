@@ -1,5 +1,7 @@
 // One of the two servers of the differential test: a connection that carries pipelined requests and
-// gives back each reply as the bytes it came in. Not thread-safe.
+// gives back each reply as the bytes it came in.
+//
+// Thread-safety: a peer belongs to one thread.
 #pragma once
 
 #include <cstdint>

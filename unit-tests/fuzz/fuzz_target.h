@@ -4,7 +4,9 @@
 // libfuzzer_main.cc drives it with inputs that it makes up (`make fuzz`); corpus_test.cc runs it
 // over its seeds and the files of corpus/<name> (`make test`). In the inputs of formats with
 // checksums, a target writes the right checksum over the bytes where the format has it, so that
-// mutations get past it; each target says how an input asks for a wrong one. Not thread-safe.
+// mutations get past it; each target says how an input asks for a wrong one.
+//
+// Thread-safety: an Input belongs to one thread.
 #pragma once
 
 #include <cstddef>

@@ -5,7 +5,9 @@
 // harmless (everything is as it was); a wrong value, or a key that is missing without a word, is
 // what must not be. Only the manifest and the log may keep the server from starting. The verifier
 // finds whatever anybody finds, and every flip but those in the log that harm nothing: there it
-// lies in what is in segments already, or in room for what is to come. Not thread-safe.
+// lies in what is in segments already, or in room for what is to come.
+//
+// Thread-safety: one thread calls the function.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,9 @@
 // executed; where a file system of our own can be had, its power is cut afterwards, so that what
 // was acknowledged on the strength of it is really gone. What must hold: who was told of an error
 // is told so from then on, by every connection; INFO says why; a server that can't start says why;
-// and the next start has everything that was acknowledged. Not thread-safe.
+// and the next start has everything that was acknowledged.
+//
+// Thread-safety: one thread calls the function.
 #pragma once
 
 #include <string>

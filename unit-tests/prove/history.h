@@ -1,6 +1,8 @@
 // Records what concurrent clients see of a few keys while the server under them is killed and
 // started again: every call with its times and its result, for a checker of linearizability
-// (linearizability/check.go, which says how the lines read). Not thread-safe.
+// (linearizability/check.go, which says how the lines read).
+//
+// Thread-safety: one thread calls the function.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,9 @@
 // Starts a server on one directory again and again, has it written to, and ends it: mostly with
 // kill -9 at a random moment, sometimes while it starts, sometimes with a polite SIGTERM under
 // load. All three modes, all three ways of execution and various depths of pipelining take turns.
-// After each end everything that was acknowledged, or shown to a reader, is there. Not thread-safe.
+// After each end everything that was acknowledged, or shown to a reader, is there.
+//
+// Thread-safety: one thread calls the function.
 #pragma once
 
 #include <chrono>

@@ -1,8 +1,10 @@
 // An ext4 of our own, in a file that a loop device shows as a disk, whose power can be cut: the
 // kernel forgets all that it had not put on the disk, and the next mount replays the journal. What
 // this leaves out: a disk that had acknowledged a flush and forgets it, and a sector written in
-// halves (the simulated disk of the engine's tests has both). Needs root, loop devices and the
-// right to mount. Not thread-safe. Unmounts when it goes.
+// halves (the simulated disk of the engine's tests has both). The destructor unmounts it.
+//
+// Thread-safety: a device belongs to one thread.
+// Requires: root, loop devices and the right to mount.
 #pragma once
 
 #include <memory>

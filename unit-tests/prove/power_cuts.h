@@ -2,7 +2,9 @@
 // it anew and starts the server: with --sync=always everything that was acknowledged or shown is
 // there. With everysec what was acknowledged more than kEverySecondPromise ago is there, with no
 // anything may be gone; but in both what is gone is an end: whatever was acknowledged before a
-// survivor was sent has survived. Not thread-safe.
+// survivor was sent has survived.
+//
+// Thread-safety: one thread calls the function.
 #pragma once
 
 #include <chrono>

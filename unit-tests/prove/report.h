@@ -1,5 +1,7 @@
 // What a run of `make prove` came to, as one table. A part that this machine doesn't allow has a
-// line that says why. Not thread-safe.
+// line that says why.
+//
+// Thread-safety: a report belongs to one thread.
 #pragma once
 
 #include <chrono>

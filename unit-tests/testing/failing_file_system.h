@@ -5,7 +5,7 @@
 //   SetFreeBytes(n)         files grow by n bytes altogether, then growing them is
 //                           ResourceExhausted; cutting and removing gives back
 //
-// Thread-safe.
+// Thread-safety: all functions may be called on any thread.
 #pragma once
 
 #include <errno.h>

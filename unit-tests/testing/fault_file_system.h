@@ -2,7 +2,10 @@
 // (unit-tests/testing/failing_file_system.h). For tests that look at the files by other means, too;
 // unit-tests/testing/simulated_file_system.h needs no files, and loses power.
 //
-// A sync does not reach the device. Thread-safe. Files must not outlive their file system.
+// A sync does not reach the device.
+//
+// Thread-safety: all functions may be called on any thread.
+// Requires: the file system outlives its files.
 #pragma once
 
 #include <algorithm>

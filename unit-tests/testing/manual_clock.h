@@ -1,4 +1,6 @@
-// A clock that stands still until it is set. Thread-safe.
+// A clock that stands still until it is set.
+//
+// Thread-safety: all functions may be called on any thread.
 #pragma once
 
 #include <atomic>

@@ -3,8 +3,10 @@
 //
 // The files of a directory can be taken and put as one value, so that a test damages a copy.
 // CutAfter(n) lets n calls that change something succeed and fails all later ones, as if the
-// process had been killed there. Thread-safe. Paths are plain keys: a directory is what lies before
-// the last slash.
+// process had been killed there. Paths are plain keys: a directory is what lies before the last
+// slash.
+//
+// Thread-safety: all functions may be called on any thread.
 #pragma once
 
 #include <errno.h>

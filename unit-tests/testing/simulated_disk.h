@@ -15,7 +15,9 @@
 // A failed sync keeps a random part, and what it lost is lost: the kernel takes the pages for
 // clean, and shows them until the end.
 //
-// A value: copying is cheap (contents are shared until they are written). Not thread-safe.
+// A value: copying is cheap (contents are shared until they are written).
+//
+// Thread-safety: a disk belongs to one thread.
 #pragma once
 
 #include <cstdint>

@@ -8,9 +8,11 @@
 //                            (SimulatedDisk::CutPower)
 //   trace()                  every change so far: crash states are made of its beginnings
 //
-// A sync that fails loses a random part of what it should have put on disk, for good. Thread-safe.
-// Files and locks must not outlive their file system; a file that is open when power is restored
-// still stands for what it was, and must not be used any more.
+// A sync that fails loses a random part of what it should have put on disk, for good.
+//
+// Thread-safety: all functions may be called on any thread.
+// Requires: the file system outlives its files and locks. A file that is open when power is
+// restored still stands for what it was; nobody uses it any more.
 #pragma once
 
 #include <cstdint>
