@@ -4,7 +4,8 @@
 //   root-relative   an include of our own names its folder: "db/log/log.h", never "log.h" or
 //                   "../log/log.h"; a public header is "varve/store.h"; and the file exists
 //   headers         open with a comment that says what they are for, and have #pragma once
-//   folders         of code and of tests hold at most kMaxFiles files
+//   folders         of code and of tests hold at most kMaxFiles files; docs/decisions is one list
+//                   of records and not a folder of code, so the rule does not count it
 //   lines           of code have at most kMaxColumns columns
 //   functions       have at most kMaxFunctionLines lines
 //   classes         have at most kMaxMembers data members and kMaxFunctions functions of their
