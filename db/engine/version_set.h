@@ -72,7 +72,8 @@ class VersionSet {
   // Reads the manifest, or writes the first one of a new store.
   [[nodiscard]] absl::Status LoadOrCreate() ABSL_LOCKS_EXCLUDED(install_mutex_);
   // Removes the files that a crash left behind: segments and value files of an unfinished flush or
-  // merge, which no manifest names, and spare log files.
+  // merge, which no manifest names, and log files that were not prepared to the end. Also removes
+  // the files that an earlier version of Varve kept for reuse.
   [[nodiscard]] absl::Status RemoveOrphans() ABSL_LOCKS_EXCLUDED(install_mutex_);
   // Opens the segments and makes the first super version of them.
   [[nodiscard]] absl::Status OpenSegments() ABSL_LOCKS_EXCLUDED(install_mutex_);

@@ -164,7 +164,7 @@ class EveryLogByteTest : public EveryByteTest, public ::testing::WithParamInterf
 //
 // Acknowledged blocks keep the store from opening, and so does the header of their file; what
 // nobody needs harms nothing: what is in segments, the space between blocks, the zeros behind the
-// last one, and spare files.
+// last one, and the log file that the log has prepared ahead.
 TEST_P(EveryLogByteTest, WhatNobodyElseHoldsKeepsTheStoreFromOpening) {
   for (const std::string& path : Paths()) {
     const std::string& whole = Killed().files.at(path);

@@ -33,8 +33,8 @@ constexpr size_t kSmallFile = 64u << 10;
 
 class LogFaultsTest : public ::testing::Test {
  protected:
-  // The spare is there: nothing goes on in the background.
-  bool SpareIsReady(uint64_t number) {
+  // Waits until the log has prepared its next file, so that nothing goes on in the background.
+  bool NextFileIsReady(uint64_t number) {
     return Eventually(
         [&] { return PosixFileSystem()->OpenForRead(dir_.File(LogFileName(number))).ok(); });
   }
@@ -46,7 +46,7 @@ class LogFaultsTest : public ::testing::Test {
 TEST_F(LogFaultsTest, AFailedSyncIsFinal) {
   LogUser user(dir_.path(), kSmallFile, 0, 1, &fs_);
   user.Open();
-  ASSERT_TRUE(SpareIsReady(2));
+  ASSERT_TRUE(NextFileIsReady(2));
   ASSERT_TRUE(user.Commit("good").ok());
   std::atomic<int> heard{0};
   user.log().AddListener([&] { ++heard; });
@@ -80,7 +80,7 @@ TEST_F(LogFaultsTest, AFailedSyncOfAFileThatWasLeftIsFinal) {
         Eventually([&] { return user.Add(std::string(6000, 'n'), Durability::kNone).ok(); }));
     ASSERT_TRUE(user.log().Push().ok());
   }
-  ASSERT_TRUE(SpareIsReady(3));
+  ASSERT_TRUE(NextFileIsReady(3));
   EXPECT_EQ(user.log().durable_sequence(), 1u);
   // The left file's; the other's would go well.
   fs_.Fail(FileOperation::kSync, 1, absl::InternalError("EIO"), /*times=*/1);
@@ -115,7 +115,7 @@ TEST_F(LogFaultsTest, AFailedWriteIsFinalInEveryMode) {
 TEST_F(LogFaultsTest, AFailureWakesEveryoneWhoWaits) {
   LogUser user(dir_.path(), kSmallFile, 0, 1, &fs_);
   user.Open();
-  ASSERT_TRUE(SpareIsReady(2));
+  ASSERT_TRUE(NextFileIsReady(2));
   absl::Mutex commit_mutex;
   std::atomic<int> refused{0};
   std::vector<std::thread> threads;
@@ -141,7 +141,7 @@ TEST_F(LogFaultsTest, AFailureWakesEveryoneWhoWaits) {
 TEST_F(LogFaultsTest, AFullDiskRefusesPutsAndGoesOnWhenThereIsSpace) {
   LogUser user(dir_.path(), kSmallFile, 0, 1, &fs_);
   user.Open();
-  ASSERT_TRUE(SpareIsReady(2));
+  ASSERT_TRUE(NextFileIsReady(2));
   fs_.SetFreeBytes(1000);
   absl::Status status;
   const std::string value(1000, 'v');
@@ -170,7 +170,7 @@ TEST_F(LogFaultsTest, AFullDiskRefusesPutsAndGoesOnWhenThereIsSpace) {
 TEST_F(LogFaultsTest, AFileThatCannotBeMadeRefusesWritesUntilItCan) {
   LogUser user(dir_.path(), kSmallFile, 0, 1, &fs_);
   user.Open();
-  ASSERT_TRUE(SpareIsReady(2));
+  ASSERT_TRUE(NextFileIsReady(2));
   fs_.Fail(FileOperation::kSyncDirectory, 1, absl::InternalError("EIO"), /*times=*/3);
   absl::Status status;
   while ((status = user.Commit(std::string(1000, 'v'))).ok()) ASSERT_LT(user.last(), 1000u);
@@ -185,7 +185,7 @@ TEST_F(LogFaultsTest, AFileThatCannotBeMadeRefusesWritesUntilItCan) {
 TEST_F(LogFaultsTest, OnAFullDiskRetiredFilesMakeRoom) {
   LogUser user(dir_.path(), kSmallFile, 0, 1, &fs_);
   user.Open();
-  ASSERT_TRUE(SpareIsReady(2));
+  ASSERT_TRUE(NextFileIsReady(2));
   fs_.SetFreeBytes(0);
   while (user.Commit("value").ok()) ASSERT_LT(user.last(), 1000u);
   ASSERT_EQ(user.log().Files().size(), 2u);
