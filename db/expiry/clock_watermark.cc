@@ -15,8 +15,8 @@ SequenceNumber ClockWatermark::RecordExpirySeen(uint64_t expiry_ms) {
     }
   }
   if (!log_.failed()) return log_.RequiredDurable(sequence_.load());
-  // Without a log that takes it, nobody can promise anything about the next start, nor wait for a
-  // mark that was on its way.
+  // If the log does not take the mark, no promise holds for the next start, and nobody can wait for
+  // a mark that was on its way.
   if (expiry_ms > clock_.mark()) clock_.Mark(std::max(expiry_ms, clock_.NowMillis()));
   return kNoSequence;
 }

@@ -28,23 +28,23 @@ class ClockWatermark {
       : versions_(*versions), log_(*log), clock_(*clock) {}
 
   // `submit_mark` commits a mark of the clock at the instant.
-  // Requires: no other thread uses this yet.
+  // Requires: no other thread uses the watermark yet.
   void Start(std::function<absl::Status(uint64_t instant_ms)> submit_mark) {
     submit_mark_ = std::move(submit_mark);
   }
 
-  // A reader has found that something expired at `expiry_ms`: leaves a mark, unless there is one
-  // that is as late. Returns the sequence that must be durable before the finding may leave the
-  // library.
+  // Leaves a mark for a reader that has found something which expired at `expiry_ms`, unless there
+  // is a mark that is as late. Returns the sequence that must be durable before the engine may
+  // answer with what the reader found.
   SequenceNumber RecordExpirySeen(uint64_t expiry_ms);
   // Returns RecordExpirySeen() for iterators; with options.wait_until_durable it waits for the
   // sequence. `note_failure` is told when the wait fails.
   ExpiryRecorder Recorder(const ReadOptions& options, std::function<void()> note_failure);
 
-  // A mark was committed, or replayed.
+  // Notes a mark that was committed, or replayed from the log.
   void NoteMarkLocked(SequenceNumber sequence, uint64_t instant_ms) noexcept;
 
-  // How many marks readers have left.
+  // Returns how many marks readers have left.
   uint64_t marks() const { return marks_.load(std::memory_order_relaxed); }
 
  private:

@@ -24,7 +24,7 @@ constexpr size_t kBytesPerBatch = 1u << 20;       // of keys
 constexpr size_t kMostBytesPerBatch = 16u << 20;  // of the batch, with what is removed from clones
 constexpr int kRestsPerWork = 3;
 constexpr int kTriesAlone = 100;  // for a key that others keep writing
-// The machine's clock may be set meanwhile.
+// Somebody may set the machine's clock meanwhile, so the thread looks again after this time.
 constexpr absl::Duration kLongestSleep = absl::Seconds(1);
 constexpr absl::Duration kPauseAfterTrouble = absl::Seconds(1);
 
@@ -160,7 +160,7 @@ absl::Status ExpirySweeper::SweepWidth(Pass* pass) {
   const auto place = static_cast<size_t>(pass->width);
   {
     absl::MutexLock lock(&versions_->mutex());
-    // Nothing is due before, but for what is written from here on.
+    // No entry is due before this instant, but for those that writers add from here on.
     pass->from_ms = std::exchange(due_from_[place], kNeverDue);
   }
   absl::Status status;
@@ -171,7 +171,8 @@ absl::Status ExpirySweeper::SweepWidth(Pass* pass) {
   }
   absl::MutexLock lock(&versions_->mutex());
   due_from_[place] = std::min(due_from_[place], status.ok() ? pass->resume_ms : pass->from_ms);
-  // The thread may have looked while nothing seemed due: it isn't always the one that sweeps.
+  // The caller of SweepAll may be the one that sweeps. Then the thread may have looked meanwhile,
+  // when no entry seemed due.
   work_.Signal();
   return status;
 }
@@ -200,8 +201,8 @@ absl::Status ExpirySweeper::SweepEntries(Pass* pass) {
     if (!entry) continue;
     if (entry->due_ms > pass->now_ms) pass->resume_ms = std::min(pass->resume_ms, entry->due_ms);
     if (entry->due_ms > pass->last_due_ms) break;
-    // Where the newest record with this entry goes on living, one that has expired has another
-    // entry. A clone may have an older one.
+    // The newest record with this entry is still to expire; a record of the key that has expired
+    // has another entry, unless it is an older one that a clone sees.
     if (entry->due_ms > pass->now_ms && ExpiryInIndex(entries->value()) > pass->now_ms &&
         !forks.IsParent(GenerationOf(entry->tree_key))) {
       continue;
@@ -234,8 +235,8 @@ absl::StatusOr<bool> ExpirySweeper::AddEntryTo(Removal* removal, const ReadPoint
        state.namespaces.NamespacesSeeing(GenerationOf(entry.tree_key))) {
     Lookup lookup(space.generation, user_key);
     const absl::StatusOr<bool> is_live = FindLive(state, point.sequence, &lookup);
-    // Where a segment is damaged the entry goes: its key answers an error, which is not to be
-    // repeated for ever.
+    // If a segment is damaged, the sweeper removes the entry: reads of its key answer an error, and
+    // the sweeper is not to try again for ever.
     if (!is_live.ok() && !absl::IsDataLoss(is_live.status())) return is_live.status();
     if (!is_live.value_or(false) || lookup.record.expiry_ms == 0) continue;
     if (lookup.record.expiry_ms <= now_ms) {
@@ -289,13 +290,13 @@ absl::Status ExpirySweeper::RemoveExpired(absl::Span<const std::string> index_ke
     VARVE_RETURN_IF_ERROR(FillRemoval(index_keys, now_ms, &removal));
     if (removal.batch.empty()) return absl::OkStatus();
     const size_t operations = removal.batch.size();
-    // The writer with the exclusive write may be counting, and so waits for this.
+    // The writer that holds the exclusive write may be counting, and then it waits for this sweep.
     const absl::StatusOr<CommitResult> committed = submit_(&removal.batch);
     if (committed.ok()) {
       operations_ += operations;
       VARVE_RETURN_IF_ERROR(TellOfRemoved(&removal, *committed));
       if (!removal.more) return absl::OkStatus();
-      tries = -1;  // what is removed is not looked at again
+      tries = -1;  // the sweeper does not look again at what it has removed
       continue;
     }
     if (!absl::IsAborted(committed.status()) && !IsNoSuchNamespace(committed.status()))

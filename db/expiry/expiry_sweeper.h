@@ -55,7 +55,7 @@ class ExpirySweeper {
 
   ExpirySweeper(SuperVersions* versions, LogView* log, StoreClock* clock);
 
-  // `indexed` tells whether segments hold a part of the index.
+  // Notes whether segments hold a part of the index (`indexed`); then entries may be due already.
   void StartLocked(bool indexed);
   // Starts the thread.
   void Start(Submit submit);
@@ -69,15 +69,16 @@ class ExpirySweeper {
   // Requires: the buffer has room for it.
   void AddLocked(const IndexEntry& entry, WriteBuffer* active) noexcept;
 
-  // Returns once the listener before is not called any more.
+  // Sets the listener. When this returns, no thread calls the listener before any more.
   void SetListener(Store::ExpiryListener listener) ABSL_LOCKS_EXCLUDED(sweep_mutex_);
   // Removes all that has expired by now, of all namespaces.
   [[nodiscard]] absl::Status SweepAll() ABSL_LOCKS_EXCLUDED(sweep_mutex_);
-  // While this is held nothing is removed.
+  // Returns the lock that a sweep holds: while another thread holds it, the sweeper removes
+  // nothing.
   absl::Mutex& sweeping() const ABSL_LOCK_RETURNED(sweep_mutex_) { return sweep_mutex_; }
 
   uint64_t expired_keys() const { return expired_keys_.load(); }
-  // How many operations removing took.
+  // Returns how many operations the sweeper has written for removals.
   uint64_t operations() const { return operations_.load(); }
 
  private:
@@ -108,8 +109,8 @@ class ExpirySweeper {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
   absl::Status SweepWidth(Pass* pass) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
   absl::Status SweepEntries(Pass* pass) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
-  // Removes the entries, and their keys where these have expired; each by itself where a writer
-  // came between.
+  // Removes the entries, and their keys where these have expired. If a writer came between, removes
+  // each entry in a batch of its own.
   absl::Status RemoveExpired(absl::Span<const std::string> index_keys, uint64_t now_ms)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
   absl::Status FillRemoval(absl::Span<const std::string> index_keys, uint64_t now_ms,

@@ -27,9 +27,10 @@ namespace varve {
 
 class StoreClock {
  public:
-  // `clock` outlives it.
+  // Requires: `clock` outlives the store clock.
   explicit StoreClock(const Clock& clock) : clock_(clock) {}
 
+  // Returns the store's time.
   uint64_t NowMillis() const {
     const uint64_t wall = clock_.WallMillis();
     if (wall >= mark_.load(std::memory_order_acquire) && !is_ahead_.load(std::memory_order_relaxed))
@@ -38,7 +39,7 @@ class StoreClock {
     return NowFromMark(wall);
   }
 
-  // From now on the clock shows `instant_ms` or more.
+  // Has the clock show `instant_ms` or more from now on.
   void Mark(uint64_t instant_ms);
   uint64_t mark() const { return mark_.load(std::memory_order_acquire); }
 

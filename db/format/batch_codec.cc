@@ -12,13 +12,15 @@
 namespace varve {
 namespace {
 
-// The record's checksum: the operations' hash mixed with the header fields behind the checksum.
+// Returns the record's checksum: the operations' hash mixed with the header fields behind the
+// checksum.
 uint32_t BatchChecksum(const char* header, uint64_t operations_hash) {
   return Checksum({header + 4, kBatchHeaderSize - 4}, operations_hash);
 }
 
-// Of a batch that has large operations; false where those are damaged or not there, or other bytes
-// make no sense. `first`: what the first sequence has to be.
+// Hashes the operations of a batch that has large ones, the first of which has the sequence
+// `first`. Returns false if no operation is large, a large one is damaged or other bytes make no
+// sense.
 bool HashWithLargeOperations(std::string_view operations, SequenceNumber first, uint64_t* hash) {
   OperationsHash hasher;
   BatchReader reader(operations);

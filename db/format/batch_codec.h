@@ -29,8 +29,10 @@ void SealBatch(SequenceNumber first, uint32_t count, uint64_t operations_hash, s
 // ones as they are, the large ones by their body hash.
 class OperationsHash {
  public:
-  // `between`: all operations since the large one before.
+  // Adds the operations `between` the large operation before and the next one, and that one by its
+  // body hash.
   void Add(std::string_view between, uint64_t body_hash);
+  // Adds the operations behind the last large one. Returns the hash of the batch.
   uint64_t Finish(std::string_view rest);
 
  private:
@@ -59,8 +61,9 @@ class BatchReader {
   // into the batch; the sequence is left at 0.
   bool Next(RecordView* operation);
   bool ok() const { return ok_; }
-  // The bytes of the operation read last, and where in them its seal lies (0: it is no large one).
+  // Returns the bytes of the operation read last.
   std::string_view bytes() const { return {rest_.data() - size_, size_}; }
+  // Returns where the seal lies in bytes(); 0 if the operation is no large one.
   size_t seal_offset() const { return seal_offset_; }
 
  private:

@@ -1,21 +1,21 @@
-// The expiry index says which keys expire when: records in a stretch of the tree of their own,
-// behind all namespaces. So the index is as durable, as large and as old as the records it speaks
-// of, and costs no memory of its own.
+// The expiry index says at what time which keys expire. Its entries are records in a stretch of the
+// tree of their own, behind all namespaces. So they are as durable as the records that they speak
+// of, and the index takes no memory of its own.
 //
 //   tree key = [ kExpiryGeneration: 4 ][ width: 1 ][ due: 8, big-endian ]
 //              [ generation: 4 ][ user key ]
 //   value    = [ the instant at which the key expires: 8 ]
 //
-// An entry is made with each record that has an expiry, in the same step, from that record alone:
-// the log doesn't hold it. It says that from `due` on the sweep looks whether the key has expired.
-// Instants are in milliseconds since the epoch.
+// A writer that adds a record with an expiry adds the entry in the same step. The entry follows
+// from the record alone, so the log does not hold it. From the instant `due` on the expiry sweeper
+// looks whether the key has expired. Instants are in milliseconds since the epoch.
 //
-// Entries are never changed, and only those that were due are removed, so a key whose expiry is
-// moved on again and again leaves a trail of them. They are therefore rounded up to a multiple of
-// 2^width, where 2^width is at most 1/16 of the time that is left: a key leaves at most some 32 of
-// them, however often it is refreshed. (A timing wheel on disk: Varghese and Lauck, 1987.) Readers
-// do not see a key that has expired, whether its entry is due or not; the index only frees its
-// space.
+// Nobody changes an entry, and the sweeper removes only entries that were due. So a key whose
+// expiry clients move on again and again leaves many entries behind. To keep them few, the writer
+// rounds `due` up to a multiple of 2^width, where 2^width is at most 1/16 of the time that is left:
+// a key leaves at most some 32 entries, however often clients refresh it. (This is a timing wheel
+// on disk: Varghese and Lauck, 1987.) Readers do not see a key that has expired, whether its entry
+// is due or not; the index only frees its space.
 //
 // Thread-safety: stateless functions.
 #pragma once
@@ -50,8 +50,8 @@ ExpiryIndexEntry ExpiryIndexEntryFor(std::string_view tree_key, uint64_t expiry_
 RecordView ExpiryIndexRecord(const RecordView& record, uint64_t now_ms, std::string* bytes);
 // Returns the same record from the bytes that the function above filled.
 RecordView ExpiryIndexRecord(std::string_view bytes, SequenceNumber sequence);
-// Returns when the key of an entry with this value expires, by the newest record for which the
-// entry was made; kNoExpiry if the value makes no sense.
+// Returns the instant in the value of an entry, at which the newest record with this entry expires;
+// kNoExpiry if the value makes no sense.
 uint64_t ExpiryInIndex(std::string_view value);
 
 // Encodes the user key, in kExpirySpace, under which the entry stands.

@@ -27,7 +27,7 @@ inline std::optional<uint64_t> ParseSegmentName(std::string_view name) {
   return number;
 }
 
-// Values that segments point to (db/values/value_file.h).
+// Returns the path of a file with values that segments point to (db/values/value_file.h).
 inline std::string ValueFilePath(const std::string& directory, uint64_t number) {
   return fmt::format("{}/{:06}.val", directory, number);
 }
@@ -51,14 +51,16 @@ inline bool IsSpareName(std::string_view name) {
 }
 
 inline std::string ManifestPath(const std::string& directory) { return directory + "/MANIFEST"; }
-// A copy of the manifest for repairs (db/version/manifest.h).
+// Returns the path of the copy of the manifest, which repairs read (db/version/manifest.h).
 inline std::string ManifestCopyPath(const std::string& directory) {
   return directory + "/MANIFEST.copy";
 }
-// There as long as a repair is to be brought to its end (tools/repair/repair.h).
+// Returns the path of the plan of a repair. The file is there until the repair has come to its end
+// (tools/repair/repair.h).
 inline std::string RepairPlanPath(const std::string& directory) { return directory + "/REPAIR"; }
 
-// There while a repair rebuilds the tree: segments from the number in it on are its own.
+// Returns the path of the mark that is there while a repair rebuilds the tree. The file holds a
+// number: the segments from that number on are those that the repair writes.
 inline std::string RebuildMarkPath(const std::string& directory) {
   return directory + "/REPAIR.begun";
 }

@@ -45,7 +45,8 @@ class GenerationKeyCounts {
     friend bool operator==(const Entry&, const Entry&) = default;
   };
 
-  // Cheap where generations come in ascending order.
+  // Adds `counts` to those of the generation. This is cheap where generations come in ascending
+  // order.
   void Add(NamespaceGeneration generation, const KeyCounts& counts) {
     if (entries_.empty() || entries_.back().generation < generation) {
       entries_.push_back({generation, counts});
@@ -86,7 +87,8 @@ class GenerationKeyCounts {
   std::vector<Entry> entries_;
 };
 
-// Segments and what they change together (db/counting/segment_key_counts.h).
+// A counted group is a group of segments with what all of them together change
+// (db/counting/segment_key_counts.h).
 struct CountedGroup {
   std::vector<uint64_t> segments;  // numbers, ascending
   GenerationKeyCounts change;

@@ -25,7 +25,7 @@ struct Header {
   }
 };
 
-// False where there is no header of a large operation.
+// Returns false if `data` does not begin with the header of a large operation.
 bool ParseHeader(std::string_view data, Header* header) {
   if (data.empty()) return false;
   const char* at = data.data();

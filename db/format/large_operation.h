@@ -11,10 +11,10 @@
 //      .      key (tree key), value
 //
 // The body hash is the XXH3-64 of what stands behind the seal, seeded with that of what stands
-// before it. It needs no sequence, and so is made before the commit lock is taken; the batch's
-// checksum is made from it too, so that no byte is hashed twice. The checksum doesn't know where
-// the operation lies: a reader that follows a handle compares key and sequence, which no two
-// operations share.
+// before it. It needs no sequence, so a writer computes it before it takes the commit lock. The
+// batch's checksum is computed from the body hash too, so that no byte is hashed twice. The
+// checksum does not depend on where the operation lies: a reader that follows a handle compares key
+// and sequence, which no two operations share.
 //
 // Thread-safety: stateless functions.
 #pragma once
@@ -29,9 +29,9 @@
 
 namespace varve {
 
-// Puts of values from this size on are large operations; a smaller
-// EngineOptions::value_separation_size counts as this. Readers go by the flag. Below it a place and
-// a second look would cost more than they spare.
+// A put of a value of this size or more is a large operation in the log; a smaller
+// EngineOptions::value_separation_size counts as this. For a smaller value a handle and a second
+// read would cost more than they save. Readers go by the flag kSeparatedValue and not by the size.
 inline constexpr size_t kSmallestLargeValue = 1024;
 inline constexpr size_t kLargeSealSize = 12;
 // No header is longer: kind, two varint32, the seal, expiry, varint32 of the metadata size.
@@ -44,19 +44,20 @@ size_t LargeOperationSizeOf(const RecordView& record);
 
 // Returns the body hash of a whole large operation.
 uint64_t LargeBodyHash(std::string_view operation, size_t seal_offset);
-// Completes the operation whose first byte is `operation`.
+// Writes the seal of the operation whose first byte is at `operation`.
 void SealLargeOperation(char* operation, size_t seal_offset, SequenceNumber sequence,
                         uint64_t body_hash);
-// Returns whether the checksum fits; `*sequence` is the operation's sequence.
+// Returns whether the checksum in the seal is right. Stores the operation's sequence in
+// `*sequence`.
 bool LargeSealFits(std::string_view operation, size_t seal_offset, uint64_t body_hash,
                    SequenceNumber* sequence);
 
 // Returns the size of the large operation at data[0], from its header alone; 0 if `data` doesn't
-// hold that or it makes no sense. kMaxLargeHeaderSize bytes always hold the header. Nothing is
-// verified.
+// hold that or it makes no sense. kMaxLargeHeaderSize bytes always hold the header. The function
+// verifies no checksum.
 uint64_t LargeOperationSize(std::string_view data);
-// Decodes the large operation at data[0], which was verified before. Returns its size; 0 if it is
-// cut short or makes no sense.
+// Decodes the large operation at data[0], which the caller has verified before. Returns its size; 0
+// if it is cut short or makes no sense.
 size_t ParseLargeOperation(std::string_view data, RecordView* record);
 // Decodes and verifies the large operation at data[0]. Returns its size; 0 if it is cut short or
 // damaged.

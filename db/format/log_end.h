@@ -1,4 +1,4 @@
-// The place where a log file that is not written any more ends.
+// A log end is the place where a log file ends that the log does not write any more.
 //
 // Thread-safety: plain values.
 #pragma once
@@ -9,8 +9,7 @@
 
 namespace varve {
 
-// The end of a log file's good bytes, as the manifest records it for files that will not be written
-// any more.
+// The manifest records where the good bytes of such a file end.
 struct LogEnd {
   uint64_t file_number = 0;
   uint64_t offset = 0;               // behind the last good block

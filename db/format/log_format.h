@@ -1,10 +1,9 @@
 // The log format is what stands in the log's files (the field's write-ahead log, WAL). Numbers are
-// little-endian; checksums are
-// XXH3-64's low 32 bits.
+// little-endian; checksums are XXH3-64's low 32 bits.
 //
-// File `NNNNNN.log`: a header page, then blocks. The file is zero-filled (or recycled) before its
-// number is taken, so that writing a block changes no metadata. While it is prepared its name ends
-// in `.log.tmp`.
+// File `NNNNNN.log`: a header page, then blocks. The log prepares a file before it uses it
+// (db/log/log_file_maker.h), so that writing a block changes no metadata. Until the file is
+// prepared its name ends in `.log.tmp`.
 //
 //   header page, 4096 bytes, the rest zero:
 //      0   8  magic "VARVELOG"
@@ -15,9 +14,9 @@
 //     24   8  store id
 //     32   8  bytes of the file when it was prepared: it may grow, but a shorter one was cut
 //
-//   block: what one write put into the file. Starts at a multiple of 8; after a sync at a multiple
-//   of 4096, so that a sector which was acknowledged is never written again. The space between is
-//   not read.
+//   block: what one write puts into the file. A block starts at a multiple of 8; after a sync it
+//   starts at a multiple of 4096, so that the log never writes a sector again that it has
+//   acknowledged. Nobody reads the space between.
 //      0   4  checksum of bytes 4..40, seeded with store id and place: a copy elsewhere (in a
 //          value, say) is no block
 //      4   4  payload size in bytes, without padding; 0 for a block that only brings the durable
@@ -51,12 +50,12 @@
 // `next` is the sequence expected there,
 //   - within what the manifest records as the good part of this file: corruption;
 //   - a later file that begins with `next` says that the file was full or that an earlier recovery
-//     cut here: go on there;
+//     cut here: recovery goes on there;
 //   - any later block of this or a later file whose durable mark is >= `next` says that `next` had
 //     been acknowledged: corruption;
-//   - otherwise it is a tear: cut here.
-// What was flushed into segments already is not needed: `next` counts as at least the first
-// sequence that was not.
+//   - otherwise it is a tear: recovery cuts the file here.
+// Recovery does not need what flushes have put into segments: `next` counts as at least the first
+// sequence that no flush has covered.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -98,9 +97,9 @@ std::optional<uint64_t> ParseLogTemporaryName(std::string_view name);
 // Returns the header page (kLogPageSize bytes) of file `number`, which has `file_size` bytes.
 std::string EncodeLogHeaderPage(uint64_t number, uint64_t store_id,
                                 uint64_t file_size = kLogPageSize);
-// Checks what the first page of file `number` holds (fewer bytes if the file is shorter). NotFound:
-// the file was never begun (cut short or zero); DataLoss: damaged; FailedPrecondition: of another
-// store, or written by a later version.
+// Checks what the first page of file `number` holds (fewer bytes if the file is shorter). Returns
+// NotFound if the page was never written (it is cut short or zero), DataLoss if it is damaged, and
+// FailedPrecondition if the file belongs to another store or a later version has written it.
 [[nodiscard]] absl::Status CheckLogHeaderPage(std::string_view page, const std::string& path,
                                               uint64_t number, uint64_t store_id);
 // Returns the size that a checked page says its file has at least; 0 if it doesn't say.
@@ -120,15 +119,15 @@ void EncodeLogBlockHeader(char* destination, const LogBlockHeader& header, uint6
                           uint64_t offset);
 // Returns the checksum that the kLogBlockHeaderSize bytes `header` at `offset` must have.
 uint32_t LogBlockChecksum(std::string_view header, uint64_t store_id, uint64_t offset);
-// Decodes the header at the front of `bytes`, which lie at `offset` of file `epoch`.
-// Requires: `bytes` are at least kLogBlockHeaderSize.
+// Does the same as DecodeLogBlockHeader.
+// Requires: `bytes` are at least kLogBlockHeaderSize and carry `epoch`.
 std::optional<LogBlockHeader> DecodeHeaderOfEpoch(std::string_view bytes, uint64_t epoch,
                                                   uint64_t store_id, uint64_t offset);
 // Decodes the header at the front of `bytes`, which lie at `offset` of file `epoch`; returns
 // nothing if there is none of that epoch and place.
 inline std::optional<LogBlockHeader> DecodeLogBlockHeader(std::string_view bytes, uint64_t epoch,
                                                           uint64_t store_id, uint64_t offset) {
-  // The epoch comes first: it is the cheap test when every 8 bytes of a file are tried.
+  // Comparing the epoch first is cheap for a caller that tries every 8 bytes of a file.
   if (bytes.size() < kLogBlockHeaderSize || DecodeFixed64(bytes.data() + 8) != epoch)
     return std::nullopt;
   return DecodeHeaderOfEpoch(bytes, epoch, store_id, offset);

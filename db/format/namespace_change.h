@@ -1,5 +1,5 @@
-// A namespace change creates, alters, drops, swaps or clones a namespace: one operation in the log
-// (RecordKind::kChangeNamespace), none in segments.
+// A namespace change is an operation of the log (RecordKind::kChangeNamespace) that creates,
+// alters, drops, swaps or clones a namespace. Segments hold no such record.
 //
 //   key:   the namespace's id (4 bytes, big-endian)
 //   value: 1  verb, then
@@ -31,7 +31,7 @@
 namespace varve {
 
 struct NamespaceChange {
-  // On disk: never renumber.
+  // These numbers are on disk and never change.
   enum class Verb : uint8_t { kCreate = 1, kAlter = 2, kDrop = 3, kSwap = 4, kClone = 5 };
 
   Verb verb = Verb::kCreate;
@@ -49,7 +49,8 @@ std::string EncodeNamespaceChange(const NamespaceChange& change);
 // Returns nothing if the operation makes no sense.
 std::optional<NamespaceChange> DecodeNamespaceChange(const RecordView& record);
 
-// Encodes and decodes the description without the id.
+// Encode and decode the description without the id. Decoding returns false if the bytes make no
+// sense.
 void EncodeDescription(const NamespaceDescription& space, std::string* bytes);
 bool DecodeDescription(ByteReader* reader, NamespaceDescription* space);
 

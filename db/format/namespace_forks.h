@@ -1,18 +1,19 @@
-// The forks of namespaces. A fork records that one generation is a copy-on-write clone of another
-// one, its parent, as of a sequence, the fork point. The clone shares the parent's contents until
-// either side changes.
+// Namespace forks say which generations are clones. A fork records that one generation is a
+// copy-on-write clone of another one, its parent, as of a sequence, the fork point. The clone
+// shares the parent's contents until either side changes.
 //
 // Cloning writes one record to the log and touches no data. The clone gets a generation of its own,
-// which is empty. The fork point is the sequence of that record. The source goes on in its own
-// generation and knows nothing of the clone. Nothing else is ever written about a clone; the rest
-// follows:
+// which is empty. The fork point is the sequence of that record. Writers of the source go on in its
+// generation and know nothing of the clone. No other record is about the clone; the rest follows
+// from the fork:
 //
 //   reading    A reader looks in the clone's own generation first. If neither a record nor a range
 //              tombstone there says anything about the key, the reader looks in the parent as of
 //              the fork point, then in the parent's parent, and so on.
 //   scanning   The parent's records up to the fork point are merged in as if they were the clone's
-//              (db/iterators/parent_iterator.h). All of them are older than what was written into
-//              the clone, so "the newest record wins" and the clone's range tombstones do the rest.
+//              (db/iterators/parent_iterator.h). All of them are older than what writers put into
+//              the clone, so a reader takes the newest record of a key and hides what the clone's
+//              range tombstones cover, as in any namespace.
 //   merging    In the parent a fork point acts as a snapshot: a merge keeps what was visible at it.
 //              In a clone a merge keeps tombstones, because the records that they hide lie in the
 //              parent's range of the tree and not below them.
@@ -28,8 +29,8 @@
 //   replaying  The fork point is the record's own sequence, so a restart arrives at the same forks.
 //
 // Only clones and their parents pay for this. A reader of a clone looks into the clone's own
-// generation first, where mostly a fingerprint says no; and while a clone lives, one version more
-// is kept of each key that the source changes.
+// generation first, where for most keys an offset table answers that there is no record; and while
+// a clone lives, merges keep one version more of each key that writers change in the source.
 //
 // Thread-safety: a plain value; copies share their entries.
 // Invariants: all() ascends by generation, each once.
@@ -69,7 +70,7 @@ class NamespaceForks {
     return Find(generation);
   }
   bool empty() const { return forks_ == nullptr; }
-  // Ascending by generation.
+  // Returns all forks, ascending by generation.
   const std::vector<NamespaceFork>& all() const;
 
   void Add(const NamespaceFork& fork);

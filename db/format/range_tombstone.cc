@@ -39,7 +39,8 @@ void CoalesceRangeTombstones(std::vector<RangeTombstone>* tombstones) {
 RangeTombstoneList::RangeTombstoneList(std::vector<RangeTombstone> tombstones)
     : tombstones_(std::move(tombstones)) {
   CoalesceRangeTombstones(&tombstones_);
-  // A sweep over all ends: `depth` tombstones cover the stretch behind the boundary just passed.
+  // The loop passes all boundaries in order: `depth` tombstones cover the stretch behind the last
+  // one passed.
   std::vector<std::pair<std::string_view, int>> boundaries;
   boundaries.reserve(tombstones_.size() * 2);
   for (const RangeTombstone& tombstone : tombstones_) {

@@ -50,10 +50,11 @@ class RangeTombstoneList {
   bool empty() const { return fragments_.empty(); }
   size_t size() const { return fragments_.size(); }
   const std::vector<Fragment>& fragments() const { return fragments_; }
-  // The tombstones that the list was made of, coalesced.
+  // Returns the tombstones that the list was made of, coalesced.
   const std::vector<RangeTombstone>& tombstones() const { return tombstones_; }
 
-  // Returns the newest tombstone not newer than `at` that covers `tree_key`; kNoSequence if none.
+  // Returns the sequence of the newest tombstone not newer than `at` that covers `tree_key`;
+  // kNoSequence if there is none.
   SequenceNumber CoveringSequence(std::string_view tree_key, SequenceNumber at) const;
   // Returns the same for every key of fragments()[index], for merges that walk the fragments beside
   // their records.
@@ -66,12 +67,14 @@ class RangeTombstoneList {
  private:
   // Returns the index of the fragment that holds `tree_key`; size() if none does.
   size_t Find(std::string_view tree_key) const;
+  // Fills the nodes of the segment tree, if any tombstones overlap.
   void HangSequences();
 
   std::vector<RangeTombstone> tombstones_;
   std::vector<Fragment> fragments_;
-  // Node i has the children 2i and 2i + 1, fragment f is leaf size() + f. Sequences newest first;
-  // empty when no two tombstones overlap, since then `newest` says everything.
+  // The segment tree: node i has the children 2i and 2i + 1, and fragment f is leaf size() + f.
+  // Each node holds sequences, newest first. The tree is empty when no two tombstones overlap,
+  // since then `newest` says everything.
   std::vector<std::vector<SequenceNumber>> nodes_;
 };
 

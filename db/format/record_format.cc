@@ -26,8 +26,8 @@ struct Header {
   size_t record_size() const { return size + extras.metadata_size + size_t{key_size} + value_size; }
 };
 
-// As DecodeVarint64, with one load and no loop for up to 8 bytes; 8 bytes beyond `at` can be read
-// if they lie before `limit`.
+// Does what DecodeVarint64 does, with one load and no loop for up to 8 bytes. It reads 8 bytes from
+// `at` on if they lie before `limit`.
 inline const char* DecodeSequence(const char* at, const char* limit, uint64_t* value) {
   if (limit - at >= 8) [[likely]] {
     const uint64_t word = DecodeFixed64(at);
@@ -46,9 +46,9 @@ inline const char* DecodeSequence(const char* at, const char* limit, uint64_t* v
   return DecodeVarint64(at, limit, value);
 }
 
-// What nearly all headers are: of a key below 128 bytes and a value below 16 KiB, with neither
-// expiry nor metadata, and not at the end of `data`. 0: another one, or none; else the bytes before
-// the key.
+// Decodes a header as nearly all are: of a key below 128 bytes and a value below 16 KiB, with
+// neither expiry nor metadata, and not at the end of `data`. Returns the bytes before the key; 0 if
+// this is another header, or none.
 inline size_t DecodeUsualHeader(std::string_view data, uint8_t* kind_and_flags, uint32_t* key_size,
                                 uint32_t* value_size, SequenceNumber* sequence) {
   if (data.size() < kMaxRecordHeaderSize) return 0;
@@ -70,7 +70,7 @@ inline size_t DecodeUsualHeader(std::string_view data, uint8_t* kind_and_flags, 
   return end == nullptr ? 0 : static_cast<size_t>(end - data.data());
 }
 
-// False if `data` doesn't hold a whole header or it makes no sense.
+// Returns false if `data` doesn't hold a whole header or it makes no sense.
 inline bool DecodeHeader(std::string_view data, Header* header) {
   if (data.size() <= kRecordChecksumSize) return false;
   const char* at = data.data() + kRecordChecksumSize;

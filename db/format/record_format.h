@@ -35,7 +35,7 @@ size_t AppendRecord(const RecordView& record, uint64_t checksum_seed, std::strin
 
 // Returns the size in bytes of the record that starts at data[0], from its header alone; 0 if
 // `data` doesn't hold the header or it makes no sense. kMaxRecordHeaderSize bytes always hold the
-// header. The header is not verified: a damaged one may give any size.
+// header. The function verifies no checksum, so a damaged header may give any size.
 size_t RecordSize(std::string_view data);
 
 // Returns the checksum that this record must have.

@@ -18,7 +18,8 @@ class RecordWindow : public FileWindow {
   // Requires: `file` holds segment `number` and outlives the window.
   RecordWindow(const File& file, uint64_t number) : FileWindow(file), number_(number) {}
 
-  // Reads the record at `offset`. Returns its size; 0 if it is not whole or longer than `longest`.
+  // Reads the record at `offset`, of data that ends at `end`. Returns its size; 0 if it is not
+  // whole or longer than `longest`.
   [[nodiscard]] absl::StatusOr<size_t> RecordAt(uint64_t offset, uint64_t longest, uint64_t end,
                                                 RecordView* record);
 

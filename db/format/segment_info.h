@@ -1,5 +1,5 @@
-// The description of one segment that the manifest keeps, so that a store opens without reading its
-// segments.
+// A segment info is the description of one segment in the manifest. With it a store opens without
+// reading its segments.
 //
 // Thread-safety: plain values.
 #pragma once
@@ -21,7 +21,6 @@ struct ValueReference {
   friend bool operator==(const ValueReference&, const ValueReference&) = default;
 };
 
-// The manifest's knowledge of a segment.
 struct SegmentInfo {
   uint64_t number = 0;
   uint64_t file_size = 0;
@@ -35,8 +34,8 @@ struct SegmentInfo {
   bool largest_is_exclusive = false;
   SequenceNumber smallest_sequence = kMaxSequence;
   SequenceNumber largest_sequence = kNoSequence;
-  // Keys whose newest version in the segment is a value that no range tombstone of the segment
-  // hides. Counted by the merge that wrote it; stands in the manifest alone.
+  // The number of keys whose newest version in the segment is a value that no range tombstone of
+  // the segment hides. The writer of the segment counts them; only the manifest holds the numbers.
   GenerationKeyCounts live;
   // The segment holds something of a generation that was forked from another one, so `live` does
   // not say what the segment changes, whatever lies below it.

@@ -25,7 +25,7 @@ constexpr size_t kKeptBytes = 4u << 20;  // of memory that a batch keeps for its
 WriteBatch::WriteBatch() { Clear(); }
 
 void WriteBatch::Clear() {
-  // Committed batches are cleared, which must not fail any more.
+  // A caller clears a batch after its commit, which must not fail any more.
   if (encoding_.record.capacity() > kKeptBytes) {
     TryWithMemory([this] { std::string(kBatchHeaderSize, '\0').swap(encoding_.record); });
   }
@@ -69,8 +69,8 @@ void WriteBatch::DeleteRange(std::string_view begin, std::string_view end, Names
     return;
   }
   if (!end.empty() && end <= begin) return;
-  // An empty end is the namespace's own: the commit finds four bytes here and puts the next
-  // generation's in their place.
+  // An empty end means the end of the namespace: the commit finds four bytes here and replaces them
+  // by those of the next generation.
   NoteLackOfMemory(
       [&] { Append(RecordKind::kRangeTombstone, space, begin, TreeKey(space, end).view()); });
 }

@@ -91,11 +91,11 @@ class MergingIterator final : public InternalIterator {
     uint32_t child = 0;  // also the order of equal records
   };
 
-  // Bytes in front of the first difference that are not counted as shared, so that they may change
-  // without ado.
+  // So many bytes in front of the first difference do not count as shared, so that the iterator
+  // need not align the keys anew as soon as one of these bytes changes.
   static constexpr size_t kSlack = 4;
 
-  // Whether `a` is delivered before `b` in the present direction.
+  // Returns whether the iterator delivers `a` before `b` in the present direction.
   bool Before(const Entry& a, const Entry& b) const {
     if (a.word != b.word) [[likely]]
       return (a.word < b.word) == (direction_ == kForward);
@@ -108,7 +108,7 @@ class MergingIterator final : public InternalIterator {
 
   uint64_t WordOf(std::string_view key) const { return LeadingWord(key.substr(shared_)); }
 
-  // Finds out anew what all keys share.
+  // Finds out anew how many first bytes all keys share.
   void Align() {
     const std::string_view first = slots_[heap_.front().child]->key;
     shared_ = first.size();
@@ -174,7 +174,7 @@ class MergingIterator final : public InternalIterator {
     size_t child = 2 * hole + 1;
     if (child >= size) return;
     if (child + 1 < size && Before(heap_[child + 1], heap_[child])) ++child;
-    // Stays on top: runs of keys from one child are common.
+    // The child often stays on top, because neighbouring keys often come from one child.
     if (!Before(heap_[child], heap_[hole])) return;
     const Entry moving = heap_[hole];
     do {

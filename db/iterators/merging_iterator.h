@@ -2,8 +2,8 @@
 // and every merge looks through it.
 //
 // If two children hold the same (key, sequence), as a flush repeated after a crash can leave them,
-// both are delivered, the earlier child's first. Once a child has failed the iterator is not
-// Valid(), so that none of its keys is taken for missing; status() says what happened.
+// the iterator delivers both, the earlier child's first. Once a child has failed the iterator is
+// not Valid(), so that no reader takes the child's keys for missing; status() says what happened.
 //
 // Thread-safety: an iterator belongs to one thread.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace varve {
 
-// Returns the merged cursor; one child is returned as it is.
+// Returns the merged cursor; if there is one child, returns that child.
 // Requires: `children` come newest source first.
 std::unique_ptr<InternalIterator> NewMergingIterator(
     std::vector<std::unique_ptr<InternalIterator>> children);

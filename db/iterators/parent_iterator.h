@@ -1,8 +1,8 @@
 // The parent iterator is a cursor over what a clone inherits: the records of the parent up to the
 // fork point, under keys of the clone's own generation (db/format/namespace_forks.h).
 //
-// It skips records of other generations that the cursor below it delivers. A record's key is valid
-// until the next move.
+// It skips the records of other generations that the cursor below it delivers. A record's key is
+// valid until the next move.
 //
 // Thread-safety: an iterator belongs to one thread.
 #pragma once

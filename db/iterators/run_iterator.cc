@@ -74,8 +74,8 @@ class RunIterator final : public InternalIterator {
     return true;
   }
 
-  // Past ends of segments, and past those that hold nothing but range tombstones, unless an error
-  // stops it.
+  // Moves past the ends of segments, and past segments that hold nothing but range tombstones,
+  // unless an error stops it.
   void SkipForward() {
     while (!current_->Valid() && current_->status().ok()) {
       if (!Open(open_ + 1)) return;

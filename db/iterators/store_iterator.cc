@@ -15,7 +15,7 @@
 namespace varve {
 namespace {
 
-// Versions of one key that are stepped over one by one before a seek is taken to be cheaper.
+// The iterator steps over so many versions of one key one by one; for more it seeks instead.
 constexpr int kStepsBeforeSeek = 8;
 
 class StoreIterator final : public Iterator {
@@ -116,7 +116,7 @@ class StoreIterator final : public Iterator {
   absl::Status status() const override { return trouble_.ok() ? records_->status() : trouble_; }
 
  private:
-  // After a lack of memory the iterator can be set anew, but not go on.
+  // Runs a step. After a lack of memory the caller may seek again, but not move on.
   template <typename Step>
   void Move(Step step) {
     trouble_ = GuardMemory("moving an iterator", [&] {
@@ -162,7 +162,8 @@ class StoreIterator final : public Iterator {
       if (!damage.empty()) return file->Damaged(handle.offset, damage);
       fetched_pin_ = values_.cache->Insert(file->number(), cache_key, std::move(bytes));
     }
-    // Verified when it was read; where another thread was faster, it lies elsewhere.
+    // The reader of the value has verified it; if another thread was faster, it lies in that
+    // thread's entry.
     if (ParseLargeOperation(fetched_pin_.data(), &fetched_) != 0) return absl::OkStatus();
     return file->Damaged(handle.offset, "value: wrong size");
   }
@@ -179,7 +180,7 @@ class StoreIterator final : public Iterator {
     const uint64_t word = LeadingWord(tree_key);
     return word != upper_word_ ? word > upper_word_ : tree_key >= upper_;
   }
-  // Neighbours mostly differ at their ends.
+  // Compares the last bytes first, because neighbours mostly differ there.
   static bool SameKey(std::string_view a, std::string_view b) {
     if (a.size() != b.size()) return false;
     if (a.size() >= 8 &&
@@ -196,12 +197,12 @@ class StoreIterator final : public Iterator {
     return false;
   }
 
-  // The tree key of a user key, in this iterator's generation.
+  // Returns the tree key of a user key, in this iterator's generation.
   std::string Target(std::string_view key) const {
     return lower_.substr(0, kGenerationSize).append(key);
   }
 
-  // To the last record in front of `tree_key`.
+  // Moves the records to the last one in front of `tree_key`.
   void SeekBefore(std::string_view tree_key) {
     records_->Seek(tree_key, kMaxSequence);
     if (records_->Valid()) {
@@ -218,10 +219,10 @@ class StoreIterator final : public Iterator {
     flags_ = record.flags;
   }
 
-  // From where the records stand to the first key that has a visible value and is not `after`,
-  // whose older versions may follow.
+  // Moves from where the records stand to the first key that has a visible value and is not
+  // `after`, of which older versions may follow.
   void FindForward(std::string_view after);
-  // From where the records stand back to the last key that has a visible value.
+  // Moves back from where the records stand to the last key that has a visible value.
   void FindBackward();
 
   const std::shared_ptr<const SuperVersion> state_;
@@ -240,7 +241,8 @@ class StoreIterator final : public Iterator {
   absl::Status trouble_;
   const RecordView* current_ = nullptr;  // forward: where the records stand, while valid_
   bool valid_ = false;
-  // Then key_ and what follows it hold the current entry, and records_ stands in front of it.
+  // While this is set, key_ and what follows it hold the current entry, and records_ stands in
+  // front of it.
   bool backward_ = false;
   std::string key_;  // forward: the last key that was dealt with
   std::string value_;
@@ -314,7 +316,7 @@ void StoreIterator::FindBackward() {
       is_value = false;
       steps = 0;
     }
-    // Many versions: go to the one that counts, then in front of all of them.
+    // There are many versions: the iterator seeks the one that counts, then moves in front of all.
     if (++steps > kStepsBeforeSeek) {
       records_->Seek(key_, at_);
       if (records_->Valid() && records_->record().key == key_) {

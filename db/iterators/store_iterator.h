@@ -1,5 +1,6 @@
-// The store iterator is what users see of a scan: the newest version of each key of a namespace at
-// one sequence, without deleted keys. The engine makes it, and it holds the SuperVersion it reads.
+// The store iterator is the cursor that users get for a scan. It shows the newest version of each
+// key of a namespace at one sequence, without deleted keys. The engine makes it, and it holds the
+// super version that it reads.
 //
 // Thread-safety: an iterator belongs to one thread.
 #pragma once
@@ -23,14 +24,14 @@ using ExpiryRecorder = std::function<absl::StatusOr<SequenceNumber>(uint64_t exp
 // and calls `record_expiry` for it.
 struct IteratorClock {
   uint64_t instant_ms = 0;
-  SequenceNumber durable_after = kNoSequence;  // of the records that are left
+  SequenceNumber durable_after = kNoSequence;  // of the records that the iterator shows
   ExpiryRecorder record_expiry;
 };
 
 // Says how an iterator reads separated values.
 struct ValueReading {
-  bool wanted = true;           // else they are not read
-  ClockCache* cache = nullptr;  // in which they are left, and looked for; null: neither
+  bool wanted = true;           // else the iterator does not read them
+  ClockCache* cache = nullptr;  // where the iterator looks for them and leaves them; null: nowhere
 };
 
 // Requires: `records` delivers the versions of all keys, without those covered by range tombstones,

@@ -16,7 +16,8 @@
 namespace varve {
 namespace {
 
-// The segments of `run` that may hold keys of [lower, upper); an empty `upper` means no end.
+// Returns the segments of `run` that may hold keys of [lower, upper); an empty `upper` means no
+// end.
 absl::Span<const std::shared_ptr<Segment>> Overlapping(const Run& run, std::string_view lower,
                                                        std::string_view upper) {
   const size_t begin = run.IndexOf(lower);

@@ -1,5 +1,5 @@
-// The iterator over a super version: its write buffers, its segments and, for a clone, the parents
-// that the clone was forked from, merged into one ascending sequence of keys.
+// The super version iterator reads a super version as one ascending sequence of keys: it merges the
+// write buffers, the segments and, for a clone, the parents that the clone was forked from.
 //
 // Thread-safety: the function has no state; an iterator belongs to one thread and holds its super
 // version.
@@ -16,15 +16,15 @@
 namespace varve {
 
 struct SuperVersionRange {
-  SequenceNumber at = kNoSequence;  // what is newer is not shown
+  SequenceNumber at = kNoSequence;  // the iterator shows nothing newer
   std::string lower;                // tree keys: [lower, upper)
   std::string upper;                // empty: no end
   bool fill_cache = false;
   bool with_values = true;
-  ClockCache* cache = nullptr;  // for values that are kept apart; null: they are not cached
+  ClockCache* cache = nullptr;  // for separated values; null: the iterator does not cache them
 };
 
-// `clock` without an instant: what has expired is shown.
+// With a `clock` without an instant the iterator also shows what has expired.
 // Requires: the bounds lie in one generation.
 std::unique_ptr<Iterator> NewSuperVersionIterator(std::shared_ptr<const SuperVersion> state,
                                                   SuperVersionRange range,

@@ -1,6 +1,6 @@
-// The tombstone filter leaves out of one source's records those that a range tombstone hides from a
-// reader, and seeks past whole covered stretches where the source holds nothing newer. Scans use it
-// only while there are range tombstones.
+// The tombstone filter is a cursor over the records of one source, without those that a range
+// tombstone hides from a reader. It seeks past a whole covered stretch if the source holds nothing
+// newer there. Scans use it only while there are range tombstones.
 //
 // Thread-safety: an iterator belongs to one thread.
 #pragma once

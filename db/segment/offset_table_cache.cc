@@ -9,7 +9,8 @@
 namespace varve {
 namespace {
 
-// A builder's segment is opened soon after; what piles up beyond this was abandoned.
+// The engine opens a segment soon after the builder has finished it, so nobody will collect the
+// oldest of more indexes than this.
 constexpr size_t kMaxLeft = 256;
 
 std::atomic<uint32_t> next_thread_shard{0};
@@ -69,7 +70,8 @@ std::shared_ptr<const SegmentIndex> OffsetTableCache::Unhook(ResidentIndex* resi
 
 void OffsetTableCache::MakeRoom(size_t charge, Victims* victims) {
   while (usage_ + charge > capacity_ && !left_.empty()) DropOldestLeft(victims);
-  // Each step evicts or clears a bit, so this ends; once the ring is empty everything fits.
+  // Each step evicts an index or clears a bit, so the loop ends; once the ring is empty, every
+  // index fits.
   while (usage_ + charge > capacity_) {
     VARVE_ASSERT(!ring_.empty());
     if (hand_ >= ring_.size()) hand_ = 0;

@@ -1,16 +1,17 @@
 // The offset table cache holds the indexes (offset table and fences) of segments under a byte
 // budget, and evicts by CLOCK.
 //
-// A segment owns a ResidentIndex, where its index hangs while it is resident. A lookup pins it for
-// some tens of nanoseconds, never across I/O and never while calling the cache: one counter of
-// eight, spread over threads, goes up and down, and no lock is taken. Eviction unhooks the index
-// and waits until the counters have been seen at zero; a later lookup finds nothing there. A caller
-// that needs the index longer takes a reference (Share), which keeps its memory, beyond the budget,
-// until it is let go.
+// A segment owns a ResidentIndex, which holds the segment's index while that is in memory. A lookup
+// pins the index for some tens of nanoseconds, never across I/O and never over a call of the cache.
+// A pin takes no lock: it raises one of eight counters, which are spread over the threads, and
+// lowers it again. Eviction takes the index out of the ResidentIndex and waits until it has seen
+// every counter at zero; a later lookup finds no index. A caller that needs the index longer takes
+// a reference (Share), which keeps the index in memory, beyond the budget, until the caller drops
+// it.
 //
 // Thread-safety: all functions may be called by any thread.
-// Invariants: the charges of all hooked and waiting indexes together are at most capacity(); an
-// index that a pin sees is not freed before the pin goes.
+// Invariants: the indexes in all ResidentIndexes and those that wait for Collect() are together
+// charged with at most capacity(); the cache frees no index that a pin sees.
 #pragma once
 
 #include <array>
@@ -61,11 +62,13 @@ class ResidentIndex {
   ResidentIndex(const ResidentIndex&) = delete;
   ResidentIndex& operator=(const ResidentIndex&) = delete;
 
+  // Returns a reference to the index; null if it is not in memory.
   std::shared_ptr<const SegmentIndex> Share() const {
     const Pin pin(*this);
     return pin ? pin->shared_from_this() : nullptr;
   }
-  // Prefetches the bucket of `hash`. The table may be gone by now, so its bytes are not read.
+  // Prefetches the bucket of `hash`. The cache may free the table meanwhile, so this reads none of
+  // its bytes.
   void Prefetch(uint64_t hash) const {
     const char* table = table_hint_.load(std::memory_order_relaxed);
     if (table != nullptr)
@@ -92,14 +95,16 @@ class OffsetTableCache {
   OffsetTableCache(const OffsetTableCache&) = delete;
   OffsetTableCache& operator=(const OffsetTableCache&) = delete;
 
-  // Hooks `index` into `resident`, evicting others; does nothing if one hangs there already.
-  // Returns false if it is larger than the budget.
+  // Puts `index` into `resident` and evicts others for it; does nothing if `resident` has an index
+  // already. Returns false if `index` is larger than the budget.
   bool Insert(ResidentIndex* resident, std::shared_ptr<const SegmentIndex> index);
-  // Unhooks the index of `resident`; its owner calls this before `resident` goes. Needs no memory.
+  // Takes the index out of `resident`, whose owner calls this before it destroys `resident`. The
+  // call needs no memory.
   void Erase(ResidentIndex* resident);
 
-  // Hand an index from the builder of a segment to its reader, so that a finished segment is opened
-  // without reading its index back. The oldest index that nobody collects gives way first.
+  // Leave and Collect hand an index from the builder of a segment to the reader, which so opens the
+  // finished segment without reading its index back. An index that waits for Collect gives way
+  // before any index in use, the oldest first.
   void Leave(std::shared_ptr<const SegmentIndex> index);
   std::shared_ptr<const SegmentIndex> Collect(uint64_t segment_number);
 
@@ -111,6 +116,7 @@ class OffsetTableCache {
   using Victims = std::vector<std::shared_ptr<const SegmentIndex>>;  // freed after the lock
   void MakeRoom(size_t charge, Victims* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropOldestLeft(Victims* victims) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes the index out of `resident` and waits until no pin sees it.
   std::shared_ptr<const SegmentIndex> Unhook(ResidentIndex* resident)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -21,8 +21,8 @@ namespace {
 // single ones.
 uint64_t TouchesBeforeLoad(const SegmentFooter& footer) { return 2 + footer.table_pages / 8; }
 
-// What can't be read is taken for damaged until the next start: so a device that fails is asked
-// twice.
+// Reads twice where the device fails: the segment takes what it cannot read for damaged until the
+// next start, and a second read may succeed.
 template <typename Read>
 auto ReadTwice(const Read& read) {
   auto result = read();
@@ -88,7 +88,7 @@ absl::Status Segment::Initialize(DamagePolicy policy) {
     range_tombstones_ = std::make_shared<const RangeTombstoneList>(*std::move(tombstones));
     return absl::OkStatus();
   }
-  // That there is no memory, or no descriptor, says nothing of what is on disk.
+  // A lack of memory or of descriptors says nothing about what is on disk.
   const bool is_damage =
       absl::IsDataLoss(tombstones.status()) || absl::IsInternal(tombstones.status());
   if (policy == DamagePolicy::kRefuse || !is_damage) return tombstones.status();
@@ -98,7 +98,7 @@ absl::Status Segment::Initialize(DamagePolicy policy) {
 }
 
 absl::Status Segment::Report(absl::Status error) {
-  // Says nothing of what is on disk.
+  // Other errors say nothing about what is on disk.
   if (!absl::IsDataLoss(error) && !absl::IsInternal(error)) return error;
   constexpr size_t kMostReports = 64;  // of one segment: where everything is damaged, these will do
   absl::MutexLock lock(&report_mutex_);
@@ -179,10 +179,10 @@ bool Segment::IndexIsLoadable(const SegmentFooter& footer) const {
 
 void Segment::MaybeLoadIndex(const SegmentFooter& footer, uint64_t touches) {
   if (touches < TouchesBeforeLoad(footer) || !IndexIsLoadable(footer)) return;
-  // While another thread loads, this one goes on page by page.
+  // While another thread loads the index, this one goes on reading page by page.
   if (!load_mutex_.TryLock()) return;
-  // Where the whole can't be read, single pages may still be good: their errors are the ones to
-  // report.
+  // Where this thread can't read the whole index, single pages may still be good: readers report
+  // the errors of those that they need.
   TryWithMemory([&] {
     load_mutex_.AssertHeld();
     (void)LoadIndex(footer).ok();

@@ -2,8 +2,9 @@
 // with at most one disk read, and iterators.
 //
 // An open segment holds a file descriptor; tables, fences and blocks come from SegmentCaches under
-// byte budgets. Damage is reported with file and offset, and stays contained to the records that it
-// hit; each place is logged once. db/segment/segment_probe.h has the steps of a point lookup.
+// byte budgets. A reader that meets damage gets an error with file and offset, and the segment logs
+// each place once; all records that the damage has not hit stay readable.
+// db/segment/segment_probe.h has the steps of a point lookup.
 //
 // Thread-safety: all functions may be called by any thread. A segment is immutable after Open but
 // for the caches, which have their own locks, and the mark of damage.
@@ -46,8 +47,8 @@ enum class DamagePolicy : uint8_t { kRefuse, kContain };
 
 class Segment {
  public:
-  // Cheap: reads nothing from the file but the range tombstones, if there are some. The footer is
-  // read at first use.
+  // Opens the segment. Reads nothing from the file but the range tombstones, if there are some; the
+  // first use of the footer reads it.
   [[nodiscard]] static absl::StatusOr<std::shared_ptr<Segment>> Open(
       FileSystem* file_system, const std::string& directory, const SegmentInfo& info,
       SegmentCaches* caches, DamagePolicy policy = DamagePolicy::kRefuse);
@@ -59,34 +60,35 @@ class Segment {
   Segment& operator=(const Segment&) = delete;
 
   const SegmentInfo& info() const { return info_; }
-  // The files of info().value_files, which the segment keeps open.
+  // Returns the files of info().value_files, which the segment holds.
   const std::vector<std::shared_ptr<ValueFile>>& value_files() const { return value_files_; }
   const std::shared_ptr<const RangeTombstoneList>& range_tombstones() const {
     return range_tombstones_;
   }
 
   // Prefetches the bucket of the offset table in which a lookup of `hash` (HashKey of the tree key)
-  // begins. A hint; does nothing if the table is not in memory.
+  // begins. Does nothing if the table is not in memory.
   void PrefetchTable(uint64_t hash) const { resident_.Prefetch(hash); }
-  // Returns false only if no record of the key is in the segment. Touches memory alone, and returns
+  // Returns false only if no record of the key is in the segment. Reads memory alone, and returns
   // true if the table is not there.
   bool MayContain(uint64_t hash) const {
     OffsetTableEntry entry;
     return LookInTable(hash, &entry) != OffsetTableView::Only::kNone;
   }
   // Finds the newest version of `tree_key` that is not newer than `at`, tombstones included.
-  // Returns whether there is one. Costs no disk read when table and record are cached, one when
-  // only the table is, two when neither is; older versions may take more. A separated value is read
-  // in the place of its record, and `found` then holds the user's value. DataLoss names file and
-  // offset of what is damaged; other keys stay readable.
+  // Returns whether there is one. The call takes no disk read when table and record are cached, one
+  // when only the table is, and two when neither is; an older version may take more. For a
+  // separated value the call reads the value instead of the record, and `found` then holds the
+  // user's value. Returns DataLoss, with file and offset, for what is damaged; other keys stay
+  // readable.
   [[nodiscard]] absl::StatusOr<bool> Get(std::string_view tree_key, uint64_t hash,
                                          SequenceNumber at, bool fill_cache, FoundRecord* found) {
     SegmentProbe probe;
     if (!probe.Begin(this, hash)) return false;
     return probe.Finish(tree_key, at, fill_cache, found);
   }
-  // The iterator must not outlive the segment. `fill_cache` = false streams with the iterator's own
-  // read-ahead (compaction, long scans).
+  // Returns an iterator, which must not outlive the segment. Without `fill_cache` it reads ahead
+  // into a buffer of its own, as merges and long scans want it.
   virtual std::unique_ptr<InternalIterator> NewIterator(bool fill_cache);
 
   // Returns whether some read has found that not all of its records and range tombstones can be
@@ -94,8 +96,8 @@ class Segment {
   bool is_damaged() const { return is_damaged_.load(std::memory_order_relaxed); }
   void NoteDamage() { is_damaged_.store(true, std::memory_order_relaxed); }
 
-  // Marks that no version holds the segment any more: the file goes to `remover` when the last user
-  // lets the segment go.
+  // Marks that no version holds the segment any more. When the last user releases the segment, its
+  // destructor hands the file to `remover`.
   void MarkObsolete(FileRemover* remover) { remover_.store(remover, std::memory_order_relaxed); }
 
   // --- For probes and iterators ------------------------------------------------------------------
@@ -118,17 +120,19 @@ class Segment {
   // Returns the block of the record at `offset`; its end is 0 if blocks of that size are not
   // cached, or the fences are not in memory.
   BlockSpan CacheableBlockOf(uint64_t offset) const;
-  // Returns a block from the cache, or reads it into the cache and verifies it. A flagged handle
-  // has a damaged record in it, so the caller checks each record on use. Each disk read is counted
-  // in `*reads`.
+  // Returns a block from the cache, or reads it into the cache and verifies it. A block behind a
+  // flagged handle has a damaged record in it, so the caller checks each record on use. `*reads`
+  // counts the disk reads.
   absl::StatusOr<ClockCache::Handle> Block(BlockSpan span, uint32_t block_size,
                                            ShardedCounter* reads);
   // Reads exactly `size` bytes at `offset`; fewer are DataLoss.
   absl::Status ReadExactly(uint64_t offset, size_t size, char* buffer) const;
+  // Notes that the record at `offset` is damaged. Returns the DataLoss status for it.
   absl::Status DamagedRecord(uint64_t offset);
-  // Not OK: what the range tombstones hide is not known (DamagePolicy::kContain).
+  // Returns an error if it is not known what the range tombstones hide (DamagePolicy::kContain).
   const absl::Status& range_tombstone_status() const { return range_tombstone_status_; }
-  // Logs an error that a reader is about to be given, unless it has been logged; returns it.
+  // Logs damage that a reader is about to hear of, unless the segment has logged it before. Returns
+  // the error.
   absl::Status Report(absl::Status error);
 
  protected:
@@ -144,7 +148,8 @@ class Segment {
   absl::Status ProbePage(const SegmentFooter& footer, uint64_t hash,
                          OffsetTableCandidates* candidates);
   bool IndexIsLoadable(const SegmentFooter& footer) const;
-  // Loads the index if page reads have come to cost as much, it fits, and no other thread is at it.
+  // Loads the index if the page reads so far have cost about as much, the index fits its cache, and
+  // no other thread is loading it.
   void MaybeLoadIndex(const SegmentFooter& footer, uint64_t touches);
   absl::StatusOr<std::shared_ptr<const SegmentIndex>> LoadIndex(const SegmentFooter& footer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(load_mutex_);

@@ -1,9 +1,9 @@
 // The segment builder writes one segment: records in the order of the tree, then their offset
 // table, fences, range tombstones and footer.
 //
-// It takes the memory of a file buffer and 16 bytes a distinct key, in Finish some 25 more. The
-// file and its directory entry are complete and synced when Finish returns; before that the file is
-// an orphan, which the next open removes.
+// The builder takes the memory of a file buffer and 16 bytes a distinct key, and in Finish some 25
+// bytes a key more. When Finish returns, the file and its directory entry are complete and synced.
+// No manifest names the file before that: after a crash the next opening of the store removes it.
 //
 // Thread-safety: a builder belongs to one thread.
 // Invariants: records ascend in the order of the tree; [smallest, largest] of the result covers all
@@ -42,24 +42,26 @@ class SegmentBuilder {
     // to 64 KiB. BlockSizeFor() chooses it so that fences stay small beside their records.
     uint32_t block_size = 4096;
     size_t expected_entries = 0;
-    // The finished offset table and fences wait here for Segment::Open, so that they are not read
-    // back. May be null.
+    // The builder leaves the finished offset table and fences here, so that Segment::Open need not
+    // read them back. May be null.
     SegmentCaches* caches = nullptr;
   };
+  // Returns the block size for records that have `average_record_size` bytes on average.
   static uint32_t BlockSizeFor(uint64_t average_record_size);
 
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<SegmentBuilder>> Create(
       FileSystem* file_system, const Options& options);
   ~SegmentBuilder() = default;  // removes the file if Finish has not succeeded
 
-  // Adds a record. After an error of the disk every call fails, and the file goes with the builder.
-  // InvalidArgument: the record is out of order, or not a value or tombstone. ResourceExhausted:
-  // the data would go beyond 128 GiB.
+  // Adds a record. Returns InvalidArgument if the record is out of order or is neither a value nor
+  // a tombstone, and ResourceExhausted if the data would go beyond 128 GiB. After an error of the
+  // disk every call fails, and the destructor removes the file.
   [[nodiscard]] absl::Status Add(const RecordView& record);
   [[nodiscard]] absl::Status AddRangeTombstone(const RangeTombstone& tombstone);
   // Returns the bytes of the file so far.
   uint64_t file_size() const { return file_->size(); }
   uint64_t entries() const { return info_.entries; }
+  // Writes the rest of the file and syncs it. Returns the description of the segment.
   [[nodiscard]] absl::StatusOr<SegmentInfo> Finish();
 
  private:
@@ -67,7 +69,9 @@ class SegmentBuilder {
   absl::Status CheckOrder(const RecordView& record) const;
   void CoverSequence(SequenceNumber sequence);
   void CoverRangeTombstones();
-  // Counts where the record's value lies, and has the table lead to it where that is possible.
+  // Counts the bytes of the record's separated value for the file that holds it. If the value is
+  // addressable, sets `*target` and `*size`, so that the table leads to the value and not to the
+  // record.
   absl::Status Refer(const RecordView& record, uint64_t* target, size_t* size);
   // Encodes table and fences as they stand on disk and fills in the footer's fields about them.
   AlignedBytes EncodeIndex(SegmentFooter* footer);

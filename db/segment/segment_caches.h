@@ -33,12 +33,13 @@ struct SegmentStatistics {
   ShardedCounter scan_reads;   // disk reads of iterators
 };
 
-// Up to this size a record is cached together with its block, above it by itself.
+// The block cache holds a record of up to this size together with its block, and a larger one by
+// itself.
 inline constexpr uint64_t kMaxRecordCachedByBlock = 1024;
 
-// These are keys in the block cache beside the number of a segment or value file, with a bit that
-// tells blocks from single records and values. The key of a block follows from the offset of any
-// record in it; the entry's base is where the block begins.
+// The block cache finds an entry by the number of a segment or value file and one of these keys.
+// The lowest bit of the key tells blocks from single records and values. The key of a block follows
+// from the offset of any record in it; the entry's base is where the block begins.
 inline uint64_t BlockKey(uint64_t offset, uint32_t block_size) {
   return offset >> std::countr_zero(block_size) << 1;
 }
@@ -48,8 +49,8 @@ struct SegmentCaches {
   SegmentCaches(size_t offset_table_bytes, size_t block_bytes)
       : tables(offset_table_bytes), blocks(block_bytes) {}
 
-  // Drops the blocks of a segment that nobody reads any more; records that were cached by
-  // themselves go when others need their room.
+  // Drops the blocks of a segment that nobody reads any more. Records that are cached by themselves
+  // stay until the cache needs their room.
   void ForgetBlocks(uint64_t segment, uint64_t data_size, uint32_t block_size) {
     if (blocks.usage() == 0) return;
     for (uint64_t begin = 0; begin < data_size; begin += block_size)

@@ -27,8 +27,8 @@ size_t CommonPrefix(std::string_view a, std::string_view b) {
       a.begin());
 }
 
-// Readers trust the fences to lead into the data, so what a wrong builder wrote under right
-// checksums must not get that far.
+// Returns what is wrong with fences whose checksums are right, as a faulty builder may have written
+// them. Readers trust the fences to lead into the data.
 std::optional<uint64_t> FindDisorder(std::string_view body, uint64_t count, uint64_t data_size,
                                      uint32_t block_size) {
   const uint64_t keys_size = body.size() - count * 12;
@@ -96,7 +96,7 @@ SegmentFences::SegmentFences(const char* bytes, uint32_t count, uint64_t data_si
       block_shift_(std::countr_zero(block_size)) {}
 
 size_t SegmentFences::Find(std::string_view key) const {
-  // The last fence whose key is not greater; the first one's is empty.
+  // The search is for the last fence whose key is not greater; the first fence's key is empty.
   size_t low = 0;
   size_t high = count_;
   while (high - low > 1) {
@@ -112,7 +112,7 @@ size_t SegmentFences::Find(std::string_view key) const {
 }
 
 size_t SegmentFences::BlockOf(uint64_t offset) const {
-  // Without blocks that lack a beginning, fence k is that of block k.
+  // If a record begins in every block, fence k is that of block k.
   size_t high = std::min<size_t>(count_ - 1, offset >> block_shift_);
   if (Start(high) <= offset && (high + 1 == count_ || Start(high + 1) > offset)) return high;
   size_t low = 0;
@@ -133,8 +133,7 @@ std::optional<uint64_t> SegmentFences::FindDamage(std::string_view bytes, uint32
                                                   uint64_t segment_number) {
   if (count == 0) return bytes.empty() ? std::nullopt : std::optional<uint64_t>(0);
   if (bytes.size() < count * uint64_t{12}) return 0;
-  // The size of the keys follows from the last key's end, and is known to be right once the
-  // checksums are.
+  // The size of the keys follows from the last key's end, which is right if the checksums are.
   const uint64_t body_size =
       count * uint64_t{12} +
       DecodeFixed32(bytes.data() + count * uint64_t{8} + (count - uint64_t{1}) * 4);

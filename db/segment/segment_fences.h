@@ -1,6 +1,6 @@
-// The fences are the sparse keys of a segment (the field's index block): for each block of data
-// where it starts and a key that separates it from what comes before. They are the same bytes on
-// disk and in memory.
+// The fences are the sparse keys of a segment (the field's index block). For each block of data
+// they say where it starts, and hold a key that separates it from what comes before. They are the
+// same bytes on disk and in memory.
 //
 //   [ starts:    8 bytes a fence: bits 0-62 offset of the block's first record
 //                                 | bit 63: the key before it is the same key       ]
@@ -45,7 +45,7 @@ class SegmentFencesBuilder {
   // Requires: key_bytes() is below 4 GiB.
   uint64_t size() const;
   uint64_t key_bytes() const { return keys_.size(); }
-  // Writes size() bytes.
+  // Writes the encoding, which has size() bytes.
   void Write(uint64_t segment_number, char* destination) const;
 
  private:
@@ -60,7 +60,7 @@ class SegmentFencesBuilder {
   std::string keys_;
 };
 
-// A stretch of data that is read and cached as one.
+// A block span is a stretch of data that a reader reads and caches as one.
 struct BlockSpan {
   uint64_t begin = 0;
   uint64_t end = 0;  // exclusive; 0: no block
@@ -69,7 +69,7 @@ struct BlockSpan {
 class SegmentFences {
  public:
   SegmentFences() = default;
-  // `bytes`: the whole encoding, verified.
+  // Requires: `bytes` are the whole encoding, verified, and outlive the fences.
   SegmentFences(const char* bytes, uint32_t count, uint64_t data_size, uint32_t block_size);
 
   size_t count() const { return count_; }
@@ -81,15 +81,15 @@ class SegmentFences {
   BlockSpan Span(size_t block) const {
     return {Start(block), block + 1 < count_ ? Start(block + 1) : data_size_};
   }
-  // Returns whether the block is worth caching as one: a block that is dominated by a large last
-  // record is better read in parts.
+  // Returns whether the block is worth caching as one. Readers read a block with a large last
+  // record in parts instead.
   bool IsCacheable(BlockSpan span) const {
     return span.end - span.begin <= uint64_t{2} << block_shift_;
   }
 
-  // Returns where the encoding is damaged, or nothing if it can be that of so many fences: their
-  // checksums are right, starts ascend within the data, each in a block of its own, and keys lie
-  // behind each other.
+  // Returns where the encoding of `count` fences is damaged. Returns nothing if it is good: the
+  // checksums are right, the starts ascend within the data, each in a block of its own, and the
+  // keys lie behind each other.
   static std::optional<uint64_t> FindDamage(std::string_view bytes, uint32_t count,
                                             uint64_t data_size, uint32_t block_size,
                                             uint64_t segment_number);

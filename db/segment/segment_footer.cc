@@ -106,7 +106,7 @@ bool DecodeBody(std::string_view bytes, uint32_t version, SegmentFooter* footer)
                         [](const auto& a, const auto& b) { return a.hash < b.hash; });
 }
 
-// Whether the parts lie one behind the other without a gap.
+// Returns whether the parts lie one behind the other without a gap.
 bool IsConsistent(const SegmentFooter& footer, uint64_t number, uint64_t footer_offset) {
   for (const uint64_t part : {footer.data_size, footer.fences_size, footer.range_tombstones_size}) {
     if (part > footer_offset) return false;

@@ -1,4 +1,5 @@
-// The segment footer is the last bytes of a segment: where its parts lie, and how much they hold.
+// The segment footer is the last bytes of a segment. It says where the segment's parts lie and how
+// much they hold.
 //
 //   footer = [ segment number: 8 ][ data size: 8 ][ block size: 8 ]
 //            [ table offset: 8 ][ table pages: 8 ]
@@ -52,8 +53,8 @@ struct SegmentFooter {
 void AppendSegmentFooter(const SegmentFooter& footer, std::string* destination);
 
 // Reads and checks footer and tail of segment `number` with 1 or 2 reads. `*reads` (if not null)
-// counts them. DataLoss: they are damaged or don't fit the file; FailedPrecondition: the
-// format version is not known here.
+// counts them. Returns DataLoss if they are damaged or don't fit the file, and FailedPrecondition
+// if this program does not know the format version.
 [[nodiscard]] absl::StatusOr<SegmentFooter> ReadSegmentFooter(const File& file, uint64_t number,
                                                               uint64_t file_size, uint64_t* reads);
 

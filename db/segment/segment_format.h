@@ -12,9 +12,9 @@
 //     db/segment/segment_footer.h                                                        ]
 //   [ tail, 32 bytes: footer offset and size, format version, checksums, magic "VARVESEG" ]
 //
-// Block k of the data is a reading notion, not a structure: the records that begin in the k-th
-// `block_size` bytes. A record that begins there may reach over the end, so a large record leaves
-// blocks without a beginning behind it.
+// A block is a unit of reading and not of storage: block k of the data is the records that begin in
+// the k-th `block_size` bytes. The last of them may reach beyond these bytes, and behind a large
+// record there may be blocks in which no record begins.
 //
 // Thread-safety: constants and stateless functions.
 #pragma once
@@ -25,15 +25,15 @@ namespace varve {
 
 inline constexpr char kSegmentMagic[8] = {'V', 'A', 'R', 'V', 'E', 'S', 'E', 'G'};
 inline constexpr uint32_t kSegmentFormatVersion = 2;
-// The version of segments that hold all of their values, also today.
+// The builder writes this version for segments that hold all of their values.
 inline constexpr uint32_t kSegmentWithoutValues = 1;
 inline constexpr uint64_t kSegmentPageSize = 4096;
 inline constexpr uint64_t kSegmentTailSize = 32;
 inline constexpr uint32_t kMinBlockSize = 4096;  // powers of two
 inline constexpr uint32_t kMaxBlockSize = 65536;
 
-// The part that a checksum covers goes into its seed, so that no part passes for another. Records
-// are seeded with the number alone.
+// The seed of a checksum depends on the part that it covers, so that no part passes for another.
+// The seed of a record's checksum is the segment's number alone.
 enum class SegmentPart : uint8_t { kFences = 1, kRangeTombstones = 2, kFooter = 3, kTail = 4 };
 inline uint64_t SegmentPartSeed(uint64_t number, SegmentPart part, uint64_t index = 0) {
   return (number + 1) * 0x9e3779b97f4a7c15u ^ (index << 8 | static_cast<uint64_t>(part));

@@ -1,5 +1,5 @@
-// The segment index is a segment's offset table and fences in memory, ready to use: the same bytes
-// as on disk, verified. They are aligned so that a bucket is one cache line.
+// The segment index is a segment's offset table and fences in memory: the same bytes as on disk,
+// verified, and aligned so that a bucket is one cache line.
 //
 // Thread-safety: an index is immutable and shared by reference.
 #pragma once
@@ -25,7 +25,8 @@ class SegmentIndex : public std::enable_shared_from_this<SegmentIndex> {
   SegmentIndex(const SegmentIndex&) = delete;
   SegmentIndex& operator=(const SegmentIndex&) = delete;
 
-  // Reads and verifies both with one read. DataLoss names file and offset.
+  // Reads and verifies table and fences with one read. Returns DataLoss, with file and offset, if
+  // they are damaged.
   [[nodiscard]] static absl::StatusOr<std::shared_ptr<const SegmentIndex>> Load(
       const File& file, const SegmentFooter& footer);
 
@@ -46,7 +47,8 @@ class SegmentIndex : public std::enable_shared_from_this<SegmentIndex> {
   const SegmentFences fences_;
 };
 
-// The fences alone, for iterators over a segment whose index isn't in memory.
+// Loaded fences are the fences without the offset table, for iterators over a segment whose index
+// isn't in memory.
 class LoadedFences {
  public:
   [[nodiscard]] static absl::StatusOr<std::shared_ptr<const LoadedFences>> Load(

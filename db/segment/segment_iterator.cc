@@ -23,7 +23,7 @@ SegmentIterator::SegmentIterator(Segment* segment, bool fill_cache)
       seed_(segment->number()) {}
 
 bool SegmentIterator::Fail(absl::Status status) {
-  // What a device fails to read is as good as damaged.
+  // What the device fails to read counts as damaged.
   if (absl::IsDataLoss(status) || absl::IsInternal(status)) segment_->NoteDamage();
   return FailSeek(std::move(status));
 }
@@ -103,7 +103,7 @@ bool SegmentIterator::LoadForward(uint64_t offset, uint64_t at_least) {
 bool SegmentIterator::DecodeCurrent() {
   size_ = DecodeRecord(Rest(), seed_, mode_, &record_);
   if (size_ == 0) [[unlikely]] {
-    // Cut short by the end of the window, or damaged.
+    // The end of the window cuts the record short, or the record is damaged.
     const uint64_t available = data_size_ - offset_;
     const uint64_t needed = std::max<uint64_t>(RecordSize(Rest()), kMaxRecordHeaderSize);
     if (needed <= Rest().size() || Rest().size() == available || RecordSize(Rest()) > available ||
@@ -133,7 +133,7 @@ void SegmentIterator::SeekToFirst() {
 void SegmentIterator::Next() {
   const uint64_t next = offset_ + size_;
   if (next < window_end()) [[likely]] {
-    // Where the record after the next one begins, if that is as long as this one.
+    // The record after the next one begins here, if that is as long as this one.
     const char* const ahead = Rest().data() + std::max(kPrefetchAhead, 2 * size_);
     PrefetchLine(ahead);
     PrefetchLine(ahead + 64);
@@ -160,7 +160,7 @@ bool SegmentIterator::IndexBlock(size_t block) {
   if (cached_ && fences_->IsCacheable(span)) {
     if (!LoadBlock(span)) return false;
   } else if (!InWindow(span.begin, span.end)) {
-    // Blocks before this one are likely to be next: read them with it.
+    // The cursor is likely to move on to the blocks before this one, so it reads them too.
     size_t first = block;
     while (first > 0 && span.end - fences_->Span(first - 1).begin <= read_ahead_) --first;
     read_ahead_ = std::min(read_ahead_ * 2, kMaxReadAhead);

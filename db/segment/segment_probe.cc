@@ -138,7 +138,7 @@ absl::StatusOr<bool> SegmentProbe::Find(const Target& target, FoundRecord* found
     const absl::StatusOr<Outcome> outcome =
         is_value_ ? ReadValue(target, found) : ReadRecord(target, found);
     if (!outcome.ok()) {
-      // It may be another key's record that is damaged.
+      // The damaged record may be another key's, so the probe tries the other candidates.
       error.Update(outcome.status());
     } else if (*outcome != Outcome::kOtherKey) {
       return *outcome == Outcome::kFound;
@@ -166,7 +166,7 @@ absl::StatusOr<SegmentProbe::Outcome> SegmentProbe::ReadRecord(const Target& tar
     VARVE_ASSIGN_OR_RETURN(block, segment_->Block(span, segment_->loaded_footer()->block_size,
                                                   &caches.statistics.record_reads));
   }
-  // A table that leads elsewhere has a right checksum over a wrong slot.
+  // The slot is wrong if it leads elsewhere, though the table's checksum is right.
   if (entry_.offset - block.base() >= block.data().size())
     return segment_->DamagedRecord(entry_.offset);
   const std::string_view window = block.data().substr(entry_.offset - block.base());
@@ -182,7 +182,7 @@ absl::StatusOr<SegmentProbe::Outcome> SegmentProbe::ReadOwnEntry(const Target& t
   found->pin = caches.blocks.Lookup(file_number_, RecordKey(offset), 0);
   if (found->pin) {
     caches.statistics.block_cache_hits.Add(1);
-    // What follows the record in the buffer was never verified.
+    // Nobody has verified what follows the record in the buffer.
     const std::string_view bytes = found->pin.data();
     return Match(bytes.substr(0, RecordSize(bytes)), offset, ChecksumMode::kTrusted, target, found);
   }
@@ -268,7 +268,7 @@ absl::Status SegmentProbe::LoadValue(const Target& target, RecordView* operation
     return file.Damaged(at.offset, "value: wrong checksum or size");
   if (target.fill_cache && cached && operation->key == target.key) {
     found->pin = caches.blocks.Insert(file_number_, cache_key_, std::move(found->pin));
-    // Where another thread was first, the value lies in that thread's entry.
+    // If another thread was faster, the value lies in that thread's entry.
     ParseLargeOperation(found->pin.data(), operation);
   }
   return absl::OkStatus();
@@ -338,7 +338,8 @@ absl::StatusOr<SegmentProbe::Outcome> SegmentProbe::Match(std::string_view windo
   while (found->record.sequence > target.at) {
     window.remove_prefix(size);
     offset += size;
-    // A record that isn't whole in the window, or damaged: reading it anew tells which.
+    // The window does not hold the whole record, or the record is damaged. Reading it anew tells
+    // which.
     size = DecodeRecord(window, segment_->info().number, mode, &found->record);
     if (size == 0) return ReadOlder(offset, target, found);
     if (found->record.key != target.key) return Outcome::kNoOlderVersion;

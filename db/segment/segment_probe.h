@@ -44,24 +44,26 @@ struct FoundRecord {
   RecordView record;
   ClockCache::Handle pin;  // keeps the cached bytes in place
   std::string storage;     // backs the views when nothing was cached
-  // A record of more bytes is not read from disk: then `too_large` is set, and nothing is known of
-  // the key.
+  // The probe does not read a longer record from disk: it sets `too_large` instead, and the caller
+  // then knows nothing about the key.
   size_t most_bytes = SIZE_MAX;
   bool too_large = false;
-  // A separated value is not read: the record found holds a handle to it.
+  // With this, the probe does not read separated values: the record found holds a handle to the
+  // value.
   bool without_value = false;
 };
 
 class SegmentProbe {
  public:
   // Returns false if the segment holds no record of the key whose HashKey is `hash`; then the probe
-  // has not begun. Touches memory alone.
+  // has not begun. Reads memory alone.
   bool Begin(Segment* segment, uint64_t hash);
   bool has_begun() const { return segment_ != nullptr; }
 
   // The functions below require has_begun(), but for PrefetchRest.
   void PrefetchSlot() const;
-  // Returns whether the disk was asked. `fill_cache` must be that of Finish.
+  // Returns whether it asked the disk.
+  // Requires: `fill_cache` is that of Finish.
   bool PrefetchRecord(bool fill_cache);
   void PrefetchRest() const {
     if (bytes_ == nullptr) return;
@@ -84,10 +86,11 @@ class SegmentProbe {
   void Locate(const OffsetTableEntry& entry);
   // Puts the cached bytes at entry_ into found->pin; leaves it empty if there are none.
   void LookInCache(FoundRecord* found) const;
-  // The usual case: the record is cached, its key's newest version is wanted, and nothing is wrong
-  // with it. Returns false in any other case; then found->pin is what LookInCache made it.
+  // Finds the record in the usual case: it is cached, the caller wants the key's newest version,
+  // and nothing is wrong with the record. Returns false in any other case; then found->pin is what
+  // LookInCache made it.
   bool FindInMemory(const Target& target, FoundRecord* found) const;
-  // All other cases.
+  // Finds the record in all other cases.
   absl::StatusOr<bool> Find(const Target& target, FoundRecord* found);
   // Reads the record at entry_, from found->pin if LookInCache found it.
   absl::StatusOr<Outcome> ReadRecord(const Target& target, FoundRecord* found) const;
@@ -103,8 +106,9 @@ class SegmentProbe {
   absl::StatusOr<bool> FollowHandle(std::string_view tree_key, FoundRecord* found) const;
   // Returns how many bytes have to be read for the whole record.
   absl::StatusOr<uint64_t> ExtentOfRecord() const;
-  // Decodes the record at the start of `window` (which lies at `offset`), the first version of
-  // whatever key, and walks on to the wanted version. Beyond the window it reads from disk.
+  // Decodes the record at the start of `window` (which lies at `offset`), the newest version of
+  // some key. If that is the target's key, walks on to the wanted version, and reads from disk what
+  // lies beyond the window.
   absl::StatusOr<Outcome> Match(std::string_view window, uint64_t offset, ChecksumMode mode,
                                 const Target& target, FoundRecord* found) const;
   absl::StatusOr<Outcome> ReadOlder(uint64_t offset, const Target& target,

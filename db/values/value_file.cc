@@ -43,7 +43,7 @@ ValueFile::~ValueFile() {
   registry_->Forget(number_);
   FileRemover* const remover = remover_.load(std::memory_order_acquire);
   if (remover == nullptr || is_of_log()) return;
-  // Where there is no memory for it the next open finds it.
+  // If there is no memory for the removal, the next opening of the store finds the file.
   TryWithMemory([&] { remover->Remove(ValueFilePath(directory_, number_)); });
 }
 
@@ -51,7 +51,7 @@ absl::StatusOr<const File*> ValueFile::Open() {
   if (const File* file = open_.load(std::memory_order_acquire); file != nullptr) return file;
   absl::MutexLock lock(&mutex_);
   if (file_ != nullptr) return file_.get();
-  // It may be given its other name at this moment.
+  // LeaveLog may give the file its other name at this moment.
   const std::string own = ValueFilePath(directory_, number_);
   absl::StatusOr<std::unique_ptr<File>> file = file_system_->OpenForRead(own);
   if (absl::IsNotFound(file.status()))
@@ -119,7 +119,8 @@ absl::Status ValueFile::LeaveLog(uint64_t end) {
   VARVE_ASSERT(is_of_log());
   const std::string path = ValueFilePath(directory_, number_);
   VARVE_RETURN_IF_ERROR(file_system_->Rename(directory_ + "/" + LogFileName(number_), path));
-  // It is no log any more once its name says so: only then may it be shortened.
+  // Once the new name is on disk, recovery no longer takes the file for a log file; only then may
+  // the file be shortened.
   VARVE_RETURN_IF_ERROR(file_system_->SyncDirectory(directory_));
   if (end != 0) {
     VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,

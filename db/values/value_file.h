@@ -1,14 +1,15 @@
-// A value file is a file with values that segments point into: a log file, or a file that a flush
-// or a collection wrote (db/values/value_file_format.h). ValueFiles is the registry of the value
-// files in use.
+// A value file is a file with values that segments point to: a log file, or a file that a flush or
+// a collection wrote (db/values/value_file_format.h). ValueFiles is the registry of the value files
+// in use.
 //
 // While the log uses a file `NNNNNN.log`, only the log may remove or recycle it. When the log gives
-// it up and segments still point into it, the engine renames it to `NNNNNN.val` (LeaveLog). The
-// file is removed when its last holder releases it after MarkObsolete(), that is, when no manifest
-// names it. Segments hold the files that they point into; versions and readers hold the segments.
+// it up and segments still point into it, the engine renames it to `NNNNNN.val` (LeaveLog). When no
+// manifest names the file any more, the engine calls MarkObsolete(), and the last holder to release
+// the file has it removed. Segments hold the files that they point into; versions and readers hold
+// the segments.
 //
-// A file is opened at its first use, under either name. Damage is reported with file and offset,
-// and logged once.
+// The first read opens the file, under either name. A reader that meets damage gets an error with
+// file and offset, and the value file logs each place once.
 //
 // Thread-safety: all functions may be called on any thread.
 // Invariants: a registry has at most one object for a number.
@@ -78,7 +79,7 @@ class ValueFile {
   // `end` (0: at the end of the file).
   [[nodiscard]] absl::Status LeaveLog(uint64_t end);
 
-  // Has the file removed by `remover` when its last holder releases it; null undoes that.
+  // Has `remover` remove the file when its last holder releases it; null undoes that.
   void MarkObsolete(FileRemover* remover) { remover_.store(remover, std::memory_order_release); }
 
  private:

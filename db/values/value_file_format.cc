@@ -31,8 +31,9 @@ void SurveyOperations(std::string_view content, const std::string& path, Tell te
     size_t size = DecodeLargeOperation(rest, &record);
     if (size == 0) {
       tell(Corruption(path, offset, "value: wrong checksum or size"));
-      // On with what follows, if its sizes can be believed; what is in use behind it is found by
-      // its segments.
+      // The survey goes on behind the damaged operation if a good one begins where its header says
+      // that it ends. Else it stops, and the checks of the segments find which of the values that
+      // they use are damaged.
       const uint64_t claimed = LargeOperationSize(rest);
       if (claimed == 0 || claimed >= rest.size() ||
           DecodeLargeOperation(rest.substr(claimed), &record) == 0)
@@ -61,8 +62,8 @@ void SurveyBlocks(std::string_view content, uint64_t number, uint64_t store_id,
   for (uint64_t offset = kLogPageSize; offset + kLogBlockHeaderSize <= content.size();) {
     const auto block = DecodeLogBlockHeader(content.substr(offset), number, store_id, offset);
     if (!block || block->payload_size > content.size() - offset - kLogBlockHeaderSize) {
-      // The next block begins here, or with the next page; what is neither zero nor a block is
-      // damaged.
+      // The next block begins here or with the next page; bytes that are neither zero nor a block
+      // are damaged.
       const size_t bad =
           content.substr(good_end, offset + kLogBlockAlignment - good_end).find_first_not_of('\0');
       if (bad != std::string_view::npos && !is_told) {
@@ -120,7 +121,7 @@ absl::Status SurveyValueFile(const File& file, uint64_t number, uint64_t store_i
   VARVE_ASSIGN_OR_RETURN(const size_t read, file.Read(0, size, content.data()));
   content.resize(read);
   const std::string_view page = std::string_view(content).substr(0, kValueFilePageSize);
-  // One byte of the magic may be damaged: the form is that of the greater likeness.
+  // The magic may be damaged: the file has the form whose magic is more like it.
   const auto likeness = [&](std::string_view magic) {
     size_t equal = 0;
     for (size_t i = 0; i < magic.size() && i < page.size(); ++i)

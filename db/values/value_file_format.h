@@ -1,5 +1,5 @@
-// The format of value files, `NNNNNN.val`, which hold values that segments point to (the field's
-// blob files). A value file has one of two forms:
+// The value file format is what stands in value files, `NNNNNN.val`, which hold values that
+// segments point to (the field's blob files). A value file has one of two forms:
 //
 //   A former log file (db/format/log_format.h) begins with "VARVELOG"; its values lie in its
 //   blocks. A file that was written as a value file has large operations

@@ -19,7 +19,8 @@ namespace {
 constexpr size_t kBytesPerBucket = 128;  // of capacity: about one bucket a record of 100 bytes
 constexpr size_t kManyToSort = 4096;     // from here on they are sorted by their words' bytes first
 
-// The bytes behind the generation, so that most comparisons need not touch the record.
+// Returns the first bytes behind the generation, so that most comparisons need not touch the
+// record.
 uint64_t OrderPrefix(std::string_view tree_key) { return LeadingWord(UserKeyOf(tree_key)); }
 
 }  // namespace
@@ -37,7 +38,8 @@ struct WriteBuffer::Entry {
   RecordKind kind;
   uint8_t flags;
   bool readers_wait;
-  // There is a newer version; of the writer, and of readers once nothing is added any more.
+  // Says that there is a newer version. Only the writer reads it until it adds nothing any more;
+  // then readers may.
   bool overwritten;
   uint32_t log_offset;
 
@@ -96,7 +98,7 @@ struct WriteBuffer::Order {
 
   Arena arena;
   SkipList<Ordered, Compare> list;
-  // Everything that arrived up to here is in the list, but for pending[inserted..].
+  // The skip list holds everything that arrived up to here, but for pending[inserted..].
   const Entry* last_ordered = nullptr;
   std::vector<Sortable> pending;  // sorted
   size_t inserted = 0;
@@ -154,8 +156,8 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool readers_wait
   if (!record.metadata.empty())
     std::memcpy(bytes + expiry_size, record.metadata.data(), record.metadata.size());
 
-  // Into the bucket: in the place of the key's previous version, or in front. A reader that still
-  // walks the old version's links sees a chain that was whole before this record became visible.
+  // The record takes the place of the key's previous version in the bucket, or goes in front. A
+  // reader on the old links sees a chain that was whole before the record was visible.
   std::atomic<Entry*>* link = &buckets_[hash & bucket_mask_];
   Entry* const front = link->load(std::memory_order_relaxed);
   Entry* same = front;
@@ -176,7 +178,7 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool readers_wait
     link->store(entry, std::memory_order_release);
   }
 
-  // Behind what arrived before.
+  // The record goes behind what arrived before.
   if (newest_ == nullptr) {
     oldest_.store(entry, std::memory_order_release);
   } else {
@@ -261,7 +263,7 @@ std::vector<WriteBuffer::Sortable> WriteBuffer::SortArrivals(const Entry** last,
   const Entry* end = *last;
   std::string_view first;
   size_t shared = 0;
-  size_t stale = 0;  // so many got their words while more seemed to be shared
+  size_t stale = 0;  // so many items have words from when the keys seemed to share more bytes
   for (; entry != nullptr; entry = entry->next_arrival.load(std::memory_order_acquire)) {
     end = entry;
     if (newest_only && entry->overwritten) continue;
@@ -309,14 +311,14 @@ void WriteBuffer::SortByKey(std::vector<Sortable>* items) {
 
 void WriteBuffer::BringOrderUpToDate() const {
   absl::MutexLock lock(&order_mutex_);
-  order_->InsertPending();  // of a call that ran out of memory
+  order_->InsertPending();  // a call before may have run out of memory
   order_->pending = SortArrivals(&order_->last_ordered, /*newest_only=*/false);
   order_->InsertPending();
   VARVE_ASSERT(order_->pending.empty() && order_->inserted == 0);
 }
 
-// Walks the skip list. Records added after its creation may show up; readers skip them by their
-// sequence.
+// An ordered iterator walks the skip list. It may show records that the writer has added after the
+// iterator was made; readers skip them by their sequence.
 class WriteBuffer::OrderedIterator final : public InternalIterator {
  public:
   explicit OrderedIterator(const WriteBuffer* buffer) : cursor_(&buffer->order_->list) {}
@@ -367,7 +369,7 @@ std::unique_ptr<InternalIterator> WriteBuffer::NewIterator() const {
   return std::make_unique<OrderedIterator>(this);
 }
 
-// Walks a sorted list of the entries, with the next ones on their way to the processor.
+// A sorted iterator walks a sorted list of the entries and prefetches the next ones.
 class WriteBuffer::SortedIterator final : public InternalIterator {
  public:
   explicit SortedIterator(std::vector<Sortable> sorted) : sorted_(std::move(sorted)) {}

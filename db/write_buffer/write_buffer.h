@@ -1,23 +1,20 @@
 // The write buffer holds records in memory that are not in a segment yet (the field's memtable). It
 // has two indexes over the same records:
-//   - a hash index, kept up on every write: a point lookup is one probe. A bucket chains distinct
-//     keys; the versions of a key hang behind its newest one, so that a key written a million times
-//     doesn't slow down its neighbours;
-//   - a skip list, needed only by iterators, which bring it up to date: what was written since the
-//     last time is sorted and inserted in one go. Writers never pay for order, nor does the flush,
-//     which sorts once.
+//   - a hash index, which every write updates, so that a point lookup is one probe. A bucket chains
+//     distinct keys; the versions of a key hang behind its newest one, so that a key written a
+//     million times doesn't slow down its neighbours;
+//   - a skip list, which only iterators need. A new iterator sorts what writers have added since
+//     the last time and inserts it in one go. Writers do nothing for the order, and the flush sorts
+//     the records by itself, once.
 //
-// Range tombstones are not records here: the engine publishes their list beside the buffer, which
-// keeps the raw ones for the flush.
+// Range tombstones are in neither index: the engine publishes a list of them beside the buffer, and
+// the buffer keeps them as they came for the flush.
 //
 // Thread-safety: one writer at a time (the engine's commit lock) adds records; any number of
 // readers look up and iterate without a lock.
-// Invariants:
-// (1) A record with sequence s is complete before s becomes visible, so a reader at sequence r
-// finds
-//     every record <= r.
-// (2) Sequences ascend from version to version of a key.
-// (3) Nothing is added after Seal().
+// Invariants: a record with sequence s is complete before s becomes visible, so a reader at
+// sequence r finds every record up to r. Sequences ascend from version to version of a key. The
+// writer adds nothing after Seal().
 #pragma once
 
 #include <atomic>
@@ -42,9 +39,9 @@ class WriteBuffer {
   struct Entry;
 
  public:
-  // `capacity` is in bytes of memory; `first_sequence` is the lowest that can be added.
-  // `expected_entries` is how many will come, even if the capacity says fewer (a batch always goes
-  // into one buffer). Memory comes from `pool`, if there is one.
+  // `capacity` is in bytes of memory; `first_sequence` is the lowest that the writer can add. The
+  // buffer makes buckets for `expected_entries` records, even if the capacity says fewer (a batch
+  // always goes into one buffer). It takes its memory from `pool`, if there is one.
   WriteBuffer(size_t capacity, SequenceNumber first_sequence, size_t expected_entries = 0,
               std::shared_ptr<ChunkPool> pool = nullptr);
   ~WriteBuffer();
@@ -56,7 +53,8 @@ class WriteBuffer {
   // that adding them cannot fail.
   void Reserve(size_t bytes, size_t range_tombstones);
   static size_t SizeOf(const RecordView& record);
-  // Copies the record. `readers_wait`: readers wait until it is durable.
+  // Copies the record into the buffer. With `readers_wait`, readers of the record wait until it is
+  // durable.
   // Requires: the record is a value or a tombstone, newer than all others of its key; `hash` is
   // HashKey(record.key).
   void Add(const RecordView& record, uint64_t hash, bool readers_wait);
@@ -88,8 +86,8 @@ class WriteBuffer {
   SequenceNumber NewestSequence(std::string_view tree_key, uint64_t hash) const;
   // Returns the sequence of the newest version that is a value; kNoSequence if there is none.
   SequenceNumber NewestValueSequence(std::string_view tree_key, uint64_t hash) const;
-  // The position of a walk over the records in the order of their arrival. Good as long as the
-  // buffer lives.
+  // The position of a walk over the records in the order of their arrival. It is valid as long as
+  // the buffer lives.
   class Position {
     friend class WriteBuffer;
     const Entry* last = nullptr;  // the record delivered last
@@ -99,15 +97,15 @@ class WriteBuffer {
   void Walk(
       Position* position, SequenceNumber last,
       absl::FunctionRef<void(const RecordView& record, const RecordView* previous)> deliver) const;
-  // Returns a position behind a record whose sequence is at most `sequence`, few records before the
-  // first that is newer.
+  // Returns a position from which Walk delivers all records that are newer than `sequence`, and few
+  // older ones before them.
   // Requires: the caller is the writer.
   Position PositionNear(SequenceNumber sequence) const;
   // Returns a cursor over everything added so far. It must not outlive the buffer.
   std::unique_ptr<InternalIterator> NewIterator() const;
-  // Returns a cursor for one walk, which sorts for itself; that costs less than the skip list.
-  // `newest_only`: it delivers only the newest version of each key.
-  // Requires: nothing is added any more.
+  // Returns a cursor for one walk, which sorts the records for itself; that costs less than the
+  // skip list. With `newest_only` it delivers only the newest version of each key.
+  // Requires: the writer adds nothing any more.
   std::unique_ptr<InternalIterator> NewSortedIterator(bool newest_only) const;
 
   size_t bytes_used() const {
@@ -120,8 +118,8 @@ class WriteBuffer {
     return logged_large_bytes_.load(std::memory_order_relaxed);
   }
 
-  // Notes that nothing is added any more and which sequence was the last. Before that
-  // last_sequence() is kNoSequence and range_tombstones() is for the writer only.
+  // Notes that the writer adds nothing any more, and which sequence was the last. Before that
+  // last_sequence() is kNoSequence, and only the writer may call range_tombstones().
   void Seal(SequenceNumber last_sequence) {
     last_sequence_.store(last_sequence, std::memory_order_relaxed);
   }
@@ -146,8 +144,8 @@ class WriteBuffer {
   // Sorts by key, the newest version of each key first.
   // Requires: the items' words are set.
   static void SortByKey(std::vector<Sortable>* items);
-  // Sorts what was added since the last call into the skip list. Where memory runs out in the
-  // middle, the next call goes on there.
+  // Sorts what the writer has added since the last call into the skip list. Where memory runs out
+  // in the middle, the next call goes on there.
   void BringOrderUpToDate() const;
 
   // The members up to arena_ are read by every lookup and written rarely; they lie apart from what
