@@ -9,7 +9,7 @@ namespace varve {
 namespace {
 
 constexpr size_t kValueSize = 8;
-// An entry is rounded by at most 1 / 2^4 of the time that is left.
+// The writer rounds an entry by at most 1 / 2^4 of the time that is left.
 constexpr int kWidthBelowTimeLeft = 4;
 
 void AppendBigEndian(uint64_t number, std::string* bytes) {

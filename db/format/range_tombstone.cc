@@ -72,7 +72,7 @@ void RangeTombstoneList::HangSequences() {
                                fragments_.begin());
   };
   if (leaves == tombstones_.size()) {
-    // As many fragments as tombstones: where none overlap, fragment i is tombstone i.
+    // There are as many fragments as tombstones: if none overlap, fragment i is tombstone i.
     bool disjoint = true;
     for (size_t i = 0; disjoint && i < leaves; ++i) {
       disjoint =

@@ -67,7 +67,7 @@ class RangeTombstoneList {
  private:
   // Returns the index of the fragment that holds `tree_key`; size() if none does.
   size_t Find(std::string_view tree_key) const;
-  // Fills the nodes of the segment tree, if any tombstones overlap.
+  // Sets each fragment's newest sequence, and fills the segment tree if any tombstones overlap.
   void HangSequences();
 
   std::vector<RangeTombstone> tombstones_;

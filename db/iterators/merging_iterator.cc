@@ -14,7 +14,8 @@
 namespace varve {
 namespace {
 
-// A binary heap of the children that have a record, the next one to deliver on top.
+// The iterator keeps the children that have a record in a binary heap, the next one to deliver on
+// top.
 //
 // Neighbouring keys mostly have a long beginning in common and differ in the few bytes behind it.
 // So the heap remembers how many first bytes all of its keys share, and holds for each child the
@@ -197,8 +198,8 @@ class MergingIterator final : public InternalIterator {
       InternalIterator* child = children_[i].get();
       if (i != current) {
         child->Seek(key, sequence);
-        // An equal record of an earlier child comes before the current one, of a later child behind
-        // it.
+        // An equal record of an earlier child comes before the current one, one of a later child
+        // comes behind it.
         const bool equal =
             child->Valid() && child->record().sequence == sequence && child->record().key == key;
         if (direction == kForward && equal && i < current) {

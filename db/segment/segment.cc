@@ -17,8 +17,8 @@
 namespace varve {
 namespace {
 
-// Page reads after which a whole index is worth reading: sequential pages cost about an eighth of
-// single ones.
+// Returns after how many page reads the whole index is worth reading: sequential pages cost about
+// an eighth of single ones.
 uint64_t TouchesBeforeLoad(const SegmentFooter& footer) { return 2 + footer.table_pages / 8; }
 
 // Reads twice where the device fails: the segment takes what it cannot read for damaged until the
