@@ -5,6 +5,9 @@ find_package(absl REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 
+# Passwords are kept as SHA-256. Only the server needs it.
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+
 # Line editing of client_main's prompt.
 find_path(EDIT_INCLUDE histedit.h REQUIRED)
 find_library(EDIT_LIBRARY edit REQUIRED)

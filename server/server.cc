@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "fmt/format.h"
-#include "server/commands/command_table.h"
+#include "server/user_commands/command_rights.h"
 #include "spdlog/spdlog.h"
 #include "util/base/assert.h"
 #include "util/os/thread_setup.h"
@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig
 
 Server::Server(Store* store, ServerConfig config, ServerProgram program,
                asio::io_context* accept_on)
-    : state_(store, ForThisMachine(std::move(config)), std::move(program), AllCommands().size()),
+    : state_(store, ForThisMachine(std::move(config)), std::move(program), &AccessCatalog()),
       pool_("varve-pool", static_cast<size_t>(state_.options.threads),
             state_.options.pool_queue_capacity),
       accept_io_(accept_on != nullptr ? *accept_on : own_io_),
@@ -137,7 +137,7 @@ void Server::OnAccepted(int descriptor, Listener::Peer peer) {
   state_.statistics.connections_received.fetch_add(1);
   if (state_.clients.connected.fetch_add(1) >= state_.live.max_clients)
     return Refuse(descriptor, kFull);
-  if (!MayEnter(peer, state_.live.protected_mode, state_.clients.password.needed()))
+  if (!MayEnter(peer, state_.live.protected_mode, state_.clients.users.login_needed()))
     return Refuse(descriptor, kProtected);
   if (peer.tcp) {
     const int on = 1;

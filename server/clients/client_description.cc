@@ -53,7 +53,7 @@ std::string DescribeClient(const ClientState& client, bool self) {
       "multi={} qbuf={} "
       "qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} obl={} oll={} omem={} tot-mem={} "
       "events={} cmd={} "
-      "user=default "
+      "user={} "
       "redir=-1 resp={} lib-name={} lib-ver={}\n",
       client.id, client.address, link.local_address, link.descriptor, client.name, age, idle,
       Flags(client, Subscribed(client), self && client.close_after_reply),
@@ -62,8 +62,8 @@ std::string DescribeClient(const ClientState& client, bool self) {
       link.queued.load(std::memory_order_relaxed), input, room,
       link.transaction_bytes.load(std::memory_order_relaxed), output, output, output,
       waiting > 0 ? 1 : 0, waiting, ClientBytes(client), output + waiting > 0 ? "rw" : "r",
-      link.last_command.load(std::memory_order_relaxed), protocol, client.library_name,
-      client.library_version);
+      link.last_command.load(std::memory_order_relaxed), client.user_name, protocol,
+      client.library_name, client.library_version);
 }
 
 uint64_t ClientBytes(const ClientState& client) {
@@ -81,6 +81,10 @@ bool ClientFilter::Matches(const ClientState& client, uint64_t self) const {
   if (skip_self && client.id == self) return false;
   if (!ids.empty() && std::find(ids.begin(), ids.end(), client.id) == ids.end()) return false;
   if (address && *address != client.address) return false;
+  if (user) {
+    absl::MutexLock lock(&client.link.names_mutex);
+    if (*user != client.user_name) return false;
+  }
   if (local_address && *local_address != client.link.local_address) return false;
   return !type || *type == ClientType(client);
 }

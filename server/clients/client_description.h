@@ -30,6 +30,7 @@ struct ClientFilter {
   std::vector<uint64_t> ids;
   std::optional<std::string> address;
   std::optional<std::string> local_address;
+  std::optional<std::string> user;
   std::optional<std::string> type;  // lower case
   bool skip_self = false;
 

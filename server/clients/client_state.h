@@ -9,8 +9,10 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "server/clients/client_link.h"
+#include "server/clients/client_rights.h"
 #include "type/tree_key.h"
 
 namespace varve {
@@ -22,20 +24,24 @@ struct ClientState {
   std::string address;
   std::string library_name;
   std::string library_version;
+  std::string user_name = "default";  // as which it is logged in
   std::chrono::steady_clock::time_point connected = std::chrono::steady_clock::now();
   // The server closes the connection once the replies written so far have left.
   bool close_after_reply = false;
-  // The client has given the password, or connected when none was needed.
+  // The client has logged in, or connected when it did not have to.
   bool authenticated = true;
   uint32_t failed_logins = 0;  // since the last successful one
   // The session holds the replies of this batch back for this long.
   std::chrono::milliseconds penalty{0};
   ClientModes modes;
   ClientLink link;
+  ClientRights rights;
   NamespaceId space = kDefaultNamespace;
+  std::string space_name;  // of a named namespace; empty in a database
 
-  void UseNamespace(NamespaceId wanted) {
+  void UseNamespace(NamespaceId wanted, std::string_view its_name = {}) {
     space = wanted;
+    space_name.assign(its_name);
     link.space.store(wanted, std::memory_order_relaxed);
   }
 
@@ -56,7 +62,7 @@ struct ClientState {
   // their replies do not leave as they are.
   bool Restricted() const {
     return modes.replies != ClientModes::Replies::kOn || modes.transaction.open ||
-           modes.monitoring || (protocol < 3 && modes.Subscribed());
+           modes.monitoring || (protocol < 3 && modes.Subscribed()) || rights.NeedCheck();
   }
 };
 

@@ -1,32 +1,33 @@
-// The state that all clients of the server share: the registry of connections, the password, the
-// memory that clients hold, and the channels that they listen to.
+// The state that all clients of the server share: the registry of connections, the users,
+// the memory that clients hold, and the channels that they listen to.
 //
 // Thread-safety: each part may be used on any thread.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <string>
-#include <utility>
+#include <string_view>
 
+#include "server/access/acl_log.h"
+#include "server/access/user_table.h"
 #include "server/clients/client_memory.h"
 #include "server/clients/client_registry.h"
 #include "server/clients/keyspace_events.h"
 #include "server/clients/login_guard.h"
 #include "server/clients/monitors.h"
-#include "server/clients/password.h"
 #include "server/clients/pubsub.h"
 
 namespace varve {
 
 struct Clients {
-  Clients(std::string required_password, uint32_t key_events)
-      : password(std::move(required_password)), events(&pubsub, key_events) {}
+  Clients(const CommandCatalog* catalog, std::string_view password, uint32_t key_events)
+      : users(catalog, password), events(&pubsub, key_events) {}
 
   std::atomic<uint64_t> next_id{1};
   std::atomic<uint64_t> connected{0};  // now
   ClientRegistry registry;
-  Password password;
+  UserTable users;
+  AclLog denials;
   LoginGuard login_guard;
   ClientMemory memory;
   PubSub pubsub{&memory};

@@ -119,6 +119,14 @@ std::vector<std::string> PubSub::Names(Kind kind, std::string_view from, size_t 
   return names;
 }
 
+void PubSub::ForEachSubscription(
+    Kind kind, absl::FunctionRef<void(std::string_view, const Mailbox*)> visit) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  for (const auto& [name, mailboxes] : tables_[static_cast<size_t>(kind)]) {
+    for (const Mailbox* const mailbox : mailboxes) visit(name, mailbox);
+  }
+}
+
 size_t PubSub::Subscribers(Kind kind, std::string_view name) const {
   absl::ReaderMutexLock lock(&mutex_);
   const Table& table = tables_[static_cast<size_t>(kind)];

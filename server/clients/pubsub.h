@@ -85,6 +85,10 @@ class PubSub {
   // Returns the first `count` names from `from` on that have a subscriber, in the order of bytes.
   std::vector<std::string> Names(Kind kind, std::string_view from, size_t count) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Calls `visit` for each subscription; PubSub's lock is held meanwhile.
+  void ForEachSubscription(Kind kind,
+                           absl::FunctionRef<void(std::string_view, const Mailbox*)> visit) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   size_t Subscribers(Kind kind, std::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns how many names have a subscriber.
   size_t Count(Kind kind) const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -12,7 +12,8 @@
 
 namespace varve {
 
-absl::Span<const Command> AccessCommands();       // commands_access.cc
+absl::Span<const Command> AccessCommands();       // server/user_commands
+absl::Span<const Command> AclCommands();          // server/user_commands
 absl::Span<const Command> BitCommands();          // commands_bit.cc
 absl::Span<const Command> ClientCommands();       // commands_client.cc
 absl::Span<const Command> CommandCommands();      // commands_command.cc

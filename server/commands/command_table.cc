@@ -15,11 +15,11 @@ namespace {
 // Adding a group takes a line here and one in command_groups.h.
 using CommandGroup = absl::Span<const Command> (*)();
 constexpr CommandGroup kGroups[] = {
-    AccessCommands,     BitCommands,      ClientCommands,     CommandCommands, ConfigCommands,
-    ConnectionCommands, DatabaseCommands, DumpCommands,       ExpiryCommands,  FunctionCommands,
-    KeyCommands,        KeyListCommands,  LcsCommands,        MemoryCommands,  MonitoringCommands,
-    NamespaceCommands,  NumberCommands,   PubSubCommands,     RangeCommands,   SaveCommands,
-    ServerCommands,     StringCommands,   TransactionCommands};
+    AccessCommands,     AclCommands,        BitCommands,      ClientCommands,     CommandCommands,
+    ConfigCommands,     ConnectionCommands, DatabaseCommands, DumpCommands,       ExpiryCommands,
+    FunctionCommands,   KeyCommands,        KeyListCommands,  LcsCommands,        MemoryCommands,
+    MonitoringCommands, NamespaceCommands,  NumberCommands,   PubSubCommands,     RangeCommands,
+    SaveCommands,       ServerCommands,     StringCommands,   TransactionCommands};
 
 constexpr size_t kLongestName = 16;
 

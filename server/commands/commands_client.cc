@@ -89,10 +89,11 @@ bool ReadKillOptions(CommandContext& context, Arguments options, ClientFilter* f
     } else if (EqualsIgnoreCase(option, "laddr")) {
       filter->local_address = std::string(value);
     } else if (EqualsIgnoreCase(option, "user")) {
-      if (value != "default") {
+      if (context.server.clients.users.Find(value) == nullptr) {
         context.reply.Error(fmt::format("ERR No such user '{}'", ShownInError(value)));
         return false;
       }
+      filter->user = std::string(value);
     } else if (EqualsIgnoreCase(option, "skipme") &&
                (EqualsIgnoreCase(value, "yes") || EqualsIgnoreCase(value, "no"))) {
       filter->skip_self = EqualsIgnoreCase(value, "yes");

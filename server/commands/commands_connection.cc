@@ -1,4 +1,5 @@
 // Commands that concern the connection alone.
+#include "server/clients/client_login.h"
 #include "server/clients/client_modes.h"
 #include "server/clients/client_name.h"
 #include "server/commands/command_groups.h"
@@ -35,7 +36,7 @@ void HandleReset(CommandContext& context, Arguments arguments) {
   RenameClient(&context.client, "");
   context.client.protocol = 2;
   context.client.UseNamespace(kDefaultNamespace);
-  context.client.authenticated = !context.server.clients.password.needed();
+  BecomeDefaultUser(&context.client, context.server.clients.users);
   context.reply.set_protocol(2);
   context.reply.Simple("RESET");
 }

@@ -179,7 +179,7 @@ void DropNamespace(CommandContext& context, Arguments arguments) {
 void UseNamespace(CommandContext& context, Arguments arguments) {
   const std::optional<NamespaceDescription> space = FindNamespace(context, arguments[2]);
   if (!space) return;
-  context.client.UseNamespace(space->id);
+  context.client.UseNamespace(space->id, space->name);
   context.reply.Ok();
 }
 

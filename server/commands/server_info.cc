@@ -187,6 +187,12 @@ void WriteStats(ServerState& server, InfoText* info) {
   info->Line("pubsubshard_channels", server.clients.pubsub.Count(PubSub::Kind::kShard));
   info->Line("latest_fork_usec", 0);
   info->Line("total_error_replies", server.statistics.errors.total());
+  const auto& denied = server.statistics.access_denied;
+  info->Line("acl_access_denied_auth", denied[4].load());
+  info->Line("acl_access_denied_cmd", denied[0].load());
+  info->Line("acl_access_denied_key", denied[1].load());
+  info->Line("acl_access_denied_channel", denied[3].load());
+  info->Line("acl_access_denied_database", denied[2].load());
   info->Line("protocol_errors", server.statistics.protocol_errors.load());
   info->Line("slowlog_entries", server.statistics.slow_log.size());
   info->Line("batches_inline", server.statistics.batches_inline.load());

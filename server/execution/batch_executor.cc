@@ -6,6 +6,7 @@
 #include "server/clients/client_modes.h"
 #include "server/execution/request_account.h"
 #include "server/execution/request_checks.h"
+#include "server/execution/rights_check.h"
 #include "server/execution/transaction_queue.h"
 #include "util/base/assert.h"
 #include "util/base/letter_case.h"
@@ -188,8 +189,17 @@ bool BatchExecutor::Refuse(CommandContext* context, const RequestBatch::Request&
   } else if (maintenance_refused_ && (request.command->flags & kMaintenanceCommand) != 0) {
     context->reply.Error("ERR too many COMPACTs are waiting");
   } else {
-    return client_->Restricted() && RefusedByModes(*context, *request.command, arguments);
+    return client_->Restricted() && RefuseRestricted(context, *request.command, arguments);
   }
+  return true;
+}
+
+bool BatchExecutor::RefuseRestricted(CommandContext* context, const Command& command,
+                                     Arguments arguments) {
+  const RightsCheck checked = CheckRights(*context, command, arguments);
+  if (checked == RightsCheck::kAllowed) return RefusedByModes(*context, command, arguments);
+  broken_ = checked == RightsCheck::kUserGone;
+  server_->statistics.commands.Rejected(command.index);
   return true;
 }
 

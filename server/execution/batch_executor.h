@@ -104,6 +104,8 @@ class BatchExecutor {
   void RunOne(CommandContext* context);
   // Answers an error if the request is not to be executed. broken_: without an answer.
   bool Refuse(CommandContext* context, const RequestBatch::Request& request, Arguments arguments);
+  // Refuse() calls it for the rights and the modes of a client that is Restricted().
+  bool RefuseRestricted(CommandContext* context, const Command& command, Arguments arguments);
   // Ends the reply to a command, which is what was written since `before`, as far as the client
   // wants it.
   void EndReply(CommandContext* context, size_t before);

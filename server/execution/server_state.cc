@@ -5,15 +5,15 @@
 namespace varve {
 
 ServerState::ServerState(Store* the_store, ServerConfig settings, ServerProgram program,
-                         size_t command_count)
+                         const CommandCatalog* commands)
     : store(the_store),
       options(settings.server),
       groups_gather(settings.engine.group_max_delay.count() > 0),
       live(options),
       configuration(program.given.value_or(settings), settings, std::move(program.config_file)),
       shut_down(std::move(program.shut_down)),
-      clients(options.password, options.key_events),
-      statistics(command_count) {
+      clients(commands, options.password, options.key_events),
+      statistics(commands->command_count()) {
   last_save.changes = store->ChangeCount();
   SetSlowLog(options);
 }

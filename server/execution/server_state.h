@@ -46,9 +46,10 @@ struct LastSave {
 };
 
 struct ServerState final : public LiveSettings {
-  // `settings` are those in force. The server knows `command_count` commands.
-  // Requires: `the_store` outlives this.
-  ServerState(Store* the_store, ServerConfig settings, ServerProgram program, size_t command_count);
+  // `settings` are those in force. The server knows `commands`.
+  // Requires: `the_store` and `commands` outlive this.
+  ServerState(Store* the_store, ServerConfig settings, ServerProgram program,
+              const CommandCatalog* commands);
 
   // Returns whether a client listens to a channel and what was written so far may be announced,
   // each message once it is durable.
@@ -59,7 +60,9 @@ struct ServerState final : public LiveSettings {
 
   LiveOptions& live_options() override { return live; }
   void SetKeyEvents(uint32_t classes) override { clients.events.Set(classes); }
-  void SetPassword(const std::string& password) override { clients.password.Set(password); }
+  void SetPassword(const std::string& password) override {
+    clients.users.SetDefaultPassword(password);
+  }
   void SetSlowLog(const ServerOptions& wanted) override;
   void SetSync(Durability sync) override { store->SetSync(sync); }
 

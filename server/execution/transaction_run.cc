@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 #include "server/execution/request_account.h"
+#include "server/execution/rights_check.h"
 #include "server/requests/command.h"
 #include "util/base/status.h"
 
@@ -30,12 +31,13 @@ TransactionRun::Attempt::Attempt(CommandContext& context, const WriteOptions& op
                                  ByteBuffer* replies)
     : protocol(context.client.protocol),
       space(context.client.space),
+      space_name(context.client.space_name),
       transaction(context.server.store, {.write = options, .max_bytes = kMaxBatchBytes}),
       inner(&context.server, &context.client, replies, ContentsOf(&transaction)) {}
 
 void TransactionRun::Attempt::Undo() {
   inner.client.protocol = protocol;
-  inner.client.UseNamespace(space);
+  inner.client.UseNamespace(space, space_name);
 }
 
 TransactionRun::TransactionRun(ClientTransaction transaction)
@@ -164,7 +166,8 @@ bool TransactionRun::ExecuteOne() {
     const QueuedRequest& request = transaction_.requests[attempt.next];
     attempt.begin = replies_.size();
     attempt.nanos = 0;
-    request.command().handler(attempt.inner, request.arguments());
+    if (!RefusedAtExec(attempt.inner, request.command(), request.arguments()))
+      request.command().handler(attempt.inner, request.arguments());
     attempt.stream = attempt.inner.TakeStream();
   }
   if (attempt.stream != nullptr) {

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "server/clients/client_transaction.h"
@@ -73,6 +74,7 @@ class TransactionRun final : public ReplyStream {
 
     const int protocol;
     const NamespaceId space;
+    const std::string space_name;
     Transaction transaction;
     CommandContext inner;
     size_t next = 0;  // request

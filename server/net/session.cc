@@ -5,6 +5,7 @@
 #include <ctime>
 #include <utility>
 
+#include "server/clients/client_login.h"
 #include "server/clients/client_modes.h"
 #include "server/commands/command_table.h"
 #include "server/net/io_loop.h"
@@ -62,7 +63,7 @@ Session::Session(IoLoop* loop, ServerState* server, int descriptor, std::string 
     : loop_(loop), server_(server), socket_(descriptor), executor_(server, &client_) {
   client_.id = server->clients.next_id.fetch_add(1);
   client_.address = std::move(address);
-  client_.authenticated = !server->clients.password.needed();
+  BecomeDefaultUser(&client_, server->clients.users);
   active_at_ = loop->seconds();
   client_.link.local_address = std::move(local_address);
   client_.link.descriptor = descriptor;

@@ -128,7 +128,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void Parse();
   void AddRequest(size_t first);
   // Returns whether the client has to give the password first.
-  bool MustLogIn() const { return !client_.authenticated && server_->clients.password.needed(); }
+  bool MustLogIn() const { return !client_.authenticated && server_->clients.users.login_needed(); }
   // Receives, executes and sends nothing for as long as that.
   void HoldBack(std::chrono::milliseconds delay);
   // The batch is answered: forgets it.

@@ -22,7 +22,6 @@ constexpr std::string_view kSets = "works on sets";
 constexpr std::string_view kSortedSets = "works on sorted sets";
 constexpr std::string_view kSorting = "sorts lists and sets";
 constexpr std::string_view kStreams = "works on streams";
-constexpr std::string_view kUsers = "needs several users";
 
 struct ForeignCommand {
   std::string_view name;
@@ -31,7 +30,6 @@ struct ForeignCommand {
 
 // In alphabetic order.
 constexpr ForeignCommand kForeignCommands[] = {
-    {"acl", kUsers},
     {"asking", kCluster},
     {"blmove", kLists},
     {"blmpop", kLists},

@@ -8,6 +8,7 @@ void ServerStatistics::Reset() {
         &batches_inline, &batches_pooled, &bytes_in, &bytes_out}) {
     counter->store(0, std::memory_order_relaxed);
   }
+  for (std::atomic<uint64_t>& denied : access_denied) denied.store(0, std::memory_order_relaxed);
   hits_before_reset = keyspace_hits.Sum();
   misses_before_reset = keyspace_misses.Sum();
   commands.Reset();

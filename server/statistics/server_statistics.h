@@ -29,6 +29,8 @@ struct ServerStatistics {
   std::atomic<uint64_t> connections_rejected{0};
   std::atomic<uint64_t> protocol_errors{0};
   std::atomic<uint64_t> failed_logins{0};
+  // The counts say what users were denied: commands, keys, databases, channels, logins.
+  std::atomic<uint64_t> access_denied[5] = {};
   std::atomic<uint64_t> requests{0};
   std::atomic<uint64_t> batches_inline{0};
   std::atomic<uint64_t> batches_pooled{0};

@@ -16,6 +16,7 @@
 #include "server/execution/batch_executor.h"
 #include "server/execution/server_state.h"
 #include "server/requests/request_batch.h"
+#include "server/user_commands/command_rights.h"
 #include "unit-tests/fuzz/fuzz_target.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "util/resp/resp_parser.h"
@@ -45,7 +46,7 @@ std::unique_ptr<StorageEngine> OpenStore(const std::string& directory) {
 struct Server {
   testing::TempDir directory;
   std::unique_ptr<StorageEngine> store = OpenStore(directory.path());
-  ServerState state{store.get(), ServerConfig(), ServerProgram(), AllCommands().size()};
+  ServerState state{store.get(), ServerConfig(), ServerProgram(), &AccessCatalog()};
 
   void Empty() {
     WriteBatch batch;

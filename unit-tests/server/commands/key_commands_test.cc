@@ -261,7 +261,7 @@ TEST_F(KeyCommandsTest, CommandsForOtherTypesSayWhatVarveIs) {
             "key order");
   EXPECT_EQ(Do({"NOTHING"}), "!ERR unknown command 'NOTHING', with args beginning with: ");
   for (const char* name : {"hset", "SADD", "zadd", "xadd", "EVAL", "geoadd", "pfadd", "cluster",
-                           "acl", "zunionstore", "debug"}) {
+                           "zunionstore", "debug"}) {
     EXPECT_NE(ForeignCommandError(name), "") << name;
     EXPECT_EQ(FindCommand(name), nullptr) << name;
   }

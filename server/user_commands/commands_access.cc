@@ -2,12 +2,15 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
 
 #include "fmt/format.h"
+#include "server/clients/client_login.h"
 #include "server/clients/client_name.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
 #include "server/commands/server_info.h"
+#include "server/execution/rights_check.h"
 #include "spdlog/spdlog.h"
 #include "type/version.h"
 #include "util/resp/resp_parser.h"
@@ -19,14 +22,15 @@ namespace {
 constexpr std::chrono::milliseconds kFirstPenalty{100};
 constexpr std::chrono::milliseconds kLongestPenalty{3200};
 
-// One user, "default". False: the error was answered, and will leave late.
-bool LogIn(CommandContext& context, std::string_view user, std::string_view password) {
+// False: the error was answered, and will leave late.
+bool LogIn(CommandContext& context, std::string_view verb, std::string_view name,
+           std::string_view password) {
   ClientState& client = context.client;
-  if (user == "default" && context.server.clients.password.Matches(password)) {
-    client.authenticated = true;
-    client.failed_logins = 0;
+  if (UserPointer user = context.server.clients.users.LogIn(name, password); user != nullptr) {
+    BecomeUser(&client, std::move(user));
     return true;
   }
+  NoteFailedLogin(context, verb, name);
   context.server.statistics.failed_logins.fetch_add(1, std::memory_order_relaxed);
   const LoginGuard::Report report =
       context.server.clients.login_guard.Failed(client.address, std::chrono::steady_clock::now());
@@ -47,14 +51,14 @@ bool LogIn(CommandContext& context, std::string_view user, std::string_view pass
 
 void HandleAuth(CommandContext& context, Arguments arguments) {
   if (arguments.size() > 3) return ReplySyntaxError(context);
-  if (arguments.size() == 2 && !context.server.clients.password.needed()) {
+  if (arguments.size() == 2 && context.server.clients.users.default_nopass()) {
     return context.reply.Error(
         "ERR AUTH <password> called without any password configured for the default user. Are you "
         "sure your "
         "configuration is correct?");
   }
-  if (LogIn(context, arguments.size() == 3 ? arguments[1] : "default", arguments.back()))
-    context.reply.Ok();
+  const std::string_view user = arguments.size() == 3 ? arguments[1] : "default";
+  if (LogIn(context, arguments[0], user, arguments.back())) context.reply.Ok();
 }
 
 struct HelloOptions {
@@ -101,8 +105,8 @@ void HandleHello(CommandContext& context, Arguments arguments) {
   HelloOptions options;
   if (!ParseHello(context, arguments, &options)) return;
   ClientState& client = context.client;
-  if (options.logs_in && !LogIn(context, options.user, options.password)) return;
-  if (!client.authenticated && context.server.clients.password.needed()) {
+  if (options.logs_in && !LogIn(context, arguments[0], options.user, options.password)) return;
+  if (!client.authenticated && context.server.clients.users.login_needed()) {
     return context.reply.Error(
         "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
         "AUTH <user> <pass> "
@@ -141,7 +145,7 @@ constexpr Command kRows[] = {
      .flags = kFlags | kSecretArguments,
      .handler = HandleAuth,
      .group = "connection",
-     .summary = "Gives the password. The answer to a wrong one is delayed.",
+     .summary = "Logs in as a user. The answer to a wrong password is delayed.",
      .syntax = "[username] password",
      .redis = {.flags = "noscript loading stale allow_busy"}},
     {.name = "hello",

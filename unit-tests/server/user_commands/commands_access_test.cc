@@ -11,7 +11,6 @@
 
 #include "server/clients/client_state.h"
 #include "server/clients/login_guard.h"
-#include "server/clients/password.h"
 #include "unit-tests/server/reply_text.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/eventually.h"
@@ -50,18 +49,6 @@ std::string OtherAddress() {
   }
   freeifaddrs(all);
   return found;
-}
-
-TEST(PasswordTest, OnlyTheSameMatches) {
-  Password password("secret");
-  EXPECT_TRUE(password.needed());
-  EXPECT_TRUE(password.Matches("secret"));
-  for (const char* other : {"", "s", "secre", "secret ", "Secret", "secretsecret", "terces"}) {
-    EXPECT_FALSE(password.Matches(other)) << other;
-  }
-  password.Set("");
-  EXPECT_FALSE(password.needed());
-  EXPECT_TRUE(password.Matches("any"));
 }
 
 TEST(AccessTest, WithoutThePasswordNothingIsDone) {

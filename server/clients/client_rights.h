@@ -1,0 +1,68 @@
+// The rights of one connection: the user that it is logged in as, which it looks up again when the
+// table of users has changed.
+//
+// Thread-safety: only the thread that executes for the connection uses them.
+// Invariants: there is a user once Begin() was called, also for a client that has not logged in.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#include "server/access/user_table.h"
+#include "util/base/assert.h"
+
+namespace varve {
+
+class ClientRights {
+ public:
+  // The connection has the rights of the user "default". Requires: the table outlives it.
+  void Begin(const UserTable* table) {
+    VARVE_ASSERT(table != nullptr);
+    table_ = table;
+    seen_epoch_ = table->epoch().load(std::memory_order_acquire);
+    Take(table->Default());
+  }
+
+  // From now on the connection has the rights of `user`. What changed since that was looked up is
+  // seen with the next request.
+  void Become(UserPointer user) {
+    VARVE_ASSERT(table_ != nullptr);
+    seen_epoch_ = 0;
+    Take(std::move(user));
+  }
+
+  // Returns whether requests have to be checked, or the user to be looked up again.
+  bool NeedCheck() const { return limited_ || Stale(); }
+  bool Stale() const {
+    return table_ != nullptr && seen_epoch_ != table_->epoch().load(std::memory_order_acquire);
+  }
+  // Returns whether the user may not do everything.
+  bool limited() const { return limited_; }
+  const User& user() const { return *user_; }
+
+  // Looks the user up again. False: there is no such user any more, and the rights stay as they
+  // were.
+  bool LookAgain() {
+    VARVE_ASSERT(table_ != nullptr && user_ != nullptr);
+    seen_epoch_ = table_->epoch().load(std::memory_order_acquire);
+    UserPointer now = table_->Find(user_->name);
+    if (now == nullptr || now->identity != user_->identity) return false;
+    Take(std::move(now));
+    return true;
+  }
+
+ private:
+  void Take(UserPointer user) {
+    VARVE_ASSERT(user != nullptr && user->identity > 0);
+    user_ = std::move(user);
+    limited_ = !user_->unrestricted;
+  }
+
+  const UserTable* table_ = nullptr;
+  UserPointer user_;
+  uint64_t seen_epoch_ = 0;
+  bool limited_ = false;
+};
+
+}  // namespace varve

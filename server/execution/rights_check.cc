@@ -1,0 +1,136 @@
+#include "server/execution/rights_check.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "fmt/format.h"
+#include "server/clients/client_description.h"
+#include "server/execution/request_checks.h"
+#include "util/base/assert.h"
+
+namespace varve {
+namespace {
+
+constexpr std::string_view kReasons[] = {"command", "key", "database", "channel", "auth"};
+constexpr size_t kAuthReason = 4;
+constexpr size_t kShownObject = 1024;  // bytes of a key or a channel that the log keeps
+
+void NoteDenial(CommandContext& context, size_t reason, std::string_view object,
+                std::string_view user) {
+  VARVE_ASSERT(reason < std::size(kReasons));
+  context.server.statistics.access_denied[reason].fetch_add(1, std::memory_order_relaxed);
+  AclLog::Entry entry;
+  entry.reason = kReasons[reason];
+  const bool queued = context.in_transaction() || context.client.modes.transaction.open;
+  entry.context = queued ? "multi" : "toplevel";
+  entry.object.assign(object.substr(0, kShownObject));
+  entry.username.assign(user.substr(0, kShownObject));
+  entry.client = DescribeClient(context.client, /*self=*/true);
+  if (entry.client.ends_with('\n')) entry.client.pop_back();
+  entry.created_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+                         std::chrono::system_clock::now().time_since_epoch())
+                         .count();
+  context.server.clients.denials.Add(std::move(entry));
+}
+
+std::string DenialText(const Denial& denial) {
+  switch (denial.reason) {
+    case DenialReason::kCommand:
+      return fmt::format("NOPERM this user has no permissions to run the '{}' command",
+                         denial.object);
+    case DenialReason::kKey:
+      if (denial.argument == 0) {
+        return "NOPERM this user has no permissions to access all keys, which the command needs";
+      }
+      return "NOPERM this user has no permissions to access one of the keys used as arguments";
+    case DenialReason::kChannel:
+      return "NOPERM this user has no permissions to access one of the channels used as arguments";
+    case DenialReason::kDatabase:
+      break;
+  }
+  return fmt::format("NOPERM this user has no permissions to access the {}", denial.object);
+}
+
+std::string_view ReasonAtExec(DenialReason reason) {
+  switch (reason) {
+    case DenialReason::kCommand:
+      return "no permission to execute the command or subcommand";
+    case DenialReason::kKey:
+      return "no permission to touch the specified keys";
+    case DenialReason::kChannel:
+      return "no permission to access one of the channels used as arguments to the command";
+    case DenialReason::kDatabase:
+      break;
+  }
+  return "no permission to access the database";
+}
+
+// Where a queued SELECT will move, only EXEC knows the place.
+CheckPlace WhetherToCheckPlace(const ClientState& client) {
+  const auto& queued = client.modes.transaction.requests;
+  const bool moves = client.modes.transaction.open &&
+                     std::any_of(queued.begin(), queued.end(), [](const QueuedRequest& request) {
+                       return request.command().name == "select";
+                     });
+  return moves ? CheckPlace::kNo : CheckPlace::kYes;
+}
+
+}  // namespace
+
+Place PlaceOfClient(const ClientState& client) {
+  return {.database = client.space, .name = client.space_name};
+}
+
+RightsCheck CheckRights(CommandContext& context, const Command& command, Arguments arguments) {
+  ClientRights& rights = context.client.rights;
+  if (rights.Stale() && !rights.LookAgain()) return RightsCheck::kUserGone;
+  if (!rights.limited()) return RightsCheck::kAllowed;
+  if ((command.flags & kContainerCommand) != 0 && !AcceptsSubcommand(context, command, arguments)) {
+    return RightsCheck::kRefused;
+  }
+  const std::optional<Denial> denial =
+      FindDenial(context.server.clients.users.catalog(), rights.user(), command, arguments,
+                 PlaceOfClient(context.client), WhetherToCheckPlace(context.client));
+  if (!denial) return RightsCheck::kAllowed;
+  context.client.link.last_command.store(FullCommandName(command, arguments),
+                                         std::memory_order_relaxed);
+  ReplyDenied(context, *denial);
+  return RightsCheck::kRefused;
+}
+
+void ReplyDenied(CommandContext& context, const Denial& denial) {
+  VARVE_ASSERT(context.client.rights.limited());
+  const std::string text = DenialText(denial);
+  VARVE_ASSERT(text.starts_with("NOPERM "));
+  NoteDenial(context, static_cast<size_t>(denial.reason), denial.object,
+             context.client.rights.user().name);
+  context.reply.Error(text);
+}
+
+bool RefusedAtExec(CommandContext& context, const Command& command, Arguments arguments) {
+  ClientRights& rights = context.client.rights;
+  std::optional<Denial> denial;
+  if (rights.Stale() && !rights.LookAgain()) {
+    context.client.close_after_reply = true;
+    denial = Denial{DenialReason::kCommand, std::string(command.name), 0};
+  } else if (rights.limited()) {
+    denial = FindDenial(context.server.clients.users.catalog(), rights.user(), command, arguments,
+                        PlaceOfClient(context.client));
+  }
+  if (!denial) return false;
+  NoteDenial(context, static_cast<size_t>(denial->reason), denial->object, rights.user().name);
+  context.reply.Error(fmt::format(
+      "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC "
+      "call. This command is no longer allowed for the following reason: {}",
+      ReasonAtExec(denial->reason)));
+  return true;
+}
+
+void NoteFailedLogin(CommandContext& context, std::string_view verb, std::string_view user) {
+  NoteDenial(context, kAuthReason, verb, user);
+}
+
+}  // namespace varve

@@ -1,0 +1,128 @@
+#include "server/user_commands/command_rights.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "server/commands/command_table.h"
+#include "server/commands/command_traits.h"
+#include "util/base/assert.h"
+
+namespace varve {
+namespace {
+
+bool Contains(const Words& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+KeyRights RightsIn(const Words& flags) {
+  const bool writes =
+      Contains(flags, "update") || Contains(flags, "insert") || Contains(flags, "delete");
+  return static_cast<KeyRights>((Contains(flags, "access") ? kMayRead : 0) |
+                                (writes ? kMayWrite : 0));
+}
+
+// What a request of a command with varying flags does with its keys.
+KeyRights VaryingRights(const Command& command, Arguments request) {
+  KeyRights rights = 0;
+  for (const KeySpecification& specification : KeySpecifications(NamedCommand(command)))
+    rights |= RightsIn(KeyFlagsOf(specification, command, request));
+  return rights;
+}
+
+uint32_t CategoriesOf(const NamedCommand& command) {
+  uint32_t bits = 0;
+  for (const std::string_view name : Categories(command)) {
+    const std::optional<size_t> category = FindCategory(name.substr(1));
+    VARVE_ASSERT(category.has_value());
+    bits |= 1u << *category;
+  }
+  return bits;
+}
+
+std::vector<KeyUse> KeysOf(const NamedCommand& command) {
+  std::vector<KeyUse> uses;
+  for (const KeySpecification& specification : KeySpecifications(command)) {
+    if (Contains(specification.flags, "not_key")) continue;
+    uses.push_back({.first = static_cast<size_t>(specification.first),
+                    .last = specification.last,
+                    .step = static_cast<size_t>(specification.step),
+                    .rights = RightsIn(specification.flags),
+                    .varies = Contains(specification.flags, "variable_flags")});
+  }
+  return uses;
+}
+
+ChannelUse ChannelsOf(std::string_view name) {
+  if (name == "publish" || name == "spublish") return ChannelUse::kFirst;
+  if (name == "subscribe" || name == "ssubscribe") return ChannelUse::kAll;
+  return name == "psubscribe" ? ChannelUse::kAllPatterns : ChannelUse::kNone;
+}
+
+KeyReach ReachOf(std::string_view name) {
+  constexpr std::string_view kReaders[] = {"count",  "dbsize",    "keys",  "namespace|info",
+                                           "prefix", "randomkey", "range", "scan"};
+  constexpr std::string_view kWriters[] = {"compact",          "delrange",        "flushall",
+                                           "flushdb",          "namespace|alter", "namespace|clone",
+                                           "namespace|create", "namespace|drop",  "swapdb"};
+  if (std::find(std::begin(kReaders), std::end(kReaders), name) != std::end(kReaders))
+    return KeyReach::kReadsAll;
+  return std::find(std::begin(kWriters), std::end(kWriters), name) != std::end(kWriters)
+             ? KeyReach::kWritesAll
+             : KeyReach::kItsKeys;
+}
+
+PlaceUse PlacesOf(std::string_view name) {
+  constexpr std::pair<std::string_view, PlaceUse> kPlaces[] = {
+      {"copy", PlaceUse::kDatabaseOption},        {"flushall", PlaceUse::kAllDatabases},
+      {"move", PlaceUse::kDatabaseSecond},        {"namespace|alter", PlaceUse::kPlaceName},
+      {"namespace|clone", PlaceUse::kPlaceNames}, {"namespace|create", PlaceUse::kPlaceName},
+      {"namespace|drop", PlaceUse::kPlaceName},   {"namespace|info", PlaceUse::kPlaceName},
+      {"namespace|use", PlaceUse::kPlaceName},    {"select", PlaceUse::kDatabaseFirst},
+      {"swapdb", PlaceUse::kDatabasesBoth}};
+  for (const auto& [known, use] : kPlaces) {
+    if (known == name) return use;
+  }
+  return PlaceUse::kNone;
+}
+
+CommandEntry EntryOf(const NamedCommand& command) {
+  CommandEntry entry;
+  entry.name = command.name;
+  entry.command = &command.command;
+  entry.subcommand = command.subcommand;
+  entry.categories = CategoriesOf(command);
+  entry.keys = KeysOf(command);
+  entry.channels = ChannelsOf(command.name);
+  entry.reach = ReachOf(command.name);
+  entry.places = PlacesOf(command.name);
+  const bool data = (command.flags() & (kReadCommand | kWriteCommand)) != 0;
+  const bool elsewhere =
+      entry.places == PlaceUse::kPlaceName || entry.places == PlaceUse::kPlaceNames ||
+      entry.places == PlaceUse::kDatabasesBoth || entry.places == PlaceUse::kAllDatabases;
+  entry.works_in_place = (data && !elsewhere) || !entry.keys.empty();
+  return entry;
+}
+
+std::vector<CommandEntry> AllEntries() {
+  std::vector<CommandEntry> entries;
+  for (const Command& command : AllCommands()) {
+    entries.push_back(EntryOf(NamedCommand(command)));
+    for (const Subcommand& subcommand : command.subcommands)
+      entries.push_back(EntryOf({command, subcommand}));
+  }
+  VARVE_ASSERT(entries.size() > AllCommands().size());
+  return entries;
+}
+
+}  // namespace
+
+const CommandCatalog& AccessCatalog() {
+  static const CommandCatalog catalog(AllEntries(), VaryingRights);
+  return catalog;
+}
+
+}  // namespace varve
