@@ -150,17 +150,6 @@ ClockCache::Handle ClockCache::Insert(uint64_t first, uint64_t second, Handle bu
   return buffer;
 }
 
-void ClockCache::Erase(uint64_t first, uint64_t second) {
-  const uint64_t hash = Mix(first, second);
-  Shard& shard = ShardOf(hash);
-  Handle erased;  // freed after the lock
-  SpinLockHolder lock(&shard.lock);
-  Entry* const entry = Find(shard, hash, first, second, 0, 0);
-  if (entry == nullptr) return;
-  Unlink(shard, entry);
-  erased = Handle(entry);
-}
-
 void ClockCache::Evict(Shard& shard, Entry* entry, std::vector<Handle>* victims) {
   // Only the cache holds it, and no other thread can reach it without the lock.
   if (entry->references.load(std::memory_order_acquire) > 1) return;

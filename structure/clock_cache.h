@@ -107,8 +107,6 @@ class ClockCache {
   // may be gone by then.
   void PrefetchSlot(uint64_t first, uint64_t second) const;
   const char* PrefetchEntry(uint64_t first, uint64_t second, uint64_t position) const;
-  // Drops the entry of the key, if there is one. Handles to it stay good.
-  void Erase(uint64_t first, uint64_t second);
   // Gives the buffer to the cache under the key. Returns the entry that now stands there, which is
   // another thread's if that thread was faster.
   // Requires: `buffer` is not empty and was not inserted before.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "db/format/file_names.h"
 #include "db/segment/segment_format.h"
@@ -58,16 +57,7 @@ Segment::~Segment() {
   caches_->tables.Erase(&resident_);
   FileRemover* const remover = remover_.load(std::memory_order_relaxed);
   if (remover == nullptr) return;
-  std::function<void()> forget;
-  if (const SegmentFooter* footer = footer_.load(std::memory_order_acquire); footer != nullptr) {
-    TryWithMemory([&] {
-      forget = [caches = caches_, number = info_.number, size = footer->data_size,
-                block_size = footer->block_size] {
-        caches->ForgetBlocks(number, size, block_size);
-      };
-    });
-  }
-  remover->Remove(file_->path(), std::move(forget));
+  remover->Remove(file_->path());
 }
 
 absl::Status Segment::Initialize(DamagePolicy policy) {

@@ -4,7 +4,8 @@
 // The OffsetTableCache holds whole offset tables and fences. If a table is not resident, a point
 // read fetches one page of it, and a later read loads the table once the pages read one by one have
 // cost about as much. The block cache holds blocks of records, and larger records by themselves,
-// whose checksums were verified once on entry. Both evict by CLOCK.
+// whose checksums were verified once on entry. Both evict by CLOCK. What the block cache holds of a
+// segment that is removed stays until the cache needs the room, as nobody asks for it any more.
 //
 // Thread-safety: all functions may be called by any thread.
 #pragma once
@@ -48,14 +49,6 @@ inline uint64_t RecordKey(uint64_t offset) { return offset << 1 | 1; }
 struct SegmentCaches {
   SegmentCaches(size_t offset_table_bytes, size_t block_bytes)
       : tables(offset_table_bytes), blocks(block_bytes) {}
-
-  // Drops the blocks of a segment that nobody reads any more. Records that are cached by themselves
-  // stay until the cache needs their room.
-  void ForgetBlocks(uint64_t segment, uint64_t data_size, uint32_t block_size) {
-    if (blocks.usage() == 0) return;
-    for (uint64_t begin = 0; begin < data_size; begin += block_size)
-      blocks.Erase(segment, BlockKey(begin, block_size));
-  }
 
   OffsetTableCache tables;
   ClockCache blocks;  // a capacity of 0 switches it off

@@ -37,21 +37,6 @@ TEST(ClockCacheTest, PrefetchingTellsWhatThereIs) {
   EXPECT_EQ(cache.PrefetchEntry(1, 3, 0), nullptr);
 }
 
-TEST(ClockCacheTest, WhatWasErasedIsGoneButForWhoeverHoldsIt) {
-  ClockCache cache(1 << 20);
-  const ClockCache::Handle held = cache.Insert(1, 2, Buffer(cache, "one-two"));
-  cache.Insert(1, 3, Buffer(cache, "one-three"));
-  const size_t of_two = cache.usage();
-  cache.Erase(1, 2);
-  cache.Erase(1, 2);
-  EXPECT_FALSE(cache.Lookup(1, 2, 0));
-  EXPECT_EQ(held.data(), "one-two");
-  EXPECT_EQ(cache.Lookup(1, 3, 0).data(), "one-three");
-  EXPECT_LT(cache.usage(), of_two);
-  cache.Erase(1, 3);
-  EXPECT_EQ(cache.usage(), 0u);
-}
-
 TEST(ClockCacheTest, TheFirstOfTwoInsertsStays) {
   ClockCache cache(1 << 20);
   const ClockCache::Handle first = cache.Insert(1, 2, Buffer(cache, "first"));
@@ -179,7 +164,6 @@ TEST(ClockCacheTest, PrefetchingGoesOnWhileTablesGrow) {
   });
   for (uint64_t key = 0; key < kEntries; ++key) {
     cache.Insert(key, 1, Buffer(cache, "entry"));
-    if (key % 3 == 0) cache.Erase(key / 2, 1);
     ++inserted;
   }
   prefetching.join();

@@ -17,14 +17,14 @@ FileRemover::~FileRemover() {
   thread_->Remove(this);
   if (!path_.empty()) RemoveFile(file_system_, path_);
   absl::MutexLock lock(&mutex_);
-  for (const Task& task : tasks_) RemoveFile(file_system_, task.path);
+  for (const std::string& path : paths_) RemoveFile(file_system_, path);
 }
 
-void FileRemover::Remove(const std::string& path, std::function<void()> first) noexcept {
+void FileRemover::Remove(const std::string& path) noexcept {
   VARVE_ASSERT(!path.empty());
   const bool put_off = TryWithMemory([&] {
     absl::MutexLock lock(&mutex_);
-    tasks_.push_back({path, std::move(first)});
+    paths_.push_back(path);
   });
   if (!put_off) return RemoveFile(file_system_, path);
   thread_->Wake(this);
@@ -50,15 +50,12 @@ SteadyTime FileRemover::Step() noexcept {
 
 bool FileRemover::Begin() noexcept {
   VARVE_ASSERT(path_.empty() && file_ == nullptr);
-  std::function<void()> first;
   {
     absl::MutexLock lock(&mutex_);
-    if (tasks_.empty()) return false;
-    path_ = std::move(tasks_.front().path);
-    first = std::move(tasks_.front().first);
-    tasks_.pop_front();
+    if (paths_.empty()) return false;
+    path_ = std::move(paths_.front());
+    paths_.pop_front();
   }
-  if (first) TryWithMemory(first);
   size_ = 0;
   TryWithMemory([&] {
     absl::StatusOr<std::unique_ptr<File>> file =

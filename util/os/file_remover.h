@@ -13,7 +13,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -35,28 +34,21 @@ class FileRemover final : private FileThread::Job {
   FileRemover& operator=(const FileRemover&) = delete;
 
   // Removes the file at `path` soon. Returns at once, and needs no memory, since destructors call
-  // it: where there is none to put the removal off, it removes the file before it returns. The file
-  // thread calls `first` before it removes the file; nobody calls it if the remover ends first.
+  // it: where there is none to put the removal off, it removes the file before it returns.
   // Requires: nobody reads the file any more, and the books on disk do not name it.
-  void Remove(const std::string& path, std::function<void()> first = nullptr) noexcept
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Remove(const std::string& path) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   static constexpr Pacer kPacer{uint64_t{2} << 20, absl::Microseconds(500)};
 
-  struct Task {
-    std::string path;
-    std::function<void()> first;
-  };
-
   SteadyTime Step() noexcept override;
-  // Takes the next task and begins with it. Returns false if there is none.
+  // Takes the next path and begins with its file. Returns false if there is none.
   bool Begin() noexcept;
 
   FileSystem* const file_system_;
   FileThread* const thread_;
   absl::Mutex mutex_;
-  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::string> paths_ ABSL_GUARDED_BY(mutex_);
   // The file that is being removed; the file thread's alone.
   std::string path_;
   std::unique_ptr<File> file_;

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -64,17 +63,6 @@ TEST(FileRemoverTest, GoesOnBehindAFileThatCannotBeCutDown) {
   remover.Remove(second);
   EXPECT_TRUE(Goes(second));
   EXPECT_FALSE(std::filesystem::exists(first));
-}
-
-TEST(FileRemoverTest, CallsWhoeverIsToKnowBeforeTheFileGoes) {
-  testing::TempDir directory;
-  const std::string path = Make(directory, "a", 10);
-  std::atomic<bool> was_there{false};
-  FileThread thread;
-  FileRemover remover(PosixFileSystem(), &thread);
-  remover.Remove(path, [&] { was_there = std::filesystem::exists(path); });
-  EXPECT_TRUE(Goes(path));
-  EXPECT_TRUE(was_there);
 }
 
 }  // namespace
