@@ -56,6 +56,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig
   if (!program.given) program.given = config;
   std::unique_ptr<Server> server(
       new Server(store, std::move(config), std::move(program), accept_on));
+  Clients& clients = server->state_.clients;
+  if (clients.acl_file.named()) {
+    if (const absl::Status loaded = clients.acl_file.Load(&clients.users); !loaded.ok())
+      return loaded;
+  }
   const size_t threads = static_cast<size_t>(server->state_.options.threads);
   if (server->pool_.threads() < threads) {
     return absl::ResourceExhaustedError(

@@ -33,6 +33,9 @@ struct ServerOptions {
   int64_t slow_log_micros = 10000;
   size_t slow_log_entries = 128;  // so many
   std::string password;           // that clients must give; empty: none
+  std::string acl_file;           // file of users; empty: none
+  bool acl_all_channels = false;  // new users may use all channels
+  size_t acl_log_entries = 128;   // denials kept for ACL LOG
   bool protected_mode = true;     // without a password, serve only clients of this machine
   Execution execution = Execution::kAdaptive;
   int databases = 16;       // that SELECT knows

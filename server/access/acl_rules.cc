@@ -46,7 +46,10 @@ absl::Status AddSelector(const RuleContext& context, std::string_view rules, Use
   Selector selector = NewSelector(context);
   while (!rules.empty()) {
     const size_t end = std::min(rules.find(' '), rules.size());
-    if (end > 0) VARVE_RETURN_IF_ERROR(ApplySelectorRule(context, rules.substr(0, end), &selector));
+    const std::string_view rule = rules.substr(0, end);
+    // It would end the selector where a file of users is read.
+    if (rule.ends_with(')')) return absl::InvalidArgumentError("Syntax error");
+    if (end > 0) VARVE_RETURN_IF_ERROR(ApplySelectorRule(context, rule, &selector));
     rules.remove_prefix(std::min(end + 1, rules.size()));
   }
   user->selectors.push_back(std::move(selector));
@@ -131,13 +134,13 @@ absl::Status ApplyUserRule(const RuleContext& context, std::string_view rule, Us
 }
 
 absl::Status ApplyUserRules(const RuleContext& context, absl::Span<const std::string_view> rules,
-                            User* user) {
+                            User* user, std::string_view in_what) {
   VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> joined, JoinSelectors(rules));
   for (const std::string& rule : joined) {
     const absl::Status applied = ApplyUserRule(context, rule, user);
     if (applied.ok()) continue;
     const absl::string_view why = applied.message();
-    return absl::InvalidArgumentError(fmt::format("Error in ACL SETUSER modifier '{}': {}", rule,
+    return absl::InvalidArgumentError(fmt::format("Error in {} '{}': {}", in_what, rule,
                                                   std::string_view(why.data(), why.size())));
   }
   user->unrestricted = AllowsAll(user->root) ||

@@ -39,9 +39,9 @@ absl::StatusOr<std::vector<std::string>> JoinSelectors(absl::Span<const std::str
 // Applies one rule. InvalidArgument says in Redis' words what is wrong with it; then the user may
 // have changed in part, and must not be published.
 absl::Status ApplyUserRule(const RuleContext& context, std::string_view rule, User* user);
-// Applies rules in turn, JoinSelectors() included. The error names the rule as ACL SETUSER does.
+// Applies rules in turn, JoinSelectors() included. The error says in what, and names the rule.
 absl::Status ApplyUserRules(const RuleContext& context, absl::Span<const std::string_view> rules,
-                            User* user);
+                            User* user, std::string_view in_what = "ACL SETUSER modifier");
 
 // Returns whether a user may have the name.
 bool IsUserName(std::string_view name);

@@ -39,8 +39,11 @@ enum class ChannelUse : uint8_t { kNone, kFirst, kAll, kAllPatterns };
 // The reach says which keys a command reaches beyond those among its arguments.
 enum class KeyReach : uint8_t {
   kItsKeys,
-  kReadsAll,   // DBSIZE: needs the right to read all keys
-  kWritesAll,  // FLUSHDB: needs the right to write all keys
+  kReadsPart,    // KEYS: shows what the user may read
+  kReadsRanges,  // RANGE: the same, where that is ranges of keys
+  kWritesRange,  // DELRANGE: needs the right to write every key of the range
+  kReadsAll,     // DBSIZE: needs the right to read all keys
+  kWritesAll,    // FLUSHDB: needs the right to write all keys
 };
 
 // The places, databases and namespaces, that a request names beside the one in use.

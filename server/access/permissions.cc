@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "server/access/visible_keys.h"
 #include "util/base/assert.h"
 #include "util/base/glob.h"
 #include "util/base/letter_case.h"
@@ -24,7 +25,7 @@ struct Request {
 };
 
 Denial Deny(DenialReason reason, std::string_view object, size_t argument) {
-  return {reason, std::string(object), argument};
+  return {reason, std::string(object), argument, false};
 }
 
 bool AllowsKey(const Selector& selector, std::string_view key, KeyRights rights) {
@@ -39,6 +40,30 @@ bool AllowsChannelIn(const Selector& selector, std::string_view channel, bool is
                      [&](const std::string& allowed) {
                        return is_pattern ? allowed == channel : GlobMatches(allowed, channel);
                      });
+}
+
+// The keys beyond those among the arguments.
+std::optional<Denial> DenyReach(const Selector& selector, const Request& request) {
+  const Denial all = Deny(DenialReason::kKey, "*", 0);
+  switch (request.entry().reach) {
+    case KeyReach::kItsKeys:
+    case KeyReach::kReadsPart:
+      return std::nullopt;
+    case KeyReach::kReadsRanges:
+      return ReadsWholeRanges(selector) ? std::nullopt : std::optional(all);
+    case KeyReach::kReadsAll:
+      return AllowsEveryKey(selector, kMayRead) ? std::nullopt : std::optional(all);
+    case KeyReach::kWritesAll:
+      return AllowsEveryKey(selector, kMayBoth) ? std::nullopt : std::optional(all);
+    case KeyReach::kWritesRange:
+      break;
+  }
+  const std::string_view min = request.arguments[1], max = request.arguments[2];
+  const std::optional<KeyRange> range = ParseKeyRange(min, max);
+  if (!range || WritesRange(selector, *range)) return std::nullopt;  // a wrong bound is an error
+  Denial denial = Deny(DenialReason::kKey, fmt::format("{} {}", min, max), 1);
+  denial.is_range = true;
+  return denial;
 }
 
 std::optional<Denial> DenyKeys(const Selector& selector, const Request& request) {
@@ -56,10 +81,7 @@ std::optional<Denial> DenyKeys(const Selector& selector, const Request& request)
         return Deny(DenialReason::kKey, request.arguments[i], i);
     }
   }
-  const bool reaches_all = entry.reach != KeyReach::kItsKeys;
-  const KeyRights needed = entry.reach == KeyReach::kReadsAll ? kMayRead : kMayBoth;
-  if (reaches_all && !AllowsEveryKey(selector, needed)) return Deny(DenialReason::kKey, "*", 0);
-  return std::nullopt;
+  return DenyReach(selector, request);
 }
 
 std::optional<Denial> DenyChannels(const Selector& selector, const Request& request) {
@@ -150,6 +172,11 @@ std::optional<Denial> DenyIn(const Selector& selector, const Request& request) {
 std::string PlaceText(const Place& place) {
   return place.name.empty() ? fmt::format("database '{}'", place.database)
                             : fmt::format("namespace '{}'", place.name);
+}
+
+bool SelectorAllows(const CommandCatalog& catalog, const Selector& selector, const Command& command,
+                    Arguments request, const Place& place) {
+  return !DenyIn(selector, {catalog, catalog.NumberOf(command, request), request, place, true});
 }
 
 bool AllowsCommand(const CommandCatalog& catalog, const Selector& selector, size_t number,

@@ -24,8 +24,9 @@ enum class DenialReason : uint8_t { kCommand, kKey, kDatabase, kChannel };
 
 struct Denial {
   DenialReason reason = DenialReason::kCommand;
-  std::string object;   // the command's full name, the key, the channel, or the place
-  size_t argument = 0;  // its position among the arguments
+  std::string object;     // the command's full name, the key, the channel, or the place
+  size_t argument = 0;    // its position among the arguments
+  bool is_range = false;  // `object` is the bounds of a range of keys
 };
 
 // How much of a request is checked.
@@ -40,6 +41,9 @@ std::optional<Denial> FindDenial(const CommandCatalog& catalog, const User& user
 // Returns whether the selector allows the command of that number with its first argument.
 bool AllowsCommand(const CommandCatalog& catalog, const Selector& selector, size_t number,
                    Arguments request);
+// Returns whether the selector allows the request; the place is checked, too.
+bool SelectorAllows(const CommandCatalog& catalog, const Selector& selector, const Command& command,
+                    Arguments request, const Place& place);
 bool AllowsPlace(const Selector& selector, const Place& place);
 // Returns whether the selector allows all of `rights` on every key.
 bool AllowsEveryKey(const Selector& selector, KeyRights rights);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "server/requests/foreign_commands.h"
 #include "util/base/assert.h"
 #include "util/base/glob.h"
 #include "util/base/letter_case.h"
@@ -26,13 +27,19 @@ void SetAllCommands(bool allows, Selector* selector) {
   VARVE_ASSERT(selector->rules.empty());
 }
 
-// A later rule for a name, and for a command also one for its subcommands, makes earlier ones
-// superfluous.
+// A later rule for a name makes earlier ones superfluous, for a command also those for its
+// subcommands; and a rule that says what +@all or -@all has said is superfluous itself.
 void NoteRule(bool allows, std::string name, Selector* selector) {
   std::erase_if(selector->rules, [&](const CommandRule& rule) {
     return rule.name == name || rule.name.starts_with(name + "|");
   });
   selector->rules.push_back({allows, std::move(name)});
+  const auto says_more = [&](const CommandRule& rule) {
+    return rule.allows != selector->later_commands;
+  };
+  std::vector<CommandRule>& rules = selector->rules;
+  rules.erase(rules.begin(), std::find_if(rules.begin(), rules.end(), says_more));
+  VARVE_ASSERT(rules.empty() || says_more(rules.front()));
 }
 
 // Allows or forbids a command with all its subcommands, or one subcommand.
@@ -61,6 +68,16 @@ absl::Status ApplyCategory(const CommandCatalog& catalog, bool allows, std::stri
   return absl::OkStatus();
 }
 
+// Notes a rule for a command of Redis that Varve does not have, so that users of Redis can be
+// taken over. Returns false if Redis has no such command.
+bool NoteForeignRule(bool allows, std::string_view name, Selector* selector) {
+  const size_t bar = std::min(name.find('|'), name.size());
+  if (bar + 1 == name.size() || HasSpaces(name) || ForeignCommandError(name.substr(0, bar)).empty())
+    return false;
+  NoteRule(allows, LowerCase(name), selector);
+  return true;
+}
+
 // "+select|0": the command with this first argument.
 absl::Status AllowFirstArgument(const CommandCatalog& catalog, std::string_view name,
                                 Selector* selector) {
@@ -71,8 +88,9 @@ absl::Status AllowFirstArgument(const CommandCatalog& catalog, std::string_view 
     return absl::InvalidArgumentError("Allowing first-arg of a subcommand is not supported");
   }
   const std::string_view argument = name.substr(bar + 1);
-  if (argument.empty()) return SyntaxError();
+  if (argument.empty() || HasSpaces(argument)) return SyntaxError();
   if (!catalog.entry(*number).command->subcommands.empty()) return UnknownName();
+  if (selector->commands[*number]) return absl::OkStatus();  // allowed with any argument
   std::vector<std::string>& allowed = selector->first_arguments[*number];
   const auto is_it = [&](const std::string& known) { return EqualsIgnoreCase(known, argument); };
   if (std::none_of(allowed.begin(), allowed.end(), is_it)) allowed.push_back(LowerCase(argument));
@@ -84,6 +102,7 @@ absl::Status ApplyCommand(const CommandCatalog& catalog, bool allows, std::strin
                           Selector* selector) {
   if (name.starts_with('@')) return ApplyCategory(catalog, allows, name.substr(1), selector);
   const std::optional<size_t> number = catalog.Find(name);
+  if (!number && NoteForeignRule(allows, name, selector)) return absl::OkStatus();
   if (!number) return allows ? AllowFirstArgument(catalog, name, selector) : UnknownName();
   SetFamily(catalog, *number, allows, selector);
   NoteRule(allows, LowerCase(name), selector);
@@ -111,6 +130,7 @@ absl::Status AddKeys(std::string_view pattern, KeyRights rights, Selector* selec
 
 // "%R~pattern", "%W~pattern", "%RW~pattern".
 absl::Status ApplyKeysWithRights(std::string_view rule, Selector* selector) {
+  if (selector->all_keys) return AddKeys(rule, kMayBoth, selector);  // answers the error
   KeyRights rights = 0;
   size_t i = 1;
   for (; i < rule.size() && rule[i] != '~'; ++i) {

@@ -68,6 +68,7 @@ void UserTable::Replace(std::vector<User> users) {
     table.insert_or_assign(std::move(name), std::make_shared<const User>(std::move(user)));
   };
   for (User& user : users) add(std::move(user));
+  if (const auto known = users_.find("default"); known != users_.end()) table.insert(*known);
   if (!table.contains("default")) add(NewDefaultUser(rule_context()));
   users_ = std::move(table);
   VARVE_ASSERT(users_.contains("default"));

@@ -51,7 +51,7 @@ class UserTable {
   // Returns whether there was such a user. Requires: it is not "default".
   bool Remove(std::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
   // Has these users and no others. One whose name was there stays the same to those who are logged
-  // in. Without a user "default" among them there is one as at the start.
+  // in. A user "default" that is not among them stays as it is.
   void Replace(std::vector<User> users) ABSL_LOCKS_EXCLUDED(mutex_);
   // Gives "default" this password alone; with an empty one it needs none.
   void SetDefaultPassword(std::string_view password) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -6,8 +6,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <string_view>
 
+#include "server/access/acl_file.h"
 #include "server/access/acl_log.h"
 #include "server/access/user_table.h"
 #include "server/clients/client_memory.h"
@@ -16,17 +16,21 @@
 #include "server/clients/login_guard.h"
 #include "server/clients/monitors.h"
 #include "server/clients/pubsub.h"
+#include "type/server_options.h"
 
 namespace varve {
 
 struct Clients {
-  Clients(const CommandCatalog* catalog, std::string_view password, uint32_t key_events)
-      : users(catalog, password), events(&pubsub, key_events) {}
+  Clients(const CommandCatalog* catalog, const ServerOptions& options)
+      : users(catalog, options.password),
+        acl_file(options.acl_file),
+        events(&pubsub, options.key_events) {}
 
   std::atomic<uint64_t> next_id{1};
   std::atomic<uint64_t> connected{0};  // now
   ClientRegistry registry;
   UserTable users;
+  AclFile acl_file;
   AclLog denials;
   LoginGuard login_guard;
   ClientMemory memory;

@@ -143,10 +143,11 @@ void HandleMove(CommandContext& context, Arguments arguments) {
   context.reply.Integer(*outcome == Transferred::kDone ? 1 : 0);
 }
 
-void HandleRandomKey(CommandContext& context, Arguments) {
+void HandleRandomKey(CommandContext& context, Arguments arguments) {
   SequenceNumber durable_after = kNoSequence;
   const absl::StatusOr<std::optional<std::string>> key =
-      RandomKey(context.store, context.space(), &durable_after);
+      RandomKey(context.store, context.space(), SelectVisible(context, arguments, KeyRange()),
+                &durable_after);
   context.DependOn(durable_after);
   if (!key.ok()) return context.Fail(key.status());
   key->has_value() ? context.reply.Bulk(**key) : context.reply.Null();
@@ -155,7 +156,8 @@ void HandleRandomKey(CommandContext& context, Arguments) {
 void HandleKeys(CommandContext& context, Arguments arguments) {
   const std::string_view pattern = arguments[1];
   context.Stream(std::make_unique<RangeStream>(
-      PrefixRange(GlobPrefix(pattern)), RangeOptions{.keys_only = true, .pattern = pattern}));
+      SelectVisible(context, arguments, PrefixRange(GlobPrefix(pattern))),
+      RangeOptions{.keys_only = true, .pattern = pattern}));
 }
 
 // As Redis reads it: anything that strtoull takes to its end, without blanks before it.
@@ -202,7 +204,7 @@ void HandleScan(CommandContext& context, Arguments arguments) {
     }
     request.begin = *std::move(begin);
   }
-  context.Stream(std::make_unique<ScanStream>(request));
+  context.Stream(std::make_unique<ScanStream>(request, context, arguments));
 }
 
 // What Redis would call its way to keep such a value.

@@ -6,7 +6,7 @@
 #include "server/commands/command_table.h"
 #include "server/execution/key_update.h"
 #include "server/execution/store_capability.h"
-#include "server/scans/key_range.h"
+#include "server/requests/key_range.h"
 #include "server/scans/range_stream.h"
 #include "util/resp/resp_parser.h"
 
@@ -47,19 +47,22 @@ void HandleRange(CommandContext& context, Arguments arguments) {
   std::optional<KeyRange> range = options.reverse ? ParseKeyRange(arguments[2], arguments[1])
                                                   : ParseKeyRange(arguments[1], arguments[2]);
   if (!range) return context.reply.Error(kBadBound);
-  context.Stream(std::make_unique<RangeStream>(*std::move(range), options));
+  context.Stream(
+      std::make_unique<RangeStream>(SelectVisible(context, arguments, *std::move(range)), options));
 }
 
 void HandlePrefix(CommandContext& context, Arguments arguments) {
   RangeOptions options;
   if (!ParseRangeOptions(context, arguments.subspan(2), &options)) return;
-  context.Stream(std::make_unique<RangeStream>(PrefixRange(arguments[1]), options));
+  context.Stream(std::make_unique<RangeStream>(
+      SelectVisible(context, arguments, PrefixRange(arguments[1])), options));
 }
 
 void HandleCount(CommandContext& context, Arguments arguments) {
   std::optional<KeyRange> range = ParseKeyRange(arguments[1], arguments[2]);
   if (!range) return context.reply.Error(kBadBound);
-  context.Stream(std::make_unique<CountStream>(*std::move(range)));
+  context.Stream(
+      std::make_unique<CountStream>(SelectVisible(context, arguments, *std::move(range))));
 }
 
 void HandleDbSize(CommandContext& context, Arguments arguments) {

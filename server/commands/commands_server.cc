@@ -7,7 +7,7 @@
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
 #include "server/commands/server_info.h"
-#include "server/scans/key_range.h"
+#include "server/requests/key_range.h"
 
 namespace varve {
 namespace {

@@ -23,6 +23,8 @@ class LiveSettings {
   virtual void SetKeyEvents(uint32_t classes) = 0;
   // Requires the password of connections that come from now on. Empty: none is required.
   virtual void SetPassword(const std::string& password) = 0;
+  // Applies options.acl_all_channels and options.acl_log_entries.
+  virtual void SetAccess(const ServerOptions& options) = 0;
   // Applies options.slow_log_micros and options.slow_log_entries.
   virtual void SetSlowLog(const ServerOptions& options) = 0;
   // Syncs writes from now on in this mode.

@@ -111,6 +111,7 @@ std::string SocketPathNeeded(const std::string& text) {
 
 constexpr std::string_view kSyncWords[] = {"always", "everysec", "no"};             // Durability
 constexpr std::string_view kSyncBackendWords[] = {"auto", "pwrite", "direct"};      // SyncBackend
+constexpr std::string_view kAclPubSubWords[] = {"resetchannels", "allchannels"};    // bool
 constexpr std::string_view kExecutionWords[] = {"adaptive", "pool", "inline"};      // Execution
 constexpr std::string_view kLogLevels[] = {"trace", "debug",    "info", "warning",  // spdlog's
                                            "error", "critical", "off"};
@@ -140,6 +141,14 @@ constexpr Setting kSettings[] = {
         .Secret(),
     Text("requirepass-file", VARVE_KEPT_IN(password_file),
          "file whose first line is that password; read again at SIGHUP"),
+    Text("aclfile", VARVE_KEPT_IN(server.acl_file),
+         "file of users and their rights, for ACL LOAD and SAVE; empty: none"),
+    Word("acl-pubsub-default", kAclPubSubWords, VARVE_KEPT_IN(server.acl_all_channels),
+         "channels that a new user may use: resetchannels (none) or allchannels")
+        .Live(ApplyAccess),
+    Integer("acllog-max-len", 0, 1'000'000, VARVE_KEPT_IN(server.acl_log_entries),
+            "denials kept for ACL LOG")
+        .Live(ApplyAccess),
     Integer("maxclients", 1, 1'000'000, VARVE_KEPT_IN(server.max_clients), "connections at a time")
         .Live(ApplyMaxClients),
     Size("maxmemory-clients", 0, 16 * kTi, VARVE_KEPT_IN(server.max_clients_memory),

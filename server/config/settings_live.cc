@@ -63,6 +63,11 @@ absl::Status ApplyProtectedMode(LiveSettings& live, const ServerConfig& config) 
   return absl::OkStatus();
 }
 
+absl::Status ApplyAccess(LiveSettings& live, const ServerConfig& config) {
+  live.SetAccess(config.server);
+  return absl::OkStatus();
+}
+
 absl::Status ApplySlowLog(LiveSettings& live, const ServerConfig& config) {
   live.SetSlowLog(config.server);
   return absl::OkStatus();

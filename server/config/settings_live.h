@@ -24,6 +24,7 @@ absl::Status ApplyOutputLimits(LiveSettings& live, const ServerConfig& config);
 // To connections that come from now on; FailedPrecondition: the password comes from a file.
 absl::Status ApplyPassword(LiveSettings& live, const ServerConfig& config);
 absl::Status ApplyProtectedMode(LiveSettings& live, const ServerConfig& config);
+absl::Status ApplyAccess(LiveSettings& live, const ServerConfig& config);
 absl::Status ApplySlowLog(LiveSettings& live, const ServerConfig& config);
 absl::Status ApplySnapshotMaxAge(LiveSettings& live, const ServerConfig& config);
 absl::Status ApplySync(LiveSettings& live, const ServerConfig& config);  // to writes from now on

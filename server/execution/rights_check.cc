@@ -45,6 +45,10 @@ std::string DenialText(const Denial& denial) {
       if (denial.argument == 0) {
         return "NOPERM this user has no permissions to access all keys, which the command needs";
       }
+      if (denial.is_range) {
+        return fmt::format("NOPERM this user has no permissions to write every key in the range {}",
+                           ShownInError(denial.object));
+      }
       return "NOPERM this user has no permissions to access one of the keys used as arguments";
     case DenialReason::kChannel:
       return "NOPERM this user has no permissions to access one of the channels used as arguments";
@@ -115,7 +119,7 @@ bool RefusedAtExec(CommandContext& context, const Command& command, Arguments ar
   std::optional<Denial> denial;
   if (rights.Stale() && !rights.LookAgain()) {
     context.client.close_after_reply = true;
-    denial = Denial{DenialReason::kCommand, std::string(command.name), 0};
+    denial = Denial{DenialReason::kCommand, std::string(command.name), 0, false};
   } else if (rights.limited()) {
     denial = FindDenial(context.server.clients.users.catalog(), rights.user(), command, arguments,
                         PlaceOfClient(context.client));

@@ -12,10 +12,16 @@ ServerState::ServerState(Store* the_store, ServerConfig settings, ServerProgram 
       live(options),
       configuration(program.given.value_or(settings), settings, std::move(program.config_file)),
       shut_down(std::move(program.shut_down)),
-      clients(commands, options.password, options.key_events),
+      clients(commands, options),
       statistics(commands->command_count()) {
   last_save.changes = store->ChangeCount();
+  SetAccess(options);
   SetSlowLog(options);
+}
+
+void ServerState::SetAccess(const ServerOptions& wanted) {
+  clients.users.set_all_channels(wanted.acl_all_channels);
+  clients.denials.set_max_entries(wanted.acl_log_entries);
 }
 
 void ServerState::SetSlowLog(const ServerOptions& wanted) {

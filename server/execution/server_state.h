@@ -63,6 +63,7 @@ struct ServerState final : public LiveSettings {
   void SetPassword(const std::string& password) override {
     clients.users.SetDefaultPassword(password);
   }
+  void SetAccess(const ServerOptions& wanted) override;
   void SetSlowLog(const ServerOptions& wanted) override;
   void SetSync(Durability sync) override { store->SetSync(sync); }
 

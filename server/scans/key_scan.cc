@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "server/scans/key_range.h"
+#include "server/requests/key_range.h"
 #include "util/base/glob.h"
 
 namespace varve {
@@ -30,9 +30,15 @@ std::string_view ShortestBetween(std::string_view before, std::string_view next)
 ScanStream::ScanStream(const ScanRequest& request)
     : request_(request), cursor_(RangeFrom(request.pattern, request.begin), {.keys_only = true}) {}
 
+ScanStream::ScanStream(const ScanRequest& request, const CommandContext& context,
+                       Arguments arguments)
+    : request_(request),
+      cursor_(SelectVisible(context, arguments, RangeFrom(request.pattern, request.begin)),
+              {.keys_only = true}) {}
+
 ReplyStream::Progress ScanStream::Produce(CommandContext& context, size_t) {
   uint64_t next = 0;
-  if (!cursor_.range().empty) {
+  if (!cursor_.empty()) {
     const RangeCursor::Slice slice(&cursor_, context);
     const auto room = [&] {
       return cursor_.Valid() && seen_keys_ < std::min(request_.count, kMaxKeys) &&
@@ -42,7 +48,7 @@ ReplyStream::Progress ScanStream::Produce(CommandContext& context, size_t) {
     for (; room() && !context.SliceSpent(cursor_.cost()); cursor_.Step()) {
       ++seen_keys_;
       last_.assign(cursor_.key());
-      if (!GlobMatches(request_.pattern, last_)) continue;
+      if (!GlobMatches(request_.pattern, last_) || !cursor_.keys().Shows(last_)) continue;
       writer.Bulk(last_);
       ++found_keys_;
     }

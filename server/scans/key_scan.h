@@ -28,6 +28,8 @@ class ScanStream : public ReplyStream {
 
   // Requires: what `request` points to stays in place until the batch is done.
   explicit ScanStream(const ScanRequest& request);
+  // Shows only what the client's user may read; `arguments` are those of its request.
+  ScanStream(const ScanRequest& request, const CommandContext& context, Arguments arguments);
 
   Progress Produce(CommandContext& context, size_t budget) override;
   void Rest() override { cursor_.Rest(); }

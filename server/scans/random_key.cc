@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "server/execution/command_context.h"
-#include "server/scans/key_range.h"
+#include "server/requests/key_range.h"
+#include "util/base/assert.h"
 
 namespace varve {
 namespace {
@@ -63,13 +66,13 @@ int ChooseBranch(Iterator* iterator, const Branching& at) {
   return chosen;
 }
 
-}  // namespace
-
-absl::StatusOr<std::optional<std::string>> RandomKey(StoreContents& store, NamespaceId space,
-                                                     SequenceNumber* durable_after) {
+absl::StatusOr<std::optional<std::string>> RandomKeyIn(StoreContents& store, NamespaceId space,
+                                                       const KeyRange& range,
+                                                       SequenceNumber* durable_after) {
   ReadOptions options = NoWaitReadOptions(space);
   options.without_value = true;
-  const std::unique_ptr<Iterator> iterator = store.NewIterator(options, {}, {}, durable_after);
+  const std::unique_ptr<Iterator> iterator =
+      store.NewIterator(options, range.lower, range.upper, durable_after);
   Branching at;
   iterator->SeekToFirst();
   if (!iterator->Valid()) {
@@ -106,6 +109,22 @@ absl::StatusOr<std::optional<std::string>> RandomKey(StoreContents& store, Names
   *durable_after = std::max(*durable_after, iterator->durable_after());
   if (const absl::Status status = iterator->status(); !status.ok()) return status;
   return std::optional<std::string>(std::move(at.first));
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<std::string>> RandomKey(StoreContents& store, NamespaceId space,
+                                                     SelectedKeys keys,
+                                                     SequenceNumber* durable_after) {
+  VARVE_ASSERT(keys.patterns.empty());
+  std::vector<KeyRange>& ranges = keys.ranges;
+  for (; !ranges.empty(); ranges.pop_back()) {
+    std::swap(ranges[RandomBelow(ranges.size())], ranges.back());
+    absl::StatusOr<std::optional<std::string>> key =
+        RandomKeyIn(store, space, ranges.back(), durable_after);
+    if (!key.ok() || key->has_value()) return key;
+  }
+  return std::optional<std::string>();
 }
 
 }  // namespace varve

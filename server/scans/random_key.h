@@ -13,13 +13,16 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/scans/selected_keys.h"
 #include "varve/store.h"
 
 namespace varve {
 
 // Returns nothing if there are no keys. `*durable_after` as in ReadResult.
+// Among ranges each that holds a key is as likely as the others.
 [[nodiscard]] absl::StatusOr<std::optional<std::string>> RandomKey(StoreContents& store,
                                                                    NamespaceId space,
+                                                                   SelectedKeys keys,
                                                                    SequenceNumber* durable_after);
 
 }  // namespace varve

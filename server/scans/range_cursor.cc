@@ -1,6 +1,9 @@
 #include "server/scans/range_cursor.h"
 
 #include <algorithm>
+#include <iterator>
+
+#include "util/base/assert.h"
 
 namespace varve {
 namespace {
@@ -22,7 +25,8 @@ void RangeCursor::Resume(CommandContext& context) {
   options.snapshot = snapshot_.get();
   options.fill_cache = false;
   options.without_value = options_.keys_only;
-  iterator_ = context.store.NewIterator(options, range_.lower, range_.upper, &durable_after_);
+  iterator_ = context.store.NewIterator(options, keys_.ranges.front().lower,
+                                        keys_.ranges.back().upper, &durable_after_);
   opened_ = std::chrono::steady_clock::now();
   if (resume_.has_value()) {
     iterator_->Seek(*resume_);  // a key of the range, so both directions find it
@@ -32,6 +36,30 @@ void RangeCursor::Resume(CommandContext& context) {
     iterator_->SeekToFirst();
   }
   resume_.reset();
+  if (keys_.ranges.size() > 1) SkipGap();
+}
+
+void RangeCursor::SkipGap() {
+  VARVE_ASSERT(iterator_ != nullptr && !keys_.ranges.empty());
+  const auto& ranges = keys_.ranges;
+  while (iterator_->Valid()) {
+    const std::string_view key = iterator_->key();
+    // The first range that begins behind the key; the one before it is the only one to hold it.
+    const auto behind =
+        std::upper_bound(ranges.begin(), ranges.end(), key,
+                         [](std::string_view k, const KeyRange& range) { return k < range.lower; });
+    if (behind != ranges.begin()) {
+      const KeyRange& before = *std::prev(behind);
+      if (before.upper.empty() || key < before.upper) return;
+      if (options_.reverse) {
+        iterator_->SeekForPrev(before.upper);
+        if (iterator_->Valid() && iterator_->key() == before.upper) iterator_->Prev();
+        continue;
+      }
+    }
+    VARVE_ASSERT(!options_.reverse && behind != ranges.end());
+    iterator_->Seek(behind->lower);
+  }
 }
 
 void RangeCursor::Rest() {

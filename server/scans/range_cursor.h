@@ -1,4 +1,4 @@
-// A place in a range of keys at one snapshot, from which a reply is produced in slices: it can be
+// A place in ranges of keys at one snapshot, from which a reply is produced in slices: it can be
 // left for a while, when it holds the snapshot alone and no files or memory of the store, and found
 // again.
 //
@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "server/execution/command_context.h"
-#include "server/scans/key_range.h"
+#include "server/scans/selected_keys.h"
 
 namespace varve {
 
@@ -23,7 +23,7 @@ class RangeCursor {
     bool reverse = false;
     bool keys_only = false;  // value() is not asked for
   };
-  RangeCursor(KeyRange range, Options options) : range_(std::move(range)), options_(options) {}
+  RangeCursor(SelectedKeys keys, Options options) : keys_(std::move(keys)), options_(options) {}
 
   // Lives while a slice is produced. The first one takes the snapshot and goes to the first key
   // (the last, in reverse); one after Rest() goes back to where it stood. The reply depends on what
@@ -42,7 +42,9 @@ class RangeCursor {
   // Gives the iterator back. Requires: no slice is being produced.
   void Rest();
 
-  const KeyRange& range() const { return range_; }
+  const SelectedKeys& keys() const { return keys_; }
+  // Returns whether there is no range to go through.
+  bool empty() const { return keys_.ranges.empty(); }
   bool Valid() const { return iterator_->Valid(); }
   std::string_view key() const { return iterator_->key(); }
   std::string_view value() const { return iterator_->value(); }
@@ -51,14 +53,19 @@ class RangeCursor {
   // Returns the cost of this step, as CommandContext::SliceSpent() counts: a key mostly stands with
   // its value under one checksum, and then both are read.
   size_t cost() const { return 1 + (Valid() ? value().size() / kBytesPerKey : 0); }
-  void Step() { options_.reverse ? iterator_->Prev() : iterator_->Next(); }
+  void Step() {
+    options_.reverse ? iterator_->Prev() : iterator_->Next();
+    if (keys_.ranges.size() > 1) SkipGap();
+  }
   // Goes back to `key`. Requires: it is a key of the range.
   void Return(std::string_view key) { iterator_->Seek(key); }
 
  private:
   void Resume(CommandContext& context);
+  // Goes on to the next key that is in a range, where the iterator stands between two.
+  void SkipGap();
 
-  const KeyRange range_;
+  const SelectedKeys keys_;
   const Options options_;
   std::shared_ptr<const Snapshot> snapshot_;
   std::unique_ptr<Iterator> iterator_;

@@ -7,18 +7,19 @@
 
 namespace varve {
 
-RangeStream::RangeStream(KeyRange range, const RangeOptions& options)
-    : cursor_(std::move(range), {.reverse = options.reverse, .keys_only = options.keys_only}),
+RangeStream::RangeStream(SelectedKeys keys, const RangeOptions& options)
+    : cursor_(std::move(keys), {.reverse = options.reverse, .keys_only = options.keys_only}),
       keys_only_(options.keys_only),
       with_expiry_(options.with_expiry),
       pattern_(options.pattern),
       skip_(options.offset) {
   if (options.limit >= 0) remaining_ = options.limit;
-  if (cursor_.range().empty || options.offset < 0) remaining_ = 0;
+  if (cursor_.empty() || options.offset < 0) remaining_ = 0;
 }
 
 bool RangeStream::Matches() const {
-  return pattern_ == "*" || GlobMatches(pattern_, cursor_.key());
+  return (pattern_ == "*" || GlobMatches(pattern_, cursor_.key())) &&
+         cursor_.keys().Shows(cursor_.key());
 }
 
 void RangeStream::Write(RespWriter* writer) {
@@ -101,7 +102,7 @@ ReplyStream::Progress RangeStream::Produce(CommandContext& context, size_t budge
 }
 
 ReplyStream::Progress CountStream::Produce(CommandContext& context, size_t budget) {
-  if (cursor_.range().empty) {
+  if (cursor_.empty()) {
     context.reply.Integer(0);
     return Progress::kDone;
   }

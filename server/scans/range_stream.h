@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "server/execution/command_context.h"
-#include "server/scans/key_range.h"
+#include "server/requests/key_range.h"
 #include "server/scans/range_cursor.h"
 
 namespace varve {
@@ -32,7 +32,7 @@ class RangeStream : public ReplyStream {
  public:
   static constexpr size_t kCollectBytes = 256u << 10;
 
-  RangeStream(KeyRange range, const RangeOptions& options);
+  RangeStream(SelectedKeys keys, const RangeOptions& options);
 
   Progress Produce(CommandContext& context, size_t budget) override;
   void Rest() override { cursor_.Rest(); }
@@ -63,7 +63,7 @@ class RangeStream : public ReplyStream {
 
 class CountStream : public ReplyStream {
  public:
-  explicit CountStream(KeyRange range) : cursor_(std::move(range), {.keys_only = true}) {}
+  explicit CountStream(SelectedKeys keys) : cursor_(std::move(keys), {.keys_only = true}) {}
 
   Progress Produce(CommandContext& context, size_t budget) override;
   void Rest() override { cursor_.Rest(); }

@@ -1,7 +1,6 @@
 #include "server/user_commands/command_rights.h"
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -63,16 +62,28 @@ ChannelUse ChannelsOf(std::string_view name) {
 }
 
 KeyReach ReachOf(std::string_view name) {
-  constexpr std::string_view kReaders[] = {"count",  "dbsize",    "keys",  "namespace|info",
-                                           "prefix", "randomkey", "range", "scan"};
-  constexpr std::string_view kWriters[] = {"compact",          "delrange",        "flushall",
-                                           "flushdb",          "namespace|alter", "namespace|clone",
-                                           "namespace|create", "namespace|drop",  "swapdb"};
-  if (std::find(std::begin(kReaders), std::end(kReaders), name) != std::end(kReaders))
-    return KeyReach::kReadsAll;
-  return std::find(std::begin(kWriters), std::end(kWriters), name) != std::end(kWriters)
-             ? KeyReach::kWritesAll
-             : KeyReach::kItsKeys;
+  constexpr std::pair<std::string_view, KeyReach> kReaches[] = {
+      {"compact", KeyReach::kWritesAll},
+      {"count", KeyReach::kReadsRanges},
+      {"dbsize", KeyReach::kReadsAll},
+      {"delrange", KeyReach::kWritesRange},
+      {"flushall", KeyReach::kWritesAll},
+      {"flushdb", KeyReach::kWritesAll},
+      {"keys", KeyReach::kReadsPart},
+      {"namespace|alter", KeyReach::kWritesAll},
+      {"namespace|clone", KeyReach::kWritesAll},
+      {"namespace|create", KeyReach::kWritesAll},
+      {"namespace|drop", KeyReach::kWritesAll},
+      {"namespace|info", KeyReach::kReadsAll},
+      {"prefix", KeyReach::kReadsRanges},
+      {"randomkey", KeyReach::kReadsRanges},
+      {"range", KeyReach::kReadsRanges},
+      {"scan", KeyReach::kReadsPart},
+      {"swapdb", KeyReach::kWritesAll}};
+  for (const auto& [known, reach] : kReaches) {
+    if (known == name) return reach;
+  }
+  return KeyReach::kItsKeys;
 }
 
 PlaceUse PlacesOf(std::string_view name) {

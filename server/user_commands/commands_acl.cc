@@ -15,6 +15,7 @@
 #include "server/commands/command_table.h"
 #include "server/execution/rights_check.h"
 #include "server/user_commands/user_connections.h"
+#include "spdlog/spdlog.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {
@@ -184,6 +185,8 @@ std::string DryRunText(const Denial& denial) {
       return fmt::format("{}run the '{}' command", begin, denial.object);
     case DenialReason::kKey:
       if (denial.argument == 0) return begin + "access all keys, which the command needs";
+      if (denial.is_range)
+        return fmt::format("{}write every key in the range {}", begin, denial.object);
       return fmt::format("{}access the '{}' key", begin, denial.object);
     case DenialReason::kChannel:
       return fmt::format("{}access the '{}' channel", begin, denial.object);
@@ -218,10 +221,39 @@ void DryRun(CommandContext& context, Arguments arguments) {
   context.reply.Bulk(DryRunText(*denial));
 }
 
-void NoFile(CommandContext& context) {
-  context.reply.Error(
-      "ERR This Redis instance is not configured to use an ACL file. Name one with the setting "
-      "aclfile.");
+// --- The file of users ---------------------------------------------------------------------------
+
+void LoadUsers(CommandContext& context) {
+  const std::vector<UserPointer> before = Users(context).All();
+  const absl::Status loaded = context.server.clients.acl_file.Load(&Users(context));
+  if (!loaded.ok()) {
+    return context.reply.Error(Message(loaded) +
+                               " WARNING: ACL errors detected, no change to the previously active "
+                               "ACL rules was performed");
+  }
+  Clients& clients = context.server.clients;
+  CloseConnections(&clients, &context.client,
+                   [&](std::string_view name) { return clients.users.Find(name) == nullptr; });
+  for (const UserPointer& user : before)
+    CloseForbiddenListeners(&clients, &context.client, user->name);
+  context.reply.Ok();
+}
+
+void SaveUsers(CommandContext& context) {
+  const absl::Status saved = context.server.clients.acl_file.Save(Users(context));
+  if (saved.ok()) return context.reply.Ok();
+  spdlog::error("ACL SAVE: the file of users stays as it is: {}", saved.ToString());
+  context.reply.Error("ERR There was an error trying to save the ACLs: " +
+                      Message(saved).substr(4));
+}
+
+void LoadOrSave(CommandContext& context, bool loads) {
+  if (!context.server.clients.acl_file.named()) {
+    return context.reply.Error(
+        "ERR This Redis instance is not configured to use an ACL file. Name one with the setting "
+        "aclfile.");
+  }
+  loads ? LoadUsers(context) : SaveUsers(context);
 }
 
 void HandleAcl(CommandContext& context, Arguments arguments) {
@@ -236,7 +268,7 @@ void HandleAcl(CommandContext& context, Arguments arguments) {
   if (what == "genpass") return GeneratePassword(context, arguments);
   if (what == "log") return ShowLog(context, arguments);
   if (what == "dryrun") return DryRun(context, arguments);
-  if (what == "load" || what == "save") return NoFile(context);
+  if (what == "load" || what == "save") return LoadOrSave(context, what == "load");
   context.reply.Bulk(context.client.user_name);  // whoami
 }
 

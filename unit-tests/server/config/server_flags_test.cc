@@ -58,6 +58,7 @@ const std::vector<Bounds>& AllBounds() {
       {"maxclients", "0", "1", "1000000", "1000001"},
       {"databases", "0", "1", "1024", "1025"},
       {"slowlog-log-slower-than", "-2", "-1", "1000000000000", "1000000000001"},
+      {"acllog-max-len", "-1", "0", "1000000", "1000001"},
       {"slowlog-max-len", "-1", "0", "1000000", "1000001"},
       {"timeout", "-1", "0", "31536000", "31536001"},
       {"login-timeout", "-1", "0", "31536000", "31536001"},
@@ -88,6 +89,8 @@ const std::map<std::string, std::vector<std::string>>& Words() {
       {"protected-mode", {"yes", "no"}},
       {"loglevel", {"trace", "debug", "info", "warning", "error", "critical", "off"}},
       {"logfile", {"", "/var/log/varve.log"}},
+      {"aclfile", {"", "/etc/varve/users.acl"}},
+      {"acl-pubsub-default", {"resetchannels", "allchannels"}},
   };
   return words;
 }

@@ -58,11 +58,31 @@ TEST(AclRulesTest, ALaterRuleForACommandTakesThePlaceOfEarlierOnes) {
   EXPECT_EQ(Shown("+get -get +GET"), "off resetchannels -@all +get");
   EXPECT_EQ(Shown("+config|get +config|set +config"), "off resetchannels -@all +config");
   EXPECT_EQ(Shown("+@all -config +config|get"), "off resetchannels +@all -config +config|get");
-  EXPECT_EQ(Shown("+get +@read -@read +get"), "off resetchannels -@all -@read +get");
+  EXPECT_EQ(Shown("+get +@read -@read +get"), "off resetchannels -@all +get");
+  EXPECT_EQ(Shown("+set +@read -@read +get"), "off resetchannels -@all +set -@read +get");
   EXPECT_EQ(Shown("+get -@all"), "off resetchannels -@all");
+  EXPECT_EQ(Shown("-get -@read"), "off resetchannels -@all");
+  EXPECT_EQ(Shown("+@all +get -set +client|id"), "off resetchannels +@all -set +client|id");
   EXPECT_EQ(Shown("-get allcommands"), "off resetchannels +@all");
   EXPECT_EQ(Shown("+select|0 +select|1 +select|0"), "off resetchannels -@all +select|1 +select|0");
   EXPECT_EQ(Shown("+select|0 +select"), "off resetchannels -@all +select");
+}
+
+TEST(AclRulesTest, CommandsThatOnlyRedisHasAreNoted) {
+  EXPECT_EQ(Shown("+eval +hset +debug|object -script"),
+            "off resetchannels -@all +eval +hset +debug|object -script");
+  EXPECT_TRUE(UserWith("~* &* +@all -debug").unrestricted);
+  EXPECT_NE(ErrorOf("+debug|"), "");
+  EXPECT_NE(ErrorOf("+nosuch|x"), "");
+}
+
+// A file of users could not be read again.
+TEST(AclRulesTest, RulesThatAreSeveralWordsAreRefused) {
+  for (const std::string_view rule :
+       {"+select|a b", "+debug|a b", "~a b", "&a\nb", "ns=a b", "(~a) +get)"}) {
+    User user = NewUser(Rules(), "alice");
+    EXPECT_FALSE(ApplyUserRules(Rules(), {&rule, 1}, &user).ok()) << rule;
+  }
 }
 
 TEST(AclRulesTest, SelectorsStandBetweenParentheses) {

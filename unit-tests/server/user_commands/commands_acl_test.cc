@@ -1,18 +1,20 @@
 // Users and their rights through the port: ACL, AUTH and what is refused to whom.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "unit-tests/server/command_fixture.h"
-#include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/temp_dir.h"
 
 namespace varve {
 namespace {
 
 using testing::Ask;
-using testing::Eventually;
 using testing::RawConnection;
 using testing::Resp;
 using testing::TestServer;
@@ -281,6 +283,107 @@ TEST_F(AclTest, CategoriesAndPasswords) {
   EXPECT_EQ(Do({"ACL", "GENPASS"}).size(), 64u);
   EXPECT_EQ(Do({"ACL", "GENPASS", "5"}).size(), 2u);
   EXPECT_EQ(Do({"ACL", "GENPASS", "0"}).substr(0, 24), "!ERR ACL GENPASS argumen");
+}
+
+TEST_F(AclTest, WithoutAFileThereIsNothingToLoadOrSave) {
+  for (const char* what : {"LOAD", "SAVE"}) {
+    EXPECT_TRUE(Do({"ACL", what})
+                    .starts_with("!ERR This Redis instance is not configured to use an ACL file."));
+  }
+}
+
+TEST_F(AclTest, NewUsersMayUseAllChannelsWhereTheSettingSaysSo) {
+  EXPECT_EQ(Do({"CONFIG", "GET", "acl*"}),
+            "(acl-pubsub-default resetchannels aclfile  acllog-max-len 128)");
+  ASSERT_EQ(Do({"CONFIG", "SET", "acl-pubsub-default", "allchannels"}), "OK");
+  ASSERT_EQ(Do({"ACL", "SETUSER", "alice", "on", "nopass"}), "OK");
+  EXPECT_EQ(Line("alice"), "user alice on nopass &* -@all user default on nopass ~* &* +@all");
+  ASSERT_EQ(Do({"CONFIG", "SET", "acl-pubsub-default", "resetchannels", "acllog-max-len", "1"}),
+            "OK");
+  const std::unique_ptr<Client> bob = LogIn("bob", {});
+  (void)Ask(*bob, {"GET", "a"});
+  (void)Ask(*bob, {"SET", "a", "b"});
+  EXPECT_NE(Do({"ACL", "LOG"}).find("object set"), std::string::npos);
+  EXPECT_EQ(Do({"ACL", "LOG"}).find("object get"), std::string::npos);
+}
+
+class AclFileServerTest : public ::testing::Test {
+ protected:
+  AclFileServerTest() { Write("user default on nopass ~* &* +@all\nuser alice on nopass +ping\n"); }
+
+  void Write(const std::string& text) const { std::ofstream(path_) << text; }
+  std::string Contents() const {
+    std::ifstream file(path_);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  ServerOptions WithFile() const {
+    ServerOptions options;
+    options.acl_file = path_;
+    return options;
+  }
+
+  testing::TempDir directory_;
+  const std::string path_ = directory_.File("users.acl");
+};
+
+TEST_F(AclFileServerTest, UsersSurviveARestartOnceTheyAreSaved) {
+  TestServer server(WithFile());
+  std::unique_ptr<Client> admin = server.Connect();
+  EXPECT_EQ(Ask(*admin, {"ACL", "USERS"}), "(alice default)");
+  ASSERT_EQ(Ask(*admin, {"ACL", "SETUSER", "bob", "on", ">pw", "~b*", "+get", "(~c +set)"}), "OK");
+  ASSERT_EQ(Ask(*admin, {"ACL", "DELUSER", "alice"}), "1");
+  EXPECT_EQ(Ask(*admin, {"ACL", "SAVE"}), "OK");
+  const std::string saved = Contents();
+  EXPECT_TRUE(saved.starts_with("user bob on #")) << saved;
+  admin.reset();
+  server.Restart();
+  admin = server.Connect();
+  EXPECT_EQ(Ask(*admin, {"ACL", "USERS"}), "(bob default)");
+  EXPECT_EQ(Ask(*admin, {"AUTH", "bob", "pw"}), "OK");
+  EXPECT_EQ(Ask(*admin, {"GET", "b"}), "nil");
+  EXPECT_EQ(Ask(*admin, {"GET", "a"}), kNoKey);
+}
+
+TEST_F(AclFileServerTest, AWrongLineChangesNothingAndIsNamed) {
+  TestServer server(WithFile());
+  const std::unique_ptr<Client> admin = server.Connect(), alice = server.Connect();
+  ASSERT_EQ(Ask(*alice, {"AUTH", "alice", "x"}), "OK");
+  Write("user bob on\nuser alice on +nosuch\n");
+  EXPECT_EQ(Ask(*admin, {"ACL", "LOAD"}),
+            "!ERR " + path_ +
+                ":2: Error in applying operation '+nosuch': Unknown command or category name in "
+                "ACL. WARNING: ACL errors detected, no change to the previously active ACL rules "
+                "was performed");
+  EXPECT_EQ(Ask(*admin, {"ACL", "USERS"}), "(alice default)");
+  EXPECT_EQ(Ask(*alice, {"PING"}), "PONG");
+  Write("user bob on\nuser alice on nopass +echo\n");
+  EXPECT_EQ(Ask(*admin, {"ACL", "LOAD"}), "OK");
+  EXPECT_EQ(Ask(*admin, {"ACL", "USERS"}), "(alice bob default)");
+  EXPECT_EQ(Ask(*alice, {"PING"}), NoCommand("ping"));
+  Write("user bob on\n");
+  EXPECT_EQ(Ask(*admin, {"ACL", "LOAD"}), "OK");
+  EXPECT_TRUE(Ask(*alice, {"PING"}).starts_with("lost:"));
+  EXPECT_EQ(Ask(*admin, {"PING"}), "PONG");
+}
+
+TEST_F(AclFileServerTest, AServerDoesNotStartWithAWrongFile) {
+  const auto start = [&] {
+    testing::TempDir data;
+    auto store = StorageEngine::Open(data.File("data"), TestServer::SmallEngine());
+    EXPECT_TRUE(store.ok());
+    ServerConfig config;
+    config.server = WithFile();
+    config.server.port = 0;
+    const absl::Status status = Server::Start(store->get(), config).status();
+    EXPECT_TRUE((*store)->Close().ok());
+    return status.ToString();
+  };
+  Write("user bob on\nnonsense\n");
+  EXPECT_NE(start().find(path_ + ":2: should start with user keyword"), std::string::npos);
+  std::filesystem::remove(path_);
+  EXPECT_NE(start().find("there is no such file"), std::string::npos);
+  std::filesystem::create_directory(path_);
+  EXPECT_NE(start().find("it is no file"), std::string::npos);
 }
 
 TEST_F(AclTest, ConnectionsAreListedAndClosedByUser) {

@@ -104,6 +104,15 @@ TEST(PermissionsTest, WhatReachesAllKeysNeedsTheRightToThem) {
     EXPECT_EQ(DenialOf(part, request), "key *") << request;
     EXPECT_EQ(DenialOf(UserWith("+@all ~*"), request), "") << request;
   }
+  for (const char* request :
+       {"range - +", "prefix a", "count - +", "randomkey", "keys *", "scan 0"})
+    EXPECT_EQ(DenialOf(part, request), "") << request;
+  const User no_prefix = UserWith("+@all ~a*b");
+  for (const char* request : {"range - +", "prefix a", "count - +", "randomkey"})
+    EXPECT_EQ(DenialOf(no_prefix, request), "key *") << request;
+  EXPECT_EQ(DenialOf(no_prefix, "keys *"), "");
+  EXPECT_EQ(DenialOf(part, "delrange [a (b"), "");
+  EXPECT_EQ(DenialOf(part, "delrange [a [b"), "key [a [b");
   EXPECT_EQ(DenialOf(UserWith("+@all %R~*"), "dbsize"), "");
   EXPECT_EQ(DenialOf(UserWith("+@all %R~*"), "flushdb"), "key *");
 }

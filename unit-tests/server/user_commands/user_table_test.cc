@@ -88,11 +88,13 @@ TEST(UserTableTest, ReplacedUsersKeepTheirIdentityAndTheDefaultUserStays) {
   ASSERT_TRUE(users.Set("alice", Words("on nopass +get")).ok());
   ASSERT_TRUE(users.Set("bob", {}).ok());
   const uint64_t identity = users.Find("alice")->identity;
+  users.SetDefaultPassword("kept");
   users.Replace({UserWith("on nopass +set")});
   EXPECT_EQ(users.Find("alice")->identity, identity);
   EXPECT_EQ(DescribeCommands(users.Find("alice")->root), "-@all +set");
   EXPECT_EQ(users.Find("bob"), nullptr);
   EXPECT_TRUE(users.Default()->unrestricted);
+  EXPECT_NE(users.LogIn("default", "kept"), nullptr);
   EXPECT_EQ(users.All().size(), 2u);
 }
 

@@ -1,4 +1,4 @@
-#include "server/scans/key_range.h"
+#include "server/requests/key_range.h"
 
 #include <gtest/gtest.h>
 
