@@ -86,8 +86,8 @@ absl::Status Server::Listen() {
   if (absl::Status status = listener_.Open(options); !status.ok()) return status;
   state_.configuration.NotePort(port());
 
-  for (int i = 0; i < options.io_threads; ++i)
-    loops_.push_back(std::make_unique<IoLoop>(&state_, &pool_, &maintenance_));
+  for (LoopTimes& times : state_.statistics.loops)
+    loops_.push_back(std::make_unique<IoLoop>(&state_, &pool_, &maintenance_, &times));
   for (const std::unique_ptr<IoLoop>& loop : loops_) {
     if (!loop->valid())
       return absl::ResourceExhaustedError("the system gives no descriptors for an I/O thread");
@@ -202,6 +202,7 @@ void Server::StopAccepting() {
 }
 
 void Server::Stop() {
+  state_.draining.store(true, std::memory_order_relaxed);
   if (accepting_) {
     StopAccepting();
     for (const std::unique_ptr<IoLoop>& loop : loops_) loop->BeginDrain();

@@ -21,6 +21,7 @@
 #include "server/config/descriptor_limit.h"
 #include "server/config/memory_plan.h"
 #include "server/config/server_flags.h"
+#include "server/http/http_server.h"
 #include "server/process_signals.h"
 #include "server/server.h"
 #include "server/service_manager.h"
@@ -62,6 +63,11 @@ int Serve(ServerCommandLine line) {
   const auto begin = std::chrono::steady_clock::now();
   const std::string& directory = config.directory;
   SpareMemory(config.memory_limit);
+  HttpServer http;
+  if (const absl::Status status = http.Start(config); !status.ok()) {
+    spdlog::critical("{}", std::string(status.message()));
+    return 1;
+  }
   absl::StatusOr<std::unique_ptr<StorageEngine>> store =
       StorageEngine::Open(directory, config.engine);
   if (!store.ok()) {
@@ -80,6 +86,7 @@ int Serve(ServerCommandLine line) {
     spdlog::critical("{}", server.status().ToString());
     return 1;
   }
+  http.ServeFor(&(*server)->state());
   spdlog::info("varve {} serves {} on {}, opened in {} ms", kVarveVersion, directory,
                ListeningOn(**server, options), opened.count());
   manager.Notify("READY=1");
@@ -89,6 +96,7 @@ int Serve(ServerCommandLine line) {
                       });
   manager.Notify("STOPPING=1");
   (*server)->Stop();
+  http.Stop();
   server->reset();
   if (const absl::Status closed = (*store)->Close(); !closed.ok()) {
     spdlog::critical("The store could not be closed cleanly: {}", closed.ToString());

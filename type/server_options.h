@@ -27,8 +27,12 @@ struct ServerOptions {
   std::string bind = "127.0.0.1";
   // 0: no TCP if there is a Unix socket, any free port if there is none.
   uint16_t port = 7777;
-  std::string unix_socket;      // path of a Unix socket to listen on as well; empty: none
-  int unix_socket_mode = 0700;  // its permissions
+  std::string unix_socket;              // path of a Unix socket to listen on as well; empty: none
+  int unix_socket_mode = 0700;          // its permissions
+  std::string http_bind = "127.0.0.1";  // where metrics, health and status are served
+  int http_port = 7778;                 // 0: not at all, -1: on any free port
+  std::string http_hosts;               // names that requests may call this server, with commas
+  std::string metrics_prefixes;         // prefixes of keys whose bytes are shown, with commas
   // Requests that take so long are kept for SLOWLOG; negative: none.
   int64_t slow_log_micros = 10000;
   size_t slow_log_entries = 128;  // so many

@@ -116,7 +116,7 @@ void MeasureServer(const std::string& directory, uint64_t entries, size_t value_
   const uint16_t port = FreePort();
   Child server(
       {ProgramDirectory() + "/server_main", "--bind=127.0.0.1", fmt::format("--port={}", port),
-       "--dir=" + directory, "--sync=no", "--loglevel=warning"},
+       "--http-port=0", "--dir=" + directory, "--sync=no", "--loglevel=warning"},
       directory + ".log");
   while (!AnswersPing(port)) {
     if (!server.Running()) Fail("there is no server_main that serves: build it first");

@@ -19,7 +19,11 @@ std::vector<std::string> Arguments(const std::string& id, const ServerSettings& 
     const std::string program = ProgramDirectory() + "/server_main";
     if (!std::filesystem::exists(program))
       Fail("there is no " + program + ": build it first, or leave varve out of --servers");
-    return {program, "--bind=127.0.0.1", "--port=" + port_text, "--dir=" + settings.directory,
+    return {program,
+            "--bind=127.0.0.1",
+            "--http-port=0",
+            "--port=" + port_text,
+            "--dir=" + settings.directory,
             "--sync=" + settings.sync};
   }
   if (id == kNull) {

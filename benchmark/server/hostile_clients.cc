@@ -263,9 +263,10 @@ void BePolite(Connection* client, const std::atomic<bool>& stop, Waits* waits) {
 std::vector<std::string> Run(const HostileLoad& load, const std::string& directory, bool* kept) {
   MakeEmptyDirectory(directory);
   const uint16_t port = FreePort();
-  Child server({ProgramDirectory() + "/server_main", fmt::format("--port={}", port),
-                "--dir=" + directory, fmt::format("--maxclients={}", kManyConnections + 100)},
-               directory + ".log");
+  Child server(
+      {ProgramDirectory() + "/server_main", fmt::format("--port={}", port), "--http-port=0",
+       "--dir=" + directory, fmt::format("--maxclients={}", kManyConnections + 100)},
+      directory + ".log");
   for (int i = 0; i < 1000 && !AnswersPing(port); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   Connection polite(port);

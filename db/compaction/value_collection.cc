@@ -84,6 +84,19 @@ ValueSpace ValueSpaceOf(const Version& version) {
   return space;
 }
 
+ValueSpace KnownValueSpaceOf(const Version& version) {
+  ValueSpace space;
+  for (const Use& use : version.value_files()) {
+    const uint64_t size = use.file->known_size();
+    const uint64_t used = use.live_bytes + kValueFilePageSize;
+    if (use.file->is_of_log()) continue;
+    ++space.files;
+    space.bytes += size;
+    space.garbage += size > used ? size - used : 0;
+  }
+  return space;
+}
+
 bool IsUrgent(const ValueSpace& space) { return space.garbage * kUrgentGarbageShare > space.bytes; }
 
 std::optional<CompactionPlan> PlanCollection(const Version& version) {

@@ -32,6 +32,9 @@ struct ValueSpace {
 };
 // Returns the space of the files that the log has given up.
 ValueSpace ValueSpaceOf(const Version& version);
+// Returns the same without a look at the disk: of the files whose sizes are known. The merge thread
+// has asked for them soon after the store was opened.
+ValueSpace KnownValueSpaceOf(const Version& version);
 
 // Returns whether there is so much garbage that collecting comes before merging.
 bool IsUrgent(const ValueSpace& space);

@@ -271,12 +271,16 @@ absl::Status CommitPipeline::FlushAll() {
 void CommitPipeline::NoteFlush(const absl::Status& status) {
   absl::MutexLock lock(&versions_->mutex());
   flush_status_ = status;
+  flush_lacks_space_.store(absl::IsResourceExhausted(status), std::memory_order_relaxed);
   room_.SignalAll();
 }
 
 void CommitPipeline::NoteInstalledLocked(bool flushed) noexcept {
   versions_->mutex().AssertHeld();
-  if (flushed) flush_status_ = absl::OkStatus();  // at once, so that waiting writers go on
+  if (flushed) {
+    flush_status_ = absl::OkStatus();  // at once, so that waiting writers go on
+    flush_lacks_space_.store(false, std::memory_order_relaxed);
+  }
   UpdatePressureLocked();
   room_.SignalAll();
 }
@@ -292,12 +296,14 @@ void CommitPipeline::UpdatePressure() noexcept {
 }
 
 void CommitPipeline::UpdatePressureLocked() noexcept {
-  double pressure =
+  const double flushes =
       static_cast<double>(versions_->FlushQueueLocked().size()) / environment_.most_full_buffers;
+  double merges = 0;
   const Version& version = *versions_->PresentLocked()->version;
-  TryWithMemory([&] { pressure = std::max(pressure, environment_.merge_debt(version)); });
-  VARVE_ASSERT(pressure >= 0);
-  throttle_.set_pressure(pressure);
+  TryWithMemory([&] { merges = environment_.merge_debt(version); });
+  VARVE_ASSERT(flushes >= 0 && merges >= 0);
+  merge_pressure_.store(merges, std::memory_order_relaxed);
+  throttle_.set_pressure(std::max(flushes, merges));
 }
 
 void CommitPipeline::NoteLogFailure() {

@@ -107,6 +107,13 @@ class CommitPipeline {
   bool IsFlushing() const ABSL_LOCKS_EXCLUDED(versions_->mutex());
   void UpdatePressure() noexcept ABSL_LOCKS_EXCLUDED(versions_->mutex());
   double pressure() const { return throttle_.pressure(); }
+  // Return the parts of the pressure that waiting flushes make and that merges make.
+  double flush_pressure() const {
+    return static_cast<double>(versions_->full_buffers()) / environment_.most_full_buffers;
+  }
+  double merge_pressure() const { return merge_pressure_.load(std::memory_order_relaxed); }
+  // Returns whether the last try to flush found no space.
+  bool flush_lacks_space() const { return flush_lacks_space_.load(std::memory_order_relaxed); }
   // Refuses writes once the log has failed.
   void NoteLogFailure() ABSL_LOCKS_EXCLUDED(versions_->mutex());
 
@@ -153,6 +160,8 @@ class CommitPipeline {
   LogView& log_;
   std::atomic<Durability> sync_;
   Throttle throttle_;
+  std::atomic<double> merge_pressure_{0};
+  std::atomic<bool> flush_lacks_space_{false};
 
   bool closed_ ABSL_GUARDED_BY(versions_->mutex()) = false;
   absl::Status flush_status_ ABSL_GUARDED_BY(versions_->mutex());  // why flushes fail at present

@@ -163,6 +163,7 @@ void Compactor::Merge(Retry* retry) {
 void Compactor::NoteSuccess(bool more, bool merged, bool in_burst, Retry* retry) {
   if (more) Wake();
   if (!merged) return;  // says nothing of what failed
+  lacks_space_.store(false, std::memory_order_relaxed);
   if (!retry->trouble.ok()) LogTrouble("compaction", absl::OkStatus());
   *retry = {.pause = kFirstRetry, .look_again_at = in_burst ? SteadyNow() + kBurst : kEndOfTime};
 }
@@ -171,6 +172,7 @@ void Compactor::NoteFailure(const absl::Status& failure, Retry* retry) {
   VARVE_ASSERT(!failure.ok());
   VARVE_ASSERT(retry->pause >= kFirstRetry && retry->pause <= kLastRetryOfDamage);
   ++failed_compactions_;
+  lacks_space_.store(absl::IsResourceExhausted(failure), std::memory_order_relaxed);
   // Other errors than of damage name the output, which is another file each time.
   const bool is_known = absl::IsDataLoss(retry->trouble) ? failure == retry->trouble
                                                          : failure.code() == retry->trouble.code();
@@ -230,6 +232,7 @@ absl::StatusOr<bool> Compactor::Step(bool may_merge, bool in_burst) {
 absl::Status Compactor::Run(const Version& version, const CompactionPlan& plan,
                             const CompactionContext& context) {
   VARVE_ASSERT(!plan.inputs.empty());
+  const SteadyTime begin = SteadyNow();
   if (spdlog::should_log(spdlog::level::debug)) LogPlan(plan);
   VARVE_ASSIGN_OR_RETURN(const CompactionResult result, RunCompaction(version, plan, context));
   VARVE_ASSERT(!plan.remove_only || result.segments.empty());
@@ -239,6 +242,9 @@ absl::Status Compactor::Run(const Version& version, const CompactionPlan& plan,
       [&](const Version&, SegmentKeyCounts* segment_counts) {
         segment_counts->Follow(version, plan, result.segments, result.filtered);
       }));
+  times_.Record(
+      static_cast<uint64_t>(absl::ToInt64Nanoseconds(absl::FromChrono(SteadyNow() - begin))));
+  lacks_space_.store(false, std::memory_order_relaxed);
   ++compactions_[static_cast<size_t>(plan.reason)];
   compacted_bytes_ += result.bytes_written;
   input_bytes_ += result.bytes_read;

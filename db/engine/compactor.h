@@ -29,6 +29,7 @@
 #include "absl/synchronization/mutex.h"
 #include "db/engine/commit_pipeline.h"
 #include "db/engine/version_set.h"
+#include "util/base/duration_histogram.h"
 #include "util/os/steady_condition.h"
 #include "varve/compaction_picker.h"
 
@@ -65,6 +66,9 @@ class Compactor {
   uint64_t compactions(CompactionReason reason) const {
     return compactions_[static_cast<size_t>(reason)].load();
   }
+  DurationCounts times() const { return times_.Read(); }
+  // Returns whether the last merge found no space.
+  bool lacks_space() const { return lacks_space_.load(std::memory_order_relaxed); }
   uint64_t failed_compactions() const { return failed_compactions_.load(); }
   uint64_t compacted_bytes() const { return compacted_bytes_.load(); }
   uint64_t input_bytes() const { return input_bytes_.load(); }
@@ -121,6 +125,8 @@ class Compactor {
   CommitPipeline& pipeline_;
   std::atomic<bool> cancel_{false};
   std::array<std::atomic<uint64_t>, kCompactionReasons> compactions_{};
+  DurationHistogram times_;
+  std::atomic<bool> lacks_space_{false};
   std::atomic<uint64_t> failed_compactions_{0}, compacted_bytes_{0}, input_bytes_{0};
 
   mutable absl::Mutex mutex_;

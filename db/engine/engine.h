@@ -44,6 +44,8 @@
 #include <utility>
 #include <vector>
 
+#include "db/compaction/value_collection.h"
+#include "db/counting/buffer_estimates.h"
 #include "db/counting/key_counter.h"
 #include "db/engine/async_writes.h"
 #include "db/engine/batch_applier.h"
@@ -92,6 +94,9 @@ class Engine {
     return versions_.visible() - watermark_.marks() - sweeper_.operations();
   }
   std::vector<std::pair<std::string, uint64_t>> Statistics() const;
+  // Takes no lock that is held across I/O.
+  StoreObservation Observe() const;
+  uint64_t EstimateBytes(NamespaceId space, std::string_view lower, std::string_view upper) const;
   absl::Status Close();
 
   // The parts that answer the other functions of Store.
@@ -121,8 +126,11 @@ class Engine {
   absl::StatusOr<CommitResult> SubmitClone(const WriteOptions& options, WriteBatch* batch);
   // The log calls this when more of it has become durable, or when it has failed.
   void OnLogProgress();
-  void AddTreeFigures(const SuperVersion& state, Figures* figures) const;
+  void AddTreeFigures(const SuperVersion& state, const ValueSpace& values, Figures* figures) const;
+  // Adds the figures of the tree that take the commit lock.
+  void AddLockedFigures(Figures* figures) const;
   void AddWorkFigures(Figures* figures) const;
+  std::vector<NamespaceEstimate> EstimateNamespaces(const SuperVersion& state) const;
 
   const std::string directory_;
   const EngineOptions options_;
@@ -147,6 +155,7 @@ class Engine {
   Compactor compactor_;
   OptimisticUpdate updates_;
   AsyncWrites async_writes_;
+  mutable BufferEstimates buffer_estimates_;
   SequenceNumber recovered_sequence_ = kNoSequence;  // at the end of Open
 };
 

@@ -1,6 +1,7 @@
 // Engine: the figures that the store keeps of itself.
 #include "db/compaction/value_collection.h"
 #include "db/engine/engine.h"
+#include "db/version/range_estimate.h"
 #include "fmt/format.h"
 
 namespace varve {
@@ -16,27 +17,22 @@ Engine::Figures Engine::Statistics() const {
                   {"clock_marks", watermark_.marks()}};
   {
     const SuperVersions::Pin state = versions_.Acquire();
-    AddTreeFigures(*state, &figures);
+    AddTreeFigures(*state, ValueSpaceOf(*state->version), &figures);
   }
+  AddLockedFigures(&figures);
   AddWorkFigures(&figures);
   return figures;
 }
 
-void Engine::AddTreeFigures(const SuperVersion& state, Figures* figures) const {
+void Engine::AddTreeFigures(const SuperVersion& state, const ValueSpace& values,
+                            Figures* figures) const {
   uint64_t buffered = versions_.buffer_memory().kept() + state.active->bytes_used();
   for (const std::shared_ptr<WriteBuffer>& buffer : state.full) buffered += buffer->bytes_used();
   const Version& version = *state.version;
-  const ValueSpace values = ValueSpaceOf(version);
   uint64_t entries = 0;
   for (const Run* run : version.runs()) {
     for (const std::shared_ptr<Segment>& segment : run->segments)
       entries += segment->info().entries;
-  }
-  uint64_t retired_generations, namespaces;
-  {
-    absl::MutexLock lock(&versions_.mutex());
-    retired_generations = versions_.RetiredGenerationsLocked().size();
-    namespaces = versions_.PresentLocked()->namespaces.entries().size();
   }
   const Figures more{{"write_buffer_bytes", buffered},
                      {"full_write_buffers", state.full.size()},
@@ -48,12 +44,84 @@ void Engine::AddTreeFigures(const SuperVersion& state, Figures* figures) const {
                      {"value_files", values.files},
                      {"value_bytes", values.bytes},
                      {"value_garbage_bytes", values.garbage},
-                     {"uncounted_segments", counter_.UncountedSegments()},
                      {"range_tombstone_fragments",
                       version.range_tombstones().size() + state.buffered_tombstones->size()},
-                     {"namespaces", namespaces},
-                     {"retired_generations", retired_generations}};
+                     {"namespaces", state.namespaces.entries().size()}};
   figures->insert(figures->end(), more.begin(), more.end());
+}
+
+void Engine::AddLockedFigures(Figures* figures) const {
+  figures->emplace_back("uncounted_segments", counter_.UncountedSegments());
+  absl::MutexLock lock(&versions_.mutex());
+  figures->emplace_back("retired_generations", versions_.RetiredGenerationsLocked().size());
+}
+
+StoreObservation Engine::Observe() const {
+  StoreObservation seen;
+  seen.figures = {{"sequence", versions_.visible()},
+                  {"durable_sequence", log_->durable_sequence()},
+                  {"gets", reader_.gets()},
+                  {"writes", pipeline_.writes()},
+                  {"write_conflicts", pipeline_.conflicts()},
+                  {"expired_keys", sweeper_.expired_keys()}};
+  {
+    const SuperVersions::Pin state = versions_.Acquire();
+    AddTreeFigures(*state, KnownValueSpaceOf(*state->version), &seen.figures);
+    for (const Level& level : state->version->levels()) {
+      uint64_t segments = 0;
+      for (const Run& run : level.runs) {
+        segments += run.segments.size();
+        for (const std::shared_ptr<Segment>& segment : run.segments)
+          seen.damaged_segments += segment->is_damaged() ? 1 : 0;
+      }
+      seen.segments_by_level.push_back(segments);
+    }
+    seen.namespaces = EstimateNamespaces(*state);
+  }
+  AddWorkFigures(&seen.figures);
+  const SteadyTime now = SteadyNow();
+  seen.syncs = log_->sync_times().times();
+  seen.sync_busy_nanos = log_->sync_times().BusyNanos(now);
+  seen.sync_wait_nanos = log_->sync_times().WaitNanos(now);
+  seen.flushes = flusher_.times();
+  seen.merges = compactor_.times();
+  seen.flush_pressure = pipeline_.flush_pressure();
+  seen.merge_pressure = pipeline_.merge_pressure();
+  seen.disk_is_full =
+      log_->lacks_space() || pipeline_.flush_lacks_space() || compactor_.lacks_space();
+  return seen;
+}
+
+std::vector<NamespaceEstimate> Engine::EstimateNamespaces(const SuperVersion& state) const {
+  const GenerationKeyCounts buffered = buffer_estimates_.Estimate(state, versions_.visible());
+  std::vector<NamespaceEstimate> estimates;
+  for (const ManifestNamespace& entry : state.namespaces.entries()) {
+    const NamespaceDescription* const described = state.namespaces.Description(entry.id);
+    const RangeEstimate stored =
+        EstimateRange(*state.version, FirstTreeKey(entry.generation), EndTreeKey(entry.generation));
+    const KeyCounts added = buffered.Of(entry.generation);
+    const auto sum = [](double below, int64_t above) {
+      return static_cast<uint64_t>(std::max(0.0, below + static_cast<double>(above)));
+    };
+    estimates.push_back({.id = entry.id,
+                         .name = described == nullptr || described->name.empty()
+                                     ? fmt::to_string(entry.id)
+                                     : described->name,
+                         .keys = sum(stored.entries, added.keys),
+                         .bytes = sum(stored.bytes, added.bytes)});
+  }
+  return estimates;
+}
+
+uint64_t Engine::EstimateBytes(NamespaceId space, std::string_view lower,
+                               std::string_view upper) const {
+  const SuperVersions::Pin state = versions_.Acquire();
+  const std::optional<NamespaceGeneration> generation = state->namespaces.Generation(space);
+  if (!generation.has_value()) return 0;
+  const TreeKey begin(*generation, lower);
+  const std::string end =
+      upper.empty() ? EndTreeKey(*generation) : std::string(TreeKey(*generation, upper).view());
+  return static_cast<uint64_t>(EstimateRange(*state->version, begin.view(), end).bytes);
 }
 
 void Engine::AddWorkFigures(Figures* figures) const {

@@ -68,6 +68,7 @@ absl::Status Flusher::FlushOldest() {
 
 absl::Status Flusher::Flush(const FullBuffer& full) {
   VARVE_ASSERT(full.buffer->last_sequence() >= full.buffer->first_sequence());
+  const SteadyTime begin = SteadyNow();
   const CompactionContext context = version_set_.NewJob(/*cancel=*/nullptr, /*is_urgent=*/nullptr);
   const std::vector<SequenceNumber> held = SnapshotsAndForkPoints(context);
   const std::unique_ptr<InternalIterator> records = full.buffer->NewSortedIterator(
@@ -89,6 +90,8 @@ absl::Status Flusher::Flush(const FullBuffer& full) {
         if (change && !result.segments.empty())
           segment_counts->Record(next, {NumbersOf(result.segments), *change});
       }));
+  times_.Record(
+      static_cast<uint64_t>(absl::ToInt64Nanoseconds(absl::FromChrono(SteadyNow() - begin))));
   ++flushes_;
   flushed_bytes_ += result.bytes_written;
   return absl::OkStatus();

@@ -19,6 +19,7 @@
 #include "db/engine/commit_pipeline.h"
 #include "db/engine/version_set.h"
 #include "db/version/super_versions.h"
+#include "util/base/duration_histogram.h"
 
 namespace varve {
 
@@ -33,6 +34,7 @@ class Flusher {
   void Stop();
 
   uint64_t flushes() const { return flushes_.load(); }
+  DurationCounts times() const { return times_.Read(); }
   uint64_t flushed_bytes() const { return flushed_bytes_.load(); }
 
  private:
@@ -45,6 +47,7 @@ class Flusher {
   const VersionSetParts parts_;
   VersionSet& version_set_;
   CommitPipeline& pipeline_;
+  DurationHistogram times_;
   std::atomic<uint64_t> flushes_{0};
   std::atomic<uint64_t> flushed_bytes_{0};
   std::thread thread_;

@@ -101,6 +101,19 @@ std::vector<std::pair<std::string, uint64_t>> MemoryGuardedEngine::Statistics() 
   return statistics;
 }
 
+StoreObservation MemoryGuardedEngine::Observe() const {
+  StoreObservation seen;
+  TryWithMemory([&] { seen = engine_->Observe(); });
+  return seen;
+}
+
+uint64_t MemoryGuardedEngine::EstimateBytes(NamespaceId space, std::string_view lower,
+                                            std::string_view upper) const {
+  uint64_t bytes = 0;
+  TryWithMemory([&] { bytes = engine_->EstimateBytes(space, lower, upper); });
+  return bytes;
+}
+
 absl::Status MemoryGuardedEngine::Close() {
   return GuardMemory("closing the store", [this] { return engine_->Close(); });
 }

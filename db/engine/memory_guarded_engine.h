@@ -78,6 +78,9 @@ class MemoryGuardedEngine final : public StorageEngine {
   Pressure pressure() const override { return engine_->pipeline().pressure(); }
   uint64_t ChangeCount() const override { return engine_->ChangeCount(); }
   std::vector<std::pair<std::string, uint64_t>> Statistics() const override;
+  StoreObservation Observe() const override;
+  uint64_t EstimateBytes(NamespaceId space, std::string_view lower,
+                         std::string_view upper) const override;
   void SetExpiryListener(ExpiryListener listener) override {
     engine_->sweeper().SetListener(std::move(listener));
   }

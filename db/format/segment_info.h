@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "db/format/key_counts.h"
@@ -50,5 +51,10 @@ struct SegmentInfo {
     return bytes;
   }
 };
+
+// Returns whether the segment may hold keys at or behind `key`.
+inline bool ReachesTo(const SegmentInfo& segment, std::string_view key) {
+  return segment.largest_is_exclusive ? key < segment.largest : key <= segment.largest;
+}
 
 }  // namespace varve

@@ -136,12 +136,15 @@ void GroupCommit::RunGroup() {
   next_group_wanted_ = 0;
   ++running_;
   VARVE_ASSERT(running_ <= most_running_);
+  progress_->sync_times().Began(begin, running_);
   mutex_.Unlock();
   writer_->WriteGroup().IgnoreError();  // status() tells everyone
+  const SteadyTime end = SteadyNow();
   WakeGroup(group);
   mutex_.Lock();
   --running_;
   VARVE_ASSERT(running_ >= 0);
+  progress_->sync_times().Ended(begin, end, running_);
   // What arrived between the look at the clock and the write is durable as well; after a failure
   // nobody waits on.
   if (next_group_wanted_ != 0 &&

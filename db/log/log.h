@@ -151,6 +151,9 @@ class Log {
   // bound.
   uint64_t live_bytes() const { return files_.completed_bytes() + writer_.end().offset; }
   LogStatistics statistics() const;
+  const SyncTimes& sync_times() const { return progress_.sync_times(); }
+  // Returns whether the last attempt to make a log file found no space.
+  bool lacks_space() const { return files_.lacks_space(); }
 
   // Syncs, stops the threads, and returns the clean end. Requires: no Append follows.
   [[nodiscard]] absl::StatusOr<LogEnd> Close();

@@ -283,6 +283,7 @@ absl::Status LogFiles::EndNext() {
   if (next_.is_recycled) recycled_.fetch_add(1, std::memory_order_relaxed);
   next_size_.store(next_.size, std::memory_order_release);
   next_status_ = absl::OkStatus();
+  lacks_space_.store(false, std::memory_order_relaxed);
   retry_ = kFirstRetry;
   changed_.SignalAll();
   return absl::OkStatus();
@@ -293,6 +294,7 @@ SteadyTime LogFiles::RetryAfter(absl::Status failed) noexcept {
   const SteadyTime again = SteadyNow() + retry_;
   retry_ = std::min(2 * retry_, kLastRetry);
   absl::MutexLock lock(&mutex_);
+  lacks_space_.store(absl::IsResourceExhausted(failed), std::memory_order_relaxed);
   next_status_ = std::move(failed);
   changed_.SignalAll();
   return again;

@@ -80,6 +80,8 @@ class LogFiles final : private FileThread::Job {
   std::vector<LogEnd> Completed() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the bytes in the files before the one in use.
   uint64_t completed_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns whether the last attempt to make the next file found no space.
+  bool lacks_space() const { return lacks_space_.load(std::memory_order_relaxed); }
   // Returns how many files were recycled.
   uint64_t recycled() const { return recycled_.load(std::memory_order_relaxed); }
 
@@ -137,6 +139,7 @@ class LogFiles final : private FileThread::Job {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool allocates_ ABSL_GUARDED_BY(mutex_) = false;  // the last file gained nothing by zeros
   std::atomic<uint64_t> next_size_{0};
+  std::atomic<bool> lacks_space_{false};
   std::atomic<uint64_t> used_{0};         // bytes of the file in use that are written
   std::atomic<uint64_t> size_in_use_{1};  // bytes of the file in use
   std::atomic<uint64_t> recycled_{0};

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "db/log/log_options.h"
+#include "db/log/sync_times.h"
 #include "varve/options.h"
 #include "varve/types.h"
 
@@ -66,6 +67,8 @@ class LogProgress {
   void CountGroup() { groups_.fetch_add(1, std::memory_order_relaxed); }
   void CountSync() { syncs_.fetch_add(1, std::memory_order_relaxed); }
   void CountWrite(size_t bytes) { bytes_written_.fetch_add(bytes, std::memory_order_relaxed); }
+  SyncTimes& sync_times() { return sync_times_; }
+  const SyncTimes& sync_times() const { return sync_times_; }
   // Returns the figures counted here.
   LogStatistics statistics() const;
 
@@ -80,6 +83,7 @@ class LogProgress {
   mutable absl::Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::atomic<uint64_t> groups_{0}, syncs_{0}, bytes_written_{0}, bytes_appended_{0};
+  SyncTimes sync_times_;
 };
 
 }  // namespace varve

@@ -125,6 +125,14 @@ OffsetTableView::Only Segment::LookInTable(uint64_t hash, OffsetTableEntry* entr
   return pin ? pin->table().LookupOnly(hash, entry) : OffsetTableView::Only::kSeveral;
 }
 
+double Segment::ShareBefore(std::string_view tree_key) const {
+  if (tree_key <= info_.smallest) return 0;
+  if (!ReachesTo(info_, tree_key)) return 1;
+  const ResidentIndex::Pin pin(resident_);
+  return pin ? pin->fences().ShareBefore(tree_key, info_.largest)
+             : ShareBetween(info_.smallest, tree_key, info_.largest);
+}
+
 bool Segment::ProbeResident(uint64_t hash, OffsetTableCandidates* candidates) const {
   const ResidentIndex::Pin pin(resident_);
   if (!pin) return false;

@@ -75,6 +75,10 @@ class Segment {
     OffsetTableEntry entry;
     return LookInTable(hash, &entry) != OffsetTableView::Only::kNone;
   }
+  // Returns about which part of the segment, from 0 to 1, lies before the key: by the fences if
+  // they are in memory, else by the key's distance to the smallest and the largest key. Reads
+  // nothing.
+  double ShareBefore(std::string_view tree_key) const;
   // Finds the newest version of `tree_key` that is not newer than `at`, tombstones included.
   // Returns whether there is one. The call takes no disk read when table and record are cached, one
   // when only the table is, and two when neither is; an older version may take more. For a

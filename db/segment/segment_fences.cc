@@ -95,6 +95,32 @@ SegmentFences::SegmentFences(const char* bytes, uint32_t count, uint64_t data_si
       data_size_(data_size),
       block_shift_(std::countr_zero(block_size)) {}
 
+double ShareBetween(std::string_view low, std::string_view key, std::string_view high) {
+  if (key <= low) return 0;
+  if (key >= high) return 1;
+  const size_t shared = static_cast<size_t>(
+      std::mismatch(low.begin(), low.end(), high.begin(), high.end()).first - low.begin());
+  const auto place = [shared](std::string_view bytes) {
+    uint64_t number = 0;
+    for (size_t i = shared; i < shared + sizeof(number); ++i)
+      number = number << 8 | (i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0);
+    return static_cast<double>(number);
+  };
+  const double all = place(high) - place(low);
+  return all <= 0 ? 0.5 : std::clamp((place(key) - place(low)) / all, 0.0, 1.0);
+}
+
+double SegmentFences::ShareBefore(std::string_view key, std::string_view largest) const {
+  if (count_ == 0 || data_size_ == 0) return 0;
+  const size_t block = Find(key);
+  VARVE_ASSERT(block < count_);
+  const BlockSpan span = Span(block);
+  const double within =
+      ShareBetween(Key(block), key, block + 1 < count_ ? Key(block + 1) : largest);
+  return (static_cast<double>(span.begin) + within * static_cast<double>(span.end - span.begin)) /
+         static_cast<double>(data_size_);
+}
+
 size_t SegmentFences::Find(std::string_view key) const {
   // The search is for the last fence whose key is not greater; the first fence's key is empty.
   size_t low = 0;

@@ -66,6 +66,10 @@ struct BlockSpan {
   uint64_t end = 0;  // exclusive; 0: no block
 };
 
+// Returns about how far `key` lies on the way from `low` to `high`, from 0 to 1, as if keys were
+// spread evenly over the bytes behind what both ends share.
+double ShareBetween(std::string_view low, std::string_view key, std::string_view high);
+
 class SegmentFences {
  public:
   SegmentFences() = default;
@@ -81,6 +85,9 @@ class SegmentFences {
   BlockSpan Span(size_t block) const {
     return {Start(block), block + 1 < count_ ? Start(block + 1) : data_size_};
   }
+  // Returns about which part of the data, from 0 to 1, lies before `key`; exact but for what lies
+  // in its block. `largest`: a key at or behind the last one.
+  double ShareBefore(std::string_view key, std::string_view largest) const;
   // Returns whether the block is worth caching as one. Readers read a block with a large last
   // record in parts instead.
   bool IsCacheable(BlockSpan span) const {

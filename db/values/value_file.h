@@ -71,6 +71,8 @@ class ValueFile {
 
   // Returns the size of the file on disk; 0 if it is not known or the file is a log file.
   uint64_t Size();
+  // Returns the same without a look at the disk; 0 if nobody has asked before.
+  uint64_t known_size() const { return is_of_log() ? 0 : size_.load(std::memory_order_relaxed); }
   bool is_of_log() const { return is_of_log_.load(std::memory_order_acquire); }
   // Notes that the file has the name of a value file. Its values end at `size` (0: at the end of
   // the file).

@@ -22,11 +22,7 @@
 
 namespace varve {
 
-// Returns whether the segment may hold keys at or behind `key`. Overlap() returns whether two
-// segments may hold the same key.
-inline bool ReachesTo(const SegmentInfo& segment, std::string_view key) {
-  return segment.largest_is_exclusive ? key < segment.largest : key <= segment.largest;
-}
+// Returns whether two segments may hold the same key.
 inline bool Overlap(const SegmentInfo& a, const SegmentInfo& b) {
   return ReachesTo(a, b.smallest) && ReachesTo(b, a.smallest);
 }

@@ -43,6 +43,7 @@
 #include "varve/options.h"
 #include "varve/read_result.h"
 #include "varve/snapshot.h"
+#include "varve/store_observation.h"
 #include "varve/types.h"
 #include "varve/write_batch.h"
 
@@ -265,6 +266,16 @@ class StoreUpkeep {
   // Returns name and value of every figure the store keeps, in a fixed order (docs/operations.md
   // lists them); none where there is no memory.
   virtual std::vector<std::pair<std::string, uint64_t>> Statistics() const = 0;
+  // Returns what a monitor needs. Answered locally, also while the disk hangs and while writers
+  // wait; a store that keeps no such figures returns empty ones.
+  virtual StoreObservation Observe() const { return {}; }
+  // Returns about how many bytes the keys of [lower, upper) and their values take (an empty `upper`
+  // means no end): of the blocks of segments that may hold them, without a look at the disk.
+  // Answered locally.
+  virtual uint64_t EstimateBytes(NamespaceId space, std::string_view lower,
+                                 std::string_view upper) const {
+    return 0;
+  }
   // Calls `listener` with each key that was removed because its time is over, once the removal is
   // submitted: on any thread, under locks of the store. It must be short and must not call the
   // store. `durable_after` as in ReadResult. An empty listener: nobody is told. Returns once the

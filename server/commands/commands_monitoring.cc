@@ -1,4 +1,4 @@
-// Commands that tell what the server was busy with: SLOWLOG, LATENCY, EXPLAIN.
+// Commands that tell what the server was and is busy with: SLOWLOG, LATENCY, EXPLAIN, STATUS.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -8,6 +8,7 @@
 #include "server/commands/command_groups.h"
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
+#include "server/status/status_document.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {
@@ -149,6 +150,35 @@ void HandleExplain(CommandContext& context, Arguments arguments) {
   }
 }
 
+// --- STATUS --------------------------------------------------------------------------------------
+
+void ReplyStatus(RespWriter& reply, const StatusValue& value) {
+  switch (value.kind()) {
+    case StatusValue::Kind::kNumber:
+      return reply.Bulk(fmt::format("{}", value.number()));
+    case StatusValue::Kind::kInteger:
+      return reply.Integer(value.integer());
+    case StatusValue::Kind::kTruth:
+      return reply.Integer(value.truth() ? 1 : 0);
+    case StatusValue::Kind::kText:
+      return reply.Bulk(value.text());
+    case StatusValue::Kind::kList:
+      reply.Array(value.members().size());
+      break;
+    case StatusValue::Kind::kMap:
+      reply.Map(value.members().size());
+      break;
+  }
+  for (const auto& [name, member] : value.members()) {
+    if (value.kind() == StatusValue::Kind::kMap) reply.Bulk(name);
+    ReplyStatus(reply, member);
+  }
+}
+
+void HandleStatus(CommandContext& context, Arguments) {
+  ReplyStatus(context.reply, StatusDocument(context.server));
+}
+
 constexpr Command kRows[] = {
     {.name = "explain",
      .arity = 3,
@@ -175,6 +205,13 @@ constexpr Command kRows[] = {
      .group = "server",
      .summary = "Shows the requests that took long.",
      .syntax = "GET | LEN | RESET | HELP"},
+    {.name = "status",
+     .arity = 1,
+     .flags = kSlowCommand,
+     .handler = HandleStatus,
+     .group = "server",
+     .summary = "Shows whether the server is healthy, what limits it, and its main figures.",
+     .redis = {.flags = "loading stale", .categories = "@dangerous"}},
 };
 
 }  // namespace

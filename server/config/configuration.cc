@@ -25,6 +25,11 @@ void Configuration::NotePort(uint16_t port) {
   in_force_.server.port = port;
 }
 
+void Configuration::NoteHttpPort(uint16_t port) {
+  absl::MutexLock lock(&mutex_);
+  in_force_.server.http_port = port;
+}
+
 std::vector<std::pair<std::string, std::string>> Configuration::Get(
     absl::Span<const std::string_view> patterns) const {
   std::map<std::string, std::string> shown;

@@ -130,6 +130,15 @@ constexpr Setting kSettings[] = {
         .Checked(SocketPathNeeded),
     Number(SettingKind::kMode, "unixsocketperm", 0, 0777, VARVE_KEPT_IN(server.unix_socket_mode),
            "permissions of the Unix socket, octal"),
+    Text("http-bind", VARVE_KEPT_IN(server.http_bind),
+         "IP address to serve metrics, health and status on, over HTTP")
+        .Checked(AddressNeeded),
+    Integer("http-port", -1, 65535, VARVE_KEPT_IN(server.http_port),
+            "port of metrics, health and status; 0: they are not served, -1: any free one, which "
+            "the log names"),
+    Text("http-hosts", VARVE_KEPT_IN(server.http_hosts),
+         "names by which HTTP requests may call this server, separated by commas, besides IP "
+         "addresses and localhost"),
     // Who may come in.
     Switch("protected-mode", VARVE_KEPT_IN(server.protected_mode),
            "serve only clients of this machine while no password is set")
@@ -242,6 +251,8 @@ constexpr Setting kSettings[] = {
     Integer("slowlog-max-len", 0, 1'000'000, VARVE_KEPT_IN(server.slow_log_entries),
             "requests kept for SLOWLOG")
         .Live(ApplySlowLog),
+    Text("metrics-prefixes", VARVE_KEPT_IN(server.metrics_prefixes),
+         "prefixes of keys of database 0, separated by commas, whose bytes the metrics show"),
     Text("logfile", VARVE_KEPT_IN(log_file),
          "file to append the log to, opened anew at SIGHUP; empty: standard error"),
 };

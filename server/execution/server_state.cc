@@ -1,5 +1,6 @@
 #include "server/execution/server_state.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace varve {
@@ -13,7 +14,7 @@ ServerState::ServerState(Store* the_store, ServerConfig settings, ServerProgram 
       configuration(program.given.value_or(settings), settings, std::move(program.config_file)),
       shut_down(std::move(program.shut_down)),
       clients(commands, options),
-      statistics(commands->command_count()) {
+      statistics(commands->command_count(), static_cast<size_t>(std::max(options.io_threads, 1))) {
   last_save.changes = store->ChangeCount();
   SetAccess(options);
   SetSlowLog(options);

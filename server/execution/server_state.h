@@ -75,6 +75,7 @@ struct ServerState final : public LiveSettings {
   const std::function<void()> shut_down;
   const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   LastSave last_save;
+  std::atomic<bool> draining{false};  // the server stops: no new connections are accepted
   Clients clients;
   ServerStatistics statistics;
   ScanCursors scan_cursors;

@@ -28,10 +28,11 @@ std::chrono::steady_clock::time_point CoarseNow() {
 
 }  // namespace
 
-IoLoop::IoLoop(ServerState* server, ThreadPool* pool, UpkeepPool* maintenance)
+IoLoop::IoLoop(ServerState* server, ThreadPool* pool, UpkeepPool* maintenance, LoopTimes* times)
     : server_(server),
       pool_(pool),
       maintenance_(maintenance),
+      times_(*times),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       scratch_(kScratchBytes),
       executor_(server),
@@ -52,7 +53,10 @@ void IoLoop::Run() {
   while (!inbox_.aborted()) {
     Round();
     if (drain_seen_ && sessions_.empty()) break;
-    if (scheduled_.empty()) Rest();
+    if (!scheduled_.empty()) continue;
+    times_.RestBegins(CoarseNow());
+    Rest();
+    times_.RestEnds(CoarseNow());
   }
   PushKept();
   CloseAll();
@@ -288,9 +292,9 @@ bool IoLoop::SyncHere() {
   }
   inbox_.SuppressWakes();  // what the sync changes is looked at anyway
   const auto begin = std::chrono::steady_clock::now();
-  syncing_.store(true, std::memory_order_relaxed);
+  times_.Syncs(true);
   const bool synced = server_->store->TrySync();
-  syncing_.store(false, std::memory_order_relaxed);
+  times_.Syncs(false);
   if (synced) idle_policy_.Synced(std::chrono::steady_clock::now() - begin);
   PushKept();  // what is left is for the log's threads
   return true;
@@ -335,6 +339,7 @@ void IoLoop::FreeRemoved() {
 
 void IoLoop::VisitSessions() {
   seconds_.fetch_add(1, std::memory_order_relaxed);
+  times_.CameRound(CoarseNow());
   VARVE_ASSERT(round_.empty());
   for (auto& [session, owner] : sessions_) round_.push_back(session);
   for (Session* session : round_) session->Visit();  // may close, and so remove, the session

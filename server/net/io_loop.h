@@ -33,7 +33,8 @@ namespace varve {
 class IoLoop {
  public:
   // Requires: the pools outlive the loop's sessions and are stopped before the loop is destroyed.
-  IoLoop(ServerState* server, ThreadPool* pool, UpkeepPool* maintenance);
+  // `times`: where the loop says how busy it is; outlives the loop.
+  IoLoop(ServerState* server, ThreadPool* pool, UpkeepPool* maintenance, LoopTimes* times);
   ~IoLoop();
   IoLoop(const IoLoop&) = delete;
   IoLoop& operator=(const IoLoop&) = delete;
@@ -58,7 +59,7 @@ class IoLoop {
   void Abort() { inbox_.RequestAbort(); }
   bool aborted() const { return inbox_.aborted(); }
   // Returns whether the loop waits for the disk.
-  bool syncing() const { return syncing_.load(std::memory_order_relaxed); }
+  bool syncing() const { return times_.syncing(); }
   // Returns the seconds that the loop has counted, about.
   uint32_t seconds() const { return seconds_.load(std::memory_order_relaxed); }
 
@@ -126,6 +127,7 @@ class IoLoop {
   ServerState* const server_;
   ThreadPool* const pool_;
   UpkeepPool* const maintenance_;
+  LoopTimes& times_;
   const int epoll_;
   LoopInbox inbox_;
   LoopInbox::Contents left_;  // what was taken from the inbox
@@ -148,7 +150,6 @@ class IoLoop {
   bool log_failed_ = false;
   std::string log_error_;
   Time next_visit_{};
-  std::atomic<bool> syncing_{false};
   std::atomic<uint32_t> seconds_{0};
 };
 

@@ -52,6 +52,15 @@ uint64_t CommandFigures::Percentile(double quantile) const {
   return LatencyBuckets::EndOf(bucket);
 }
 
+DurationCounts DurationsOf(const CommandFigures& figures) {
+  DurationCounts counts;
+  counts.nanos = figures.nanos;
+  for (size_t i = 0; i + 1 < LatencyBuckets::kCount; ++i)
+    counts.buckets[DurationCounts::BucketOf(LatencyBuckets::EndOf(i))] += figures.histogram[i];
+  counts.buckets.back() += figures.histogram.back();  // which has no end
+  return counts;
+}
+
 CommandStatistics::CommandStatistics(size_t commands)
     : commands_(commands), identity_(next_identity.fetch_add(1)), left_out_(commands) {}
 

@@ -18,6 +18,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "varve/store_observation.h"
 
 namespace varve {
 
@@ -46,6 +47,10 @@ struct CommandFigures {
   // calls.
   uint64_t Percentile(double quantile) const;
 };
+
+// Returns the times of the calls in the buckets of the metrics. A time that lies within an eighth
+// below a bound may count in the bucket behind it.
+DurationCounts DurationsOf(const CommandFigures& figures);
 
 class CommandStatistics {
  public:

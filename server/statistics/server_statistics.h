@@ -6,9 +6,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "server/statistics/command_statistics.h"
 #include "server/statistics/error_statistics.h"
+#include "server/statistics/load_sampler.h"
+#include "server/statistics/loop_times.h"
 #include "server/statistics/rate_meter.h"
 #include "server/statistics/slow_log.h"
 #include "util/base/sharded_counter.h"
@@ -16,8 +19,9 @@
 namespace varve {
 
 struct ServerStatistics {
-  // The server knows `command_count` commands.
-  explicit ServerStatistics(size_t command_count) : commands(command_count) {}
+  // The server knows `command_count` commands and has `loop_count` I/O loops.
+  ServerStatistics(size_t command_count, size_t loop_count)
+      : loops(loop_count), commands(command_count) {}
 
   // Lets all counts begin anew. The slow log keeps its entries.
   void Reset();
@@ -43,6 +47,8 @@ struct ServerStatistics {
   std::atomic<uint64_t> misses_before_reset{0};
   // The rates of `requests`, `bytes_in` and `bytes_out` in events a second.
   RateMeter request_rate, input_rate, output_rate;
+  std::vector<LoopTimes> loops;
+  LoadSampler load;
   CommandStatistics commands;
   ErrorStatistics errors;
   SlowLog slow_log;

@@ -69,7 +69,7 @@ case $library in
 esac
 
 rm -rf data server.log
-"$server" --dir=data --port=0 --logfile=server.log &
+"$server" --dir=data --port=0 --http-port=0 --logfile=server.log &
 process=$!
 trap 'kill $process 2>/dev/null; wait $process 2>/dev/null || true' EXIT
 for _ in $(seq 1200); do  # a disk may stand still for a while

@@ -79,7 +79,8 @@ class KillCycles {
 
   void KillWhileStarting(const std::vector<std::string>& flags) {
     std::vector<std::string> arguments = flags;
-    arguments.insert(arguments.begin(), {"--dir=" + options_.directory + "/data", "--port=0"});
+    arguments.insert(arguments.begin(),
+                     {"--dir=" + options_.directory + "/data", "--port=0", "--http-port=0"});
     testing::Process process(options_.server, arguments, options_.directory + "/start.log");
     std::this_thread::sleep_for(milliseconds(random_() % 60));
   }

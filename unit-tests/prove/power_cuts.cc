@@ -90,7 +90,8 @@ class PowerCuts {
   absl::Status CutWhileRecovering(const std::vector<std::string>& flags) {
     {
       std::vector<std::string> arguments = flags;
-      arguments.insert(arguments.begin(), {"--dir=" + device_->path() + "/data", "--port=0"});
+      arguments.insert(arguments.begin(),
+                       {"--dir=" + device_->path() + "/data", "--port=0", "--http-port=0"});
       testing::Process process(options_.server, arguments, options_.directory + "/start.log");
       std::this_thread::sleep_for(milliseconds(random_() % 60));
       VARVE_RETURN_IF_ERROR(device_->CutPower(RandomCut()));

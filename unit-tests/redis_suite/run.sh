@@ -38,7 +38,7 @@ fi
 sed -i '1s/ external:skip//' suite/tests/unit/acl.tcl suite/tests/unit/acl-v2.tcl
 
 rm -rf data server.log
-"$server" --dir=data --port=0 --sync=everysec --logfile=server.log &
+"$server" --dir=data --port=0 --http-port=0 --sync=everysec --logfile=server.log &
 process=$!
 trap 'kill $process 2>/dev/null; wait $process 2>/dev/null || true' EXIT
 for _ in $(seq 1200); do  # a disk may stand still for a while

@@ -206,7 +206,8 @@ TEST(StartTest, ASecondServerOnTheSameDirectoryRefuses) {
   TempDir dir;
   ServerProcess first(kServer, dir.File("data"));
   ASSERT_NE(first.port(), 0) << first.log();
-  Process second(kServer, {"--dir=" + dir.File("data"), "--port=0"}, dir.File("second.log"));
+  Process second(kServer, {"--dir=" + dir.File("data"), "--port=0", "--http-port=0"},
+                 dir.File("second.log"));
   EXPECT_EQ(second.Wait(), 1) << ReadFile(dir.File("second.log"));
   EXPECT_NE(ReadFile(dir.File("second.log")).find(dir.File("data")), std::string::npos);
   EXPECT_EQ(Connect(first)->Ping(), absl::OkStatus());
@@ -242,10 +243,11 @@ TEST(StartTest, WrongSettingsAreNamed) {
 #if !defined(VARVE_WATCHED_MEMORY)
 TEST(StartTest, TooLittleMemoryForItsThreadsIsSaidInWords) {
   TempDir dir;
-  Process process("sh",
-                  {"-c", "ulimit -v 1500000; exec \"$0\" --threads=256 --port=0 --dir=\"$1\"",
-                   kServer, dir.File("data")},
-                  dir.File("log"));
+  Process process(
+      "sh",
+      {"-c", "ulimit -v 1500000; exec \"$0\" --threads=256 --port=0 --http-port=0 --dir=\"$1\"",
+       kServer, dir.File("data")},
+      dir.File("log"));
   EXPECT_EQ(process.Wait(), 1);
   EXPECT_NE(ReadFile(dir.File("log")).find("--threads=256: the system gives only"),
             std::string::npos)
@@ -255,10 +257,11 @@ TEST(StartTest, TooLittleMemoryForItsThreadsIsSaidInWords) {
 TEST(StartTest, RunningOutOfMemoryIsSaidInWordsAndLosesNothing) {
   TempDir dir;
   const std::string log = dir.File("log");
-  Process process("sh",
-                  {"-c", "ulimit -v 700000; exec \"$0\" --threads=2 --port=0 --dir=\"$1\"", kServer,
-                   dir.File("data")},
-                  log);
+  Process process(
+      "sh",
+      {"-c", "ulimit -v 700000; exec \"$0\" --threads=2 --port=0 --http-port=0 --dir=\"$1\"",
+       kServer, dir.File("data")},
+      log);
   constexpr std::string_view kBefore = " on 127.0.0.1:";
   size_t at = std::string::npos;
   for (int i = 0; i < 2000 && at == std::string::npos; ++i) {

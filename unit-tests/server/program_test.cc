@@ -106,8 +106,8 @@ TEST(ProgramTest, HangupOpensTheLogAnew) {
   TempDir dir;
   const std::string log = dir.File("varve.log");
   const std::string socket = dir.File("varve.sock");
-  Process process(kServer, {"--dir=" + dir.File("data"), "--port=0", "--unixsocket=" + socket,
-                            "--logfile=" + log});
+  Process process(kServer, {"--dir=" + dir.File("data"), "--port=0", "--http-port=0",
+                            "--unixsocket=" + socket, "--logfile=" + log});
   ASSERT_TRUE(Holds(log, " on " + socket + ", opened in ")) << ReadFile(log);
   std::filesystem::rename(log, log + ".1");
   process.Kill(SIGHUP);
@@ -188,8 +188,9 @@ TEST(ProgramTest, ASocketThatACrashLeftBehindIsReplaced) {
   const std::string socket = dir.File("varve.sock");
   for (int i = 0; i < 2; ++i) {
     const std::string log = dir.File("log" + std::to_string(i));
-    Process process(kServer, {"--dir=" + dir.File("data"), "--port=0", "--unixsocket=" + socket},
-                    log);
+    Process process(
+        kServer,
+        {"--dir=" + dir.File("data"), "--port=0", "--http-port=0", "--unixsocket=" + socket}, log);
     ASSERT_TRUE(Holds(log, "opened in")) << ReadFile(log);
     const std::unique_ptr<Client> client = ConnectUnix(socket);
     ASSERT_NE(client, nullptr);

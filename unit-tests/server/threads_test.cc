@@ -64,7 +64,7 @@ TEST(ThreadsTest, AServerOnTwoCoresHasFewAndTheManualNamesThem) {
   testing::TempDir dir;
   // What the defaults are on two cores.
   testing::ServerProcess server(VARVE_SERVER_MAIN, dir.File("data"),
-                                {"--io-threads=1", "--threads=2"});
+                                {"--io-threads=1", "--threads=2", "--http-port=-1"});
   ASSERT_NE(server.port(), 0) << server.log();
   // A thread gets its name when it first runs.
   std::vector<std::string> names;

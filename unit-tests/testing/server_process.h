@@ -122,7 +122,7 @@ class ServerProcess {
                                                const std::string& directory,
                                                std::vector<std::string> arguments,
                                                const std::vector<std::string>& wrapper) {
-    arguments.insert(arguments.begin(), {"--dir=" + directory, "--port=0"});
+    arguments.insert(arguments.begin(), {"--dir=" + directory, "--port=0", "--http-port=0"});
     if (wrapper.empty()) return arguments;
     arguments.insert(arguments.begin(), program);
     arguments.insert(arguments.begin(), wrapper.begin() + 1, wrapper.end());

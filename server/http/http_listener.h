@@ -1,0 +1,116 @@
+// The HTTP listener serves small pages to people and monitors, on a socket and a thread of its own
+// (varve-http), so that it answers while every I/O thread is busy or the disk hangs. What the pages
+// say is up to a handler, which the thread calls.
+//
+// A connection has 10 s for each head of a request, 10 s for taking a reply, and 60 s between
+// requests. There are at most 64 connections; one more takes the place of the one that has gone
+// longest without a complete head.
+//
+// Thread-safety: one thread calls Start() and Stop(); the handlers run on the listener's thread.
+// Invariants: connections_ has at most kMaxConnections elements between two rounds.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/http/http_parser.h"
+
+namespace varve {
+
+struct HttpReply {
+  int status = 200;
+  std::string_view content_type = "text/plain; charset=utf-8";
+  std::string body;
+  std::string_view more_headers;  // whole lines, each with its end
+};
+
+struct HttpPeer {
+  std::string address;  // "10.0.0.5:40000", "[::1]:40000"
+  bool is_loopback = false;
+};
+
+class HttpListener {
+ public:
+  static constexpr size_t kMaxConnections = 64;
+  static constexpr std::chrono::seconds kHeadTime{10};
+  static constexpr std::chrono::seconds kReplyTime{10};
+  static constexpr std::chrono::seconds kIdleTime{60};
+  static constexpr std::chrono::seconds kFarewellTime{2};  // of a refused request
+
+  struct Handlers {
+    std::function<HttpReply(const HttpRequest& request, const HttpPeer& peer)> answer;
+    std::function<void()> tick;  // about once a second
+  };
+
+  HttpListener() = default;
+  ~HttpListener() { Stop(); }
+  HttpListener(const HttpListener&) = delete;
+  HttpListener& operator=(const HttpListener&) = delete;
+
+  // Listens on the port of the IP address (0: any free one) and starts the thread.
+  // FailedPrecondition: the address can't be had. ResourceExhausted: the system gives no
+  // descriptors or no thread.
+  [[nodiscard]] absl::Status Start(const std::string& address, uint16_t port, Handlers handlers);
+  // Closes all connections and returns when the thread has ended. Does nothing without a thread.
+  void Stop();
+
+  // 0: it does not listen.
+  uint16_t port() const { return port_; }
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Connection {
+    int descriptor = -1;
+    HttpPeer peer;
+    std::string input;
+    std::string output;
+    size_t sent = 0;           // of the output
+    Time last_head;            // when the last head was complete; before the first, when it came
+    Time deadline;             // for what the connection waits for
+    bool closes = false;       // once the output is sent
+    bool was_refused = false;  // what still comes is read and dropped, so that the reply arrives
+    bool watches_output = false;
+  };
+  using Connections = std::list<Connection>;
+
+  absl::Status Open(const std::string& address, uint16_t port);
+  absl::Status OpenPolling();
+  void CloseDescriptors();
+  void Run();
+  // Waits for events until `until` at most, and serves them.
+  void Round(Time until);
+  void Accept(Time now);
+  void Welcome(int descriptor, HttpPeer peer, Time now);
+  // Closes the connection that has gone longest without a complete head.
+  void CloseStalest();
+  // The functions that serve a connection return whether it stays.
+  bool Serve(Connection* connection, uint32_t events, Time now);
+  bool Receive(Connection* connection, Time now);
+  bool AnswerRequests(Connection* connection, Time now);
+  bool Send(Connection* connection, Time now);
+  void Answer(const HttpRequest& request, Connection* connection);
+  void CloseLate(Time now);
+  void Close(Connections::iterator connection);
+
+  Handlers handlers_;
+  uint16_t port_ = 0;
+  int socket_ = -1;
+  int epoll_ = -1;
+  int wake_ = -1;  // readable when the thread is to end
+  bool stopping_ = false;
+  bool accepts_ = true;  // false: the process is out of descriptors
+  Connections connections_;
+  std::thread thread_;
+};
+
+// Writes the reply as it is sent.
+std::string HttpReplyText(const HttpReply& reply, bool head_only, bool keep_alive);
+
+}  // namespace varve

@@ -1,0 +1,267 @@
+#include "server/http/varve_metrics.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "fmt/format.h"
+#include "server/commands/command_table.h"
+#include "server/scans/key_range.h"
+#include "server/statistics/process_memory.h"
+#include "server/status/server_health.h"
+#include "server/status/status_document.h"
+#include "type/version.h"
+#include "util/base/assert.h"
+
+namespace varve {
+namespace {
+
+using Type = MetricsText::Type;
+
+constexpr std::string_view kLimits[] = {"sync",    "flush", "merge",  "disk_full",
+                                        "clients", "cpu",   "nothing"};
+constexpr std::string_view kMergeFigure = "compactions_";
+
+// A figure of the store as a metric.
+struct FigureMetric {
+  std::string_view figure;
+  std::string_view name;
+  Type type;
+  std::string_view unit;
+  std::string_view help;
+};
+
+constexpr FigureMetric kFigures[] = {
+    {"sequence", "varve_visible_sequence", Type::kGauge, "", "The newest write that readers see."},
+    {"durable_sequence", "varve_durable_sequence", Type::kGauge, "",
+     "The newest write that is on disk with all before it."},
+    {"gets", "varve_store_gets", Type::kCounter, "", "Keys that were looked up in the store."},
+    {"writes", "varve_store_writes", Type::kCounter, "", "Batches that were committed."},
+    {"write_conflicts", "varve_write_conflicts", Type::kCounter, "",
+     "Batches whose condition no longer held."},
+    {"expired_keys", "varve_expired_keys", Type::kCounter, "",
+     "Keys that were removed because their time was over."},
+    {"log_groups", "varve_log_groups", Type::kCounter, "", "Groups of writes that were synced."},
+    {"log_syncs", "varve_log_syncs", Type::kCounter, "", "Syncs of the log."},
+    {"log_bytes_appended", "varve_log_appended_bytes", Type::kCounter, "bytes",
+     "Records that were appended to the log."},
+    {"log_bytes_written", "varve_log_written_bytes", Type::kCounter, "bytes",
+     "What was written to log files, with headers and padding."},
+    {"log_files_recycled", "varve_log_files_recycled", Type::kCounter, "",
+     "Log files that were used again."},
+    {"log_live_bytes", "varve_log_live_bytes", Type::kGauge, "bytes",
+     "Log files that a restart would replay."},
+    {"write_buffer_bytes", "varve_write_buffer_bytes", Type::kGauge, "bytes",
+     "Memory of all write buffers."},
+    {"full_write_buffers", "varve_full_write_buffers", Type::kGauge, "",
+     "Write buffers that wait to be flushed."},
+    {"runs", "varve_runs", Type::kGauge, "", "Sorted runs that a read may have to look into."},
+    {"segment_bytes", "varve_segment_bytes", Type::kGauge, "bytes", "Size of all segments."},
+    {"segment_entries", "varve_segment_records", Type::kGauge, "", "Records in all segments."},
+    {"value_files", "varve_value_files", Type::kGauge, "", "Files of values kept apart."},
+    {"value_bytes", "varve_value_bytes", Type::kGauge, "bytes", "Size of all value files."},
+    {"value_garbage_bytes", "varve_value_garbage_bytes", Type::kGauge, "bytes",
+     "The part of the value files that no segment points to."},
+    {"flushed_bytes", "varve_flush_written_bytes", Type::kCounter, "bytes",
+     "What flushes wrote to segments."},
+    {"failed_compactions", "varve_merge_failures", Type::kCounter, "", "Merges that failed."},
+    {"compaction_input_bytes", "varve_merge_read_bytes", Type::kCounter, "bytes",
+     "What merges read."},
+    {"compacted_bytes", "varve_merge_written_bytes", Type::kCounter, "bytes", "What merges wrote."},
+    {"segment_lookups", "varve_segment_lookups", Type::kCounter, "",
+     "Segments that were asked for a key."},
+    {"record_reads", "varve_record_reads", Type::kCounter, "",
+     "Disk reads of records for point reads."},
+    {"table_page_reads", "varve_table_page_reads", Type::kCounter, "",
+     "Disk reads of pages of offset tables that were not in memory."},
+    {"scan_reads", "varve_scan_reads", Type::kCounter, "", "Disk reads of iterators."},
+    {"fingerprint_false_positives", "varve_filter_false_positives", Type::kCounter, "",
+     "Records that were read for another key."},
+    {"block_cache_hits", "varve_cache_hits", Type::kCounter, "",
+     "Reads that the block cache answered."},
+    {"block_cache_misses", "varve_cache_misses", Type::kCounter, "",
+     "Reads that the block cache did not answer."},
+    {"block_cache_bytes", "varve_cache_bytes", Type::kGauge, "bytes",
+     "Memory that the block cache uses."},
+    {"offset_table_loads", "varve_table_loads", Type::kCounter, "",
+     "Offset tables that were read into memory."},
+    {"offset_table_cache_bytes", "varve_table_cache_bytes", Type::kGauge, "bytes",
+     "Memory of the resident offset tables."},
+};
+
+void WriteBuild(const ServerState& server, MetricsText* text) {
+  text->Family("varve_build", Type::kInfo, "", "The version of the server.");
+  text->Sample({{"version", kVarveVersion}}, uint64_t{1});
+  const std::chrono::duration<double> uptime = std::chrono::steady_clock::now() - server.started;
+  text->Only("varve_uptime_in_seconds", Type::kGauge, "seconds", "Time since the server started.",
+             uptime.count());
+}
+
+void WriteHealth(ServerState& server, const StoreObservation& seen, MetricsText* text) {
+  uint64_t problems = 0;
+  for (const HealthCheck& check : HealthChecks(server, seen))
+    problems += check.problem.empty() ? 0 : 1;
+  text->Only("varve_healthy", Type::kGauge, "", "1: every check of /readyz passes.",
+             uint64_t{problems == 0});
+  const Load load = LookAtLoad(server, seen);
+  const Limit limit = LimitOf(load);
+  text->Family("varve_limited_by", Type::kGauge, "", "1 at what bounds the server now.");
+  for (const std::string_view id : kLimits) text->Sample({{"limit", id}}, uint64_t{id == limit.id});
+  text->Only("varve_io_loop_busy_ratio", Type::kGauge, "ratio",
+             "The share of the last second or two in which the busiest I/O thread worked.",
+             load.loop_busy);
+  text->Only("varve_log_sync_busy_ratio", Type::kGauge, "ratio",
+             "The share of the last second or two in which a sync was under way.", load.sync_busy);
+  text->Only("varve_pressure_ratio", Type::kGauge, "ratio",
+             "How far flushes and merges are behind; writers are slowed down above 0.5.",
+             server.store->pressure());
+}
+
+void WriteClients(const ServerState& server, MetricsText* text) {
+  const ServerStatistics& statistics = server.statistics;
+  text->Only("varve_connected_clients", Type::kGauge, "", "Open connections.",
+             server.clients.connected.load());
+  text->Only("varve_max_clients", Type::kGauge, "", "The most connections that are served.",
+             uint64_t{server.live.max_clients.load()});
+  text->Only("varve_connections_received", Type::kCounter, "", "Connections that came.",
+             statistics.connections_received.load());
+  text->Only("varve_rejected_connections", Type::kCounter, "", "Connections that were refused.",
+             statistics.connections_rejected.load());
+  text->Only("varve_evicted_clients", Type::kCounter, "",
+             "Connections that were closed because they held too much memory.",
+             server.clients.memory.evicted());
+  text->Only("varve_clients_memory_bytes", Type::kGauge, "bytes",
+             "Memory of requests, replies and messages.", uint64_t{server.clients.memory.bytes()});
+  text->Only("varve_protocol_errors", Type::kCounter, "",
+             "Connections that sent something else than requests.",
+             statistics.protocol_errors.load());
+  text->Only("varve_acl_access_denied_auth", Type::kCounter, "", "Wrong passwords.",
+             statistics.failed_logins.load());
+  text->Only("varve_net_input_bytes", Type::kCounter, "bytes", "What clients sent.",
+             statistics.bytes_in.load());
+  text->Only("varve_net_output_bytes", Type::kCounter, "bytes", "What was sent to clients.",
+             statistics.bytes_out.load());
+}
+
+void WriteProcess(MetricsText* text) {
+  const ProcessMemory memory = ReadProcessMemory();
+  text->Only("varve_memory_used_bytes", Type::kGauge, "bytes", "Resident memory of the process.",
+             memory.resident);
+  text->Only("varve_memory_used_peak_bytes", Type::kGauge, "bytes",
+             "The most resident memory that the process had.", memory.peak);
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  text->Only("varve_cpu_sys_seconds", Type::kCounter, "seconds",
+             "Processor time of the process in the kernel.", seconds(usage.ru_stime));
+  text->Only("varve_cpu_user_seconds", Type::kCounter, "seconds",
+             "Processor time of the process outside the kernel.", seconds(usage.ru_utime));
+}
+
+void WriteCommands(const ServerState& server, MetricsText* text) {
+  const std::vector<CommandFigures> figures = server.statistics.commands.Read();
+  const auto each = [&](auto write) {
+    for (const Command& command : AllCommands()) {
+      const CommandFigures& of = figures[command.index];
+      if (of.calls + of.rejected > 0) write(command.name, of);
+    }
+  };
+  text->Only("varve_commands_processed", Type::kCounter, "", "Requests that were executed.",
+             server.statistics.requests.load());
+  text->Family("varve_commands", Type::kCounter, "", "Calls by command.");
+  each([&](std::string_view name, const CommandFigures& of) {
+    text->Sample({{"cmd", name}}, of.calls);
+  });
+  text->Family("varve_commands_rejected_calls", Type::kCounter, "",
+               "Calls that were refused before execution.");
+  each([&](std::string_view name, const CommandFigures& of) {
+    text->Sample({{"cmd", name}}, of.rejected);
+  });
+  text->Family("varve_commands_failed_calls", Type::kCounter, "", "Calls that an error answered.");
+  each([&](std::string_view name, const CommandFigures& of) {
+    text->Sample({{"cmd", name}}, of.failed);
+  });
+  text->Family("varve_command_duration_seconds", Type::kHistogram, "seconds",
+               "How long the executing thread worked on a call; waiting for a sync is not in it.");
+  each([&](std::string_view name, const CommandFigures& of) {
+    if (of.calls > 0) text->Histogram({{"cmd", name}}, DurationsOf(of));
+  });
+  text->Family("varve_errors", Type::kCounter, "", "Error replies by their first word.");
+  for (const auto& [code, count] : server.statistics.errors.by_code())
+    text->Sample({{"err", code}}, count);
+  text->Only("varve_keyspace_hits", Type::kCounter, "", "Keys that were asked for and found.",
+             server.statistics.KeyspaceHits());
+  text->Only("varve_keyspace_misses", Type::kCounter, "", "Keys that were asked for and missing.",
+             server.statistics.KeyspaceMisses());
+  text->Only("varve_slowlog_length", Type::kGauge, "", "Entries of the slow log.",
+             uint64_t{server.statistics.slow_log.size()});
+}
+
+void WriteStore(const StoreObservation& seen, MetricsText* text) {
+  for (const FigureMetric& metric : kFigures) {
+    const auto found = std::find_if(seen.figures.begin(), seen.figures.end(),
+                                    [&](const auto& f) { return f.first == metric.figure; });
+    if (found != seen.figures.end())
+      text->Only(metric.name, metric.type, metric.unit, metric.help, found->second);
+  }
+  text->Family("varve_merges", Type::kCounter, "", "Merges by their reason.");
+  for (const auto& [figure, value] : seen.figures) {
+    if (figure.starts_with(kMergeFigure))
+      text->Sample({{"reason", std::string_view(figure).substr(kMergeFigure.size())}}, value);
+  }
+  text->Family("varve_segments", Type::kGauge, "", "Segments by level; 0 is the newest.");
+  for (size_t level = 0; level < seen.segments_by_level.size(); ++level)
+    text->Sample({{"level", fmt::to_string(level)}}, seen.segments_by_level[level]);
+  text->Only("varve_damaged_segments", Type::kGauge, "", "Segments in which damage was found.",
+             seen.damaged_segments);
+  text->Family("varve_log_sync_duration_seconds", Type::kHistogram, "seconds",
+               "How long a sync of the log took.");
+  text->Histogram({}, seen.syncs);
+  text->Family("varve_flush_duration_seconds", Type::kHistogram, "seconds",
+               "How long the flush of a write buffer took.");
+  text->Histogram({}, seen.flushes);
+  text->Family("varve_merge_duration_seconds", Type::kHistogram, "seconds",
+               "How long a merge took.");
+  text->Histogram({}, seen.merges);
+}
+
+void WriteKeys(const ServerState& server, const StoreObservation& seen,
+               const std::vector<std::string>& prefixes, MetricsText* text) {
+  const std::vector<NamespaceEstimate> spaces = ShownNamespaces(seen);
+  text->Family("varve_namespace_keys", Type::kGauge, "",
+               "About how many keys a namespace holds; overwritten ones count until a merge.");
+  for (const NamespaceEstimate& space : spaces)
+    text->Sample({{"namespace", space.name}}, space.keys);
+  text->Family("varve_namespace_bytes", Type::kGauge, "bytes",
+               "About how many bytes the keys and values of a namespace take.");
+  for (const NamespaceEstimate& space : spaces)
+    text->Sample({{"namespace", space.name}}, space.bytes);
+  if (prefixes.empty()) return;
+  text->Family("varve_prefix_bytes", Type::kGauge, "bytes",
+               "About how many bytes of segments the keys with a prefix take.");
+  for (const std::string& prefix : prefixes) {
+    const KeyRange range = PrefixRange(prefix);
+    text->Sample({{"prefix", prefix}},
+                 server.store->EstimateBytes(kDefaultNamespace, range.lower, range.upper));
+  }
+}
+
+}  // namespace
+
+void WriteVarveMetrics(ServerState& server, const std::vector<std::string>& prefixes,
+                       MetricsText* text) {
+  VARVE_ASSERT(text != nullptr);
+  const StoreObservation seen = server.store->Observe();
+  WriteBuild(server, text);
+  WriteHealth(server, seen, text);
+  WriteClients(server, text);
+  WriteProcess(text);
+  WriteCommands(server, text);
+  WriteStore(seen, text);
+  WriteKeys(server, seen, prefixes, text);
+}
+
+}  // namespace varve

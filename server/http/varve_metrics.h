@@ -1,0 +1,19 @@
+// The metrics page: every figure that the server and its store keep, under names that begin with
+// varve_ (docs/metrics.md lists them; they are stable).
+//
+// Thread-safety: all threads may call the function. It takes no lock that is held across I/O.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "server/execution/server_state.h"
+#include "server/http/metrics_text.h"
+
+namespace varve {
+
+// Writes the metrics. `prefixes`: those of keys of database 0 whose bytes are shown.
+void WriteVarveMetrics(ServerState& server, const std::vector<std::string>& prefixes,
+                       MetricsText* text);
+
+}  // namespace varve

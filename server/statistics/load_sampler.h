@@ -1,0 +1,69 @@
+// The load sampler turns figures that only grow into what the server did in the last second or two,
+// and finds out what limits it. It is asked each second; where nobody asks for longer, its answer
+// is about the time since it was last asked.
+//
+// Thread-safety: all threads may use a sampler at once; LimitOf() is pure.
+// Invariants: earlier_ is at least kWindow older than later_, but for the time before the first
+// question.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace varve {
+
+// The figures at one moment.
+struct LoadSample {
+  std::chrono::steady_clock::time_point at{};
+  std::vector<int64_t> loop_rest_nanos;  // of each I/O loop
+  uint64_t sync_busy_nanos = 0;
+  uint64_t sync_wait_nanos = 0;  // since a sync ended, with one under way
+  uint64_t connections_refused = 0;
+  uint64_t connections = 0;  // open now
+  uint64_t max_connections = 0;
+  double flush_pressure = 0;
+  double merge_pressure = 0;
+  bool disk_is_full = false;
+  bool log_failed = false;
+};
+
+// The latest sample, and what was going on until then.
+struct Load {
+  LoadSample now;
+  double seconds = 0;                // of the time that the shares are about
+  double loop_busy = 0;              // the share of it in which the busiest I/O loop worked
+  double sync_busy = 0;              // the share of it in which a sync was under way
+  uint64_t connections_refused = 0;  // in it
+};
+
+// A limit is what bounds the server: sync, flush, merge, disk_full, clients, cpu or nothing.
+struct Limit {
+  std::string_view id;
+  std::string text;  // a sentence for people
+};
+
+// Returns what bounds the server. Where several things do, the one that keeps most from going on
+// comes first: a full disk, writers that wait for flushes or merges, clients that are refused; then
+// the busier of disk and processor.
+Limit LimitOf(const Load& load);
+
+class LoadSampler {
+ public:
+  static constexpr std::chrono::seconds kWindow{1};
+
+  // Notes the sample and returns the load up to it.
+  Load Look(LoadSample sample) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  absl::Mutex mutex_;
+  LoadSample earlier_ ABSL_GUARDED_BY(mutex_);
+  LoadSample later_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace varve

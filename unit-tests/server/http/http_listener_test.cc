@@ -1,0 +1,136 @@
+// The HTTP listener over real sockets: replies, connections that stay, their limit, slow and wrong
+// clients.
+#include "server/http/http_listener.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "unit-tests/server/http/http_client.h"
+#include "unit-tests/testing/eventually.h"
+
+namespace varve {
+namespace {
+
+using testing::Fetch;
+using testing::HttpAnswer;
+using testing::RawConnection;
+using testing::ReceiveAnswer;
+
+class HttpListenerTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(Start("127.0.0.1", 0).ok()); }
+
+  absl::Status Start(const std::string& address, uint16_t port) {
+    return listener_.Start(address, port,
+                           {.answer =
+                                [](const HttpRequest& request, const HttpPeer& peer) {
+                                  const size_t size = request.path == "/large" ? 32u << 20 : 0;
+                                  return HttpReply{.body = request.path + std::string(size, 'x') +
+                                                           (peer.is_loopback ? " here" : " away")};
+                                },
+                            .tick = [this] { ++ticks_; }});
+  }
+
+  std::atomic<int> ticks_{0};
+  HttpListener listener_;
+};
+
+TEST_F(HttpListenerTest, AnswersWithTheHeadersThatKeepPagesApart) {
+  const HttpAnswer answer = Fetch(listener_.port(), "/a");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.body, "/a here");
+  EXPECT_TRUE(answer.Has("Content-Security-Policy: default-src 'none'")) << answer.head;
+  EXPECT_TRUE(answer.Has("X-Content-Type-Options: nosniff\r\n")) << answer.head;
+  EXPECT_TRUE(answer.Has("Cache-Control: no-store\r\n")) << answer.head;
+  EXPECT_FALSE(answer.Has("Access-Control")) << answer.head;
+}
+
+TEST_F(HttpListenerTest, ServesRequestsOfOneConnectionInTurn) {
+  RawConnection connection(listener_.port());
+  connection.Send(
+      "GET /1 HTTP/1.1\r\nHost: a\r\n\r\nHEAD /2 HTTP/1.1\r\nHost: a\r\n\r\nGET /3 HTTP/1.1\r\n"
+      "Host: a\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(ReceiveAnswer(connection).body, "/1 here");
+  const HttpAnswer head = ReceiveAnswer(connection, /*has_body=*/false);
+  EXPECT_TRUE(head.Has("Content-Length: 7\r\n")) << head.head;
+  EXPECT_EQ(ReceiveAnswer(connection).body, "/3 here");
+  EXPECT_EQ(connection.ReceiveAll(), "");
+  EXPECT_TRUE(connection.closed());
+}
+
+TEST_F(HttpListenerTest, AReplyMayBeLargerThanTheSocketTakes) {
+  EXPECT_EQ(Fetch(listener_.port(), "/large").body.size(), (32u << 20) + 11);
+}
+
+TEST_F(HttpListenerTest, RefusesInWordsAndCloses) {
+  RawConnection connection(listener_.port());
+  connection.Send("GET / HTTP/1.1\r\nX: " + std::string(100 << 10, 'a'));
+  const HttpAnswer answer = ReceiveAnswer(connection);
+  EXPECT_EQ(answer.status, 431);
+  EXPECT_EQ(answer.body, "The head of a request has at most 8192 bytes.\n");
+  EXPECT_EQ(Fetch(listener_.port(), "/still").status, 200) << "others do not notice";
+  RawConnection post(listener_.port());
+  post.Send("POST / HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_TRUE(ReceiveAnswer(post).Has("Allow: GET, HEAD\r\n"));
+}
+
+TEST_F(HttpListenerTest, AtTheLimitTheStalestConnectionGoes) {
+  std::vector<std::unique_ptr<RawConnection>> idle;
+  for (size_t i = 0; i < HttpListener::kMaxConnections; ++i) {
+    idle.push_back(std::make_unique<RawConnection>(listener_.port()));
+    idle.back()->Send("GET / HT");
+  }
+  // The first one completes a head and so becomes the freshest.
+  idle[0]->Send("TP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_EQ(ReceiveAnswer(*idle[0]).status, 200);
+  EXPECT_EQ(Fetch(listener_.port(), "/new").status, 200);
+  EXPECT_EQ(idle[1]->ReceiveAll(), "") << "the stalest one is closed";
+  EXPECT_TRUE(idle[1]->closed());
+  idle[0]->Send("GET /again HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_EQ(ReceiveAnswer(*idle[0]).body, "/again here");
+}
+
+TEST_F(HttpListenerTest, HundredsOfSlowConnectionsDoNotKeepOthersOut) {
+  std::vector<std::unique_ptr<RawConnection>> slow;
+  for (size_t i = 0; i < 400; ++i) {
+    slow.push_back(std::make_unique<RawConnection>(listener_.port()));
+    slow.back()->Send("G");
+    if (i % 100 == 99) {
+      EXPECT_EQ(Fetch(listener_.port(), "/x").status, 200) << i;
+    }
+  }
+}
+
+TEST_F(HttpListenerTest, AHeadHasTenSeconds) {
+  RawConnection slow(listener_.port());
+  const auto begin = std::chrono::steady_clock::now();
+  slow.Send("GET / HTTP/1.1\r\n");
+  EXPECT_EQ(slow.ReceiveAll(), "");
+  EXPECT_TRUE(slow.closed());
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, HttpListener::kHeadTime);
+}
+
+TEST_F(HttpListenerTest, TicksAndStops) {
+  EXPECT_TRUE(testing::Eventually([this] { return ticks_ >= 2; }));
+  RawConnection open(listener_.port());
+  listener_.Stop();
+  EXPECT_EQ(listener_.port(), 0);
+  EXPECT_EQ(open.ReceiveAll(), "");
+}
+
+TEST_F(HttpListenerTest, ATakenPortIsAnError) {
+  HttpListener second;
+  const absl::Status status = second.Start(
+      "127.0.0.1", listener_.port(),
+      {.answer = [](const HttpRequest&, const HttpPeer&) { return HttpReply(); }, .tick = [] {}});
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_NE(status.message().find("can't serve HTTP at 127.0.0.1:"), absl::string_view::npos)
+      << status;
+}
+
+}  // namespace
+}  // namespace varve

@@ -1,0 +1,165 @@
+// What each path answers, to whom, and that the metrics agree with INFO.
+#include "server/http/http_pages.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "unit-tests/server/command_fixture.h"
+#include "unit-tests/testing/eventually.h"
+
+namespace varve {
+namespace {
+
+constexpr HttpPeer kHere{.address = "127.0.0.1:1", .is_loopback = true};
+
+HttpPeer Away(const std::string& address) { return {.address = address, .is_loopback = false}; }
+
+HttpRequest RequestOf(const std::string& target, const std::string& headers = "") {
+  HttpRequest request;
+  const HttpParse parsed =
+      ParseHttpHead("GET " + target + " HTTP/1.1\r\n" + headers + "\r\n", &request);
+  EXPECT_EQ(parsed.result, HttpParse::Result::kComplete) << parsed.why;
+  return request;
+}
+
+class HttpPagesTest : public testing::CommandTest {
+ protected:
+  HttpPagesTest() { pages_.ServeFor(&server_.server().state()); }
+
+  HttpReply Get(const std::string& target, const std::string& headers = "") {
+    return pages_.Answer(RequestOf(target, headers), kHere);
+  }
+  // The value of a sample in /metrics; "" if there is none.
+  std::string Metric(const std::string& sample) {
+    const std::string text = "\n" + Get("/metrics").body;
+    const size_t at = text.find("\n" + sample + " ");
+    if (at == std::string::npos) return "";
+    const size_t begin = at + sample.size() + 2;
+    return text.substr(begin, text.find('\n', begin) - begin);
+  }
+
+  HttpPages pages_{
+      ServerOptions{.http_hosts = "metrics.example, other", .metrics_prefixes = "user:,none:"}};
+};
+
+TEST_F(HttpPagesTest, HealthIsOkAtRest) {
+  EXPECT_EQ(Get("/livez").body, "ok\n");
+  EXPECT_EQ(Get("/livez?verbose").body, "[+]io_loops ok\nok\n");
+  EXPECT_EQ(Get("/readyz").body, "ok\n");
+  EXPECT_EQ(Get("/healthz").body, "ok\n");
+  EXPECT_EQ(Get("/readyz?verbose&exclude=disk_space").body,
+            "[+]recovered ok\n[+]log_writable ok\n[+]disk_space excluded: ok\n[+]io_loops ok\n"
+            "[+]no_damage ok\n[+]accepting ok\nok\n");
+  EXPECT_EQ(Get("/readyz/log_writable").body, "ok\n");
+  EXPECT_EQ(Get("/readyz/unknown").status, 404);
+}
+
+TEST_F(HttpPagesTest, AServerThatStopsIsNotReadyAndAlive) {
+  client_.reset();
+  server_.server().Stop();
+  const HttpReply ready = Get("/readyz");
+  EXPECT_EQ(ready.status, 503);
+  EXPECT_NE(ready.body.find("[-]accepting failed: the server stops\n"), std::string::npos)
+      << ready.body;
+  EXPECT_EQ(Get("/readyz?exclude=accepting").status, 200);
+  EXPECT_EQ(Get("/readyz/accepting").status, 503);
+  EXPECT_EQ(Get("/livez").status, 200);
+}
+
+TEST_F(HttpPagesTest, WhileTheStoreIsBeingOpened) {
+  HttpPages pages{ServerOptions{}};
+  EXPECT_EQ(pages.Answer(RequestOf("/livez"), kHere).status, 200);
+  const HttpReply ready = pages.Answer(RequestOf("/readyz"), kHere);
+  EXPECT_EQ(ready.status, 503);
+  EXPECT_EQ(ready.body, "[-]recovered failed: the store is being opened\nnot ok\n");
+  for (const char* path : {"/metrics", "/status.json", "/"})
+    EXPECT_EQ(pages.Answer(RequestOf(path), kHere).status, 503) << path;
+}
+
+TEST_F(HttpPagesTest, AnswersOnlyToItsOwnNames) {
+  for (const char* host : {"127.0.0.1", "localhost:7778", "[::1]:7778", "Metrics.Example", "other"})
+    EXPECT_EQ(Get("/livez", "Host: " + std::string(host) + "\r\n").status, 200) << host;
+  for (const char* host : {"evil.example", "localhost.evil", "127.0.0.1.evil", "[::zz]"})
+    EXPECT_EQ(Get("/metrics", "Host: " + std::string(host) + "\r\n").status, 421) << host;
+}
+
+TEST_F(HttpPagesTest, FromElsewherePagesTakeThePassword) {
+  const HttpPeer away = Away("192.0.2.1:40000");
+  const auto get = [&](const std::string& target, const std::string& headers = "") {
+    return pages_.Answer(RequestOf(target, headers), away);
+  };
+  EXPECT_EQ(get("/metrics").status, 403) << "there is no password to give";
+  ASSERT_EQ(Do({"config", "set", "requirepass", "pw"}), "OK");
+  for (const char* path : {"/", "/metrics", "/status.json", "/none"}) {
+    const HttpReply refused = get(path);
+    EXPECT_EQ(refused.status, 401) << path;
+    EXPECT_NE(refused.more_headers.find("WWW-Authenticate: Basic"), std::string_view::npos);
+  }
+  EXPECT_EQ(get("/livez").status, 200);
+  EXPECT_EQ(get("/readyz").status, 200);
+  EXPECT_EQ(get("/metrics", "Authorization: Basic ZGVmYXVsdDpwdw==\r\n").status, 200);
+  EXPECT_EQ(get("/metrics", "Authorization: basic OnB3\r\n").status, 200) << "no user: default";
+  EXPECT_EQ(Get("/metrics").status, 200) << "this machine needs none";
+  for (const char* header :
+       {"Basic ZGVmYXVsdDpubw==", "Basic !!!!", "Bearer x", "Basic b2JvZHk="}) {
+    EXPECT_EQ(get("/metrics", "Authorization: " + std::string(header) + "\r\n").status, 401)
+        << header;
+  }
+  for (uint32_t i = 0; i < LoginGuard::kFree; ++i)
+    get("/metrics", "Authorization: Basic ZGVmYXVsdDpubw==\r\n");
+  EXPECT_EQ(get("/metrics", "Authorization: Basic ZGVmYXVsdDpwdw==\r\n").status, 429);
+  EXPECT_EQ(pages_
+                .Answer(RequestOf("/metrics", "Authorization: Basic ZGVmYXVsdDpwdw==\r\n"),
+                        Away("192.0.2.2:40000"))
+                .status,
+            200)
+      << "another address does not wait";
+}
+
+TEST_F(HttpPagesTest, MetricsCountWhatClientsDo) {
+  EXPECT_EQ(Metric("varve_build_info{version=\"0.1.0\"}"), "1");
+  for (int i = 0; i < 10; ++i) Do({"set", "user:" + std::to_string(i), std::string(100, 'x')});
+  Do({"get", "user:1"});
+  Do({"get", "missing"});
+  EXPECT_TRUE(
+      testing::Eventually([&] { return Metric("varve_commands_total{cmd=\"set\"}") == "10"; }));
+  EXPECT_EQ(Metric("varve_command_duration_seconds_count{cmd=\"set\"}"), "10");
+  EXPECT_EQ(Metric("varve_command_duration_seconds_bucket{cmd=\"set\",le=\"+Inf\"}"), "10");
+  Do({"set", "too few"});
+  EXPECT_EQ(Metric("varve_commands_rejected_calls_total{cmd=\"set\"}"), "1");
+  EXPECT_EQ(Metric("varve_keyspace_hits_total"), "1");
+  EXPECT_EQ(Metric("varve_keyspace_misses_total"), "1");
+  EXPECT_EQ(Metric("varve_connected_clients"), "1");
+  EXPECT_EQ(Metric("varve_healthy"), "1");
+  EXPECT_EQ(Metric("varve_namespace_keys{namespace=\"0\"}"), "10");
+  EXPECT_NE(Metric("varve_log_sync_duration_seconds_count"), "0");
+  EXPECT_EQ(Metric("varve_flush_duration_seconds_count"), "0");
+  ASSERT_TRUE(server_.store().Flush().ok());
+  EXPECT_EQ(Metric("varve_flush_duration_seconds_count"), "1");
+  EXPECT_EQ(Metric("varve_namespace_keys{namespace=\"0\"}"), "10");
+  EXPECT_EQ(Metric("varve_prefix_bytes{prefix=\"none:\"}"), "0");
+  EXPECT_GT(std::stod(Metric("varve_prefix_bytes{prefix=\"user:\"}")), 500);
+}
+
+TEST_F(HttpPagesTest, MetricsAreOpenMetricsWhereAskedFor) {
+  const HttpReply plain = Get("/metrics");
+  EXPECT_EQ(plain.content_type, "text/plain; version=0.0.4; charset=utf-8");
+  EXPECT_EQ(plain.body.find("# EOF"), std::string::npos);
+  const HttpReply open = Get("/metrics", "Accept: application/openmetrics-text\r\n");
+  EXPECT_EQ(open.content_type, "application/openmetrics-text; version=1.0.0; charset=utf-8");
+  EXPECT_TRUE(open.body.ends_with("# EOF\n"));
+}
+
+TEST_F(HttpPagesTest, TheOtherPages) {
+  EXPECT_EQ(Get("/").content_type, "text/html; charset=utf-8");
+  EXPECT_EQ(Get("/nothing").status, 404);
+  const HttpReply status = Get("/status.json");
+  EXPECT_EQ(status.content_type, "application/json; charset=utf-8");
+  EXPECT_NE(status.body.find("\"healthy\":true,\"limited_by\":{\"id\":\""), std::string::npos)
+      << status.body;
+}
+
+}  // namespace
+}  // namespace varve

@@ -1,0 +1,92 @@
+// What limits the server, from samples of its figures.
+#include "server/statistics/load_sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace varve {
+namespace {
+
+constexpr std::chrono::seconds kSecond{1};
+
+// A sample at rest, so many seconds after the server's start.
+LoadSample At(int seconds) {
+  LoadSample sample;
+  sample.at += std::chrono::hours(1) + seconds * kSecond;
+  sample.loop_rest_nanos = {seconds * int64_t{1'000'000'000}, seconds * int64_t{1'000'000'000}};
+  sample.max_connections = 10;
+  return sample;
+}
+
+std::string LimitAfter(LoadSample sample) {
+  LoadSampler sampler;
+  sampler.Look(At(0));
+  sampler.Look(At(1));
+  return std::string(LimitOf(sampler.Look(std::move(sample))).id);
+}
+
+TEST(LoadSamplerTest, NothingLimitsAServerAtRest) { EXPECT_EQ(LimitAfter(At(2)), "nothing"); }
+
+TEST(LoadSamplerTest, EachConditionIsNamed) {
+  LoadSample full = At(2);
+  full.disk_is_full = true;
+  EXPECT_EQ(LimitAfter(full), "disk_full");
+  LoadSample flush = At(2);
+  flush.flush_pressure = 0.75;
+  flush.merge_pressure = 0.6;
+  EXPECT_EQ(LimitAfter(flush), "flush");
+  LoadSample merge = At(2);
+  merge.merge_pressure = 0.6;
+  EXPECT_EQ(LimitAfter(merge), "merge");
+  LoadSample clients = At(2);
+  clients.connections = 10;
+  EXPECT_EQ(LimitAfter(clients), "clients");
+  LoadSample refused = At(2);
+  refused.connections_refused = 1;
+  EXPECT_EQ(LimitAfter(refused), "clients");
+  LoadSample failed = At(2);
+  failed.log_failed = true;
+  EXPECT_EQ(LimitAfter(failed), "sync");
+}
+
+TEST(LoadSamplerTest, TheBusierOfDiskAndProcessorLimits) {
+  LoadSample sync = At(2);
+  sync.sync_busy_nanos = 800'000'000;  // of a second
+  EXPECT_EQ(LimitAfter(sync), "sync");
+  LoadSample cpu = sync;
+  cpu.loop_rest_nanos[1] = 100'000'000;
+  EXPECT_EQ(LimitAfter(cpu), "cpu");
+  LoadSample hangs = At(2);
+  hangs.sync_wait_nanos = 2'000'000'000;
+  EXPECT_EQ(LimitAfter(hangs), "sync");
+}
+
+TEST(LoadSamplerTest, WhatIsOverForASecondOrTwoCountsNoMore) {
+  LoadSampler sampler;
+  sampler.Look(At(0));
+  sampler.Look(At(1));
+  LoadSample refused = At(2);
+  refused.connections_refused = 1;
+  EXPECT_EQ(LimitOf(sampler.Look(refused)).id, "clients");
+  for (const int seconds : {3, 4}) {
+    LoadSample later = At(seconds);
+    later.connections_refused = 1;
+    sampler.Look(later);
+  }
+  LoadSample now = At(5);
+  now.connections_refused = 1;
+  const Load load = sampler.Look(now);
+  EXPECT_EQ(LimitOf(load).id, "nothing");
+  EXPECT_DOUBLE_EQ(load.seconds, 1);
+}
+
+TEST(LoadSamplerTest, TheFirstSampleSaysNothingOfShares) {
+  LoadSampler sampler;
+  const Load load = sampler.Look(At(5));
+  EXPECT_EQ(load.seconds, 0);
+  EXPECT_EQ(LimitOf(load).id, "nothing");
+}
+
+}  // namespace
+}  // namespace varve

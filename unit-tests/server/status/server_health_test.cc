@@ -1,0 +1,215 @@
+// The conditions that limit a server are brought about, and STATUS names them; health over HTTP
+// while the disk hangs.
+#include "server/status/server_health.h"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "server/status/status_document.h"
+#include "unit-tests/server/reply_text.h"
+#include "unit-tests/server/test_server.h"
+#include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/fault_file_system.h"
+
+namespace varve {
+namespace {
+
+using testing::Ask;
+using testing::Eventually;
+using testing::FaultFileSystem;
+using testing::TestServer;
+
+std::string NameOfThread() {
+  char name[16] = "";
+  ::pthread_getname_np(::pthread_self(), name, sizeof(name));
+  return name;
+}
+
+// Has the thread of that name wait before it makes a segment.
+class HeldSegments final : public FaultFileSystem {
+ public:
+  explicit HeldSegments(std::string thread) : thread_(std::move(thread)) {}
+  ~HeldSegments() override { Release(); }
+
+  void Release() {
+    if (!released_.HasBeenNotified()) released_.Notify();
+  }
+  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path,
+                                                     bool create) override {
+    if (path.ends_with(".seg") && NameOfThread() == thread_) released_.WaitForNotification();
+    return FaultFileSystem::OpenForWrite(path, create);
+  }
+
+ private:
+  const std::string thread_;
+  absl::Notification released_;
+};
+
+EngineOptions With(FileSystem* files) {
+  EngineOptions engine = TestServer::SmallEngine();
+  engine.sync = Durability::kNone;
+  engine.file_system = files;
+  return engine;
+}
+
+// What follows `name` in the reply to STATUS, up to the next blank or parenthesis.
+std::string StatusWord(Client& client, const std::string& name) {
+  const std::string reply = Ask(client, {"STATUS"});
+  const size_t at = reply.find(" " + name + " ");
+  if (at == std::string::npos) return reply;
+  const size_t begin = reply.find_first_not_of(" (", at + name.size() + 2);
+  return reply.substr(begin, reply.find_first_of(" )", begin) - begin);
+}
+
+std::string LimitWord(Client& client) {
+  const std::string reply = Ask(client, {"STATUS"});
+  const std::string_view before = "limited_by (id ";
+  const size_t begin = reply.find(before) + before.size();
+  return reply.substr(begin, reply.find(' ', begin) - begin);
+}
+
+// Writes values of 10 kB without waiting for the replies, until told to end.
+class Writer {
+ public:
+  explicit Writer(const TestServer& server) : client_(server.Connect()) {
+    thread_ = std::thread([this] {
+      for (int i = 0; !ends_; ++i)
+        Ask(*client_, {"SET", "key" + std::to_string(i % 1000), std::string(10'000, 'v')});
+    });
+  }
+  ~Writer() {
+    ends_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> ends_{false};
+  std::unique_ptr<Client> client_;
+  std::thread thread_;
+};
+
+TEST(ServerHealthTest, NothingLimitsAServerAtRest) {
+  TestServer server;
+  const std::unique_ptr<Client> client = server.Connect();
+  EXPECT_EQ(StatusWord(*client, "healthy"), "1");
+  EXPECT_TRUE(Eventually([&] { return LimitWord(*client) == "nothing"; }));
+}
+
+TEST(ServerHealthTest, AFullDiskAndRoomAgain) {
+  FaultFileSystem files;
+  TestServer server({}, With(&files));
+  const std::unique_ptr<Client> client = server.Connect();
+  files.SetFreeBytes(0);
+  EXPECT_TRUE(Eventually([&] {
+    return Ask(*client, {"SET", "key", std::string(10'000, 'v')}).starts_with("!MISCONF");
+  }));
+  EXPECT_TRUE(Eventually([&] { return LimitWord(*client) == "disk_full"; }));
+  EXPECT_EQ(StatusWord(*client, "healthy"), "0");
+  const StoreObservation seen = server.store().Observe();
+  EXPECT_EQ(LivenessProblem(server.state()), "") << "a full disk is no reason to start anew";
+  std::string failed;
+  for (const HealthCheck& check : HealthChecks(server.state(), seen))
+    failed += check.problem.empty() ? "" : std::string(check.name) + " " + check.problem + "; ";
+  EXPECT_EQ(failed, "log_writable ENOSPC: the disk is full; disk_space ENOSPC: the disk is full; ");
+  files.SetFreeBytes(FaultFileSystem::kUnlimited);
+  EXPECT_TRUE(Eventually([&] { return LimitWord(*client) != "disk_full"; }));
+  EXPECT_EQ(StatusWord(*client, "healthy"), "1");
+}
+
+TEST(ServerHealthTest, FlushesThatAreBehind) {
+  HeldSegments files("varve-flush");
+  TestServer server({}, With(&files));
+  const std::unique_ptr<Client> client = server.Connect();
+  {
+    const Writer writer(server);
+    EXPECT_TRUE(Eventually([&] { return LimitWord(*client) == "flush"; }));
+    files.Release();
+  }
+  EXPECT_TRUE(Eventually([&] { return LimitWord(*client) == "nothing"; }));
+}
+
+TEST(ServerHealthTest, MergesThatAreBehind) {
+  HeldSegments files("varve-merge");
+  TestServer server({}, With(&files));
+  const std::unique_ptr<Client> client = server.Connect();
+  {
+    const Writer writer(server);
+    EXPECT_TRUE(Eventually([&] { return LimitWord(*client) == "merge"; }));
+    files.Release();
+  }
+}
+
+TEST(ServerHealthTest, AsManyClientsAsThereMayBe) {
+  ServerOptions options;
+  options.max_clients = 1;
+  TestServer server(options);
+  const std::unique_ptr<Client> client = server.Connect();
+  EXPECT_EQ(LimitWord(*client), "clients");
+}
+
+TEST(ServerHealthTest, AnIoThreadThatIsBusy) {
+  ServerOptions options;
+  options.execution = Execution::kInline;
+  options.io_threads = 1;
+  TestServer server(options);
+  const std::unique_ptr<Client> client = server.Connect();
+  const std::string text(6000, 'a');
+  ASSERT_EQ(Ask(*client, {"MSET", "a", text, "b", text}), "OK");
+  // Each request keeps the I/O thread for many times as long as it takes to send the next one.
+  EXPECT_TRUE(Eventually([&] {
+    for (int i = 0; i < 5; ++i) Ask(*client, {"LCS", "a", "b", "LEN"});
+    return LimitWord(*client) == "cpu";
+  }));
+}
+
+TEST(ServerHealthTest, WhileTheDiskHangsStatusSaysSo) {
+  FaultFileSystem files;
+  EngineOptions engine = With(&files);
+  engine.sync = Durability::kAlways;
+  TestServer server({}, engine);
+  const std::unique_ptr<Client> client = server.Connect();
+  ASSERT_TRUE(client->Put("key", "1").ok());
+  testing::RawConnection writer(server.port());
+  files.StandStill([&] {
+    ASSERT_TRUE(writer.Send(testing::Resp({"SET", "key", "2"})));
+    ServerState& state = server.server().state();
+    const auto limit = [&] {
+      const StoreObservation seen = server.store().Observe();
+      return std::string(LimitOf(LookAtLoad(state, seen)).id);
+    };
+    EXPECT_TRUE(Eventually([&] { return limit() == "sync"; }));
+    EXPECT_TRUE(
+        Eventually([&] { return server.store().Observe().sync_wait_nanos > 1'000'000'000; }));
+    EXPECT_EQ(LivenessProblem(state), "");
+    std::string failed;
+    for (const HealthCheck& check : HealthChecks(state, server.store().Observe()))
+      failed += check.problem.empty() ? "" : std::string(check.name);
+    EXPECT_EQ(failed, "log_writable");
+    EXPECT_NE(StatusJson(StatusDocument(state)).find("\"id\":\"sync\""), std::string::npos);
+  });
+  EXPECT_EQ(writer.Receive(5), "+OK\r\n");
+}
+
+TEST(ServerHealthTest, AFailedLogIsNotHealthy) {
+  FaultFileSystem files;
+  EngineOptions engine = With(&files);
+  engine.sync = Durability::kAlways;
+  TestServer server({}, engine);
+  server.ExpectUncleanClose();
+  const std::unique_ptr<Client> client = server.Connect();
+  files.Fail(testing::FileOperation::kSync, 1, absl::InternalError("EIO"),
+             FaultFileSystem::kUnlimited, ".log");
+  EXPECT_FALSE(client->Put("key", "1").ok());
+  EXPECT_EQ(StatusWord(*client, "healthy"), "0");
+  EXPECT_EQ(LimitWord(*client), "sync");
+}
+
+}  // namespace
+}  // namespace varve
