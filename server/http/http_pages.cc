@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "server/http/http_access.h"
 #include "server/http/metrics_text.h"
+#include "server/http/redis_metrics.h"
 #include "server/http/varve_metrics.h"
 #include "server/status/server_health.h"
 #include "server/status/status_document.h"
@@ -29,6 +30,7 @@ constexpr std::string_view kFrontPage = R"(<!DOCTYPE html>
 <ul>
 <li><a href="/status.json">/status.json</a>: what the server does, and what limits it</li>
 <li><a href="/metrics">/metrics</a>: metrics for Prometheus</li>
+<li><a href="/metrics/redis">/metrics/redis</a>: the same as redis_exporter names them</li>
 <li><a href="/readyz?verbose">/readyz</a>: whether it is ready to serve</li>
 <li><a href="/livez?verbose">/livez</a>: whether the process works</li>
 </ul>
@@ -129,7 +131,8 @@ HttpReply HttpPages::Answer(const HttpRequest& request, const HttpPeer& peer) {
 
 HttpReply HttpPages::Page(ServerState& server, const HttpRequest& request) const {
   if (request.path == "/") return {.content_type = kHtml, .body = std::string(kFrontPage)};
-  if (request.path == "/metrics") return Metrics(server, request);
+  if (request.path == "/metrics" || request.path == "/metrics/redis")
+    return Metrics(server, request);
   if (request.path == "/status.json")
     return {.content_type = kJson, .body = StatusJson(StatusDocument(server)) + "\n"};
   return {.status = 404, .body = "There is no such page; / lists them.\n"};
@@ -139,7 +142,11 @@ HttpReply HttpPages::Metrics(ServerState& server, const HttpRequest& request) co
   const auto format = PrefersOpenMetrics(request.accept) ? MetricsText::Format::kOpenMetrics
                                                          : MetricsText::Format::kPlain;
   MetricsText text(format);
-  WriteVarveMetrics(server, prefixes_, &text);
+  if (request.path == "/metrics") {
+    WriteVarveMetrics(server, prefixes_, &text);
+  } else {
+    WriteRedisMetrics(server, &text);
+  }
   return {.content_type = MetricsText::ContentType(format), .body = text.Take()};
 }
 

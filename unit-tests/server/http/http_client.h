@@ -42,4 +42,24 @@ inline HttpAnswer Fetch(uint16_t port, const std::string& target, const std::str
   return ReceiveAnswer(connection);
 }
 
+// Asks any server in HTTP 1.0; returns all that comes until it closes. Empty: nobody listens.
+inline std::string FetchSimply(uint16_t port, const std::string& target) {
+  const int descriptor = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(port);
+  std::string reply;
+  if (::connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
+    const std::string request = "GET " + target + " HTTP/1.0\r\n\r\n";
+    EXPECT_EQ(::send(descriptor, request.data(), request.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(request.size()));
+    char bytes[4096];
+    for (ssize_t got; (got = ::recv(descriptor, bytes, sizeof(bytes), 0)) > 0;)
+      reply.append(bytes, static_cast<size_t>(got));
+  }
+  ::close(descriptor);
+  return reply;
+}
+
 }  // namespace varve::testing

@@ -1,0 +1,137 @@
+// The metrics page: promtool finds no fault with it, the manual names every metric, and what it
+// shows agrees with INFO.
+#include "server/http/varve_metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "unit-tests/server/command_fixture.h"
+#include "unit-tests/server/http/programs.h"
+#include "unit-tests/testing/temp_dir.h"
+
+namespace varve {
+namespace {
+
+using Format = MetricsText::Format;
+
+class VarveMetricsTest : public testing::CommandTest {
+ protected:
+  // The page after some work of every kind.
+  std::string Page(Format format) {
+    for (int i = 0; i < 100; ++i) Do({"set", "user:" + std::to_string(i), std::string(100, 'v')});
+    Do({"get", "user:1"});
+    Do({"incr", "user:1"});
+    Do({"namespace", "create", "cache"});
+    EXPECT_TRUE(server_.store().Flush().ok());
+    MetricsText text(format);
+    WriteVarveMetrics(server_.server().state(), {"user:"}, &text);
+    return text.Take();
+  }
+};
+
+// The names of all samples, without the endings of histograms.
+std::set<std::string> NamesIn(const std::string& page) {
+  std::set<std::string> names;
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('#')) continue;
+    std::string name = line.substr(0, line.find_first_of("{ "));
+    for (const std::string_view ending : {"_bucket", "_sum", "_count"}) {
+      if (name.ends_with(ending)) name.resize(name.size() - ending.size());
+    }
+    names.insert(name);
+  }
+  return names;
+}
+
+// The words `varve_...` of the manual's table.
+std::set<std::string> NamesInTheManual() {
+  std::set<std::string> names;
+  std::ifstream file(VARVE_SOURCE_DIR "/docs/metrics.md");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("| `varve_")) continue;
+    const std::string cell = line.substr(0, line.find(" | "));
+    for (size_t at = 0; (at = cell.find("`varve_", at)) != std::string::npos; ++at)
+      names.insert(cell.substr(at + 1, cell.find_first_of("`{", at + 1) - at - 1));
+  }
+  return names;
+}
+
+TEST_F(VarveMetricsTest, TheManualNamesEveryMetricAndNoOther) {
+  EXPECT_EQ(NamesInTheManual(), NamesIn(Page(Format::kPlain)));
+}
+
+TEST_F(VarveMetricsTest, PromtoolFindsNoFault) {
+  if (!testing::HasProgram("promtool")) GTEST_SKIP() << "promtool is not installed (prometheus)";
+  testing::TempDir dir;
+  std::ofstream(dir.File("metrics")) << Page(Format::kPlain);
+  EXPECT_EQ(testing::Output("promtool check metrics < " + dir.File("metrics")), "exit 0");
+}
+
+TEST_F(VarveMetricsTest, NamespacesAndPrefixes) {
+  const std::string page = Page(Format::kPlain);
+  for (const char* line : {"varve_namespace_keys{namespace=\"0\"} 100\n",
+                           "varve_namespace_keys{namespace=\"cache\"} 0\n",
+                           "varve_namespace_bytes{namespace=\"cache\"} 0\n"})
+    EXPECT_NE(page.find(line), std::string::npos) << line << page;
+  EXPECT_NE(page.find("varve_prefix_bytes{prefix=\"user:\"} "), std::string::npos) << page;
+}
+
+TEST_F(VarveMetricsTest, CountsAgreeWithInfo) {
+  const std::string page = Page(Format::kOpenMetrics);
+  const std::string info = Do({"info", "everything"});
+  const auto figure = [&](const std::string& text, const std::string& before, char end) {
+    const size_t at = text.find(before);
+    if (at == std::string::npos) return "no " + before;
+    const size_t begin = at + before.size();
+    return text.substr(begin, text.find(end, begin) - begin);
+  };
+  for (const auto& [metric, name] :
+       {std::pair("varve_keyspace_hits_total", "keyspace_hits"),
+        std::pair("varve_log_syncs_total", "log_syncs"), std::pair("varve_runs", "runs"),
+        std::pair("varve_segment_bytes", "segment_bytes"),
+        std::pair("varve_visible_sequence", "sequence"),
+        std::pair("varve_flush_written_bytes_total", "flushed_bytes"),
+        std::pair("varve_max_clients", "maxclients")}) {
+    EXPECT_EQ(figure(page, "\n" + std::string(metric) + " ", '\n'),
+              figure(info, "\r\n" + std::string(name) + ":", '\r'))
+        << metric;
+  }
+}
+
+TEST_F(VarveMetricsTest, AlertRulesAndTheirTestsPass) {
+  if (!testing::HasProgram("promtool")) GTEST_SKIP() << "promtool is not installed (prometheus)";
+  const std::string folder = VARVE_SOURCE_DIR "/contrib/prometheus/";
+  const std::string checked = testing::Output("promtool check rules " + folder + "varve.rules.yml");
+  EXPECT_TRUE(checked.ends_with("exit 0")) << checked;
+  const std::string tested =
+      testing::Output("promtool test rules " + folder + "varve.rules.test.yml");
+  EXPECT_TRUE(tested.ends_with("exit 0")) << tested;
+}
+
+// Every metric that the rules and the dashboard ask for exists.
+TEST_F(VarveMetricsTest, RulesAndDashboardAskForMetricsThatExist) {
+  std::set<std::string> names = NamesIn(Page(Format::kPlain));
+  for (const char* file : {"/contrib/prometheus/varve.rules.yml", "/contrib/grafana/varve.json"}) {
+    std::ifstream in(std::string(VARVE_SOURCE_DIR) + file);
+    std::stringstream text;
+    text << in.rdbuf();
+    const std::string all = text.str();
+    ASSERT_FALSE(all.empty()) << file;
+    size_t asked = 0;
+    for (size_t at = 0; (at = all.find("varve_", at)) != std::string::npos; ++at, ++asked) {
+      const size_t end = all.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", at);
+      std::string name = all.substr(at, end - at);
+      if (name.ends_with("_bucket")) name.resize(name.size() - std::string_view("_bucket").size());
+      EXPECT_TRUE(names.contains(name)) << file << ": " << name;
+    }
+    EXPECT_GT(asked, 5u) << file;
+  }
+}
+
+}  // namespace
+}  // namespace varve
