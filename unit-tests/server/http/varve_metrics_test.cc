@@ -11,6 +11,7 @@
 
 #include "unit-tests/server/command_fixture.h"
 #include "unit-tests/server/http/programs.h"
+#include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/temp_dir.h"
 
 namespace varve {
@@ -27,6 +28,13 @@ class VarveMetricsTest : public testing::CommandTest {
     Do({"incr", "user:1"});
     Do({"namespace", "create", "cache"});
     EXPECT_TRUE(server_.store().Flush().ok());
+    // The flush thread counts a flush once the segment is in use.
+    EXPECT_TRUE(testing::Eventually([&] {
+      for (const auto& [name, value] : server_.store().Observe().figures) {
+        if (name == "flushed_bytes") return value > 0;
+      }
+      return false;
+    }));
     MetricsText text(format);
     WriteVarveMetrics(server_.server().state(), {"user:"}, &text);
     return text.Take();
