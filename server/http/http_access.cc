@@ -7,6 +7,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "server/access/permissions.h"
+#include "server/commands/command_table.h"
 #include "spdlog/spdlog.h"
 #include "util/base/assert.h"
 
@@ -29,8 +31,9 @@ bool IsIpAddress(std::string_view host) {
          inet_pton(AF_INET6, text.c_str(), bytes) == 1;
 }
 
-// Returns whether the header names a user of the server with the right password.
-bool IsUser(const ServerState& server, std::string_view authorization) {
+// Returns whether the header names a user, with the right password, who may execute STATUS. A user
+// who takes any password is nobody in particular.
+bool IsReader(const ServerState& server, std::string_view authorization) {
   if (authorization.size() <= kBasic.size() ||
       !IsSameName(authorization.substr(0, kBasic.size()), kBasic))
     return false;
@@ -38,9 +41,15 @@ bool IsUser(const ServerState& server, std::string_view authorization) {
   if (!DecodeBase64(authorization.substr(kBasic.size()), &decoded)) return false;
   const size_t colon = decoded.find(':');
   if (colon == std::string::npos) return false;
-  const std::string_view user = std::string_view(decoded).substr(0, colon);
+  const std::string_view name = std::string_view(decoded).substr(0, colon);
   const std::string_view password = std::string_view(decoded).substr(colon + 1);
-  return (user.empty() || user == "default") && server.clients.password.Matches(password);
+  const UserTable& users = server.clients.users;
+  const UserPointer user = users.LogIn(name.empty() ? "default" : name, password);
+  if (user == nullptr || user->nopass) return false;
+  const Command* const status = FindCommand("status");
+  VARVE_ASSERT(status != nullptr);
+  const std::string_view request[] = {"status"};
+  return !FindDenial(users.catalog(), *user, *status, request, Place(), CheckPlace::kNo);
 }
 
 }  // namespace
@@ -54,7 +63,7 @@ bool IsOwnHost(std::string_view host, const std::vector<std::string>& hosts) {
 std::optional<HttpReply> RefusalOf(ServerState& server, const HttpRequest& request,
                                    const HttpPeer& peer) {
   if (peer.is_loopback) return std::nullopt;
-  if (!server.clients.password.needed()) {
+  if (request.authorization.empty() && !server.clients.users.login_needed()) {
     return HttpReply{.status = 403,
                      .body =
                          "This page takes a password where it is asked for from another "
@@ -68,12 +77,14 @@ std::optional<HttpReply> RefusalOf(ServerState& server, const HttpRequest& reque
                      .body = "Too many wrong passwords came from this address.\n",
                      .more_headers = "Retry-After: 1\r\n"};
   }
-  if (IsUser(server, request.authorization)) return std::nullopt;
+  if (IsReader(server, request.authorization)) return std::nullopt;
   server.statistics.failed_logins.fetch_add(1, std::memory_order_relaxed);
   if (server.clients.login_guard.Failed(peer.address, now) != LoginGuard::Report::kNothing)
     spdlog::warn("A client at {} gave a wrong password over HTTP", peer.address);
   return HttpReply{
-      .status = 401, .body = "The user or the password is wrong.\n", .more_headers = kAsk};
+      .status = 401,
+      .body = "The user or the password is wrong, or the user may not execute STATUS.\n",
+      .more_headers = kAsk};
 }
 
 }  // namespace varve

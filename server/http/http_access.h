@@ -1,5 +1,6 @@
 // The access to pages: on this machine everybody reads all of them; from elsewhere every page but
-// those of health takes the server's password, as HTTP's basic authentication.
+// those of health takes a user who may execute STATUS, and the user's password, as HTTP's basic
+// authentication.
 //
 // Thread-safety: all threads may call the functions.
 #pragma once

@@ -82,7 +82,7 @@ TEST(ProgramTest, AFileIsServedWithAndRewritten) {
   EXPECT_EQ(Ask(*client, {"CONFIG", "SET", "maxclients", "6"}), "OK");
   EXPECT_EQ(Ask(*client, {"CONFIG", "REWRITE"}), "OK");
   EXPECT_EQ(ReadFile(file), "# small\nmaxclients = 6\nsync = \"everysec\"\ndir = \"" +
-                                dir.File("data") + "\"\nport = 0\n");
+                                dir.File("data") + "\"\nport = 0\nhttp-port = 0\n");
 }
 
 TEST(ProgramTest, SizesThatAreGivenAreKeptAndTheOthersChosen) {
@@ -98,7 +98,8 @@ TEST(ProgramTest, SizesThatAreGivenAreKeptAndTheOthersChosen) {
   EXPECT_EQ(Ask(*client, {"CONFIG", "SET", "maxmemory-clients", "2GiB"}), "OK");
   EXPECT_EQ(Ask(*client, {"CONFIG", "REWRITE"}), "OK");
   EXPECT_EQ(ReadFile(file),
-            "block-cache-size = \"512MiB\"\nport = 0\nmaxmemory-clients = \"2GiB\"\ndir = \"" +
+            "block-cache-size = \"512MiB\"\nport = 0\nhttp-port = 0\nmaxmemory-clients = "
+            "\"2GiB\"\ndir = \"" +
                 dir.File("data") + "\"\nmemory-limit = \"2GiB\"\n");
 }
 

@@ -52,6 +52,7 @@ struct Bounds {
 const std::vector<Bounds>& AllBounds() {
   static const std::vector<Bounds> bounds = {
       {"port", "-1", "0", "65535", "65536"},
+      {"http-port", "-2", "-1", "65535", "65536"},
       {"unixsocketperm", "-1", "0", "777", "1000"},
       {"threads", "-1", "0", "256", "257"},
       {"io-threads", "-1", "0", "256", "257"},
@@ -82,6 +83,9 @@ const std::map<std::string, std::vector<std::string>>& Words() {
   static const std::map<std::string, std::vector<std::string>> words = {
       {"bind", {"127.0.0.1", "::1", "localhost"}},
       {"unixsocket", {"", "varve.sock"}},
+      {"http-bind", {"127.0.0.1", "::1", "localhost"}},
+      {"http-hosts", {"", "metrics.example,other"}},
+      {"metrics-prefixes", {"", "user:,session:"}},
       {"dir", {"data", "/srv/x y"}},
       {"sync", {"always", "everysec", "no"}},
       {"sync-backend", {"auto", "pwrite", "direct"}},
