@@ -7,7 +7,7 @@
 
 #include "fmt/format.h"
 #include "server/commands/command_table.h"
-#include "server/scans/key_range.h"
+#include "server/requests/key_range.h"
 #include "server/statistics/process_memory.h"
 #include "server/status/server_health.h"
 #include "server/status/status_document.h"
