@@ -18,6 +18,8 @@
 #   make clean    remove build/; data stays
 
 JOBS ?= 2
+# Tests mostly wait for disks and programs.
+TEST_JOBS ?= 3
 FUZZ_SECONDS ?= 30
 FUZZ_TARGETS ?=
 CMAKE_FLAGS ?=
@@ -59,10 +61,10 @@ test-packages:
 	@scripts/install_packages.sh packages-test.txt || echo "make: some tests will be skipped"
 
 test: build test-packages
-	scripts/run_tests.sh build/release -j $(JOBS) -LE '^long$$'
+	scripts/run_tests.sh build/release -j $(TEST_JOBS) -LE '^long$$'
 
 test-all: build test-packages
-	scripts/run_tests.sh build/release -j $(JOBS)
+	scripts/run_tests.sh build/release -j $(TEST_JOBS)
 
 # Cutting power takes root (loop devices), failing calls takes strace; what can't be done is said in the table's place.
 prove: packages
@@ -74,7 +76,7 @@ prove: packages
 asan: packages
 	cmake --preset asan $(CMAKE_FLAGS)
 	cmake --build --preset asan -j $(JOBS)
-	scripts/run_tests.sh build/asan -j $(JOBS) -LE '^again$$'
+	scripts/run_tests.sh build/asan -j $(TEST_JOBS) -LE '^again$$'
 
 # Reproduce a find with build/asan/TARGET_fuzz FILE, and put the file into unit-tests/fuzz/corpus/TARGET once it is mended.
 fuzz: packages
@@ -86,7 +88,7 @@ fuzz: packages
 tsan: packages
 	cmake --preset tsan $(CMAKE_FLAGS)
 	cmake --build --preset tsan -j $(JOBS) --target concurrent_tests
-	setarch -R scripts/run_tests.sh build/tsan -j $(JOBS) -R '^(util|structure|db|server|client)_tests' -LE '^again$$'
+	setarch -R scripts/run_tests.sh build/tsan -j $(TEST_JOBS) -R '^(util|structure|db|server|client)_tests' -LE '^again$$'
 
 clang: packages
 	cmake --preset clang $(CMAKE_FLAGS)

@@ -3,7 +3,12 @@
 
 # Every byte of a store is damaged in turn.
 varve_test_program(corruption LINK varve_tools)
-varve_test_entry(corruption_tests PROGRAM corruption_tests SHARDS 2 LABELS test COST 15 ENVIRONMENT VARVE_TEST_DAMAGE_STEP=37)
+set(step 37)
+if(VARVE_SANITIZER)
+  set(step 101)
+endif()
+varve_test_entry(corruption_tests PROGRAM corruption_tests SHARDS 2 LABELS test COST 15
+                 ENVIRONMENT VARVE_TEST_DAMAGE_STEP=${step})
 if(NOT VARVE_SANITIZER)
   varve_test_entry(corruption_tests_every_byte PROGRAM corruption_tests SHARDS 4 LABELS long COST 80)
 endif()
