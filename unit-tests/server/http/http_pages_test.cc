@@ -12,7 +12,7 @@
 namespace varve {
 namespace {
 
-constexpr HttpPeer kHere{.address = "127.0.0.1:1", .is_loopback = true};
+const HttpPeer kHere{.address = "127.0.0.1:1", .is_loopback = true};
 
 HttpPeer Away(const std::string& address) { return {.address = address, .is_loopback = false}; }
 
